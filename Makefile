@@ -22,12 +22,13 @@ TOOLS := $(abspath $(VENV))/bin
 export CXX
 export SPARKNET_TOOLS := $(TOOLS)
 BASE := $(VENV)/.base
+RUNS := $(VENV)/.runs
 DEPS := $(VENV)/.deps
 BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto -type f -not -name '*.pyc' 2>/dev/null)
-# Around a step: how long it took.
-BEGIN = date +%s > $(VENV)/.began
-TOOK = echo "    $$(($$(date +%s) - $$(cat $(VENV)/.began))) s"
+# Around a step: how long it took; two steps run at a time.
+BEGIN = date +%s > $(VENV)/$(@F).began
+TOOK = echo "    $$(($$(date +%s) - $$(cat $(VENV)/$(@F).began))) s: $(1)"
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
 # Of each process of tests: more would wait for the cores that the other processes have.  sanitize-python takes as many as
@@ -40,11 +41,12 @@ TORCH ?= 2.13.0
 .DELETE_ON_ERROR:
 
 # Without the tools of tests, linters and docs, which setup installs.
-demo: $(BUILT)
+demo: $(BASE)
+	@$(MAKE) --no-print-directory --jobs=2 $(BUILT) $(RUNS)
 	@$(BEGIN)
 	@echo '==> training LeNet on handwritten digits by two workers of a local Spark'
 	@$(PY) examples/digits_spark.py
-	@$(TOOK)
+	@$(call TOOK,the demo)
 
 # ROOM=training: one room's; TESTS='tests/dsl tests/net': what is named.
 test: setup
@@ -104,6 +106,10 @@ test-aarch64: setup
 	@PATH="$(TOOLS):$$PATH" ctest --test-dir build/aarch64 --output-on-failure
 
 # PyTorch takes gigabytes, which stay out of the environment of all other tests.
+# With its engine run the suites that compute nets, and of those that train and of Spark what computes most.  Left out for their
+# time: slow tests, and what the others test of messages, members, files and rows, which is the same on every engine.
+ENGINE_TESTS := tests/caffe tests/net tests/onnx tests/weights tests/training/strategies \
+	$(patsubst %,tests/spark/test_%.py,backend batch model nets onnx shared_weights stages trainer)
 test-torch: setup
 	@echo '==> PyTorch: its modules trained by several workers, on Spark too'
 	@$(PY) -m venv build/torch
@@ -114,8 +120,7 @@ test-torch: setup
 	@$(PY) -m tests.spark.java
 	@OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -n $(JOBS) tests/torch
 	@echo '==> the engine of PyTorch: the suites of nets, with memory shared with the host and apart from it'
-	@SPARKNET_ENGINE=torch OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -m 'not slow' -n $(JOBS) tests/caffe \
-		$(patsubst %,tests/net/test_%.py,net flow heads data_layers weighting)
+	@SPARKNET_ENGINE=torch OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -m 'not slow' -n $(JOBS) $(ENGINE_TESTS)
 	@SPARKNET_ENGINE=torch SPARKNET_DEVICE=apart OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -m 'not slow' -n $(JOBS) \
 		tests/caffe/test_layer_goldens.py tests/caffe/test_net_goldens.py tests/caffe/solvers
 
@@ -130,8 +135,8 @@ test-mlflow: setup
 	@$(PY) -m venv build/mlflow
 	@$(PY) -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
 		> "$$(build/mlflow/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/all.pth"
-	@$(PY) .ci/requirements.py --extra mlflow | grep -v sparknet \
-		| xargs build/mlflow/bin/python -m pip install --quiet --disable-pip-version-check
+	@{ $(PY) .ci/requirements.py --extra mlflow | grep -v sparknet; $(PY) .ci/requirements.py --extra torch; } \
+		| xargs build/mlflow/bin/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH)
 	@MLFLOW_DISABLE_TELEMETRY=true OMP_NUM_THREADS=$(THREADS) build/mlflow/bin/python -m pytest tests/mlflow
 
 # The last step of CI: what no step has collected.
@@ -140,7 +145,7 @@ collected:
 
 # Each application with one worker and two, in a classic session and under Connect.
 test-applications: setup
-	@$(PY) -m pytest -m long --durations=0 --durations-min=1 tests/examples
+	@$(PY) -m pytest -m long --durations=0 --durations-min=1 tests/examples tests/spark
 
 bench: setup
 	@$(PY) -m benchmarks.ndarray
@@ -257,16 +262,16 @@ clean:
 	find sparknet -name '*.so' -delete
 	rm -f sparknet/proto/_descriptor.py sparknet/proto/caffe_pb2.pyi
 
-setup: $(BUILT) $(DEPS)
+setup: $(BUILT) $(RUNS) $(DEPS)
 
 # $(call install,WHAT,OPTIONS): what .ci/requirements.py lists with these options.
 define install
 	@$(BEGIN)
 	@echo '==> installing packages for $(1) into $(VENV) (once)'
-	@$(PY) .ci/requirements.py $(2) $(VERSIONS) > $(VENV)/requirements.txt
-	@$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements.txt \
+	@$(PY) .ci/requirements.py $(2) $(VERSIONS) > $(VENV)/$(@F).txt
+	@$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/$(@F).txt \
 		|| { echo 'sparknet could not download its dependencies: check the network, or point pip at a mirror with PIP_INDEX_URL, and run make again' >&2; exit 1; }
-	@$(TOOK)
+	@$(call TOOK,packages for $(1))
 	@touch $@
 endef
 
@@ -275,9 +280,12 @@ $(BASE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo 'sparknet needs Python 3.10 or newer and $(PYTHON) is older: run make PYTHON=/path/to/python3' >&2; exit 1; }
 	@command -v $(CXX) >/dev/null 2>&1 || { echo 'sparknet needs a C++17 compiler and found no $(CXX): install one (Debian and Ubuntu: apt-get install g++), or run make CXX=/path/to/compiler' >&2; exit 1; }
 	@test -x $(PY) || { echo '==> creating $(VENV)'; $(PYTHON) -m venv $(VENV); } || { rm -rf $(VENV); echo 'sparknet could not create $(VENV): install the venv module of your Python (Debian and Ubuntu: apt-get install python3-venv)' >&2; exit 1; }
-	$(call install,the build and the demo,--demo)
+	$(call install,the build,--build)
 
-$(DEPS): $(BUILT)
+$(RUNS): $(BASE)
+	$(call install,the demo,--demo)
+
+$(DEPS): $(BUILT) $(RUNS)
 	$(call install,the tests and the linters)
 
 $(BUILT): $(BASE) $(SOURCES)
@@ -287,5 +295,5 @@ $(BUILT): $(BASE) $(SOURCES)
 	@mkdir -p build
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e . > build/install.log 2>&1 \
 		|| { cat build/install.log >&2; echo 'sparknet did not build: the message above says where' >&2; exit 1; }
-	@$(TOOK)
+	@$(call TOOK,the native core)
 	@touch $@

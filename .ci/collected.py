@@ -41,11 +41,14 @@ def defined(root: Path) -> set[str]:
     return {f"{path.relative_to(root)}::{name}" for path in files(root) for name in functions(path)}
 
 
+LONG = (("tests", "examples"), ("tests", "spark"))
+
+
 def apart(root: Path) -> set[str]:
     """Those marked `long`, where make test-applications looks for them."""
     found = set()
     for path in files(root):
-        if path.is_relative_to(root / "tests" / "examples"):
+        if path.relative_to(root).parts[:2] in LONG:
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 marks = node.decorator_list if isinstance(node, ast.FunctionDef) else []
                 if isinstance(node, ast.FunctionDef) and any(map(_is_long, marks)):

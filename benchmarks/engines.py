@@ -1,10 +1,11 @@
 """The engine of PyTorch beside the native one and beside plain PyTorch, in turn.
 
     python -m benchmarks.engines [--nets lenet caffenet] [--modes train infer] [--device cpu]
-        [--rounds 5] [--threads 2] [--batch 8] [--precision float32]
+        [--rounds 5] [--threads 1 2] [--batch 8] [--precision float32]
 
 Each side is a process of its own; a round runs a turn of each.  A figure is the median of the
-rounds' medians, in milliseconds a step; the ratios are those of the same rounds.
+rounds' medians, in milliseconds a step, with the least and the most of them; the ratios are those
+of the same rounds.
 """
 
 from __future__ import annotations
@@ -28,30 +29,31 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--batch", type=int)
     asked = parser.parse_args()
-    print("| net | mode | native | engine torch | plain torch | torch / native | torch / plain |")
-    print("|---|---|---|---|---|---|---|")
+    told = ("net", "mode", "threads", *SIDES, "torch / native", "torch / plain")
+    print(f"| {' | '.join(told)} |\n|{'---|' * len(told)}")
     for net in asked.nets:
         for mode in asked.modes:
-            print(_row(net, mode, asked), flush=True)
+            for threads in asked.threads:
+                print(_row(net, mode, threads, asked), flush=True)
 
 
-def _row(net: str, mode: str, asked: argparse.Namespace) -> str:
+def _row(net: str, mode: str, threads: int, asked: argparse.Namespace) -> str:
     with TemporaryDirectory() as folder, ExitStack() as stack:
         found: dict[str, list[float]] = {side: [] for side in SIDES}
         turns = []
         for side in SIDES:
             library = "torch" if side == "plain torch" else "sparknet"
             process = stack.enter_context(
-                Process(library, sys.executable, asked.threads, Path(folder) / "log", 150)
+                Process(library, sys.executable, threads, Path(folder) / "log", 150)
             )
             variant = asked.device if side == "engine torch" else ""
             try:
                 process.load(net, mode, asked.precision, variant, asked.batch)
             except SideFailed as error:
-                return f"| {net} | {mode} | {error} | | | | |"
+                return f"| {net} | {mode} | {threads} | {error} | | | | |"
             process.run(2)
             ms = min(process.run(3)["ms"])
             turns.append((side, process, min(max(round(1000 / ms), 2), 300)))
@@ -59,10 +61,14 @@ def _row(net: str, mode: str, asked: argparse.Namespace) -> str:
             for side, process, steps in turns:
                 found[side].append(median(process.run(steps)["ms"]))
     native, engine, plain = (found[side] for side in SIDES)
-    told = [f"{median(one):.2f}" for one in (native, engine, plain)]
+    told = [net, mode, str(threads), *(_spread(one) for one in (native, engine, plain))]
     for other in (native, plain):
         told.append(f"{median(a / b for a, b in zip(engine, other, strict=True)):.2f}")
-    return f"| {net} | {mode} | {' | '.join(told)} |"
+    return f"| {' | '.join(told)} |"
+
+
+def _spread(turns: list[float]) -> str:
+    return f"{median(turns):.2f} ({min(turns):.2f}–{max(turns):.2f})"
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import argparse
 import multiprocessing
 import time
 from collections.abc import Sequence
+from functools import partial
 from multiprocessing.connection import Connection
 from statistics import mean, median
 from typing import Any
@@ -36,8 +37,9 @@ from sparknet.training.mesh import Listener
 from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.planning import Measured, plan, predict
 from sparknet.training.planning.batches import made_up, with_batch
-from sparknet.training.planning.measuring import Runner, measure, rough_pass
+from sparknet.training.planning.measuring import Runner, measure
 from sparknet.training.planning.planned import short
+from sparknet.training.planning.subject import NetSubject
 from sparknet.training.tcp import TcpComm
 
 NETS = {"lenet": 64, "cifar10_quick": 32, "cifar10_full": 32}
@@ -86,7 +88,8 @@ def compare(name: str, batch: int, workers: int, run: Runner, seconds: float, tu
     for steps in LENGTHS:
         found, foreseen, took = [], [], []
         for _ in range(turns):
-            found.append(measure(run, net, workers, batch, rough_pass(net, batch), seconds))
+            rough = NetSubject(net).rough_pass()
+            found.append(measure(run, partial(with_batch, net), workers, batch, rough, seconds))
             cluster, between = found[-1].cluster(nbytes), found[-1].between
             each = predict(Averaging(steps), cluster, workers, nbytes, between)
             foreseen.append(1e3 * steps * each.seconds)
@@ -123,16 +126,18 @@ def rounds(master: str | None, nets: Sequence[str], seconds: float, turns: int) 
 class SlowComm(TcpComm):
     """Real connections, on which messages take the time of `NETWORK` besides their own."""
 
-    def mean(self, buffer: NDArray, weight: float = 1.0, codec: Codec | None = None) -> None:
-        super().mean(buffer, weight, codec)
+    def mean(
+        self, buffer: NDArray, weight: float = 1.0, codec: Codec | None = None, part: int = 0
+    ) -> None:
+        super().mean(buffer, weight, codec, part)
         self._delay(buffer, 2)
 
-    def reduce_scatter_mean(self, buffer: NDArray) -> None:
-        super().reduce_scatter_mean(buffer)
+    def reduce_scatter_mean(self, buffer: NDArray, codec: Codec | None = None) -> None:
+        super().reduce_scatter_mean(buffer, codec)
         self._delay(buffer, 1)
 
-    def all_gather(self, buffer: NDArray) -> None:
-        super().all_gather(buffer)
+    def all_gather(self, buffer: NDArray, codec: Codec | None = None) -> None:
+        super().all_gather(buffer, codec)
         self._delay(buffer, 1)
 
     def gather(self, value: Any) -> list[Any]:

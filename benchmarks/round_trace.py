@@ -20,7 +20,7 @@ import numpy as np
 
 ROOMS = ("training", "spark", "net", "caffe", "loaders", "native", "layers", "graph", "weights")
 SKIPPED, ROUNDS = 3, 8
-ENDS = ("training/worker.py", "_account")
+ENDS = ("training/rounds.py", "_account")
 LOADS = ("training/learner.py", "_load")
 
 

@@ -31,7 +31,7 @@ GROUPS = {
     "train and simulate": (LocalSettings, (TrainingSettings,)),
     "train alone": (ProcessSettings, (RunSettings, LocalSettings, ModuleKeywords)),
     "Trainer alone": (Trainer, (RunSettings, LocalSettings, ModuleKeywords)),
-    "simulate alone": (SimulationSettings, (LocalSettings,)),
+    "simulate alone": (SimulationSettings, (LocalSettings, ModuleKeywords)),
 }
 """Heading → the settings, without those of other groups."""
 _FLAGS = {"validation": "`--validation`", "shuffle": "`--no-shuffle`"}

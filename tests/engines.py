@@ -9,8 +9,10 @@ import pytest
 
 _FUSED = "which layers the native engine computes together, and in what layouts"
 _NARROW = "the native kernels for bfloat16"
+_PROCESSOR = "a processor without bfloat16, in which PyTorch computes everywhere"
 _EIGHT = "numbers of eight bits, which the engine torch does not multiply"
 _BITS = "the bits of the native loops, whatever the number of threads"
+_BATCH = "the bits of a record, whatever the number of those beside it"
 _MEMORY = "what the native engine's memory is shared and given back for"
 
 NATIVE_ONLY = {
@@ -33,6 +35,15 @@ NATIVE_ONLY = {
     "caffe/test_narrow_kernels.py": _NARROW,
     "caffe/test_precision.py": _NARROW,
     "caffe/test_skipped_pixels.py": _FUSED,
+    "net/test_budget.py::test_quantize_counts_the_weights_at_hand": _EIGHT,
+    "net/test_precision.py::test_where_there_is_none_one_sentence_says_so": _PROCESSOR,
+    "net/test_quantize.py": _EIGHT,
+    "onnx/test_quantised.py": _EIGHT,
+    "spark/test_int8.py": _EIGHT,
+    "spark/test_loaded.py::test_a_stage_makes_the_columns_that_spark_makes[labels]": _BATCH,
+    "spark/test_loaded.py::test_a_stage_makes_the_columns_that_spark_makes[yes or no]": _BATCH,
+    "spark/test_round_trace.py": "how many files of Python a round of the native engine enters",
+    "spark/test_shared_weights.py::test_no_copies_of_mapped_weights": _MEMORY,
 }
 """By the beginning of their names, and why."""
 

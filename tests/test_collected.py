@@ -69,9 +69,9 @@ def test_a_hidden_file_or_test_is_named(tree: Path) -> None:
 
 
 def test_what_is_long_counts_where_it_is_run_alone(tree: Path) -> None:
-    """make test-applications runs what is marked so in tests/examples, and nowhere else."""
+    """make test-applications runs what is marked so in tests/examples and tests/spark."""
     (tree / "pytest.ini").write_text("[pytest]\nnorecursedirs = .*\nmarkers = long\n")
-    for folder in ("examples", "dist"):
+    for folder in ("examples", "spark", "dist"):
         (tree / "tests" / folder).mkdir(exist_ok=True)
         text = "import pytest\n@pytest.mark.long\ndef test_it(): pass\n"
         (tree / "tests" / folder / f"test_{folder}.py").write_text(text)

@@ -27,9 +27,10 @@ TYPES_ONLY = {
     ("sparknet.caffe.blob", "sparknet.caffe.runtime"): "a blob lies in the memory of its net",
     ("sparknet.native.arithmetic", "sparknet.native.ndarray"): "the operators of NDArray",
     ("sparknet.onnx.step", "sparknet.onnx.reading"): "a step of the walk over a model",
-    ("sparknet.spark.evaluation", "sparknet.spark.model"): "a method of SparkModel",
+    ("sparknet.spark.evaluating", "sparknet.spark.model"): "a method of SparkModel",
+    ("sparknet.training.keeping", "sparknet.training.rounds"): "snapshots of a worker's rounds",
+    ("sparknet.training.validating", "sparknet.training.rounds"): "validations of these",
     ("sparknet.spark.row_parts", "sparknet.spark.prediction"): "the reader of a prediction's rows",
-    ("sparknet.training.requests", "sparknet.training.tcp"): "the server of a TcpComm",
 }
 """Imports for type checkers alone, which would close a circle: part, whole, and what it is."""
 

@@ -4,7 +4,7 @@
 //                       pictures of few channels, in eight bits or bfloat16 (picture_convolution)
 //                       eight bits: oneDNN's products of bytes (int8_convolution)
 //                       with the 1 x 1 convolution behind it, by AMX (separable)
-//                       1 x 1 with windows of one channel behind it, in float32 (expanded)
+//                       1 x 1 with windows of one channel behind it (expanded, expanded_narrow)
 //                       groups of 4, 8 and 16 channels, in the test phase (grouped)
 //                       windows of 3 x 3 and 5 x 5 with fewer products (winograd)
 //                       a window for each channel, in bfloat16 (depthwise), or in float32 in the

@@ -72,6 +72,11 @@ SN_KERNEL void add_slopes(const Pairs& pairs, int64_t channels, float* sums) {
 }
 }  // namespace
 
+memory::desc by_taps(const Window& window, memory::data_type type) {
+    const int64_t channels = window.source[1], taps = window.weights[4];
+    return {window.weights, type, {1, channels, channels, taps * channels, channels}};
+}
+
 bool Depthwise::suits(const Window& window) {
     const bool learns = window.learns_depthwise && window.factors == memory::data_type::bf16 &&
                         window.weights.size() == 5;
@@ -126,9 +131,7 @@ Depthwise::Depthwise(const Window& window, Pass pass)
     source_ = {window.source, memory::data_type::bf16, memory::format_tag::nhwc};
     target_ = {window.target, memory::data_type::bf16, memory::format_tag::nhwc};
     if (pass == Pass::data) std::swap(source_, target_);
-    // Tap by tap, a row of channels.
-    const memory::dims steps = {1, channels_, channels_, columns_.taps * channels_, channels_};
-    weights_ = {window.weights, job_ ? memory::data_type::bf16 : memory::data_type::f32, steps};
+    weights_ = by_taps(window, job_ ? memory::data_type::bf16 : memory::data_type::f32);
     if (job_) zeros_.assign(static_cast<size_t>(job_->width * channels_), 0);
 }
 

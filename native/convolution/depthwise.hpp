@@ -13,6 +13,9 @@
 
 namespace sn {
 
+// Weights tap by tap, a row of channels each.
+dnnl::memory::desc by_taps(const Window& window, dnnl::memory::data_type type);
+
 // Channels lie innermost; sums, weights and their gradients are float32.  A pass of the test phase
 // takes weights of bfloat16, and runs on depthwise_rows.
 class Depthwise final : public WindowPass {

@@ -32,8 +32,7 @@ bool DepthwisePlanes::suits(const Layer& layer, const Window& window, bool fused
 }
 
 DepthwisePlanes::DepthwisePlanes(const Layer& layer, const Window& window, bool fused)
-    : planes_(window.source[0] * ((window.source[1] + lanes - 1) / lanes)),
-      plane_(plane_of(window)) {
+    : images_(window.source[0]), plane_(plane_of(window)) {
     plane_.end = *ending_of(layer, fused);
     source_ = {window.source, memory::data_type::f32, memory::format_tag::nChw16c};
     target_ = {window.target, memory::data_type::f32, memory::format_tag::nChw16c};
@@ -51,7 +50,7 @@ void DepthwisePlanes::run(const memory& source, const DepthwisePoints& points,
     job.points = points;
     job.images = values_of<float>(source), job.weights = values_of<float>(weights);
     job.to = values_of<float>(target), job.bias = end.bias, job.adds = end.adds;
-    over_planes(job, planes_, job.side * job.side + 4 * points.channels,
+    over_planes(job, {images_, job.blocks}, job.side * job.side + 4 * points.channels,
                 [=](int64_t plane, int64_t begin, int64_t stop, float* scratch) {
                     depthwise_lines(job, plane, begin, stop, scratch);
                 });

@@ -29,7 +29,7 @@ class DepthwisePlanes final : public WindowPass {
                const dnnl::memory&) const override {}
 
    private:
-    int64_t planes_;
+    int64_t images_;
     DepthwisePlane plane_{};
 };
 

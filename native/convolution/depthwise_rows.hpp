@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "loop_ending.hpp"
+#include "plane_lines.hpp"
 
 namespace sn {
 
@@ -24,11 +25,33 @@ struct DepthwiseJob {
     uint16_t* to;
 };
 
-// Computes rows `begin` to `end` of the target, counted through all images.
+// The same behind a convolution of single pixels, whose results it alone reads: they are made
+// line by line, in strips of channels.
+struct ExpandedJob : PlaneWindow {
+    static constexpr int64_t strip = 32;
+
+    // Of the convolution of pixels; of these there is an even number.
+    int64_t inputs;
+    const uint16_t* images;
+    // Of each strip of its outputs and each two inputs: pairs, an output's behind another's.
+    const uint16_t* points;
+    // One for each output, in whole strips.
+    const float* points_bias;
+    LoopEnding points_end;
+    // Channels, weights, bias, end and target of the windows.
+    DepthwiseJob windows;
+};
+
 #if defined(SPARKNET_AMX)
+// Computes rows `begin` to `end` of the target, counted through all images.
 void depthwise_rows(const DepthwiseJob& job, int64_t begin, int64_t end);
+// Computes rows `begin` to `end` of a strip of an image; the scratch is as that of
+// depthwise_lines.
+void expanded_rows(const ExpandedJob& job, int64_t plane, int64_t begin, int64_t end,
+                   float* scratch);
 #else
 inline void depthwise_rows(const DepthwiseJob&, int64_t, int64_t) {}
+inline void expanded_rows(const ExpandedJob&, int64_t, int64_t, int64_t, float*) {}
 #endif
 
 }  // namespace sn

@@ -1,6 +1,7 @@
 // Two taps are multiplied and added at once.  Their values are interleaved, which takes 32 channels
 // to two vectors of sums: one with the channels 0 to 3, 8 to 11 and so on, one with the others.
 #include <algorithm>
+#include <type_traits>
 
 #include "depthwise_rows.hpp"
 #include "endings_avx512.hpp"
@@ -62,8 +63,26 @@ struct Strip {
                 Sums::of(_mm512_maskz_loadu_ps(first_floats(left), job.bias + at),
                          _mm512_maskz_loadu_ps(first_floats(left - lanes), job.bias + at + lanes));
         }
-        each_pair([&](int64_t tap) { return load(job.weights + tap * job.channels + at); },
-                  [&](int pair, __m512i a, __m512i b) { low[pair] = a, high[pair] = b; });
+        take([&](int64_t tap) { return load(job.weights + tap * job.channels + at); });
+    }
+    // Two neighbouring pixels of sixteen channels are a strip.
+    explicit Strip(const DepthwiseJob& job)
+        : mask(~__mmask32{0}), bias{_mm512_setzero_ps(), _mm512_setzero_ps()} {
+        if (job.bias) {
+            const __m512 one = _mm512_loadu_ps(job.bias);
+            bias = Sums::of(one, one);
+        }
+        take([&](int64_t tap) {
+            const auto* from = job.weights + tap * lanes;
+            return _mm512_broadcast_i64x4(
+                _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+        });
+    }
+
+    // The weights of each tap.
+    template <class Value>
+    void take(Value&& value) {
+        each_pair(value, [&](int pair, __m512i a, __m512i b) { low[pair] = a, high[pair] = b; });
     }
 
     // take(pair, a, b) for each two taps, whose values are interleaved.
@@ -134,16 +153,22 @@ void sum_row(const DepthwiseJob& job, const uint16_t* const (&rows)[side], int64
                 to + x * job.channels);
         }
     };
-    sum_edges(0, left);
-    for (int64_t x = left; x < right; ++x) {
+    const auto sum_inner = [&](const auto& strip_of, int64_t x) {
         const int64_t from = (x * job.stride_x - job.pad_x) * job.channels;
-        weights.sum(
+        strip_of.sum(
             job,
             [&](int64_t tap) __attribute__((always_inline)) {
-                return weights.load(rows[tap / side] + from + tap % side * apart);
+                return strip_of.load(rows[tap / side] + from + tap % side * apart);
             },
             to + x * job.channels);
+    };
+    sum_edges(0, left);
+    int64_t x = left;
+    if (!whole && job.channels == lanes && job.stride_x == 1) {
+        const Strip<side, true> both(job);
+        for (; x + 2 <= right; x += 2) sum_inner(both, x);
     }
+    for (; x < right; ++x) sum_inner(weights, x);
     sum_edges(right, job.columns);
 }
 
@@ -165,7 +190,93 @@ void sum_rows(const DepthwiseJob& job, int64_t begin, int64_t end) {
         }
     }
 }
+
+// Some neighbouring pixels of a line, 32 channels each.
+template <int pixels>
+void make_points(const ExpandedJob& job, const uint16_t* from, int64_t at, float* to) {
+    __m512 sums[2 * pixels];
+    const __m512 low = _mm512_loadu_ps(job.points_bias + at);
+    const __m512 high = _mm512_loadu_ps(job.points_bias + at + lanes);
+#pragma GCC unroll 14
+    for (int u = 0; u < pixels; ++u) sums[2 * u] = low, sums[2 * u + 1] = high;
+    const uint16_t* weights = job.points + at * job.inputs;
+    for (int64_t i = 0; i < job.inputs; i += 2, weights += 2 * strip) {
+        const __m512bh left = factors(_mm512_loadu_si512(weights));
+        const __m512bh right = factors(_mm512_loadu_si512(weights + strip));
+#pragma GCC unroll 14
+        for (int u = 0; u < pixels; ++u) {
+            int32_t two;
+            __builtin_memcpy(&two, from + u * job.inputs + i, sizeof two);
+            const __m512bh pair = factors(_mm512_set1_epi32(two));
+            sums[2 * u] = _mm512_dpbf16_ps(sums[2 * u], left, pair);
+            sums[2 * u + 1] = _mm512_dpbf16_ps(sums[2 * u + 1], right, pair);
+        }
+    }
+    finish(job.points_end, sums);
+#pragma GCC unroll 14
+    for (int u = 0; u < pixels; ++u) {
+        const __m512bh joined = _mm512_cvtne2ps_pbh(sums[2 * u + 1], sums[2 * u]);
+        __builtin_memcpy(to + u * lanes, &joined, sizeof joined);
+    }
+}
+
+// The last pixels are made together with some that have been made before.
+template <int pixels>
+void make_line(const ExpandedJob& job, const uint16_t* from, int64_t at, int64_t columns,
+               float* to) {
+    for (int64_t x = 0; x < columns; x += pixels) {
+        const int64_t first = std::min(x, columns - pixels);
+        make_points<pixels>(job, from + first * job.inputs, at, to + first * lanes);
+    }
+}
+
+template <int side, bool whole>
+void sum_strip(const ExpandedJob& job, int64_t image, int64_t at, int64_t begin, int64_t end,
+               float* scratch) {
+    const DepthwiseJob& windows = job.windows;
+    const Strip<side, whole> weights(windows, at);
+    over_lines<side>(
+        job, begin, end, scratch,
+        [&](int64_t line, int64_t columns, float* to) {
+            const uint16_t* from =
+                job.images + (image * job.height + line) * job.width * job.inputs;
+            if (columns >= 14)
+                make_line<14>(job, from, at, columns, to);
+            else if (columns >= 7)
+                make_line<7>(job, from, at, columns, to);
+            else
+                make_line<1>(job, from, at, columns, to);
+        },
+        [&](int64_t row, const float* const(&lines)[side]) {
+            uint16_t* to =
+                windows.to + (image * job.rows + row) * job.columns * windows.channels + at;
+            const int64_t apart = job.dilation_x * lanes;
+            for (int64_t x = 0; x < job.columns; ++x, to += windows.channels) {
+                const int64_t from = x * job.stride_x * lanes;
+                weights.sum(
+                    windows,
+                    [&](int64_t tap) __attribute__((always_inline)) {
+                        return _mm512_load_si512(lines[tap / side] + from + tap % side * apart);
+                    },
+                    to);
+            }
+        });
+}
 }  // namespace
+
+void expanded_rows(const ExpandedJob& job, int64_t plane, int64_t begin, int64_t end,
+                   float* scratch) {
+    const int64_t channels = job.windows.channels, strips = (channels + strip - 1) / strip;
+    const int64_t image = plane / strips, at = plane % strips * strip;
+    const auto run = [&](auto side) {
+        at + strip <= channels ? sum_strip<side, true>(job, image, at, begin, end, scratch)
+                               : sum_strip<side, false>(job, image, at, begin, end, scratch);
+    };
+    if (job.side == 3)
+        run(std::integral_constant<int, 3>());
+    else
+        run(std::integral_constant<int, 5>());
+}
 
 void depthwise_rows(const DepthwiseJob& job, int64_t begin, int64_t end) {
     job.side == 3 ? sum_rows<3>(job, begin, end) : sum_rows<5>(job, begin, end);

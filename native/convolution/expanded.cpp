@@ -28,15 +28,19 @@ std::optional<LoopEnding> ending_of(const Layer& layer) {
 }
 }  // namespace
 
-bool Expanded::suits(const Layer& layer, const Layer& product) {
-    if (layer.net->factors != memory::data_type::f32 || !is_inference(layer) ||
-        !is_inference(product) || !multiplies_pixels(layer) || !is_depthwise(product) ||
-        product.options.integers("kernel").size() != 2 || !ending_of(layer) ||
-        layer.bottoms[0]->count() == 0 || product.tops[0]->count() == 0)
+bool Expanded::has_shape(const Layer& layer, const Layer& product) {
+    if (!is_inference(layer) || !is_inference(product) || !multiplies_pixels(layer) ||
+        !is_depthwise(product) || product.options.integers("kernel").size() != 2 ||
+        !ending_of(layer) || !ending_of(product) || layer.bottoms[0]->count() == 0 ||
+        product.tops[0]->count() == 0)
         return false;
     // Of few pixels oneDNN's products of pixels take less time by more than is won.
     constexpr int64_t few = 10 * 10;
-    if (layer.shape()[2] * layer.shape()[3] < few) return false;
+    return layer.shape()[2] * layer.shape()[3] >= few;
+}
+
+bool Expanded::suits(const Layer& layer, const Layer& product) {
+    if (layer.net->factors != memory::data_type::f32 || !has_shape(layer, product)) return false;
     return DepthwisePlanes::suits(product, Window(product, false, true), true);
 }
 

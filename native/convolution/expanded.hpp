@@ -12,6 +12,8 @@ namespace sn {
 class Expanded final : public FusedPass {
    public:
     static bool suits(const Layer& layer, const Layer& product);
+    // Whether the two are such, in any numbers.
+    static bool has_shape(const Layer& layer, const Layer& product);
     Expanded(const Layer& layer, const Window& window);
 
     const char* name() const override {

@@ -1,5 +1,6 @@
 #include "grouped.hpp"
 
+#include "../engine/bfloat16.hpp"
 #include "../engine/instructions.hpp"
 #include "../engine/net.hpp"
 #include "other_term.hpp"
@@ -25,7 +26,8 @@ bool Grouped::suits(const Layer& layer, const Window& window) {
            layer.options.integer("axis") == 1 && shape.size() == 5 && shape[1] == shape[2] &&
            (shape[1] == 4 || shape[1] == 8 || shape[1] == 16) && shape[3] == shape[4] &&
            shape[3] > 1 && shape[3] <= 7 && ending_of(layer) &&
-           (window.factors == memory::data_type::bf16 || !layer.net->blocks_channels()) &&
+           (window.factors == memory::data_type::bf16 ? has_avx512_bf16()
+                                                      : !layer.net->blocks_channels()) &&
            window.plane().scratch() <= most_scratch;
 }
 
@@ -34,7 +36,7 @@ Grouped::Grouped(const Layer& layer, const Window& window) {
     plane_.channels = window.source[1], plane_.group = window.weights[1];
     plane_.blocks = (plane_.channels + lanes - 1) / lanes;
     plane_.end = *ending_of(layer), plane_.adds = layer.fused_sum != nullptr;
-    planes_ = window.source[0] * plane_.blocks;
+    images_ = window.source[0];
     plane_.narrow = window.factors == memory::data_type::bf16;
     source_ = {window.source, window.factors, memory::format_tag::nhwc};
     target_ = {window.target, window.factors, memory::format_tag::nhwc};
@@ -43,16 +45,23 @@ Grouped::Grouped(const Layer& layer, const Window& window) {
 void Grouped::pack(const Layer& layer) {
     const auto rows = folded_.rows(layer);
     const int64_t taps = plane_.side * plane_.side, group = plane_.group;
-    weights_.assign(static_cast<size_t>(plane_.blocks * taps * group * lanes), 0.0F);
+    const int64_t together = plane_.narrow ? 2 : 1;
+    weights_.assign(static_cast<size_t>(plane_.blocks * taps * group / together * lanes), 0);
+    auto* singles = reinterpret_cast<float*>(weights_.data());
+    auto* pairs = reinterpret_cast<BFloat16*>(weights_.data());
     for (int64_t block = 0; block < plane_.blocks; ++block)
         for (int64_t place = 0; place < lanes; ++place) {
             const int64_t output = block * lanes + plane_.channel(place);
             if (output >= plane_.channels) continue;
             for (int64_t k = 0; k < group; ++k)
-                for (int64_t tap = 0; tap < taps; ++tap)
-                    weights_[static_cast<size_t>(((block * taps + tap) * group + k) * lanes +
-                                                 place)] =
-                        rows.get()[(output * group + k) * taps + tap];
+                for (int64_t tap = 0; tap < taps; ++tap) {
+                    const float factor = rows.get()[(output * group + k) * taps + tap];
+                    const int64_t row = (block * taps + tap) * group + k;
+                    if (plane_.narrow)
+                        pairs[(row / 2 * lanes + place) * 2 + k % 2] = factor;
+                    else
+                        singles[row * lanes + place] = factor;
+                }
         }
 }
 
@@ -70,7 +79,9 @@ void Grouped::run(const Layer& layer) {
         plane_.adds ? edit_other(layer, target_) : layer.fused_last->tops[0]->data.write(target_);
     job.to = to.get_data_handle();
     job.weights = weights_.data(), job.bias = bias_.data();
-    over_planes(job, planes_, job.side * job.side * job.group,
+    const auto row = static_cast<int64_t>(job.narrow ? sizeof(uint16_t) : sizeof(float)) *
+                     job.width * job.channels;
+    over_planes(job, {images_, job.blocks, row}, job.side * job.side * job.group,
                 [=](int64_t plane, int64_t begin, int64_t end, float* scratch) {
                     grouped_lines(job, plane, begin, end, scratch);
                 });

@@ -1,5 +1,4 @@
 // Convolutions of groups of few channels, of the test phase: oneDNN's leave lanes of vectors empty.
-// It computes in float32, in nets in bfloat16, too.
 #pragma once
 
 #include <vector>
@@ -22,10 +21,11 @@ class Grouped final : public FusedPass {
     void pack(const Layer& layer);
 
     GroupedPlane plane_{};
-    int64_t planes_;
+    int64_t images_;
     dnnl::memory::desc source_, target_;
     FoldedWeights folded_;
-    std::vector<float> weights_, bias_;
+    std::vector<uint32_t> weights_;
+    std::vector<float> bias_;
 };
 
 }  // namespace sn

@@ -10,11 +10,13 @@ struct GroupedPlane : PlaneWindow {
     // Channels come last; each reads as many as a group has: 4, 8 or 16. A block of sixteen
     // channels is several groups, in vectors that take one of each group in turn.
     int64_t channels, blocks, group;
-    // Values are float or, if they are narrow, bfloat16.
+    // Values and factors are float or, if they are narrow, bfloat16; of these two channels of a
+    // group are multiplied at once.
     bool narrow;
     const void* images;
-    // For each block, tap and channel of a group: a factor for each output of the block.
-    const float* weights;
+    // For each block, tap and channel of a group, or each two: a factor, or two, for each output of
+    // the block.
+    const uint32_t* weights;
     // For each block, in the order of its vectors.
     const float* bias;
     // Plus the old value, if it `adds`; and the function of that.

@@ -34,23 +34,47 @@ template <int group>
     _mm512_mask_storeu_ps(to, real, found);
 }
 
-// Rounds as BFloat16 does.
-[[gnu::always_inline]] inline void keep(__mmask16 real, __m512 found, uint16_t* to) {
-    const __m512i whole = _mm512_castps_si512(found), one = _mm512_set1_epi32(1);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(whole, 16), one);
-    const __m512i up = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
-    const __mmask16 none = _mm512_cmp_ps_mask(found, found, _CMP_UNORD_Q);
-    const __m512i kept =
-        _mm512_mask_or_epi32(_mm512_add_epi32(whole, up), none, whole, _mm512_set1_epi32(0x400000));
-    _mm256_mask_storeu_epi16(to, real, _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16)));
+[[gnu::always_inline]] inline void put(__mmask16 real, const float* from, __m512i order,
+                                       float* to) {
+    _mm512_store_ps(to, _mm512_permutexvar_ps(order, values(real, from)));
 }
+
+// One channel of each group.
+[[gnu::always_inline]] inline __m512 add(__m512 sum, __m512 factor, __m512 value, const float*) {
+    return _mm512_fmadd_ps(factor, value, sum);
+}
+
+#if defined(__AVX512BF16__)
+[[gnu::always_inline]] inline void keep(__mmask16 real, __m512 found, uint16_t* to) {
+    const __m256bh rounded = _mm512_cvtneps_pbh(found);
+    __m256i words;
+    __builtin_memcpy(&words, &rounded, sizeof words);
+    _mm256_mask_storeu_epi16(to, real, words);
+}
+
+// Pairs of neighbours in the order of single channels of groups half as large.
+[[gnu::always_inline]] inline void put(__mmask16 real, const uint16_t* from, __m512i order,
+                                       float* to) {
+    const __m256i words = _mm256_maskz_loadu_epi16(real, from);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(to),
+                       _mm256_permutexvar_epi32(_mm512_castsi512_si256(order), words));
+}
+
+// Two channels of each group.
+[[gnu::always_inline]] inline __m512 add(__m512 sum, __m512 factor, __m512 value, const uint16_t*) {
+    __m512bh left, right;
+    __builtin_memcpy(&left, &factor, sizeof left);
+    __builtin_memcpy(&right, &value, sizeof right);
+    return _mm512_dpbf16_ps(sum, left, right);
+}
+#endif
 
 // What the pixels of a block have in common.
 struct Block {
     const float* weights;
     __m512 bias;
-    // The order of vectors, and that of memory.
-    __m512i order, back;
+    // The order in which pixels are put down, that of sums, and that of memory.
+    __m512i put, order, back;
     __mmask16 real;
 };
 
@@ -66,12 +90,12 @@ void sum_row(const GroupedPlane& job, const float* const (&lines)[most_side], co
         for (int64_t i = 0; i < job.side; ++i)
             for (int64_t j = 0; j < job.side; ++j) {
                 const float* from = lines[i] + x * step + j * apart;
-                for (int k = 0; k < group; ++k, factors += lanes, from += lanes / group) {
+                constexpr int steps = group * static_cast<int>(sizeof(T) / 2) / 2;
+                for (int k = 0; k < steps; ++k, factors += lanes, from += lanes / group) {
                     const __m512 factor = _mm512_loadu_ps(factors);
 #pragma GCC unroll 16
                     for (int u = 0; u < pixels; ++u)
-                        sums[u] =
-                            _mm512_fmadd_ps(factor, repeated<group>(from + u * step), sums[u]);
+                        sums[u] = add(sums[u], factor, repeated<group>(from + u * step), to);
                 }
             }
         const auto left = static_cast<int>(std::min<int64_t>(pixels, job.columns - x));
@@ -95,13 +119,20 @@ void sum_row(const GroupedPlane& job, const float* const (&lines)[most_side], co
 template <int group, class T>
 void sum_plane(const GroupedPlane& job, int64_t plane, int64_t begin, int64_t end, float* scratch) {
     const int64_t image = plane / job.blocks, number = plane % job.blocks, first = number * lanes;
-    alignas(64) int32_t order[lanes], back[lanes];
+    constexpr int64_t together = sizeof(float) / sizeof(T), groups = lanes / group;
+    alignas(64) int32_t put_down[lanes] = {}, order[lanes], back[lanes];
+    for (int64_t place = 0; place < lanes / together; ++place)
+        put_down[place] =
+            static_cast<int32_t>(place % groups * (group / together) + place / groups);
     for (int64_t place = 0; place < lanes; ++place) {
         const int64_t channel = job.channel(place);
         order[place] = static_cast<int32_t>(channel), back[channel] = static_cast<int32_t>(place);
     }
-    const Block block{job.weights + number * job.side * job.side * group * lanes,
-                      _mm512_loadu_ps(job.bias + first), _mm512_load_si512(order),
+    const auto* weights = reinterpret_cast<const float*>(job.weights);
+    const Block block{weights + number * job.side * job.side * group / together * lanes,
+                      _mm512_loadu_ps(job.bias + first),
+                      _mm512_load_si512(put_down),
+                      _mm512_load_si512(order),
                       _mm512_load_si512(back),
                       static_cast<__mmask16>((1U << std::min(lanes, job.channels - first)) - 1U)};
     over_lines<most_side>(
@@ -110,7 +141,7 @@ void sum_plane(const GroupedPlane& job, int64_t plane, int64_t begin, int64_t en
             const T* from = static_cast<const T*>(job.images) +
                             (image * job.height + line) * job.width * job.channels + first;
             for (int64_t x = 0; x < columns; ++x, from += job.channels, to += lanes)
-                _mm512_store_ps(to, _mm512_permutexvar_ps(block.order, values(block.real, from)));
+                put(block.real, from, block.put, to);
         },
         [&](int64_t row, const float* const(&lines)[most_side]) {
             T* to = static_cast<T*>(job.to) +
@@ -124,10 +155,10 @@ void sum_plane(const GroupedPlane& job, int64_t plane, int64_t begin, int64_t en
 template <int group>
 void sum_plane_of(const GroupedPlane& job, int64_t plane, int64_t begin, int64_t end,
                   float* scratch) {
-    if (job.narrow)
-        sum_plane<group, uint16_t>(job, plane, begin, end, scratch);
-    else
-        sum_plane<group, float>(job, plane, begin, end, scratch);
+#if defined(__AVX512BF16__)
+    if (job.narrow) return sum_plane<group, uint16_t>(job, plane, begin, end, scratch);
+#endif
+    sum_plane<group, float>(job, plane, begin, end, scratch);
 }
 }  // namespace
 

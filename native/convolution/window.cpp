@@ -4,6 +4,7 @@
 
 #include "../engine/instructions.hpp"
 #include "../engine/net.hpp"
+#include "winograd.hpp"
 
 namespace sn {
 
@@ -73,8 +74,10 @@ Window::Window(const Layer& layer, bool reverse, bool fused) {
     }
     // In bfloat16 oneDNN leaves the gradients of such taps uninitialised.
     if (is_partly_idle) factors = memory::data_type::f32;
-    const bool is_first = !reverse && group == 1 && kernel.size() == 2 && layer.has_gradients();
-    if (is_first && loses_time(in[axis], kernel[0] * kernel[1])) factors = memory::data_type::f32;
+    const bool learns_windows =
+        !reverse && group == 1 && kernel.size() == 2 && layer.has_gradients();
+    if (learns_windows && loses_time(in[axis], kernel[0] * kernel[1]))
+        factors = memory::data_type::f32;
     const int64_t rows = outputs / group, columns = in[axis] / group;
     weights = {group, rows, columns};
     weights.insert(weights.end(), kernel.begin(), kernel.end());
@@ -92,9 +95,11 @@ Window::Window(const Layer& layer, bool reverse, bool fused) {
     // The few channels of a picture are read in the layout that they have.
     constexpr int64_t picture = 4;
     is_image = !reverse && source.size() == 4;
+    few_products = options.flag("few_products", false);
+    if (learns_windows && factors == memory::data_type::bf16 && winograd_loses_in_bf16(*this))
+        factors = memory::data_type::f32;
     is_plane = is_image && (depthwise || factors == memory::data_type::f32);
     may_be_last = is_plane && source[1] > picture;
-    few_products = options.flag("few_products", false);
     bias = options.flag("bias_term");
     plain_bias = {{outputs}, memory::data_type::f32, memory::format_tag::x};
 }

@@ -69,6 +69,11 @@ bool spreads(const Window& window, const WinogradTile& tile) {
            tiles_of(window.target, tile.side) < tiles_of(window.source, tile.side);
 }
 
+bool fills_vectors(const Window& window) {
+    const size_t axes = window.weights.size();
+    return window.weights[axes - 4] % line == 0 && window.weights[axes - 3] % line == 0;
+}
+
 // Products of both ways, in whole vectors and blocks of them.  Transforms cost about what 16 more
 // channels on either side would, that of the weights as much as 64 or 96 more tiles: what is left
 // must be clearly less.  For little work the start of the threads costs more.  Direct sums in
@@ -90,7 +95,8 @@ bool suits(const Window& window, WindowPass::Pass pass) {
     const int64_t pixels = std::min(tiles_of(window.source, 1), tiles_of(window.target, 1));
     const int64_t weights = 46 + 2 * tile->taps();
     const int64_t direct = tile->taps() * pixels * read * whole(made, line);
-    const int64_t half = is_narrow(window) ? 2 : 1;
+    // Of channels that fill no vectors oneDNN's direct sums take as long as in float32.
+    const int64_t half = is_narrow(window) && fills_vectors(window) ? 2 : 1;
     const int64_t few = positions * (tiles + weights) * (read + transform) *
                         (whole(made, most_columns) + transform);
     return direct >= fewest_products && 11 * few * half <= 10 * direct;
@@ -267,6 +273,17 @@ void Winograd<T>::run(const memory& source, const memory& weights, const End& wi
 
 template class Winograd<float>;
 template class Winograd<BFloat16>;
+
+bool winograd_loses_in_bf16(const Window& window) {
+    if (has_amx() || fills_vectors(window) || window.few_products) return false;
+    Window wide = window;
+    wide.factors = memory::data_type::f32;
+    using Part = WindowPass::Pass;
+    const auto all_suit = [](const Window& one) {
+        return suits(one, Part::forward) && suits(one, Part::data) && suits(one, Part::weights);
+    };
+    return all_suit(wide) && !all_suit(window);
+}
 
 std::unique_ptr<WindowPass> make_winograd(const Window& window, WindowPass::Pass pass) {
     if (!suits(window, pass)) return nullptr;

@@ -105,5 +105,8 @@ class Winograd final : public WindowPass {
 
 // A pass of this layer, if it is faster for these sizes on this processor.
 std::unique_ptr<WindowPass> make_winograd(const Window& window, WindowPass::Pass pass);
+// Whether all passes of a layer that learns have fewer products in float32 and some have not in
+// bfloat16, where direct sums take as long: of channels that fill no vectors.
+bool winograd_loses_in_bf16(const Window& window);
 
 }  // namespace sn

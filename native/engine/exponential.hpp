@@ -10,7 +10,7 @@
 namespace sn {
 
 namespace exponential {
-inline float power_of_two(int32_t exponent) {
+[[gnu::always_inline]] inline float power_of_two(int32_t exponent) {
     const auto bits = static_cast<uint32_t>(exponent + 127) << 23;
     float value;
     std::memcpy(&value, &bits, sizeof value);
@@ -18,7 +18,7 @@ inline float power_of_two(int32_t exponent) {
 }
 }  // namespace exponential
 
-inline float fast_exp(float x) {
+[[gnu::always_inline]] inline float fast_exp(float x) {
     constexpr float shifter = 12582912.0F;  // 1.5 · 2^23: adding it rounds to a whole number
     const float most = 88.7228F, least = -87.3365F;
     const float inside = x > most ? most : (x < least ? least : x);

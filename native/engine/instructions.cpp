@@ -40,6 +40,14 @@ bool has_avx512_bf16() {
 #endif
 }
 
+bool has_avx512_vnni() {
+#if defined(SPARKNET_AMX)
+    return has(dnnl::cpu_isa::avx512_core_vnni) && __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
 bool has_avx512_bytes() {
 #if defined(SPARKNET_AMX)
     return has_avx512_bf16() && __builtin_cpu_supports("avx512vnni") &&

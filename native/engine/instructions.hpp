@@ -19,7 +19,9 @@ bool has_avx512();
 bool has_amx();
 // Products of pairs of bfloat16 in vectors of 512 bits.
 bool has_avx512_bf16();
-// The same, products of four bytes, and bytes in any order.
+// Products of four bytes in vectors of 512 bits.
+bool has_avx512_vnni();
+// The last two, and bytes in any order.
 bool has_avx512_bytes();
 
 }  // namespace sn

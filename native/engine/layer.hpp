@@ -211,8 +211,8 @@ struct Layer {
     bool backward = false;
     // Whether a backward pass may follow a forward one.
     bool has_gradients() const { return train || backward; }
-    // Whether it multiplies numbers of eight bits; an attention, of bfloat16 where the processor
-    // does.
+    // Whether it multiplies numbers of eight bits; an attention, what it rounds to them itself, or
+    // bfloat16 where the processor has no products of bytes.
     bool int8 = false;
     // How many products of float32 take as long as so many of the numbers that it multiplies.
     double in_float32(double products) const;

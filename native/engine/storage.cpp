@@ -123,7 +123,7 @@ void Storage::Copy::take_pages() {
 }
 
 bool Storage::Copy::takes_rows_of(const dnnl::memory::desc& source) {
-    if (by_axes && have_same_dims(by_axes, source)) return true;
+    if (have_same_dims(by_axes, source)) return true;
     const auto type = desc.get_data_type();
     const auto made = row_major(source.get_dims(), type);
     if (desc != row_major(desc.get_dims(), type) || made.get_size() != desc.get_size())

@@ -1,17 +1,32 @@
 // Gated recurrent units over a sequence (Cho et al., 2014); the reset gate works before or after
 // the product with the hidden state's weights.
-#include <cmath>
-
 #include "../engine/layer.hpp"
 #include "../engine/matmul/gemm.hpp"
+#include "../engine/matmul/tensor_product.hpp"
+#include "lstm_cell.hpp"
 #include "no_gradient.hpp"
 #include "rows.hpp"
 
 namespace sn {
 
 namespace {
-float logistic(float x) {
-    return 1.0F / (1.0F + std::exp(-x));
+// The update and the reset gate.
+SN_KERNEL void gru_gates_run(int64_t count, int64_t units, const float* more, float* gates) {
+    SN_EACH(i, count) {
+        gates[i] = sigmoid(gates[i] + more[i]);
+        gates[units + i] = sigmoid(gates[units + i] + more[units + i]);
+    }
+}
+
+template <bool resets>
+SN_KERNEL void gru_hidden_run(int64_t count, int64_t units, const float* before, const float* inner,
+                              float* gates, float* to) {
+    SN_EACH(i, count) {
+        const float reset = resets ? gates[units + i] : 1.0F;
+        const float candidate = gate_tanh(gates[2 * units + i] + reset * inner[i]);
+        gates[2 * units + i] = candidate;
+        to[i] = (1.0F - gates[i]) * candidate + gates[i] * before[i];
+    }
 }
 
 // Gates in the order update, reset, candidate: h' = (1 - z) n + z h.
@@ -32,6 +47,8 @@ class GRU final : public Kernel {
         dgates_.resize(size(layer.backward ? rows * 3 * units_ : 0));
         dinner_.resize(size(layer.backward ? rows * units_ : 0));
         dhidden_.resize(size(state)), dbefore_.resize(size(state));
+        recur_.reshape(streams_, {units_, (after_ ? 3 : 2) * units_, true}, false,
+                       dnnl::memory::data_type::f32);
     }
 
     void forward(Layer& layer) override {
@@ -40,6 +57,7 @@ class GRU final : public Kernel {
         for (int64_t r = 0; r < rows; ++r) std::copy_n(bias, width, gates_.data() + r * width);
         gemm(false, true, rows, width, inputs_, 1, layer.bottom(), layer.param(0), 1,
              gates_.data());
+        recur_.pack(layer.params[2]->data);
         const float* hidden = exposed_ ? layer.bottom(2) : carried_.data();
         float* y = layer.top();
         for (int64_t t = 0; t < steps_; ++t) {
@@ -82,28 +100,30 @@ class GRU final : public Kernel {
         const float *cont = layer.bottom(1) + t * streams_, *u = layer.param(2);
         const float* c = layer.param(3);
         float *before = before_.data() + t * state, *inner = inner_.data() + t * state;
-        for (int64_t i = 0; i < state; ++i) before[i] = cont[i / h] * hidden[i];
-        gemm(false, true, streams_, after_ ? 3 * h : 2 * h, h, 1, before, u, 0, step_.data());
+        for (int64_t n = 0; n < streams_; ++n)
+            for (int64_t i = n * h; i < (n + 1) * h; ++i) before[i] = cont[n] * hidden[i];
+        recur_.run(before, step_.data());
         const int64_t wide = after_ ? 3 * h : 2 * h;
-        for (int64_t n = 0; n < streams_; ++n) {
-            float* g = gates(t) + n * 3 * h;
-            const float* more = step_.data() + n * wide;
-            for (int64_t i = 0; i < 2 * h; ++i) g[i] = logistic(g[i] + more[i]);
-        }
-        if (after_) {
-            for (int64_t i = 0; i < state; ++i)
-                inner[i] = step_[static_cast<size_t>(i / h * 3 * h + 2 * h + i % h)] + c[i % h];
-        } else {
-            for (int64_t i = 0; i < state; ++i)
-                dbefore_[static_cast<size_t>(i)] = before[i] * gates(t)[i / h * 3 * h + h + i % h];
-            for (int64_t i = 0; i < state; ++i) inner[i] = c[i % h];
-            gemm(false, true, streams_, h, h, 1, dbefore_.data(), u + 2 * h * h, 1, inner);
-        }
-        for (int64_t i = 0; i < state; ++i) {
-            float* g = gates(t) + i / h * 3 * h + i % h;
-            g[2 * h] = std::tanh(g[2 * h] + (after_ ? g[h] * inner[i] : inner[i]));
-            to[i] = (1.0F - g[0]) * g[2 * h] + g[0] * before[i];
-        }
+        const float* more = step_.data();
+        float *all = gates(t), *gated = dbefore_.data();
+        const bool after = after_;
+        each_run(streams_, h, [=](int64_t n, int64_t from, int64_t i, int64_t count) {
+            float* g = all + n * 3 * h + from;
+            gru_gates_run(count, h, more + n * wide + from, g);
+            if (!after) {
+                for (int64_t k = 0; k < count; ++k) gated[i + k] = before[i + k] * g[h + k];
+                std::copy_n(c + from, count, inner + i);
+                return;
+            }
+            const float* product = more + n * wide + 2 * h + from;
+            for (int64_t k = 0; k < count; ++k) inner[i + k] = product[k] + c[from + k];
+            gru_hidden_run<true>(count, h, before + i, inner + i, g, to + i);
+        });
+        if (after_) return;
+        gemm(false, true, streams_, h, h, 1, gated, u + 2 * h * h, 1, inner);
+        each_run(streams_, h, [=](int64_t n, int64_t from, int64_t i, int64_t count) {
+            gru_hidden_run<false>(count, h, before + i, inner + i, all + n * 3 * h + from, to + i);
+        });
     }
 
     void step_back(const Layer& layer, int64_t t) {
@@ -160,6 +180,8 @@ class GRU final : public Kernel {
 
     int64_t steps_ = 0, streams_ = 0, units_ = 0, inputs_ = 0;
     bool after_ = true, exposed_ = false;
+    // Of all gates with the hidden state; of the first two where the gate works before.
+    StepProduct recur_;
     std::vector<float> gates_, before_, inner_, step_, carried_, dgates_, dinner_, dhidden_,
         dbefore_;
 };

@@ -10,12 +10,13 @@ extern "C" {
 
 namespace sn {
 
-inline float sigmoid(float x) {
+// Loops with calls are not vectorised.
+[[gnu::always_inline]] inline float sigmoid(float x) {
     return 1.0F / (1.0F + fast_exp(-x));
 }
 
 // As in Caffe's LSTM.
-inline float gate_tanh(float x) {
+[[gnu::always_inline]] inline float gate_tanh(float x) {
     return 2.0F * sigmoid(2.0F * x) - 1.0F;
 }
 

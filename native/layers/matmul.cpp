@@ -29,8 +29,11 @@ class MatMul final : public Kernel, public IsAttentionPart<AttentionPart::produc
         batches_ = count(y, 0, axes - 2);
         place_a_ = places(a, y), place_b_ = places(b, y);
         product_ = {};
-        const bool narrow = layer.net->narrow() || layer.int8;
-        if (layer.attention) attention_.reshape(*layer.attention, narrow);
+        using Numbers = AttentionNumbers;
+        const auto numbers = layer.int8            ? Numbers::int8
+                             : layer.net->narrow() ? Numbers::bf16
+                                                   : Numbers::float32;
+        if (layer.attention) attention_.reshape(*layer.attention, numbers);
         if (layer.tops[0]->count() == 0 || k_ == 0) return;
         desc_a_ = described(a, turned_a_), desc_b_ = described(b, turned_b_);
         desc_y_ = plain_desc(y);

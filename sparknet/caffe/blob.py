@@ -17,6 +17,7 @@ from sparknet.layers.sizes import Sizes, blob_shape
 from sparknet.layers.user_layer import ShapeBlob
 from sparknet.native import NDArray
 from sparknet.native.engine import NetEngine
+from sparknet.native.staged_rows import DeviceRows, StagedRows
 
 if TYPE_CHECKING:
     from sparknet.caffe.runtime import Runtime
@@ -94,6 +95,16 @@ class EngineBlob(Blob):
     @property
     def shape(self) -> Shape:
         return self._runtime.engine.blob_shape(self._number)
+
+    @property
+    def device_rows(self) -> DeviceRows | None:
+        """What transforms rows of bytes where the net computes, if that is not the host."""
+        return self._runtime.engine.device_rows
+
+    def put(self, rows: StagedRows) -> None:
+        """Rows of bytes become the values, on the device."""
+        assert self.device_rows is not None
+        self.device_rows.put(self._number, rows)
 
     def adopt(self, values: Array) -> bool:
         """Uses `values` as storage; where views exist, copies and returns False."""

@@ -137,7 +137,7 @@ def multiplying(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
 
 
 def _narrow(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
-    """The numbers of the layers that multiply in bfloat16 instead: attentions."""
+    """The numbers of the layers that round what they multiply themselves: attentions."""
     return [
         number
         for number, node in enumerate(graph.nodes)

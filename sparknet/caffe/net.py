@@ -6,7 +6,6 @@ Caffe: python/caffe/_caffe.cpp and pycaffe.py.
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -16,18 +15,14 @@ from numpy.typing import ArrayLike
 from sparknet.caffe import arguments, batched, weights_io
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.callbacks import Callback, Callbacks
+from sparknet.caffe.contents import Contents
 from sparknet.caffe.filling import fill
 from sparknet.caffe.precision import Precision, available
 from sparknet.caffe.random import next_seed
 from sparknet.caffe.runtime import Runtime
-from sparknet.caffe.vectors import DtypeVec, IntVec, LayerVec, StringVec
-from sparknet.errors import IndexOutOfRange, LayerError, SpecError, shown
-from sparknet.graph import Graph, Node, build, build_in_state, html_summary
-from sparknet.graph.boxes import plotted
+from sparknet.errors import LayerError, SpecError
+from sparknet.graph import Graph, build, build_in_state
 from sparknet.graph.budget import check_budget
-from sparknet.graph.outline import outline_of
-from sparknet.graph.plots import Drawing
-from sparknet.layers.user_layer import BlobVec, UserLayer
 from sparknet.native import NDArray
 from sparknet.onnx import is_onnx, open_model
 from sparknet.proto import Model, caffe_pb2, read_net
@@ -38,31 +33,7 @@ StrPath = str | os.PathLike[str]
 Arrays = dict[str, Any]
 
 
-class LayerView(UserLayer):
-    """One entry of ``net.layers``: a type and its parameter blobs.
-
-    A Python layer's entry is the user's own object, as in pycaffe.
-    """
-
-    def __init__(self, node: Node, blobs: BlobVec) -> None:
-        self.type = node.type
-        self.blobs = blobs
-        self._node = node
-
-    def reshape(self, bottom: Any, top: Any) -> None:
-        """Set the tops' shapes from the bottoms'."""
-        for name, blobs in (("bottom", bottom), ("top", top)):
-            if not isinstance(blobs, (list, tuple)) or not all(isinstance(b, Blob) for b in blobs):
-                arguments.refuse(name, "a list of blobs", blobs)
-        plan = self._node.layer.infer([tuple(blob.shape) for blob in bottom])
-        for blob, shape in zip(top, plan.tops, strict=True):
-            blob.reshape(*shape)
-
-    def __repr__(self) -> str:
-        return f"<{self.type} layer, {len(self.blobs)} parameter blob(s)>"
-
-
-class Net:
+class Net(Contents):
     """``Net(file, phase, level=0, stages=None, weights=None)`` or ``Net(file, weights, phase)``.
 
     Ours, not pycaffe's: ``precision="bf16"`` multiplies in bfloat16, ``"int8"`` of a quantised
@@ -140,47 +111,20 @@ class Net:
         models: Sequence[Model] = (),
         device: str | None = None,
     ) -> None:
-        self._name: str | None = None
         seed = next_seed() if seed is None else seed
         everything = set(range(len(graph.params)))
         held = everything if params is not None else weights_io.held_params(graph, models)
         check_budget(graph, held)
         filled = params is not None or (bool(models) and held == everything)
-        self._runtime = Runtime(
+        runtime = Runtime(
             graph, seed, precision, keep_blobs, params, fills=not filled, device=device
         )
+        super().__init__(runtime)
         for model in models:
             self.copy_model(model)
         self._callbacks = Callbacks()
-        self._name_lists()
-
-    def _name_lists(self) -> None:
-        graph = self._runtime.graph
-        self.blobs: OrderedDict[str, Blob] = OrderedDict(
-            zip(graph.blob_names, self._runtime.blobs, strict=True)
-        )
-        pairs = list(zip(graph.nodes, self._runtime.params, strict=True))
-        self.params: OrderedDict[str, BlobVec] = OrderedDict(
-            (node.name, own) for node, own in pairs if own
-        )
-        users = self._runtime.user_layers()
-        self.layers = LayerVec(
-            users.get(number) or LayerView(node, own) for number, (node, own) in enumerate(pairs)
-        )
-        self._layer_names = StringVec(graph.layers)
-        self._blob_names = StringVec(graph.blob_names)
-        self.inputs = list(graph.inputs)
-        self.outputs = list(graph.outputs)
-        self._blobs = BlobVec(self._runtime.blobs)
-        self._inputs = IntVec(self._blob_names.index(name) for name in self.inputs)
-        self._outputs = IntVec(self._blob_names.index(name) for name in self.outputs)
 
     # -- what it is ----------------------------------------------------------------------
-
-    @property
-    def graph(self) -> Graph:
-        """Layers, shapes and gradients as they were worked out (ours, not pycaffe's)."""
-        return self._runtime.graph
 
     @property
     def precision(self) -> Precision:
@@ -208,31 +152,6 @@ class Net:
         """Whether every blob can be read after a pass (ours, not pycaffe's)."""
         return self._runtime.keep_blobs
 
-    def __repr__(self) -> str:
-        kept = sum(blob.count for blobs in self.params.values() for blob in blobs)
-        state = "TRAIN" if self.graph.phase == caffe_pb2.TRAIN else "TEST"
-        return (
-            f"<caffe.Net '{shown(self.name)}', {state}: {len(self.layers)} layers, {kept:,} "
-            f"parameters, inputs {self.inputs}, outputs {self.outputs}>"
-        )
-
-    def _repr_html_(self) -> str:
-        """Its layers, in a notebook."""
-        return html_summary(self.graph)
-
-    def plot(self, out: StrPath | None = None) -> Drawing:
-        """Its layers as a picture, which a notebook shows; ``out`` is a file named .svg (ours)."""
-        return plotted(outline_of(self.graph), self.name).saved(out)
-
-    @property
-    def name(self) -> str:
-        """The net's own name, or what a program called it (ours, not pycaffe's)."""
-        return self.graph.name if self._name is None else self._name
-
-    @name.setter
-    def name(self, name: str) -> None:
-        self._name = arguments.text("name", name)
-
     @property
     def flat_params(self) -> NDArray:
         """All parameters, in one buffer (ours, not pycaffe's)."""
@@ -242,42 +161,6 @@ class Net:
     def flat_diffs(self) -> NDArray:
         """All parameter gradients, in one buffer (ours, not pycaffe's)."""
         return self._runtime.parameters.diffs
-
-    @property
-    def blob_loss_weights(self) -> OrderedDict[str, float]:
-        weights = self.graph.loss_weights
-        return OrderedDict((name, weights.get(name, 0.0)) for name in self._blob_names)
-
-    @property
-    def _blob_loss_weights(self) -> DtypeVec:
-        return DtypeVec(self.blob_loss_weights.values())
-
-    @property
-    def layer_dict(self) -> OrderedDict[str, Any]:
-        return OrderedDict(zip(self._layer_names, self.layers, strict=True))
-
-    @property
-    def top_names(self) -> OrderedDict[str, list[str]]:
-        return OrderedDict((node.name, list(node.tops)) for node in self.graph.nodes)
-
-    @property
-    def bottom_names(self) -> OrderedDict[str, list[str]]:
-        return OrderedDict((node.name, list(node.bottoms)) for node in self.graph.nodes)
-
-    def _bottom_ids(self, layer: int) -> IntVec:
-        return IntVec(self.graph.nodes[self._number("layer", layer)].bottom_ids)
-
-    def _top_ids(self, layer: int) -> IntVec:
-        return IntVec(self.graph.nodes[self._number("layer", layer)].top_ids)
-
-    def _number(self, name: str, layer: int) -> int:
-        """The number of a layer that the net has."""
-        number = arguments.whole(name, layer)
-        if not 0 <= number < len(self.layers):
-            raise IndexOutOfRange(
-                f"{name} is layer {number}; the net has {len(self.layers)} layers"
-            )
-        return number
 
     # -- passes --------------------------------------------------------------------------
 

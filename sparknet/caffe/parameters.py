@@ -51,6 +51,10 @@ class EngineParameters:
         self._engine.at_host(self._values)
         self._engine.at_host(self._diffs)
 
+    def norm_of_diffs(self) -> float:
+        """The Euclidean norm of all gradients."""
+        return self._engine.norm(self._diffs)
+
     def clear_diffs(self) -> None:
         self._engine.clear(self._diffs)
 

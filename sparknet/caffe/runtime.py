@@ -25,7 +25,7 @@ from sparknet.caffe.host_clocks import BACKWARD, FORWARD, HostClocks
 from sparknet.caffe.parameters import EngineParameters
 from sparknet.caffe.precision import Precision, available
 from sparknet.caffe.segments import cut
-from sparknet.errors import LayerError, SpecError
+from sparknet.errors import LayerError, SpecError, outside
 from sparknet.graph import Graph, Node
 from sparknet.graph.reshape import follow
 from sparknet.layers import Shape
@@ -95,7 +95,7 @@ class Runtime:
         if self.nodes:
             self.engine.prepare(0, len(self.nodes) - 1)
         if told := told_untranslated(self.engine.fallbacks()):
-            warnings.warn(told, stacklevel=2)
+            warnings.warn(told, stacklevel=outside())
         for number in self._hosts:
             self._reshape_host(number)
         self.int8_param: caffe_pb2.Int8Parameter | None = None

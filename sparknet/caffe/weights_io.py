@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sparknet.caffe import int8
 from sparknet.caffe.blob import Blob
@@ -21,7 +21,9 @@ StrPath = str | os.PathLike[str]
 
 def copy_from(runtime: Runtime, path: StrPath) -> None:
     """Caffe: net.cpp, CopyTrainedLayersFrom.  Nothing is copied unless all of it fits."""
-    copy_model(runtime, open_model(path))
+    model = open_model(path)
+    model.passing = True
+    copy_model(runtime, model)
 
 
 def held_params(graph: Graph, models: Iterable[Model]) -> set[int]:
@@ -56,12 +58,26 @@ def copy_model(runtime: Runtime, model: Model) -> None:
     }
     loose = {node.name for node in graph.nodes if not node.layer.parameter.strict_dim}
     found = copy_arrays(model, targets, shared, loose)
+    if model.passing:
+        for held in model.arrays:
+            held[:] = [None] * len(held)
+    is_known = bool(found)
+    owners: dict[str, list[Sequence[Blob]]] = {}
     for node, own in zip(graph.nodes, runtime.params, strict=True):
-        for blob, array in zip(own, found.get(node.name, ()), strict=False):
-            if array is not None:
-                blob.data[...] = array
-    if found and model.net.HasField("int8_param"):
+        owners.setdefault(node.name, []).append(own)
+    while found:
+        _take(*found.popitem(), owners)
+    if is_known and model.net.HasField("int8_param"):
         runtime.use_int8(model.net.int8_param)
+
+
+def _take(name: str, arrays: LayerArrays, owners: Mapping[str, list[Sequence[Blob]]]) -> None:
+    """Copy a layer's arrays, and hold none of them any longer."""
+    for index in range(len(arrays)):
+        array, arrays[index] = arrays[index], None
+        for own in owners[name] if array is not None else ():
+            if index < len(own):
+                own[index].data[...] = array
 
 
 def save(runtime: Runtime, path: StrPath, write_diff: bool = False) -> None:

@@ -10,9 +10,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module, metadata
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from sparknet.cli import flags
 from sparknet.cli.verb import Verb, WrongUse
+
+if TYPE_CHECKING:
+    from sparknet.spark.executors import Executors
 
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "hdf5": (("h5py",), "models, states and data in HDF5"),
@@ -108,11 +112,19 @@ def cluster(master: str, seconds: float) -> Iterator[Finding]:
             f"{there.processors} processors",
             executors.gibibytes(there.memory) if there.memory else "",
             *there.gpus,
+            _given(there),
             f"ran {there.tasks} task{'s' * (there.tasks > 1)}",
         ]
         yield Finding("executors", there.host, ", ".join(filter(None, parts)))
         for sentence, stops in executors.differences(there, here):
             yield Finding("executors", there.host, sentence, False, stops)
+
+
+def _given(there: Executors) -> str:
+    """Which GPUs Spark gives to tasks."""
+    if there.addresses:
+        return f"Spark gives tasks the GPUs {', '.join(there.addresses)}"
+    return "which Spark gives to no task (spark.executor.resource.gpu.amount)" if there.gpus else ""
 
 
 def table(findings: list[Finding]) -> Iterator[str]:

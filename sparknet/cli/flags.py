@@ -72,11 +72,14 @@ def add_threads(parser: ArgumentParser) -> None:
 
 
 def use_threads(chosen: Namespace) -> None:
-    """Set the number of threads to that of -threads."""
+    """Set the number of threads to that of -threads, also PyTorch's where it is the engine."""
     from sparknet.native import set_threads
+    from sparknet.torch.chosen import chosen_device, need_torch
 
     if chosen.threads:
         set_threads(chosen.threads)
+        if chosen_device(getattr(chosen, "device", None)) is not None:
+            need_torch().set_num_threads(chosen.threads)
 
 
 def add_precision(parser: ArgumentParser, training: bool = False) -> None:

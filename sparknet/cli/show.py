@@ -39,22 +39,26 @@ def _execute(chosen: Namespace) -> int:
     told = "" if model is None else model.told.get("inputs", "")
     if chosen.json:
         said = _as_dict(graph, chosen.splits)
+        if chosen.engine == "torch":
+            said["untranslated"] = _untranslated(graph)
         print(json.dumps(said | ({"axes": told.splitlines()} if told else {}), indent=1))
     else:
         print(summary(graph, splits=chosen.splits))
         if told:
             print(told)
         if chosen.engine == "torch":
-            print(_of_torch(graph))
+            from sparknet.torch.chosen import told_untranslated
+
+            print(told_untranslated(_untranslated(graph)) or "PyTorch computes all layers")
     return 0
 
 
-def _of_torch(graph: Graph) -> str:
+def _untranslated(graph: Graph) -> dict[str, str]:
+    """Names and types of layers that PyTorch does not compute."""
     from sparknet.caffe.host import HOSTS
-    from sparknet.torch.chosen import told_untranslated, untranslated
+    from sparknet.torch.chosen import untranslated
 
-    layers = untranslated(((node.name, node.type) for node in graph.nodes), HOSTS)
-    return told_untranslated(layers) or "PyTorch computes all layers"
+    return untranslated(((node.name, node.type) for node in graph.nodes), HOSTS)
 
 
 @contextmanager

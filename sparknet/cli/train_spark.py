@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from sparknet.spark import SparkTrained
     from sparknet.summary import Listener
 
-_EXPLICIT = {"strategy", "workers", "snapshots", "columns", "weights"}
-"""Settings that are put together from several flags, or have been read with the solver."""
+_EXPLICIT = {"strategy", "workers", "snapshots", "columns", "weights", "resources"}
+"""Settings that are put together from several flags, were read with the solver, or have no flag."""
 
 
 def add(parser: ArgumentParser) -> None:
@@ -73,8 +73,6 @@ def train(
 
 
 def _check(chosen: Namespace) -> None:
-    if chosen.min_workers is not None:
-        raise WrongUse("--min-workers is for processes of this machine, not for --spark")
     if chosen.sql and chosen.data:
         raise WrongUse("give --data or --sql, not both")
     if chosen.validation_sql and chosen.validation:

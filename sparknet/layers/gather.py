@@ -8,7 +8,10 @@ from sparknet.layers.layer import Layer, Plan, Shape
 
 
 class Gather(Layer):
-    """Place i of the top's axis is place index[i] of the bottom's; places may repeat."""
+    """Place i of the top's axis is place index[i] of the bottom's; places may repeat.
+
+    Negative places count from the end, however long the axis is.
+    """
 
     type = "Gather"
     field = "gather_param"
@@ -19,10 +22,11 @@ class Gather(Layer):
         if not index:
             self.fail("index is empty: name at least one place")
         for place in index:
-            if not 0 <= place < bottom[axis]:
+            if not -bottom[axis] <= place < bottom[axis]:
                 self.fail(f"index {place} is out of range for axis {axis} of size {bottom[axis]}")
         top = (*bottom[:axis], len(index), *bottom[axis + 1 :])
-        return Plan((top,), values={"axis": axis, "index": index})
+        places = tuple(place % bottom[axis] for place in index)
+        return Plan((top,), values={"axis": axis, "index": places})
 
     def mixes(self, bottom: Shape, axis: int) -> bool:
         return axis == self.axis(self.options.axis, bottom)

@@ -215,7 +215,7 @@ class Layer(ABC):
         return False
 
     narrow_in_int8: ClassVar[bool] = False
-    """Whether it multiplies in bfloat16, where the processor does, in a net of eight bits."""
+    """Whether it rounds what it multiplies itself in a net of eight bits, to bytes or bfloat16."""
 
     def passes_int8(self, plan: Plan) -> bool:
         """Whether the tops hold numbers of the bottoms, as they are."""

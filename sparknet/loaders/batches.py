@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from sparknet.loaders.prefetch import Prefetch
 from sparknet.loaders.records import Array, Batch, Records, columns_told
 
 Position = dict[str, int]
-Transforms = Mapping[str, Callable[[Array, int], Array]]
+Transforms = Mapping[str, Callable[[Array, int], Any]]
 """By column: the rows of a batch, and the number of the first, to what the batch shall hold."""
 
 
@@ -91,6 +92,15 @@ class Batches:
         order.seek(cursor)
         self.close()
         self._work.cursor = order.cursor
+        self._start()
+
+    def deal(self, rank: int, size: int, cursor: Mapping[str, Any]) -> None:
+        """Go on as another of so many workers, where their cursor was taken."""
+        order = copy.copy(self._work.order)
+        order.rank, order.size = rank, size
+        order.seek(cursor)
+        self.close()
+        self._work.order, self._work.cursor = order, order.cursor
         self._start()
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.graph.plots import png
+from sparknet.spark.module_model import ModuleModel
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,11 +21,20 @@ def example_of(loaded: LoadedModel) -> pd.DataFrame:
     import pandas as pd
 
     mapping = loaded.mapping()
+    if isinstance(loaded.model, ModuleModel):
+        records = loaded.model.records
+        return pd.DataFrame({column: [_row(records[name])] for name, column in mapping.items()})
     entries = {entry.name: entry for entry in loaded.model.net.tested.entries}
     texts = loaded.model.tokens is not None
     return pd.DataFrame(
         {column: [_value(entries[name], texts)] for name, column in mapping.items()}
     )
+
+
+def _row(records: Any) -> Any:
+    """Of a module's argument."""
+    zero = np.zeros_like(records[0])
+    return zero if zero.ndim else zero.item()
 
 
 def _value(entry: Entry, texts: bool) -> Any:

@@ -16,10 +16,14 @@ from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark.loaded import LoadedModel, load
 from sparknet.spark.model import SparkModel
+from sparknet.spark.module_model import ModuleModel
+from sparknet.spark.saved_stages import stage_metadata
+from sparknet.training.modules.module_files import beside, read_said
 
 FLAVOR_NAME = "sparknet"
 _MODULE = "sparknet.mlflow"
 _FILE = "net.caffemodel"
+_MODULE_FILE = "module.safetensors"
 _STAGE = "stage"
 
 
@@ -37,11 +41,12 @@ def save_model(
 ) -> None:
     """Write a model in MLflow's format into a new folder.
 
-    ``model`` is a `SparkModel`, a `NetModel` or `NetFeaturizer`, a `Net`, what a training returned,
-    or a path that `sparknet.load` takes.  Unless one of them is given, the example is a row of
-    zeros, an empty picture or a text, as the net's inputs have it, and the signature that of the
-    example and of its results (``signature=False``: none); the requirements name sparknet with the
-    extras that the model needs.  ``more`` is handed to `mlflow.pyfunc.save_model`.
+    ``model`` is a `SparkModel` or `ModuleModel`, a `NetModel` or `NetFeaturizer`, a `Net`, what a
+    training returned, or a path that `sparknet.load` takes.  Unless one of them is given, the
+    example is a row of zeros, an empty picture or a text, as the net's inputs have it, and the
+    signature that of the example and of its results (``signature=False``: none); the requirements
+    name sparknet with the extras that the model needs.  ``more`` is handed to
+    `mlflow.pyfunc.save_model`.
     """
     with extra("mlflow", "mlflow", "MLflow's format"):
         import mlflow
@@ -109,7 +114,9 @@ def load_model(model_uri: str, dst_path: str | None = None) -> LoadedModel:
 def get_default_pip_requirements(model: LoadedModel | None = None) -> list[str]:
     """What a model needs where it is served."""
     extras = ["parquet"]
-    if model is not None:
+    if model is not None and isinstance(model.model, ModuleModel):
+        extras += ["torch"]
+    elif model is not None:
         entries = model.model.net.tested.entries
         extras += ["images"] if any(entry.pictures is not None for entry in entries) else []
         extras += ["text"] if model.model.tokens is not None else []
@@ -145,16 +152,37 @@ def _write(model: Any, folder: Path) -> None:
     if hasattr(model, "save_here"):
         model.save_here(folder / _STAGE)
         return
+    if hasattr(model, "state_dict"):
+        raise SettingError(
+            "a module of PyTorch does not say what it is given: log what a training returned, or "
+            "ModuleModel(module, records={'x': …})"
+        )
     if isinstance(model, LoadedModel) and model.is_stage:
         raise SettingError(f"{model!r} was loaded from a stage: give MLflow the stage's folder")
     if isinstance(model, LoadedModel):
         model = model.model
-    elif hasattr(model, "outcome"):  # what a training returned
+    if getattr(model, "module", None) is not None:
+        _write_module(model, folder / _MODULE_FILE)
+        return
+    if hasattr(model, "outcome"):  # what a training returned
         model = model.model if hasattr(model, "model") else SparkModel(model.net)
     elif not isinstance(model, SparkModel):
         _check(model)
         model = load(model).model
     model.save(folder / _FILE)
+
+
+def _write_module(model: Any, file: Path) -> None:
+    """The files of a `ModuleModel`, or of a trained module."""
+    model.save(file)
+    if read_said(Path(beside(file)), str(file)).made_by is None:
+        kind = type(model.module).__name__
+        raise SettingError(
+            f"nothing names what makes module '{kind}' as it is, and MLflow loads a model by that "
+            "name: give module= a class without arguments, a function or a functools.partial of "
+            "one, from a file that Python can import (code_paths=[…] brings it along); or log it "
+            "by mlflow.pytorch.log_model(trained.module), which pickles it"
+        )
 
 
 def _check(model: Any) -> None:
@@ -166,4 +194,9 @@ def _check(model: Any) -> None:
 
 
 def _read(folder: Path) -> LoadedModel:
-    return load(folder / _STAGE if (folder / _STAGE).is_dir() else folder / _FILE)
+    if (folder / _MODULE_FILE).is_file():
+        # MLflow imports what a model's own MLmodel names, so that it trusts a model anyway.
+        return load(folder / _MODULE_FILE, trusted=True)
+    if (folder / _STAGE).is_dir():
+        return load(folder / _STAGE, trusted="module" in stage_metadata(folder / _STAGE))
+    return load(folder / _FILE)

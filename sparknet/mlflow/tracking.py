@@ -16,6 +16,7 @@ from sparknet.summary.events import Event, number, share_communicating, single
 from sparknet.summary.json_lines import JsonLines
 from sparknet.summary.report import report
 from sparknet.training import observing
+from sparknet.training.modules.trained import TrainedModule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +144,10 @@ class _Tracked(observing.Observer):
         report(self._events, out=page)
         for file in (self._events, page):
             mlflow.log_artifact(str(file), "sparknet")
-        if self.log_models:
+        is_nameless = isinstance(trained, TrainedModule) and trained.saved().made_by is None
+        if self.log_models and is_nameless:
+            mlflow.log_artifact(str(_state_dict(trained.module, self._folder.name)), "sparknet")
+        elif self.log_models:
             log_model(trained)
 
     def _end(self, status: str) -> None:
@@ -154,6 +158,15 @@ class _Tracked(observing.Observer):
             with self._forgiven():
                 mlflow.end_run(status)
         self._folder.cleanup()
+
+
+def _state_dict(module: Any, folder: str) -> Path:
+    """The weights of a module of PyTorch whose code has no name, as torch saves them."""
+    import torch
+
+    file = Path(folder, "module.pt")
+    torch.save(module.state_dict(), file)
+    return file
 
 
 def _params(event: Mapping[str, Any]) -> dict[str, str]:

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from sparknet.native.ndarray import NDArray
+from sparknet.native.solver import SolverPass
+from sparknet.native.staged_rows import DeviceRows
 
 Shape = tuple[int, ...]
 
@@ -23,6 +25,10 @@ class NetEngine(Protocol):
 
         Where it does not, `blob_array` and `at_host` are asked each time that a program looks: they
         bring the newest values, and take what the program writes before the next pass."""
+
+    @property
+    def device_rows(self) -> DeviceRows | None:
+        """What transforms rows of bytes where the net computes; None where the host does."""
 
     # -- building ------------------------------------------------------------------------
 
@@ -44,7 +50,7 @@ class NetEngine(Protocol):
         """Like `reshape_blob`, but the values stay in their places."""
 
     def hold(self, *arrays: NDArray) -> None:
-        """Buffers that parameters will be parts of."""
+        """Buffers that parameters will be parts of, or a solver's histories."""
 
     def add_param(self, data: NDArray, diff: NDArray) -> int:
         """A parameter over the storage of two arrays."""
@@ -121,3 +127,17 @@ class NetEngine(Protocol):
 
     def clear(self, array: NDArray) -> None:
         """Parameters' gradients become zeros."""
+
+    def norm(self, array: NDArray) -> float:
+        """The Euclidean norm of parameters' values or gradients."""
+
+    def solver_pass(
+        self,
+        weights: NDArray,
+        gradient: NDArray,
+        history: Sequence[NDArray],
+        ends: Sequence[int],
+        rate_factors: Sequence[float],
+        decay_factors: Sequence[float],
+    ) -> SolverPass:
+        """What updates buffers that are held, or parts of them, as `SolverPass` does."""

@@ -10,6 +10,8 @@ import numpy as np
 from sparknet.errors import LayerError, SpecError
 from sparknet.native.core import check, ffi, lib
 from sparknet.native.ndarray import NDArray
+from sparknet.native.solver import SolverPass
+from sparknet.native.staged_rows import DeviceRows
 
 Shape = tuple[int, ...]
 
@@ -54,6 +56,7 @@ class NativeNet:
         check(lib.sn_net_want_blob(self._net, blob))
 
     views_stay = True
+    device_rows: DeviceRows | None = None
 
     def hold(self, *arrays: NDArray) -> None:
         """Parameters lie where they are."""
@@ -64,6 +67,12 @@ class NativeNet:
 
     def clear(self, array: NDArray) -> None:
         array.fill(0)
+
+    def norm(self, array: NDArray) -> float:
+        return array.norm2()
+
+    def solver_pass(self, *buffers: Any) -> SolverPass:
+        return SolverPass(*buffers)
 
     def fallbacks(self) -> dict[str, str]:
         """None: what it does not compute is no layer type, or lives in Python."""

@@ -13,7 +13,7 @@ from sparknet.errors import SpecError, shown
 from sparknet.native import NDArray
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, write_text
-from sparknet.torch import chosen_device
+from sparknet.torch import chosen_device, named_device
 from sparknet.weights import NOTHING, Opened, copy_weights
 
 if TYPE_CHECKING:
@@ -57,6 +57,10 @@ class Backend(Protocol):
     def device(self) -> str | None:
         """PyTorch's name of where it computes; None where that is not PyTorch's matter."""
 
+    @property
+    def named_device(self) -> str | None:
+        """The device that a program has named; None where it left the choice."""
+
     def lacking(self, gpu: bool = False) -> list[str]:
         """The names that it lacks to compute, on a GPU or on the CPU."""
 
@@ -95,13 +99,14 @@ class Embedded:
     ) -> None:
         from sparknet.caffe.precision import available
 
+        self.named_device = named_device(device)
         self.device = chosen_device(device)
         self.precision = available(precision, self.device)
         self.keeps_blobs = keep_blobs
         self._options: dict[str, Any] = {
             "precision": self.precision,
             "keep_blobs": keep_blobs,
-            "device": self.device,
+            "device": device,
         }
 
     def lacking(self, gpu: bool = False) -> list[str]:
@@ -144,6 +149,7 @@ class Pycaffe:
     is_embedded = False
     precision: Precision = "float32"
     device: str | None = None
+    named_device: str | None = None
     keeps_blobs = True
 
     def __init__(self, module: Any, name: str) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sparknet.errors import FileError, SpecError, TextError, shown
+from sparknet.errors import FileError, SpecError, TextError, outside, shown
 from sparknet.graph.splits import find_readers
 from sparknet.graph.state import filter_net, net_state
 from sparknet.graph.unknown import check_policy, leave_out_unknown
@@ -74,7 +74,7 @@ class Description:
         known = {id(net): leave_out_unknown(net) for net in (self.main, *self.tests)}
         for layer in dict.fromkeys(one for _, left_out in known.values() for one in left_out):
             message = f"layer '{shown(layer.name)}' ({shown(layer.type)}): {layer.reason}: left out"
-            warnings.warn(message, UnknownWarning, stacklevel=5)
+            warnings.warn(message, UnknownWarning, stacklevel=outside())
         tests = tuple(known[id(net)][0] for net in self.tests)
         return replace(self, main=known[id(self.main)][0], tests=tests)
 
@@ -175,6 +175,11 @@ def _message(source: NetSource, unknown: str) -> Any:
     if isinstance(source, str):
         return _either(partial(parse_net, source), lambda: parse_solver(source), unknown)
     what = "nothing" if source is None else f"this {type(source).__name__}"
+    if hasattr(source, "state_dict") or getattr(source, "module", None) is not None:
+        raise SpecError(
+            f"a Net cannot be made from {what}, a module of PyTorch: give the file that "
+            "torch.onnx.export makes of it"
+        )
     raise SpecError(
         f"a Net cannot be made from {what}: give a net or a solver as a path, text, NetParams, "
         "SolverParams or message"

@@ -24,7 +24,7 @@ from sparknet.net.entries import (
     only_layers,
     with_inputs,
 )
-from sparknet.net.feed import Array, Feed, decoded, misfit, reshape
+from sparknet.net.feed import Array, Feed, Preparation, decoded, misfit, reshape
 from sparknet.net.flow import dependent, last_blobs
 from sparknet.net.metrics import Summary
 from sparknet.net.ranges import warn_of_range
@@ -250,6 +250,20 @@ class FedNet:
             data = self.net.blobs[name].data
             data[...] = values[tuple(map(slice, data.shape))]
         return rows
+
+    def preparations(self, on_device: bool) -> dict[str, Preparation]:
+        """What makes batches of columns; with ``on_device`` bytes are left to the net's device."""
+        blobs: Any = self.net.blobs if on_device else {}
+        return {
+            entry.name: Preparation(
+                entry,
+                self.phase,
+                self._seed,
+                getattr(blobs.get(entry.name), "device_rows", None),
+            )
+            for entry in self.entries
+            if entry.preprocessing is not None
+        }
 
     # -- a net's own data ----------------------------------------------------------------
 

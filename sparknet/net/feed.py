@@ -14,6 +14,7 @@ from sparknet.layers import TRAIN, Shape
 from sparknet.layers.layer import shape_text
 from sparknet.loaders.image_arrays import stacked
 from sparknet.native.batch_items import BatchItems, RecordError
+from sparknet.native.staged_rows import DeviceRows, StagedRows
 from sparknet.net.entries import Entry
 
 Array = np.ndarray[Any, Any]
@@ -50,7 +51,7 @@ class Feed:
         self._reshape(net, self._shaped(counts), rows)
         for entry in self.entries:
             if entry.name in values:
-                self._fill(net.blobs[entry.name].data, entry, values[entry.name], first)
+                self._fill(net.blobs[entry.name], entry, values[entry.name], first)
         return rows
 
     def _reshape(self, net: Any, shapes: Mapping[str, Shape], rows: int) -> None:
@@ -72,7 +73,7 @@ class Feed:
     def checked(self, block: Mapping[str, Array]) -> dict[str, Array]:
         """The block's columns in the entries' shapes; DataError for what does not fit."""
         return {
-            entry.name: self._checked(entry, decoded(given, block[entry.name], self._training))
+            entry.name: self._checked(given, entry, block[entry.name])
             for given, entry in zip(self._given, self.entries, strict=True)
             if entry.name in block
         }
@@ -85,15 +86,29 @@ class Feed:
             self._shapes = {entry.name: entry.batch_shape(count) for entry, count in found}
         return self._shapes
 
-    def _fill(self, out: Array, entry: Entry, values: Array, first: int) -> None:
+    def _fill(self, blob: Any, entry: Entry, values: Any, first: int) -> None:
         preparation = self._preparations.get(entry.name)
+        if isinstance(values, StagedRows):
+            blob.put(values)
+            return
+        if preparation is not None:
+            staged = preparation.staged(values, first, getattr(blob, "device_rows", None))
+            if staged is not None:
+                blob.put(staged)
+                return
+        out = blob.data
         if preparation is None:
             out[...] = np.moveaxis(values, 0, entry.axis) if entry.axis else values
             return
         preparation.write(out, values, first)
 
-    def _checked(self, entry: Entry, values: Array) -> Array:
+    def _checked(self, given: Entry, entry: Entry, values: Any) -> Any:
         """The rows in the entry's shape."""
+        if isinstance(values, StagedRows):
+            if not fits(values.shape[1:], self._stored[entry.name]):
+                raise DataError(misfit(entry.name, values.shape[1:], self._stored[entry.name]))
+            return values
+        values = decoded(given, values, self._training)
         check_numbers(entry.name, values)
         values = shaped(entry.name, values, self._stored[entry.name])
         if (preparation := self._preparations.get(entry.name)) is not None:
@@ -118,10 +133,13 @@ def reshape(net: Any, shapes: Mapping[str, Sequence[int]]) -> None:
 class Preparation:
     """What makes an entry's batch of stored rows, by its preprocessing."""
 
-    def __init__(self, entry: Entry, phase: int, seed: int) -> None:
+    def __init__(
+        self, entry: Entry, phase: int, seed: int, device: DeviceRows | None = None
+    ) -> None:
+        """Rows for a ``device`` stay bytes, which it transforms."""
         how = entry.preprocessing
         assert how is not None
-        self.entry, self._resize = entry, how.resize
+        self.entry, self._resize, self._device = entry, how.resize, device
         self._images = None if how.resize is None else entry.images(training=True)
         self._transformation = how.transformation(phase, seed)
 
@@ -144,9 +162,18 @@ class Preparation:
             name, number = self.entry.name, first + error.number
             raise DataError(f"column '{name}': record {number} {error}") from error
 
-    def __call__(self, values: Array, first: int) -> Array:
+    def staged(self, rows: Array, first: int, device: DeviceRows | None) -> StagedRows | None:
+        """Rows that the device transforms; None if the host is to do it."""
+        if device is None or rows.dtype != np.uint8 or rows.ndim != 4 or self.entry.axis:
+            return None
+        made = StagedRows(rows, self._transformation, first)
+        return replace(made, pinned=device.pin(rows)) if made.is_sound else None
+
+    def __call__(self, values: Array, first: int) -> Array | StagedRows:
         """The batch of rows as `Batches` has them."""
         rows = self.sized(shaped(self.entry.name, values, self.entry.stored))
+        if (staged := self.staged(rows, first, self._device)) is not None:
+            return staged
         out = np.empty(
             (len(rows), *self._transformation.shape((rows.shape[1], *rows.shape[2:]))), np.float32
         )

@@ -3,49 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from html import escape
 from math import isfinite
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal
 
 from sparknet import renamed
 from sparknet.caffe.idle import warn_of_idle
-from sparknet.caffe.solvers.nets import weight_files
-from sparknet.errors import DataError, SolverError, SparkNetError, SpecError, shown
+from sparknet.errors import SolverError, SparkNetError, shown
 from sparknet.graph import html_summary
 from sparknet.graph.boxes import plotted
 from sparknet.graph.build import build_in_state
 from sparknet.graph.outline import outline
 from sparknet.graph.plots import Drawing
-from sparknet.layers import TEST, TRAIN, Shape
+from sparknet.layers import TEST
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.native import NDArray
 from sparknet.net.backend import Backend, Embedded, find_backend
-from sparknet.net.description import NetMessage, NetSource, SolverMessage, describe
+from sparknet.net.description import NetMessage, NetSource, SolverMessage
 from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.fed import FedNet
 from sparknet.net.feed import Array, Preparation
 from sparknet.net.lost import warn_of_loss
 from sparknet.net.metrics import Means, flattened
-from sparknet.net.quantising import MOST_LOSS, RECORDS, calibrate
+from sparknet.net.nets import Nets
+from sparknet.net.origin import find_origin
+from sparknet.net.quantising import MOST_LOSS, RECORDS, calibrate, quantizable
 from sparknet.net.rows import Data, Record, default_columns
-from sparknet.net.scores import Scores, check_names, finished, judged_blobs
-from sparknet.onnx import is_onnx, open_model
+from sparknet.net.scores import Scores, check_names, finished
+from sparknet.net.testing import run_test
 from sparknet.onnx.inputs import Axes, Shapes
-from sparknet.onnx.opening import labels_of, preprocessing_of, refuse_axes
-from sparknet.proto import Model
-from sparknet.weights import (
-    WeightCollection,
-    check_layers,
-    copy_from,
-    copy_weights,
-    open_weights,
-)
+from sparknet.weights import WeightCollection, copy_from
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -106,131 +96,85 @@ class Net:
         **images: Unpack[ImageSettings],
     ) -> None:
         Preprocessing.check_keywords(images, Net.__init__)
-        self.preprocessing = Preprocessing.given(preprocessing, images)
-        """What was asked for images; a net's own transform_param is not in it."""
-        self.labels: tuple[str, ...] = ()
-        """The names of the classes by number, where a folder of images or a .onnx told them."""
-        self._opened: dict[str, Model] = {}
-        """Models that have been read, by path, until the net is built."""
-        if _is_model(source):
-            model = open_model(source, shapes=shapes, batch_axis=batch_axis, trusted=trusted)
-            self._opened[os.fspath(source)] = model
-            self.preprocessing = self.preprocessing or preprocessing_of(model, source)
-            self.labels = labels_of(model, source)
-        elif not _is_model(weights):
-            refuse_axes("the net", shapes, batch_axis)
-        else:
-            path = os.fspath(weights)
-            model = self._opened[path] = open_model(path, shapes=shapes, batch_axis=batch_axis)
-            self.preprocessing = self.preprocessing or preprocessing_of(model, path)
-            self.labels = labels_of(model, path)
-        self._description = describe(
-            self._opened[os.fspath(source)].net if _is_model(source) else source,
-            phase,
-            level,
-            stages,
-            trusted,
-            unknown,
-            dialect,
+        origin = find_origin(
+            *(source, weights, Preprocessing.given(preprocessing, images)),
+            phase=phase,
+            level=level,
+            stages=stages,
+            trusted=trusted,
+            unknown=unknown,
+            dialect=dialect,
+            shapes=shapes,
+            batch_axis=batch_axis,
         )
-        self._backend = find_backend(backend, precision, keep_blobs, device)
-        self._is_lost = False
-        self._files = [] if self.settings is None else weight_files(self.settings)
-        self._given: WeightCollection | None = None
-        self._flat: NDArray | None = None
-        if isinstance(weights, NDArray):
-            self._flat = weights
-            if self.settings is not None:
-                raise SpecError("a buffer of weights is for a net without a solver")
-        elif isinstance(weights, WeightCollection):
-            self._given = weights
-        elif weights is not None:
-            self._files.append(os.fspath(weights))
-        elif _is_model(source):
-            self._files.append(os.fspath(source))
-        self._given_seed = _given_seed(seed, self.settings)
-        self._seed = self._backend.seed(self._given_seed)
-        self._build(TEST if phase is None else phase)
+        self.preprocessing, self.labels = origin.preprocessing, origin.labels
+        alone = TEST if phase is None else phase
+        found = find_backend(backend, precision, keep_blobs, device)
+        self._nets, self._is_lost = Nets.begun(origin, found, alone, seed), False
         with suppress(UnknownShape):  # the data will decide it
             _ = self.net
-
-    def _build(self, alone: int) -> None:
-        """Prepare the nets of the description; ``alone`` is the phase of a net without a solver."""
-        self._solver: Any = None
-        if self.settings is None:
-            self._main = self._fed(self._description.main, alone, self._make_main, "data")
-            self._tests = [self._main]
-        else:
-            self._main = self._fed(self._description.main, TRAIN, self._make_main, "training data")
-            self._tests = [
-                self._fed(described, TEST, self._make_test, "validation data")
-                for described in self._description.tests
-            ]
 
     # -- what it is ----------------------------------------------------------------------
 
     @property
     def settings(self) -> SolverMessage | None:
         """The solver's settings as given; None for a net without a solver."""
-        return self._description.solver
+        return self._nets.description.solver
 
     @property
     def described(self) -> NetMessage:
         """The description of the net that is trained, or else run, filtered by its phase."""
-        return self._description.main
+        return self._nets.description.main
 
     @property
     def described_tests(self) -> tuple[NetMessage, ...]:
         """The descriptions of the nets for testing, filtered."""
-        return self._description.tests
+        return self._nets.description.tests
 
     @property
     def solver(self) -> Any:
         """The pycaffe solver of the training net; None for a net without a solver."""
-        _ = self._main.net
-        return self._solver
+        return self._nets.solver
 
     @property
     def net(self) -> Any:
         """The pycaffe net with the weights: the one that is trained, if there is a solver."""
-        return self._main.net
+        return self._nets.main.net
 
     @property
     def inputs(self) -> dict[str, Entry]:
         """The places where records enter, by name, in the order of a tuple's parts."""
-        entries = {entry.name: entry for entry in self._main.entries}
+        entries = {entry.name: entry for entry in self._nets.main.entries}
         return {name: entries[name] for name in self.places if name in entries}
 
     @property
     def places(self) -> list[str]:
         """The names of the places where records may enter, also while shapes are not known."""
-        return default_columns(self._main.places)
+        return default_columns(self._nets.main.places)
 
     @property
     def backend(self) -> Backend:
         """What makes its nets and solvers."""
-        return self._backend
+        return self._nets.backend
 
     @property
     def precision(self) -> Precision:
         """The precision of multiplications: "float32", or "bf16" or "int8" if supported."""
-        return self._backend.precision
+        return self._nets.backend.precision
 
     @property
     def device(self) -> str | None:
         """PyTorch's name of where it computes, as "cuda:0"; None: the native engine."""
-        return self._backend.device
+        return self._nets.backend.device
 
     @property
     def batch_size(self) -> int:
-        return self._main.batch
+        return self._nets.main.batch
 
     @property
     def tested(self) -> FedNet:
         """The net that `forward` runs, with its description, entries and blobs."""
-        fed = self._test_net(0)
-        self._share(fed)
-        return fed
+        return self._nets.share(self._nets.test(0))
 
     @property
     def iter(self) -> int:
@@ -244,38 +188,34 @@ class Net:
 
         `transformed` records have been through `transforms` already.
         """
-        self._know(self._main.set_data(data, transformed))
+        self._nets.know(self._nets.main.set_data(data, transformed))
 
     def set_validation_data(self, data: Data, net: int = 0, *, transformed: bool = False) -> None:
         """Test on these records; `net` is the number of the solver's test net."""
-        self._know(self._test_net(net).set_data(data, transformed))
+        self._nets.know(self._nets.test(net).set_data(data, transformed))
 
     def check_columns(self, columns: Collection[str]) -> None:
         """Refuse training data that lacks a column which the net needs."""
-        self._main.check_columns(columns)
+        self._nets.main.check_columns(columns)
 
     @property
     def transforms(self) -> dict[str, Preparation]:
         """The transforms of columns, for `Batches` to apply in its thread."""
-        return {
-            entry.name: Preparation(entry, self._main.phase, self._seed)
-            for entry in self._main.entries
-            if entry.preprocessing is not None
-        }
+        return self._nets.main.preparations(False)
+
+    @property
+    def staged_transforms(self) -> dict[str, Preparation]:
+        """The same for `feed`, which leaves bytes to the device that the net computes on."""
+        return self._nets.main.preparations(True)
 
     @property
     def taken(self) -> int:
         """The number of records trained on; set it to continue with the same random crops."""
-        return self._main.taken
+        return self._nets.main.taken
 
     @taken.setter
     def taken(self, records: int) -> None:
-        self._main.taken = records
-
-    def _know(self, shapes: Mapping[str, Shape]) -> None:
-        for fed in (self._main, *self._tests):
-            for name, shape in shapes.items():
-                fed.records.setdefault(name, shape)
+        self._nets.main.taken = records
 
     # -- work ----------------------------------------------------------------------------
 
@@ -293,7 +233,7 @@ class Net:
         return losses / max(steps, 1)
 
     def _warn_of_idle(self, steps: int) -> None:
-        if self.settings is None or not self._backend.is_embedded:
+        if self.settings is None or not self._nets.backend.is_embedded:
             return
         if steps > 0 and self.solver.iter == 0:
             warn_of_idle(self.net)
@@ -303,8 +243,8 @@ class Net:
 
         It is also given the number of a batch's first record.
         """
-        self._main.check_columns(columns)
-        return self._main.feed(columns, transformed=True)
+        self._nets.main.check_columns(columns)
+        return self._nets.main.feed(columns, transformed=True)
 
     def compute_gradients(self, load: Callable[[], object] | None = None) -> float:
         """Compute the gradients of one iteration (all passes of iter_size); returns its loss.
@@ -320,12 +260,12 @@ class Net:
             (load or self.fill)()
             net.forward()
             net.backward()
-            loss += self._main.loss
+            loss += self._nets.main.loss
         return loss / passes
 
     def fill(self) -> int:
         """Put the next batch of training data into the net; returns its number of records."""
-        return self._main.fill()
+        return self._nets.main.fill()
 
     def apply_update(self) -> None:
         """Update the weights by the gradients, which completes an iteration."""
@@ -340,51 +280,18 @@ class Net:
         ``metrics`` are further ones by name: confusion, class_accuracy, mean_iou, mae, rmse, r2.
         """
         scores = Scores(check_names(metrics))
-        means = self._tested(steps, net, scores if metrics else None)
+        means = run_test(self._nets, net, steps, scores if metrics else None)
         return finished(flattened(means.arrays()) | scores.parts(), metrics, means.records)
 
     def measure(self, metrics: Sequence[str]) -> tuple[Means, dict[str, float]]:
         """What `test` counts, and its results with what `scores.finished` makes the metrics of."""
         scores = Scores(metrics)
-        means = self._tested(None, 0, scores if metrics else None)
+        means = run_test(self._nets, 0, None, scores if metrics else None)
         return means, flattened(means.arrays()) | scores.parts()
 
     def test_arrays(self, steps: int | None = None, net: int = 0) -> dict[str, Array]:
         """The results of `test`, each output in its shape."""
-        return self._tested(steps, net, None).arrays()
-
-    def _tested(self, steps: int | None, net: int, scores: Scores | None) -> Means:
-        fed = self._test_net(net)
-        fed.rewind()
-        limit = self._limit(fed, steps, net)
-        self._share(fed)
-        version = "Integral" if self.settings is None else self.settings.ap_version
-        means = Means(fed.measures, fed.evaluated, version)
-        inputs = [place.name for place in fed.places]
-        judged = None if scores is None else judged_blobs(fed.described, inputs)
-        blobs = judged[:2] if judged else ()
-        while (limit is None or means.batches < limit) and (rows := fed.fill(endless=False)):
-            made = fed.net.forward(blobs=list(blobs))
-            means.add(fed.measured({name: made[name] for name in fed.net.outputs}), rows)
-            if scores is not None and judged is not None:
-                predictions, targets = (np.asarray(made[name]) for name in blobs)
-                scores.add(predictions, targets, rows, judged.ignored)
-        if not means.batches:
-            raise DataError(f"the {fed.what} has come to its end")
-        return means
-
-    def _limit(self, fed: FedNet, steps: int | None, number: int) -> int | None:
-        if steps is not None:
-            if steps < 1:
-                raise SpecError(f"test takes at least 1 step, not {steps}")
-            return steps
-        if fed.rows is not None and fed.rows.again:
-            return None
-        if self.settings is not None and number < len(self.settings.test_iter):
-            return int(self.settings.test_iter[number])
-        if fed.rows is None and any(not (one.kind.reads or one.kind.fills) for one in fed.places):
-            raise DataError(f"no {fed.what} is set: set_validation_data takes the records to test")
-        raise SpecError(f"the {fed.what} may have no end: say how many steps to test")
+        return run_test(self._nets, net, steps, None).arrays()
 
     def forward(self, batch: Record, outputs: Sequence[str] | None = None) -> dict[str, Array]:
         """Run a batch of any size through the net for testing; returns copies of its outputs."""
@@ -418,22 +325,13 @@ class Net:
         ones.  A layer whose values are further from float32's than ``most_loss`` of their norm
         stays in float32 too, and a warning names it: docs/precision.md.
         """
-        if self.settings is not None:
-            raise SpecError("quantize a net without a solver: Net(net, weights=…)")
-        if self.precision == "bf16":
-            raise SpecError("quantize a net of precision float32; this one's is bf16")
-        if not isinstance(self._backend, Embedded):
-            raise SpecError("quantize needs the embedded backend")
-        if self.device is not None:
-            raise SpecError(
-                f"quantize a net of the native engine; this one computes on {self.device}"
-            )
+        backend = quantizable(self.backend, self.settings)
         copy = self._copy(Embedded("float32", keep_blobs=True))
         if records is not None:
             copy.set_validation_data(records)
         found = calibrate(copy.tested, method, exclude, most_records, most_loss)
-        self._description.main.int8_param.CopyFrom(found)
-        self._backend = Embedded("int8", self._backend.keeps_blobs)
+        self._nets.description.main.int8_param.CopyFrom(found)
+        self._nets.backend = Embedded("int8", backend.keeps_blobs)
         self.net.use_int8(found)
 
     def copy(self) -> Net:
@@ -441,29 +339,24 @@ class Net:
 
         Data and the solver's state (iterations, histories) are not copied.
         """
-        return self._copy(self._backend)
+        return self._copy(self._nets.backend)
 
     def with_solver(self, solver: SolverMessage) -> Net:
         """A copy that learns as another solver's settings say, of the same nets."""
-        return self._copy(self._backend, solver)
+        return self._copy(self._nets.backend, solver)
 
     def _copy(self, backend: Backend, solver: SolverMessage | None = None) -> Net:
-        other = object.__new__(type(self))
+        other, nets = object.__new__(type(self)), self._nets
         vars(other).update(vars(self))
-        other._backend = backend
-        if solver is not None:
-            other._description = replace(self._description, solver=solver)
-        other._files, other._opened = list(self._files), self._opened
-        other._build(self._main.phase)
-        mine, theirs = (self._main, *self._tests), (other._main, *other._tests)
-        for one, another in zip(mine, theirs, strict=True):
-            another.records.update(one.records)
+        origin = nets.origin if solver is None else nets.origin.with_solver(solver)
         with suppress(UnknownShape):
             if self.settings is None and self.flat_weights is not None:
-                other._flat = self.flat_weights.copy()  # the net is built on them
-                _ = other.net
+                origin = origin.used(flat=self.flat_weights.copy())  # the net is built on them
             else:
-                other.set_weights(WeightCollection.of(self.net, copy=None))
+                origin = origin.used(weights=WeightCollection.of(self.net, copy=None))
+        other._nets = nets.again(backend, origin)
+        with suppress(UnknownShape):
+            _ = other.net
         return other
 
     def save(self, path: StrPath) -> None:
@@ -485,73 +378,23 @@ class Net:
 
     # -- inside --------------------------------------------------------------------------
 
-    def _fed(self, described: NetMessage, phase: int, make: Any, what: str) -> FedNet:
-        others = (self._description.main, *self._description.tests)
-        return FedNet(
-            described, phase, make, self._backend, self._seed, what, others, self.preprocessing
-        )
-
-    def _make_main(self, net: NetMessage) -> Any:
-        opened = open_weights(self._files, self._opened)
-        if self.settings is None:
-            made = self._backend.net(net, self._main.phase, self._given_seed, self._flat, opened)
-        else:
-            bare = self._description.bare_solver(net)
-            if self._given_seed is not None:
-                bare.random_seed = self._given_seed
-            self._solver = self._backend.solver(bare)
-            made = self._solver.net
-            copy_weights(made, opened)
-        check_layers(made, opened)
-        if getattr(made, "int8_param", None) is not None:
-            self._description.main.int8_param.CopyFrom(made.int8_param)
-        if self._given is not None:
-            self._given.to_net(made)
-        self._files, self._given, self._flat, self._opened = [], None, None, {}
-        return made
-
-    def _make_test(self, net: NetMessage) -> Any:
-        return self._backend.net(net, TEST, self._seed)
-
-    def _test_net(self, number: int) -> FedNet:
-        if not 0 <= number < len(self._tests):
-            raise SpecError(f"there is no test net {number}, there are {len(self._tests)}")
-        return self._tests[number]
-
-    def _share(self, fed: FedNet) -> None:
-        """Let a test net share the trained weights."""
-        if fed is not self._main and not fed.is_shared:
-            fed.net.share_with(self.net)
-            fed.is_shared = True
-
     def __repr__(self) -> str:
-        read = (place for place in self._main.places if place.is_read)
+        read = (place for place in self._nets.main.places if place.is_read)
         inputs = ", ".join(default_columns(read)) or "none"
         kind = "" if self.settings is None else f"{self.settings.type} "
-        return f"<{kind}Net '{shown(self._description.main.name)}', inputs: {shown(inputs)}>"
+        return f"<{kind}Net '{shown(self._nets.description.main.name)}', inputs: {shown(inputs)}>"
 
     def _repr_html_(self) -> str:
         """Its layers, in a notebook."""
         try:
-            return html_summary(build_in_state(self._main.described))
+            return html_summary(build_in_state(self._nets.main.described))
         except SparkNetError:
             return escape(repr(self))  # its shapes are not known yet
 
     def plot(self, out: StrPath | None = None) -> Drawing:
         """Its layers as a picture, which a notebook shows; ``out`` is a file named .svg."""
-        main = self._main.described
+        main = self._nets.main.described
         return plotted(outline(main), main.name).saved(out)
 
     def __getstate__(self) -> Any:
         raise TypeError("a Net cannot be pickled: send what it was made from, and get_weights()")
-
-
-def _is_model(source: object) -> TypeGuard[StrPath]:
-    """Whether the file of a net holds its weights too."""
-    return isinstance(source, (str, os.PathLike)) and is_onnx(source)
-
-
-def _given_seed(seed: int | None, solver: SolverMessage | None) -> int | None:
-    if seed is None and solver is not None and solver.random_seed >= 0:
-        return int(solver.random_seed)
-    return seed

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import SpecError
+from sparknet.errors import SpecError, outside
+from sparknet.net.backend import Backend, Embedded
+from sparknet.net.description import SolverMessage
 from sparknet.net.fed import FedNet
 from sparknet.proto import caffe_pb2
 
@@ -17,6 +19,21 @@ RECORDS = 512
 
 MOST_LOSS = 0.1
 """How far from float32's a layer's values may be in eight bits, as a share of their norm."""
+
+
+def quantizable(backend: Backend, solver: SolverMessage | None) -> Embedded:
+    """The backend of a net, which is refused where none multiplies in eight bits."""
+    if solver is not None:
+        raise SpecError("quantize a net without a solver: Net(net, weights=…)")
+    if backend.precision == "bf16":
+        raise SpecError("quantize a net of precision float32; this one's is bf16")
+    if not isinstance(backend, Embedded):
+        raise SpecError("quantize needs the embedded backend")
+    if backend.device is not None:
+        raise SpecError(
+            f"quantize a net of the native engine; this one computes on {backend.device}"
+        )
+    return backend
 
 
 def calibrate(
@@ -44,7 +61,7 @@ def calibrate(
         warnings.warn(
             f"layer '{name}' stays in float32: in eight bits its values are {loss:.0%} off, more "
             f"than {most_loss:.0%}",
-            stacklevel=3,
+            stacklevel=outside(),
         )
     return calibration.done(method, {*float32, *lossy})
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sparknet.errors import FileError, shown
+from sparknet.errors import FileError, outside, shown
 from sparknet.layers.layer import MAX_COUNT
 from sparknet.onnx.inputs import Axes, Shapes, check_axes, tell, told
 from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, grow, open_lengths
@@ -173,7 +173,7 @@ class _Trial:
         length = min(USUAL, _longest(found))
         models = [reading.net.model(self.batch, length) for reading in found]
         if len(models) > 1:
-            check_alike(self.source.path, *models)
+            check_alike(self.source.path, models[0], models[1], bool(self.lengths))
             if not self.lengths:
                 check_compared(
                     self.source, self.nodes, *((one.records, one.values) for one in found)
@@ -215,7 +215,7 @@ def _tell_rounding(reading: Reading, path: str) -> None:
     for what, nodes in said.items():
         if nodes:
             text = f"{path}: {len(nodes)} nodes (the first is '{shown(nodes[0])}') {what}"
-            warnings.warn(text, OnnxWarning, stacklevel=4)
+            warnings.warn(text, OnnxWarning, stacklevel=outside())
 
 
 def foreign_types(model: Model) -> list[str]:
@@ -235,5 +235,7 @@ def _tell(model: Model, path: str, strict: bool) -> None:
     if strict:
         raise FileError(path, f"needs layers that stock Caffe lacks: {said}")
     warnings.warn(
-        f"{path}: stock Caffe does not read the net: it lacks {said}", OnnxWarning, stacklevel=3
+        f"{path}: stock Caffe does not read the net: it lacks {said}",
+        OnnxWarning,
+        stacklevel=outside(),
     )

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from sparknet.onnx.geometry import (
+    Inputs,
+    axes_of,
+    reshaped,
+    slice_arguments,
+    slices,
+    split_sizes,
+)
 from sparknet.onnx.limits import bounded, spread
 from sparknet.onnx.placing import PLACING
 from sparknet.onnx.source import Array, OnnxNode
 
-Inputs = Sequence[Any]
 Fold = Callable[[OnnxNode, Inputs], Any]
 
 
@@ -43,75 +50,6 @@ def fold(node: OnnxNode, inputs: Inputs) -> list[Array]:
     found = _FOLDS[node.op](node, inputs)
     outputs = found if isinstance(found, list) else [found]
     return [np.asarray(one) for one in outputs]
-
-
-def axes_of(node: OnnxNode, inputs: Inputs, place: int = 1) -> list[int] | None:
-    """Axes that are an attribute in old opsets and an input in new ones."""
-    if "axes" in node.attributes:
-        return [int(axis) for axis in node.attributes["axes"]]
-    if len(inputs) > place and inputs[place] is not None:
-        return [int(axis) for axis in np.ravel(inputs[place])]
-    return None
-
-
-def reshaped(shape: Sequence[int], wanted: Sequence[int], keep_zero: bool) -> tuple[int, ...]:
-    """ONNX's Reshape: a 0 copies a size unless ``keep_zero``, one -1 takes what is left."""
-    sizes = [int(size) for size in wanted]
-    for place, size in enumerate(sizes):
-        if size == 0 and not keep_zero:
-            if place >= len(shape):
-                raise ValueError(f"a size of 0 copies axis {place}, of which there is none")
-            sizes[place] = int(shape[place])
-    if sizes.count(-1) == 1:
-        rest = -prod(sizes)
-        if rest == 0 or prod(shape) % rest:
-            raise ValueError(f"{list(shape)} does not become {list(wanted)}")
-        sizes[sizes.index(-1)] = prod(shape) // rest
-    if prod(sizes) != prod(shape) or min(sizes, default=0) < 0:
-        raise ValueError(f"{list(shape)} does not become {list(wanted)}")
-    return tuple(sizes)
-
-
-def slices(
-    shape: Sequence[int], starts: Sequence[int], ends: Sequence[int], axes: Any, steps: Any
-) -> list[range]:
-    """What ONNX's Slice takes of each axis."""
-    found = [range(size) for size in shape]
-    axes = range(len(starts)) if axes is None else axes
-    steps = [1] * len(starts) if steps is None else steps
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        axis = int(axis) + (len(shape) if axis < 0 else 0)
-        if step < 0 and end in _MOST:
-            raise ValueError(
-                f"it goes backwards to {end}, which is the first value for some and none for others"
-            )
-        if step < 0 and start < -shape[axis]:
-            start = 0  # the first place, where Python takes none
-        found[axis] = range(shape[axis])[slice(*_ends(int(start), int(end), int(step)))]
-    return found
-
-
-_MOST = (2**31 - 1, 2**63 - 1)
-"""For onnxruntime, the end of an axis in either direction."""
-
-
-def _ends(start: int, end: int, step: int) -> tuple[int, int | None, int]:
-    # Below every axis means "to the first" when going backwards; Python's slices say None.
-    return start, None if step < 0 and end <= -(2**31) + 1 else end, step
-
-
-def split_sizes(node: OnnxNode, inputs: Inputs, size: int) -> list[int]:
-    """The pieces of ONNX's Split."""
-    given = node.attributes.get("split")
-    if given is None and len(inputs) > 1 and inputs[1] is not None:
-        given = np.ravel(inputs[1])
-    if given is not None:
-        return [int(one) for one in given]
-    pieces = int(node.attributes.get("num_outputs", len(node.outputs)))
-    if not 0 < pieces <= max(size, 1):
-        raise ValueError(f"{pieces} pieces of an axis of size {size}")
-    each = -(-size // pieces)
-    return [min(each, size - each * place) for place in range(pieces)]
 
 
 def _broadcast(function: Callable[..., Any]) -> Fold:
@@ -169,6 +107,23 @@ def _cast(node: OnnxNode, inputs: Inputs) -> Any:
         return inputs[0].astype(TYPES[wanted])
 
 
+def _batch_norm(node: OnnxNode, inputs: Inputs) -> Any:
+    """Of constants: weights that are standardised (NFNet, BiT) are written so."""
+    x, scale, bias, mean, variance = (np.asarray(one, np.float64) for one in inputs)
+    around, found = tuple(axis for axis in range(x.ndim) if axis != 1), []
+    if node.attributes.get("training_mode"):
+        momentum, old = float(node.attributes.get("momentum", 0.9)), (mean, variance)
+        mean, variance = x.mean(around), x.var(around)
+        found = [
+            momentum * one + (1 - momentum) * new
+            for one, new in zip(old, (mean, variance), strict=True)
+        ]
+    wide = [-1 if axis == 1 else 1 for axis in range(x.ndim)]
+    factor = scale / np.sqrt(variance + float(node.attributes.get("epsilon", 1e-5)))
+    y = (x - mean.reshape(wide)) * factor.reshape(wide) + bias.reshape(wide)
+    return [one.astype(np.float32) for one in (y, *found)][: len(node.outputs)]
+
+
 def _constant(node: OnnxNode, inputs: Inputs) -> Any:
     for name, value in node.attributes.items():
         if name == "value":
@@ -189,6 +144,15 @@ def _expand(node: OnnxNode, inputs: Inputs) -> Any:
     wanted = bounded(np.ravel(inputs[1]).tolist())
     shape = bounded(spread(inputs[0].shape, wanted))
     return np.broadcast_to(inputs[0], shape).copy()
+
+
+def _eye_like(node: OnnxNode, inputs: Inputs) -> Any:
+    if inputs[0].ndim != 2:
+        raise ValueError(f"{inputs[0].ndim} axes, where a matrix has 2")
+    kind = int(node.attributes.get("dtype", 0))
+    dtype: Any = TYPES[kind] if kind in TYPES else inputs[0].dtype
+    rows, columns = bounded(inputs[0].shape)
+    return np.eye(rows, columns, k=int(node.attributes.get("k", 0)), dtype=dtype)
 
 
 def _range(node: OnnxNode, inputs: Inputs) -> Any:
@@ -235,16 +199,6 @@ def _slice(node: OnnxNode, inputs: Inputs) -> Any:
         if places != range(value.shape[axis]):
             value = np.take(value, np.asarray(places, np.int64), axis)
     return value
-
-
-def slice_arguments(node: OnnxNode, inputs: Inputs) -> tuple[Any, Any, Any, Any]:
-    """Starts, ends, axes and steps."""
-    if "starts" in node.attributes:
-        known = node.attributes
-        return known["starts"], known["ends"], known.get("axes"), None
-    given = [None if one is None else [int(n) for n in np.ravel(one)] for one in inputs[1:]]
-    given += [None] * (4 - len(given))
-    return given[0], given[1], given[2], given[3]
 
 
 def _split(node: OnnxNode, inputs: Inputs) -> Any:
@@ -337,6 +291,7 @@ _FOLDS: dict[str, Fold] = {
     "Abs": _same(np.abs),
     "Add": _broadcast(np.add),
     "And": _broadcast(np.logical_and),
+    "BatchNormalization": _batch_norm,
     "Cast": _cast,
     "Ceil": _same(np.ceil),
     "Clip": _clip,
@@ -351,6 +306,7 @@ _FOLDS: dict[str, Fold] = {
     "Erf": _same(_erf),
     "Exp": _same(np.exp),
     "Expand": _expand,
+    "EyeLike": _eye_like,
     "Flatten": lambda node, inputs: inputs[0].reshape(
         prod(inputs[0].shape[: node.attributes.get("axis", 1)]), -1
     ),

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -171,10 +172,12 @@ class Reading:
         return found if isinstance(found, list) else [found]
 
     def _converted(self, node: OnnxNode, inputs: list[Value | None]) -> Value | list[Value]:
+        if inputs and isinstance(inputs[0], np.ndarray) and self._is_several(node, inputs):
+            inputs = [self._as_blob(node, inputs[0]), *inputs[1:]]
         known = [one for one in inputs if not isinstance(one, Computed)]
         if len(known) == len(inputs) and foldable(node.op):
             return list(self._fold(node, known))
-        if node.op in ("Shape", "Size") and isinstance(inputs[0], Computed):
+        if node.op in ("EyeLike", "Shape", "Size") and isinstance(inputs[0], Computed):
             hollow = np.broadcast_to(np.float32(0), inputs[0].shape)
             return list(fold(node, [hollow]))
         if self.source.fixed and node.op in _SPREADING:
@@ -220,6 +223,31 @@ class Reading:
                 for one in inputs
             ]
         return inputs
+
+    def _is_several(self, node: OnnxNode, inputs: Sequence[Value | None]) -> bool:
+        """Whether a constant of rows is repeated several times for each record.
+
+        As a constant it would be as large as all records together.
+        """
+        if node.op not in ("Expand", "Tile") or len(inputs) != 2:
+            return False
+        data, given = inputs
+        if not isinstance(data, np.ndarray) or not isinstance(given, np.ndarray):
+            return False
+        sizes = [int(one) for one in np.ravel(given)]
+        old = (1,) * (len(sizes) - data.ndim) + data.shape
+        new = spread(old, sizes) if node.op == "Expand" else tuple(map(mul, old, sizes))
+        step = Step(self, node, [])
+        grown = [one for one, its in zip(new, old, strict=False) if one != its]
+        return sum(size > 1 for size in old) > 1 and any(map(step.is_several, grown))
+
+    def _as_blob(self, node: OnnxNode, array: Array) -> Computed:
+        """A constant as a blob, cut off where the input ends if it is as long."""
+        cut = self._cut(node, node.inputs[0], array)
+        if isinstance(cut, Computed):
+            return cut
+        kind = array.dtype if array.dtype.kind in "iub" else FLOAT
+        return _typed(Step(self, node, [array]).parameter(array), kind)
 
     def _cut(self, node: OnnxNode, name: str, array: Array) -> Value:
         """A constant that is as long as the input: one number where it is all the same, or cut

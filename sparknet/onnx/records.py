@@ -24,6 +24,7 @@ COMPUTES = (
     "it computes with the number of records, which the model leaves open: give the input's whole "
     "shape"
 )
+COMPUTES_WITH_LENGTH = COMPUTES.replace("records,", "records or the length of sequences,")
 _COMPARING = ("Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min")
 _NUMBERS = (1, 2, 3, 64, 10**6)
 _NUMBER = re.compile(r"[0-9]+")
@@ -44,8 +45,8 @@ def is_open(source: Source) -> bool:
     return any(not isinstance(size, int) for sizes in source.inputs.values() for size in sizes)
 
 
-def check_alike(path: str, one: Model, other: Model) -> None:
-    """Refuse a model of which a layer differs with the number of records."""
+def check_alike(path: str, one: Model, other: Model, has_lengths: bool) -> None:
+    """Refuse a model of which a layer differs with the number of records, or with lengths."""
     pairs = zip(one.net.layer, other.net.layer, one.arrays, other.arrays, strict=False)
     for layer, its, arrays, others in pairs:
         same = layer == its and len(arrays) == len(others)
@@ -53,7 +54,8 @@ def check_alike(path: str, one: Model, other: Model) -> None:
             continue
         raise FileError(
             path,
-            f"layer '{shown(layer.name)}' ({layer.type}): {COMPUTES}",
+            f"layer '{shown(layer.name)}' ({layer.type}): "
+            f"{COMPUTES_WITH_LENGTH if has_lengths else COMPUTES}",
         )
     if len(one.net.layer) != len(other.net.layer):
         raise FileError(path, "has other layers for another number of records: give its shape")
@@ -124,11 +126,18 @@ class _Line:
     """Values that grow evenly with the number of records."""
 
     def __init__(self, first: int, second: int, start: Array, end: Array) -> None:
-        self.first, self.start, self.dtype = first, start.astype(np.float64), start.dtype
-        self.slope = (end.astype(np.float64) - self.start) / (second - first)
+        self.first, self.start, self._exact = first, start.astype(np.float64), start
+        still = (start == end) | ((start != start) & (end != end))  # infinity, too
+        with np.errstate(invalid="ignore"):
+            slope = (end.astype(np.float64) - self.start) / (second - first)
+        self.slope = np.where(still, 0.0, slope)
 
     def at(self, number: int) -> Array:
-        return (self.start + self.slope * (number - self.first)).astype(self.dtype)
+        """What stands still is kept: the largest whole numbers have no double (Slice's ends)."""
+        with np.errstate(invalid="ignore"):
+            moved = (self.start + self.slope * (number - self.first)).astype(self._exact.dtype)
+        found: Array = np.where(self.slope == 0, self._exact, moved)
+        return found
 
     def meets(self, other: _Line) -> set[int]:
         """For which numbers of records some value is the other's."""

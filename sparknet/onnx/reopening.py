@@ -15,7 +15,7 @@ import numpy as np
 
 from sparknet.graph.records import Outline
 from sparknet.layers import TEST, Shape
-from sparknet.onnx.folding import reshaped
+from sparknet.onnx.geometry import reshaped
 from sparknet.onnx.inputs import OPEN, input_shapes
 from sparknet.onnx.source import Array, Source
 from sparknet.proto import caffe_pb2

@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, extra, shown
+from sparknet.onnx.payloads import RawBytes, room, walk
+from sparknet.proto.byte_source import ByteSource, open_source
 
 Array = np.ndarray[Any, Any]
 StrPath = str | os.PathLike[str]
 
 OLDEST_OPSET = 7
 MOST_AXES = 32
+MOST_MESSAGE = 1 << 31
+"""Bytes of a message that protobuf does not parse."""
 SUFFIX = ".onnx"
 PRODUCER = "sparknet"
 PREPROCESSING = "sparknet.preprocessing"
@@ -84,8 +88,6 @@ class Source:
     """The axes of records that the caller has named, by input."""
     fixed: int = 0
     """How many records the file is for, if it is read for any number all the same."""
-    turned: dict[int, Array] = field(default_factory=dict)
-    """Constants with their axes turned around, by the identity of the constant."""
 
     @property
     def is_ours(self) -> bool:
@@ -112,18 +114,29 @@ def read_source(path: StrPath) -> Source:
     file = Path(path)
     if not file.is_file():
         raise FileError(path, "no such file" if not file.exists() else "is no file")
-    try:
-        model = onnx.load_model(os.fspath(path), format="protobuf", load_external_data=False)
-    except Exception as error:  # protobuf's errors differ from one runtime to another
-        raise FileError(path, f"is no ONNX model: {_line(error)}") from error
-    return _ModelReader(onnx, path).source(model)
+    with open_source(path) as opened:
+        skeleton, places = walk(opened)
+        if len(skeleton) >= MOST_MESSAGE:
+            raise FileError(
+                path,
+                f"has {len(skeleton)} bytes beside its constants' raw bytes; {MOST_MESSAGE} is the "
+                "most: save it with its constants in a file of their own",
+            )
+        try:
+            model = onnx.load_model_from_string(skeleton, format="protobuf")
+        except Exception as error:  # protobuf's errors differ from one runtime to another
+            raise FileError(path, f"is no ONNX model: {_line(error)}") from error
+        del skeleton
+        return _ModelReader(onnx, path, opened, places).source(model)
 
 
 class _ModelReader:
     """Takes one model apart."""
 
-    def __init__(self, onnx: Any, path: StrPath) -> None:
-        self.onnx, self.path = onnx, os.fspath(path)
+    def __init__(
+        self, onnx: Any, path: StrPath, file: ByteSource, places: list[RawBytes | None]
+    ) -> None:
+        self.onnx, self.path, self.file, self.places = onnx, os.fspath(path), file, places
         self.outside = 0
 
     def fail(self, message: str) -> FileError:
@@ -135,7 +148,10 @@ class _ModelReader:
             raise self.fail("has no outputs: it is no ONNX model")
         if graph.sparse_initializer:
             raise self.fail("has sparse constants, which are not supported")
-        constants = {_text(one.name): self.array(one, "constant") for one in graph.initializer}
+        constants = {
+            _text(one.name): self.array(one, "constant", place)
+            for one, place in zip(graph.initializer, self.places, strict=True)
+        }
         inputs = [one for one in graph.input if _text(one.name) not in constants]
         return Source(
             path=self.path,
@@ -232,8 +248,8 @@ class _ModelReader:
 
     # -- constants -----------------------------------------------------------------------
 
-    def array(self, tensor: Any, what: str) -> Array:
-        """The numbers of a tensor; half floats as float32."""
+    def array(self, tensor: Any, what: str, place: RawBytes | None = None) -> Array:
+        """The numbers of a tensor; half floats as float32.  Its bytes may lie in the file."""
         name = f"{what} '{shown(tensor.name)}'"
         dims = tuple(int(size) for size in tensor.dims)
         if len(dims) > MOST_AXES or min(dims, default=0) < 0:
@@ -241,6 +257,13 @@ class _ModelReader:
         dtype = self._dtype(tensor, name)
         if tensor.data_location == self.onnx.TensorProto.EXTERNAL:
             values: Array = self._outside(tensor, name, prod(dims), dtype)
+        elif place is not None:
+            if place.size != prod(dims) * dtype.itemsize:
+                raise self.fail(
+                    f"{name} has {place.size} bytes; its shape asks for "
+                    f"{prod(dims) * dtype.itemsize}"
+                )
+            values = self._filled(self.file, place, name, dtype)
         else:
             try:
                 values = np.asarray(self.onnx.numpy_helper.to_array(tensor)).reshape(-1)
@@ -277,15 +300,18 @@ class _ModelReader:
             raise self.fail(f"{name} takes {length} bytes; {given} are given")
         if offset < 0 or offset + length > file.stat().st_size:
             raise self.fail(f"{name} reaches past the end of '{shown(location)}'")
-        try:
-            raw = np.empty(length, np.uint8)
-        except MemoryError:
-            raise self.fail(f"{name} takes {length} bytes, which do not fit into memory") from None
-        with file.open("rb") as opened:
-            opened.seek(offset)
-            if opened.readinto(raw.data) != length:
-                raise self.fail(f"{name} reaches past the end of '{shown(location)}'")
+        with open_source(file) as opened:
+            values = self._filled(opened, RawBytes(offset, length), name, dtype)
         self.outside += length
+        return values
+
+    def _filled(self, file: ByteSource, place: RawBytes, name: str, dtype: np.dtype[Any]) -> Array:
+        try:
+            raw = room(place.size)
+        except MemoryError:
+            message = f"{name} takes {place.size} bytes, which do not fit into memory"
+            raise self.fail(message) from None
+        file.fill(place.start, raw.data)
         values: Array = raw.view(dtype.newbyteorder("<")).astype(dtype, copy=False)
         return values
 

@@ -137,6 +137,12 @@ class Step:
             one = self.unbatched(array)
             if not self.is_batched(one.shape) and self.batch in self.reading.net.anchors:
                 return self._sized(self.parameter(one, grows), array.shape, "each", False)
+            rows = self.rows_of_each(array)
+            if rows is not None:
+                each = self._sized(
+                    self.parameter(rows, grows), (self.batch, *rows.shape[1:]), "each", False
+                )
+                return self.reshape(each, array.shape, part="rows")
             self.refuse(
                 "a constant that has as many rows as there are records has no layer here: give the "
                 "input's whole shape, with the number of records"
@@ -279,7 +285,18 @@ class Step:
         x, wanted = self.plain(x), tuple(int(size) for size in shape)
         if wanted == x.shape:
             return x
+        for axis, size in enumerate(() if reshape else wanted):
+            # So many rows for each record, which are the same: records have an axis of their own.
+            if self.is_several(size) and x.shape[axis] == 1:
+                before, after = wanted[:axis], wanted[axis + 1 :]
+                one = self.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]), part=f"{part}_each")
+                each = (*before, self.batch, size // self.batch, *after)
+                return self.reshape(self.sized(one, each, f"{part}_rows"), wanted, part=part)
         return self._sized(x, wanted, part, reshape)
+
+    def is_several(self, size: int) -> bool:
+        """Whether a size counts several rows for each record."""
+        return self.is_open(size) and size not in self.reading.net.anchors and not size % self.batch
 
     def _sized(
         self, x: Computed, wanted: Sequence[int], part: str | None, reshape: bool
@@ -335,6 +352,14 @@ class Step:
                 if np.array_equal(np.broadcast_to(first, array.shape), array, equal_nan=True):
                     array = first
         return array
+
+    def rows_of_each(self, array: Array) -> Array | None:
+        """Several rows that come again for each record, under a first axis of 1; None if a
+        constant is no such one."""
+        if not array.ndim or not self.is_several(array.shape[0]) or not array.size:
+            return None
+        rows = array.reshape(self.batch, array.shape[0] // self.batch, *array.shape[1:])
+        return rows[:1] if np.array_equal(rows[1:], rows[:-1], equal_nan=True) else None
 
 
 def _alike(one: Sequence[int], other: Sequence[int]) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from sparknet.errors import FileError, LayerError, SettingError
 from sparknet.graph import Graph, Node, build
 from sparknet.layers import TEST, Shape
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.onnx.layer_export import WRITERS, Draft, LayerExport
 from sparknet.onnx.results import blobs_of_records, is_source, needed
 from sparknet.onnx.rounding import Rounding
 from sparknet.onnx.source import LABELS, PREPROCESSING, PRODUCER, Array, StrPath, onnx_package
@@ -26,20 +27,6 @@ OPSETS = (13, 22)
 BATCH = "batch"
 RAW = "/raw"
 """Behind the name of an input whose preprocessing is inside."""
-MOST_STEPS = 127
-"""The largest multiple of a weight's step."""
-Writer = Callable[["LayerExport"], None]
-WRITERS: dict[str, Writer] = {}
-
-
-def writes(*types: str) -> Callable[[Writer], Writer]:
-    """Registers a function as the writer of these layer types."""
-
-    def registered(write: Writer) -> Writer:
-        WRITERS.update(dict.fromkeys(types, write))
-        return write
-
-    return registered
 
 
 def write_model(
@@ -101,157 +88,25 @@ def _model_of(net: Any) -> Model:
     return Model(tested.described, arrays)
 
 
-@dataclass(eq=False)
-class LayerExport:
-    """A layer in its place: the values that it reads and writes, and its numbers."""
-
-    writing: Writing
-    node: Node
-    inputs: list[str]
-    outputs: list[str]
-    shapes: list[Shape]
-    arrays: list[Array]
-    _parts: int = 0
-
-    def refuse(self, reason: str) -> NoReturn:
-        raise LayerError(self.node.name, f"{self.node.type}: {reason}")
-
-    @property
-    def opset(self) -> int:
-        return self.writing.opset
-
-    @property
-    def options(self) -> Any:
-        return self.node.layer.options
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        return self.node.plan.values
-
-    @property
-    def tops(self) -> Sequence[Shape]:
-        return self.node.plan.tops
-
-    def put(
-        self,
-        op: str,
-        inputs: Sequence[str],
-        outputs: Sequence[str] | str | None = None,
-        **attributes: Any,
-    ) -> str:
-        """Append a node; without outputs it gets one of its own, which is returned."""
-        if outputs is None:
-            outputs = [self._part()]
-        elif isinstance(outputs, str):
-            outputs = [outputs]
-        self.writing.node(op, self.node.name, inputs, outputs, attributes)
-        return outputs[0]
-
-    def last(self, op: str, inputs: Sequence[str], **attributes: Any) -> None:
-        """Append the node that makes the top."""
-        self.put(op, inputs, self.outputs[0], **attributes)
-
-    def constant(self, value: Any, dtype: Any = np.float32) -> str:
-        return self.writing.constant(
-            f"{self.node.name}/{len(self.writing.constants)}", value, dtype
-        )
-
-    def weights(self, weights: Array, axis: int = 0) -> str:
-        """Weights, of which an axis counts the outputs; whole numbers, with a step for each
-        index of that axis, if the layer computes in eight bits."""
-        if not self.writing.rounding.multiplies(self.node):
-            return self.constant(weights)
-        others = tuple(one for one in range(weights.ndim) if one != axis)
-        largest = np.abs(weights).max(others, initial=0, keepdims=True)
-        if not np.isfinite(largest).all():
-            return self.constant(weights)
-        steps = np.where(largest > 0, largest, 1) / MOST_STEPS
-        inputs = [
-            self.constant(np.clip(np.rint(weights / steps), -MOST_STEPS, MOST_STEPS), np.int8),
-            self.constant(steps.ravel()),
-            self.constant(np.zeros(steps.size), np.int8),
-        ]
-        name = f"{self.node.name}/weights"
-        self.writing.node("DequantizeLinear", name, inputs, [name], {"axis": axis})
-        return name
-
-    def whole(self, value: Any) -> str:
-        return self.constant(value, np.int64)
-
-    def reduce(self, op: str, x: str, axes: Sequence[int], keep: bool = True) -> str:
-        """A reduction, whose axes became an input in the course of time."""
-        if self.opset >= 18 or op == "ReduceSum":
-            return self.put(op, [x, self.whole(list(axes))], keepdims=int(keep))
-        return self.put(op, [x], axes=list(axes), keepdims=int(keep))
-
-    def view(self, x: str, shape: Shape, output: str | None = None) -> str:
-        """The values under another shape, for any number of records."""
-        sizes = list(shape)
-        if self.writing.dynamic and sizes and shape[0] == self.writing.batch:
-            sizes[0] = 0 if self.shapes and self.shapes[0][:1] == shape[:1] else -1
-        if output is None:
-            return self.before("view", "Reshape", [x, self.whole(sizes)])
-        return self.put("Reshape", [x, self.whole(sizes)], output)
-
-    def before(self, part: str, op: str, inputs: Sequence[str], **attributes: Any) -> str:
-        """Append a node that prepares: the layer's name is for what follows."""
-        made = self._part()
-        self.writing.node(op, f"{self.node.name}/{part}", inputs, [made], attributes)
-        return made
-
-    def _part(self) -> str:
-        """A name for a value between the layer's own."""
-        self._parts += 1
-        return f"{self.outputs[0]}/{self.node.name}_{self._parts}"
-
-
-@dataclass(eq=False)
 class Writing:
     """One net on its way into a model."""
 
-    onnx: Any
-    model: Model
-    opset: int
-    dynamic: bool
-    nodes: list[Any] = field(default_factory=list)
-    constants: dict[str, Array] = field(default_factory=dict)
-    names: dict[int, str] = field(default_factory=dict)
-    """The newest value of each blob, by the blob's number."""
-
-    def __post_init__(self) -> None:
-        self.graph: Graph = build(self.model.net, TEST)
-        self.arrays = _arrays(self.model, self.graph)
+    def __init__(self, onnx: Any, model: Model, opset: int, dynamic: bool) -> None:
+        self.graph: Graph = build(model.net, TEST)
+        self.arrays = _arrays(model, self.graph)
+        self.names: dict[int, str] = {}
+        """The newest value of each blob, by the blob's number."""
         shapes = [self.graph.blobs[name] for name in self._input_names()]
-        self.batch = shapes[0][0] if shapes and shapes[0] else 1
-        found = blobs_of_records(needed(self.graph)) if self.dynamic else None
-        self.dynamic = found is not None
+        batch = shapes[0][0] if shapes and shapes[0] else 1
+        found = blobs_of_records(needed(self.graph)) if dynamic else None
         self.rows = found or set()
         """The blobs that have rows for each record, if their number is left open."""
-        self.rounding = Rounding(self.graph, self.model.net.int8_param)
+        rounding = Rounding(self.graph, model.net.int8_param)
+        self.draft = Draft(onnx, opset, found is not None, batch, rounding)
         self._written: Counter[int] = Counter()
-        self._named: set[str] = set()
 
     def _input_names(self) -> list[str]:
         return [top for node in self.graph.nodes if is_source(node) for top in node.tops]
-
-    # -- what writers use ----------------------------------------------------------------
-
-    def node(
-        self,
-        op: str,
-        layer: str,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
-        attributes: dict[str, Any],
-    ) -> None:
-        name = f"{layer}/{op}_{len(self.nodes)}" if layer in self._named else layer
-        self._named.add(name)
-        made = self.onnx.helper.make_node(op, list(inputs), list(outputs), name=name, **attributes)
-        self.nodes.append(made)
-
-    def constant(self, name: str, value: Any, dtype: Any) -> str:
-        self.constants[name] = np.asarray(value, dtype, order="C")
-        return name
 
     # -- the walk ------------------------------------------------------------------------
 
@@ -270,7 +125,7 @@ class Writing:
             else:
                 self._layer(node, writers)
                 made.update(node.top_ids)
-        used = {name for one in self.nodes for name in one.input}
+        used = {name for one in self.draft.nodes for name in one.input}
         silent = {
             blob
             for node in self.graph.nodes
@@ -305,25 +160,27 @@ class Writing:
             whole = self._written[blob] == writers[blob]
             outputs.append(top if whole else f"{top}/{node.name}")
         shapes = [self.graph.blob_shapes[blob] for blob in node.bottom_ids]
-        write(LayerExport(self, node, inputs, outputs, shapes, self.arrays.get(node.name, [])))
+        write(
+            LayerExport(self.draft, node, inputs, outputs, shapes, self.arrays.get(node.name, []))
+        )
         self.names.update(zip(node.top_ids, outputs, strict=True))
 
     def _read(self, blob: int, node: Node) -> str:
         """The value that a layer reads; with eight bits, the one that is left of it."""
-        name, step = self.names[blob], self.rounding.step_for(blob, node)
+        name, step = self.names[blob], self.draft.rounding.step_for(blob, node)
         if step is None:
             return name
         rounded = f"{name}/rounded"
-        if rounded not in self._named:
-            self._named.add(rounded)
+        if rounded not in self.draft.named:
+            self.draft.named.add(rounded)
             size, kind = step[0], np.int8 if step[1] else np.uint8
             with_zero = [
-                self.constant(f"{name}/step", size, np.float32),
-                self.constant(f"{name}/zero", 0, kind),
+                self.draft.constant(f"{name}/step", size, np.float32),
+                self.draft.constant(f"{name}/zero", 0, kind),
             ]
             whole = f"{name}/whole"
-            self.node("QuantizeLinear", name, [name, *with_zero], [whole], {})
-            self.node("DequantizeLinear", name, [whole, *with_zero], [rounded], {})
+            self.draft.node("QuantizeLinear", name, [name, *with_zero], [whole], {})
+            self.draft.node("DequantizeLinear", name, [whole, *with_zero], [rounded], {})
         return rounded
 
     def _preprocess(
@@ -339,31 +196,31 @@ class Writing:
             raise LayerError(name, f"{len(transform.mean_value)} mean values, {shape[1]} channels")
         raw = f"{name}{RAW}"
         mean = np.asarray(list(transform.mean_value) or [0.0], np.float32).reshape(1, -1, 1, 1)
-        late, self.nodes = self.nodes, []
+        late, self.draft.nodes = self.draft.nodes, []
         less = f"{name}/centred"
-        self.node(
+        self.draft.node(
             "Sub",
             "preprocessing",
-            [raw, self.constant(f"{name}/mean", mean, np.float32)],
+            [raw, self.draft.constant(f"{name}/mean", mean, np.float32)],
             [less],
             {},
         )
-        scale = self.constant(f"{name}/scale", np.float32(transform.scale), np.float32)
-        self.node("Mul", "preprocessing", [less, scale], [name], {})
-        self.nodes += late
+        scale = self.draft.constant(f"{name}/scale", np.float32(transform.scale), np.float32)
+        self.draft.node("Mul", "preprocessing", [less, scale], [name], {})
+        self.draft.nodes += late
         inputs[0] = (raw, shape)
 
     def _whole(self, inputs: list[tuple[str, Shape]], outputs: Mapping[str, Shape]) -> Any:
-        helper, kind = self.onnx.helper, self.onnx.TensorProto.FLOAT
-        used = {name for node in self.nodes for name in node.input}
+        helper, kind = self.draft.onnx.helper, self.draft.onnx.TensorProto.FLOAT
+        used = {name for node in self.draft.nodes for name in node.input}
         graph = helper.make_graph(
-            self.nodes,
+            self.draft.nodes,
             self.graph.name or "net",
             [helper.make_tensor_value_info(n, kind, self._sizes(n, s)) for n, s in inputs],
             [helper.make_tensor_value_info(n, kind, self._sizes(n, s)) for n, s in outputs.items()],
             [
-                self.onnx.numpy_helper.from_array(value, name)
-                for name, value in self.constants.items()
+                self.draft.onnx.numpy_helper.from_array(value, name)
+                for name, value in self.draft.constants.items()
                 if name in used
             ],
         )
@@ -371,15 +228,15 @@ class Writing:
             graph,
             producer_name=PRODUCER,
             producer_version=version(PRODUCER),
-            opset_imports=[helper.make_opsetid("", self.opset)],
-            ir_version=8 if self.opset < 19 else 9 if self.opset < 21 else 10,
+            opset_imports=[helper.make_opsetid("", self.draft.opset)],
+            ir_version=8 if self.draft.opset < 19 else 9 if self.draft.opset < 21 else 10,
         )
 
     def _sizes(self, name: str, shape: Shape) -> list[int | str]:
         """The axis of the records has a name, in inputs and outputs."""
         if name.removesuffix(RAW) not in self.rows or not shape:
             return list(shape)
-        first = BATCH if shape[0] == self.batch else f"{name}_rows"
+        first = BATCH if shape[0] == self.draft.batch else f"{name}_rows"
         return [first, *shape[1:]]
 
 

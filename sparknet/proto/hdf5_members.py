@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -40,6 +42,18 @@ def own_dataset(parent: Any, name: str, path: object, what: str) -> Any:
 
 def h5py_module(purpose: str) -> ModuleType:
     try:
-        return importlib.import_module("h5py")
+        module = importlib.import_module("h5py")
     except ImportError as error:
         raise MissingExtra("h5py", "hdf5", purpose) from error
+    _fork_between_calls()
+    return module
+
+
+@cache
+def _fork_between_calls() -> None:
+    """A child forked while another thread reads would wait for h5py's lock for ever (h5py#2584)."""
+    lock = getattr(importlib.import_module("h5py._objects"), "phil", None)
+    if lock is not None:
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        )

@@ -43,6 +43,8 @@ class Model:
     partial: bool = field(default=False, kw_only=True)
     told: dict[str, str] = field(default_factory=dict, kw_only=True)
     """What an ONNX file says beside its graph, by name."""
+    passing: bool = field(default=False, kw_only=True)
+    """Whether nobody needs the arrays once a net has copied them: it lets each go then."""
 
     def __post_init__(self) -> None:
         for lists in (self.arrays, *([] if self.diffs is None else [self.diffs])):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,13 +19,21 @@ def is_classic(session: SparkSession) -> bool:
 class Job:
     """Collects a DataFrame in a thread; leaving the ``with`` cancels it if it still runs."""
 
-    def __init__(self, session: SparkSession, frame: DataFrame, name: str) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        frame: DataFrame,
+        name: str,
+        when_ended: Callable[[], None] = lambda: None,
+    ) -> None:
         self._session, self._frame, self._name = session, frame, name
         self._tag = f"sparknet-{uuid.uuid4().hex}"
         self._rows: list[Any] = []
         self._error: Exception | None = None
         # The thread is not joined: an interrupted join marks it as ended (CPython 45274).
         self._done = threading.Event()
+        self._when_ended = when_ended
+        self._pool = _pool(session)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def __enter__(self) -> Job:
@@ -51,6 +60,11 @@ class Job:
             raise self._error
         return self._rows
 
+    @property
+    def tag(self) -> str:
+        """Its job group, or its tag under Spark Connect."""
+        return self._tag
+
     def cancel(self) -> None:
         if is_classic(self._session):
             self._session.sparkContext.cancelJobGroup(self._tag)
@@ -62,6 +76,7 @@ class Job:
             if is_classic(self._session):
                 context = self._session.sparkContext
                 context.setJobGroup(self._tag, self._name, interruptOnCancel=True)
+                context.setLocalProperty(_POOL, self._pool)
             else:
                 self._session.addTag(self._tag)
             self._rows = self._frame.collect()
@@ -69,7 +84,14 @@ class Job:
             self._error = error
         finally:
             self._done.set()
+            self._when_ended()
 
 
+def _pool(session: SparkSession) -> Any:
+    """The fair scheduler's pool of the calling thread: a thread of its own would not have it."""
+    return session.sparkContext.getLocalProperty(_POOL) if is_classic(session) else None
+
+
+_POOL = "spark.scheduler.pool"
 _END = 30.0
 """Seconds that a cancelled job may take to end."""

@@ -6,19 +6,21 @@ Only the columns that it reads travel through Python.
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError
+from sparknet.spark.ask import Ask, FunctionOptions
 from sparknet.spark.by_value import by_value
 from sparknet.spark.prediction import Prediction, frames, structs
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from typing_extensions import Unpack
 
-    from sparknet.spark.ask import Ask
     from sparknet.spark.outputs import Output
 
 
@@ -65,6 +67,43 @@ class ColumnFunction:
         names = [output.column for output in self._outputs]
         names += [] if self._ask.reason is None else [self._ask.reason]
         return spark_function(replace(given, mapping=apart), names if self._is_struct else [])
+
+
+class FunctionOfColumns(ABC):
+    """A model that is a function of columns and of SQL, too."""
+
+    @abstractmethod
+    def function(self, ask: Ask) -> tuple[Sequence[Output], Mapping[str, str]]:
+        """The columns that are asked for, and by input those that are read unless others are
+        given."""
+
+    @abstractmethod
+    def prediction(
+        self, session: SparkSession, ask: Ask, data: DataFrame | None = None
+    ) -> Prediction:
+        """The task for a DataFrame, or for columns of any."""
+
+    def udf(
+        self, outputs: Sequence[str] | None = None, **keywords: Unpack[FunctionOptions]
+    ) -> ColumnFunction:
+        """The model as a function of columns: ``data.select(model.udf(["prob"])("pixels"))``.
+
+        It takes the columns of the inputs in their order, those of the model unless any are given.
+        Of one output it makes a column as `transform` does, of several a struct of them.
+        ``keywords`` are those of `transform`, but for prefix, key and invalid="drop".
+        """
+        ask = Ask(outputs=outputs, **keywords)
+        return ColumnFunction(ask, *self.function(ask), self.prediction)
+
+    def register(
+        self,
+        session: SparkSession,
+        name: str,
+        outputs: Sequence[str] | None = None,
+        **keywords: Unpack[FunctionOptions],
+    ) -> None:
+        """Make `udf` a function of SQL and `expr`: ``SELECT name(pixels) FROM …``."""
+        self.udf(outputs, **keywords).register(session, name)
 
 
 def spark_function(given: Prediction, names: Sequence[str]) -> Any:

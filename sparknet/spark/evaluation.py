@@ -1,37 +1,18 @@
-"""evaluate: how well a net predicts the rows of a DataFrame, counted where the rows lie."""
+"""What `evaluate` finds: how well a net predicts the rows of a DataFrame."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from math import nan, prod, sqrt
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field
+from math import nan
+from typing import Any
 
 import numpy as np
 
-from sparknet.errors import SparkError
-from sparknet.net.heads import Head, find_heads
-from sparknet.spark.by_value import by_value
-from sparknet.spark.column_types import plain, quoted
-from sparknet.spark.columns import check_finite, column
-from sparknet.spark.places import BAD, in_one_line
-from sparknet.spark.pooling import EMBEDDINGS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
-
-    from sparknet.spark.model import SparkModel
-
 Array = np.ndarray[Any, Any]
-Shape = tuple[int | None, ...]
 
-INVALID = ("raise", "drop")
-_PREFIX = "__sparknet/"
-_READ = -1
-"""In the place of a head: how many rows were read, and how many of them left out."""
-_SCHEMA = "head int, place int, told double, predicted double, sums array<double>"
+
+def ratio(part: Any, whole: Any) -> float:
+    return float(part) / float(whole) if whole else nan
 
 
 @dataclass(frozen=True)
@@ -50,7 +31,7 @@ class Classified:
 
     @property
     def accuracy(self) -> float:
-        return _ratio(self.confusion.diagonal(0, -2, -1).sum(), self.confusion.sum())
+        return ratio(self.confusion.diagonal(0, -2, -1).sum(), self.confusion.sum())
 
     @property
     def precision(self) -> list[float]:
@@ -76,7 +57,7 @@ class Classified:
     def mean_iou(self) -> float:
         """The mean over the classes that occur."""
         known = [one for one in self.iou if one == one]
-        return _ratio(sum(known), len(known))
+        return ratio(sum(known), len(known))
 
     @property
     def _hits(self) -> Array:
@@ -96,7 +77,7 @@ class Classified:
 
     @staticmethod
     def _ratios(parts: Array, wholes: Array) -> list[float]:
-        return [_ratio(part, whole) for part, whole in zip(parts, wholes, strict=True)]
+        return [ratio(part, whole) for part, whole in zip(parts, wholes, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -114,279 +95,3 @@ class Regressed:
 
 
 Evaluation = Classified | Regressed
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """A head, and the columns of what it predicts and of the truth."""
-
-    head: Head
-    scores: str
-    truth: str
-    shape: Shape
-    """Of a record of the truth."""
-
-
-def evaluate(
-    model: SparkModel,
-    data: DataFrame,
-    label: str | None,
-    columns: Mapping[str, str],
-    heads: Sequence[Head] | None,
-    batch: int | None,
-    invalid: Literal["raise", "drop"],
-) -> Evaluation:
-    """The evaluation of the first head, with those of the others: `SparkModel.evaluate`."""
-    if invalid not in INVALID:
-        raise SparkError(f"invalid is {invalid!r}: it is one of {', '.join(INVALID)}")
-    net, drops = model.net, invalid == "drop"
-    judged = _judged(model, data, label, {**model.columns, **columns}, heads)
-    inputs = {entry.name for entry in net.tested.entries}
-    predicted = model.transform(
-        data,
-        list(dict.fromkeys(one.head.scores or one.head.blob for one in judged)),
-        columns={name: column for name, column in columns.items() if name in inputs},
-        prefix=_PREFIX,
-        batch=batch,
-        invalid="null" if drops else "raise",
-    )
-    needed = dict.fromkeys(name for one in judged for name in (one.truth, one.scores))
-    chosen = predicted.select(*map(quoted, needed)).toDF(*map(plain, needed))
-    counted = by_value(partial(_counted, judged=judged, drops=drops))
-    rows = chosen.mapInArrow(counted, _SCHEMA).collect()
-    read, dropped = (
-        int(sum(row.sums[place] for row in rows if row.head == _READ)) for place in (0, 1)
-    )
-    if read == dropped > 0:
-        raise SparkError(f"none of the {dropped} rows is valid: invalid='raise' names one")
-    first, *rest = (
-        _joined(one.head, [row for row in rows if row.head == number])
-        for number, one in enumerate(judged)
-    )
-    others = {
-        one.head.blob: replace(more, dropped=dropped)
-        for one, more in zip(judged[1:], rest, strict=True)
-    }
-    return replace(first, others=others, dropped=dropped)
-
-
-def _judged(
-    model: SparkModel,
-    data: DataFrame,
-    label: str | None,
-    columns: Mapping[str, str],
-    heads: Sequence[Head] | None,
-) -> list[_Judged]:
-    net = model.net
-    found = (
-        [one for one in find_heads(net) if one.blob not in EMBEDDINGS]
-        if heads is None
-        else list(heads)
-    )
-    if not found:
-        raise SparkError("the net has no prediction with one row per record to evaluate")
-    stored = {one.name: one.stored for one in (*net.tested.entries, *net.inputs.values())}
-    judged = []
-    for number, head in enumerate(found):
-        truth = label if label is not None and not number else None
-        truth = truth or columns.get(head.target or "", head.target)
-        if truth is None or truth not in data.columns:
-            raise SparkError(
-                f"the data has no column '{truth or 'label'}' to compare '{head.blob}' with: say "
-                "which with label="
-            )
-        scores = _PREFIX + (head.scores or head.blob)
-        judged.append(_Judged(head, scores, truth, _truth_shape(head, stored)))
-    return judged
-
-
-def _counted(
-    batches: Iterable[pa.RecordBatch], judged: Sequence[_Judged], drops: bool
-) -> Iterator[pa.RecordBatch]:
-    """What a partition adds to the results."""
-    import pyarrow as pa
-
-    tallies = [_TALLIES[one.head.kind](one.head) for one in judged]
-    pairs = list(zip(judged, tallies, strict=True))
-    read = dropped = 0
-    with in_one_line():
-        for batch in batches:
-            read += batch.num_rows
-            dropped += _add(batch, pairs, drops)
-    lists = [(number, *row) for number, tally in enumerate(tallies) for row in tally.rows()]
-    lists.append((_READ, 0, 0.0, 0.0, [float(read), float(dropped)]))
-    names = [part.split()[0] for part in _SCHEMA.split(", ")]
-    kinds = [pa.int32(), pa.int32(), pa.float64(), pa.float64(), pa.list_(pa.float64())]
-    columns = zip(*lists, strict=True)
-    arrays = [pa.array(list(values), kind) for values, kind in zip(columns, kinds, strict=True)]
-    yield pa.RecordBatch.from_arrays(arrays, names)
-
-
-def _add(batch: pa.RecordBatch, pairs: Sequence[tuple[_Judged, Any]], drops: bool) -> int:
-    """Count rows, all of them or none; of what is not valid the rows one by one, if it may be left
-    out.  Returns how many were."""
-    if not batch.num_rows:
-        return 0
-    try:
-        found = [(tally, _compared(batch, one, tally)) for one, tally in pairs]
-    except BAD:
-        if not drops:
-            raise
-        half = batch.num_rows // 2
-        parts = (batch.slice(0, half), batch.slice(half))
-        return sum(_add(part, pairs, drops) for part in parts) if half else 1
-    for tally, what in found:
-        tally.add(what)
-    return 0
-
-
-def _compared(batch: pa.RecordBatch, one: _Judged, tally: Any) -> Any:
-    """What a head's tally counts of these rows."""
-    values, told = batch.column(plain(one.scores)), batch.column(plain(one.truth))
-    scores = column(values, one.scores, (one.head.values,))
-    truth = column(told, one.truth, one.shape)
-    check_finite(truth, one.truth)
-    return tally.compared(scores.reshape(len(scores), *one.head.record), truth, one.truth)
-
-
-class _Classes:
-    """Counts pairs of true and predicted classes."""
-
-    def __init__(self, head: Head) -> None:
-        self._head = head
-        self._counts: dict[tuple[float, float], int] = {}
-
-    def compared(self, scores: Array, truth: Array, name: str) -> Array:
-        head = self._head
-        found = scores.argmax(head.place + 1).ravel()
-        told = np.asarray(truth, np.float64).ravel()
-        if len(found) != len(told):
-            raise SparkError(f"column '{name}' has {len(told)} labels for {len(found)} predictions")
-        kept = np.ones(len(told), bool) if head.ignored is None else told != head.ignored
-        fits = (told >= 0) & (told < head.choices) & (told == np.rint(told))
-        if (kept & ~fits).any():
-            odd = told[kept & ~fits][0]
-            raise SparkError(f"column '{name}' holds {odd:g}, and there are {head.choices} classes")
-        return np.stack([told[kept], found[kept]], 1)
-
-    def add(self, pairs: Array) -> None:
-        for pair, count in zip(*np.unique(pairs, axis=0, return_counts=True), strict=True):
-            key = float(pair[0]), float(pair[1])
-            self._counts[key] = self._counts.get(key, 0) + int(count)
-
-    def rows(self) -> Iterator[tuple[int, float, float, list[float]]]:
-        for (told, found), count in self._counts.items():
-            yield 0, told, found, [float(count)]
-
-
-class _Labels:
-    """Counts for each label how often it was there and was predicted."""
-
-    def __init__(self, head: Head) -> None:
-        self._counts = np.zeros((head.values, 2, 2), np.int64)
-
-    def compared(self, scores: Array, truth: Array, name: str) -> tuple[Array, Array]:
-        found = scores.reshape(len(scores), -1) > 0
-        told = np.asarray(truth, np.float64).reshape(len(scores), -1)
-        if told.shape != found.shape:
-            raise SparkError(f"column '{name}' has {told.shape[1]} labels, not {found.shape[1]}")
-        if not np.isin(told, (0, 1)).all():
-            odd = told[~np.isin(told, (0, 1))][0]
-            raise SparkError(f"column '{name}' holds {odd:g}, and a label is 0 or 1")
-        return told.astype(int), found.astype(int)
-
-    def add(self, compared: tuple[Array, Array]) -> None:
-        told, found = compared
-        for place in range(found.shape[1]):
-            pair = told[:, place], found[:, place]
-            np.add.at(self._counts[place], pair, 1)
-
-    def rows(self) -> Iterator[tuple[int, float, float, list[float]]]:
-        for (place, told, found), count in np.ndenumerate(self._counts):
-            yield place, float(told), float(found), [float(count)]
-
-
-class _Numbers:
-    """Sums up errors and the spread of the truth."""
-
-    def __init__(self, head: Head) -> None:
-        self._sums = np.zeros((5, head.values))
-        """Rows, mean, squared distances from it, squared errors, errors without sign."""
-
-    def compared(self, scores: Array, truth: Array, name: str) -> Array:
-        found = np.asarray(scores, np.float64).reshape(len(scores), -1)
-        told = np.asarray(truth, np.float64).reshape(len(scores), -1)
-        if told.shape != found.shape:
-            raise SparkError(f"column '{name}' has {told.shape[1]} numbers, not {found.shape[1]}")
-        away, mean = found - told, told.mean(0)
-        spread = ((told - mean) ** 2).sum(0)
-        rows = np.full_like(mean, len(told))
-        return np.stack([rows, mean, spread, (away**2).sum(0), abs(away).sum(0)])
-
-    def add(self, sums: Array) -> None:
-        self._sums = _merged(self._sums, sums)
-
-    def rows(self) -> Iterator[tuple[int, float, float, list[float]]]:
-        for place, sums in enumerate(self._sums.T):
-            yield place, 0.0, 0.0, sums.tolist()
-
-
-_TALLIES: Mapping[str, Callable[[Head], Any]] = {
-    "classes": _Classes,
-    "labels": _Labels,
-    "numbers": _Numbers,
-}
-
-
-def _merged(one: Array, two: Array) -> Array:
-    """The sums of two parts (Chan, Golub and LeVeque 1979)."""
-    count = np.maximum(one[0] + two[0], 1)
-    apart = two[1] - one[1]
-    merged = one + two
-    merged[1] = one[1] + apart * two[0] / count
-    merged[2] += apart**2 * one[0] * two[0] / count
-    return merged
-
-
-def _joined(head: Head, rows: Sequence[Any]) -> Evaluation:
-    if head.kind == "numbers":
-        sums = np.zeros((5, head.values))
-        for row in rows:
-            place = slice(row.place, row.place + 1)
-            sums[:, place] = _merged(sums[:, place], np.array(row.sums)[:, None])
-        return _measured(sums)
-    classes = head.choices if head.kind == "classes" else 2
-    shape = (classes, classes) if head.is_single or head.kind == "classes" else (head.values, 2, 2)
-    confusion = np.zeros(shape, np.int64)
-    for row in rows:
-        at = (row.place, int(row.told), int(row.predicted))[-len(shape) :]
-        confusion[at] += int(row.sums[0])
-    return Classified(int(confusion.sum()), confusion)
-
-
-def _measured(sums: Array) -> Regressed:
-    count, _, spread, squares, sizes = sums
-    rows = int(count[0]) if count.size else 0
-    if not rows:
-        return Regressed(0, nan, nan, nan)
-    r2 = [_ratio(s - e, s) for s, e in zip(spread, squares, strict=True)]
-    return Regressed(
-        rows,
-        float(np.mean(r2)),
-        float((sizes / count).mean()),
-        sqrt(float((squares / count).mean())),
-    )
-
-
-def _ratio(part: Any, whole: Any) -> float:
-    return float(part) / float(whole) if whole else nan
-
-
-def _truth_shape(head: Head, stored: Mapping[str, Shape]) -> Shape:
-    """The shape of a record of what a head is compared with."""
-    if head.target is not None and head.target in stored:
-        return stored[head.target]
-    if head.kind != "classes":
-        return (head.values,)
-    left = head.record[: head.place] + head.record[head.place + 1 :]
-    return left if prod(left) != 1 else ()

@@ -12,9 +12,10 @@ import socket
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
+from math import ceil
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -48,6 +49,8 @@ class Executors:
     processors: int
     memory: int | None
     gpus: list[str] = field(default_factory=list)
+    addresses: list[str] = field(default_factory=list)
+    """The GPUs that Spark gave to the tasks, by the names that it has for them."""
 
 
 def examine(master: str, seconds: float) -> list[Executors]:
@@ -101,8 +104,15 @@ def look(session: SparkSession, deadline: float) -> list[Executors]:
             rows = job.result()
         except Exception as error:
             raise translated(error) from error
-    found = Counter(row.finding for row in rows)
-    return [Executors(tasks=number, **json.loads(one)) for one, number in sorted(found.items())]
+    kinds: dict[str, list[list[str]]] = {}
+    for row in rows:
+        finding = json.loads(row.finding)
+        given = finding.pop("addresses")
+        kinds.setdefault(json.dumps(finding, sort_keys=True), []).append(given)
+    return [
+        Executors(tasks=len(given), addresses=sorted({*chain(*given)}), **json.loads(one))
+        for one, given in sorted(kinds.items())
+    ]
 
 
 def differences(there: Executors, here: Executors) -> Iterator[tuple[str, bool]]:
@@ -116,7 +126,11 @@ def differences(there: Executors, here: Executors) -> Iterator[tuple[str, bool]]
     elif there.sparknet != here.sparknet:
         yield f"sparknet is {there.sparknet} there, {here.sparknet} on the driver", True
     if there.sparknet and there.onednn != here.onednn:
-        yield f"oneDNN is {there.onednn} there, {here.onednn} on the driver", True
+        yield (
+            f"oneDNN is {there.onednn} there, {here.onednn} on the driver: results may differ in "
+            "their last digits",
+            False,
+        )
     if there.python != here.python:
         yield f"Python is {there.python} there, {here.python} on the driver", False
     if there.sparknet and there.instructions != here.instructions:
@@ -146,7 +160,12 @@ def gibibytes(size: int) -> str:
 def processors() -> int:
     """The number of those that this process may use."""
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return mine or 1
+    try:
+        from sparknet.spark.containers import processors_limit
+    except ImportError:  # where sparknet is not, the machine's
+        return mine or 1
+    limit = processors_limit()
+    return min(mine or 1, ceil(limit)) if limit else mine or 1
 
 
 def memory() -> int | None:
@@ -156,10 +175,10 @@ def memory() -> int | None:
     except (AttributeError, ValueError, OSError):
         return None
     try:
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:  # noqa: PTH123
-            return min(total, int(file.read()))
-    except (OSError, ValueError):
+        from sparknet.spark.containers import memory_limit
+    except ImportError:  # where sparknet is not, the machine's
         return total
+    return min(total, memory_limit() or total)
 
 
 def _facts() -> dict[str, Any]:
@@ -193,7 +212,12 @@ def _task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     for _ in batches:
         pass
-    finding = json.dumps(_facts(), sort_keys=True)
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    given = {} if context is None else context.resources()
+    addresses = list(given["gpu"].addresses) if "gpu" in given else []
+    finding = json.dumps(_facts() | {"addresses": addresses})
     yield arrow.RecordBatch.from_pydict({"finding": [finding]})
 
 

@@ -58,12 +58,12 @@ def mapped(
 
 
 def numbered(
-    training: DataFrame, validation: DataFrame | None, mapping: dict[str, str], workers: int
+    training: DataFrame, validation: DataFrame | None, mapping: dict[str, str], workers: int | None
 ) -> DataFrame:
     """Both sets in ``workers`` even partitions, each row with its number and its set.
 
     The shuffle evens out skewed and empty partitions, and a stage that is run again reads its
-    records from it.
+    records from it.  Where each worker reads all rows (None) the partitions stay.
     """
     from pyspark.errors import PySparkException
 
@@ -78,7 +78,7 @@ def numbered(
                 f"columns {sorted(mapping.values())} of the validation data are of other types "
                 f"than those of the training data: {str(error).strip().partition(chr(10))[0]}"
             ) from error
-    return both.repartition(workers)
+    return both if workers is None else both.repartition(workers)
 
 
 def _marked(data: DataFrame, mapping: dict[str, str], held: bool, named: bool) -> DataFrame:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -18,13 +19,34 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from sparknet.net import Entry
-
 Array = np.ndarray[Any, Any]
 
 
+class Taken(Protocol):
+    """What an input takes: an `Entry` of a net is one."""
+
+    @property
+    def record(self) -> tuple[int, ...]:
+        """The shape of a record."""
+
+    @property
+    def stored(self) -> tuple[int | None, ...]:
+        """The shape of a row before what happens to images; None stands for any size."""
+
+
+@dataclass(frozen=True)
+class ModuleInput:
+    """What a module is given by an argument."""
+
+    record: tuple[int, ...]
+
+    @property
+    def stored(self) -> tuple[int | None, ...]:
+        return self.record
+
+
 def batch_of(
-    rows: Any, mapping: Mapping[str, str], entries: Mapping[str, Entry], texts: bool
+    rows: Any, mapping: Mapping[str, str], entries: Mapping[str, Taken], texts: bool
 ) -> pa.RecordBatch:
     """The columns of ``mapping`` (input → column) as an Arrow batch.
 
@@ -65,7 +87,7 @@ def is_frame(rows: Any) -> bool:
     return hasattr(rows, "columns") and hasattr(rows, "index")
 
 
-def arrow(values: Any, what: str, entry: Entry, texts: bool) -> pa.Array:
+def arrow(values: Any, what: str, entry: Taken, texts: bool) -> pa.Array:
     """A column of numbers, arrays, bytes, pictures' paths or texts."""
     import pyarrow as pa
 
@@ -103,7 +125,7 @@ def _is_missing(cell: Any) -> bool:
     return cell is None or (isinstance(cell, float) and cell != cell)
 
 
-def _arrays(cells: Sequence[Any], what: str, entry: Entry) -> pa.Array:
+def _arrays(cells: Sequence[Any], what: str, entry: Taken) -> pa.Array:
     """Arrays of one shape, and rows without any."""
     import pyarrow as pa
 
@@ -119,7 +141,7 @@ def _arrays(cells: Sequence[Any], what: str, entry: Entry) -> pa.Array:
     return pa.array([None if gone else row for gone, row in zip(missing, rows, strict=True)])
 
 
-def _numbers(values: Array, what: str, entry: Entry) -> pa.Array:
+def _numbers(values: Array, what: str, entry: Taken) -> pa.Array:
     """Rows of numbers; pictures have the net's order of axes."""
     import pyarrow as pa
 
@@ -146,7 +168,7 @@ def _numbers(values: Array, what: str, entry: Entry) -> pa.Array:
     return made
 
 
-def _fits(shape: Sequence[int], entry: Entry) -> bool:
+def _fits(shape: Sequence[int], entry: Taken) -> bool:
     """Whether rows have the input's shape; None stands for any size."""
     return all(want in (None, size) for want, size in zip(entry.stored, shape, strict=True))
 

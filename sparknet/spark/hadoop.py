@@ -12,7 +12,7 @@ from sparknet.net.scratch import scratch_folder
 from sparknet.spark.background_job import is_classic
 from sparknet.spark.remote import local_path, said_by_java
 from sparknet.training.runs import FolderRuns, Runs, run_names
-from sparknet.training.store import ROUND, UNNAMED, Buffer, FolderStore, Store
+from sparknet.training.store import MANIFEST, ROUND, UNNAMED, Buffer, FolderStore, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +62,8 @@ class HadoopStore(Store):
         self._system, self._path, self._url = system, path, url
         self._folder = scratch_folder("staging")
         self._staged = FolderStore(self._folder.name)
+        self._done: set[int] = set()
+        """What was committed here and not dropped."""
 
     def begin(self, round: int) -> None:
         self._staged.begin(round)
@@ -71,17 +73,43 @@ class HadoopStore(Store):
 
     def commit(self, round: int) -> None:
         self._staged.commit(round)
-        draft, done = self._path(self._draft(round)), self._path(self.path(round))
-        with said_by_java(self.path(round)):
-            self._system.delete(draft, True)
-            local = self._path(Path(self._staged.path(round)).as_uri())
-            self._system.copyFromLocalFile(True, True, local, draft)
-            self.drop(round)
-            if not self._system.rename(draft, done):
-                raise FileError(self.path(round), "cannot be given its name")
+        manifest = Path(self._staged.path(round, MANIFEST))
+        last = (
+            manifest.rename(f"{self._staged.path(round)}.manifest") if manifest.exists() else None
+        )
+        try:
+            self._move(Path(self._staged.path(round)), self._draft(round), self.path(round))
+            if last is not None:
+                name = f"{self._draft(round)}.manifest"
+                self._move(last, name, self.path(round, MANIFEST))
+        finally:
+            if last is not None:
+                last.unlink(missing_ok=True)
+        self._done.add(round)
+
+    def _move(self, local: Path, draft: str, done: str) -> None:
+        """Copy a file or folder there, then give it its name, in place of an earlier one."""
+        source, target = self._path(draft), self._path(done)
+        with said_by_java(done):
+            self._system.delete(source, True)
+            self._system.copyFromLocalFile(True, True, self._path(local.as_uri()), source)
+            if match := ROUND.fullmatch(done.rpartition("/")[2]):
+                self.drop(int(match[1]))
+            if not self._system.rename(source, target):
+                raise FileError(done, "cannot be given its name")
 
     def rounds(self) -> list[int]:
-        return sorted(int(match[1]) for match in map(ROUND.fullmatch, self._names()) if match)
+        """The rounds that have a manifest: listings may lack those just written, and name others.
+
+        Renaming a folder copies file by file on some systems, so that a part of one may lie there.
+        """
+        found = {int(match[1]) for match in map(ROUND.fullmatch, self._names()) if match}
+        return sorted(self._done | set(filter(self._is_whole, found - self._done)))
+
+    def _is_whole(self, round: int) -> bool:
+        path = self.path(round, MANIFEST)
+        with said_by_java(path):
+            return bool(self._system.exists(self._path(path)))
 
     def get(self, round: int, name: str) -> Buffer:
         with scratch_folder("fetched") as folder:
@@ -92,6 +120,7 @@ class HadoopStore(Store):
             return file.read_bytes()
 
     def drop(self, round: int) -> None:
+        self._done.discard(round)
         done = self._path(self.path(round))
         dropped = self._path(f"{self._url}/.round-{round:08d}.dropped")
         with said_by_java(self.path(round)):
@@ -102,7 +131,12 @@ class HadoopStore(Store):
 
     def clean(self) -> None:
         self._staged.clean()
-        for name in filter(UNNAMED.fullmatch, self._names()):
+        names = self._names()
+        parts = {int(match[1]) for match in map(ROUND.fullmatch, names) if match} - self._done
+        for round in parts:
+            if not self._is_whole(round):
+                self.drop(round)
+        for name in filter(UNNAMED.fullmatch, names):
             with said_by_java(f"{self._url}/{name}"):
                 self._system.delete(self._path(f"{self._url}/{name}"), True)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sparknet.errors import DataError, SparkError
 from sparknet.spark import preflight, scratch, task
 from sparknet.spark.background_job import Job, is_classic
+from sparknet.spark.resources import TaskResources
 from sparknet.spark.task import Columns
 from sparknet.training.failure import Failure
 from sparknet.training.run import Run, Workers
@@ -41,10 +42,12 @@ class SparkWorkers(Workers):
         spec: RunSpec,
         columns: Columns,
         name: str,
+        resources: TaskResources,
     ) -> None:
         self._session, self._size, self._run, self._spec = session, size, run, spec
+        self._resources = resources
         body = partial(task.train, spec=spec, columns=columns)
-        frame = rows.mapInArrow(body, task.SCHEMA, barrier=True).repartition(1)
+        frame = resources.mapped(rows, body, task.SCHEMA, barrier=True).repartition(1)
         self._job = Job(session, frame, name)
 
     def __enter__(self) -> SparkWorkers:
@@ -61,7 +64,7 @@ class SparkWorkers(Workers):
         return self._job.wait(seconds)
 
     def slots(self) -> tuple[int | None, int]:
-        there = preflight.slots_of(self._session) if is_classic(self._session) else None
+        there = self._resources.slots() if is_classic(self._session) else None
         return there, self._size
 
     def failure(self, said: Sequence[Failure]) -> Exception:
@@ -81,6 +84,6 @@ class SparkWorkers(Workers):
         """Remove the folders that killed processes left on the executors."""
         rows = self._session.range(0, self._size, 1, self._size)
         sweep = partial(scratch.sweep, run=self._spec.link.run)
-        frame = rows.mapInArrow(sweep, scratch.SCHEMA, barrier=True)
+        frame = self._resources.mapped(rows, sweep, scratch.SCHEMA, barrier=True)
         with suppress(Exception), Job(self._session, frame, "sparknet: tidying up") as job:
             job.wait(_TIDYING)

@@ -16,20 +16,31 @@ from sparknet.errors import FileError, SparkError, SparkNetError, extra
 from sparknet.loaders.ahead import ahead
 from sparknet.net.heads import Head
 from sparknet.spark.ask import Ask
-from sparknet.spark.given_rows import Array, batch_of, frame, is_frame, listed, numbers
+from sparknet.spark.given_rows import (
+    Array,
+    ModuleInput,
+    Taken,
+    batch_of,
+    frame,
+    is_frame,
+    listed,
+    numbers,
+)
 from sparknet.spark.model import SparkModel
+from sparknet.spark.module_columns import columns_of
+from sparknet.spark.module_model import ModuleModel, WorkerModule
 from sparknet.spark.net_files import load_model
 from sparknet.spark.prediction import Prediction, WorkerNet, pieces
 from sparknet.spark.remote import local_path
 from sparknet.spark.row_parts import RowReader
 from sparknet.spark.saved_stages import check_files, stage_metadata
-from sparknet.spark.stage_columns import INVALID, StageColumn, StageColumns
+from sparknet.spark.stage_columns import INVALID, StageColumn
+from sparknet.weights.safetensors import is_safetensors
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Unpack
 
-    from sparknet.net import Entry
     from sparknet.spark.ask import TransformOptions
 
 __all__ = ["LoadedModel", "load"]
@@ -38,12 +49,12 @@ __all__ = ["LoadedModel", "load"]
 class LoadedModel:
     """A model in this process: `predict` gives what `SparkModel.transform` gives."""
 
-    def __init__(self, model: SparkModel, stage: _Stage | None = None) -> None:
+    def __init__(self, model: Any, stage: _Stage | None = None) -> None:
         self.model = model
-        """The net, and its inputs' columns."""
+        """The `SparkModel` or `ModuleModel`: the net or module, and its inputs' columns."""
         self._stage = stage
         self._lock = Lock()
-        self._planned: tuple[SparkModel, Ask, _Plan] | None = None
+        self._planned: tuple[Any, Ask, _Plan] | None = None
 
     def predict(
         self,
@@ -80,20 +91,23 @@ class LoadedModel:
     def mapping(self) -> dict[str, str]:
         """The net's inputs that a prediction needs → the rows' columns."""
         columns = {} if self._stage is None else self._stage.inputs(self.model)
-        return self.model.plan(Ask(columns=columns)).mapping
+        plan: Prediction = self.model.plan(Ask(columns=columns))
+        return plan.mapping
 
     def __repr__(self) -> str:
+        if isinstance(self.model, ModuleModel):
+            return f"<LoadedModel '{type(self.model.module).__name__}'>"
         return f"<LoadedModel '{self.model.net.tested.described.name}'>"
 
     # -- inside --------------------------------------------------------------------------
 
-    def _asked(self, model: SparkModel, rows: Any, ask: Ask) -> tuple[dict[str, Any], Any]:
+    def _asked(self, model: Any, rows: Any, ask: Ask) -> tuple[dict[str, Any], Any]:
         """The columns that are asked for, and the index of their rows."""
         plan = self._plan(model, ask)
         task = plan.task
-        given = batch_of(rows, task.mapping, plan.entries, model.tokens is not None)
+        given = batch_of(rows, task.mapping, plan.entries, plan.takes_texts)
         task = _told(task, given)
-        made, valid = _predicted(given, task, WorkerNet(model.net))
+        made, valid = _predicted(given, task, plan.worker)
         found: dict[str, Any] = {}
         for output, column in zip(task.outputs, made, strict=False):
             values = numbers(column, plan.records.get(output.blob))
@@ -106,11 +120,13 @@ class LoadedModel:
             found = {name: _kept(values, valid) for name, values in found.items()}
         return found, index
 
-    def _plan(self, model: SparkModel, ask: Ask) -> _Plan:
+    def _plan(self, model: Any, ask: Ask) -> _Plan:
         """What is done; the last one again where the same is asked for."""
         last = self._planned
         if last is None or last[0] is not model or last[1] != ask:
-            last = self._planned = model, ask, _Plan.of(model, ask)
+            is_module = isinstance(model, ModuleModel)
+            made = _Plan.of_module(model, ask) if is_module else _Plan.of(model, ask)
+            last = self._planned = model, ask, made
         return last[2]
 
 
@@ -119,9 +135,12 @@ class _Plan:
     """What is done for each call of the same kind."""
 
     task: Prediction
-    entries: dict[str, Entry]
+    worker: Any
+    """What computes: a `WorkerNet` or a `WorkerModule`."""
+    entries: Mapping[str, Taken]
     records: dict[str, tuple[int, ...]]
     """The shape of a record of each output's blob, where it has one."""
+    takes_texts: bool = False
 
     @classmethod
     def of(cls, model: SparkModel, ask: Ask) -> _Plan:
@@ -134,23 +153,45 @@ class _Plan:
             for one in task.outputs
             if not one.is_list
         }
-        return cls(task, {entry.name: entry for entry in tested.entries}, records)
+        entries = {entry.name: entry for entry in tested.entries}
+        return cls(task, WorkerNet(model.net), entries, records, model.tokens is not None)
+
+    @classmethod
+    def of_module(cls, model: ModuleModel, ask: Ask) -> _Plan:
+        made = model.computed(model.records)
+        taken = {name: ModuleInput(one.shape[1:]) for name, one in model.records.items()}
+        records = {name: one.shape[1:] for name, one in made.items() if one.ndim}
+        return cls(model.plan(ask), WorkerModule(model.module, model.derived), taken, records)
 
 
 def load(
-    net: Any, weights: Any = None, *, trusted: bool | None = None, **keywords: Any
+    net: Any,
+    weights: Any = None,
+    *,
+    trusted: bool | None = None,
+    module: Any = None,
+    **keywords: Any,
 ) -> LoadedModel:
     """A model that predicts in this process: no Spark runs, and pyspark need not be installed.
 
     ``net`` is what `SparkModel` takes, with its keywords: a caffemodel that `SparkModel.save`
-    wrote, a .onnx, a prototxt with ``weights``, a `Net`; or a `SparkModel`; or the folder of a
-    saved `NetModel` or `NetFeaturizer`.  It needs pyarrow (``pip install 'sparknet[parquet]'``).
+    wrote, a .onnx, a prototxt with ``weights``, a `Net`; or a `SparkModel` or `ModuleModel`; or
+    the folder of a saved `NetModel` or `NetFeaturizer`; or a .safetensors of `ModuleModel.save`,
+    with ``module`` as `ModuleModel.load` takes it.  It needs pyarrow
+    (``pip install 'sparknet[parquet]'``).
     """
-    if isinstance(net, SparkModel):
+    if module is not None:
+        keywords["module"] = module
+    if isinstance(net, (SparkModel, ModuleModel)):
         if weights is not None or keywords:
             what = "weights" if weights is not None else next(iter(keywords))
-            raise SparkError(f"a SparkModel has its {what} already: give it to that")
+            kind = type(net).__name__
+            raise SparkError(f"a {kind} has its {what} already: give it to that")
         return LoadedModel(net)
+    if isinstance(net, (str, os.PathLike)) and is_safetensors(net) and weights is None:
+        for name in keywords.keys() - {"module"}:
+            raise SparkError(f"a module has no {name}: {net} is a module of PyTorch")
+        return LoadedModel(ModuleModel.load(net, module, trusted=trusted))
     folder = _folder(net)
     if folder is None:
         return LoadedModel(SparkModel(net, weights, trusted=trusted, **keywords))
@@ -201,7 +242,7 @@ def _what_else(folder: Path, metadata: Mapping[str, Any]) -> str:
 class _Stage(ABC):
     """The columns that a saved stage adds."""
 
-    def __init__(self, model: SparkModel, metadata: Mapping[str, Any]) -> None:
+    def __init__(self, model: Any, metadata: Mapping[str, Any]) -> None:
         self._set: dict[str, Any] = dict(metadata["paramMap"])
         self._given = {**metadata["defaultParamMap"], **self._set}
         self._invalid = INVALID[self.given("handleInvalid") or "error"]
@@ -211,7 +252,7 @@ class _Stage(ABC):
         return self._given.get(name)
 
     @abstractmethod
-    def inputs(self, model: SparkModel) -> dict[str, str]:
+    def inputs(self, model: Any) -> dict[str, str]:
         """The net's inputs → the rows' columns."""
 
     @abstractmethod
@@ -220,11 +261,11 @@ class _Stage(ABC):
 
 
 class _NetModel(_Stage):
-    def __init__(self, model: SparkModel, metadata: Mapping[str, Any]) -> None:
+    def __init__(self, model: Any, metadata: Mapping[str, Any]) -> None:
         super().__init__(model, metadata)
-        self._columns = StageColumns(model, [Head.of(head) for head in metadata["heads"]])
+        self._columns = columns_of(model, [Head.of(head) for head in metadata["heads"]])
 
-    def inputs(self, model: SparkModel) -> dict[str, str]:
+    def inputs(self, model: Any) -> dict[str, str]:
         return self._columns.inputs(self.given, self._set.__contains__)
 
     def columns(self, loaded: LoadedModel, rows: Any) -> tuple[dict[str, Any], Any]:
@@ -249,7 +290,7 @@ class _NetModel(_Stage):
 
 
 class _NetFeaturizer(_Stage):
-    def inputs(self, model: SparkModel) -> dict[str, str]:
+    def inputs(self, model: Any) -> dict[str, str]:
         columns: dict[str, str] = self.given("columns") or {}
         if column := self.given("inputCol"):
             columns = {model.net.tested.entries[0].name: column, **columns}
@@ -265,7 +306,7 @@ class _NetFeaturizer(_Stage):
         return {self.given("outputCol"): _flat(found[blob])}, index
 
 
-_STAGES: dict[str, Callable[[SparkModel, Mapping[str, Any]], _Stage]] = {
+_STAGES: dict[str, Callable[[Any, Mapping[str, Any]], _Stage]] = {
     "NetModel": _NetModel,
     "NetFeaturizer": _NetFeaturizer,
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sparknet.errors import FileError, SparkError, SpecError, shown
+from sparknet.errors import FileError, SettingError, SparkError, SpecError, shown
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.native import NDArray
 from sparknet.net import Net
@@ -24,14 +24,13 @@ from sparknet.onnx.inputs import Axes, Shapes
 from sparknet.onnx.opening import refuse_axes
 from sparknet.proto import Model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean, one_of
-from sparknet.spark.address import no_data, session_of
-from sparknet.spark.ask import Ask, FunctionOptions, TransformOptions, find_outputs
-from sparknet.spark.background_job import is_classic
+from sparknet.spark.ask import Ask, TransformOptions, find_outputs
 from sparknet.spark.batch import batch_for, largest_results
-from sparknet.spark.column_function import ColumnFunction
+from sparknet.spark.column_function import FunctionOfColumns
 from sparknet.spark.column_types import check_types, named, told_shapes
 from sparknet.spark.columns import wanted
-from sparknet.spark.evaluation import Evaluation, evaluate
+from sparknet.spark.evaluating import evaluate
+from sparknet.spark.evaluation import Evaluation
 from sparknet.spark.model_inputs import ModelInputs
 from sparknet.spark.outputs import Output
 from sparknet.spark.pooling import POOLED, pooled
@@ -39,7 +38,7 @@ from sparknet.spark.prediction import Invalid, Prediction
 from sparknet.spark.remote import fetched, written
 from sparknet.spark.shared_weights import send_weights
 from sparknet.spark.texts import TokenizerFile, check_texts
-from sparknet.spark.transformed import key_of, pictures_of, transformed
+from sparknet.spark.transformed import frame_session, key_of, pictures_of, transformed
 from sparknet.training.portable import portable_net
 from sparknet.weights import WeightCollection
 
@@ -56,7 +55,7 @@ FEWEST = 32
 _SUFFIXES = (".caffemodel", ".h5")
 
 
-class SparkModel:
+class SparkModel(FunctionOfColumns):
     """Predicts with a net: ``SparkModel(net, weights=None)``.
 
     ``net`` is a `Net`, anything that a `Net` is made from, a caffemodel, or a
@@ -71,8 +70,9 @@ class SparkModel:
     ``columns={"input_ids": "text"}`` names a column of strings.  ``pooling``, one of "mean", "cls"
     and "max", makes one vector of the tokens' of each text, the blob `pooled`, and `normalized`, of
     length 1; ``pooled`` names the blob of the tokens' vectors where none or several are outputs.
-    ``shapes`` and ``batch_axis`` are those of `Net`.  The net of a caffemodel imports no Python
-    layer, and reads and writes no file, unless ``trusted`` is True.
+    ``shapes`` and ``batch_axis`` are those of `Net`.  ``tasks_per_gpu`` is how many tasks may
+    compute on a GPU at once, if not all that Spark starts there (docs/gpu.md).  The net of a
+    caffemodel imports no Python layer, and reads and writes no file, unless ``trusted`` is True.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class SparkModel:
         preprocessing: Preprocessing | None = None,
         precision: Precision = "float32",
         device: str | None = None,
+        tasks_per_gpu: int | None = None,
         dialect: str | None = None,
         tokenizer: StrPath | None = None,
         pooling: Literal["mean", "cls", "max"] | None = None,
@@ -102,6 +103,12 @@ class SparkModel:
         self.columns = saved.columns | named(columns)
         self.device = device
         """PyTorch's name of where executors compute; None: where the net does."""
+        if tasks_per_gpu is not None and (type(tasks_per_gpu) is not int or tasks_per_gpu < 1):
+            raise SettingError(
+                f"tasks_per_gpu must be a whole number, at least 1, not {tasks_per_gpu!r}"
+            )
+        self.tasks_per_gpu = tasks_per_gpu
+        """How many tasks of a machine may compute on a GPU at once; None: all of them."""
         self.net: Net = (
             net
             if isinstance(net, Net)
@@ -175,14 +182,7 @@ class SparkModel:
         ``key``; else by a column ``path`` or an image's origin, where there is one, or by its
         partition and number.
         """
-        if not hasattr(data, "mapInArrow"):
-            raise SparkError(f"the data is {no_data(data, 'a DataFrame')}")
-        session = session_of(data, "the data")
-        if data.isStreaming and not is_classic(session):
-            raise SparkError(
-                "under Spark Connect a stream's tasks get no files, so no weights: predict streams "
-                "in a classic session"
-            )
+        session = frame_session(data)
         ask = Ask(
             outputs=outputs,
             columns=columns,
@@ -219,35 +219,15 @@ class SparkModel:
         """
         return evaluate(self, data, label, named(columns), heads, batch, invalid)
 
-    def udf(
-        self, outputs: Sequence[str] | None = None, **keywords: Unpack[FunctionOptions]
-    ) -> ColumnFunction:
-        """The net as a function of columns: ``data.select(model.udf(["prob"])("pixels"))``.
-
-        It takes the columns of the net's inputs in their order, those of the model unless any are
-        given.  Of one output it makes a column as `transform` does, of several a struct of them.
-        ``keywords`` are those of `transform`, but for prefix, key and invalid="drop".
-        """
-        ask = Ask(outputs=outputs, **keywords)
-        made = self.outputs(ask)
-        columns = self.mapping([one.blob for one in made], {})
-        return ColumnFunction(ask, made, columns, self.prediction)
-
-    def register(
-        self,
-        session: SparkSession,
-        name: str,
-        outputs: Sequence[str] | None = None,
-        **keywords: Unpack[FunctionOptions],
-    ) -> None:
-        """Make `udf` a function of SQL and `expr`: ``SELECT name(pixels) FROM …``."""
-        self.udf(outputs, **keywords).register(session, name)
-
     def asked(
         self, outputs: Sequence[str] | None = None, **keywords: Unpack[TransformOptions]
     ) -> list[Output]:
         """The columns that `transform` adds; raises for arguments that fit no data."""
         return self.outputs(Ask(outputs=outputs, **keywords))
+
+    def function(self, ask: Ask) -> tuple[list[Output], dict[str, str]]:
+        made = self.outputs(ask)
+        return made, self.mapping([one.blob for one in made], {})
 
     def outputs(self, ask: Ask) -> list[Output]:
         """The columns that are asked for."""
@@ -299,6 +279,7 @@ class SparkModel:
             preprocessing=self.net.preprocessing,
             precision=self.net.precision,
             device=self.device or self.net.device,
+            tasks_per_gpu=self.tasks_per_gpu,
         )
 
     def save(self, path: StrPath) -> None:

@@ -2,45 +2,66 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sparknet.errors import SettingError, SparkError
+from sparknet.errors import SettingError, SparkError, extra
+from sparknet.net.heads import Kind
 from sparknet.proto.suggest import did_you_mean
-from sparknet.spark.address import no_data, session_of
 from sparknet.spark.ask import Ask, check_used, output_of
+from sparknet.spark.column_function import FunctionOfColumns
 from sparknet.spark.column_types import check_types, named
 from sparknet.spark.columns import Wanted
+from sparknet.spark.derived import Derived, with_derived
+from sparknet.spark.evaluating import evaluated, head_of
+from sparknet.spark.evaluation import Evaluation
 from sparknet.spark.first_rows import Array, first_rows, record_sizes
 from sparknet.spark.outputs import Best, Output
 from sparknet.spark.prediction import Invalid, Prediction
+from sparknet.spark.remote import fetched, written
 from sparknet.spark.shared_weights import SharedWeights, send_weights
-from sparknet.spark.transformed import key_of, transformed
-from sparknet.training.modules.calling import chosen_inputs, tensor
+from sparknet.spark.transformed import frame_session, key_of, transformed
+from sparknet.training.modules.calling import chosen_inputs, named_outputs, tensor
 from sparknet.training.modules.flat_module import FlatModule
+from sparknet.training.modules.module_files import (
+    SavedModule,
+    StrPath,
+    beside,
+    code_of,
+    made_module,
+    read_said,
+    read_state,
+    write_said,
+    write_state,
+)
 from sparknet.training.modules.portable import ModuleParts, PortableModule, packed
 from sparknet.training.modules.trainee import evaluating
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from typing_extensions import Unpack
+
+    from sparknet.spark.ask import TransformOptions
 
 _BATCH = 64
 _LARGEST = 64 << 20
 """The limit of an Arrow batch of results in bytes."""
 
 
-class ModuleModel:
+class ModuleModel(FunctionOfColumns):
     """Predicts with a module of PyTorch: ``ModuleModel(module)``, or what `Trainer.fit` returns.
 
-    ``columns`` maps the arguments of the module's forward to the data's columns.  ``shapes`` says
-    what a column of bytes or of flat lists holds, as in ``{"pixels": [None, 3, 32, 32]}``.  The
-    module computes in its mode of evaluation; it is not changed.
+    ``module`` may be a function that makes one, whose name then goes into files.  ``columns`` maps
+    the arguments of the module's forward to the data's columns.  ``shapes`` says what a column of
+    bytes or of flat lists holds, as in ``{"pixels": [None, 3, 32, 32]}``.  The module computes in
+    its mode of evaluation; it is not changed.
     """
 
     def __init__(
@@ -50,10 +71,19 @@ class ModuleModel:
         columns: dict[str, str] | None = None,
         shapes: Mapping[str, Sequence[int | None]] | None = None,
         records: Mapping[str, Array] | None = None,
+        kind: Kind | None = None,
     ) -> None:
-        """``records`` are a few records by argument; else the data's first ones are looked at."""
-        self.module, self.columns = module, named(columns)
-        self._sizes, self._records = record_sizes(shapes), records
+        """``records`` are a few records by argument; else the data's first ones are looked at.
+
+        ``kind`` is what the numbers of the first output are, for `evaluate`: scores of classes,
+        logits of labels, or numbers.
+        """
+        self.module = made_module(module)
+        self.made_by = code_of(module)
+        self.columns = named(columns)
+        self._sizes, self._records, self.kind = record_sizes(shapes), records, kind
+        self.derived: Mapping[str, Derived] = {}
+        """What else is made of the module's outputs, by the names that those have."""
 
     def transform(
         self,
@@ -73,12 +103,11 @@ class ModuleModel:
     ) -> DataFrame:
         """The data with a column for each of the module's outputs, as `SparkModel.transform` does.
 
-        A tensor is called output, those of a tuple output_0, output_1 and so on, those of a dict as
-        there.  ``best`` names a column for the index of the largest value of the first.
+        A tensor is called output, those of a tuple output_0, output_1 and so on, those of a dict, a
+        dataclass or a named tuple as there.  ``best`` names a column for the index of the largest
+        value of the first.
         """
-        if not hasattr(data, "mapInArrow"):
-            raise SparkError(f"the data is {no_data(data, 'a DataFrame')}")
-        session = session_of(data, "the data")
+        session = frame_session(data)
         ask = Ask(
             outputs=outputs,
             columns=columns,
@@ -92,27 +121,71 @@ class ModuleModel:
             labels=labels,
             vectors=vectors,
         )
-        given = self.columns | named(columns)
-        mapping = chosen_inputs(self.module, data.columns, (), given)
-        check_types(data, mapping.values(), "the data")
-        records = self._records
-        if records is None or records.keys() != mapping.keys():
-            records = first_rows(data, mapping, self._sizes, "the data")
+        return transformed(data, self.prediction(session, ask, data))
+
+    def evaluate(
+        self,
+        data: DataFrame,
+        label: str = "label",
+        *,
+        output: str | None = None,
+        kind: Kind | None = None,
+        columns: dict[str, str] | None = None,
+        batch: int | None = None,
+        invalid: Literal["raise", "drop"] = "raise",
+    ) -> Evaluation:
+        """How well an output, the first unless named, predicts a column, as `SparkModel.evaluate`.
+
+        ``kind`` says what its numbers are: scores of classes, logits of labels, or numbers; unless
+        given, what the loss that it was trained with takes them for, else classes if there are
+        several for a record.
+        """
+        frame_session(data)
+        ask = Ask(outputs=None if output is None else [output], columns=columns)
+        mapping, records = self._given(ask, data)
+        made = self.computed(records)
+        name = _outputs(made, ask)[0].blob
+        record = made[name].shape[1:]
+        values = prod(record)
+        head = head_of(name, kind or self.kind or ("classes" if values > 1 else "numbers"), record)
+        return evaluated(self.transform, data, head, label, mapping, batch, invalid)
+
+    def function(self, ask: Ask) -> tuple[list[Output], dict[str, str]]:
+        mapping, records = self._given(ask, None)
+        return _outputs(self.computed(records), ask), mapping
+
+    def asked(
+        self, outputs: Sequence[str] | None = None, **keywords: Unpack[TransformOptions]
+    ) -> list[Output]:
+        """The columns that `transform` adds; raises for arguments that fit no data."""
+        ask = Ask(outputs=outputs, **keywords)
+        return _outputs(self.computed(self._given(ask, None)[1]), ask)
+
+    def prediction(
+        self, session: SparkSession, ask: Ask, data: DataFrame | None = None
+    ) -> ModulePrediction:
+        """The task for a DataFrame, or for columns of any."""
+        task = self.plan(ask, data)
         sent = PortableModule(
             packed(ModuleParts(self.module, None, None, None)),
-            {name: name for name in mapping},
+            {name: name for name in task.mapping},
             (),
             1,
             "average",
             None,
             "cpu",
         )
-        made = computed(self.module, records)
-        found = _outputs(made, ask)
         flat = flat_copy(sent, self.module)
+        return replace(task, module=sent, weights=send_weights(session, flat.weights))
+
+    def plan(self, ask: Ask, data: DataFrame | None = None) -> ModulePrediction:
+        """The same without the files that a task fetches."""
+        mapping, records = self._given(ask, data)
+        made = self.computed(records)
+        found = _outputs(made, ask)
         batch = ask.batch or _BATCH
         record = 4 * sum(prod(made[one.blob].shape[1:]) for one in found)
-        task = ModulePrediction(
+        return ModulePrediction(
             mapping=mapping,
             shapes={name: Wanted(one.shape[1:]) for name, one in records.items()},
             outputs=found,
@@ -121,9 +194,80 @@ class ModuleModel:
             invalid=ask.invalid,
             reason=ask.reason,
             key=key_of(ask, data),
-            module=sent,
+            derived=self.derived,
         )
-        return transformed(data, replace(task, weights=send_weights(session, flat.weights)))
+
+    def computed(self, records: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs of a batch by name, and what is derived from them."""
+        return with_derived(computed(self.module, records), self.derived)
+
+    # -- files ---------------------------------------------------------------------------
+
+    @property
+    def records(self) -> Mapping[str, Array]:
+        """A few records by argument."""
+        if self._records is None:
+            raise SettingError(
+                "the model has no first rows to look at: make it by Trainer.fit, or give it "
+                "records={'x': …}, a few by argument"
+            )
+        return self._records
+
+    def saved(self) -> SavedModule:
+        """What a file says of it."""
+        return SavedModule.of(self.module, self.made_by, self.columns, self.records, self.kind)
+
+    def save(self, path: StrPath) -> None:
+        """Write the module's state dict as .safetensors, next to it as .sparknet.json the columns
+        and the name of what makes the module.  `ModuleModel.load` and `sparknet.load` read both.
+
+        ``path`` is any path that Spark can write.
+        """
+        said = beside(path)
+        with written(path) as file:
+            write_state(file, self.module)
+        with written(said) as file:
+            write_said(file, self.saved())
+
+    @classmethod
+    def load(cls, path: StrPath, module: Any = None, *, trusted: bool | None = None) -> ModuleModel:
+        """The model that `save` wrote.
+
+        ``module`` is a module like the saved one, or a function that makes one.  Unless it is
+        given, the file's own class or function is called: one that this program has imported, or
+        with ``trusted`` any that Python can import.
+        """
+        said = beside(path)
+        with fetched(said) as file:
+            saved = read_said(Path(file), said)
+        with fetched(path) as file:
+            return cls.read(Path(file), os.fspath(path), saved, module, bool(trusted))
+
+    @classmethod
+    def read(
+        cls, file: Path, where: str, saved: SavedModule, module: Any, trusted: bool
+    ) -> ModuleModel:
+        """The model of a state dict, and of what is said of it."""
+        with extra("torch", "torch", "a module of PyTorch"):
+            made = saved.module(module, where, trusted)
+        read_state(file, made)
+        model = cls(made, columns=saved.columns, records=saved.records, kind=saved.kind)
+        model.made_by = saved.made_by if module is None else code_of(module)
+        return model
+
+    def _given(
+        self, ask: Ask, data: DataFrame | None
+    ) -> tuple[dict[str, str], Mapping[str, Array]]:
+        """The columns of the arguments, and a few records of them."""
+        given, records = self.columns | named(ask.columns), self._records
+        if data is None:
+            records = self.records
+            return {name: given.get(name, name) for name in records}, records
+        mapping = chosen_inputs(self.module, data.columns, (), given)
+        check_types(data, mapping.values(), "the data")
+        if records is None or records.keys() != mapping.keys():
+            records = first_rows(data, mapping, self._sizes, "the data")
+        return mapping, records
 
     def __repr__(self) -> str:
         return f"<ModuleModel '{type(self.module).__name__}'>"
@@ -134,11 +278,13 @@ class ModulePrediction(Prediction):
     """A task that predicts with a module."""
 
     module: PortableModule | None = None
+    derived: Mapping[str, Derived] = field(default_factory=dict)
 
     @property
     def cache_key(self) -> Any:
         assert self.module is not None
-        return self.weights, blake2b(self.module.data, digest_size=16).hexdigest()
+        code = blake2b(self.module.data, digest_size=16).hexdigest()
+        return self.weights, code, tuple(self.derived.items())
 
     def make_net(self) -> Any:
         from pyspark import SparkFiles
@@ -148,7 +294,7 @@ class ModulePrediction(Prediction):
         flat = FlatModule(self.module.unpacked().module, learns=False)
         flat.weights.copy_from(weights.flat)
         flat.push()
-        return WorkerModule(flat.module)
+        return WorkerModule(flat.module, self.derived)
 
 
 @dataclass(frozen=True)
@@ -156,9 +302,10 @@ class WorkerModule:
     """A module in a Python worker."""
 
     module: Any
+    derived: Mapping[str, Derived] = field(default_factory=dict)
 
     def run(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
-        made = computed(self.module, values)
+        made = with_derived(computed(self.module, values), self.derived)
         return {name: made[name] for name in blobs}
 
     def trim(self) -> None:
@@ -180,15 +327,9 @@ def computed(module: Any, values: Mapping[str, Array]) -> dict[str, Array]:
     given = {name: tensor(one, True) for name, one in values.items()}
     with torch.no_grad(), evaluating(module):
         made = module(**given)
-    if isinstance(made, torch.Tensor):
-        named_outputs: dict[str, Any] = {"output": made}
-    elif isinstance(made, Mapping):
-        named_outputs = dict(made)
-    else:
-        named_outputs = {f"output_{number}": one for number, one in enumerate(made)}
     return {
         name: one.detach().cpu().to(torch.float32).numpy()
-        for name, one in named_outputs.items()
+        for name, one in named_outputs(made).items()
         if isinstance(one, torch.Tensor)
     }
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
 from sparknet.spark.address import session_of
 from sparknet.spark.column_types import check_types, named, told_shapes
 from sparknet.spark.columns import Wanted
-from sparknet.spark.conducting import conduct
-from sparknet.spark.first_rows import Array, first_rows, record_sizes
+from sparknet.spark.conducting import conduct, partitions
+from sparknet.spark.first_rows import first_rows, record_sizes
 from sparknet.spark.footprint import THREADS
 from sparknet.spark.frame import frame, numbered
 from sparknet.spark.hadoop import open_runs
 from sparknet.spark.module_model import ModuleModel
+from sparknet.spark.row_weights import COLUMN as WEIGHT
+from sparknet.spark.row_weights import RowWeights, without_weights
 from sparknet.spark.task import Columns
 from sparknet.spark.trained import SparkTrained
 from sparknet.training.modules.beginning import ModuleBeginning, parts_of, set_weights
-from sparknet.training.modules.calling import arguments, chosen_inputs
+from sparknet.training.modules.calling import ModuleLoss, arguments, chosen_inputs
 from sparknet.training.modules.keywords import ModuleKeywords
+from sparknet.training.modules.module_files import StrPath
 from sparknet.training.modules.trained import TrainedModule
 from sparknet.training.training_settings import RunSettings
 
@@ -29,14 +31,15 @@ from sparknet.training.training_settings import RunSettings
 class SparkTrainedModule(SparkTrained, TrainedModule):
     """The result of training a module on Spark."""
 
-    first: Mapping[str, Array] = field(default_factory=dict, repr=False)
-    """A few records by argument, which say what the module is given."""
-
     @property
     def model(self) -> ModuleModel:  # type: ignore[override]
-        mapping = self.columns or {}
-        known = {name: self.first[name] for name in mapping}
-        return ModuleModel(self.module, columns=mapping, records=known)
+        made = ModuleModel(self.module, columns=self.inputs, records=self.first, kind=self.kind)
+        made.made_by = self.made_by
+        return made
+
+    def save(self, path: StrPath) -> None:
+        """The same as `ModuleModel.save`: to any path that Spark can write."""
+        self.model.save(path)
 
 
 def fit_module(
@@ -47,23 +50,34 @@ def fit_module(
     *,
     columns: dict[str, str] | None,
     weights: Any,
+    row_weights: RowWeights,
     drops: bool,
     resume: bool,
     patience: float | None,
+    profile: Any = None,
 ) -> SparkTrainedModule:
     """Train a module by tasks of Spark."""
     session = session_of(data)
     runs = None if given.snapshots is None else open_runs(session, given.snapshots)
     parts, said = parts_of(how), named(columns)
     names = [said.get(name, name) for name in (*arguments(parts.module)[0], *how.targets)]
-    training = frame(data, names, "the training data")
-    inputs = chosen_inputs(parts.module, training.columns, how.targets, said)
+    of_rows = [] if row_weights.column is None else [row_weights.column]
+    training = frame(data, names + of_rows, "the training data")
+    offered = [
+        one for one in training.columns if one in (*names, *said.values()) or one not in of_rows
+    ]
+    inputs = chosen_inputs(parts.module, offered, how.targets, said)
     mapping = {**inputs, **{name: said.get(name, name) for name in how.targets}}
     check_types(training, mapping.values(), "the training data")
     held = None if validation is None else frame(validation, names, "the validation data")
     if held is not None:
         chosen_inputs(parts.module, held.columns, how.targets, {**said, **inputs})
         check_types(held, mapping.values(), "the validation data")
+    if row_weights.is_given:
+        is_class = len(how.targets) == 1 and ModuleLoss(how.loss).kind == "classes"
+        training = row_weights.added(training, mapping[how.targets[0]] if is_class else None)
+        held = None if held is None else without_weights(held)
+        mapping[WEIGHT] = WEIGHT
     told = told_shapes(training, mapping)
     first = first_rows(training, mapping, told | record_sizes(given.shapes))
     begun = ModuleBeginning(
@@ -75,6 +89,7 @@ def fit_module(
         parts,
         {name: name for name in inputs},
         first,
+        WEIGHT if row_weights.is_given else None,
     )
     set_weights(begun.flat, weights, partial(open_runs, session))
     initial = begun.weights()
@@ -85,21 +100,13 @@ def fit_module(
         given,
         begun,
         initial.flat,
-        numbered(training, held, mapping, given.workers),
+        numbered(training, held, mapping, partitions(given)),
         Columns(mapping, wanted, drops),
         resume=resume,
         patience=patience,
+        profile=profile,
         needed=4 * begun.copies * initial.flat.size + THREADS,
     )
     result = begun.trained(outcome, trained, run.history)
-    return run.done(
-        SparkTrainedModule(
-            result.weights,
-            result.history,
-            result.net,
-            outcome,
-            inputs,
-            first,
-            module=result.module,
-        )
-    )
+    known = {one.name: getattr(result, one.name) for one in fields(TrainedModule)}
+    return run.done(SparkTrainedModule(**known | {"columns": inputs, "inputs": inputs}))

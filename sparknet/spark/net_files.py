@@ -1,4 +1,5 @@
-"""A model as files: net.prototxt, weights.caffemodel, and the files that the net names."""
+"""A model as files: net.prototxt, weights.caffemodel, and the files that the net names; or of a
+module of PyTorch module.safetensors."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from sparknet.errors import SparkError
 from sparknet.layers import LAYERS
 from sparknet.layers.infogain_loss import InfogainLoss
 from sparknet.layers.source_layer import SourceLayer
@@ -19,17 +21,30 @@ from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, parse_net
 from sparknet.proto.untrusted import mark
 from sparknet.spark.model import SparkModel
+from sparknet.spark.module_model import ModuleModel
+from sparknet.training.modules.module_files import SavedModule, write_state
 from sparknet.training.portable import Portable, portable_net
 
 NetParameter = caffe_pb2.NetParameter
 
 NET, WEIGHTS = "net.prototxt", "weights.caffemodel"
+MODULE = "module.safetensors"
 _OWN = re.compile(r"sparknet-file-[0-9a-f]{32}")
 """The names that `Portable` gives to files."""
 
 
-def save_model(model: SparkModel, folder: Path) -> dict[str, Any]:
+def save_model(model: SparkModel | ModuleModel, folder: Path) -> dict[str, Any]:
     """Write the files; returns what they do not hold."""
+    if isinstance(model, ModuleModel):
+        saved = model.saved()
+        if saved.made_by is None:
+            raise SparkError(
+                f"nothing names what makes module '{saved.name}' as it is, and a saved stage is "
+                "loaded by that name: give module= a class without arguments, a function or a "
+                "functools.partial of one, from a file that Python can import"
+            )
+        write_state(folder / MODULE, model.module)
+        return {"module": saved.said()}
     whole = portable_net(model.net.tested.described)
     (folder / NET).write_text(whole.text, encoding="utf-8")
     for name, data in whole.files.items():
@@ -45,7 +60,11 @@ def save_model(model: SparkModel, folder: Path) -> dict[str, Any]:
     }
 
 
-def load_model(folder: Path, metadata: dict[str, Any], trusted: bool) -> SparkModel:
+def load_model(folder: Path, metadata: dict[str, Any], trusted: bool) -> Any:
+    """The `SparkModel` or `ModuleModel` of a folder."""
+    if "module" in metadata:
+        saved = SavedModule.read(metadata["module"], folder)
+        return ModuleModel.read(folder / MODULE, str(folder), saved, None, trusted)
     text, own = unpacked(folder, NET, metadata["data"])
     net = parse_net(text)
     if not trusted:

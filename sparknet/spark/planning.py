@@ -24,9 +24,9 @@ def runner(data: DataFrame | RDD[Any], **settings: Any) -> Runner:
     """
 
     def run(solver: Any, workers: int, strategy: Strategy, seconds: float) -> Sequence[Event]:
-        trainer = Trainer(
-            solver, strategy, workers, seconds=seconds, diverged=_ANY_LOSS, **settings
-        )
+        what = solver if isinstance(solver, dict) else {"solver": solver}  # or a module's keywords
+        told = {**settings, **what, "strategy": strategy, "workers": workers}
+        trainer = Trainer(**told, seconds=seconds, diverged=_ANY_LOSS)
         return trainer.fit(data).history
 
     return run

@@ -16,17 +16,21 @@ from sparknet.loaders.ahead import ahead
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import set_threads
 from sparknet.net import Net
+from sparknet.net.backend import CPU
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark.box_frames import BoxFrames
 from sparknet.spark.column_types import plain
 from sparknet.spark.columns import Wanted
 from sparknet.spark.files import received
+from sparknet.spark.gpu_turns import Turns
 from sparknet.spark.outputs import Array, At, Collected, Output
+from sparknet.spark.place_of_task import device_of
 from sparknet.spark.places import in_one_line
 from sparknet.spark.row_parts import RowPart, RowReader
 from sparknet.spark.shared_weights import SharedWeights
 from sparknet.spark.texts import Texts
 from sparknet.spark.worker_cache import cached
+from sparknet.torch.chosen import device_of_worker, name_of_device, takes_gpu_of_task
 from sparknet.training.portable import Portable
 
 if TYPE_CHECKING:
@@ -60,6 +64,8 @@ class Prediction:
     precision: Precision = "float32"
     device: str | None = None
     """PyTorch's name of where the net computes."""
+    tasks_per_gpu: int | None = None
+    """How many tasks may compute there at once."""
     texts: Texts | None = None
     """What makes the inputs of a column of texts."""
     net: Portable = field(default_factory=lambda: Portable("", {}))
@@ -75,7 +81,19 @@ class Prediction:
     @property
     def cache_key(self) -> Any:
         """What tells the net of this task from others in a Python worker."""
-        return self.weights, self.net.text, self.preprocessing, self.precision, self.device
+        where = self._device, self.tasks_per_gpu
+        return self.weights, self.net.text, self.preprocessing, self.precision, where
+
+    @property
+    def _device(self) -> str | None:
+        """Of "cuda" and "auto" the GPU that Spark gave this task."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context is None or not takes_gpu_of_task(self.device):
+            return self.device
+        gpu = device_of(context.resources())
+        return device_of_worker(self.device, context.partitionId(), None if gpu == CPU else gpu)
 
     def make_net(self) -> WorkerNet:
         set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
@@ -87,10 +105,16 @@ class Prediction:
                 weights.flat,
                 preprocessing=self.preprocessing,
                 precision=self.precision,
-                device=self.device,
+                device=self._device,
             )
             _ = net.tested  # reads the folder's files
-        return WorkerNet(net, weights)
+        return WorkerNet(net, weights, self._turns(net.tested.net.device))
+
+    def _turns(self, device: str | None) -> Turns | None:
+        """Where PyTorch computes, and tasks are not to do so all at once."""
+        if device is None or self.tasks_per_gpu is None:
+            return None
+        return Turns(name_of_device(device), self.tasks_per_gpu)
 
 
 @dataclass(frozen=True)
@@ -99,10 +123,16 @@ class WorkerNet:
 
     net: Net
     weights: SharedWeights | None = None
+    turns: Turns | None = None
 
     def run(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
         """The blobs, in the net's memory."""
-        made = self.net.tested.views(values, blobs)
+        if self.turns is None:
+            made = self.net.tested.views(values, blobs)
+        else:
+            with self.turns.taken():
+                made = self.net.tested.views(values, blobs)
+                self.trim()
         if self.weights is not None:
             self.weights.check()
         return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import time
 import warnings
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError
 from sparknet.net.backend import EMBEDDED
-from sparknet.spark import probe
+from sparknet.spark import containers, probe
 from sparknet.spark.address import is_local
 from sparknet.spark.background_job import Job, is_classic
 from sparknet.spark.by_value import MISSING
+from sparknet.spark.resources import TaskResources
 from sparknet.training.events import Event
 from sparknet.training.line import Link
 from sparknet.training.waiting import FIRST
@@ -25,8 +27,9 @@ from sparknet.training.wire import AES_GCM, GMAC, HMAC
 from sparknet.training.worker import void
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+_logger = logging.getLogger("sparknet.training")
 PATIENCE = 600.0
 """Seconds that the workers may take to start together: as long as Spark itself looks for the slots
 of a barrier stage (40 times, 15 s apart)."""
@@ -45,30 +48,68 @@ def check(
     patience: float | None = PATIENCE,
     needed: int = 0,
     backend: str = EMBEDDED,
+    device: str | None = None,
+    resources: TaskResources | None = None,
     say: Callable[[Event], None] = void,
 ) -> list[dict[str, Any]]:
     """The findings of each worker; SparkError with the setting to change if training cannot run.
 
-    ``needed`` is the least memory of a worker in bytes, ``backend`` what it trains with.  Workers
+    ``needed`` is the least memory of a worker in bytes, ``backend`` and ``device`` what it trains
+    with, ``resources`` what its task has.  Workers
     may take ``patience`` seconds to start together, or any time (None); ``say`` hears of the wait.
     """
     if type(workers) is not int or workers < 1:
         raise SparkError(f"workers is {workers!r}: a whole number, at least 1, is needed")
-    start = _Start(session, workers, patience, say)
+    resources = resources or TaskResources(session)
+    start = Start(session, workers, patience, say, resources=resources)
     if is_classic(session):
-        _check_settings(session, workers, start)
+        _check_settings(session, workers, start, resources)
+        _warn_of_room(session, needed)
     rows = session.range(0, workers, 1, workers)
-    task = partial(probe.look, link=link, backend=backend)
-    look = rows.mapInArrow(task, probe.SCHEMA, barrier=True)
+    task = partial(probe.look, link=link, backend=backend, device=device)
+    look = resources.mapped(rows, task, probe.SCHEMA, barrier=True)
     look = look.repartition(1)  # a barrier stage that feeds no shuffle is not run again
+    late = (
+        f"{workers} workers did not start together within {patience or 0:g} s (start_timeout=): "
+        "ask for fewer (workers=), or give the cluster that many free slots"
+    )
+    return _looked(session, look, link, start, late, needed)
+
+
+def check_alone(
+    session: SparkSession,
+    workers: int,
+    link: Link,
+    patience: float | None = PATIENCE,
+    needed: int = 0,
+    backend: str = EMBEDDED,
+    device: str | None = None,
+    resources: TaskResources | None = None,
+    say: Callable[[Event], None] = void,
+) -> list[dict[str, Any]]:
+    """The same for workers that need not start together: one slot is enough to look."""
+    if is_classic(session):
+        _warn_of_clear_secrets(session)
+        _warn_of_room(session, needed)
+        _tell_of_losses(session, workers)
+    rows = session.range(0, workers, 1, workers)
+    task = partial(probe.look_alone, link=link, backend=backend, device=device)
+    resources = resources or TaskResources(session)
+    look = resources.mapped(rows, task, probe.SCHEMA)
+    late = (
+        f"Spark ran no task within {patience or 0:g} s (start_timeout=): see what holds its slots"
+    )
+    start = Start(session, 1, patience, say, resources=resources)
+    return _looked(session, look, link, start, late, needed)
+
+
+def _looked(
+    session: SparkSession, look: DataFrame, link: Link, start: Start, late: str, needed: int
+) -> list[dict[str, Any]]:
     with Job(session, look, "sparknet: preflight") as job:
         while not job.wait(start.pause):
             if start.is_over():
-                raise SparkError(
-                    f"{workers} workers did not start together within {patience:g} s "
-                    "(start_timeout=): ask for fewer (workers=), or give the cluster that many "
-                    "free slots"
-                )
+                raise SparkError(late)
         try:
             found = sorted(
                 (json.loads(row.finding) for row in job.result()), key=itemgetter("worker")
@@ -79,10 +120,12 @@ def check(
         _check_finding(finding, link.driver, link.seal)
         _check_backend(finding)
         _check_room(finding, needed)
+        if finding["gpus"]:
+            _logger.info(f"{_where(finding)} has the GPU {', '.join(finding['gpus'])} of Spark's")
     return found
 
 
-class _Start:
+class Start:
     """The wait for the workers' start, of which events tell."""
 
     def __init__(
@@ -92,7 +135,9 @@ class _Start:
         patience: float | None,
         say: Callable[[Event], None],
         clock: Callable[[], float] = time.monotonic,
+        resources: TaskResources | None = None,
     ) -> None:
+        self._resources = resources
         self._session, self._workers = session, workers
         self._patience = inf if patience is None else patience
         self._say, self._clock = say, clock
@@ -110,13 +155,15 @@ class _Start:
             return True
         if seconds >= self._next:
             self._next = 2 * seconds
-            slots = slots_of(self._session) if is_classic(self._session) else None
+            slots = slots_of(self._session, self._resources) if is_classic(self._session) else None
             shared = {"time": time.time(), "seconds": seconds}
             self._say({"event": "waiting", **shared, "slots": slots, "needed": self._workers})
         return False
 
 
-def _check_settings(session: SparkSession, workers: int, start: _Start) -> None:
+def _check_settings(
+    session: SparkSession, workers: int, start: Start, resources: TaskResources
+) -> None:
     context = session.sparkContext
     settings = context.getConf()
     if settings.get("spark.dynamicAllocation.enabled", "false") == "true":
@@ -125,7 +172,7 @@ def _check_settings(session: SparkSession, workers: int, start: _Start) -> None:
             "set it to false and spark.executor.instances to what the workers need"
         )
     _warn_of_clear_secrets(session)
-    slots = _awaited_slots(session, workers, start)
+    slots = _awaited_slots(session, workers, start, resources)
     if slots < workers:
         cpus = settings.get("spark.task.cpus", "1")
         raise SparkError(
@@ -149,33 +196,48 @@ def _warn_of_clear_secrets(session: SparkSession) -> None:
     )
 
 
-def _awaited_slots(session: SparkSession, workers: int, start: _Start) -> int:
+def _warn_of_room(session: SparkSession, needed: int) -> None:
+    context = session.sparkContext
+    settings = dict(context.getConf().getAll())
+    if said := containers.too_tight(context.master, settings, needed):
+        warnings.warn(said, stacklevel=2)
+
+
+def _tell_of_losses(session: SparkSession, workers: int) -> None:
+    context = session.sparkContext
+    settings = dict(context.getConf().getAll())
+    said, ends = containers.losses_allowed(context.master, settings, workers)
+    _logger.info(said)
+    if ends:
+        warnings.warn(said, stacklevel=2)
+
+
+def _awaited_slots(
+    session: SparkSession, workers: int, start: Start, resources: TaskResources
+) -> int:
     """The number of slots, once there are enough: executors take a while to register.
 
     Those of a local master are there from the beginning.
     """
     local = is_local(session)
-    while (slots := slots_of(session)) < workers and not local and not start.is_over():
+    while (slots := slots_of(session, resources)) < workers and not local and not start.is_over():
         time.sleep(start.pause)
     return slots
 
 
-def slots_of(session: SparkSession) -> int:
+def slots_of(session: SparkSession, resources: TaskResources | None = None) -> int:
     """The number of tasks that can run at once, as Spark counts it for a barrier stage."""
-    scala = session.sparkContext._jsc.sc()
-    profile = scala.resourceProfileManager().defaultResourceProfile()
-    return int(scala.maxNumConcurrentTasks(profile))
+    return (resources or TaskResources(session)).slots()
 
 
 def _check_finding(finding: dict[str, Any], driver: Address, seal: str) -> None:
     mine = probe.machine()
     where = _where(finding)
-    for what, name in (("sparknet", "sparknet"), ("onednn", "oneDNN")):
-        if finding[what] != mine[what]:
-            raise SparkError(
-                f"{where} has {name} {finding[what]}, the driver {mine[what]}: "
-                "install the same on both"
-            )
+    if finding["sparknet"] != mine["sparknet"]:
+        raise SparkError(
+            f"{where} has sparknet {finding['sparknet']}, the driver {mine['sparknet']}: "
+            "install the same on both"
+        )
     if seal in (GMAC, AES_GCM) and finding["seal"] == HMAC:
         raise SparkError(
             f"{where} has no package 'cryptography', with which the driver protects what travels: "

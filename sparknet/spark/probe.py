@@ -14,6 +14,12 @@ from sparknet.errors import CommError, SparkNetError
 from sparknet.net.backend import CPU, backend_called
 from sparknet.spark.footprint import room
 from sparknet.spark.place_of_task import device_of, task_host
+from sparknet.torch.chosen import (
+    checked_device,
+    chosen_device,
+    device_of_worker,
+    takes_gpu_of_task,
+)
 from sparknet.training.acceptor import open_port
 from sparknet.training.handshake import PREFLIGHT
 from sparknet.training.line import Link
@@ -32,7 +38,9 @@ _MEETING = 30.0
 Address = tuple[str, int]
 
 
-def look(batches: Iterable[pa.RecordBatch], link: Link, backend: str) -> Iterator[pa.RecordBatch]:
+def look(
+    batches: Iterable[pa.RecordBatch], link: Link, backend: str, device: str | None
+) -> Iterator[pa.RecordBatch]:
     """Yields a task's finding, after all tasks tried to reach each other."""
     import pyarrow as pa
     from pyspark import BarrierTaskContext
@@ -41,11 +49,36 @@ def look(batches: Iterable[pa.RecordBatch], link: Link, backend: str) -> Iterato
         pass
     context = BarrierTaskContext.get()
     worker, size = context.partitionId(), len(context.getTaskInfos())
-    finding = {"worker": worker, "unreached": _unreached(link, worker, size)}
-    finding |= machine()
-    finding["room"] = room()
-    finding["backend"] = _lack(backend, context.resources())
-    yield pa.RecordBatch.from_pydict({"finding": [json.dumps(finding)]})
+    lack = _lack(backend, device, worker, context.resources())
+    finding = _finding(worker, _unreached(link, worker, size), lack, context.resources())
+    yield pa.RecordBatch.from_pydict({"finding": [finding]})
+
+
+def look_alone(
+    batches: Iterable[pa.RecordBatch], link: Link, backend: str, device: str | None
+) -> Iterator[pa.RecordBatch]:
+    """Yields a task's finding, where tasks need not run together."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    for _ in batches:
+        pass
+    context = TaskContext.get()
+    worker = context.partitionId()
+    unreached = []
+    try:
+        link.dial(worker, PREFLIGHT).close()
+    except CommError:
+        unreached.append(link.driver)
+    lack = _lack(backend, device, worker, context.resources())
+    finding = _finding(worker, unreached, lack, context.resources())
+    yield pa.RecordBatch.from_pydict({"finding": [finding]})
+
+
+def _finding(worker: int, unreached: list[Address], lack: str, resources: Mapping[str, Any]) -> str:
+    found = {"worker": worker, "unreached": unreached, **machine(), "room": room()}
+    gpus = list(resources["gpu"].addresses) if "gpu" in resources else []
+    return json.dumps(found | {"backend": lack, "gpus": gpus})
 
 
 def _unreached(link: Link, worker: int, size: int) -> list[Address]:
@@ -68,12 +101,17 @@ def _unreached(link: Link, worker: int, size: int) -> list[Address]:
     return unreached
 
 
-def _lack(backend: str, resources: Mapping[str, Any]) -> str:
-    """Why this process cannot train with a backend; empty if it can."""
+def _lack(backend: str, device: str | None, worker: int, resources: Mapping[str, Any]) -> str:
+    """Why this process cannot train with a backend, or on a device; empty if it can."""
     try:
         found = backend_called(backend)
-        device = CPU if found.is_embedded else device_of(resources)
-        lacking = found.lacking(gpu=device != CPU)
+        asks = not found.is_embedded or takes_gpu_of_task(device)
+        gpu = device_of(resources) if asks else CPU
+        if found.is_embedded:
+            mine = chosen_device(device_of_worker(device, worker, None if gpu == CPU else gpu))
+            if mine is not None:
+                checked_device(mine)
+        lacking = found.lacking(gpu=gpu != CPU and not found.is_embedded)
     except SparkNetError as error:
         return str(error)
     return f"backend '{backend}' has no {', '.join(lacking)}" if lacking else ""
@@ -83,11 +121,9 @@ def machine() -> dict[str, Any]:
     """The versions that driver and executors must share, and this process's place."""
     import sparknet
     import sparknet.spark.task  # the modules that training loads need memory too
-    from sparknet import native
 
     return {
         "sparknet": sparknet.__version__,
-        "onednn": native.onednn(),
         "seal": choose_seal("sealed"),
         "python": platform.python_version(),
         "host": socket.gethostname(),

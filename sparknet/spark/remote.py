@@ -50,7 +50,7 @@ def fetched(source: Any, session: SparkSession | None = None) -> Iterator[Any]:
         try:
             yield str(copy)
         except SparkNetError as error:
-            raise _named(error, str(copy), url) from error
+            raise with_path(error, str(copy), url) from error
 
 
 def exists(path: StrPath) -> bool:
@@ -202,7 +202,7 @@ def _session(url: str) -> SparkSession:
     return session
 
 
-def _named(error: SparkNetError, copy: str, url: str) -> SparkNetError:
+def with_path(error: SparkNetError, copy: str, url: str) -> SparkNetError:
     """The error of reading a copy, with the original's name."""
     found = bare(type(error), str(error).replace(copy, url))
     vars(found).update(vars(error))

@@ -12,7 +12,7 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,12 +26,15 @@ SCHEMA = "removed int"
 
 
 @contextmanager
-def scratch(run: str) -> Iterator[Path]:
-    """A folder of this process for a run's files; it is removed at the end."""
+def scratch(run: str, leave: Callable[[], None] | None = None) -> Iterator[Path]:
+    """A folder of this process for a run's files; it is removed at the end.
+
+    SIGTERM calls ``leave``, or else ends the process at once.
+    """
     remove_abandoned(local_directory())
     folder = local_directory() / f"sparknet-{run}-{owner()}"
     folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
-    with _removed_at_signals(folder):
+    with _removed_at_signals(folder, leave):
         try:
             yield folder
         finally:
@@ -39,7 +42,7 @@ def scratch(run: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _removed_at_signals(folder: Path) -> Iterator[None]:
+def _removed_at_signals(folder: Path, leave: Callable[[], None] | None) -> Iterator[None]:
     """Removes the folder also when a signal ends the process.
 
     The handler raises no exception: one would be lost in a destructor, and one that arrives while
@@ -51,6 +54,9 @@ def _removed_at_signals(folder: Path) -> Iterator[None]:
         return
 
     def end(number: int, frame: object) -> None:
+        if number == signal.SIGTERM and leave is not None:
+            leave()
+            return
         shutil.rmtree(folder, ignore_errors=True)
         os._exit(128 + number)
 

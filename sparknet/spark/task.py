@@ -1,23 +1,26 @@
-"""The task of training, which each worker of a barrier stage runs."""
+"""The tasks of training: a worker of a barrier stage, or of a job of its own."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from sparknet.errors import CommError
 from sparknet.native import set_threads
 from sparknet.net.backend import backend_called
 from sparknet.spark.columns import Wanted
 from sparknet.spark.ingest import ingest
 from sparknet.spark.place_of_task import device_of, task_host
 from sparknet.spark.scratch import scratch
+from sparknet.torch.chosen import takes_gpu_of_task
 from sparknet.training.line import Line
 from sparknet.training.run_spec import RunSpec
 from sparknet.training.seat import Seat
 from sparknet.training.worker import reporting, take_part
+from sparknet.training.worker_records import WorkerRecords
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,26 +43,62 @@ class Columns:
 def train(
     batches: Iterable[pa.RecordBatch], spec: RunSpec, columns: Columns
 ) -> Iterator[pa.RecordBatch]:
-    """Train on a partition together with the other tasks; yields a row at the end.
-
-    All files, ports and processes of the task end with it, however it ends.
-    """
-    import pyarrow as pa
+    """Train on a partition together with the other tasks; yields a row at the end."""
     from pyspark import BarrierTaskContext
 
     context = BarrierTaskContext.get()
     rank, size = context.partitionId(), len(context.getTaskInfos())
+    yield from _trained(batches, spec, columns, rank, size, host=task_host())
+
+
+def take_seat(
+    batches: Iterable[pa.RecordBatch], spec: RunSpec, columns: Columns, rank: int, size: int
+) -> Iterator[pa.RecordBatch]:
+    """Train as one of ``size`` jobs, each of which reads all rows; yields a row at the end.
+
+    Spark tries a lost task again by itself: where all workers start again after a loss, its try
+    would be there twice.
+    """
+    from pyspark import TaskContext
+
+    tries = TaskContext.get().attemptNumber()
+    if tries and not spec.elastic:
+        raise CommError(f"worker {rank}: this is Spark's try {tries + 1} of a task that was lost")
+    yield from _trained(batches, spec, columns, rank, size)
+
+
+def _trained(
+    batches: Iterable[pa.RecordBatch],
+    spec: RunSpec,
+    columns: Columns,
+    rank: int,
+    size: int,
+    host: str | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """All files, ports and processes of the task end with it, however it ends.
+
+    A job of its own does not know its ``host``, which is then that of its line to the driver.
+    """
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    resources = TaskContext.get().resources()
     set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
 
     def work(line: Line) -> None:
-        with scratch(spec.link.run) as folder:
+        told = threading.Event()
+        with scratch(spec.link.run, told.set if spec.elastic else None) as folder:
             embedded = backend_called(str(spec.settings.backend)).is_embedded
-            asks = not embedded or spec.settings.device == "cuda"
-            device = device_of(context.resources()) if asks else None
-            seat = Seat(rank, size, task_host(), folder, device)
-            path = folder / "records"
-            read = partial(ingest, batches, path, columns.mapping, columns.shapes, columns.drops)
-            take_part(spec, seat, line, read)
+            asks = not embedded or takes_gpu_of_task(spec.settings.device)
+            device = device_of(resources) if asks else None
+            seat = Seat(rank, size, host or line.host, folder, device)
+
+            def read() -> WorkerRecords:
+                path = folder / "records"
+                found = ingest(batches, path, columns.mapping, columns.shapes, columns.drops)
+                return replace(found, is_whole=host is None)
+
+            take_part(spec, seat, line, read, told.is_set)
 
     reporting(spec.link, rank, work)
     yield pa.RecordBatch.from_pydict({"worker": pa.array([rank], pa.int32())})

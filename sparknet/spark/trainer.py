@@ -24,7 +24,7 @@ from sparknet.spark import preflight
 from sparknet.spark.address import session_of
 from sparknet.spark.column_types import CLASSES, named, told_shapes
 from sparknet.spark.columns import wanted
-from sparknet.spark.conducting import conduct
+from sparknet.spark.conducting import conduct, partitions
 from sparknet.spark.footprint import footprint
 from sparknet.spark.frame import frame, mapped, numbered
 from sparknet.spark.hadoop import open_runs
@@ -36,7 +36,7 @@ from sparknet.spark.row_weights import RowWeights, label_column, without_weights
 from sparknet.spark.task import Columns
 from sparknet.spark.trained import SparkTrained
 from sparknet.training.beginning import NetBeginning
-from sparknet.training.kinds import Choice, ClassWeights, Kind, Name, Number, Pairs
+from sparknet.training.kinds import Choice, ClassWeights, Kind, Name, Number, Pairs, Unwritten
 from sparknet.training.modules.keywords import ModuleKeywords, check_subject
 from sparknet.training.runs import save_weights
 from sparknet.training.setting import again, described, known_keywords, setting, values_of
@@ -60,8 +60,10 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
     In place of a solver it takes a ``module`` of PyTorch: docs/pytorch-modules.md.
 
     ``workers`` tasks run together in one barrier stage and synchronise by a strategy.  A run that
-    lost a worker continues from its newest snapshot.  Training ends after ``steps``, ``epochs`` or
-    ``seconds``, with ``patience`` also when validation gets no better.
+    lost a worker continues from its newest snapshot.  With ``min_workers`` each worker is a job of
+    its own, and a run begins and goes on with as many as there are slots for (docs/spark.md).
+    Training ends after ``steps``, ``epochs`` or ``seconds``, with ``patience`` also when validation
+    gets no better.
 
     Training waits for free slots, as every job of Spark does; the event ``waiting`` reports it.
     A change of what travels between workers and driver is detected.
@@ -105,10 +107,16 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
         "What happens to a row that cannot be read or whose label is no class: raise fails the "
         "training, drop leaves the row out and counts it in the event workers.",
     )
+    resources: Any = setting(
+        None,
+        Unwritten(),
+        "A ResourceProfile of PySpark's for the tasks of this training, where they need other "
+        "GPUs or cores than the session's (docs/gpu.md).",
+    )
     start_timeout: float | None = setting(
         preflight.PATIENCE,
         Number(least=0, finite=False),
-        "The time within which all workers must start; None is no limit.",
+        "The time within which all workers must start, or min_workers of them; None is no limit.",
         "seconds",
         or_none=True,
     )
@@ -130,6 +138,7 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
         raised again.
         """
         given = RunSettings(**values_of(self, RunSettings))
+        weights = RowWeights(self.weight_column, self.class_weights)
         if self.module is not None:
             return fit_module(
                 given,
@@ -138,13 +147,14 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
                 validation,
                 columns=self.columns,
                 weights=self.weights,
+                row_weights=weights,
                 drops=self.invalid == "drop",
                 resume=resume,
                 patience=self.start_timeout,
+                profile=self.resources,
             )
         if self.solver is None:
             raise SparkError("Trainer has no solver: Trainer(solver, …), or a module")
-        weights = RowWeights(self.weight_column, self.class_weights)
         session = session_of(data)
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
         nets = _Nets(partial(self._training_net, session), weights.is_given)
@@ -159,12 +169,13 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
             given,
             begun,
             initial.flat,
-            numbered(rows.training, rows.held, rows.mapping, self.workers),
+            numbered(rows.training, rows.held, rows.mapping, partitions(given)),
             rows.columns(net, self.invalid == "drop"),
             resume=resume,
             patience=self.start_timeout,
             needed=footprint(net),
             backend=net.backend.name,
+            profile=self.resources,
             precision=precision,
         )
         nets.plain.set_weights(WeightCollection(initial.layout, trained))

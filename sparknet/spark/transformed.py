@@ -10,7 +10,9 @@ from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.fed import FedNet
 from sparknet.proto.suggest import did_you_mean
+from sparknet.spark.address import no_data, session_of
 from sparknet.spark.ask import Ask
+from sparknet.spark.background_job import is_classic
 from sparknet.spark.box_frames import BoxFrames
 from sparknet.spark.by_value import by_value
 from sparknet.spark.column_function import as_vector, spark_function
@@ -21,7 +23,20 @@ from sparknet.spark.prediction import Prediction, valid_rows
 from sparknet.spark.row_parts import PATH
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def frame_session(data: Any) -> SparkSession:
+    """The session of a DataFrame to predict; SparkError if it cannot be."""
+    if not hasattr(data, "mapInArrow"):
+        raise SparkError(f"the data is {no_data(data, 'a DataFrame')}")
+    session = session_of(data, "the data")
+    if data.isStreaming and not is_classic(session):
+        raise SparkError(
+            "under Spark Connect a stream's tasks get no files, so no weights: predict streams in "
+            "a classic session"
+        )
+    return session
 
 
 def transformed(data: DataFrame, given: Prediction) -> DataFrame:

@@ -12,6 +12,7 @@ Every event has ``event``, its kind:
 ``layers``      ``iteration``, ``parameters``: for each blob its ``layer``, ``blob``, ``size``,
                 ``weights`` and ``gradients``, dicts of ``norm``, ``low``, ``high`` and ``counts``
 ``snapshot``    ``iteration``, ``path``
+``unsaved``     ``iteration``, ``path``, ``worker``, ``error``: of a snapshot that was not written
 ``waiting``     ``slots``, ``needed``, ``seconds``
 ``standstill``  ``seconds``, ``workers``: worker → what it does
 ``stop``        ``iteration``, ``reason``, ``best``: the iteration of the weights, if not the last
@@ -80,6 +81,12 @@ def share_communicating(event: Event) -> float | None:
     total = seconds(event)
     spent = number(event, "seconds_communicating")
     return None if spent is None or not total else spent / total
+
+
+def unsaved(event: Event) -> str:
+    """A line about a snapshot that could not be written."""
+    path, worker, error = event["path"], event["worker"], event["error"]
+    return f"no snapshot in {path}: worker {worker} could not write it: {error}"
 
 
 def standstill(event: Event) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from sparknet.errors import shown
-from sparknet.summary.events import Event, single, standstill
+from sparknet.summary.events import Event, single, standstill, unsaved
 from sparknet.summary.meter import Meter
 from sparknet.summary.notebook import Cell, kernel_display
 
@@ -175,6 +175,8 @@ def _line(kind: str, event: Event) -> str | None:
     if kind == "waiting":
         slots = "" if event["slots"] is None else f" ({event['slots']} there)"
         return f"{at}: waiting for {event['needed']} slots{slots} for {event['seconds']:.0f} s"
+    if kind == "unsaved":
+        return f"{at}: {unsaved(event)}"
     if kind == "standstill":
         return f"{at}: {standstill(event)}"
     if kind == "stop":

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparknet.torch.chosen import chosen_device, engine_of, need_torch
+from sparknet.torch.chosen import chosen_device, engine_of, named_device, need_torch
 
-__all__ = ["chosen_device", "engine_of", "module", "need_torch"]
+__all__ = ["chosen_device", "engine_of", "module", "named_device", "need_torch"]
 
 
 def module(net: Any, *, share: bool = False) -> Any:

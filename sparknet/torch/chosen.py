@@ -16,6 +16,10 @@ _of_process: list[str] = []
 """The device of nets that name none: that of pycaffe's set_mode_gpu."""
 APART = "apart"
 """A device for tests: the CPU, with memory kept apart as that of a GPU is."""
+NATIVE = "native"
+"""The name of the native engine, among devices."""
+AUTO = "auto"
+"""A GPU where there is one; else what a program gets that names no device."""
 
 
 def need_torch() -> Any:
@@ -44,6 +48,16 @@ def chosen_device(device: str | None) -> str | None:
     """The device that a program names, or pycaffe's set_mode_gpu, or SPARKNET_ENGINE and
     SPARKNET_DEVICE; None: the native engine, which is the default unless its loops are the portable
     ones and PyTorch is there."""
+    named = named_device(device)
+    if named == AUTO and _gpus():
+        return "cuda"
+    if named in (None, AUTO):
+        return "cpu" if native.onednn() == "none" and find_spec("torch") else None
+    return None if named == NATIVE else named
+
+
+def named_device(device: str | None) -> str | None:
+    """The device that a program names, in one of these ways; None if it leaves the choice."""
     if device is not None:
         return device
     if _of_process:
@@ -54,9 +68,56 @@ def chosen_device(device: str | None) -> str | None:
         raise SpecError(f"SPARKNET_ENGINE must be 'native' or 'torch'; it is {engine!r}")
     if engine == "torch":
         return named or "cpu"
-    if engine == "native":
+    return NATIVE if engine == "native" else named or None
+
+
+def takes_gpu_of_task(named: str | None) -> bool:
+    """Whether the GPU that Spark gave the task is what some workers compute with."""
+    names = (named_device(named) or "").split(",")
+    return any(one.strip() in ("cuda", AUTO) for one in names)
+
+
+def device_of_worker(named: str | None, rank: int, gpu: int | None) -> str | None:
+    """The device of one worker.
+
+    Of a list with commas each worker has its own, and behind its end they begin again.  Of "cuda"
+    and "auto" it has the GPU that Spark gave it, or else "auto" deals out those of the machine.
+    """
+    named = named_device(named)
+    if named is None:
         return None
-    return named or ("cpu" if native.onednn() == "none" and find_spec("torch") else None)
+    names = [one.strip() for one in named.split(",")]
+    mine = names[rank % len(names)]
+    if gpu is not None and mine in ("cuda", AUTO):
+        return f"cuda:{gpu}"
+    if mine == AUTO and (count := _gpus()):
+        return f"cuda:{rank % count}"
+    return mine
+
+
+def _gpus() -> int:
+    """How many GPUs PyTorch sees here; 0 without PyTorch."""
+    if not find_spec("torch"):
+        return 0
+    torch = need_torch()
+    return int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
+
+
+def name_of_device(device: str) -> str:
+    """A name that all processes of the machine have for a device."""
+    if not device.startswith("cuda"):
+        return device
+    torch = need_torch()
+    number = torch.device(device).index
+    number = torch.cuda.current_device() if number is None else number
+    return str(getattr(torch.cuda.get_device_properties(number), "uuid", f"cuda:{number}"))
+
+
+def checked_devices(named: str) -> None:
+    """Refuse a device of workers on this machine that is not here."""
+    for one in named.split(","):
+        if one.strip() not in (NATIVE, AUTO):
+            checked_device(one.strip())
 
 
 def checked_device(device: str) -> str:

@@ -18,6 +18,8 @@ from sparknet.torch.translations import TABLE
 Shape = tuple[int, ...]
 Check: TypeAlias = Callable[["TorchLayer", Tensor, Callable[[], str]], None]
 
+SOURCES = {"Host", "Input"}
+"""What programs fill; the first are layers that live in Python, between passes."""
 VIEWS = {"Split", "Reshape", "Flatten", "RecordWeights"}
 """Their tops are their first bottom; of all but Split so are the gradients."""
 

@@ -38,6 +38,11 @@ class DevicePlace:
         """Values of the host, on the device."""
         return values.to(self.device, copy=True)
 
+    @staticmethod
+    def copy_to(target: Tensor, values: Tensor) -> None:
+        """From the host to the device, or back."""
+        target.copy_(values)
+
 
 class Newest(Enum):
     HOST = auto()
@@ -131,7 +136,7 @@ class Memory:
                     self._host = torch.empty(flat.numel(), dtype=torch.float32)
                     self._newest = Newest.DEVICE
                 if self._newest is Newest.DEVICE:
-                    self._host.copy_(flat)
+                    self._place.copy_to(self._host, flat)
             self._newest = Newest.HOST
             flat = self._host
         assert flat is not None
@@ -163,6 +168,11 @@ class Buffer:
     def place(self) -> DevicePlace:
         return self._place
 
+    @property
+    def is_on_host(self) -> bool:
+        """Whether the device's values are older than those of the array."""
+        return self._newest is Newest.HOST
+
     def part(self, array: NDArray) -> Tensor:
         """The same values as the array, on the device."""
         first = (array.address - self.begin) // 4
@@ -170,7 +180,7 @@ class Buffer:
 
     def to_device(self) -> None:
         if self._newest is Newest.HOST:
-            self._values.copy_(self._host)
+            self._place.copy_to(self._values, self._host)
             self._newest = Newest.BOTH
 
     def changed(self) -> None:
@@ -181,7 +191,7 @@ class Buffer:
     def to_host(self) -> None:
         """The newest values lie in the array, and what is written there counts."""
         if self._newest is Newest.DEVICE:
-            self._host.copy_(self._values)
+            self._place.copy_to(self._host, self._values)
         if self._place.apart:
             self._newest = Newest.HOST
 

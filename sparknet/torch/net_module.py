@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from sparknet.errors import LayerError, SpecError
 from sparknet.graph import Graph, Node
-from sparknet.layers.layer import TRAIN
-from sparknet.torch.random import Draw
+from sparknet.layers.layer import TEST, TRAIN, Layer, Plan
+from sparknet.layers.registry import make
 from sparknet.torch.translations import TABLE
 from sparknet.torch.translations.table import Shape
 
@@ -29,6 +29,16 @@ class CaffeNet(Protocol):
     def params(self) -> Mapping[str, Any]: ...
 
 
+class _TorchDraw:
+    """Random numbers by PyTorch's own generator, as modules draw."""
+
+    def top40(self, count: int, device: torch.device) -> Tensor:
+        return torch.randint(2**40, (count,), device=device)
+
+    def uniform(self, count: int, device: torch.device) -> Tensor:
+        return torch.rand(count, device=device)
+
+
 class _Step:
     """A layer, as translations see it (`translations.table.Translatable`)."""
 
@@ -41,23 +51,64 @@ class _Step:
         self.product = torch.float32
         self.state: dict[str, Any] = {}
         self.top_shapes: list[Shape] = list(node.plan.tops)
-        self._bottoms: list[Shape] | None = None
+        self._layers = {self.train: node.layer}
+        self._planned: Any = None
+        self._kept: dict[str, Any] = {}
+        self._kind: Any = None
 
-    def follow(self, bottoms: list[Tensor]) -> None:
-        """Adopt the shapes of the bottoms (Caffe: Layer::Reshape)."""
-        shapes = [tuple(int(size) for size in bottom.shape) for bottom in bottoms]
-        if shapes != self._bottoms:
-            plan = self.node.layer.plan(shapes)
-            self.options, self.top_shapes = plan.values, list(plan.tops)
-            self._bottoms = shapes
+    def follow(self, bottoms: list[Tensor], train: bool) -> None:
+        """Adopt the shapes of the bottoms (Caffe: Layer::Reshape), their type and the mode."""
+        if bottoms:
+            first = bottoms[0]
+            self.product = first.dtype if first.is_floating_point() else torch.float32
+            if self._kind != (first.dtype, first.device):
+                self._kind = (first.dtype, first.device)
+                self.forget()
+        self.train = train
+        if is_recorded():  # sizes are symbols, and nothing of this pass may stay
+            self.state, self._planned = {}, None
+            layer = self._layer()
+            self._adopt(layer.completed(layer.infer([_sizes(one) for one in bottoms])))
+            return
+        self.state = self._kept
+        shapes: list[Shape] = [tuple(int(size) for size in bottom.shape) for bottom in bottoms]
+        if self._planned != (train, shapes):
+            self._adopt(self._layer().plan(shapes))
+            self._planned = train, shapes
 
-    def draw(self) -> Draw:
-        """By PyTorch's own generator, as modules draw."""
-        return Draw(int(torch.randint(-(2**62), 2**62, ())))
+    def forget(self) -> None:
+        """Begin the next pass without states of the passes before."""
+        self._kept = {}
+
+    def _layer(self) -> Layer:
+        if self.train not in self._layers:
+            phase = TRAIN if self.train else TEST
+            self._layers[self.train] = make(self.node.layer.parameter, phase)
+        return self._layers[self.train]
+
+    def _adopt(self, plan: Plan) -> None:
+        self.options, self.top_shapes = plan.values, list(plan.tops)
+
+    def draw(self) -> Any:
+        return _TorchDraw()
 
     def check(self, fine: Tensor, message: Callable[[], str]) -> None:
-        if not torch.compiler.is_compiling() and not bool(fine):
+        if not is_recorded() and not torch.compiler.is_compiling() and not bool(fine):
             raise LayerError(self.name, f"{self.type}: {message()}")
+
+
+def _sizes(x: Tensor) -> Shape:
+    """Sizes as symbols; those of pictures as numbers where TorchScript counts, whose exporter to
+    ONNX divides otherwise than Python."""
+    if not torch.jit.is_tracing():
+        return tuple(x.shape)
+    return (*x.shape[:2], *(int(size) for size in x.shape[2:]))
+
+
+def is_recorded() -> bool:
+    """Whether this pass only writes down what is computed, for `torch.export` or `torch.jit`."""
+    exports = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
+    return bool(torch.jit.is_tracing() or exports())
 
 
 class NetModule(nn.Module):
@@ -93,6 +144,7 @@ class NetModule(nn.Module):
                     owners[ref.learnable] = (_named(node.name), str(number))
                 places.append((*owners[ref.learnable], ref.shape))
             self._places.append(places)
+        self.train(graph.nodes[0].phase == TRAIN if graph.nodes else True)
 
     def _home(self, name: str) -> nn.Module:
         if _named(name) not in self._modules:
@@ -114,6 +166,12 @@ class NetModule(nn.Module):
         found = {name: blobs[name] for name in self.outputs}
         return next(iter(found.values())) if len(found) == 1 else found
 
+    def forget(self) -> None:
+        """Have recurrent layers begin with zeros: else they go on from the pass before, as Caffe's
+        do where cont is not 0."""
+        for step in self._steps:
+            step.forget()
+
     def _run(
         self, step: _Step, places: list[tuple[str, str, Shape]], blobs: dict[str, Tensor]
     ) -> None:
@@ -121,8 +179,10 @@ class NetModule(nn.Module):
         if step.type == "Input":
             return
         bottoms = [blobs[name] for name in node.bottoms]
-        step.follow(bottoms)
-        if step.type in _PASSED:
+        step.follow(bottoms, self.training)
+        if step.type == "Split":
+            made: tuple[Tensor, ...] = (bottoms[0],) * len(node.tops)
+        elif step.type in _PASSED:
             made = tuple(bottoms[0].reshape(shape) for shape in step.top_shapes)
         else:
             params = [getattr(self.get_submodule(home), name).view(s) for home, name, s in places]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 _ALL = (1 << 64) - 1
-_GOLDEN = 0x9E3779B97F4A7C15
+GOLDEN = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
@@ -24,11 +24,12 @@ def mixed(x: int) -> int:
     return x ^ (x >> 31)
 
 
-def _signed(x: int) -> int:
+def signed(x: int) -> int:
+    """The number with a sign that has these 64 bits."""
     return x - (1 << 64) if x >> 63 else x
 
 
-def _shifted(x: Tensor, by: int) -> Tensor:
+def shifted(x: Tensor, by: int) -> Tensor:
     """A shift of 64 bits that have no sign."""
     return (x >> by) & ((1 << (64 - by)) - 1)
 
@@ -41,27 +42,30 @@ class Draw:
 
     def bits(self, count: int, device: torch.device) -> Tensor:
         """The first numbers, each of 64 bits."""
-        x = torch.arange(count, dtype=torch.int64, device=device)
-        x = x.mul_(_signed(_GOLDEN)).add_(_signed(self.key))
-        x = (x ^ _shifted(x, 30)).mul_(_signed(_FIRST))
-        x = (x ^ _shifted(x, 27)).mul_(_signed(_SECOND))
-        return x ^ _shifted(x, 31)
+        return self.bits_of(torch.arange(count, dtype=torch.int64, device=device))
+
+    def bits_of(self, numbers: Tensor) -> Tensor:
+        """The bits of the numbers in these places of the stream."""
+        x = (numbers * signed(GOLDEN)).add_(signed(self.key))
+        x = (x ^ shifted(x, 30)).mul_(signed(_FIRST))
+        x = (x ^ shifted(x, 27)).mul_(signed(_SECOND))
+        return x ^ shifted(x, 31)
 
     def top40(self, count: int, device: torch.device) -> Tensor:
         """Of each the first 40 bits, as the native Dropout compares them."""
-        return _shifted(self.bits(count, device), 24)
+        return shifted(self.bits(count, device), 24)
 
     def uniform(self, count: int, device: torch.device) -> Tensor:
         """In [0, 1)."""
-        return _shifted(self.bits(count, device), 40).to(torch.float32) * 2.0**-24
+        return shifted(self.bits(count, device), 40).to(torch.float32) * 2.0**-24
 
 
 class Random:
     """The numbers of one layer."""
 
     def __init__(self, seed: int, layer: int) -> None:
-        start = (seed * _GOLDEN + layer + 1) & _ALL
-        self._seed = mixed(start ^ _GOLDEN)
+        start = (seed * GOLDEN + layer + 1) & _ALL
+        self._seed = mixed(start ^ GOLDEN)
         self.draws = 0
 
     def draw(self) -> Draw:
@@ -71,4 +75,4 @@ class Random:
 
 def seed_of_first_layer(seed: int, layer: int) -> int:
     """The seed of a net whose first layer draws what this layer of the other net does."""
-    return (seed + layer * pow(_GOLDEN, -1, 1 << 64)) & _ALL
+    return (seed + layer * pow(GOLDEN, -1, 1 << 64)) & _ALL

@@ -13,10 +13,10 @@ from sparknet.training.learner import Learner, SolverLearner
 from sparknet.training.local_training import train
 from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.pycaffe_learner import PycaffeLearner
+from sparknet.training.rounds import Outcome, work
 from sparknet.training.strategies import *  # noqa: F403 - their names are listed there, once
 from sparknet.training.trained import Trained
 from sparknet.training.virtual import Cluster, simulate
-from sparknet.training.worker import Outcome, work
 
 __all__ = [
     "Cluster",

@@ -190,7 +190,7 @@ class NetBeginning(Beginning):
         return self.net.preprocessing
 
     def spec(self, link: Link, folder: str | None = None, **changed: Any) -> RunSpec:
-        device = self.settings.device or self.net.device
+        device = self.settings.device or self.net.backend.named_device
         backend = self.net.backend.name
         return super().spec(link, folder, backend=backend, device=device, **changed)
 

@@ -22,6 +22,11 @@ OWN_ERRORS, MEAN_ERRORS = "codec's own errors", "codec's errors of means"
 """The names of rounding errors in snapshots."""
 
 
+def of_parts(name: str, parts: int) -> list[str]:
+    """The names of the errors of so many parts."""
+    return [f"{name} {part}" if part else name for part in range(parts)]
+
+
 class Coder:
     """Codes the buffers of one size, and stores the rounding errors so far.
 
@@ -29,9 +34,16 @@ class Coder:
     """
 
     def __init__(self, codec: Codec, size: int, mine: Span) -> None:
+        self.codec: Codec = codec
         self._code = CODES[codec]
         self.own = NDArray.zeros((size,))
         self.mean = NDArray.zeros((mine[1] - mine[0],))
+
+    def copy_from(self, other: Coder) -> Coder:
+        """Take over another one's errors."""
+        self.own.copy_from(other.own)
+        self.mean.copy_from(other.mean)
+        return self
 
     def room(self, size: int) -> memoryview:
         """Memory for the code of ``size`` numbers."""

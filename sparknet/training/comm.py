@@ -1,24 +1,26 @@
 """Comm: the collective operations of a run's workers, over any transport.
 
 Every worker calls the same operations in the same order.  Sums are taken in the order of the
-ranks, so that all workers get the same bits over every transport.
+ranks, beyond a dozen workers in that of a grid (`sparknet.training.grid`), so that all workers get
+the same bits over every transport.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
 from time import perf_counter
 from typing import Any
 
+from sparknet.errors import ArrayError
 from sparknet.native import NDArray
 from sparknet.training.codecs import Codec, Coder
-from sparknet.training.commits import Commits
+from sparknet.training.grid import DIRECT, Span, bounds, grid_of
+from sparknet.training.under_way import UnderWay
 
-Span = tuple[int, int]
 Accept = Callable[[int], float]
 """The factor of a contribution, by its staleness; 0 drops it."""
 
@@ -33,11 +35,6 @@ class Traffic:
     """Time spent in the comm's operations, waiting included."""
     waiting: float = 0.0
     """The part of it that small values took, which is the waiting for the slowest worker."""
-
-
-def bounds(size: int, workers: int) -> list[Span]:
-    """The slices of a buffer that so many workers own."""
-    return list(pairwise(size * rank // workers for rank in range(workers + 1)))
 
 
 class Server(ABC):
@@ -71,54 +68,93 @@ class Comm(ABC):
 
     def __init__(self, rank: int, size: int, deadline: float) -> None:
         self.rank, self.size = rank, size
+        self.grid = grid_of(size)
         self.deadline = deadline
         """Seconds without a heartbeat after which a worker counts as lost."""
         self.traffic = Traffic()
-        self._coders: dict[tuple[Codec, int], Coder] = {}
-        self.commits: Commits | None = None
-        """Given where those that are left go on after a loss; else means are taken in place."""
+        self._coders: dict[tuple[Codec, int, int], Coder] = {}
+        self._under_way: UnderWay | None = None
+        """The last mean that was taken while this worker computed."""
 
     # -- buffers -------------------------------------------------------------------------
 
-    def mean(self, buffer: NDArray, weight: float = 1.0, codec: Codec | None = None) -> None:
+    def mean(
+        self, buffer: NDArray, weight: float = 1.0, codec: Codec | None = None, part: int = 0
+    ) -> None:
         """Replace ``buffer`` by Σ weight · buffer / Σ weight over the workers.
 
-        With `commits` it stays as it is until its mean is complete.
         A codec sends fewer bytes.  Its rounding errors are added to the next mean of a buffer of
-        that size (error feedback), so it is for differences, never for raw weights.
+        that size and ``part`` (error feedback), so it is for differences, never for raw weights.
         """
         if self.size == 1:
             return
         weights = [float(one) for one in self.gather(weight)]
+        if not sum(weights):
+            raise ArrayError("the weights of a mean add up to 0")
         with self._timed():
             if codec is None:
                 self._mean(buffer, weights)
                 return
-            with self._written(buffer, self.feedback(codec, buffer.size)) as mean:
-                self._mean_coded(buffer, mean, weights, codec)
+            self._mean_coded(buffer, weights, self.coder(codec, buffer.size, part))
 
-    def feedback(self, codec: Codec, size: int) -> tuple[NDArray, NDArray]:
+    def begin_mean(
+        self, buffer: NDArray, codec: Codec | None = None, part: int = 0
+    ) -> Callable[[], None]:
+        """Begin to take a mean; what is returned waits for its end, and for the result.
+
+        Meanwhile this worker computes and calls no other operation.  ``buffer`` is not to be used,
+        and a codec's rounding errors stay what they were until the end.
+        """
+        weights = [1.0] * self.size
+        if self.size == 1:
+            return lambda: None
+        if codec is None:
+            return self._timed_end(self._meanwhile(partial(self._mean, buffer, weights)))
+        coder = self.coder(codec, buffer.size, part)
+        fresh = Coder(codec, buffer.size, self.bounds(buffer.size)[self.rank]).copy_from(coder)
+        end = self._timed_end(self._meanwhile(partial(self._mean_coded, buffer, weights, fresh)))
+
+        def ended() -> None:
+            end()
+            coder.copy_from(fresh)
+
+        return ended
+
+    def feedback(self, codec: Codec, size: int, part: int = 0) -> tuple[NDArray, NDArray]:
         """A codec's rounding errors of this worker's buffers and of its means, as views."""
-        coder = self.coder(codec, size)
+        coder = self.coder(codec, size, part)
         return coder.own, coder.mean
 
-    def coder(self, codec: Codec, size: int) -> Coder:
+    def coder(self, codec: Codec, size: int, part: int = 0) -> Coder:
         """What codes buffers of that size, with the rounding errors so far."""
-        if (codec, size) not in self._coders:
-            self._coders[codec, size] = Coder(codec, size, self.bounds(size)[self.rank])
-        return self._coders[codec, size]
+        key = codec, size, part
+        if key not in self._coders:
+            self._coders[key] = Coder(codec, size, self.bounds(size)[self.rank])
+        return self._coders[key]
 
-    def reduce_scatter_mean(self, buffer: NDArray) -> None:
+    def reduce_scatter_mean(self, buffer: NDArray, codec: Codec | None = None) -> None:
         """Replace this worker's slice, ``bounds(buffer.size)[rank]``, by the mean over workers."""
-        if self.size > 1:
-            with self._timed():
-                self._reduce_scatter(buffer, [1.0] * self.size)
+        if self.size == 1:
+            return
+        weights = [1.0] * self.size
+        with self._timed():
+            if codec is None:
+                self._reduce_scatter(buffer, weights)
+            else:
+                self._reduce_coded(buffer, weights, self.coder(codec, buffer.size))
 
-    def all_gather(self, buffer: NDArray) -> None:
-        """Send every worker's slice to all workers."""
-        if self.size > 1:
-            with self._timed():
+    def all_gather(self, buffer: NDArray, codec: Codec | None = None) -> None:
+        """Send every worker's slice to all workers.
+
+        With a codec all have the same rounded numbers then, the owners too.
+        """
+        if self.size == 1:
+            return
+        with self._timed():
+            if codec is None:
                 self._all_gather(buffer)
+            else:
+                self._gather_coded(buffer, self.coder(codec, buffer.size))
 
     def broadcast(self, buffer: NDArray, root: int = 0) -> None:
         """Replace ``buffer`` by that of worker ``root``."""
@@ -129,16 +165,16 @@ class Comm(ABC):
         if self.size == 1:
             return
         with self._timed():
-            nothing = memoryview(bytearray())
-            if self.rank == root:
-                self._exchange([whole] * self.size, [nothing] * self.size)
-            else:
-                given = [whole if rank == root else nothing for rank in range(self.size)]
-                self._exchange([nothing] * self.size, given)
+            self._broadcast(whole, root)
 
     def bounds(self, size: int) -> list[Span]:
         """The slice of a buffer that each worker owns, in order, of nearly equal sizes."""
         return bounds(size, self.size)
+
+    def served_by(self) -> list[int]:
+        """The workers that own a server's shards: a dozen of them, spread over the ranks."""
+        count = min(self.size, DIRECT)
+        return [one * self.size // count for one in range(count)]
 
     # -- small values --------------------------------------------------------------------
 
@@ -206,11 +242,14 @@ class Comm(ABC):
     def _gather(self, value: Any) -> list[Any]:
         """The transport's part of `gather`."""
 
-    def _written(
-        self, buffer: NDArray, errors: Sequence[NDArray] = ()
-    ) -> AbstractContextManager[NDArray]:
-        """Gives what a mean of ``buffer`` is written to."""
-        return nullcontext(buffer) if self.commits is None else self.commits.mean(buffer, errors)
+    def _broadcast(self, whole: memoryview, root: int) -> None:
+        """The transport's part of `broadcast`."""
+        nothing = memoryview(bytearray())
+        if self.rank == root:
+            self._exchange([whole] * self.size, [nothing] * self.size)
+        else:
+            given = [whole if rank == root else nothing for rank in range(self.size)]
+            self._exchange([nothing] * self.size, given)
 
     def _mean(self, buffer: NDArray, weights: Sequence[float]) -> None:
         self._reduce_scatter(buffer, weights)
@@ -225,7 +264,7 @@ class Comm(ABC):
             [raw_bytes(buffer[b:e]) for b, e in spans], [raw_bytes(part) for part in parts]
         )
         if end > begin:
-            NDArray.weighted_mean(parts, weights, mine)
+            self.grid.mean(parts, weights, mine)
 
     def _all_gather(self, buffer: NDArray) -> None:
         spans = self.bounds(buffer.size)
@@ -233,24 +272,43 @@ class Comm(ABC):
         mine = raw_bytes(buffer[begin:end])
         self._exchange([mine] * self.size, [raw_bytes(buffer[b:e]) for b, e in spans])
 
-    def _mean_coded(
-        self, buffer: NDArray, mean: NDArray, weights: Sequence[float], codec: Codec
-    ) -> None:
-        """Send coded slices to their owners, and the owners' coded means back to all."""
+    def _meanwhile(self, operation: Callable[[], None]) -> Callable[[], None]:
+        """Begin an operation beside this worker's computing; what is returned waits for it."""
+        self._under_way = UnderWay(operation)
+        return self._under_way.wait
+
+    def _timed_end(self, end: Callable[[], None]) -> Callable[[], None]:
+        def ended() -> None:
+            with self._timed():
+                end()
+
+        return ended
+
+    def _mean_coded(self, buffer: NDArray, weights: Sequence[float], coder: Coder) -> None:
+        self._reduce_coded(buffer, weights, coder)
+        self._gather_coded(buffer, coder)
+
+    def _reduce_coded(self, buffer: NDArray, weights: Sequence[float], coder: Coder) -> None:
+        """Send coded slices to their owners, which take the mean."""
         spans = self.bounds(buffer.size)
-        coder = self.coder(codec, buffer.size)
+        begin, end = spans[self.rank]
         coded = coder.encode_all(buffer, spans)
-        size = spans[self.rank][1] - spans[self.rank][0]
-        given = [coder.room(size) for _ in self._all]
+        given = [coder.room(end - begin) for _ in self._all]
         given[self.rank] = coded[self.rank]
         self._exchange(coded, given)
-        parts = [coder.decode(one, NDArray.empty((size,))) for one in given]
-        back = coder.encode_mean(NDArray.weighted_mean(parts, weights))
+        parts = [coder.decode(one, NDArray.empty((end - begin,))) for one in given]
+        buffer[begin:end].copy_from(NDArray.weighted_mean(parts, weights))
+
+    def _gather_coded(self, buffer: NDArray, coder: Coder) -> None:
+        """Send each owner's slice, coded, to all."""
+        spans = self.bounds(buffer.size)
+        begin, end = spans[self.rank]
+        back = coder.encode_mean(buffer[begin:end])
         means = [coder.room(end - begin) for begin, end in spans]
         means[self.rank] = back
         self._exchange([back] * self.size, means)
         for (begin, end), one in zip(spans, means, strict=True):
-            coder.decode(one, mean[begin:end])
+            coder.decode(one, buffer[begin:end])
 
     @property
     def _all(self) -> range:

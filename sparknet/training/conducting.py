@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sparknet.native import NDArray
 from sparknet.training.beginning import Beginning
 from sparknet.training.local_launcher import LocalWorkers, Place
 from sparknet.training.local_settings import ProcessSettings
+from sparknet.training.membership import Elastic
+from sparknet.training.rounds import Outcome
 from sparknet.training.run import Run
+from sparknet.training.strategies import Strategy
+from sparknet.training.training_settings import RunSettings
 from sparknet.training.wire import choose_seal
-from sparknet.training.worker import Outcome
 
 
 def conduct(
@@ -26,6 +30,7 @@ def conduct(
 ) -> tuple[Outcome, NDArray, Run]:
     """Train by processes, and return how it ended and with which weights."""
     store = begun.open_store()
+    elastic = elastic_of(given, begun.strategy)
     seal = choose_seal(given.protection or "sealed")
     with Run(
         initial,
@@ -34,9 +39,10 @@ def conduct(
         resume=given.resume,
         seal=seal,
         deadline=given.deadline,
+        elastic=elastic,
     ) as run:
         place = None if store is None else store.place
-        spec = begun.spec(run.link(), place, **changed)
+        spec = replace(begun.spec(run.link(), place, **changed), elastic=elastic is not None)
 
         def places(workers: int) -> list[Place]:
             share = given.threads or share_of_cores(workers)
@@ -47,8 +53,18 @@ def conduct(
             ]
 
         least = given.min_workers or given.workers
-        outcome, trained = run.supervise(LocalWorkers(places, given.workers, store, least))
+        restarts = None if elastic is None else given.restarts
+        workers = LocalWorkers(places, given.workers, store, least, restarts)
+        outcome, trained = run.supervise(workers)
     return outcome, trained, run
+
+
+def elastic_of(given: RunSettings, strategy: Strategy) -> Elastic | None:
+    """How many workers a run may have, if those that are left go on in their processes."""
+    if given.min_workers is None or not strategy.goes_on:
+        return None
+    behind = given.leave_behind, given.deadline / 4
+    return Elastic(given.workers, given.min_workers, given.start_wait, *behind)
 
 
 def share_of_cores(workers: int) -> int:

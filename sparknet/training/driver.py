@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from sparknet.errors import PeerLost
+from sparknet.errors import CommError, PeerLost
 from sparknet.training.events import Event, OnEvent
-from sparknet.training.failure import failure
+from sparknet.training.failure import Failure, failure
 from sparknet.training.handshake import DRIVER, PREFLIGHT
 from sparknet.training.line import Gate, Line
+from sparknet.training.membership import Elastic, Membership
 from sparknet.training.rendezvous import Rendezvous, Standstill
 from sparknet.training.store import Buffer, Store
 from sparknet.training.wire import HMAC, Silent
@@ -58,17 +59,25 @@ class Driver:
         seal: str = HMAC,
         host: str = "127.0.0.1",
         deadline: float = 60.0,
+        elastic: Elastic | None = None,
     ) -> None:
+        """``elastic`` lets workers go and come; else all that begin are needed to the end."""
         self._weights, self._store, self._on_event = weights, store, on_event
         self._resume = resume
         self._stop = False
         self._saved = False
+        self._heard = -1
+        """The last round whose event came."""
         self._lock = threading.Lock()
         self.progress = RunProgress()
-        self._places = {
+        self.members: Membership | None = None
+        if elastic is not None:
+            self.members = Membership(elastic, self._attempt, self.hear, self._is_over)
+        self._training = self.members or Rendezvous(self._attempt)
+        self._places: dict[str, Rendezvous | Membership] = {
             "preflight": Rendezvous(),
             "aside": Rendezvous(),
-            "training": Rendezvous(self._attempt),
+            "training": self._training,
         }
         self._deadline = deadline
         self._gate = Gate(secret, run, seal, self._serve, host, deadline)
@@ -82,15 +91,15 @@ class Driver:
     @property
     def present(self) -> int:
         """How many workers of the attempt at work are connected."""
-        return self._places["training"].present
+        return self._training.present
 
     def has_called(self, worker: int) -> bool:
         """Whether a worker has ever called, so that its line is watched."""
-        return self._places["training"].has_entered(worker)
+        return self._training.has_entered(worker)
 
     def standstill(self) -> Standstill | None:
         """What the workers do, if none of them has got on for the deadline."""
-        return self._places["training"].standstill(self._deadline)
+        return self._training.standstill(self._deadline)
 
     def interrupt(self) -> None:
         """Ask the workers to write a snapshot and end after the current round."""
@@ -135,9 +144,8 @@ class Driver:
 
     def _miss(self, line: Line) -> None:
         """Report a worker that is silent, as it cannot do so itself."""
-        place = self._places["training"]
-        lost = place.miss(line, f"no heartbeat for {self._deadline:g} s")
-        if lost is not None and self.progress.outcome is None:
+        lost = self._training.miss(line, f"no heartbeat for {self._deadline:g} s")
+        if lost is not None and self.members is None and self.progress.outcome is None:
             said = {"worker": line.rank, **failure(PeerLost(*lost))}
             self.progress.failures.append(said)
             self._tell(said)
@@ -166,13 +174,17 @@ class Driver:
             self._store.clean()
             rounds = self._store.rounds() if again or self._resume else ()
             newest = rounds[-1] if rounds else None
-        return {"resume": newest, "own": self._saved, "attempt": self.progress.starts}
+        begun = {"resume": newest, "own": self._saved, "attempt": self.progress.starts}
+        return begun if self.members is None else {**begun, "heard": self._heard}
 
     def _initial(self, call: dict[str, Any], line: Line) -> Answer:
         return {}, self._weights
 
     def _event(self, call: dict[str, Any], line: Line) -> Answer:
-        self.hear(call["event"])
+        event = call["event"]
+        if event.get("event") == "round":
+            self._heard = int(event["round"])
+        self.hear(event)
         return {}, _NOTHING
 
     def hear(self, event: Event) -> None:
@@ -192,9 +204,29 @@ class Driver:
     def _failed(self, call: dict[str, Any], line: Line) -> Answer:
         if self.progress.broken is not None:  # a consequence of that error
             return {}, _NOTHING
-        self.progress.failures.append(call["failure"])
-        self._places["training"].fail(line, str(call["failure"]["message"]))
-        self._tell(call["failure"])
+        said = call["failure"]
+        self._training.fail(line, str(said["message"]))
+        if self.members is None or not isinstance(Failure.of(said).error, CommError):
+            self.progress.failures.append(said)
+            self._tell(said)
+        return {}, _NOTHING
+
+    def _is_over(self) -> bool:
+        return self.progress.outcome is not None
+
+    def _newcomers(self, call: dict[str, Any], line: Line) -> Answer:
+        waiting = self.members is not None and self.members.has_newcomers()
+        return {"newcomers": waiting}, _NOTHING
+
+    def _leave(self, call: dict[str, Any], line: Line) -> Answer:
+        """Tell a worker whether it leaves after its round, as it or the driver wishes."""
+        assert self.members is not None
+        leaves = self.members.leaves(line, bool(call["wish"]), bool(call["now"]))
+        return {"leaves": leaves}, _NOTHING
+
+    def _arrived(self, call: dict[str, Any], line: Line) -> Answer:
+        assert self.members is not None
+        self.members.arrive(line, int(call["round"]), float(call["seconds"]))
         return {}, _NOTHING
 
     def _done(self, call: dict[str, Any], line: Line) -> Answer:
@@ -249,6 +281,9 @@ class Driver:
         "initial": _initial,
         "event": _event,
         "interrupted": _interrupted,
+        "newcomers": _newcomers,
+        "leave": _leave,
+        "arrived": _arrived,
         "failed": _failed,
         "done": _done,
         "put": _put,

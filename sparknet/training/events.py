@@ -13,8 +13,9 @@ number of records is not known.
 
 ``workers``
     attempt, workers (a dict for each: host, process, records, held_out, dropped, the rows of a
-    DataFrame that were left out because they cannot be read, and reason, what is wrong with the
-    first of these)
+    DataFrame that were left out because they cannot be read, reason, what is wrong with the first
+    of these, engine, what it computes with (native, portable, torch, or the name of another
+    backend), and device (cpu, cuda:0))
 
 ``round``
     round, iteration, epoch, warmup (true where worker 0 trains alone, before the first round),
@@ -45,6 +46,10 @@ number of records is not known.
 ``snapshot``
     round, iteration, path, bytes, bytes_sent (by all workers, for this snapshot), seconds
 
+``unsaved``
+    round, iteration, epoch, path (of the snapshot that could not be written), worker (who could not
+    write), error, seconds
+
 ``stop``
     reason (steps, seconds, patience, interrupted), best (the iteration of the best validation
     where the weights are those and not the last ones, else None), round, iteration, epoch,
@@ -61,7 +66,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sparknet.errors import ListenerError
-from sparknet.summary.events import standstill
+from sparknet.summary.events import standstill, unsaved
 
 _logger = logging.getLogger("sparknet.training")
 
@@ -103,13 +108,27 @@ def dropped(event: Mapping[str, Any]) -> str | None:
     return f"{count} rows that cannot be read are left out: {first}"
 
 
+def changed(event: Mapping[str, Any]) -> str | None:
+    """A line about a worker that was lost or has come, in a run whose members change, else None."""
+    kind = event["event"]
+    if kind not in {"lost", "joined", "behind"}:
+        return None
+    what = f"is lost: {event['message']}" if kind == "lost" else "has come"
+    if kind == "behind":
+        spent = f"{event['seconds']:.3g} s for a round, the others {event['median']:.3g} s"
+        what = f"is left behind: it took {spent} (leave_behind={event['factor']:g})"
+    return f"worker {event['worker']} on {event['where']} {what}"
+
+
 def tell(listener: OnEvent | None, event: Event) -> None:
     """Pass an event to a listener; ListenerError if it raises."""
     if said := resumption(event):
         _logger.info(said)
     if event["event"] == "standstill":
         _logger.warning(standstill(event))
-    for line in (waiting(event), dropped(event)):
+    if event["event"] == "unsaved":
+        _logger.warning(unsaved(event))
+    for line in (waiting(event), dropped(event), changed(event)):
         if line:
             _logger.warning(line)
     if listener is None:

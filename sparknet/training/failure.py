@@ -33,8 +33,9 @@ def first_cause(failures: Sequence[Failure]) -> SparkNetError | None:
 
 
 def failure(error: BaseException) -> dict[str, str]:
-    """An error as JSON."""
-    return {"type": type(error).__name__, "message": str(error)}
+    """An error as JSON, by the nearest of its types that sparknet names."""
+    kinds = [kind for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind]
+    return {"type": (kinds or [type(error)])[0].__name__, "message": str(error)}
 
 
 def error_of(

@@ -72,7 +72,8 @@ class _Peer:
 
     def tell(self, kind: bytes, rank: int = 0) -> None:
         """Send a message; what the system's buffer cannot take goes with the next one."""
-        sent = (pipe.sent for pipe in self._pipes[:HEARTBEATS])
+        sent = [pipe.sent for pipe in self._pipes[:-1]]
+        sent += [0] * (HEARTBEATS - len(sent))
         self._unsent += self._wire.sealed(_MESSAGE.pack(kind, rank, *sent))
         with suppress(OSError):
             self._unsent = self._unsent[self.connection.send(self._unsent) :]

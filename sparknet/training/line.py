@@ -29,6 +29,10 @@ _WORKERS = 1 << 16
 """More workers than any run has."""
 
 
+class Refused(CommError):
+    """The driver could not do what it was asked for; it is there."""
+
+
 class Line:
     """A connection, after its handshake.
 
@@ -46,6 +50,11 @@ class Line:
         self.is_serving = False
         """Whether a call is being answered at this end."""
 
+    @property
+    def host(self) -> str:
+        """The address of this end, as the network between both ends has it."""
+        return str(self._wire.connection.getsockname()[0])
+
     def call(
         self, what: str, parts: Sequence[memoryview] = (), **arguments: Any
     ) -> tuple[dict[str, Any], bytearray]:
@@ -61,7 +70,7 @@ class Line:
             except (OSError, EOFError) as error:
                 raise CommError(f"the driver is gone (call '{what}'): {error}") from error
         if "error" in said:
-            raise CommError(f"the driver refused '{what}': {said['error']}")
+            raise Refused(f"the driver refused '{what}': {said['error']}")
         return said, payload
 
     def _answer(self, what: str) -> dict[str, Any]:

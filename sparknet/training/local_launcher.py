@@ -75,9 +75,20 @@ class LocalWorkers(Workers):
     restarts = False
 
     def __init__(
-        self, places: Callable[[int], Sequence[Place]], size: int, store: Store | None, least: int
+        self,
+        places: Callable[[int], Sequence[Place]],
+        size: int,
+        store: Store | None,
+        least: int,
+        restarts: int | None = None,
     ) -> None:
-        """``least`` is the smallest number of workers that go on when others are lost."""
+        """``least`` is the smallest number of workers that go on when others are lost.
+
+        With ``restarts`` they go on in their processes, and so many lost ones are replaced; else
+        all start again.
+        """
+        self._restarts = restarts or 0
+        self._goes_on = restarts is not None
         self._make, self._places, self._store = places, places(size), store
         self._least = least
         self._deadline = self._places[0].spec.settings.deadline
@@ -87,9 +98,7 @@ class LocalWorkers(Workers):
     def __enter__(self) -> LocalWorkers:
         try:
             for place in self._places:
-                member = _started(place)
-                self._members.append(member)
-                self._selector.register(member.channel, selectors.EVENT_READ, member)
+                self._start(place)
         except BaseException:
             self._end()
             raise
@@ -99,6 +108,11 @@ class LocalWorkers(Workers):
         self._end()
         if self._store is not None:
             self._store.clean()
+
+    def _start(self, place: Place) -> None:
+        member = _started(place)
+        self._members.append(member)
+        self._selector.register(member.channel, selectors.EVENT_READ, member)
 
     def wait(self, seconds: float) -> bool:
         for key, _ in self._selector.select(seconds):
@@ -130,9 +144,22 @@ class LocalWorkers(Workers):
     def fewer(self, said: Sequence[Failure]) -> LocalWorkers | None:
         gone = {member.rank for member in self._silent(said)}
         size = len(self._places) - max(len(gone), 1)  # a silent one has not ended
-        if size < self._least:
+        if size < self._least or self._goes_on:
             return None
         return LocalWorkers(self._make, size, self._store, self._least)
+
+    def renew(self, gone: Sequence[str]) -> int:
+        for member in self._members:
+            if any(one.endswith(f"(process {member.process.pid})") for one in gone):
+                member.process.kill()  # it may be a silent one
+        for member in [one for one in self._members if one.has_ended]:
+            if not self._restarts:
+                break
+            self._restarts -= 1
+            self._members.remove(member)
+            self._discard(member)
+            self._start(self._make(len(self._places))[member.rank])
+        return sum(not member.has_ended for member in self._members)
 
     def _silent(self, said: Sequence[Failure]) -> list[_Member]:
         """Those that ended without a report."""
@@ -152,13 +179,16 @@ class LocalWorkers(Workers):
 
     def _end(self) -> None:
         for member in self._members:
-            try:
-                member.process.wait(_END if member.has_ended else 0)
-            except subprocess.TimeoutExpired:
-                member.process.kill()
-                member.process.wait()
-            member.channel.close()
+            self._discard(member)
         self._selector.close()
+
+    def _discard(self, member: _Member) -> None:
+        try:
+            member.process.wait(_END if member.has_ended else 0)
+        except subprocess.TimeoutExpired:
+            member.process.kill()
+            member.process.wait()
+        member.channel.close()
 
 
 def _started(place: Place) -> _Member:

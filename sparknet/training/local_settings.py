@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from sparknet.errors import ArgumentError, SettingError
+from sparknet.errors import ArgumentError
 from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.net import Net
 from sparknet.net.description import NetSource
@@ -54,27 +54,16 @@ class ProcessSettings(LocalSettings, RunSettings, ModuleKeywords):
     resume: bool = setting(
         False, Switch(), "Whether to continue from the newest snapshot of the newest run, if any."
     )
-    min_workers: int | None = setting(
-        None,
-        Whole(1),
-        "The fewest workers that go on, from the newest snapshot, when others are lost; unless "
-        "given, a lost worker ends training.",
+    restarts: int = setting(
+        3,
+        Whole(0),
+        "How many lost workers are replaced by new ones, in a run with min_workers.",
+        "workers",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_subject(self)
-        if self.min_workers is not None:
-            self._check_least(self.min_workers)
         for name in ("solver",) * (self.module is None) + ("data",):
             if getattr(self, name) is None:
                 raise ArgumentError(f"missing a required argument: '{name}'")
-
-    def _check_least(self, least: int) -> None:
-        if least > self.workers:
-            raise SettingError(f"min_workers={least} is more than workers={self.workers}")
-        if self.snapshots is None or not self.snapshot_every:
-            raise SettingError(
-                f"min_workers={least} needs snapshots, a path, and snapshot_every: "
-                "those that are left go on from the newest one"
-            )

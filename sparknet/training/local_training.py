@@ -12,7 +12,7 @@ from sparknet.net import Net
 from sparknet.net.first_look import look_at_first
 from sparknet.net.recipe import Recipe
 from sparknet.net.scratch import scratch_folder
-from sparknet.torch.chosen import checked_device
+from sparknet.torch.chosen import checked_devices
 from sparknet.training.beginning import NetBeginning
 from sparknet.training.conducting import conduct
 from sparknet.training.identity import sampled
@@ -57,7 +57,7 @@ def train(given: ProcessSettings) -> Trained:
     if given.module is not None:
         return train_module(given)
     if given.device is not None:
-        checked_device(given.device)
+        checked_devices(given.device)
     how = Preprocessing.of(given)
     runs = None if given.snapshots is None else FolderRuns(given.snapshots)
     with scratch_folder() as folder:

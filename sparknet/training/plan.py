@@ -8,8 +8,9 @@ from math import ceil
 from typing import Any, Literal
 
 from sparknet.errors import SettingError
+from sparknet.loaders.batches import Batches
 from sparknet.training.events import OnEvent
-from sparknet.training.kinds import Choice, Name, Number, Whole
+from sparknet.training.kinds import Choice, Name, Number, Switch, Whole
 from sparknet.training.setting import check_settings, setting
 from sparknet.training.store import Store
 from sparknet.weights import Layout
@@ -70,6 +71,12 @@ class Schedule:
     keep: int = setting(
         3, Whole(1), "The number of snapshots to keep, the newest ones.", "snapshots"
     )
+    snapshots_needed: bool = setting(
+        False,
+        Switch(),
+        "Whether a snapshot that cannot be written ends training; else it is a warning, and the "
+        "next one is the next attempt.",
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -127,5 +134,14 @@ class Hooks:
     """Whether each worker has records of its own, not the same ones as all others."""
     layout: Layout | None = None
     """The layout of the learner's weights."""
+    records: Batches | None = None
+    """The batches of a worker that all have the same records: they are dealt anew when members
+    change."""
+    newcomers: Callable[[], bool] | None = None
+    """Called after each round where members change: whether somebody waits to be taken in."""
+    leaves: Callable[[], bool] | None = None
+    """Called after each round where members change: whether this worker was told to leave."""
+    arrived: Callable[[int, float], None] | None = None
+    """Called where slow workers are left behind: a round was trained, in so many seconds."""
     inputs: Callable[[], dict[str, tuple[float, float]]] | None = None
     """The least and the largest value of each input's last batch, for messages."""

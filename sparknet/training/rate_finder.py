@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from inspect import unwrap
 from math import inf, log10
 from typing import Any
@@ -46,6 +47,7 @@ _OWN = (
     "resume",
     "min_workers",
     "diverged",
+    "lr_schedule",
 )
 """Settings of `train` that have no meaning here."""
 _OF_THE_NET = frozenset(
@@ -126,8 +128,8 @@ class RateCurve:
 
 
 def find_lr(
-    solver: Any,
-    data: Any,
+    solver: Any = None,
+    data: Any = None,
     *,
     low: float = 1e-6,
     high: float = 10.0,
@@ -139,7 +141,9 @@ def find_lr(
     ``solver``, ``data`` and the other settings are those of `train`; the solver's own rate and
     policy are ignored, and neither it nor a `Net` that is given changes.  The training ends
     early where the loss rises for good.  ``suggestion`` is a rate to begin with, ``plot("lr.svg")``
-    draws the curve, and a notebook shows it.
+    draws the curve, and a notebook shows it.  In place of a solver it takes a ``module`` of
+    PyTorch with its ``loss`` and ``optimizer``; of several rates of the optimizer the first one
+    rises from ``low``, and the others with it.
 
     >>> import numpy as np
     >>> from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
@@ -157,7 +161,11 @@ def find_lr(
     True
     """
     _check(low, high, steps, settings)
+    factor = (high / low) ** (1 / (steps - 1))
     given = ProcessSettings(solver, data, **settings)
+    if given.module is not None:
+        schedule = partial(_rising_schedule, low, factor)
+        return _curve(replace(given, lr_schedule=schedule), low, factor, steps)
     made = training_net(
         given.solver,
         given.weights,
@@ -168,11 +176,16 @@ def find_lr(
         given.dialect,
         Recipe.of(given),
     )
-    factor = (high / low) ** (1 / (steps - 1))
     net = made.with_solver(_rising(solver_of(made), low, factor))
+    others = {name: settings[name] for name in settings.keys() - _OF_THE_NET}
+    return _curve(ProcessSettings(net, data, **others), low, factor, steps)
+
+
+def _curve(given: ProcessSettings, low: float, factor: float, steps: int) -> RateCurve:
+    """The losses of a training whose rate begins at ``low`` and grows by a factor."""
     losses: list[float] = []
     rising = replace(
-        ProcessSettings(net, data, **{n: settings[n] for n in settings.keys() - _OF_THE_NET}),
+        given,
         strategy=Averaging(steps=1),
         steps=steps,
         diverged=_RISEN,
@@ -199,6 +212,16 @@ def _check(low: float, high: float, steps: int, settings: Mapping[str, Any]) -> 
             raise SettingError(f"find_lr takes no {name}: it decides that itself")
         if name not in names:
             raise SpecError(f"there is no keyword '{name}'{did_you_mean(name, names)}")
+
+
+def _rising_schedule(low: float, factor: float, optimizer: Any) -> Any:
+    """A scheduler of torch's by which the rate grows by this factor in each step."""
+    from torch.optim.lr_scheduler import LambdaLR
+
+    first = optimizer.param_groups[0]["lr"]
+    for group in optimizer.param_groups:
+        group["lr"] = group["initial_lr"] = low * (group["lr"] / first if first else 1.0)
+    return LambdaLR(optimizer, partial(pow, factor))
 
 
 def _rising(

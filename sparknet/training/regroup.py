@@ -77,46 +77,43 @@ def regroup(
     """
     told: Json | None = None
     found: dict[str, Values] = {}
+    every = comm.gather({name: arrays[name].size for name in sliced if name in arrays})
+    wholes = {name: sum(one[name] for one in every) for name in every[0]}
     if comm.rank == 0:
         carried, found = _read(saved, sliced)
         for name in optional:
             if name in found and name not in arrays:
                 del found[name]
                 carried.dropped.extend([name] * (name not in alone))
-        saved.check_sizes(0, found, _sizes(arrays, sliced, {*optional}.difference(found)))
+        saved.check_sizes(0, found, _sizes(arrays, wholes, {*optional}.difference(found)))
         for name in {*alone}.intersection(found):
             arrays[name].copy_from(NDArray.view(found.pop(name)))
         told = {"carried": vars(carried), "names": [*found]}
     said = comm.gather(told)[0]
     for name in said["names"]:
-        _share(comm, arrays, name, found.get(name), name in sliced)
+        _share(comm, arrays[name], found.get(name), wholes.get(name))
     return Carried(**said["carried"])
 
 
 def _sizes(
-    arrays: Mapping[str, NDArray], sliced: Collection[str], missing: Collection[str]
+    arrays: Mapping[str, NDArray], wholes: Mapping[str, int], missing: Collection[str]
 ) -> dict[str, int]:
     """The lengths that a snapshot's arrays must have as a whole."""
-    whole = arrays["weights"].size
     return {
-        name: whole if name in sliced else array.size
-        for name, array in arrays.items()
-        if name not in missing
+        name: wholes.get(name, array.size) for name, array in arrays.items() if name not in missing
     }
 
 
-def _share(
-    comm: Comm, arrays: Mapping[str, NDArray], name: str, found: Values | None, is_sliced: bool
-) -> None:
-    """Give all workers what worker 0 found, or their slices of it."""
+def _share(comm: Comm, array: NDArray, found: Values | None, size: int | None) -> None:
+    """Give all workers what worker 0 found, or their slices of it where it has a whole size."""
     if found is not None:
         whole = NDArray.view(found)
     else:
-        whole = NDArray.empty(arrays["weights"].shape) if is_sliced else arrays[name]
+        whole = array if size is None else NDArray.empty((size,))
     comm.broadcast(whole)
-    begin, end = comm.bounds(whole.size)[comm.rank] if is_sliced else (0, whole.size)
-    if whole is not arrays[name]:
-        arrays[name].copy_from(whole[begin:end])
+    begin, end = (0, whole.size) if size is None else comm.bounds(size)[comm.rank]
+    if whole is not array:
+        array.copy_from(whole[begin:end])
 
 
 def _read(saved: Saved, sliced: Collection[str]) -> tuple[Carried, dict[str, Values]]:

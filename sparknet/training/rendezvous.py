@@ -18,8 +18,8 @@ from sparknet.errors import CommError, PeerLost
 from sparknet.training.line import Line
 from sparknet.training.thread_start import start
 
-_POLL = 0.05
-"""Seconds between two calls of a worker that waits for the others."""
+HOLD = 0.5
+"""Seconds for which the driver may keep the call of a worker that waits for the others."""
 STARTING = 60.0
 """Seconds, unless the deadline is longer, in which the others' first calls must follow the first
 one: Python may have to be started on another machine."""
@@ -73,7 +73,7 @@ class Rendezvous:
         """The time at which a worker last got on."""
         self._known: set[int] = set()
         """The workers that ever called."""
-        self._lock = threading.Lock()
+        self._lock = threading.Condition(threading.Lock())
 
     @property
     def present(self) -> int:
@@ -100,22 +100,16 @@ class Rendezvous:
             return still, doing
 
     def hear(self, line: Line, call: Json) -> Json:
-        """Answer a worker's heartbeat: what all said when all are ready, or who is lost."""
+        """Answer a worker's heartbeat: what all said when all are ready, or who is lost.
+
+        It may wait for that, for as long as it says.
+        """
         with self._lock:
-            self._forgive(float(call["deadline"]))
-            if line not in self._entries and line not in self._over:
-                self._enter(line, call)
-            if line in self._over:
-                return {"lost": self._over[line], "met": None}
-            entry = self._entries[line]
-            entry.ready, entry.said = bool(call["ready"]), call["said"]
-            entry.heard = self._clock()
-            self._size = int(call["of"])
-            self._watch(entry, call)
-            if self._met is None:
-                self._met = self._meeting(self._size)
-            lost = None if self._met else self._silent(call) or self._absent(call)
-            return {"lost": lost, "met": self._met}
+            answer = self._answer(line, call)
+            if is_empty(answer) and (seconds := waits(call)):
+                self._lock.wait_for(lambda: self._met is not None or line in self._over, seconds)
+                answer = self._answer(line, call)
+            return answer
 
     def miss(self, line: Line, what: str) -> Loss | None:
         """Handle the silence of a worker: this attempt is over; None if it was before."""
@@ -141,6 +135,22 @@ class Rendezvous:
             if entry := self._entries.get(line):
                 self._end(entry.lost(f"it failed: {message}"))
 
+    def _answer(self, line: Line, call: Json) -> Json:
+        self._forgive(float(call["deadline"]))
+        if line not in self._entries and line not in self._over:
+            self._enter(line, call)
+        if line in self._over:
+            return {"lost": self._over[line], "met": None}
+        entry = self._entries[line]
+        entry.ready, entry.said = bool(call["ready"]), call["said"]
+        entry.heard = self._clock()
+        self._size = int(call["of"])
+        self._watch(entry, call)
+        if self._met is None:
+            self._met = self._meeting(self._size)
+        lost = None if self._met else self._silent(call) or self._absent(call)
+        return {"lost": lost, "met": self._met}
+
     def _enter(self, line: Line, call: Json) -> None:
         """Enter a new line; workers that have met, or have its rank, are of an older attempt."""
         entry = _WorkerState(line.rank, str(call["where"]), self._clock())
@@ -151,6 +161,7 @@ class Rendezvous:
             if known.worker == entry.worker:
                 del self._entries[other]
                 self._over[other] = loss
+                self._lock.notify_all()
         if not self._entries:
             self._begun = entry.heard
         self._entries[line] = entry
@@ -168,11 +179,13 @@ class Rendezvous:
         self._over |= dict.fromkeys(self._entries, loss)
         self._entries.clear()
         self._met = None
+        self._lock.notify_all()
 
     def _meeting(self, size: int) -> Json | None:
         ready = {entry.worker: entry.said for entry in self._entries.values() if entry.ready}
         if len(ready) < size:
             return None
+        self._lock.notify_all()
         return {"workers": [ready[worker] for worker in range(size)], **self._begin()}
 
     def _forgive(self, deadline: float) -> None:
@@ -201,6 +214,16 @@ class Rendezvous:
         return None if missing is None else (missing, "an unknown place", said)
 
 
+def waits(call: Json) -> float:
+    """For how many seconds a call may be kept that has no answer yet."""
+    return min(float(call.get("waits", 0.0)), HOLD)
+
+
+def is_empty(answer: Json) -> bool:
+    """Whether a worker that waits hears nothing of use."""
+    return answer["lost"] is None and answer["met"] is None
+
+
 class Presence:
     """The worker's side: sends heartbeats to the driver, and meets the others."""
 
@@ -213,7 +236,10 @@ class Presence:
             "deadline": deadline,
             "ready": False,
             "said": None,
+            "after": 0,
         }
+        """Replaced as a whole, so that an answer belongs to what was said."""
+        self._lock = threading.Lock()
         self._report: Callable[[], Json] = _reading
         self._ended: Callable[[CommError], None] = _unheard
         self._error: CommError | None = None
@@ -229,25 +255,44 @@ class Presence:
         self._over.set()
         self._thread.join()
 
-    def meet(self, said: Any = None, patience: float = inf) -> Json:
-        """Wait for all workers; returns what they and the driver say, PeerLost if one is lost."""
-        self._said |= {"ready": True, "said": said}
+    def meet(
+        self, said: Any = None, patience: float = inf, after: int = 0, why: Any = None
+    ) -> Json:
+        """Wait for all workers; returns what they and the driver say, PeerLost if one is lost.
+
+        Where members change, it is the meeting ``after`` a generation, which ended because of
+        ``why``: a worker, its place and what happened to it.
+        """
+        with self._lock:
+            self._said = {**self._said, "ready": True, "said": said, "after": after, "why": why}
+            self._error, self._ended = None, _unheard
         self._report = lambda: {"doing": "waits for the others to come"}
         until = time.monotonic() + patience
-        while (met := self._look()) is None:
-            if time.monotonic() > until:
+        while (met := self._look(until - time.monotonic())) is None:
+            if time.monotonic() >= until:
                 raise CommError(f"not all workers came within {patience:g} s")
-            self._over.wait(_POLL)
         return met
 
-    def go_on(self, report: Callable[[], Json], ended: Callable[[CommError], None]) -> None:
-        """After the meeting: tell the driver what `report` says, and `ended` if the run is over."""
-        self._report, self._ended = report, ended
-        if self._error is not None:
-            ended(self._error)
+    def go_on(
+        self,
+        report: Callable[[], Json],
+        ended: Callable[[CommError], None],
+        generation: int | None = None,
+    ) -> None:
+        """After the meeting: tell the driver what `report` says, and `ended` if the run is over.
 
-    def _look(self) -> Json | None:
-        answer = self._call()
+        Where members change, ``ended`` hears that this ``generation`` is over.
+        """
+        with self._lock:
+            if generation is not None and self._said["ready"]:
+                self._said = {**self._said, "ready": False, "after": generation, "why": None}
+            self._report, self._ended = report, ended
+            error = self._error
+        if error is not None:
+            ended(error)
+
+    def _look(self, left: float) -> Json | None:
+        answer = self._call(waits=max(min(left, HOLD, self._deadline / 8), 0.0))
         if answer["lost"] is not None:
             worker, where, what = answer["lost"]
             raise PeerLost(worker, where, what, "waiting for the others")
@@ -257,18 +302,22 @@ class Presence:
     def _repeat(self) -> None:
         try:
             while not self._over.wait(self._deadline / 4):
+                said = self._said
                 lost = self._call()["lost"]
-                if lost is not None and self._error is None:
-                    self._end(PeerLost(*lost))
+                if lost is not None:
+                    self._end(PeerLost(*lost), said)
         except CommError as error:
-            self._end(error)
+            self._end(error, self._said)
 
-    def _end(self, error: CommError) -> None:
-        self._error = error
-        self._ended(error)
+    def _end(self, error: CommError, said: Json) -> None:
+        with self._lock:
+            if said is not self._said or self._error is not None:
+                return
+            self._error, ended = error, self._ended
+        ended(error)
 
-    def _call(self) -> Json:
-        return self._line.call("here", **self._said, **self._report())[0]
+    def _call(self, **more: Any) -> Json:
+        return self._line.call("here", **self._said, **self._report(), **more)[0]
 
 
 def _reading() -> Json:

@@ -21,6 +21,9 @@ The driver adds some events to those of `sparknet.training.events`:
     seconds (for how long no worker got on, though they are there), workers (what each of them does,
     by its number as text: whom it waits for, or that it has not called yet)
 
+``lost``, ``joined``, ``generation``
+    of a run whose members change: `sparknet.training.membership`
+
 ``failure``
     worker, type, message (of its error): Spark runs the stage again, from the newest snapshot,
     unless it would fail again
@@ -47,11 +50,12 @@ from sparknet.training.events import Event, OnEvent, tell
 from sparknet.training.failure import Failure, first_cause
 from sparknet.training.handshake import make_secret
 from sparknet.training.line import Link
+from sparknet.training.membership import Elastic, Membership
 from sparknet.training.observing import listener, observers
+from sparknet.training.rounds import Outcome
 from sparknet.training.store import Store
 from sparknet.training.stragglers import Stragglers
 from sparknet.training.waiting import FIRST, Standing, Waiting
-from sparknet.training.worker import Outcome
 
 if TYPE_CHECKING:
     from sparknet.training.trained import Trained
@@ -71,6 +75,8 @@ class Workers(ABC):
 
     restarts: bool
     """Whether the workers are started again when one is lost."""
+    patience: float = _SHORT
+    """Seconds for which there may be fewer than needed, where members change."""
 
     @abstractmethod
     def __enter__(self) -> Workers: ...
@@ -100,8 +106,16 @@ class Workers(ABC):
         """The error of a run without weights, given the errors that workers reported."""
 
     def fewer(self, said: Sequence[Failure]) -> Workers | None:
-        """The workers that go on after the loss of some, if they do."""
+        """The workers that go on after the loss of some, if they start again to do so."""
         return None
+
+    def renew(self, gone: Sequence[str]) -> int:
+        """Start others in place of those that ended; returns how many are there or may come.
+
+        Called again and again where members change; ``gone`` are the hosts and processes of those
+        that the driver has given up since the last call (`Seat.where`).
+        """
+        return 0
 
 
 Result = TypeVar("Result", bound="Trained")
@@ -121,6 +135,7 @@ class Run:
         host: str = "127.0.0.1",
         deadline: float = 60.0,
         foreign: type[SparkNetError] = WorkerError,
+        elastic: Elastic | None = None,
     ) -> None:
         self._id, self._secret, self._seal = secrets.token_hex(8), make_secret(), seal
         self._history = History()
@@ -128,6 +143,8 @@ class Run:
         self._observers = observers()
         self._stragglers = Stragglers()
         self._deadline = deadline
+        self._lacking = float("inf")
+        """Since when there are fewer workers than needed."""
         self._waiting, self._still = Waiting(min(FIRST, deadline)), Standing(deadline)
         self.driver = Driver(
             self._secret,
@@ -139,6 +156,7 @@ class Run:
             seal=seal,
             host=host,
             deadline=deadline,
+            elastic=elastic,
         )
 
     def __enter__(self) -> Run:
@@ -196,14 +214,24 @@ class Run:
     def _watch(self, workers: Workers) -> None:
         """Wait until all workers have ended, or no more can be expected of them."""
         late = float("inf")
-        while not workers.wait(_LOOK) and time.monotonic() < late:
+        while not self._all_ended(workers) and time.monotonic() < late:
             late = min(late, time.monotonic() + self._patience(workers))
+
+    def _all_ended(self, workers: Workers) -> bool:
+        """Whether all have ended, after a moment, and no others come for them."""
+        if not workers.wait(_LOOK):
+            return False
+        members, progress = self.driver.members, self.driver.progress
+        if members is None or progress.outcome is not None or progress.failures:
+            return True
+        return not workers.renew(members.gone())
 
     def _patience(self, workers: Workers) -> float:
         """Seconds to wait for the workers from now on; raises the error that ends the run."""
         progress = self.driver.progress
+        members = self.driver.members
         if progress.outcome is not None:
-            return _LAST if progress.failures else _GRACE
+            return _LAST if progress.failures and members is None else _GRACE
         if progress.broken is not None:
             raise progress.broken
         seconds, reason = self.driver.trouble
@@ -215,6 +243,8 @@ class Run:
         cause = first_cause(self._failures())
         if cause is not None and not (workers.restarts and isinstance(cause, OutOfMemory)):
             raise cause
+        if members is not None:
+            return self._changing(workers, members)
         if (lost := workers.hung(self.driver.has_called)) is not None:
             raise lost
         self.say(self._still.look(self.driver.standstill()))
@@ -222,6 +252,20 @@ class Run:
             self.say(self._waiting.look(self.driver, workers.slots))
             return float("inf")
         return _WORDS if progress.failures or workers.some_ended else float("inf")
+
+    def _changing(self, workers: Workers, members: Membership) -> float:
+        """Let others come for those that are lost; raises the loss if there are too few."""
+        members.leave_behind()
+        most = workers.renew(members.gone())
+        lost = members.lost or (workers.hung(self.driver.has_called) if members.lacks else None)
+        now = time.monotonic()
+        self._lacking = min(self._lacking, now) if lost is not None else float("inf")
+        if lost is not None and (most < members.least or now - self._lacking > workers.patience):
+            raise lost
+        self.say(self._still.look(self.driver.standstill()))
+        if workers.restarts:
+            self.say(self._waiting.look(self.driver, workers.slots))
+        return float("inf")
 
     def say(self, event: Event | None) -> None:
         """Pass on an event of the driver's own, if there is one."""

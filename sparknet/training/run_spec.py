@@ -33,6 +33,8 @@ class RunSpec:
     """What must be equal in a snapshot to resume it, beside workers and strategy."""
     preprocessing: Preprocessing | None = None
     """What was asked for images."""
+    elastic: bool = False
+    """Whether those that are left go on when workers are lost."""
 
     def plan(self, records: int, batch_size: int, begun_with: int) -> RunPlan:
         """The plan, completed by what is known after the records are read.

@@ -90,25 +90,29 @@ def described(kind: type[Settings]) -> type[Settings]:
 
 GROUPS = {
     "Workers": (
-        *("strategy", "workers", "min_workers", "cluster"),
-        *("threads", "precision", "device", "backend"),
+        *("strategy", "workers", "min_workers", "start_wait", "leave_behind"),
+        *("restarts", "cluster"),
+        *("threads", "precision", "device", "backend", "resources"),
     ),
     "The end": ("steps", "epochs", "seconds", "patience", "diverged"),
     "Validation and events": (
         *("validation", "validate_every", "metric", "metrics", "goal"),
         *("histograms_every", "on_event"),
     ),
-    "Snapshots": ("snapshots", "snapshot_every", "keep", "resume"),
+    "Snapshots": ("snapshots", "snapshot_every", "keep", "snapshots_needed", "resume"),
     "The net": ("weights", "head", "lr_mult", "shapes", "batch_axis", "dialect"),
     "A module of PyTorch": (
-        *("module", "loss", "optimizer", "lr_schedule", "batch_size", "target", "buffers"),
-        "clip_gradients",
+        *("module", "loss", "optimizer", "lr_schedule", "batch_size", "accumulate", "target"),
+        *("buffers", "clip_gradients"),
     ),
     "Records": (
         *("columns", "weight_column", "class_weights", "invalid"),
         *("shuffle", "seed"),
     ),
-    "The network between workers": ("ports", "deadline", "protection", "start_timeout"),
+    "The network between workers": (
+        *("ports", "deadline", "protection"),
+        "start_timeout",
+    ),
 }
 """Heading in a docstring → the settings below it."""
 

@@ -11,6 +11,7 @@ from sparknet.native import NDArray
 from sparknet.native.codes import code_length, decode, encode
 from sparknet.training.codecs import CODES, Codec
 from sparknet.training.comm import Accept, Comm, Server, raw_bytes
+from sparknet.training.grid import Span, bounds
 
 
 class Shard:
@@ -21,7 +22,7 @@ class Shard:
     """
 
     def __init__(self, comm: Comm, buffer: NDArray, accept: Accept, codec: Codec | None) -> None:
-        begin, end = comm.bounds(buffer.size)[comm.rank]
+        begin, end = spans_of(comm, buffer.size)[comm.rank]
         self._values = buffer[begin:end].copy()
         self._pushed, self._codec = NDArray.empty(self._values.shape), codec
         self._held = [self._values.copy() for _ in range(comm.size)] if codec else []
@@ -83,12 +84,25 @@ class Shard:
             return moved
 
 
+def spans_of(comm: Comm, size: int) -> list[Span]:
+    """The slice of a served buffer that each worker owns; none where there are many workers."""
+    owners = comm.served_by()
+    spans = dict(zip(owners, bounds(size, len(owners)), strict=True))
+    ends = [end for _, end in spans.values()]
+    found = []
+    for rank in range(comm.size):
+        at = ends[sum(one < rank for one in owners) - 1] if rank else 0
+        found.append(spans.get(rank, (at, at)))
+    return found
+
+
 class ShardedServer(Server):
     """Splits pushes and pulls into the owners' parts, and codes them."""
 
     def __init__(self, comm: Comm, buffer: NDArray, mine: Shard, codec: Codec | None) -> None:
         self._comm, self._mine, self._codec = comm, mine, codec
-        self._spans = comm.bounds(buffer.size)
+        self._owners = comm.served_by()
+        self._spans = spans_of(comm, buffer.size)
         self._held = buffer.copy() if codec else None
 
     def push(self, delta: NDArray, versions: Sequence[int]) -> list[int]:
@@ -96,7 +110,9 @@ class ShardedServer(Server):
             parts = self._comm.coder(self._codec, delta.size).encode_all(delta, self._spans)
         else:
             parts = [raw_bytes(delta[begin:end]) for begin, end in self._spans]
-        found = [self._push(owner, part, versions[owner]) for owner, part in enumerate(parts)]
+        found = [0] * len(parts)
+        for owner in self._owners:
+            found[owner] = self._push(owner, parts[owner], versions[owner])
         self._count(self._far(parts), 0)
         return found
 
@@ -106,7 +122,9 @@ class ShardedServer(Server):
             self._room(end - begin) if coded else raw_bytes(into[begin:end])
             for begin, end in self._spans
         ]
-        versions = [self._pull(owner, part, not coded) for owner, part in enumerate(parts)]
+        versions = [0] * len(parts)
+        for owner in self._owners:
+            versions[owner] = self._pull(owner, parts[owner], not coded)
         if self._held is not None and self._codec is not None:
             if coded:
                 for (begin, end), part in zip(self._spans, parts, strict=True):

@@ -27,7 +27,7 @@ SWITCH = "SPARKNET_SHARED_MEMORY"
 CAPACITY = 1 << 20
 """The bytes of a ring."""
 CHANNELS = 3
-"""Pipes between two workers."""
+"""Pipes between two workers, where all speak with all."""
 
 _NAME = "sparknet"
 _NONCE = 32
@@ -48,14 +48,15 @@ def machine() -> str:
 class SharedFile:
     """Room for the pipes between its maker and some other workers."""
 
-    def __init__(self, memory: NDArray) -> None:
-        self._memory = memory
+    def __init__(self, memory: NDArray, channels: int) -> None:
+        self._memory, self._channels = memory, channels
 
     def pipes(self, place: int, made: bool) -> list[SharedPipe]:
         """The pipes to the other worker at a place; ``made`` at the maker's end."""
         found = []
-        for channel in range(CHANNELS):
-            down, up = (self._ring(2 * (place * CHANNELS + channel) + way) for way in range(2))
+        for channel in range(self._channels):
+            at = 2 * (place * self._channels + channel)
+            down, up = (self._ring(at + way) for way in range(2))
             found.append(SharedPipe(down, up) if made else SharedPipe(up, down))
         return found
 
@@ -87,14 +88,14 @@ class SharedPipe(Pipe):
 class Offer:
     """A new file for so many other workers, open until they have opened it too."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, channels: int = CHANNELS) -> None:
         self._number = os.memfd_create(_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
-            os.truncate(self._number, _length(workers))
+            os.truncate(self._number, _length(workers, channels))
             fcntl.fcntl(self._number, fcntl.F_ADD_SEALS, _seals())
             nonce = secrets.token_bytes(_NONCE)
             os.pwrite(self._number, nonce, 0)
-            self.file = SharedFile(_mapped(self._number, workers))
+            self.file = SharedFile(_mapped(self._number, workers, channels), channels)
         except BaseException:
             self.close()
             raise
@@ -105,14 +106,14 @@ class Offer:
         os.close(self._number)
 
 
-def make_offer(workers: int) -> Offer | None:
+def make_offer(workers: int, channels: int = CHANNELS) -> Offer | None:
     """A file for so many others; None if there is none, or the system has no room for it now."""
     with suppress(OSError):
-        return Offer(workers) if workers else None
+        return Offer(workers, channels) if workers else None
     return None
 
 
-def open_offer(told: Any, workers: int) -> SharedFile | None:
+def open_offer(told: Any, workers: int, channels: int = CHANNELS) -> SharedFile | None:
     """The file of another worker's `Offer.told`; None if it cannot be opened, or is another one."""
     with suppress(OSError, KeyError, TypeError, ValueError):
         path = f"/proc/{int(told['process'])}/fd/{int(told['number'])}"
@@ -123,25 +124,23 @@ def open_offer(told: Any, workers: int) -> SharedFile | None:
         try:
             sealed = fcntl.fcntl(number, fcntl.F_GET_SEALS) & _seals() == _seals()
             if sealed and os.pread(number, _NONCE, 0) == nonce:
-                return SharedFile(_mapped(number, workers))
+                return SharedFile(_mapped(number, workers, channels), channels)
         finally:
             os.close(number)
     return None
 
 
-def neighbours(machines: Sequence[str], rank: int) -> list[int]:
-    """The other workers on a worker's machine."""
-    return [
-        one for one, name in enumerate(machines) if one != rank and name and name == machines[rank]
-    ]
+def neighbours(machines: Sequence[str], rank: int, links: Sequence[int]) -> list[int]:
+    """Those on a worker's machine of the workers that it is connected with."""
+    return [one for one in links if machines[one] and machines[one] == machines[rank]]
 
 
-def _length(workers: int) -> int:
-    return PAGESIZE + 2 * CHANNELS * workers * _ROOM
+def _length(workers: int, channels: int = CHANNELS) -> int:
+    return PAGESIZE + 2 * channels * workers * _ROOM
 
 
-def _mapped(number: int, workers: int) -> NDArray:
-    return NDArray.map(f"/proc/self/fd/{number}", (_length(workers),), "uint8", "r+")
+def _mapped(number: int, workers: int, channels: int) -> NDArray:
+    return NDArray.map(f"/proc/self/fd/{number}", (_length(workers, channels),), "uint8", "r+")
 
 
 def _seals() -> int:

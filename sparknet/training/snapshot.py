@@ -9,14 +9,18 @@ continue: `load`.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from sparknet.errors import FileError, shown
 from sparknet.native import NDArray
-from sparknet.training.comm import Comm, bounds
-from sparknet.training.store import Store
+from sparknet.training.comm import Comm
+from sparknet.training.grid import bounds
+from sparknet.training.line import Refused
+from sparknet.training.store import MANIFEST, Store
+from sparknet.training.strategies import STRATEGIES
 from sparknet.training.worker_state import (
     StateFile,
     Values,
@@ -30,10 +34,13 @@ from sparknet.weights import LayerBlobs, Layout, WeightCollection
 
 FORMAT = 2
 READABLE = (1, FORMAT)
-MANIFEST = "manifest.json"
 SHARED = "shared.state"
 
-_DIGESTS = {"net": "net has layers that are", "data": "data has records that are"}
+_DIGESTS = {
+    "net": "net has layers that are",
+    "module": "module has parts that are",
+    "data": "data has records that are",
+}
 """Parts of a run's identity that are digests, and how messages call them."""
 
 Json = dict[str, Any]
@@ -46,6 +53,20 @@ class SavedSnapshot:
     round: int
     path: str
     bytes: int
+
+
+@dataclass(frozen=True)
+class Unsaved:
+    """A snapshot that could not be written."""
+
+    path: str
+    worker: int
+    """Who could not write."""
+    error: str
+
+
+FAULTS = (FileError, Refused)
+"""What a store raises that fails: here, or at the driver."""
 
 
 @dataclass(frozen=True)
@@ -90,39 +111,63 @@ def save(
     arrays: Mapping[str, NDArray],
     numbers: Json,
     layout: Layout | None = None,
-) -> SavedSnapshot:
+) -> SavedSnapshot | Unsaved:
     """Write a snapshot together, each worker its own arrays and numbers.  ``run`` is its identity.
 
     What is as on worker 0 is written by worker 0 alone.  ``layout`` is the layout of the weights,
-    for readers of the weights alone.
+    for readers of the weights alone.  Where the store fails, on any worker, all know, and no
+    snapshot is there: what was written of it is a draft.
     """
-    if comm.rank == 0:
-        store.begin(round)
+    first = comm.rank == 0
+    fault = _fault(partial(store.begin, round)) if first else ""
     digests = {name: digest_of([floats(array)]) for name, array in arrays.items()}
-    first, *others = comm.gather([*digests.values()])  # nobody writes before the draft exists
-    shared = set(first).intersection(set().union(*others))
+    told = comm.gather([fault, *digests.values()])  # nobody writes before the draft exists
+    if told[0][0]:
+        return Unsaved(store.path(round), 0, told[0][0])
+    shared = set(told[0][1:]).intersection(set().union(*(one[1:] for one in told[1:])))
     by_digest = {digest: arrays[name] for name, digest in digests.items()}
     own = {digest: one for digest, one in by_digest.items() if digest not in shared}
     files = {file_name(comm.rank): packed(numbers, digests, own)}
-    if comm.rank == 0 and shared:
+    if first and shared:
         kept = {digest: one for digest, one in by_digest.items() if digest in shared}
         files[SHARED] = packed({}, {}, kept)
     written: Json = {}
     for name, (parts, digest) in files.items():
-        store.put(round, name, parts)
+        fault = fault or _fault(partial(store.put, round, name, parts))
         written[name] = {"bytes": sum(len(part) for part in parts), "digest": digest}
     found: Json = {}
-    for one in comm.gather(written):
+    for worker, (one, lacking) in enumerate(comm.gather([written, fault])):
+        if lacking:
+            _forget(store, first)
+            return Unsaved(store.path(round), worker, lacking)
         found |= one
-    if comm.rank == 0:
+    if first:
         body = {"format": FORMAT, "round": round, "run": dict(run), "files": found}
         if layout is not None:
             body["layers"] = [asdict(layer) for layer in layout.layers]
-        store.put(round, MANIFEST, [_sealed({**body, "workers": comm.size})])
-        store.commit(round)
-    comm.barrier()
+        sealed = [_sealed({**body, "workers": comm.size})]
+        fault = _fault(partial(store.put, round, MANIFEST, sealed))
+        fault = fault or _fault(partial(store.commit, round))
+    if fault := comm.gather(fault)[0]:
+        _forget(store, first)
+        return Unsaved(store.path(round), 0, fault)
     size = sum(int(one["bytes"]) for one in found.values())
     return SavedSnapshot(round, store.path(round), size)
+
+
+def _fault(work: Callable[[], object]) -> str:
+    """What is wrong with a store; empty if it does its work."""
+    try:
+        work()
+    except FAULTS as error:
+        return str(error)
+    return ""
+
+
+def _forget(store: Store, first: bool) -> None:
+    """Remove what was written in vain, as far as the store can."""
+    if first:
+        _fault(store.clean)
 
 
 class Saved:
@@ -242,9 +287,14 @@ def newest(store: Store) -> int | None:
     return max(store.rounds(), default=None)
 
 
-def prune(store: Store, keep: int) -> None:
-    for round in store.rounds()[:-keep]:
-        store.drop(round)
+def prune(store: Store, keep: int) -> str:
+    """Drop all but the newest ones; returns why the store could not, if so."""
+
+    def drop() -> None:
+        for round in store.rounds()[:-keep]:
+            store.drop(round)
+
+    return _fault(drop)
 
 
 def read_manifest(store: Store, round: int) -> Json:
@@ -289,8 +339,16 @@ def file_name(rank: int) -> str:
 def _check_run(path: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
     """FileError if a common part differs; parts that an earlier version left out are skipped."""
     for name in mine:
+        if name == "strategy" and name in theirs:
+            theirs = {**theirs, name: _with_defaults(theirs[name])}
         if name in theirs and theirs[name] != mine[name]:
             raise FileError(path, f"is of another run: its {_told(name, theirs, mine)}")
+
+
+def _with_defaults(settings: Any) -> Any:
+    """A strategy's settings with those that an earlier version did not have."""
+    kind = STRATEGIES.get(str(settings.get("name"))) if isinstance(settings, dict) else None
+    return settings if kind is None else {**kind().settings(), **settings}
 
 
 def _told(name: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> str:

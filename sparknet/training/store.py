@@ -15,8 +15,10 @@ from sparknet.net.scratch import PRIVATE_FOLDER, private
 
 Buffer = bytes | memoryview
 
+MANIFEST = "manifest.json"
+"""The file that is written last: what has none is no snapshot."""
 ROUND = re.compile(r"round-(\d{8,})")
-UNNAMED = re.compile(r"\.round-(\d{8,})\.(?:draft|dropped)")
+UNNAMED = re.compile(r"\.round-(\d{8,})\.(?:draft|dropped)(?:\.manifest)?")
 """What is not a snapshot yet, or any more."""
 
 

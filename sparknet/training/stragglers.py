@@ -10,6 +10,8 @@ from typing import Any
 
 _SLOW, _ROUNDS = 1.5, 3
 """A worker is slow whose steps take 1.5 times as long as the others' for three rounds."""
+_MUCH = 10.0
+"""One whose steps take that many times as long is named after its first round."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,10 @@ class Stragglers:
         for rank, spent in times.items():
             others = [time for other, time in times.items() if other != rank]
             usual = median(others) if others else spent
-            self._rounds[rank] = self._rounds[rank] + 1 if spent > _SLOW * usual else 0
-            if self._rounds[rank] == _ROUNDS:
+            before = self._rounds[rank]
+            self._rounds[rank] = before + 1 if spent > _SLOW * usual else 0
+            if spent > _MUCH * usual and before < _ROUNDS:
+                self._rounds[rank] = _ROUNDS
+            if self._rounds[rank] == _ROUNDS > before:
                 found.append(Slow(rank, spent, usual))
         return found

@@ -2,97 +2,42 @@
 
 A mean is a reduce-scatter and an all-gather: each worker receives its slice from all others, takes
 the mean chunk by chunk, and sends every chunk on as soon as it is done, while the next ones still
-come in.  With `Comm.commits` the buffer itself changes when the mean is complete.
-
-The connections are those of one generation of workers, whose number is part of each record's: when
-a worker is lost, those that are left make a new comm, with the next number.
+come in.  More workers than a dozen are connected as a grid has it (`sparknet.training.grid_comm`).
 """
 
 from __future__ import annotations
 
 import json
-import socket
-import struct
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from queue import SimpleQueue
-from time import process_time
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from sparknet.errors import CommError, PeerLost
+from sparknet.errors import CommError
 from sparknet.native import NDArray
 from sparknet.training.codecs import Codec
 from sparknet.training.comm import Accept, Comm, Server, Traffic, raw_bytes
-from sparknet.training.heartbeat import Heartbeats
-from sparknet.training.mesh import DOWNWARD, HEARTBEATS, TOGETHER, UPWARD, Address, Listener
+from sparknet.training.grid import grid_of
+from sparknet.training.grid_comm import LONGEST_OBJECT, GridComm
+from sparknet.training.mesh import (
+    CHANNELS,
+    DOWNWARD,
+    HEARTBEATS,
+    TOGETHER,
+    UPWARD,
+    Address,
+    Listener,
+    Wanted,
+)
 from sparknet.training.requests import TcpServer
 from sparknet.training.shard import Shard
-from sparknet.training.shared_memory import SharedFile, machine, make_offer, neighbours, open_offer
-from sparknet.training.thread_start import start
-from sparknet.training.wire import HMAC, RECORD, Pipe, Wire, fill
+from sparknet.training.wire import HMAC, RECORD, Wire
 
-_HEADER = struct.Struct("!QQ")
-"""The number of the operation, and the number of bytes that follow."""
-_OF_A_GENERATION = 40
-"""The bits of the number for operations; those above are the generation's."""
 _CHUNK = RECORD // 4
 """Numbers that are received, averaged and sent on at a time: one record."""
-_PATIENCE = 1.0
-"""Seconds in which the heartbeats say who is lost, when a connection broke."""
-_LONGEST_OBJECT = 1 << 24
-
-Piece = memoryview | threading.Event
 
 
-class _Sender(threading.Thread):
-    """Sends what is put in its queue to one worker, while the main thread receives."""
-
-    def __init__(self, pipe: Pipe, rank: int) -> None:
-        super().__init__(name=f"sparknet-send-{rank}", daemon=True)
-        self.pipe = pipe
-        self.queue: SimpleQueue[Piece | None] = SimpleQueue()
-        self.failed = False
-        start(self)
-
-    def run(self) -> None:
-        while (piece := self.queue.get()) is not None:
-            if isinstance(piece, threading.Event):
-                piece.set()
-            elif not self.failed:
-                try:
-                    self.pipe.send(piece)
-                except OSError:
-                    self.failed = True
-
-
-class TcpComm(Comm):
+class TcpComm(GridComm):
     """A comm over TCP; `TcpComm.connect` makes it, on all workers at once."""
-
-    def __init__(
-        self,
-        rank: int,
-        addresses: Sequence[Address],
-        wires: Sequence[Sequence[Wire]],
-        deadline: float,
-        generation: int = 0,
-    ) -> None:
-        super().__init__(rank, len(addresses), deadline)
-        self._addresses = addresses
-        self._pipes: list[list[Pipe]] = [list(one) for one in wires]
-        self._others = [one for one in range(self.size) if one != rank]
-        self._number = generation << _OF_A_GENERATION
-        self._lost: dict[int, str] = {}
-        self._known = threading.Event()
-        self._broken: CommError | None = None
-        self._closed = False
-        self._doing = "computes"
-        self._awaited: int | None = None
-        """The worker whose bytes are waited for."""
-        self._senders = {one: _Sender(wires[one][TOGETHER], one) for one in self._others}
-        beats = {one: wires[one][HEARTBEATS] for one in self._others}
-        pipes = {one: self._pipes[one] for one in self._others}
-        self._heartbeats = Heartbeats(beats, pipes, deadline, self._lose)
 
     @classmethod
     def connect(
@@ -107,8 +52,12 @@ class TcpComm(Comm):
         generation: int = 0,
     ) -> TcpComm:
         """Connect to the other workers; ``addresses`` are their listeners', by rank."""
-        wires = listener.connect(rank, addresses, secret, deadline, run, seal)
+        grid = grid_of(len(addresses))
+        channels = CHANNELS if grid.is_direct else (TOGETHER, HEARTBEATS)
+        wanted = dict.fromkeys(grid.links(rank), channels)
+        wires = listener.connect(rank, addresses, secret, deadline, run, seal, wanted)
         comm = cls(rank, addresses, wires, deadline, generation)
+        comm._meet_again = partial(_meet_again, listener, rank, secret, deadline, run, seal)
         try:
             comm._share_memory()
             comm.traffic = Traffic()
@@ -118,6 +67,8 @@ class TcpComm(Comm):
         return comm
 
     def server(self, buffer: NDArray, accept: Accept, codec: Codec | None = None) -> Server:
+        if not self.grid.is_direct:
+            return super().server(buffer, accept, codec)
         asking, serving = {}, {}
         for one in self._others:
             lower = one < self.rank
@@ -126,61 +77,12 @@ class TcpComm(Comm):
         shard = Shard(self, buffer, accept, codec)
         return TcpServer(self, buffer, shard, codec, asking, serving)
 
-    def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self._heartbeats.close()
-        for sender in self._senders.values():
-            sender.queue.put(None)
-        for one in self._others:
-            for pipe in self._pipes[one]:
-                pipe.end(socket.SHUT_RDWR if self._lost else socket.SHUT_WR)
-        for sender in self._senders.values():
-            sender.join()
-        for one in self._others:
-            for pipe in self._pipes[one]:
-                pipe.close()
-
-    def _share_memory(self) -> None:
-        """Let what goes to workers on this machine go through memory."""
-        machines = [str(one) for one in self._gather(machine())]
-        near = [neighbours(machines, rank) for rank in self._all]
-        if not any(near):
-            return
-        above = [[one for one in near[rank] if one > rank] for rank in self._all]
-        offer = make_offer(len(above[self.rank]))
-        try:
-            told = self._gather(offer and offer.told)
-            files: dict[int, SharedFile | None] = {
-                one: open_offer(told[one], len(above[one]))
-                for one in near[self.rank]
-                if one < self.rank
-            }
-            opened = self._gather([one for one, file in files.items() if file])
-        finally:
-            if offer:
-                offer.close()
-        for one, file in files.items():
-            if file:
-                self._take_pipes(one, file.pipes(above[one].index(self.rank), made=False))
-        for place, one in enumerate(above[self.rank]):
-            if offer and self.rank in opened[one]:
-                self._take_pipes(one, offer.file.pipes(place, made=True))
-
-    def _take_pipes(self, one: int, pipes: Sequence[Pipe]) -> None:
-        """Replace the connections to a worker, which both have read to their end."""
-        for old in self._pipes[one][:HEARTBEATS]:
-            old.close()
-        self._pipes[one][:HEARTBEATS] = pipes
-        self._senders[one].pipe = pipes[TOGETHER]
-        if self._lost:
-            for pipe in pipes:
-                pipe.end()
-
     # -- what goes over the wire -----------------------------------------------------------
 
     def _exchange(self, outgoing: Sequence[memoryview], incoming: Sequence[memoryview]) -> None:
+        if not self.grid.is_direct:
+            super()._exchange(outgoing, incoming)
+            return
         with self._operation("exchanging bytes"):
             for one in self._others:
                 self._send(one, outgoing[one])
@@ -191,13 +93,16 @@ class TcpComm(Comm):
 
     def _mean(self, buffer: NDArray, weights: Sequence[float]) -> None:
         """Average with the reduce-scatter and the all-gather overlapped."""
-        with self._written(buffer) as mean, self._operation("taking a mean"):
-            self._average(buffer, mean, weights)
+        if not self.grid.is_direct:
+            super()._mean(buffer, weights)
+            return
+        with self._operation("taking a mean"):
+            self._average(buffer, weights)
 
-    def _average(self, buffer: NDArray, mean: NDArray, weights: Sequence[float]) -> None:
+    def _average(self, buffer: NDArray, weights: Sequence[float]) -> None:
         spans = self.bounds(buffer.size)
         begin, end = spans[self.rank]
-        whole, done, mine = raw_bytes(buffer), raw_bytes(mean), buffer[begin:end]
+        whole, mine = raw_bytes(buffer), buffer[begin:end]
         chunks = [(at, min(at + _CHUNK, end - begin)) for at in range(0, end - begin, _CHUNK)]
         parts = [NDArray.empty((min(_CHUNK, end - begin),)) for _ in self._all]
         for one in self._others:
@@ -212,16 +117,30 @@ class TcpComm(Comm):
             views[self.rank] = mine[low:high]
             for one in self._others:
                 self._receive(one, raw_bytes(views[one]))
-            NDArray.weighted_mean(views, weights, mean[begin + low : begin + high])
+            NDArray.weighted_mean(views, weights, mine[low:high])
             for one in self._others:
-                self._go_on(one, done[4 * (begin + low) : 4 * (begin + high)])
+                self._go_on(one, whole[4 * (begin + low) : 4 * (begin + high)])
         for one in self._others:
             first, last = spans[one]
             if last > first:
                 self._expect(one, 4 * (last - first))
-                self._receive(one, done[4 * first : 4 * last])
+                self._receive(one, whole[4 * first : 4 * last])
+
+    def _reduce_scatter(self, buffer: NDArray, weights: Sequence[float]) -> None:
+        way = Comm if self.grid.is_direct else GridComm
+        way._reduce_scatter(self, buffer, weights)
+
+    def _all_gather(self, buffer: NDArray) -> None:
+        way = Comm if self.grid.is_direct else GridComm
+        way._all_gather(self, buffer)
+
+    def _broadcast(self, whole: memoryview, root: int) -> None:
+        way = Comm if self.grid.is_direct else GridComm
+        way._broadcast(self, whole, root)
 
     def _gather(self, value: Any) -> list[Any]:
+        if not self.grid.is_direct:
+            return super()._gather(value)
         text = json.dumps(value).encode()
         found: list[Any] = [None] * self.size
         found[self.rank] = json.loads(text)
@@ -230,118 +149,29 @@ class TcpComm(Comm):
                 self._send(one, memoryview(text))
             for one in self._others:
                 length = self._announced(one)
-                if length > _LONGEST_OBJECT:
+                if length > LONGEST_OBJECT:
                     raise CommError(f"worker {one} sent an object of {length} bytes: refused")
                 data = bytearray(length)
                 self._receive(one, memoryview(data))
                 found[one] = json.loads(data)
         return found
 
-    # -- one message -----------------------------------------------------------------------
 
-    @contextmanager
-    def _operation(self, what: str) -> Iterator[None]:
-        """Wraps a collective operation; everything has been sent at its end."""
-        self._number += 1
-        with self.guarded(what):
-            yield
-            self._flush()
-
-    @contextmanager
-    def guarded(self, what: str) -> Iterator[None]:
-        """Raises PeerLost with the lost worker if a connection breaks."""
-        if self._closed:
-            raise CommError("this comm was closed")
-        before, self._doing = self._doing, what
-        try:
-            yield
-        except PeerLost as lost:
-            raise self._failure(what, lost) from None
-        finally:
-            self._doing, self._awaited = before, None
-
-    def _failure(self, what: str, lost: PeerLost) -> CommError:
-        """The lost worker: the first that heartbeats found, else the one whose connection broke."""
-        self._known.wait(_PATIENCE)
-        if self._broken is not None:
-            return self._broken
-        rank, reason = next(iter(self._lost.items()), (lost.rank, lost.what))
-        return PeerLost(rank, self.where(rank), reason, what)
-
-    def report(self) -> dict[str, Any]:
-        """What this worker does, and a value that changes as long as it gets on."""
-        traffic, awaited = self.traffic, self._awaited
-        doing = self._doing if awaited is None else f"waits for worker {awaited}, {self._doing}"
-        busy = int(process_time())
-        return {"doing": doing, "moved": [self._number, traffic.sent, traffic.received, busy]}
-
-    def fail(self, error: CommError) -> None:
-        """Let all that waits for other workers end in an error; any thread may call."""
-        if self._closed:
-            return
-        if isinstance(error, PeerLost):
-            self._lose(error.rank, error.what)
-            return
-        self._broken = error
-        self._lose(self.rank, str(error))
-
-    def where(self, rank: int) -> str:
-        """A worker's address."""
-        host, port = self._addresses[rank]
-        return f"{host}:{port}"
-
-    def _lose(self, rank: int, reason: str) -> None:
-        """Called when a worker is lost: wakes all that wait for any worker."""
-        self._lost.setdefault(rank, reason)
-        self._known.set()
-        for one in self._others:
-            for pipe in self._pipes[one][:HEARTBEATS]:
-                pipe.end()
-
-    def _send(self, one: int, data: memoryview) -> None:
-        """Announce and send bytes, after those still being sent."""
-        if data.nbytes:
-            self._announce(one, data.nbytes)
-            self._go_on(one, data)
-
-    def _announce(self, one: int, length: int) -> None:
-        self._senders[one].queue.put(memoryview(_HEADER.pack(self._number, length)))
-
-    def _go_on(self, one: int, data: memoryview) -> None:
-        self.traffic.sent += data.nbytes
-        self._senders[one].queue.put(data)
-
-    def _flush(self) -> None:
-        marks = {one: threading.Event() for one in self._others}
-        for one, mark in marks.items():
-            self._senders[one].queue.put(mark)
-        for one, mark in marks.items():
-            mark.wait()
-            if self._senders[one].failed:
-                raise PeerLost(one, self.where(one), "it takes no more bytes")
-
-    def _expect(self, one: int, length: int) -> None:
-        announced = self._announced(one)
-        if announced != length:
-            raise CommError(
-                f"worker {one} sends {announced} bytes where {length} are expected: "
-                "the workers do not train the same net"
-            )
-
-    def _announced(self, one: int) -> int:
-        header = memoryview(bytearray(_HEADER.size))
-        self._fill(one, header)
-        number, length = _HEADER.unpack(header)
-        if number != self._number:
-            raise CommError(
-                f"worker {one} is at operation {number}, this one at {self._number}: out of step"
-            )
-        return int(length)
-
-    def _receive(self, one: int, into: memoryview) -> None:
-        self.traffic.received += into.nbytes
-        self._fill(one, into)
-
-    def _fill(self, one: int, into: memoryview) -> None:
-        self._awaited = one
-        fill(self._pipes[one][TOGETHER], into, one, self.where(one))
+def _meet_again(
+    listener: Listener,
+    rank: int,
+    secret: bytes,
+    deadline: float,
+    run: str,
+    seal: str,
+    gather: Callable[[Any], list[Any]],
+    wanted: Wanted,
+) -> list[list[Wire]]:
+    """Make further connections, through a port that is open meanwhile."""
+    again = listener.again()
+    try:
+        addresses = [(str(host), int(port)) for host, port in gather(again.address)]
+    except BaseException:
+        again.close()
+        raise
+    return again.connect(rank, addresses, secret, deadline, f"{run}/again", seal, wanted, False)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparknet.net import Net
 from sparknet.summary import History
-from sparknet.training.worker import Outcome
+from sparknet.training.rounds import Outcome
 from sparknet.weights import WeightCollection
 
 

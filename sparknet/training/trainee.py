@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from sparknet import native
 from sparknet.loaders.batches import Batches, Transforms
 from sparknet.net import Net
-from sparknet.net.backend import CPU, find_backend
+from sparknet.net.backend import CPU, backend_called, find_backend
 from sparknet.proto import caffe_pb2, parse_solver
+from sparknet.torch.chosen import chosen_device, device_of_worker, need_torch
 from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, NetFeed, SolverLearner
 from sparknet.training.modules.trainee import ModuleTrainee
@@ -51,16 +53,32 @@ class Trainee(Protocol):
 
 
 def make_trainee(spec: RunSpec, seat: Seat, part: WorkerRecords) -> Trainee:
+    if computes(spec, seat)["engine"] == "torch":
+        need_torch().set_num_threads(native.threads())
     if isinstance(spec.solver, Portable):
         return NetTrainee(spec, spec.solver, seat, part)
     return ModuleTrainee(spec.solver, spec.seed, seat)
 
 
-def _device(named: str | None, seat: Seat) -> str | None:
-    """PyTorch's name of where a net computes: of "cuda" the GPU that Spark gave the task."""
-    if named == "cuda" and seat.device not in (None, CPU):
-        return f"cuda:{seat.device}"
-    return named
+def computes(spec: RunSpec, seat: Seat) -> dict[str, str]:
+    """What a worker computes with, for an event."""
+    if not isinstance(spec.solver, Portable):
+        return {"engine": "torch", "device": spec.solver.device}
+    backend = str(spec.settings.backend)
+    if not backend_called(backend).is_embedded:
+        on_gpu = seat.device not in (None, CPU)
+        return {"engine": backend, "device": f"cuda:{seat.device}" if on_gpu else "cpu"}
+    device = chosen_device(_device(spec, seat))
+    if device is not None:
+        return {"engine": "torch", "device": device}
+    return {"engine": "portable" if native.onednn() == "none" else "native", "device": "cpu"}
+
+
+def _device(spec: RunSpec, seat: Seat) -> str | None:
+    if not backend_called(str(spec.settings.backend)).is_embedded:
+        return spec.settings.device
+    gpu = None if seat.device == CPU else seat.device
+    return device_of_worker(spec.settings.device, seat.rank, gpu)
 
 
 class NetTrainee:
@@ -76,7 +94,7 @@ class NetTrainee:
             solver,
             seed=spec.seed,
             precision=spec.settings.precision,
-            device=_device(spec.settings.device, seat),
+            device=_device(spec, seat),
             preprocessing=spec.preprocessing,
             backend=spec.settings.backend,
         )
@@ -88,7 +106,7 @@ class NetTrainee:
 
     @property
     def transforms(self) -> Transforms:
-        return self.net.transforms
+        return self.net.staged_transforms
 
     @property
     def layout(self) -> Layout:

@@ -32,7 +32,7 @@ from sparknet.training.kinds import (
 )
 from sparknet.training.plan import ENDLESS, RunPlan, Schedule, steps_for
 from sparknet.training.setting import setting, values_of
-from sparknet.training.strategies import Strategy
+from sparknet.training.strategies import Strategy, make_strategy
 
 if TYPE_CHECKING:
     from sparknet.caffe.precision import Precision
@@ -80,8 +80,9 @@ class TrainingSettings(Schedule):
     device: str | None = setting(
         None,
         Name(),
-        "Where the workers' nets compute with PyTorch: cuda, cuda:1, cpu or another name of its "
-        "(docs/gpu.md); the native engine unless it is given.",
+        "Where the workers' nets compute: cuda, cuda:1, cpu or another name of PyTorch's, native "
+        "for the native engine, auto for a GPU where a worker has one; several with commas between "
+        "them are the workers' own (docs/gpu.md). The native engine unless it is given.",
     )
     dialect: str | None = setting(
         None,
@@ -141,16 +142,36 @@ class TrainingSettings(Schedule):
 class RunSettings(TrainingSettings):
     """The settings of a training by processes: on this machine, or on Spark."""
 
+    min_workers: int | None = setting(
+        None,
+        Whole(1),
+        "The fewest workers to begin with, and to go on with when others are lost.  Unless given, "
+        "training needs all of them.",
+    )
+    start_wait: float = setting(
+        10.0,
+        Number(least=0),
+        "How long a run with min_workers waits for more of its workers, once these are there.",
+        "seconds",
+    )
+    leave_behind: float | None = setting(
+        None,
+        Number(above=1),
+        "In a run with min_workers, how many times as long as the others a worker may take for a "
+        "round before they go on without it; unless given, they wait for it.",
+        "factor",
+    )
     snapshots: StrPath | None = setting(
         None, Kind(), "The folder of snapshots, in which each run has one of its own."
     )
     ports: Sequence[int] = setting(
         (0,), Ports(), "The ports on which workers may listen; 0 is any free one."
     )
-    deadline: float = setting(
-        60.0,
+    deadline: float = setting(  # type: ignore[assignment]
+        None,
         Number(above=0),
-        "The time without a heartbeat after which a worker counts as lost.",
+        "The time without a heartbeat after which a worker counts as lost; 60 unless given, with "
+        "min_workers 20.",
         "seconds",
     )
     backend: str | ModuleType = setting(
@@ -165,5 +186,36 @@ class RunSettings(TrainingSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.deadline is None:
+            usual = 60.0 if self.min_workers is None else 20.0
+            object.__setattr__(self, "deadline", usual)
         if self.snapshot_every and self.snapshots is None:
             raise SettingError(f"snapshot_every={self.snapshot_every} needs snapshots, a path")
+        if self.min_workers is not None:
+            self._check_least(self.min_workers)
+        if self.leave_behind is not None:
+            self._check_behind(self.leave_behind)
+
+    def _check_least(self, least: int) -> None:
+        if least > self.workers:
+            raise SettingError(f"min_workers={least} is more than workers={self.workers}")
+        strategy = make_strategy(self.strategy)
+        if strategy.goes_on:
+            return
+        if self.snapshots is None or not self.snapshot_every:
+            raise SettingError(
+                f"min_workers={least} needs snapshots, a path, and snapshot_every: "
+                f"those that are left go on from the newest one with {strategy.name}"
+            )
+
+    def _check_behind(self, factor: float) -> None:
+        if self.min_workers is None:
+            raise SettingError(
+                f"leave_behind={factor:g} needs min_workers, how many workers are enough"
+            )
+        strategy = make_strategy(self.strategy)
+        if not strategy.leaves_behind:
+            raise SettingError(
+                f"leave_behind={factor:g} is of no use with {strategy.name}: it has no rounds in "
+                "which workers are waited for alone"
+            )

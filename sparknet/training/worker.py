@@ -1,8 +1,7 @@
 """A worker, from its first call to the driver to its last; read it from top to bottom.
 
 It is the same in a local process (`local_worker`) and in a Spark task (`sparknet.spark.task`),
-which only read their records from different places: `take_part`.  Virtual workers and tests have a
-learner and a comm already: `work`.
+which only read their records from different places: `take_part`.  Its rounds are `work`.
 """
 
 from __future__ import annotations
@@ -12,43 +11,40 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
-from math import ceil, isfinite
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sparknet.errors import CommError, Diverged, SparkNetError
+from sparknet.errors import CommError, PeerLost, SparkNetError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
+from sparknet.loaders.records import Records
 from sparknet.native import NDArray
-from sparknet.net.scores import finished
 from sparknet.training import snapshot
-from sparknet.training.codecs import MEAN_ERRORS, OWN_ERRORS
 from sparknet.training.comm import Comm
 from sparknet.training.driver import DriverStore
 from sparknet.training.failure import failure
-from sparknet.training.histograms import look
+from sparknet.training.joining import join
 from sparknet.training.learner import Learner
 from sparknet.training.line import Line, Link
 from sparknet.training.mesh import Listener
-from sparknet.training.plan import ENDLESS, Hooks, RunPlan, Validate
-from sparknet.training.regroup import regroup
+from sparknet.training.plan import Hooks
 from sparknet.training.rendezvous import Presence
+from sparknet.training.rounds import Outcome, Parting, Rounds
 from sparknet.training.run_spec import RunSpec
 from sparknet.training.seat import Seat
 from sparknet.training.store import FolderStore, Store
 from sparknet.training.strategies import make_strategy
-from sparknet.training.strategies.strategy import Round, Strategy, follow_first, warm_up
-from sparknet.training.tally import Tally
 from sparknet.training.tcp import TcpComm
-from sparknet.training.trainee import Trainee, make_trainee
-from sparknet.training.worker_records import WorkerRecords, gathered, introduced
+from sparknet.training.trainee import Trainee, computes, make_trainee
+from sparknet.training.worker_records import WorkerRecords, agreed, gathered, introduced
 
 Json = dict[str, Any]
 
 _LONGEST_TRACE = 1 << 16
-_BEST, _MODEL = "best weights", "model"
+_MOST_IDLE = 8
+"""Generations in a row that may end before a round does."""
 
 
 def reporting(link: Link, rank: int, work: Callable[[Line], None]) -> None:
@@ -77,104 +73,193 @@ def _is_loss(error: Exception) -> bool:
     return of_spark or isinstance(error, (ConnectionError, EOFError))
 
 
-def take_part(spec: RunSpec, seat: Seat, line: Line, read: Callable[[], WorkerRecords]) -> None:
-    """Train together with the other workers; ``read`` gives the records."""
-    _Participant(spec, seat, line).run(read)
+def take_part(
+    spec: RunSpec,
+    seat: Seat,
+    line: Line,
+    read: Callable[[], WorkerRecords],
+    leaves: Callable[[], bool] = lambda: False,
+) -> None:
+    """Train together with the other workers; ``read`` gives the records.
+
+    Where members change, a worker whose ``leaves`` has become true ends after its round.
+    """
+    _Participant(spec, seat, line, leaves).run(read)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended; the learner holds the weights."""
+@dataclass
+class _Trained:
+    """What a worker trains, from one generation to the next."""
 
-    reason: str
-    round: int
-    iteration: int
-    samples: int
-    metrics: dict[str, float]
-    """The last validation's metrics; the best one's where the weights are those."""
-    snapshot: str | None
-    """The path of the newest snapshot."""
-    best: int | None = None
-    """The iteration of the weights where they are the best and not the last ones."""
+    trainee: Trainee
+    batches: Batches
+    learner: Learner
+    rounds: Rounds | None = None
 
 
 class _Participant:
-    def __init__(self, spec: RunSpec, seat: Seat, line: Line) -> None:
-        self.spec, self.seat, self.line = spec, seat, line
+    """One worker, through all generations that it is part of."""
+
+    def __init__(self, spec: RunSpec, seat: Seat, line: Line, leaves: Callable[[], bool]) -> None:
+        self.spec, self.seat, self.line, self.leaves = spec, seat, line, leaves
+        self.is_elastic = spec.elastic
+        self.presence: Presence
+        self.part: WorkerRecords
+        self.trained: _Trained | None = None
 
     def run(self, read: Callable[[], WorkerRecords]) -> None:
         spec, seat = self.spec, self.seat
         deadline = spec.settings.deadline
-        with Presence(self.line, "training", seat.size, seat.where, deadline) as presence:
+        with Presence(self.line, "training", seat.size, seat.where, deadline) as self.presence:
             self._say("reading", worker=seat.rank, where=seat.where)
-            part = read()
-            listener, host = _listener(seat.host, spec.settings.ports)
+            self.part = read()
             try:
-                met = presence.meet([host, listener.address[1], os.getpid()])
-            except BaseException:
-                listener.close()
-                raise
-            self._join(part, listener, met, presence)
+                self._take_part()
+            finally:
+                if self.trained is not None:
+                    self.trained.batches.close()
 
-    def _join(self, part: WorkerRecords, listener: Listener, met: Json, presence: Presence) -> None:
-        link, rank = self.spec.link, self.seat.rank
+    def _take_part(self) -> None:
+        """Train to the end, through all generations where members change."""
+        after, why, idle = 0, None, 0
+        while True:
+            listener, met = self._meet(after, why)
+            places, after = met.get("places"), int(met["attempt"])
+            try:
+                return self._join(listener, met)
+            except Parting:
+                why = None
+                if self._leaves(now=True):
+                    return None
+            except CommError as error:
+                if not self.is_elastic:
+                    raise
+                rounds = None if self.trained is None else self.trained.rounds
+                got_on = rounds is not None and rounds.got_on
+                idle = 1 if got_on else idle + 1
+                if idle > _MOST_IDLE:
+                    raise
+                why = self._reason(error, places or [])
+
+    def _leaves(self, now: bool = False) -> bool:
+        """Whether this worker leaves after its round, and is no loss then."""
+        wish = self.leaves()
+        return bool(self.line.call("leave", wish=wish, now=now)[0]["leaves"])
+
+    def _reason(self, error: CommError, places: Sequence[int]) -> list[Any]:
+        """Which worker is lost, its place and what happened."""
+        if isinstance(error, PeerLost) and error.rank < len(places):
+            return [places[error.rank], error.where, error.what]
+        return [self.seat.rank, self.seat.where, str(error)]
+
+    def _meet(self, after: int, why: Any) -> tuple[Listener, Json]:
+        listener, host = _listener(self.seat.host, self.spec.settings.ports)
+        try:
+            said = [host, listener.address[1], os.getpid()]
+            return listener, self.presence.meet(said, after=after, why=why)
+        except BaseException:
+            listener.close()
+            raise
+
+    def _join(self, listener: Listener, met: Json) -> None:
+        link, rank = self.spec.link, met.get("rank", self.seat.rank)
         deadline = self.spec.settings.deadline
-        run = f"{link.run}/{met['attempt']}"
+        generation = met["attempt"]
+        run = f"{link.run}/{generation}"
         addresses = [(host, port) for host, port, _ in met["workers"]]
+        changing = generation if self.is_elastic else None
+        if self.is_elastic:
+            self.presence.go_on(_connecting, lambda error: listener.give_up(_told(error)), changing)
         mesh = TcpComm.connect(
-            listener, rank, addresses, link.secret, deadline, run, link.seal, met["attempt"]
+            listener, rank, addresses, link.secret, deadline, run, link.seal, generation
         )
-        presence.go_on(mesh.report, mesh.fail)
+        ended = (lambda error: mesh.fail(_told(error))) if self.is_elastic else mesh.fail
+        self.presence.go_on(mesh.report, ended, changing)
         with mesh as comm:
-            workers = introduced(comm, part, self.spec.validates, met["workers"])
+            how = computes(self.spec, self.seat)
+            workers = introduced(comm, self.part, self.spec.validates, met["workers"], how)
             if rank == 0:
-                self._say("workers", attempt=met["attempt"], workers=workers)
-            learner, outcome = self._train(comm, part, met)
+                self._say("workers", attempt=generation, workers=workers)
+            try:
+                trained, outcome = self._train(comm, met)
+            except Parting:
+                comm.barrier()
+                raise
             if rank == 0:
-                weights = np.asarray(learner.weights).data.cast("B")
+                weights = np.asarray(trained.learner.weights).data.cast("B")
                 self.line.call("done", [weights], outcome=vars(outcome))
             comm.barrier()
 
     def _say(self, kind: str, **fields: Any) -> None:
         self.line.call("event", event={"event": kind, "time": time.time(), **fields})
 
-    def _train(self, comm: Comm, part: WorkerRecords, met: Json) -> tuple[Learner, Outcome]:
-        spec = self.spec
-        trainee = make_trainee(spec, self.seat, part)
-        counts = [int(count) for count in comm.gather(len(part.training))]
-        records, is_whole = part.training, part.is_whole
+    def _train(self, comm: Comm, met: Json) -> tuple[_Trained, Outcome]:
+        """Begin, or go on where others have begun."""
+        known = self.trained
+        if known is not None and (known.rounds is None or known.rounds.place is None):
+            known.batches.close()  # nothing of it is of use
+            known = self.trained = None
+        has_begun = self.is_elastic and comm.any(known is not None)
+        trainee = known.trainee if known else make_trainee(self.spec, self.seat, self.part)
+        records, total, is_whole = self._records(comm)
+        if known is None:
+            known = self._prepared(trainee, records, is_whole, comm)
+            self.trained = known
+        if not has_begun:
+            self._first_weights(known.learner, comm)
+        hooks = self._hooks(known, comm, met)
+        hooks.shares = not is_whole
+        if self.is_elastic and is_whole:
+            hooks.records = known.batches
+        begun_with = self.spec.settings.workers if self.is_elastic else comm.size
+        if hooks.store is not None and hooks.resume is not None and not has_begun:
+            begun_with = snapshot.Saved(hooks.store, hooks.resume).begun_with
+        if known.rounds is None:
+            plan = self.spec.plan(total, trainee.batch_size * trainee.iter_size, begun_with)
+            strategy = make_strategy(self.spec.settings.strategy)
+            known.rounds = Rounds(known.learner, strategy, comm, plan, hooks, self.is_elastic)
+            known.rounds.begun_with = begun_with
+        if has_begun:
+            join(known.rounds, comm, hooks, met["heard"])
+        else:
+            known.rounds.start()
+        return known, known.rounds.go_on()
+
+    def _records(self, comm: Comm) -> tuple[Records, int, bool]:
+        """What this worker trains on, how many records all have, and whether all have the same."""
+        records, is_whole = self.part.training, self.part.is_whole
+        counts = [int(count) for count in comm.gather(len(records))]
         if not min(counts):
             records, is_whole = gathered(comm, records), True
-        total = len(records) if is_whole else sum(counts)
-        place = (comm.rank, comm.size) if is_whole else (0, 1)
-        order = Order(len(records), spec.settings.seed, spec.settings.shuffle, *place)
-        batches = Batches(records, trainee.batch_size, order, transforms=trainee.transforms)
-        with closing(batches):
-            learner = self._learner(trainee, batches, comm)
-            hooks = self._hooks(trainee, part, comm, met)
-            hooks.shares = not is_whole
-            begun_with = comm.size
-            if hooks.store is not None and hooks.resume is not None:
-                begun_with = snapshot.Saved(hooks.store, hooks.resume).begun_with
-            plan = spec.plan(total, trainee.batch_size * trainee.iter_size, begun_with)
-            strategy = make_strategy(spec.settings.strategy)
-            return learner, work(learner, strategy, comm, plan, hooks)
+        return records, len(records) if is_whole else sum(counts), is_whole
 
-    def _learner(self, trainee: Trainee, batches: Batches, comm: Comm) -> Learner:
-        """The learner with the driver's weights, and a random seed of its own for each worker."""
-        learner = trainee.learner(batches)
+    def _prepared(self, trainee: Trainee, records: Records, is_whole: bool, comm: Comm) -> _Trained:
+        """The learner, with a random seed of its own for each worker."""
+        settings = self.spec.settings
+        place = (comm.rank, comm.size) if is_whole else (0, 1)
+        order = Order(len(records), settings.seed, settings.shuffle, *place)
+        batches = Batches(records, trainee.batch_size, order, transforms=trainee.transforms)
+        try:
+            return _Trained(trainee, batches, trainee.learner(batches))
+        except BaseException:
+            batches.close()
+            raise
+
+    def _first_weights(self, learner: Learner, comm: Comm) -> None:
+        """Take the driver's weights."""
         if comm.rank == 0:
             initial = np.frombuffer(self.line.call("initial")[1], np.float32)
             learner.weights.copy_from(NDArray.view(initial))
         comm.broadcast(learner.weights)
-        return learner
 
-    def _hooks(self, trainee: Trainee, part: WorkerRecords, comm: Comm, met: Json) -> Hooks:
-        spec, line = self.spec, self.line
+    def _hooks(self, trained: _Trained, comm: Comm, met: Json) -> Hooks:
+        spec, line, part, trainee = self.spec, self.line, self.part, trained.trainee
         metrics = tuple(spec.settings.metrics)
         identity = dict(spec.identity)
         if not part.is_whole:
             identity["data"] = sum(comm.gather(part.check_sum))
+        elif part.check_sum:
+            identity["data"] = agreed(comm, part)
         return Hooks(
             on_event=lambda event: void(line.call("event", event=event)),
             validate=trainee.validation(part, comm, metrics) if spec.validates else None,
@@ -188,7 +273,15 @@ class _Participant:
             own=met["own"],
             layout=trainee.layout,
             inputs=trainee.ranges,
+            newcomers=(lambda: bool(line.call("newcomers")[0]["newcomers"]))
+            if self.is_elastic
+            else None,
+            leaves=(lambda: self.leaves() and self._leaves()) if self.is_elastic else None,
+            arrived=None if spec.settings.leave_behind is None else self._arrived,
         )
+
+    def _arrived(self, round: int, seconds: float) -> None:
+        self.line.call("arrived", round=round, seconds=seconds)
 
     def _store(self) -> Store:
         folder = self.spec.folder
@@ -203,416 +296,14 @@ def _listener(host: str, ports: Sequence[int]) -> tuple[Listener, str]:
         return Listener("", ports), host
 
 
+def _told(error: CommError) -> CommError:
+    """An error that names a worker by its place, which is not its rank."""
+    return CommError(str(error))
+
+
+def _connecting() -> Json:
+    return {"doing": "connects to the others", "moved": int(time.process_time())}
+
+
 def void(_: object) -> None:
     """Ignore the answer of a call."""
-
-
-def work(
-    learner: Learner, strategy: Strategy, comm: Comm, plan: RunPlan, hooks: Hooks | None = None
-) -> Outcome:
-    """Train together with the other workers until the plan ends.
-
-    All workers are given the same strategy and plan.  Afterwards every learner holds the
-    trained weights: the last ones, or with ``patience`` those of the best validation.  All begin
-    with the weights, histories and iteration of worker 0.
-    """
-    return _Rounds(learner, strategy, comm, plan, hooks or Hooks()).run()
-
-
-class _Rounds:
-    def __init__(
-        self, learner: Learner, strategy: Strategy, comm: Comm, plan: RunPlan, hooks: Hooks
-    ) -> None:
-        self.learner, self.strategy, self.comm = learner, strategy, comm
-        self.plan, self.hooks = plan, hooks
-        self.clipped = learner.clipped
-        self.counted = 0
-        """This worker's bytes that are in one of the tally's totals."""
-        self.tally = Tally()
-        self.interrupted = False
-        self.begun_with = comm.size
-        """The number of workers at the beginning, by whose steps iterations count."""
-        self.saved: int | None = None
-        self.lost = ""
-        """What of a snapshot could not be restored."""
-        self.keeps_best = plan.patience is not None and hooks.validate is not None
-        self.best = learner.weights.copy() if self.keeps_best and comm.rank == 0 else None
-
-    def run(self) -> Outcome:
-        self._start()
-        while (reason := self._reason()) is None:
-            self._round()
-        return self._stop(reason)
-
-    # -- the beginning -------------------------------------------------------------------
-
-    def _start(self) -> None:
-        if self.hooks.resume is None:
-            follow_first(self.learner, self.comm)
-        self.state = self.strategy.start(self.learner, self.comm)
-        if self.hooks.resume is not None:
-            self._resume(self.hooks.resume)
-        self.tally.total_bytes_starting += self._sent_since(0)
-        self.begun = self.comm.clock() - self.tally.total_seconds
-        self._say_start()
-        if self.lost:
-            self._say("note", text=self.lost)
-        if self.strategy.warmup and self.hooks.resume is None:
-            steps = min(self.strategy.warmup, self._left())
-            self._account(warm_up(self.learner, self.comm, steps), warmup=True)
-            self.state = self.strategy.start(self.learner, self.comm)
-
-    def _resume(self, round: int) -> None:
-        assert self.hooks.store is not None
-        store = self.hooks.store
-        run = self._run()
-        if self.hooks.own:
-            run.pop("data", None)
-        found = snapshot.Saved(store, round)
-        found.check(run)
-        self.begun_with = found.begun_with
-        if found.workers == self.comm.size:
-            saved = found.load(self.comm.rank, self._arrays(), self._sliced(), (_BEST, _MODEL))
-            self.lost = self.learner.restore(saved["learner"])
-            self._restore(saved)
-        else:
-            self._regroup(found)
-        self.saved = round
-
-    def _restore(self, saved: Json) -> None:
-        for name, value in saved["strategy"].items():
-            setattr(self.state, name, value)
-        self.tally = Tally(**saved["tally"])
-        if self.keeps_best and not saved.get("keeps_best"):
-            self.tally.forget_best()
-
-    def _regroup(self, found: snapshot.Saved) -> None:
-        """Go on from a snapshot of another number of workers."""
-        comm, learner, alone = self.comm, self.learner, (_BEST, _MODEL)
-        optional = (*alone, OWN_ERRORS, MEAN_ERRORS)
-        carried = regroup(found, comm, self._arrays(), self._sliced(), optional, alone)
-        self._restore(carried.numbers)
-        mine = carried.learner_of(comm.rank, learner.state())
-        samples, records = self.tally.total_samples, self.plan.records
-        if self.hooks.shares or carried.numbers.get("shares"):
-            mine["cursor"] = {"share": [samples, records]}
-        self.lost = ". ".join(filter(None, [carried.told(comm.size), learner.restore(mine)]))
-        self.strategy.regroup(learner, comm, self.state, found.workers)
-
-    def _sliced(self) -> list[str]:
-        """The names of the arrays of which each worker has a slice."""
-        histories = [f"history {number}" for number in range(len(self.learner.histories))]
-        return [MEAN_ERRORS, *(histories if self.strategy.slices_histories else ())]
-
-    def _arrays(self) -> dict[str, NDArray]:
-        """All buffers of a snapshot."""
-        learner = self.learner
-        begin, end = 0, learner.weights.size
-        if self.strategy.slices_histories:
-            begin, end = self.comm.bounds(end)[self.comm.rank]
-        histories = {
-            f"history {number}": one[begin:end] for number, one in enumerate(learner.histories)
-        }
-        mine = {f"strategy {name}": one for name, one in self.state.arrays().items()}
-        extras = self.strategy.extras(learner, self.comm)
-        best = {} if self.best is None else {_BEST: self.best}
-        return {"weights": learner.weights, **histories, **mine, **extras, **best}
-
-    def _numbers(self) -> Json:
-        """All other state of a snapshot."""
-        return {
-            "learner": self.learner.state(),
-            "strategy": self.state.numbers(),
-            "tally": asdict(self.tally),
-            "keeps_best": self.keeps_best,
-            "shares": self.hooks.shares,
-        }
-
-    def _modelled(self, arrays: dict[str, NDArray]) -> str:
-        """The name of the array that training would return now; it is added if it is missing."""
-        if self.keeps_best and self.tally.best is not None and self.tally.without_best:
-            return _BEST
-        model = self.learner.weights
-        if self.comm.size > 1:
-            model = self.strategy.model(self.learner, self.comm, self.state)
-        for name, array in arrays.items():
-            if array is model:
-                return name
-        arrays[_MODEL] = model
-        return _MODEL
-
-    def _run(self) -> Json:
-        """What must be equal in a snapshot to resume it."""
-        return {
-            "strategy": self.strategy.settings(),
-            "weights": self.learner.weights.size,
-            "records": self.plan.records,
-            "batch_size": self.plan.batch_size,
-            **self.hooks.identity,
-        }
-
-    # -- a round -------------------------------------------------------------------------
-
-    def _round(self) -> None:
-        if self._is_watched():
-            self.learner.on_gradient = self._look
-        before = self.learner.iter
-        done = self.strategy.round(self.learner, self.comm, self.state, self._left())
-        self._keep_time(before)
-        self._account(done)
-        if self._every(self.plan.validate_every):
-            self._validate()
-        if self._every(self.plan.snapshot_every):
-            self._save()
-
-    def _left(self) -> int:
-        """The steps left for each worker."""
-        if self.plan.steps is None:
-            return ENDLESS
-        iterations = self.plan.steps - self.learner.iter
-        return ceil((iterations * self.begun_with - self.tally.steps_over) / self.comm.size)
-
-    def _keep_time(self, before: int) -> None:
-        """Let the iteration follow the records that were seen.
-
-        An iteration is one step of each of the workers that the run began with.  Where others go
-        on, their steps count for more or less of it; the learning rate follows.
-        """
-        if self.comm.size == self.begun_with:
-            return
-        steps = (self.learner.iter - before) * self.comm.size + self.tally.steps_over
-        iterations, self.tally.steps_over = divmod(steps, self.begun_with)
-        self.learner.seek(before + iterations)
-
-    def _every(self, rounds: int) -> bool:
-        return bool(rounds) and self.state.round % rounds == 0
-
-    def _account(self, mine: Round, warmup: bool = False) -> None:
-        """Gather all workers' rounds and report them; raises Diverged if a loss is bad."""
-        now = self.comm.clock() - self.begun
-        wish = bool(self.hooks.interrupted and self.hooks.interrupted())
-        clipped, self.clipped = self.learner.clipped - self.clipped, self.learner.clipped
-        own = {**asdict(mine), "now": now, "interrupted": wish, "clipped": clipped}
-        own["sent"] = self._uncounted()
-        reports = self.comm.gather(own)
-        self.interrupted = any(report["interrupted"] for report in reports)
-        event = self.tally.add(reports)
-        self._check_loss(reports, event["loss"])
-        self._say("round", warmup=warmup, rate=self.learner.rate, **event)
-        if mine.note:
-            self._say("note", text=mine.note)
-
-    def _uncounted(self) -> int:
-        """The bytes that this worker's transport sent since the last call."""
-        sent = self.comm.traffic.sent
-        fresh, self.counted = sent - self.counted, sent
-        return fresh
-
-    def _sent_since(self, before: int) -> int:
-        """What all workers' transports sent since then, which counts for no round."""
-        mine = self.comm.traffic.sent - before
-        self.counted += mine
-        return sum(self.comm.gather(mine))
-
-    def _check_loss(self, reports: Sequence[Json], loss: float) -> None:
-        for rank, report in enumerate(reports):
-            if report["steps"] and not isfinite(report["loss"]):
-                raise Diverged(self._where(f"the loss of worker {rank} is {report['loss']}"))
-        if loss > self.plan.diverged * max(self.tally.first_loss, 1.0):
-            first = self.tally.first_loss
-            raise Diverged(self._where(f"the loss is {loss:g}, after {first:g} in the first round"))
-
-    def _where(self, fault: str) -> str:
-        newest = self._newest()
-        last = f"the last good snapshot is {newest}" if newest else "no snapshot was made"
-        return (
-            f"{fault} in round {self.state.round}, iteration {self.learner.iter}; {last}; "
-            f"{self._usual_causes()}"
-        )
-
-    def _usual_causes(self) -> str:
-        given = {} if self.hooks.inputs is None else self.hooks.inputs()
-        told = ", ".join(
-            f"'{name}' runs from {low:g} to {high:g}" for name, (low, high) in given.items()
-        )
-        return (
-            f"the usual causes are a base_lr that is too large (the rate is "
-            f"{self.learner.last_rate:g}) and inputs that are not scaled{told and f' ({told})'}"
-        )
-
-    def _is_watched(self) -> bool:
-        """Whether this worker looks at the layers at the beginning of the next round."""
-        every, first = self.plan.histograms_every, self.comm.rank == 0
-        return bool(every) and first and self.state.round % every == 0
-
-    def _look(self, weights: NDArray, gradients: NDArray) -> None:
-        if self.hooks.layout is not None:
-            self._say("layers", parameters=look(self.hooks.layout, weights, gradients))
-
-    # -- validating ----------------------------------------------------------------------
-
-    def _validate(self) -> None:
-        if self.hooks.validate is None:
-            return
-        begun, before = self.comm.clock(), self.comm.traffic.sent
-        model = self.learner.weights
-        if self.comm.size > 1:
-            model = self.strategy.model(self.learner, self.comm, self.state)
-        records, metrics = self._measured(self.hooks.validate, model)
-        sent = self._sent_since(before)
-        self.tally.total_bytes_validating += sent
-        best = self.tally.judge(metrics, self.plan, self.learner.iter)
-        if best and self.best is not None:
-            self.best.copy_from(model)
-        spent = self.comm.clock() - begun
-        said = {"records": records, "metrics": metrics, "best": best}
-        self._say("validation", **said, bytes_sent=sent, seconds=spent)
-
-    def _measured(self, validate: Validate, model: NDArray) -> tuple[int, dict[str, float]]:
-        weights = self.learner.weights
-        trained = weights.copy() if model is not weights else None
-        if trained is not None:
-            weights.copy_from(model)
-        self.learner.settle()
-        count, means = validate()
-        if trained is not None:
-            weights.copy_from(trained)
-        records, joined = _joined(self.comm.gather({"records": count, "metrics": means}))
-        return records, finished(joined, self.hooks.metrics, records)
-
-    # -- snapshots -------------------------------------------------------------------------
-
-    def _save(self) -> None:
-        store = self.hooks.store
-        if store is None or self.saved == self.state.round:
-            return
-        self._check_weights()
-        begun, before = self.comm.clock(), self.comm.traffic.sent
-        self.tally.total_seconds = begun - self.begun
-        round, arrays = self.state.round, self._arrays()
-        numbers = {**self._numbers(), "model": self._modelled(arrays)}
-        run, layout = {**self._run(), "workers": self.begun_with}, self.hooks.layout
-        done = snapshot.save(store, self.comm, round, run, arrays, numbers, layout)
-        self.saved = done.round
-        if self.comm.rank == 0:
-            snapshot.prune(store, self.plan.keep)
-        sent = self._sent_since(before)
-        self.tally.total_bytes_saving += sent
-        spent = self.comm.clock() - begun
-        said = {"path": done.path, "bytes": done.bytes, "bytes_sent": sent}
-        self._say("snapshot", **said, seconds=spent)
-
-    def _check_weights(self) -> None:
-        """Raise Diverged if weights are not finite."""
-        broken = self.comm.gather(not self.learner.weights.is_finite())
-        if any(broken):
-            fault = f"worker {broken.index(True)} has weights that are not finite"
-            raise Diverged(self._where(fault))
-
-    def _newest(self) -> str | None:
-        store = self.hooks.store
-        return None if store is None or self.saved is None else store.path(self.saved)
-
-    # -- the end -------------------------------------------------------------------------
-
-    def _reason(self) -> str | None:
-        plan, tally = self.plan, self.tally
-        if self.interrupted:
-            return "interrupted"
-        if plan.steps is not None and self.learner.iter >= plan.steps:
-            return "steps"
-        if plan.seconds is not None and tally.total_seconds >= plan.seconds:
-            return "seconds"
-        if plan.patience is not None and tally.without_best >= plan.patience:
-            return "patience"
-        return None
-
-    def _stop(self, reason: str) -> Outcome:
-        if self.plan.snapshot_every or reason == "interrupted":
-            self._save()
-        if self.comm.size > 1:
-            self.strategy.finish(self.learner, self.comm, self.state)
-        self._check_weights()
-        if self.plan.validate_every and self.tally.validated != self.learner.iter:
-            self._validate()
-        best = None if reason == "interrupted" else self._take_best()
-        tally = self.tally
-        tally.total_bytes_sent += sum(self.comm.gather(self._uncounted()))
-        self._say(
-            "stop",
-            reason=reason,
-            best=best,
-            total_samples=tally.total_samples,
-            total_bytes_sent=tally.total_bytes_sent,
-            total_bytes_starting=tally.total_bytes_starting,
-            total_bytes_validating=tally.total_bytes_validating,
-            total_bytes_saving=tally.total_bytes_saving,
-            total_seconds=self.comm.clock() - self.begun,
-            communication=tally.communication,
-            snapshot=self._newest(),
-        )
-        return Outcome(
-            reason,
-            self.state.round,
-            self.learner.iter,
-            tally.total_samples,
-            tally.metrics,
-            self._newest(),
-            best,
-        )
-
-    def _take_best(self) -> int | None:
-        """Restore the weights of the best validation; returns their iteration if they changed.
-
-        The solvers' histories stay those of the last iteration.
-        """
-        tally = self.tally
-        if not self.keeps_best or tally.best is None or not tally.without_best:
-            return None
-        if self.best is not None:
-            self.learner.weights.copy_from(self.best)
-        self.comm.broadcast(self.learner.weights)
-        tally.metrics = tally.best_metrics
-        return tally.best_iteration
-
-    # -- events --------------------------------------------------------------------------
-
-    def _say_start(self) -> None:
-        plan = self.plan
-        self._say(
-            "start",
-            net=plan.net,
-            seeds=[self.hooks.identity.get(name) for name in ("seed", "order_seed")],
-            workers=self.comm.size,
-            strategy=self.strategy.name,
-            settings=self.strategy.settings(),
-            steps=plan.steps,
-            seconds=plan.seconds,
-            records=plan.records,
-            batch_size=plan.batch_size,
-            run=None if self.hooks.store is None else self.hooks.store.place,
-            resumed=self._newest(),
-        )
-
-    def _say(self, kind: str, **fields: Any) -> None:
-        if self.comm.rank or self.hooks.on_event is None:
-            return
-        seen, records = self.tally.total_samples, self.plan.records
-        event = {
-            "event": kind,
-            "time": time.time(),
-            "round": self.state.round,
-            "iteration": self.learner.iter,
-            "epoch": seen / records if records else None,
-        }
-        self.hooks.on_event({**event, **fields})
-
-
-def _joined(parts: Sequence[Json]) -> tuple[int, dict[str, float]]:
-    """The means over all records, from the means of the workers' parts."""
-    total = sum(int(part["records"]) for part in parts)
-    sums: dict[str, float] = {}
-    for part in parts:
-        for name, value in part["metrics"].items():
-            sums[name] = sums.get(name, 0.0) + value * part["records"]
-    return total, {name: value / total for name, value in sums.items()} if total else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,11 +32,17 @@ class WorkerRecords:
 
 
 def introduced(
-    comm: Comm, part: WorkerRecords, validates: bool, met: Sequence[Sequence[Any]]
+    comm: Comm,
+    part: WorkerRecords,
+    validates: bool,
+    met: Sequence[Sequence[Any]],
+    computes: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """All workers with their numbers of records, for an event; DataError if there are none."""
+    """All workers with their numbers of records, and with what each ``computes``, for an event;
+    DataError if there are no records."""
     shares = [_share(part, one, comm) for one in (part.training, part.validation)]
-    counts = comm.gather([*shares, part.dropped, part.reason])
+    counted = not part.is_whole or comm.rank == 0  # else all would count the same rows
+    counts = comm.gather([*shares, part.dropped if counted else 0, part.reason, dict(computes)])
     for number, what in enumerate(("training", "validation")[: 1 + validates]):
         if not any(count[number] for count in counts):
             raise DataError(f"the {what} data has no records{_why_none(counts)}")
@@ -48,9 +54,22 @@ def introduced(
             "held_out": held,
             "dropped": dropped,
             "reason": reason,
+            **how,
         }
-        for (host, _, process), (records, held, dropped, reason) in zip(met, counts, strict=True)
+        for (host, _, process), (records, held, dropped, reason, how) in zip(
+            met, counts, strict=True
+        )
     ]
+
+
+def agreed(comm: Comm, part: WorkerRecords) -> int:
+    """The check sum of records that every worker has read; DataError if they are not the same."""
+    if len({(one[0], one[1]) for one in comm.gather([part.check_sum, len(part.training)])}) > 1:
+        raise DataError(
+            "the workers have read different records: the DataFrame's rows differ each time that "
+            "Spark computes them; write them to files, or use checkpoint()"
+        )
+    return part.check_sum
 
 
 def _why_none(counts: Sequence[Any]) -> str:

@@ -59,6 +59,8 @@ def read_tensors(path: StrPath) -> dict[str, Array]:
                 if opened.readinto(raw.data) != end - start:
                     raise FileError(path, f"ends within '{shown(name)}'")
                 found[name] = _numbers(kind, raw).reshape(shape)
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(path, f"cannot be read: {error.strerror or error}") from error
     except MemoryError:
@@ -138,13 +140,15 @@ def _numbers(kind: str, raw: Array) -> Array:
 
 
 def write_tensors(path: StrPath, arrays: Mapping[str, Array], kind: str = "float32") -> None:
-    """Write arrays as float32, float16 or bf16 (to the nearest, halves to even)."""
+    """Write arrays as float32, float16 or bf16 (to the nearest, halves to even), or as their own
+    types ("own")."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     at = 0
     for name, array in arrays.items():
-        size = array.size * (4 if kind == "float32" else 2)
+        told = _told(path, name, array) if kind == "own" else _WRITTEN[kind]
+        size = array.size * _TYPES[told].itemsize
         header[name] = {
-            "dtype": _WRITTEN[kind],
+            "dtype": told,
             "shape": list(array.shape),
             "data_offsets": [at, at + size],
         }
@@ -156,14 +160,27 @@ def write_tensors(path: StrPath, arrays: Mapping[str, Array], kind: str = "float
         with part.open("wb") as opened:
             opened.write(len(text).to_bytes(8, "little") + text)
             for array in arrays.values():
-                opened.write(_packed(np.asarray(array, np.float32), kind).tobytes())
+                opened.write(_packed(array, kind).tobytes())
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)
         raise FileError(path, f"cannot be written: {error}") from error
 
 
+def _told(path: StrPath, name: str, array: Array) -> str:
+    """What a file calls an array's own type."""
+    for told, known in _TYPES.items():
+        if known == array.dtype and told != "BF16":
+            return told
+    raise FileError(
+        path, f"'{shown(name)}' is of type {array.dtype}, which safetensors do not have"
+    )
+
+
 def _packed(values: Array, kind: str) -> Array:
+    if kind == "own":
+        return values
+    values = np.asarray(values, np.float32)
     if kind == "float16":
         with np.errstate(over="ignore"):
             return values.astype("<f2")

@@ -473,3 +473,29 @@ def test_narrow_products_that_lose_time_are_those_of_float32(
         found.append(np.array(net.blobs["y"].data))
     assert np.array_equal(found[0], found[1]) == wide
     assert not np.array_equal(found[0], found[2])
+
+
+@needs_bf16
+@pytest.mark.skipif("AMX" in onednn_isa(), reason="AMX computes all of them in bfloat16")
+@pytest.mark.parametrize(("channels", "outputs", "wide"), [(20, 50, True), (32, 64, False)])
+def test_fewer_products_of_float32_stay_where_channels_fill_no_vectors(
+    channels: int, outputs: int, wide: bool
+) -> None:
+    """As LeNet's second convolution when it learns, forward and backward."""
+    text = "force_backward: true " + input_layer("x", (64, channels, 12, 12))
+    text += convolution("y", "x", f"num_output: {outputs} kernel_size: 5")
+    found: list[list[Any]] = []
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((64, channels, 12, 12), np.float32)
+    slopes = rng.standard_normal((64, outputs, 8, 8), np.float32)
+    for precision in ("float32", "bf16"):
+        net = caffe.Net.from_proto(parse_net(text), caffe.TRAIN, seed=1, precision=precision)
+        net.blobs["x"].data[...] = x
+        net.forward()
+        net.blobs["y"].diff[...] = slopes
+        net.backward()
+        values = net.blobs["y"].data, net.blobs["x"].diff, net.params["y"][0].diff
+        found.append([np.array(one) for one in values])
+    for exact, narrow in zip(*found, strict=True):
+        assert np.array_equal(exact, narrow) == wide
+        np.testing.assert_allclose(narrow, exact, atol=0.02 * np.abs(exact).max())

@@ -100,7 +100,6 @@ def test_ctrl_c_snapshots_and_leaves(fresh: Task) -> None:
         (["--master", "yarn"], "--master is for work on Spark"),
         (["--spark", "--sql", "SELECT 1", "--data", "x"], "give --data or --sql, not both"),
         (["--spark", "--columns", "data"], "'data' is no BLOB=COLUMN"),
-        (["--spark", "--min-workers", "1"], "--min-workers is for processes of this machine"),
     ],
 )
 def test_wrong_use(

@@ -22,6 +22,7 @@ MOST_FRAGMENTS = 13
 SLOW = {
     "README",
     "cli",
+    "clusters",
     "cookbook",
     "images",
     "measuring",

@@ -139,3 +139,40 @@ def test_a_forked_child_reads_on(tmp_path: Path, kind: str) -> None:
     command = [sys.executable, "-c", FORKED, *map(str, sample(kind, tmp_path / "some"))]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+FORKED_WHILE_READING = """
+import os, signal, sys, threading
+from h5py._objects import phil
+from sparknet.loaders import open_records
+records = open_records(sys.argv[1])
+records.take([0])
+reading, forking = threading.Event(), threading.Event()
+
+def read() -> None:
+    with phil:
+        reading.set()
+        forking.wait(0.2)
+
+thread = threading.Thread(target=read)
+thread.start()
+reading.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    os._exit(0 if len(records.take([1, 0])["data"]) == 2 else 1)
+_, status = os.waitpid(child, 0)
+thread.join()
+sys.exit(os.waitstatus_to_exitcode(status) or (0 if len(records.take([0])["data"]) == 1 else 2))
+"""
+
+
+def test_a_child_forked_while_a_thread_is_in_h5py_reads_on(tmp_path: Path) -> None:
+    code = [
+        sys.executable,
+        "-c",
+        FORKED_WHILE_READING,
+        *map(str, sample("hdf5", tmp_path / "some")),
+    ]
+    done = subprocess.run(code, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -341,3 +341,15 @@ def test_a_server_that_is_not_there(store: Path, monkeypatch: pytest.MonkeyPatch
     ):
         trained = sparknet.train(SOLVER, DATA, steps=20)
     assert trained.outcome.iteration == 20
+
+
+class Module:
+    """As one of PyTorch has it."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+
+def test_a_module_of_pytorch_says_not_what_it_is_given(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"log what a training returned, or ModuleModel\(module"):
+        sparknet.mlflow.save_model(Module(), tmp_path / "model")

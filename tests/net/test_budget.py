@@ -159,7 +159,7 @@ def test_time_of_a_solver_counts_the_weights_that_it_names(own: str, tmp_path: P
     assert main(["time", "-solver", solver, "-model", own, "-iterations", "1"]) == 0
 
 
-def test_copies_count_the_weights_at_hand(own: str, tmp_path: Path) -> None:
+def test_copies_count_the_weights_at_hand(own: str) -> None:
     net = sparknet.Net(sparknet.read_model(own).net, own)
     x = np.random.default_rng(0).normal(size=(5, 30)).astype(np.float32)
     copy = net.copy()
@@ -167,6 +167,9 @@ def test_copies_count_the_weights_at_hand(own: str, tmp_path: Path) -> None:
     assert copy.flat_weights is not net.flat_weights
     copy.net.params["l"][0].data[...] = 0
     assert net.net.params["l"][0].data.any()
-    np.savez(tmp_path / "x.npz", x0=x)
+
+
+def test_quantize_counts_the_weights_at_hand(own: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x0=np.ones((5, 30), np.float32))
     words = ["quantize", "-model", own, "--calibrate", str(tmp_path / "x.npz")]
     assert main([*words, str(tmp_path / "q.caffemodel")]) == 0

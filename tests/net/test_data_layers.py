@@ -224,7 +224,7 @@ def test_train_and_test_nets_have_layers_of_their_own(tmp_path: Path) -> None:
     net.set_validation_data((pixels, LABELS))
     net.train(1)
     found = net.test()
-    test_net = net._tests[0].net
+    test_net = net._nets.tests[0].net
     assert tuple(test_net.blobs["data"].shape) == (2, 3, 4, 4)  # 30 = 4 * 7 + 2
     whole = net.forward((pixels, LABELS))
     np.testing.assert_array_equal(test_net.blobs["data"].data, pixels[:, :, 1:5, 1:5])

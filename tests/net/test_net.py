@@ -147,7 +147,7 @@ def test_each_test_net_has_its_own_data() -> None:
     first, second = trained.test(net=0), trained.test(net=1)
     assert set(first) == set(second) == {"accuracy", "loss"}
     assert first["loss"] != second["loss"]
-    assert set(trained._tests[1].net.outputs) == {"accuracy", "loss", "scores"}
+    assert set(trained._nets.tests[1].net.outputs) == {"accuracy", "loss", "scores"}
     with pytest.raises(SpecError, match="there is no test net 2, there are 2"):
         trained.test(net=2)
 

@@ -142,7 +142,7 @@ def test_nothing_is_taken_from_an_iterator_before_it_is_needed() -> None:
 def test_no_size_of_batch_loses_a_record(sizes: list[int], batch: int) -> None:
     ends = np.cumsum([0, *sizes])
     items = [(np.arange(a, b), -np.arange(a, b)) for a, b in pairwise(ends)]
-    entries = Net(NET)._main.entries
+    entries = Net(NET).tested.entries
     batches = [{"label": labels, "data": np.stack([x, x], 1)} for x, labels in items]
     rows = open_rows(batches, lambda: entries, [])
     stream, seen = Stream(rows, endless=False, what="data"), []

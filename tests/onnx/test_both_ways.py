@@ -10,8 +10,8 @@ import pytest
 from sparknet.layers import LAYERS
 from sparknet.layers.source_layer import SourceLayer
 from sparknet.onnx import operators, writers
+from sparknet.onnx.layer_export import WRITERS
 from sparknet.onnx.step import OPERATORS
-from sparknet.onnx.writing import WRITERS
 from tests.goldens import ROOT
 from tests.onnx.graphs import onnx
 

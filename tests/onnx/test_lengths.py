@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,18 +59,29 @@ def feeds(names: Any, records: int, length: int) -> dict[str, Any]:
     return {name: found[name] for name in names}
 
 
-def agree(nodes: Any, inputs: Any, folder: Path, **more: Any) -> list[str]:
+SEVERAL = ((1, 5), (3, 24), (2, 1), (4, 9))
+
+
+def agree(
+    nodes: Any,
+    inputs: Any,
+    folder: Path,
+    sizes: Sequence[tuple[int, int]] = SEVERAL,
+    tolerance: float = TOLERANCE,
+    **more: Any,
+) -> list[str]:
     """Compare for several numbers of records and lengths; returns the layers' types."""
     constants = {**CONSTANTS, **more}
     path = folder / "model.onnx"
     onnx.save(graph(nodes, inputs, constants=constants, types=KINDS), str(path))
     net = sparknet.Net(str(path))
-    for records, length in ((1, 5), (3, 24), (2, 1), (4, 9)):
+    for records, length in sizes:
         given = feeds(inputs, records, length)
         want = run(path, given)["y"]
         got = net.forward(given, outputs=["y"])["y"]
         assert got.shape == want.shape
-        np.testing.assert_allclose(got, want, atol=TOLERANCE * max(1e-6, np.abs(want).max()))
+        atol = tolerance * max(1e-6, np.abs(want).max())
+        np.testing.assert_allclose(got, want, rtol=min(tolerance, 1e-7), atol=atol)
     return [layer.type for layer in net.described.layer]
 
 
@@ -78,6 +90,75 @@ def refused(nodes: Any, inputs: Any, folder: Path, says: str) -> None:
     onnx.save(graph(nodes, inputs, constants=CONSTANTS, types=KINDS), str(path))
     with pytest.raises(FileError, match=says):
         sparknet.Net(str(path))
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(1, 2**63 - 1), (0, -1), (1, -1), (2, -3), (-1, 2**31 - 1), (-3, -1)]
+)
+def test_pieces_up_to_the_end(start: int, end: int, tmp_path: Path) -> None:
+    bounds = {"a": np.array([start]), "b": np.array([end])}
+    nodes = [*SIZES, node("Slice", "word a b second")]
+    agree(nodes, IDS, tmp_path, ((1, 7), (3, 24), (2, 6)), 0.0, **bounds)
+
+
+def test_the_last_place(tmp_path: Path) -> None:
+    agree([*EMBEDDED, node("Gather", "x end", axis=1)], IDS, tmp_path, end=np.array(-1))
+
+
+def test_neighbours_in_front_and_behind(tmp_path: Path) -> None:
+    """MobileBERT puts what stands before and after beside each word."""
+    nodes = [
+        *SIZES,
+        node("Slice", "word one_ far second", "after"),
+        node("Slice", "word first back second", "before"),
+        node("Pad", "after pad_after", "next"),
+        node("Pad", "before pad_before", "previous"),
+        node("Concat", "next word previous", axis=2),
+    ]
+    more = {
+        "one_": np.array([1]),
+        "far": np.array([2**63 - 1]),
+        "back": np.array([-1]),
+        "pad_after": np.array([0, 0, 0, 0, 1, 0]),
+        "pad_before": np.array([0, 1, 0, 0, 0, 0]),
+    }
+    agree(nodes, IDS, tmp_path, ((1, 7), (3, 24), (2, 2)), 0.0, **more)
+
+
+HEADS, SPAN = 2, 9
+DISENTANGLED = [
+    *SIZES,
+    node("Mul", "n two", "rows"),
+    *(node("Unsqueeze", f"{name} first", f"{name}1") for name in ("n", "s", "rows")),
+    node("Concat", "n1 s1 split", "apart", axis=0),
+    node("Reshape", "word apart", "x4"),
+    node("Transpose", "x4", "turned", perm=[0, 2, 1, 3]),
+    node("Concat", "rows1 s1 whole", "merged", axis=0),
+    node("Reshape", "turned merged", "q"),
+    node("Concat", "n1 second second", "copies", axis=0),
+    node("Tile", "keys copies", "tiled"),
+    node("MatMul", "q tiled", "scores"),
+    node("Unsqueeze", "places second", "down"),
+    node("Unsqueeze", "places first", "across"),
+    node("Sub", "down across", "apart_by"),
+    node("Add", "apart_by four", "shifted"),
+    node("Clip", "shifted zero eight", "buckets"),
+    node("Concat", "rows1 s1 s1", "shape3", axis=0),
+    node("Expand", "buckets shape3", "index"),
+    node("GatherElements", "scores index", "y", axis=-1),
+]
+
+
+def test_positions_that_are_relative_and_repeated_for_each_head(tmp_path: Path) -> None:
+    """DeBERTa's disentangled attention: constants that come for each head of each record."""
+    more = {
+        "keys": draw(HEADS, WIDTH // HEADS, SPAN, seed=5),
+        "split": np.array([HEADS, WIDTH // HEADS]),
+        "four": np.array(4),
+        "eight": np.array(8),
+    }
+    types = agree(DISENTANGLED, IDS, tmp_path, **more)
+    assert {"BatchGather", "SizedLike"} <= set(types)
 
 
 def test_places_and_a_mask(tmp_path: Path) -> None:
@@ -255,4 +336,9 @@ def test_a_constant_that_ends_otherwise(tmp_path: Path) -> None:
 
 def test_the_length_as_a_number(tmp_path: Path) -> None:
     nodes = [*EMBEDDED, node("Cast", "s", "f", to=FLOAT), node("Div", "x f")]
-    refused(nodes, IDS, tmp_path, r"layer 'Div_y' \(Power\): it computes with the number of")
+    refused(
+        nodes,
+        IDS,
+        tmp_path,
+        r"'Div_y' \(Power\): it computes with the number of records or the length of sequences",
+    )

@@ -71,6 +71,30 @@ def test_ranges_over_the_records(tmp_path: Path) -> None:
     refused(graph(nodes, {"x": ["n", 3]}, constants=constants), tmp_path, "the number of records")
 
 
+@pytest.mark.parametrize("end", [2**63 - 1, 2**31 - 1, 2**40])
+def test_the_last_of_the_sizes(end: int, tmp_path: Path) -> None:
+    """As PyTorch writes `q.shape[-1]`, of which an attention without its kernel takes the root."""
+    constants = {"a": np.array([-1]), "b": np.array([end])}
+    nodes = [node("Shape", "x", "s"), node("Slice", "s a b", "width")]
+    nodes += [node("Cast", "width", "f", to=1), node("Sqrt", "f", "root"), node("Div", "x root")]
+    agree(graph(nodes, {"x": X}, constants=constants), {"x": draw(5, 3, 4)}, tmp_path)
+
+
+def test_numbers_without_end_that_do_not_change(tmp_path: Path) -> None:
+    """As the logarithm of the distance 0, in WavLM's positions."""
+    constants = {"d": np.array([0, 1, 2, 3], np.float32), "low": np.array(-1)}
+    nodes = [
+        *SIZE,
+        node("Mul", "f zero", "none"),
+        node("Add", "d none", "e"),
+        node("Log", "e", "l"),
+    ]
+    nodes += [node("Cast", "l", "i", to=7), node("Max", "i low", "m"), node("Cast", "m", "w", to=1)]
+    nodes += [node("Add", "x w")]
+    constants["zero"] = np.array(0, np.float32)
+    agree(graph(nodes, {"x": X}, constants=constants), {"x": draw(5, 3, 4)}, tmp_path)
+
+
 @pytest.mark.parametrize(("start", "end"), [(0, 4), (0, 200), (1, 2**40), (0, -1), (-4, 2**40)])
 def test_pieces_of_the_records(start: int, end: int, tmp_path: Path) -> None:
     constants = {"a": np.array([start]), "b": np.array([end]), "c": np.array([0])}

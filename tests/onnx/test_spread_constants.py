@@ -105,3 +105,79 @@ def test_records_that_are_repeated_as_often_as_there_are_records(tmp_path: Path)
     onnx.save(graph(nodes, {"x": ["n", 2]}), str(path))
     with pytest.raises(FileError, match="computes with the number of records"):
         read_model(path)
+
+
+@pytest.mark.parametrize("width", [4, 1])
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Max"])
+def test_several_rows_that_come_again_for_each_record(op: str, width: int, tmp_path: Path) -> None:
+    """WavLM's positions: of each head, repeated for the records, and laid out as its rows."""
+    nodes = [
+        node("Shape", "x", "s"),
+        node("Slice", "s zero one", "n"),
+        node("Reshape", "x rows", "r"),
+        node("Concat", "n one one one", "times", axis=0),
+        node("Tile", "c times", "t"),
+        node("Reshape", "t positions", "p"),
+        node(op, "r p"),
+    ]
+    constants = {
+        "zero": np.array([0]),
+        "one": np.array([1]),
+        "rows": np.array([-1, 3, width]),
+        "positions": np.array([-1, 3, 4]),
+        "c": draw(1, 2, 3, 4),
+    }
+    model = graph(nodes, {"x": ["n", 2, 3, width]}, constants=constants)
+    agree(model, {"x": draw(5, 2, 3, width)}, tmp_path)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"k": 1}, {"k": -2, "dtype": 1}])
+@pytest.mark.parametrize("of", ["c", "v"])
+def test_a_matrix_of_ones_on_a_diagonal(
+    of: str, attributes: dict[str, Any], tmp_path: Path
+) -> None:
+    nodes = [node("MatMul", "c x", "v"), node("EyeLike", of, "e", **attributes)]
+    nodes += [node("MatMul", "x e")] if of == "v" else [node("MatMul", "e x")]
+    feeds = {"x": draw(3, 3)}
+    agree(graph(nodes, {"x": [3, 3]}, constants={"c": draw(3, 3, seed=1)}), feeds, tmp_path)
+
+
+@pytest.mark.parametrize("training", [0, 1])
+def test_weights_that_are_standardised(training: int, tmp_path: Path) -> None:
+    """As NFNet's and BiT's: a BatchNormalization of the weights, each output by its own numbers."""
+    constants = {
+        "w": draw(1, 4, 27, seed=1),
+        "s": draw(4, seed=2),
+        "b": draw(4, seed=3),
+        "m": draw(4, seed=4),
+        "v": np.abs(draw(4, seed=5)) + 0.1,
+        "shape": np.array([4, 3, 3, 3]),
+    }
+    outputs = "n m2 v2" if training else "n"
+    nodes = [node("BatchNormalization", "w s b m v", outputs, epsilon=1e-3, training_mode=training)]
+    nodes += [node("Reshape", "n shape", "k"), node("Conv", "x k")]
+    model = graph(nodes, {"x": ["n", 3, 6, 5]}, constants=constants)
+    agree(model, {"x": draw(2, 3, 6, 5)}, tmp_path, types=["Convolution"])
+
+
+@pytest.mark.parametrize("pads", [[0, 0, -1, -1, 0, 0, 1, 1], [0, 0, 2, -2, 0, 1, -3, 1]])
+@pytest.mark.parametrize("value", [0.0, 1.5])
+def test_padding_on_one_side_and_cutting_on_the_other(
+    pads: list[int], value: float, tmp_path: Path
+) -> None:
+    """As NASNet's factorised reductions."""
+    constants = {"p": np.array(pads), "c": np.array(value, np.float32)}
+    model = graph([node("Pad", "x p c")], {"x": ["n", 3, 6, 5]}, constants=constants)
+    agree(model, {"x": draw(2, 3, 6, 5)}, tmp_path)
+
+
+def test_padding_by_its_own_values_and_cutting_is_refused(tmp_path: Path) -> None:
+    model = graph(
+        [node("Pad", "x p", mode="reflect")],
+        {"x": X},
+        constants={"p": np.array([0, 0, -1, -1, 0, 0, 1, 1])},
+    )
+    path = tmp_path / "model.onnx"
+    onnx.save(model, str(path))
+    with pytest.raises(FileError, match="pads by its own values and cuts at once"):
+        read_model(path)

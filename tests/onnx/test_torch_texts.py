@@ -26,6 +26,16 @@ MODELS: dict[str, dict[str, Any]] = {
     "MPNet": {**SIZES, "max_position_embeddings": 42},
     "GPT2": {**GPT, "use_cache": False},
     "CLIPText": {**SIZES, "eos_token_id": 98},
+    "DebertaV2": {
+        **SIZES,
+        "relative_attention": True,
+        "position_buckets": 8,
+        "norm_rel_ebd": "layer_norm",
+        "share_att_key": True,
+        "pos_att_type": ["p2c", "c2p"],
+        "position_biased_input": False,
+        "type_vocab_size": 0,
+    },
 }
 NAMES = ["input_ids", "attention_mask"]
 

@@ -201,9 +201,11 @@ class Driver:
     It waits until an event has been looked at: a worker that says one stands still meanwhile.
     """
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, **settings: str) -> None:
+        """``settings`` are Spark's, with _ for each dot."""
+        named = {name.replace("_", "."): value for name, value in settings.items()}
         self._service = Service(
-            [sys.executable, "-m", "tests.spark.driver", url],
+            [sys.executable, "-m", "tests.spark.driver", url, json.dumps(named)],
             folder / f"driver-{time.monotonic_ns()}.log",
             env=environment(folder),
             stdin=subprocess.PIPE,

@@ -62,7 +62,8 @@ def session(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield session
         session.stop()
         return
-    session = local_session(SLOTS, threads=1, memory="2g")
+    fair = {"spark.scheduler.mode": "FAIR"}  # within a pool jobs are taken in order, as without
+    session = local_session(SLOTS, threads=1, memory="2g", config=fair)
     yield session
     session.stop()
 

@@ -24,8 +24,8 @@ layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "acc
 """
 
 
-def solver(steps: int = 60, more: str = "") -> str:
-    return f"""net_param {{ {NET} }} base_lr: 0.05 momentum: 0.9 lr_policy: "fixed"
+def solver(steps: int = 60, more: str = "", net: str = NET) -> str:
+    return f"""net_param {{ {net} }} base_lr: 0.05 momentum: 0.9 lr_policy: "fixed"
         max_iter: {steps} random_seed: 3 {more}"""
 
 
@@ -48,5 +48,8 @@ def tuples(count: int, seed: int = 0) -> list[tuple[Array, int]]:
 def pixels(spark: Any, count: int, seed: int = 0) -> Any:
     """The same as a DataFrame, with names of its own: bytes, not divided by 255."""
     images, labels = records(count, seed)
-    rows = [(image.tobytes(), int(label)) for image, label in zip(images, labels, strict=True)]
-    return spark.createDataFrame(rows, "pixels binary, digit int")
+    rows = [
+        (image.tobytes(), int(label), number)
+        for number, (image, label) in enumerate(zip(images, labels, strict=True))
+    ]
+    return spark.createDataFrame(rows, "pixels binary, digit int, number int")

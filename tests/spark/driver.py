@@ -20,8 +20,9 @@ from pyspark.sql import SparkSession
 
 from sparknet.spark import Trainer
 from sparknet.training.strategies import make_strategy
-from tests.spark.digits import pixels, solver
+from tests.spark.digits import NET, pixels, solver
 from tests.spark.java import quick
+from tests.spark.recorder import recorded
 
 SETTINGS = {
     "spark.executor.memory": "512m",
@@ -61,15 +62,20 @@ def fit(
     strategy: str | dict[str, Any] = "averaging",
     steps: int = 80,
     more: str = "",
+    workers: int = 2,
+    recorder: dict[str, Any] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
     if isinstance(strategy, dict):
         strategy = make_strategy(**strategy)
+    net, columns = NET, {"data": "pixels", "label": "digit"}
+    if recorder is not None:
+        net, columns = recorded(NET, **recorder), {**columns, "number": "number"}
     trainer = Trainer(
-        solver(steps, more=more),
+        solver(steps, more, net),
         strategy,
-        workers=2,
-        columns={"data": "pixels", "label": "digit"},
+        workers=workers,
+        columns=columns,
         on_event=on_event,
         **settings,
     )
@@ -83,7 +89,7 @@ def fit(
 
 def main() -> None:
     builder = SparkSession.builder.master(sys.argv[1]).appName("faults")
-    for name, value in SETTINGS.items():
+    for name, value in (SETTINGS | json.loads(sys.argv[2])).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 
 FILES = {
-    "the standalone cluster": ["faults", "killed_driver", "lost_machine", "submit"],
+    "the standalone cluster": ["elastic", "faults", "killed_driver", "lost_machine", "submit"],
     "the local session": [
         "attacks",
         "detect_and_match",

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.slow
 
 FILES = [
     "test_trainer.py",
+    "test_seats.py",
     "test_model.py",
     "test_stragglers.py",
     "test_stages.py",
@@ -31,7 +32,7 @@ FILES = [
 ]
 
 
-# More than 30 s for test_stages.py and test_trainer.py, which train dozens of nets.
+# More than 30 s for test_stages.py and test_trainer.py, which train dozens of nets, and for seats.
 @pytest.mark.parametrize("name", FILES)
 def test_under_connect(connect_server: str, tmp_path: Path, name: str) -> None:
     """The tests of a file once more, in a process that has no classic session."""

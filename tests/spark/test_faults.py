@@ -88,6 +88,25 @@ def test_a_killed_worker_costs_no_more_than_since_the_snapshot(
     is_clean(standalone, result, whole, tmp_path)
 
 
+@pytest.mark.parametrize("phase", ["computing", "communicating"])
+def test_streaming_diloco_after_the_loss_of_an_executor(
+    standalone: Cluster, driver: Driver, whole: Event, tmp_path: Path, phase: str
+) -> None:
+    """A mean was under way beside the training; a later run goes on from the last snapshot."""
+    streaming = {"chosen": "diloco", "steps": 8, "fragments": 2, "overlap": 2, "codec": "int8"}
+    undisturbed = driver.fit(strategy=streaming)
+    act = kill_executor(1) if phase == "computing" else while_communicating(kill_executor(1))
+    saboteur = Saboteur(act, at_round(5))
+    result = driver.fit(saboteur, strategy=streaming, snapshots=str(tmp_path), **LIMIT)
+    assert saboteur.done
+    assert result.get("weights") == undisturbed["weights"], result
+    begun, again = resumed(driver)
+    assert begun == 0
+    assert again >= 4
+    assert again % 2 == 0
+    is_clean(standalone, result, whole, tmp_path)
+
+
 def test_a_worker_that_dies_every_time(driver: Driver, standalone: Cluster) -> None:
     """Spark runs the stage four times; then one sentence says so, with the last words."""
     saboteur = Saboteur(kill_worker(1), at_round(2))

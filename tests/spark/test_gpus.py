@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from sparknet.cli import doctor
 from sparknet.errors import SparkError
 from sparknet.spark import executors, gpus
 from sparknet.spark.gpus import ListedGpu, listed, number_of
@@ -97,4 +103,35 @@ def test_the_listing_is_the_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert gpus.listing() == WHOLE
     assert gpus.models() == ["2 x Tesla V100-SXM2-16GB"]
     assert executors.driver().gpus == ["2 x Tesla V100-SXM2-16GB"]
+    assert doctor._given(executors.driver()).startswith("which Spark gives to no task (spark.exec")
+    given = replace(executors.driver(), addresses=["0", "1"])
+    assert doctor._given(given) == "Spark gives tasks the GPUs 0, 1"
     assert number_of(SECOND) == 1
+
+
+@pytest.mark.slow
+def test_what_spark_hands_to_tasks(tmp_path: Path) -> None:
+    """A worker whose script names three GPUs, by a number, a UUID and a part's name."""
+    pytest.importorskip("pyspark")
+    from tests.spark.cluster import environment
+
+    addresses = ["0", SECOND, PART]
+    script = tmp_path / "gpus"
+    script.write_text(f"#!/bin/sh\necho '{json.dumps({'name': 'gpu', 'addresses': addresses})}'\n")
+    script.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.spark.gpu_driver", script, ",".join(addresses), "cuda"],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["executors"] == [[3, addresses]]
+    assert said["numbers"] == [f"{number} {one}" for number, one in enumerate(addresses)]
+    assert sorted(said["preflight"]) == [[one] for one in addresses]
+    assert said["slots"] == [3, 1]
+    assert [len(one) for one in said["pair"]] == [2]
+    lacks = r"(computing with PyTorch needs|there is no device 'cuda:\d')"
+    assert re.search(rf"worker \d on .* cannot train: {lacks}", said["cuda"])

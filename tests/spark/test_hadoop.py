@@ -66,6 +66,65 @@ def test_a_snapshot_loses_its_name_before_its_files(spark: Any, tmp_path: Path) 
     assert [path for path in tmp_path.iterdir() if "crc" not in path.name] == []
 
 
+class Broken:
+    """A file system that fails from its call number ``at`` on, until it is mended."""
+
+    def __init__(self, real: Any, at: int) -> None:
+        self._real, self.left = real, at
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> Any:
+            self.left -= 1
+            if self.left < 0:
+                raise FileError("there", "the network is gone")
+            return getattr(self._real, name)(*arguments)
+
+        return call
+
+
+def test_a_system_that_fails_within_a_commit_leaves_no_half_snapshot(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Cut off before each call of a commit, the round is there whole, or not at all."""
+    at, done = 0, False
+    while not done:
+        folder = tmp_path / str(at)
+        store = HadoopRuns(spark, f"file://{folder}").store("")
+        real = store._system
+        store.begin(7)
+        store.put(7, "worker-0.state", [b"abc"])
+        store.put(7, "manifest.json", [b"{}"])
+        store._system = Broken(real, at)
+        try:
+            store.commit(7)
+            done = True
+        except FileError:
+            store._system = real
+            again = HadoopRuns(spark, f"file://{folder}").store("")
+            assert store.rounds() == again.rounds() == []
+            again.clean()
+            assert [one.name for one in folder.glob("*") if "crc" not in one.name] == []
+        at += 1
+    assert at > 6
+    store._system = real
+    assert store.rounds() == [7]
+    assert bytes(store.get(7, "worker-0.state")) == b"abc"
+
+
+def test_listings_that_lag(spark: Any, tmp_path: Path) -> None:
+    """What was just written is not listed yet, what was dropped still is."""
+    store = HadoopRuns(spark, f"file://{tmp_path}").store("")
+    for number in (3, 12):
+        store.begin(number)
+        store.put(number, "manifest.json", [b"{}"])
+        store.commit(number)
+    store._names = list  # type: ignore[method-assign]
+    assert store.rounds() == [3, 12]
+    store.drop(3)
+    store._names = lambda: ["round-00000003"]  # type: ignore[method-assign]
+    assert store.rounds() == [12]
+
+
 def test_a_missing_file_is_named(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"round-00000001/none: .*does not exist"):
         HadoopRuns(spark, f"file://{tmp_path}").store("").get(1, "none")

@@ -77,7 +77,7 @@ def test_every_setting_of_training_is_a_param() -> None:
     others = {"steps": "maxIter", "weight_column": "weightCol", "invalid": "handleInvalid"}
     made = NetEstimator(SOLVER)
     for name, told in settings_of(Trainer).items():
-        if name != "on_event" and name not in settings_of(ModuleKeywords):
+        if name not in {"on_event", "resources", *settings_of(ModuleKeywords)}:
             param = made.getParam(others.get(name, name))
             assert name in {*others, "columns"} or param.doc == told.said.rstrip(".")
 
@@ -160,7 +160,7 @@ def test_keywords_are_checked_before_anything_is_trained(output: Any, said: str)
 def test_what_a_stage_is_made_from() -> None:
     with pytest.raises(SparkError, match=r"has no solver: NetEstimator\(solver"):
         _ = NetEstimator(maxIter=3).trainer
-    with pytest.raises(SparkError, match="NetModel takes a SparkModel, not 'x'"):
+    with pytest.raises(SparkError, match="NetModel takes a SparkModel or a ModuleModel, not 'x'"):
         NetModel("x")  # type: ignore[arg-type]
     with pytest.raises(SparkError, match="NetModel has no keyword 'validation'"):
         NetModel(SparkModel(Net(SOLVER)), validation="held")

@@ -64,12 +64,12 @@ def test_workers_that_do_not_start(spark: Any, link: Link) -> None:
         preflight.check(spark, 2, link, patience=0)
 
 
-class Clocked(preflight._Start):
+class Clocked(preflight.Start):
     """The wait for workers of which there are slots for one, on a clock of its own."""
 
     def __init__(self, patience: float | None, slots: Any, monkeypatch: Any) -> None:
         self.now, self.said = 1000.0, list[Any]()
-        monkeypatch.setattr(preflight, "slots_of", lambda _: slots)
+        monkeypatch.setattr(preflight, "slots_of", lambda *_: slots)
         monkeypatch.setattr(preflight, "is_classic", lambda _: True)
         super().__init__(None, 2, patience, self.said.append, lambda: self.now)  # type: ignore[arg-type]
 

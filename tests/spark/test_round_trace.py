@@ -11,8 +11,8 @@ def test_a_steady_round_and_a_batch_enter_few_files(session: Any) -> None:
     found = traces(session)
     rooms = ("training/", "spark/")
     entered = [name for name in found["entered"] if name.startswith(rooms)]
-    assert {"training/worker.py", "training/strategies/averaging.py"} <= set(entered)
-    assert len(entered) <= 12, entered
+    assert {"training/rounds.py", "training/strategies/averaging.py"} <= set(entered)
+    assert len(entered) <= 14, entered
     ends = ("caffe/blob.py", "native/")
     way = [name for name in found["way"] if not name.startswith(ends)]
     assert {"training/learner.py", "net/feed.py"} <= set(way)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -158,13 +160,49 @@ def test_sparknet_imports_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+MIXED = (
+    NET.replace('"Dropout"', '"Mish"')
+    + """
+    layer { name: "own" type: "Python" bottom: "ip" top: "own"
+      python_param { module: "tests.caffe.user_layers" layer: "TimesTen" } }
+    layer { name: "prior" type: "PriorBox" bottom: "conv" bottom: "data" top: "prior"
+      prior_box_param { min_size: 4 } }
+"""
+)
+TOLD = (
+    "PyTorch does not compute 2 layers, which the native engine does on the CPU: "
+    "'drop' (Mish), 'prior' (PriorBox)"
+)
+
+
 def test_show_names_what_torch_does_not_compute(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Layers in Python are no engine's."""
     net = tmp_path / "net.prototxt"
     net.write_text(NET)
     assert main(["show", "--engine", "torch", str(net)]) == 0
     assert capsys.readouterr().out.endswith("PyTorch computes all layers\n")
-    net.write_text(NET.replace('"Dropout"', '"Mish"'))
+    net.write_text(MIXED)
     assert main(["show", "--engine", "torch", str(net)]) == 0
-    assert "which the native engine does on the CPU: 'drop' (Mish)\n" in capsys.readouterr().out
+    assert capsys.readouterr().out.endswith(f"{TOLD}\n")
+    assert main(["show", "--engine", "torch", "--json", str(net)]) == 0
+    told = json.loads(capsys.readouterr().out)["untranslated"]
+    assert told == {"drop": "Mish", "prior": "PriorBox"}
+    assert main(["show", "--json", str(net)]) == 0
+    assert "untranslated" not in json.loads(capsys.readouterr().out)
+
+
+def test_a_warning_names_them_where_the_program_makes_the_net(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.warns(UserWarning, match=re.escape(TOLD)) as caught:
+        net = made(monkeypatch, "cpu", MIXED)
+    assert [Path(one.filename).name for one in caught] == ["test_engine.py"]
+    native = made(monkeypatch, None, MIXED)
+    for one in (net, native):
+        one.blobs["data"].data[...] = np.random.default_rng(0).normal(size=(4, 3, 12, 12))
+        one.forward()
+    for name in ("wide", "own", "prior"):
+        want = native.blobs[name].data
+        np.testing.assert_allclose(net.blobs[name].data, want, rtol=1e-4, atol=1e-5)

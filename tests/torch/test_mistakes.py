@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import nn
 
 import sparknet
 from sparknet.errors import ArgumentError, SparkNetError
+from sparknet.training.modules.beginning import _told_of
 from tests.torch.modules import LABELS, POINTS, perceptron
 
 DATA = {"points": POINTS, "label": LABELS}
@@ -67,6 +69,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         r"module 'Perceptron' fails on the first records, 'points' \(2, 3\): RuntimeError",
     ),
     "of nets": ({"lr_mult": {"first": 0.0}}, "lr_mult is for nets, and a module was given"),
+    "weights": (
+        {"weight_column": "label"},
+        "there is no keyword 'weight_column'|name the column in target, and multiply by it",
+    ),
     "both": ({"solver": "net"}, "give a solver or a module, not both"),
     "no end": ({"steps": None}, "training has no end: give steps, epochs or seconds"),
     "metric": (
@@ -98,3 +104,38 @@ def test_nothing_of_the_users_is_changed() -> None:
         sparknet.train(module=module, data=DATA, **{**FINE, "steps": None})
     for name, one in module.state_dict().items():
         np.testing.assert_array_equal(one, before[name], err_msg=name)
+
+
+RUNS: dict[str, tuple[dict[str, Any], str]] = {
+    "kind": ({"optimizer": partial(torch.optim.Adam, lr=0.1)}, "optimizer is 'SGD', not 'Adam'"),
+    "rate": ({"optimizer": partial(torch.optim.SGD, lr=0.2)}, "optimizer lr is 0.1, not 0.2"),
+    "clip": ({"clip_gradients": 3.0}, "clip_gradients is None, not 3.0"),
+    "accumulate": ({"accumulate": 2}, "accumulate is 1, not 2"),
+    "module": ({"module": perceptron(True)}, "module has parts that are not those of this run"),
+    "batch": ({"batch_size": 8}, "batch_size is 32, not 8"),
+}
+
+
+def test_a_run_with_other_settings_does_not_go_on(tmp_path: Path) -> None:
+    given = {"data": DATA, **FINE, "snapshots": tmp_path, "snapshot_every": 1, "workers": 1}
+    sparknet.train(module=perceptron(), **given)
+    for changed, said in RUNS.values():
+        with pytest.raises(SparkNetError, match=f"is of another run: its {said}$"):
+            sparknet.train(**{"module": perceptron(), **given, **changed, "resume": True})
+
+
+def test_a_setting_of_a_group_says_which_group() -> None:
+    told = _told_of([{"lr": 0.1}, {"lr": 0.2, "betas": (0.9, 0.999)}])
+    assert told == {
+        "optimizer, group 0, lr": 0.1,
+        "optimizer, group 1, lr": 0.2,
+        "optimizer, group 1, betas": [0.9, 0.999],
+    }
+
+
+@pytest.mark.parametrize("read", [sparknet.Net, sparknet.load])
+def test_a_module_is_no_net(read: Any) -> None:
+    with pytest.raises(
+        SparkNetError, match=r"this Linear, a module of PyTorch: give the file that"
+    ):
+        read(nn.Linear(2, 2))

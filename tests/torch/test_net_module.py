@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,6 +121,174 @@ def test_a_module_can_be_exported(torch: Any) -> None:
     exported = torch.export.export(module(net).eval(), (torch.from_numpy(data),))
     got = exported.module()(torch.from_numpy(data)).detach()
     np.testing.assert_allclose(got, net.forward(data=data)["loss"], rtol=1e-4, atol=1e-6)
+
+
+LAYERS = """
+    layer { name: "conv" type: "Convolution" bottom: "x" top: "conv" convolution_param {
+      num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }
+    layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "conv" }
+    layer { name: "lrn" type: "LRN" bottom: "conv" top: "lrn"
+      lrn_param { local_size: 3 alpha: 0.1 } }
+    layer { name: "near" type: "LRN" bottom: "lrn" top: "near"
+      lrn_param { local_size: 3 alpha: 0.1 norm_region: WITHIN_CHANNEL } }
+    layer { name: "largest" type: "Pooling" bottom: "near" top: "largest"
+      pooling_param { kernel_size: 2 stride: 3 } }
+    layer { name: "mean" type: "Pooling" bottom: "near" top: "mean"
+      pooling_param { kernel_size: 2 stride: 3 pool: AVE } }
+    layer { name: "both" type: "Eltwise" bottom: "largest" bottom: "mean" top: "both"
+      eltwise_param { operation: PROD } }
+    layer { name: "drop" type: "Dropout" bottom: "both" top: "both" }
+    layer { name: "ip" type: "InnerProduct" bottom: "both" top: "ip" inner_product_param {
+      num_output: 5 weight_filler { type: "xavier" } } }
+"""
+"""What exporters have got wrong: windows that reach past the image, sums over channels."""
+LOSS = (
+    input_layer("label", (4,))
+    + 'layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }'
+)
+LSTM = (
+    input_layer("x", (3, 2, 4))
+    + input_layer("cont", (3, 2))
+    + """
+    layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "h" recurrent_param {
+      num_output: 3 weight_filler { type: "xavier" } } }
+    layer { name: "ip" type: "InnerProduct" bottom: "h" top: "y" inner_product_param {
+      num_output: 2 axis: 2 weight_filler { type: "xavier" } } }
+"""
+)
+
+
+def pictures(torch: Any, count: int = 4) -> Any:
+    return torch.from_numpy(np.random.default_rng(3).normal(size=(count, 3, 6, 6))).float()
+
+
+def steps(torch: Any, streams: int = 2) -> tuple[Any, Any]:
+    marks = torch.ones(3, streams)
+    marks[0] = 0
+    values = np.random.default_rng(4).normal(size=(3, streams, 4))
+    return torch.from_numpy(values).float(), marks
+
+
+def predicting(text: str = LAYERS) -> Any:
+    """A net whose statistics have seen something."""
+    net = net_of(input_layer("x", (4, 3, 6, 6)) + text, caffe.TEST)
+    net.params["bn"][1].data[...], net.params["bn"][2].data[...] = 1, 1
+    return net
+
+
+def test_the_mode_is_that_of_the_phase_until_another_is_set(torch: Any) -> None:
+    """Dropout drops and BatchNorm takes the batch's statistics in training alone."""
+    text = input_layer("x", (4, 3, 6, 6)) + LAYERS + LOSS
+    net = net_of(text)
+    made, data = module(net), pictures(torch)
+    label = torch.tensor([0.0, 1.0, 2.0, 3.0])
+    assert made.training
+    assert made(data, label) != made(data, label)
+    assert float(made.get_buffer("bn.2")) == pytest.approx(1.999)
+    made.eval()
+    assert made(data, label) == made(data, label)
+    assert float(made.get_buffer("bn.2")) == pytest.approx(1.999)
+    tested = net_of(text, caffe.TEST)
+    for name, blobs in tested.params.items():
+        for number, blob in enumerate(blobs):
+            blob.data[...] = made.state_dict()[f"{name}.{number}"].reshape(blob.shape)
+    want = tested.forward(x=data.numpy(), label=label.numpy())["loss"]
+    assert float(made(data, label)) == pytest.approx(float(want), rel=1e-5)
+    other = module(tested)
+    assert not other.training
+    assert float(other(data, label)) == pytest.approx(float(want), rel=1e-5)
+    other.train()
+    assert other(data, label) != other(data, label)
+
+
+def test_copies_and_state_dicts(torch: Any) -> None:
+    made, data = module(predicting()), pictures(torch)
+    want = made(data)
+    copied = copy.deepcopy(made)
+    with torch.no_grad():
+        for one in made.parameters():
+            one.zero_()
+    assert torch.equal(copied(data), want)
+    made.load_state_dict(copied.state_dict(), strict=True)
+    assert torch.equal(made(data), want)
+
+
+@pytest.mark.parametrize(("kind", "least"), [("bfloat16", 0.05), ("float16", 5e-3)])
+def test_other_types_of_numbers(kind: str, least: float, torch: Any) -> None:
+    made, data = module(predicting()), pictures(torch)
+    want = made(data)
+    other = made.to(getattr(torch, kind))
+    found = other(data.to(getattr(torch, kind)))
+    assert found.dtype == getattr(torch, kind)
+    assert float((found - want).abs().max()) < least * float(want.abs().max())
+
+
+def test_gradients_in_float64(torch: Any) -> None:
+    label = torch.tensor([0.0, 1.0, 2.0, 3.0])
+    text = LAYERS.replace("operation: PROD", "operation: PROD stable_prod_grad: true") + LOSS
+    graded(torch, predicting(text), (pictures(torch),), (label,))
+    values, marks = steps(torch)
+    graded(torch, net_of(LSTM, caffe.TEST), (values,), (marks,))
+
+
+def graded(torch: Any, net: Any, varied: tuple[Any, ...], fixed: tuple[Any, ...]) -> None:
+    made = module(net).double()
+    names = [name for name, _ in made.named_parameters()]
+
+    def computed(*given: Any) -> Any:
+        inputs, params = given[: len(varied)], given[len(varied) :]
+        made.forget()
+        params_by_name = dict(zip(names, params, strict=True))
+        return torch.func.functional_call(made, params_by_name, (*inputs, *fixed))
+
+    wide = [one.detach().double().requires_grad_() for one in (*varied, *made.parameters())]
+    assert torch.autograd.gradcheck(computed, tuple(wide), fast_mode=True)
+
+
+@pytest.mark.parametrize("how", ["export", "trace"])
+def test_what_is_exported_takes_batches_of_other_sizes(how: str, torch: Any) -> None:
+    for net, axis, given, other in [
+        (predicting(), 0, (pictures(torch),), (pictures(torch, 7),)),
+        (net_of(LSTM, caffe.TEST), 1, steps(torch), steps(torch, 5)),
+    ]:
+        made = module(net)
+        if how == "export":
+            size = torch.export.Dim("size")
+            axes = {"inputs": tuple({axis: size} for _ in given)}
+            found = torch.export.export(made, given, dynamic_shapes=axes).module()
+        else:
+            found = torch.jit.trace(made, given)
+            file = io.BytesIO()
+            torch.jit.save(found, file)  # a file holds no Python
+        for one in (given, other):
+            torch.testing.assert_close(found(*one), made(*one), rtol=1e-4, atol=1e-6)
+            made.forget()
+
+
+@pytest.mark.parametrize("dynamo", [True, False], ids=["export", "trace"])
+def test_onnxruntime_computes_the_same(dynamo: bool, torch: Any, tmp_path: Path) -> None:
+    """By both of torch's exporters: both leave out a divisor of avg_pool2d without a word."""
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript" if dynamo else "onnx")
+    file = str(tmp_path / "net.onnx")
+    for net, given, other in [
+        (predicting(), (pictures(torch),), (pictures(torch, 7),)),
+        (net_of(LSTM, caffe.TEST), steps(torch), steps(torch)),
+    ]:
+        made = module(net)
+        names = list(net.inputs)
+        if dynamo:
+            free = ({0: torch.export.Dim("size")},) if len(given) == 1 else ({}, {})
+            axes = {"dynamic_shapes": {"inputs": free}, "verbose": False}
+        else:
+            axes = {"dynamic_axes": {"x": {0: "size"}} if len(given) == 1 else {}}
+        torch.onnx.export(made, given, file, dynamo=dynamo, input_names=names, **axes)
+        session = runtime.InferenceSession(file, providers=["CPUExecutionProvider"])
+        for one in (given, other):
+            fed = {name: value.numpy() for name, value in zip(names, one, strict=True)}
+            (found,) = session.run(None, fed)
+            np.testing.assert_allclose(found, made(*one).detach(), rtol=1e-4, atol=1e-5)
+            made.forget()
 
 
 def test_gone_wrong(torch: Any) -> None:

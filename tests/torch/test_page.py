@@ -16,7 +16,7 @@ from tests.guides import blocks
 
 def test_it_runs(tmp_path: Path) -> None:
     programs = [block.text for block in blocks("docs/pytorch-modules.md") if block.word == "python"]
-    assert len(programs) == 2
+    assert len(programs) == 3
     path = tmp_path / "page.py"
     told = """
 print(trained.outcome.reason, scored.where("class = label").count() / scored.count() > 0.8)

@@ -16,11 +16,29 @@ pytest.importorskip("pyspark")
 import torch
 from torch import nn
 
+from sparknet import models
 from sparknet.errors import SparkError
-from sparknet.spark import ModuleModel, Trainer, local_session
-from sparknet.training import AllReduce, Averaging, DiLoCo, Strategy
+from sparknet.loaders import ArrayRecords
+from sparknet.net import Net
+from sparknet.spark import ModuleModel, SparkModel, Trainer, local_session
+from sparknet.training import (
+    BMUF,
+    AllReduce,
+    Auto,
+    Averaging,
+    DiLoCo,
+    Downpour,
+    DynamicAveraging,
+    ElasticAveraging,
+    SlowMo,
+    Strategy,
+    simulate,
+)
+from sparknet.training.modules.flat_module import FlatModule
+from tests.spark.dealt import dealt
 from tests.spark.java import start_quickly
 from tests.torch import nets
+from tests.torch.modules import LABELS, POINTS, perceptron
 
 start_quickly()
 SGD, ADAM = partial(torch.optim.SGD, lr=0.01, momentum=0.9), partial(torch.optim.Adam, lr=0.01)
@@ -100,6 +118,12 @@ def test_a_transformer_of_tokens(session: Any, strategy: Strategy) -> None:
     found = trained.model.transform(data, best="class").select("class", "label").collect()
     right = np.mean([row["class"] == row["label"] for row in found])
     assert right == pytest.approx(trained.outcome.metrics["accuracy"])
+    judged: Any = trained.model.evaluate(data)
+    assert (judged.rows, judged.accuracy) == (256, pytest.approx(right))
+    model: Any = trained.model
+    column = data.select(model.udf()("tokens").alias("made"))
+    made = np.array([row.made for row in column.collect()])
+    np.testing.assert_allclose(made, predicted(model, data), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
@@ -122,9 +146,73 @@ def test_an_lstm_of_sequences(session: Any, strategy: Strategy) -> None:
     trained = trainer.fit(data, data)
     assert trained.outcome.metrics["r2"] > 0.5
     found = trained.model.transform(data)
+    judged: Any = trained.model.evaluate(data)
+    assert judged.r2 == pytest.approx(trained.outcome.metrics["r2"], abs=1e-4)
+    trained.model.register(session, "summed")
+    sums_found = data.selectExpr("summed(pairs) AS made")
+    assert sums_found.count() == 256
     assert dict(found.dtypes)["output"] == "float"
     made = np.array([row.output for row in found.select("output").collect()])
     np.testing.assert_allclose(made, computed(trained.module, steps)[:, 0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def points(session: Any) -> tuple[Any, ArrayRecords]:
+    """Rows, and the order in which two workers of Spark read them."""
+    data = frame(session, "points", POINTS, LABELS)
+    records = ArrayRecords(points=POINTS, label=LABELS)
+    return data, dealt(records, data, None, 2, 100)
+
+
+SMALL: dict[str, Any] = {
+    "loss": nn.CrossEntropyLoss(),
+    "optimizer": partial(torch.optim.SGD, lr=0.05, momentum=0.9),
+    "workers": 2,
+    "batch_size": 10,
+}
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        DynamicAveraging(check_every=2, threshold=0.05),
+        ElasticAveraging(every=3),
+        SlowMo(steps=3),
+        BMUF(steps=3),
+    ],
+    ids=lambda one: one.name,
+)
+def test_the_weights_are_those_of_virtual_workers(
+    session: Any, points: tuple[Any, ArrayRecords], strategy: Strategy
+) -> None:
+    """Which see the same rows in the same order; their bits are those of processes here."""
+    data, dealt_out = points
+    how: dict[str, Any] = {**SMALL, "module": perceptron(norm=True), "strategy": strategy}
+    here = simulate(data=dealt_out, shuffle=False, threads=1, steps=10, **how)
+    there = Trainer(steps=10, **how).fit(data)
+    np.testing.assert_array_equal(there.weights.flat.numpy(), here.weights.flat.numpy())
+    assert not np.array_equal(here.weights.flat.numpy(), FlatModule(how["module"]).weights.numpy())
+
+
+@pytest.mark.parametrize("strategy", [Downpour(), Auto()], ids=lambda one: one.name)
+def test_what_depends_on_timing_learns(
+    session: Any, points: tuple[Any, ArrayRecords], strategy: Strategy
+) -> None:
+    how: dict[str, Any] = {**SMALL, "module": perceptron(), "strategy": strategy, "steps": 60}
+    trained = Trainer(**how).fit(points[0], points[0])
+    assert trained.outcome.metrics["accuracy"] > 0.85
+
+
+def test_tasks_that_take_turns_on_a_device(session: Any) -> None:
+    pixels = np.random.default_rng(0).normal(size=(12, 1, 28, 28)).astype(np.float32)
+    data = frame(session, "data", pixels, np.zeros(12)).repartition(4)
+    net = Net(models.net("lenet"), seed=1)
+    made = {}
+    for name, how in {"native": {}, "apart": {"device": "apart", "tasks_per_gpu": 1}}.items():
+        model = SparkModel(net, **how)
+        rows = model.transform(data, ["ip2"], batch=2).select("data", "ip2").collect()
+        made[name] = np.array([row.ip2 for row in sorted(rows)])
+    np.testing.assert_allclose(made["apart"], made["native"], rtol=1e-4, atol=1e-6)
 
 
 def test_a_shape_of_nothing_is_refused(session: Any) -> None:

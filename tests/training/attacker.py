@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sparknet.training import tcp, worker
+from sparknet.training import wired, worker
 from sparknet.training.handshake import MAGIC, NONCE, SAID
 from sparknet.training.line import Line, Link
 from sparknet.training.mesh import Listener
@@ -39,15 +39,15 @@ class TappedLink(Link):
     """Descriptors that the worker's process may have, if not 0."""
 
     def dial(self, rank: int, *purpose: int) -> Line:
-        listener, machine = worker._listener, tcp.machine
+        listener, machine = worker._listener, wired.machine
 
         def alone() -> str:
-            tcp.machine = machine
+            wired.machine = machine
             return ""
 
         def tapped(*given: Any) -> tuple[Listener, str]:
             # A process may work for other runs after this one.
-            worker._listener, tcp.machine = listener, alone
+            worker._listener, wired.machine = listener, alone
             found, host = listener(*given)
             if self.files:
                 limit = (self.files, resource.getrlimit(resource.RLIMIT_NOFILE)[1])

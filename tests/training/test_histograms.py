@@ -13,7 +13,7 @@ from sparknet.native import NDArray
 from sparknet.training import AllReduce, Averaging, Cluster, ElasticAveraging, simulate, train
 from sparknet.training.histograms import BINS, COUNTED, look, summary
 from sparknet.training.plan import Hooks, RunPlan
-from sparknet.training.worker import work
+from sparknet.training.rounds import work
 from sparknet.weights import LayerBlobs, Layout, layout_of
 from tests.training import small
 

@@ -27,6 +27,7 @@ from sparknet.training.learner import NetFeed, SolverLearner
 from sparknet.training.mirror import Mirror
 from sparknet.training.plan import RunPlan
 from sparknet.training.pycaffe_learner import PycaffeLearner
+from sparknet.training.rounds import work
 from sparknet.training.strategies import (
     BMUF,
     AllReduce,
@@ -38,7 +39,6 @@ from sparknet.training.strategies import (
     SlowMo,
     Strategy,
 )
-from sparknet.training.worker import work
 from tests.net import public_caffe
 from tests.training import small
 
@@ -132,7 +132,8 @@ def test_the_embedded_engine_copies_nothing() -> None:
     one = embedded()
     assert one.weights is one.solver.net.flat_params
     assert one.gradients is one.solver.net.flat_diffs
-    assert one.histories is one.solver.flat_history
+    (history,), (own,) = one.histories, one.solver.flat_history
+    assert history is own
     shared = np.asarray(one.solver.net.params["ip1"][0].data)
     assert one.weights.address == shared.__array_interface__["data"][0]
     one.step(2)

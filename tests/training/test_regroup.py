@@ -18,6 +18,7 @@ import pytest
 from sparknet.loaders.order import Order
 from sparknet.training.comm import Comm
 from sparknet.training.plan import Hooks, RunPlan
+from sparknet.training.rounds import Outcome, work
 from sparknet.training.store import FolderStore
 from sparknet.training.strategies import (
     AllReduce,
@@ -27,7 +28,6 @@ from sparknet.training.strategies import (
     ElasticAveraging,
     Strategy,
 )
-from sparknet.training.worker import Outcome, work
 from tests.training import small
 from tests.training.test_snapshot import ALL, MIDDLE, TEXT
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from queue import SimpleQueue
+from time import monotonic
 from typing import Any
 
 import pytest
 
 from sparknet.errors import CommError, PeerLost
+from sparknet.training import rendezvous
 from sparknet.training.driver import Driver
 from sparknet.training.handshake import make_secret
 from sparknet.training.line import Line, Link
-from sparknet.training.rendezvous import Presence, Rendezvous
+from sparknet.training.membership import Elastic
+from sparknet.training.rendezvous import HOLD, Presence, Rendezvous
 from sparknet.training.wire import HMAC
 
 SECRET = make_secret()
@@ -116,6 +120,49 @@ def test_each_attempt_has_its_number(new_line: Callable[[int], Line]) -> None:
     """Also when the first hung after it had met: its line is still there."""
     attempts = [present(new_line(0), 1).meet()["attempt"] for _ in range(2)]
     assert attempts == [1, 2]
+
+
+Waiting = tuple[Callable[[int], Presence], "SimpleQueue[float]"]
+
+
+@pytest.fixture(params=[None, Elastic(2, 2, wait=0.0)], ids=["fixed", "elastic"])
+def waiting(request: pytest.FixtureRequest) -> Iterator[Waiting]:
+    """Workers by rank, of two that are needed, and the times of their calls."""
+    times: SimpleQueue[float] = SimpleQueue()
+    with Driver(SECRET, memoryview(b""), None, lambda _: None, elastic=request.param) as driver:
+        place: Any = driver._places["training"]
+        hear = place.hear
+
+        def noted(line: Line, call: dict[str, Any]) -> Any:
+            times.put(monotonic())
+            return hear(line, call)
+
+        place.hear = noted
+        with ExitStack() as stack:
+
+            def come(rank: int) -> Presence:
+                line = Link("", ("127.0.0.1", driver.port), SECRET, HMAC).dial(rank)
+                return stack.enter_context(present(stack.enter_context(closing(line)), 2, 600.0))
+
+            yield come, times
+
+
+def test_who_waits_asks_seldom(waiting: Waiting) -> None:
+    come, times = waiting
+    with pytest.raises(CommError, match="not all workers came"):
+        come(0).meet(patience=3 * HOLD)
+    assert times.qsize() <= 6
+
+
+def test_who_waits_hears_at_once(waiting: Waiting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendezvous, "HOLD", 60.0)
+    come, times = waiting
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(come(0).meet)
+        begun = [times.get() for _ in range(2)][1]
+        assert come(1).meet()["workers"] == first.result()["workers"] == [None, None]
+    assert monotonic() - begun < 30
+    assert times.qsize() == 2
 
 
 class Caller:

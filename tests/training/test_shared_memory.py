@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from sparknet.errors import ArrayError
 from sparknet.native import NDArray
 from sparknet.native.ring import Ring, ring_bytes
-from sparknet.training import shared_memory, tcp
+from sparknet.training import shared_memory, tcp, wired
 from sparknet.training.shared_memory import (
     CAPACITY,
     CHANNELS,
@@ -211,9 +211,10 @@ def test_no_room_for_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_neighbours() -> None:
-    assert neighbours(["a", "b", "a", "", "a", ""], 0) == [2, 4]
-    assert neighbours(["a", "b", "a", "", "a", ""], 1) == []
-    assert neighbours(["a", "b", "a", "", "a", ""], 3) == []
+    assert neighbours(["a", "b", "a", "", "a", ""], 0, [1, 2, 3, 4, 5]) == [2, 4]
+    assert neighbours(["a", "b", "a", "", "a", ""], 1, [0, 2, 3, 4, 5]) == []
+    assert neighbours(["a", "b", "a", "", "a", ""], 3, [0, 1, 2, 4, 5]) == []
+    assert neighbours(["a", "b", "a", "", "a", ""], 0, [1, 2]) == [2]
 
 
 # -- a comm over it ----------------------------------------------------------------------
@@ -223,7 +224,7 @@ def on_machines(monkeypatch: pytest.MonkeyPatch, names: Mapping[int, str]) -> No
     """Let the workers of this process take themselves to be on these machines."""
     connect = tcp.TcpComm._share_memory
     local = threading.local()
-    monkeypatch.setattr(tcp, "machine", lambda: local.name)
+    monkeypatch.setattr(wired, "machine", lambda: local.name)
 
     def sharing(comm: tcp.TcpComm) -> None:
         local.name = names[comm.rank]
@@ -285,11 +286,11 @@ def test_the_bits_and_the_traffic_do_not_depend_on_the_machines(
         assert mine[4:] == theirs[4:]
 
 
-def refused(told: Any, workers: int) -> None:
+def refused(told: Any, workers: int, channels: int) -> None:
     return None
 
 
-def none_made(workers: int) -> None:
+def none_made(workers: int, channels: int) -> None:
     return None
 
 
@@ -297,7 +298,7 @@ def none_made(workers: int) -> None:
 def test_without_a_file_the_connections_stay(
     name: str, instead: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tcp, name, instead)
+    monkeypatch.setattr(wired, name, instead)
     with group("tcp", 3) as comms:
         assert [shared(comm) for comm in comms] == [[], [], []]
         assert together(comms, lambda comm: comm.sum(comm.rank)) == [3, 3, 3]

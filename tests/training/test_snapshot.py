@@ -16,6 +16,7 @@ import pytest
 from sparknet.errors import FileError
 from sparknet.training import snapshot, store
 from sparknet.training.plan import Hooks, RunPlan
+from sparknet.training.rounds import work
 from sparknet.training.store import FolderStore
 from sparknet.training.strategies import (
     BMUF,
@@ -27,7 +28,6 @@ from sparknet.training.strategies import (
     SlowMo,
     Strategy,
 )
-from sparknet.training.worker import work
 from tests.training import small
 
 TEXT = 'lr_policy: "multistep" stepvalue: 9 stepvalue: 25 gamma: 0.5 weight_decay: 0.01'
@@ -35,10 +35,12 @@ MIDDLE = small.BATCH_NORM + small.DROPOUT
 
 ALL: list[Strategy] = [
     AllReduce(steps=4),
+    AllReduce(steps=4, codec="int8"),
     Averaging(steps=4, momentum="average", warmup=3),
     Averaging(steps=4, codec="int8"),
     BMUF(steps=4),
     DiLoCo(steps=4),
+    DiLoCo(steps=12, fragments=3, overlap=2, codec="int8"),
     DynamicAveraging(threshold=0.2, check_every=4),
     ElasticAveraging(every=4),
     SlowMo(steps=4, beta=0.5),

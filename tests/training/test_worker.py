@@ -12,6 +12,7 @@ import pytest
 from sparknet.errors import Diverged, SettingError
 from sparknet.training.local import LocalComm
 from sparknet.training.plan import Hooks, RunPlan, steps_for
+from sparknet.training.rounds import Outcome, work
 from sparknet.training.store import FolderStore
 from sparknet.training.strategies import (
     BMUF,
@@ -23,7 +24,6 @@ from sparknet.training.strategies import (
     SlowMo,
     make_strategy,
 )
-from sparknet.training.worker import Outcome, work
 from tests.training import small
 
 

@@ -1,48 +1,10 @@
 // The loops of an attention.  Included once for each instruction set, after a definition of
 // SN_TABLE, the name of the table, and of SN_NARROW for factors in bfloat16.
-#if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 takes the undefined registers of its own header for a mistake.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-
-#include <algorithm>
-#include <cstring>
-#include <limits>
-#include <utility>
-
-#include "attention_loops.hpp"
+#include "attention_vectors.hpp"
 
 namespace sn {
 
 namespace {
-#if defined(__AVX512F__)
-// Of 32 registers: 28 sums, two vectors of B, one value of A.
-constexpr int64_t lanes = 16;
-constexpr int most_rows = 14;
-#else
-constexpr int64_t lanes = 8;
-constexpr int most_rows = 6;
-#endif
-constexpr int64_t panel = 2 * lanes;
-
-using Floats = float __attribute__((vector_size(4 * lanes)));
-using Words = uint32_t __attribute__((vector_size(4 * lanes)));
-
-#define SN_ALWAYS [[gnu::always_inline]] static inline
-
-template <class Vector, class T>
-SN_ALWAYS Vector load(const T* from) {
-    Vector found;
-    std::memcpy(&found, from, sizeof found);
-    return found;
-}
-
-template <class Vector, class T>
-SN_ALWAYS void store(T* to, Vector values) {
-    std::memcpy(to, &values, sizeof values);
-}
-
 #if defined(SN_NARROW)
 constexpr int64_t numbers = 2;
 
@@ -74,13 +36,17 @@ SN_ALWAYS uint32_t word_of(float first, float second) {
     return words_of(a, b)[0];
 }
 
-SN_ALWAYS void add_product(Floats& sum, uint32_t a, Words b) {
-    const __m512i all = _mm512_set1_epi32(static_cast<int>(a));
-    __m512bh left, right;
-    std::memcpy(&left, &all, sizeof left);
-    std::memcpy(&right, &b, sizeof right);
-    sum = reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), left, right));
-}
+struct Factors {
+    using Sums = Floats;
+    [[gnu::always_inline]] static void add_product(Floats& sum, uint32_t a, Words b) {
+        const __m512i all = _mm512_set1_epi32(static_cast<int>(a));
+        __m512bh left, right;
+        std::memcpy(&left, &all, sizeof left);
+        std::memcpy(&right, &b, sizeof right);
+        sum =
+            reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), left, right));
+    }
+};
 #else
 constexpr int64_t numbers = 1;
 
@@ -98,11 +64,14 @@ SN_ALWAYS uint32_t word_of(float first, float) {
     return made;
 }
 
-SN_ALWAYS void add_product(Floats& sum, uint32_t a, Words b) {
-    float value;
-    std::memcpy(&value, &a, sizeof value);
-    sum += value * reinterpret_cast<Floats>(b);
-}
+struct Factors {
+    using Sums = Floats;
+    [[gnu::always_inline]] static void add_product(Floats& sum, uint32_t a, Words b) {
+        float value;
+        std::memcpy(&value, &a, sizeof value);
+        sum += value * reinterpret_cast<Floats>(b);
+    }
+};
 #endif
 
 int64_t words(int64_t count) {
@@ -120,36 +89,6 @@ void pack_row(const float* from, int64_t step, int64_t count, float factor, Word
         const float second = at + 1 < count ? from[(at + 1) * step] * factor : 0.0F;
         to[at / numbers] = word_of(from[at * step] * factor, second);
     }
-}
-
-// lanes x lanes words, with rows and columns exchanged.
-SN_ALWAYS void turn(const Word* from, int64_t from_row, Word* to, int64_t to_row) {
-#if defined(__AVX512F__)
-    Words rows[lanes];
-    for (int64_t i = 0; i < lanes; ++i) rows[i] = load<Words>(from + i * from_row);
-    // Each stage exchanges squares of 8, 4, 2 and 1.
-    const __m512i step = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-#pragma GCC unroll 4
-    for (int side = 8; side > 0; side /= 2) {
-        const __m512i bit = _mm512_set1_epi32(side), other = _mm512_set1_epi32(lanes);
-        const __mmask16 odd = _mm512_test_epi32_mask(step, bit);
-        // Of a pair of rows the columns without the bit, and those with it.
-        const __m512i low = _mm512_mask_add_epi32(step, odd, _mm512_sub_epi32(step, bit), other);
-        const __m512i high = _mm512_mask_add_epi32(_mm512_add_epi32(step, bit), odd, step, other);
-#pragma GCC unroll 16
-        for (int64_t i = 0; i < lanes; ++i) {
-            if (i & side) continue;
-            const auto a = reinterpret_cast<__m512i>(rows[i]);
-            const auto b = reinterpret_cast<__m512i>(rows[i + side]);
-            rows[i] = reinterpret_cast<Words>(_mm512_permutex2var_epi32(a, low, b));
-            rows[i + side] = reinterpret_cast<Words>(_mm512_permutex2var_epi32(a, high, b));
-        }
-    }
-    for (int64_t i = 0; i < lanes; ++i) store(to + i * to_row, rows[i]);
-#else
-    for (int64_t i = 0; i < lanes; ++i)
-        for (int64_t k = 0; k < lanes; ++k) to[k * to_row + i] = from[i * from_row + k];
-#endif
 }
 
 // K in panels: word s of each key of a panel lies in a row.
@@ -207,78 +146,6 @@ void pack(const AttentionJob& job) {
     pack_values(job);
 }
 
-template <int rows>
-void block(const Word* a, int64_t a_row, const Word* b, int64_t steps, float* c, int64_t c_row) {
-    Floats sums[rows][2] = {};
-    for (int64_t k = 0; k < steps; ++k, ++a, b += panel) {
-        const Words left = load<Words>(b), right = load<Words>(b + lanes);
-#pragma GCC unroll 14
-        for (int r = 0; r < rows; ++r) {
-            add_product(sums[r][0], a[r * a_row], left);
-            add_product(sums[r][1], a[r * a_row], right);
-        }
-    }
-#pragma GCC unroll 14
-    for (int r = 0; r < rows; ++r, c += c_row) {
-        store(c, sums[r][0]);
-        store(c + lanes, sums[r][1]);
-    }
-}
-
-using Block = void (*)(const Word* a, int64_t a_row, const Word* b, int64_t steps, float* c,
-                       int64_t c_row);
-template <class>
-struct Blocks;
-template <int... rows>
-struct Blocks<std::integer_sequence<int, rows...>> {
-    static constexpr Block of[] = {block<rows + 1>...};
-};
-
-// C = A B, of whole panels, in blocks of nearly the same number of rows.
-void multiply(const Word* a, int64_t a_row, const Word* b, int64_t steps, float* c, int64_t rows,
-              int64_t columns) {
-    using All = Blocks<std::make_integer_sequence<int, most_rows>>;
-    const int64_t blocks = (rows + most_rows - 1) / most_rows;
-    for (int64_t column = 0; column < columns; column += panel)
-        for (int64_t i = 0; i < blocks; ++i) {
-            const int64_t begin = rows * i / blocks, end = rows * (i + 1) / blocks;
-            All::of[end - begin - 1](a + begin * a_row, a_row, b + column * steps, steps,
-                                     c + begin * columns + column, columns);
-        }
-}
-
-SN_ALWAYS void add_term(const AttentionTerm& term, int64_t row, int64_t columns, float* scores) {
-    const float* from = term.values + row * term.row_step;
-    const float factor = term.factor;
-    if (term.column_step == 1)
-        for (int64_t i = 0; i < columns; ++i) scores[i] += from[i] * factor;
-    else
-        for (int64_t i = 0; i < columns; ++i) scores[i] += from[i * term.column_step] * factor;
-}
-
-// The second value where either is no number.
-SN_ALWAYS Floats greater(Floats a, Floats b) {
-#if defined(__AVX512F__)
-    return reinterpret_cast<Floats>(
-        _mm512_max_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
-#else
-    return reinterpret_cast<Floats>(
-        _mm256_max_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b)));
-#endif
-}
-
-// The values of a vector become one, half by half.
-template <class F>
-SN_ALWAYS float folded(Floats of, F two) {
-    float values[lanes];
-    store(values, of);
-#pragma GCC unroll 4
-    for (int64_t half = lanes / 2; half > 0; half /= 2)
-#pragma GCC unroll 8
-        for (int64_t i = 0; i < half; ++i) values[i] = two(values[i], values[i + half]);
-    return values[0];
-}
-
 // e to the power of numbers that are not above zero, as fast_exp computes it.
 SN_ALWAYS Floats exponential_of(Floats x) {
     constexpr float least = -87.3365F, shifter = 12582912.0F;
@@ -332,7 +199,7 @@ void run(const AttentionJob& job) {
     const int64_t wide = (job.width + panel - 1) / panel * panel;
     for (int64_t r = 0; r < job.rows; ++r)
         pack_row(job.q + r * job.q_row, job.q_step, job.depth, job.scale, job.queries + r * depth);
-    multiply(job.queries, depth, job.keys, depth, job.scores, job.rows, all);
+    multiply<Factors>(job.queries, depth, job.keys, depth, job.scores, job.rows, all);
     for (int64_t r = 0; r < job.rows; ++r) {
         float* scores = job.scores + r * all;
         for (const AttentionTerm& term : job.terms) add_term(term, r, job.columns, scores);
@@ -345,8 +212,8 @@ void run(const AttentionJob& job) {
         job.factors[r] = job.result_scale / sum;
         if (numbers > 1) pack_row(scores, 1, all, 1, reinterpret_cast<Word*>(scores));
     }
-    multiply(reinterpret_cast<const Word*>(job.scores), all, job.values, steps, job.results,
-             job.rows, wide);
+    multiply<Factors>(reinterpret_cast<const Word*>(job.scores), all, job.values, steps,
+                      job.results, job.rows, wide);
     for (int64_t r = 0; r < job.rows; ++r) {
         const float* from = job.results + r * wide;
         float* to = job.y + r * job.y_row;

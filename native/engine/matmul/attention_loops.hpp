@@ -13,7 +13,10 @@ struct AttentionTerm {
     float factor;
 };
 
-// A float, or two neighbours in bfloat16.
+// What the factors of the products are: eight bits are rounded anew in each attention.
+enum class AttentionNumbers { float32, bf16, int8 };
+
+// A float, two neighbours in bfloat16, or four in eight bits.
 using Word [[gnu::may_alias]] = uint32_t;
 
 // One matrix of each kind, and memory of one thread.
@@ -30,6 +33,10 @@ struct AttentionJob {
     int64_t y_row, y_step;
     Word *keys, *values, *queries;
     float *scores, *results, *factors;
+    // In eight bits: of each key its step and what is added to its sums, of each column of V its
+    // step and its mean, and room for the means of K.
+    float *key_steps, *value_steps, *value_means, *room;
+    int32_t* key_sums;
 };
 
 struct AttentionLoops {
@@ -44,9 +51,9 @@ struct AttentionLoops {
     int64_t words(int64_t count) const { return (count + numbers - 1) / numbers; }
 };
 
-extern const AttentionLoops attention_haswell, attention_skylake, attention_narrow;
-// The loops for this processor, with factors in bfloat16 if `narrow` and it is fast at that; null
+extern const AttentionLoops attention_haswell, attention_skylake, attention_narrow, attention_bytes;
+// The loops for this processor, with such factors or the next wider ones that it is fast at; null
 // where single products are as fast.
-const AttentionLoops* attention_loops(bool narrow);
+const AttentionLoops* attention_loops(AttentionNumbers numbers);
 
 }  // namespace sn

@@ -34,8 +34,12 @@ class Room {
 };
 }  // namespace
 
-void AttentionProduct::reshape(const Attention& attention, bool narrow) {
-    loops_ = attention_loops(narrow);
+void AttentionProduct::reshape(const Attention& attention, AttentionNumbers numbers) {
+    // More products of bytes could pass the largest number of 32 bits.
+    constexpr int64_t most_bytes = 1 << 16;
+    const bool fits = std::max(attention.columns, attention.depth) <= most_bytes;
+    if (numbers == AttentionNumbers::int8 && !fits) numbers = AttentionNumbers::bf16;
+    loops_ = attention_loops(numbers);
     batches_ = attention.batches, rows_ = attention.rows, columns_ = attention.columns;
     depth_ = attention.depth, width_ = attention.width;
     places_.q = attention.queries.at.places(), places_.k = attention.keys.at.places();
@@ -59,6 +63,12 @@ int64_t AttentionProduct::lay_out(AttentionJob& job, float* memory) const {
     job.scores = room.take(std::max(block_ * all, 16 * lines(steps)));
     job.results = room.take(block_ * wide);
     job.factors = room.take(block_);
+    if (loops_->numbers == 4) {
+        job.key_steps = room.take(all);
+        job.key_sums = reinterpret_cast<int32_t*>(room.take(all));
+        job.value_steps = room.take(wide), job.value_means = room.take(wide);
+        job.room = room.take(lines(depth_));
+    }
     return room.taken();
 }
 

@@ -8,7 +8,7 @@ namespace sn {
 
 class AttentionProduct {
    public:
-    void reshape(const Attention& attention, bool narrow);
+    void reshape(const Attention& attention, AttentionNumbers numbers);
     void run(const Attention& attention, float* y);
 
    private:

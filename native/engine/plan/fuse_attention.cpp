@@ -288,7 +288,7 @@ bool Net::are_hidden(const Layer& head, const std::set<Layer*>& members,
 
 void Net::fuse_attention(Layer& head) {
     if (keeps_blobs || !is_part(head, AttentionPart::product) || head.fused_into ||
-        !attention_loops(false))
+        !attention_loops(AttentionNumbers::float32))
         return;
     std::set<Layer*> barred;
     for (;;) {

@@ -31,6 +31,7 @@ class Flat:
         self._buffers = [
             NDArray.zeros((self._runtime.parameters.offsets[-1],)) for _ in range(histories)
         ]
+        self._runtime.engine.hold(*self._buffers)
         self.shapes: list[Shape] = [param.shape for param in params] * histories
         """Of the history blobs, in the order of a solverstate."""
         self._slice: tuple[int, int, SolverPass] | None = None
@@ -42,23 +43,24 @@ class Flat:
         offsets, shapes = self._runtime.parameters.offsets, iter(self.shapes)
         return [
             np.asarray(buffer)[begin:end].reshape(next(shapes))
-            for buffer in self._buffers
+            for buffer in self.buffers
             for begin, end in pairwise(offsets)
         ]
 
     @property
     def buffers(self) -> list[NDArray]:
-        """The histories, each as one buffer."""
-        return self._buffers
+        """The histories, each as one buffer, with their newest values; what is written there
+        counts."""
+        return [self._runtime.engine.at_host(buffer) for buffer in self._buffers]
 
     def gradient_norm(self) -> float:
         """The Euclidean norm of all gradients together, a float32 number."""
-        return float(np.float32(self._runtime.parameters.diffs.norm2()))
+        return float(np.float32(self._runtime.parameters.norm_of_diffs()))
 
     def parts(self, factor: float) -> list[tuple[Array, Array, Array]]:
         """Of each parameter its values, its gradient times a factor, and its history, flat."""
         gradients = self._parts(np.asarray(self._runtime.parameters.diffs) * np.float32(factor))
-        histories = self._parts(np.asarray(self._buffers[0]))
+        histories = self._parts(np.asarray(self.buffers[0]))
         values = (np.ravel(owner.data) for owner in self._owners)
         return list(zip(values, gradients, histories, strict=True))
 
@@ -68,6 +70,8 @@ class Flat:
         if self._copy is None:
             self._step.take(rule, settings, **numbers)
             return
+        self._runtime.parameters.to_host()
+        _ = self.buffers  # are brought there, too
         flat = np.asarray(self._copy)
         np.concatenate([owner.data.ravel() for owner in self._owners], out=flat)
         self._step.take(rule, settings, **numbers)
@@ -86,7 +90,6 @@ class Flat:
         self._slice[2].take(rule, settings, **numbers)
 
     def _check_bound(self) -> None:
-        self._runtime.parameters.to_host()
         now = [owner.array for owner in self._owners]
         if any(one is not other for one, other in zip(now, self._bound, strict=True)):
             self._bind()
@@ -113,9 +116,9 @@ class Flat:
 
     def _step_over(self, begin: int, end: int) -> SolverPass:
         runtime = self._runtime
-        weights = runtime.parameters.values if self._copy is None else self._copy
-        return SolverPass(
-            weights[begin:end],
+        apart = self._copy is not None
+        return (SolverPass if apart else runtime.engine.solver_pass)(
+            (runtime.parameters.values if self._copy is None else self._copy)[begin:end],
             runtime.parameters.diffs[begin:end],
             [buffer[begin:end] for buffer in self._buffers],
             [min(max(offset, begin), end) - begin for offset in runtime.parameters.offsets[1:]],

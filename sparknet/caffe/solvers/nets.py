@@ -24,8 +24,8 @@ def build(
     device: str | None = None,
 ) -> tuple[Net, list[Net]]:
     """The net for training and those for testing, with the weights that the solver names."""
-    described, device = solver_nets(solver), chosen_device(device)
-    precision = available(precision, device)
+    described = solver_nets(solver)
+    precision = available(precision, chosen_device(device))
     seeds = _seeds(solver.random_seed, 1 + len(described.tests))
     models = [open_model(name) for name in weight_files(solver)]
     built = [

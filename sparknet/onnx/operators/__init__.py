@@ -5,8 +5,17 @@ from __future__ import annotations
 from importlib import import_module
 
 _MODULES = (
-    *("activations", "arithmetic", "classical", "comparing", "detecting", "einsum", "gathering"),
-    *("matrices", "moving", "normalising", "picking", "pooling", "quantised", "recurrent"),
+    *("activations", "arithmetic", "classical", "comparing", "cutting", "detecting", "einsum"),
+    *(
+        "gathering",
+        "matrices",
+        "moving",
+        "normalising",
+        "picking",
+        "pooling",
+        "quantised",
+        "recurrent",
+    ),
     *("reducing", "resizing", "shapes", "trees", "windows"),
 )
 

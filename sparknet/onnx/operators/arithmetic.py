@@ -113,6 +113,12 @@ def _with_constant(step: Step, op: str, x: Computed, array: Array, part: str | N
     elif op == "Div":
         with np.errstate(all="ignore"):
             op, array = "Mul", (1 / array.astype(np.float64)).astype(np.float32)
+    alike = array.ndim == len(x.shape) and array.shape[:1] == x.shape[:1]
+    rows = step.rows_of_each(array) if alike else None
+    if rows is not None:
+        wide = step.reshape(x, (step.batch, rows.shape[1], *x.shape[1:]), part="records")
+        each = step.plain(_with_constant(step, op, wide, rows, "each"))
+        return step.reshape(each, (x.shape[0], *each.shape[2:]), part=part)
     is_one = bool(array.size) and bool(np.all(array == array.flat[0]))
     if step.reading.source.is_ours and array.size > 1:
         is_one = False  # a Scale or Bias before its training

@@ -8,7 +8,8 @@ from math import prod
 import numpy as np
 
 from sparknet.onnx.netlist import Computed, Value
-from sparknet.onnx.operators.moving import taken, turned
+from sparknet.onnx.operators.cutting import taken
+from sparknet.onnx.operators.moving import turned
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from sparknet.onnx.netlist import Computed, Value
 from sparknet.onnx.operators.arithmetic import combine
+from sparknet.onnx.payloads import turned
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -57,13 +58,15 @@ def _turned(step: Step, value: Value) -> Value:
 
 
 def _rows(step: Step, weights: Array) -> Array:
-    """A row for each output: of a constant of the file once, however often it is read."""
+    """A row for each output.  A constant of the file lies so from now on: it is turned once,
+    however often it is read, and the memory of what it was is given back."""
+    rows = turned(weights)
     source = step.reading.source
-    if not any(source.constants.get(name) is weights for name in step.node.inputs):
-        return np.ascontiguousarray(weights.T)
-    if id(weights) not in source.turned:
-        source.turned[id(weights)] = np.ascontiguousarray(weights.T)
-    return source.turned[id(weights)]
+    for name in step.node.inputs:
+        for held in (source.constants, step.reading.values):
+            if held.get(name) is weights:
+                held[name] = rows.T
+    return rows
 
 
 def linear(

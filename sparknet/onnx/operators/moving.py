@@ -1,4 +1,4 @@
-"""Operators that put values elsewhere: transposes, padding, slices, copies."""
+"""Operators that put values elsewhere: transposes, padding, joins, copies."""
 
 from __future__ import annotations
 
@@ -9,17 +9,12 @@ from math import prod
 import numpy as np
 
 from sparknet.layers import Shape
-from sparknet.onnx.folding import slice_arguments, slices, split_sizes
 from sparknet.onnx.limits import spread
-from sparknet.onnx.netlist import Computed, Made, Value
+from sparknet.onnx.netlist import Computed, Value
+from sparknet.onnx.operators.cutting import MOST_PLACES, cut, taken
 from sparknet.onnx.reopening import for_any, whole
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
-
-MOST_PLACES = 1 << 20
-"""Values of an axis that are picked one by one."""
-_ALL = 2**31 - 1
-"""An end that means all of an axis, however many there are."""
 
 
 @reads("Transpose")
@@ -57,16 +52,19 @@ def pad(step: Step) -> Outputs:
     axes = np.ravel(step.constant(3, "its axes")).tolist() if step.has(3) else None
     before, after = _pads(step, [int(one) for one in given], axes, len(shape))
     mode = step.attribute("mode", "constant")
+    x = step.value(0)
     if min(*before, *after, 0) < 0:
-        return _padded_below(step, before, after)
+        if mode != "constant" and max(*before, *after) > 0:
+            step.refuse("it pads by its own values and cuts at once")
+        x = _padded_below(step, before, after)
+        before, after = ([max(one, 0) for one in pads] for pads in (before, after))
     if not any(before) and not any(after):
-        return step.value(0)
+        return x
     if mode != "constant":
         return _padded_by_places(step, before, after, mode)
     number = step.attribute("value", 0.0)
     if step.has(2):
         number = float(np.ravel(step.constant(2, "the value of the padding"))[0])
-    x = step.value(0)
     assert isinstance(x, Computed)
     order = x.order or range(len(shape))
     outside = [axis for axis, own in enumerate(order) if own < 2]  # records and channels
@@ -92,10 +90,9 @@ def _pads(
 
 def _padded_below(step: Step, before: list[int], after: list[int]) -> Computed:
     """Padding by less than nothing cuts off."""
-    if max(*before, *after) > 0:
-        step.refuse("it pads and cuts at once")
     x = step.blob()
-    for axis, (low, high) in enumerate(zip(before, after, strict=True)):
+    for axis in range(len(x.shape)):
+        low, high = min(before[axis], 0), min(after[axis], 0)
         if low or high:
             x = cut(step, x, axis, -low, x.shape[axis] + high, part=f"cut_{axis}")
     return x
@@ -131,139 +128,6 @@ def _padded_by_blocks(
 
 
 # -- pieces ----------------------------------------------------------------------------------
-
-
-@reads("Slice")
-def slice_(step: Step) -> Outputs:
-    inputs: list[Array | None] = [None]
-    inputs += [step.optional(place, "its bounds") for place in range(1, len(step.inputs))]
-    x = step.blob()
-    starts, ends, axes, steps = slice_arguments(step.node, inputs)
-    ranges = slices(x.shape, starts, ends, axes, steps)
-    named = range(len(starts)) if axes is None else [step.axis(one, len(x.shape)) for one in axes]
-    for axis, start, end in zip(named, starts, ends, strict=True):
-        size = x.shape[axis]
-        whole = ranges[axis] == range(size) and start in (0, -size) and (end == size or end >= _ALL)
-        if step.is_batched([size]) and not whole:
-            step.refuse("it takes some of the records, which no layer does")
-    if not all(ranges):
-        return np.zeros([len(one) for one in ranges], np.float32)
-    cuts = [axis for axis, one in enumerate(ranges) if one != range(x.shape[axis])]
-    for axis in cuts:
-        x = taken(step, x, axis, ranges[axis], part=None if axis == cuts[-1] else str(axis))
-    return x
-
-
-def taken(
-    step: Step, x: Computed, axis: int, places: Sequence[int], part: str | None = None
-) -> Computed:
-    """The values at these places of an axis."""
-    size = x.shape[axis]
-    if not places:
-        step.refuse("nothing is left")
-    if min(places) < -size or max(places) >= size:
-        step.refuse(f"a place is out of range for an axis of size {size}")
-    first, count = places[0] % size, len(places)
-    row = range(first, first + count)
-    if places == row or all(one % size == place for one, place in zip(places, row, strict=True)):
-        return cut(step, x, axis, first, first + count, part)
-    if count > MOST_PLACES:
-        step.refuse(f"it picks {count} values; {MOST_PLACES} are the most")
-    places = [one % size for one in places]
-    made = step.maker(x)
-    if made is not None and made.type == "Gather" and int(made.options.axis) == axis:
-        # Values that were picked before: both at once.
-        net, picked = step.reading.net, list(made.options.index)
-        source = net.blobs[made.parameter.bottom[0]]
-        if not any(x.name in one.parameter.bottom for one in net.layers):
-            net.remove(made)
-        return taken(step, source, axis, [picked[one] for one in places], part)
-    return step.layer("Gather", [x], part=part, axis=axis, index=places)
-
-
-def cut(
-    step: Step, x: Computed, axis: int, start: int, end: int, part: str | None = None
-) -> Computed:
-    """A top of a Slice layer: a new one's, or of one that cuts the same axis and has it left."""
-    size = x.shape[axis]
-    if (start, end) == (0, size):
-        return x
-    if step.is_open(size):  # there may be no more than these
-        return step.layer("Gather", [x], part=part, axis=axis, index=list(range(start, end)))
-    points = [point for point in (start, end) if 0 < point < size]
-    top = step.node.outputs[0] + ("" if part is None else f"_{part}")
-    left = _cut_again(step, x, axis, range(start, end), top) if x.is_plain else None
-    if left is not None:
-        return left
-    tops = [f"{top}_before"] * (start > 0) + [top] + [f"{top}_after"] * (end < size)
-    made = step.layers("Slice", [x], tops=tops, part=part, axis=axis, slice_point=points)
-    found = made[int(start > 0)]
-    step.reading.net.left_over.update(one.name for one in made if one is not found)
-    return found
-
-
-def _cut_again(step: Step, x: Computed, axis: int, wanted: range, top: str) -> Computed | None:
-    """A piece of what a Slice of the same values has left over: each value is copied once."""
-    net = step.reading.net
-    for made in net.layers:
-        options, bottom = made.parameter.slice_param, list(made.parameter.bottom)
-        if made.type != "Slice" or bottom != [x.name] or options.axis != axis:
-            continue
-        points = [0, *options.slice_point, x.shape[axis]]
-        if len(points) != len(made.parameter.top) + 1:
-            return None
-        for place, name in enumerate(made.parameter.top):
-            first, last = points[place], points[place + 1]
-            if name not in net.left_over or not first <= wanted.start < wanted.stop <= last:
-                continue
-            if (first, last) == (wanted.start, wanted.stop):
-                net.left_over.remove(name)
-                return net.blobs[name]
-            return _divided(step, made, place, (first, last), wanted, top)
-    return None
-
-
-def _divided(
-    step: Step, made: Made, place: int, piece: tuple[int, int], wanted: range, top: str
-) -> Computed:
-    """The wanted part of a top that is left over; the rest still is."""
-    net, name = step.reading.net, made.parameter.top[place]
-    (first, last), tops = piece, list(made.parameter.top)
-    before, after = first < wanted.start, wanted.stop < last
-    found = net.unique(top, "blob")
-    names = [name, found] if before else [found, name]
-    if before and after:
-        names.append(net.unique(f"{top}_after", "blob"))
-        net.left_over.add(names[-1])
-    points = list(made.parameter.slice_param.slice_point)
-    points[place:place] = [one for one in (wanted.start, wanted.stop) if first < one < last]
-    tops[place : place + 1] = names
-    del made.parameter.slice_param.slice_point[:], made.parameter.top[:]
-    made.parameter.slice_param.slice_point.extend(points)
-    made.parameter.top.extend(tops)
-    net.divide(made)
-    return net.blobs[found]
-
-
-@reads("Split")
-def split(step: Step) -> Outputs:
-    x = step.blob()
-    axis = step.axis(int(step.attribute("axis", 0)), len(x.shape))
-    sizes_input: list[Array | None] = [None, step.optional(1, "the sizes of its pieces")]
-    sizes = split_sizes(step.node, sizes_input, x.shape[axis])
-    if sum(sizes) != x.shape[axis] or len(sizes) != len(step.node.outputs):
-        step.refuse(f"{sizes} are not the pieces of an axis of size {x.shape[axis]}")
-    if x.shape[axis] % step.batch == 0 and len(sizes) > 1:
-        step.refuse("it splits the records, which no layer does")
-    if len(sizes) == 1:
-        return [x]
-    points = np.cumsum(sizes)[:-1].tolist()
-    names = [name or f"{step.node.name}_{place}" for place, name in enumerate(step.node.outputs)]
-    made = step.layers("Slice", [x], tops=names, axis=axis, slice_point=points)
-    return list(made)
-
-
-# -- several into one ------------------------------------------------------------------------
 
 
 @reads("Concat")
@@ -318,6 +182,9 @@ def _beside(step: Step, array: Array, other: Computed, axis: int, place: int) ->
     one = array[:1]
     if not np.array_equal(np.broadcast_to(one, array.shape), array):
         step.refuse("a constant that differs from record to record cannot be joined to them")
+    if step.reading.net.lengths and rows in step.reading.net.anchors:
+        # A piece of the other blob may be shorter than that.
+        return step.parameter(np.broadcast_to(one, (rows, *array.shape[1:])))
     x = other
     size, wanted = x.shape[axis], array.shape[axis]
     part = f"constant_{place}"
@@ -361,6 +228,16 @@ def tile(step: Step) -> Outputs:
     copied = [size for size, times in zip(x.shape, repeats, strict=True) if times > 1]
     if step.reading.source.fixed and step.is_batched(copied):
         step.refuse("it copies the records")
+    for axis, times in enumerate(repeats):
+        size = x.shape[axis]
+        if step.is_open(times) and size != 1 and not step.is_open(size):
+            one, size = (
+                step.reshape(x, _with_axis(x.shape, axis, 1), part=f"each_{axis}"),
+                x.shape[axis],
+            )
+            wide = step.sized(one, _with_axis(x.shape, axis, times), part=f"rows_{axis}")
+            shape = (*x.shape[:axis], times * size, *x.shape[axis + 1 :])
+            x, repeats[axis] = step.reshape(wide, shape, part=f"repeated_{axis}"), 1
     each = [size == 1 and step.is_open(n) for size, n in zip(x.shape, repeats, strict=True)]
     whole = zip(x.shape, repeats, each, strict=True)
     x = step.sized(x, [times if opened else size for size, times, opened in whole], part="spread")
@@ -368,6 +245,11 @@ def tile(step: Step) -> Outputs:
         if times > 1 and not each[axis]:
             x = step.layer("Tile", [x], part=f"axis_{axis}", axis=axis, tiles=times)
     return x
+
+
+def _with_axis(shape: Sequence[int], axis: int, times: int) -> Shape:
+    """With an axis more, in front of this one."""
+    return (*shape[:axis], times, *shape[axis:])
 
 
 @reads("DepthToSpace", "SpaceToDepth")

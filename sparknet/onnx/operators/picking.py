@@ -6,7 +6,7 @@ import numpy as np
 
 from sparknet.onnx.netlist import Computed
 from sparknet.onnx.operators.arithmetic import combine
-from sparknet.onnx.operators.moving import taken
+from sparknet.onnx.operators.cutting import taken
 from sparknet.onnx.step import Outputs, Step, reads
 
 PLACES = np.dtype(np.int64)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from sparknet.onnx.netlist import Computed, Value
+from sparknet.onnx.operators.cutting import cut, taken
 from sparknet.onnx.operators.matrices import linear
-from sparknet.onnx.operators.moving import cut, joined, taken
+from sparknet.onnx.operators.moving import joined
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from sparknet.onnx.folding import axes_of
+from sparknet.onnx.geometry import axes_of
 from sparknet.onnx.netlist import LARGEST, TINY, Computed
 from sparknet.onnx.operators.pooling import over_all
 from sparknet.onnx.step import Outputs, Step, reads

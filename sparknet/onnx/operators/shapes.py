@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from sparknet.onnx.folding import reshaped
+from sparknet.onnx.geometry import reshaped
 from sparknet.onnx.netlist import Computed
 from sparknet.onnx.reopening import view
 from sparknet.onnx.step import Outputs, Step, reads

@@ -14,8 +14,9 @@ import numpy as np
 
 from sparknet.onnx.netlist import LARGEST, Computed
 from sparknet.onnx.operators.classical import ML, labelled, rows
+from sparknet.onnx.operators.cutting import MOST_PLACES
 from sparknet.onnx.operators.matrices import linear
-from sparknet.onnx.operators.moving import MOST_PLACES, joined
+from sparknet.onnx.operators.moving import joined
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparknet.onnx.writing import LayerExport, writes
+from sparknet.onnx.layer_export import LayerExport, writes
 
 
 @writes("Eltwise")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparknet.onnx.layer_export import LayerExport, writes
 from sparknet.onnx.source import Array
-from sparknet.onnx.writing import LayerExport, writes
 
 LOWEST = -1e30
 
@@ -43,8 +43,8 @@ def _boxes(place: LayerExport) -> Array:
 @writes("DetectionOutput")
 def detection_output(place: LayerExport) -> None:
     values = place.values
-    if place.writing.batch != 1:
-        place.refuse(f"detections are written for one image; the batch is {place.writing.batch}")
+    if place.draft.batch != 1:
+        place.refuse(f"detections are written for one image; the batch is {place.draft.batch}")
     if not values["share_location"] or values["eta"] != 1 or len(place.inputs) > 3:
         place.refuse("boxes of each class, eta below 1 and a fourth bottom are not written")
     boxes = _decoded(place)

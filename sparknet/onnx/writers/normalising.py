@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparknet.onnx.layer_export import LayerExport, writes
 from sparknet.onnx.source import Array
-from sparknet.onnx.writing import LayerExport, writes
 
 
 @writes("BatchNorm")

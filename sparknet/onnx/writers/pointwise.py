@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparknet.onnx.writing import LayerExport, writes
+from sparknet.onnx.layer_export import LayerExport, writes
 
 _SAME = {
     "AbsVal": "Abs",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparknet.onnx.writing import LayerExport, writes
+from sparknet.onnx.layer_export import LayerExport, writes
 
 MOST_STEPS = 512
 

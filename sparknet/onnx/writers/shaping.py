@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.onnx.writing import LayerExport, writes
+from sparknet.onnx.layer_export import LayerExport, writes
 
 
 @writes("Flatten", "Reshape")
@@ -17,7 +17,7 @@ def view(place: LayerExport) -> None:
         sizes = [int(one) for one in place.options.shape.dim]
         place.last("Reshape", [place.inputs[0], place.whole(sizes)])
         return
-    if place.writing.dynamic and top[:1] != shape[:1] and top:
+    if place.draft.dynamic and top[:1] != shape[:1] and top:
         sizes = list(top)
         sizes[0] = -1
         place.last("Reshape", [place.inputs[0], place.whole(sizes)])
@@ -61,7 +61,7 @@ def crop(place: LayerExport) -> None:
     """To a size that is known, as inputs are of one size."""
     axis, offsets = int(place.values["axis"]), list(place.values["offset"])
     top = place.tops[0]
-    axes = [one for one in range(axis, len(top)) if one or not place.writing.dynamic]
+    axes = [one for one in range(axis, len(top)) if one or not place.draft.dynamic]
     starts = [int(offsets[one]) for one in axes]
     ends = [int(offsets[one]) + top[one] for one in axes]
     bounds = [place.whole(one) for one in (starts, ends, axes)]
@@ -77,7 +77,7 @@ def tile(place: LayerExport) -> None:
 
 @writes("Gather")
 def gather(place: LayerExport) -> None:
-    index = place.whole(list(place.values["index"]))
+    index = place.whole(list(place.options.index))
     place.last("Gather", [place.inputs[0], index], axis=int(place.values["axis"]))
 
 
@@ -211,7 +211,7 @@ def resize(place: LayerExport) -> None:
         for size, s in zip(shape[2:], np.asarray(scales, np.float32), strict=True)
     ]
     if whole != list(top[2:]):
-        if place.writing.dynamic:
+        if place.draft.dynamic:
             scales = [(size + 1e-4) / own for size, own in zip(top[2:], shape[2:], strict=True)]
         else:
             place.last("Resize", [place.inputs[0], "", "", place.whole(top)], **attributes)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.onnx.layer_export import LayerExport, writes
 from sparknet.onnx.source import Array
-from sparknet.onnx.writing import LayerExport, writes
 
 
 @writes("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution", "Convolution3D")

@@ -37,7 +37,10 @@ from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
 from sparknet.spark.trainer import Trainer, weights_of
 from sparknet.training.events import OnEvent
+from sparknet.training.modules.calling import arguments
 from sparknet.training.modules.keywords import ModuleKeywords
+from sparknet.training.modules.learning_files import ROLES, read_learning, write_learning
+from sparknet.training.modules.module_files import made_module
 from sparknet.training.portable import portable_solver
 from sparknet.training.setting import settings_of, values_of
 from sparknet.training.strategies import Strategy, make_strategy
@@ -73,6 +76,10 @@ _NAMED = {"steps": "maxIter", "weight_column": "weightCol"}
 """Settings of Trainer to which pyspark.ml gives a name of its own."""
 _OF_MODULES = tuple(field.name for field in fields(ModuleKeywords))
 """Settings of Trainer that are for modules of PyTorch alone."""
+_AS_SOLVERS = {"batch_size": "batchSize", "clip_gradients": "clip_gradients"}
+"""Those of them that have the Params of a solver's."""
+_UNSAVED = ("on_event", "resources")
+"""Settings of Trainer that are no Params."""
 _CONVERTED = {"strategy": _strategy, "class_weights": _labels}
 
 TRAINER = {
@@ -109,6 +116,13 @@ SOLVER = {
 }
 """Settings of a solver, under Caffe's names."""
 
+MODULE = {
+    name: ParamSetting(settings_of(ModuleKeywords)[name].said.rstrip("."))
+    for name in _OF_MODULES
+    if name not in _AS_SOLVERS
+}
+"""Settings of a module of PyTorch, in place of a solver's."""
+
 _OWN = {
     "batchSize": ParamSetting("records of a batch in training; the net's unless set", count),
     "validationIndicatorCol": ParamSetting(
@@ -131,20 +145,22 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
     ``rawPredictionCol``, ``probabilityCol`` and ``predictionCol``; "" leaves one out.
 
     ``solver`` may also be a `Trainer`: then its settings are the defaults, and the model adds the
-    columns that `SparkModel.transform` adds, and no others unless they are named.
+    columns that `SparkModel.transform` adds, and no others unless they are named.  Such a one may
+    have a module of PyTorch in place of a solver: docs/pytorch-modules.md.
 
     ``handleInvalid`` ("error", "keep" or "skip") is that of the model; with "keep" and "skip" rows
     that cannot be read, or whose label is no class, are left out of the training, and counted in
     the event `workers`.
 
-    Each event of the training (`sparknet.training.events`) is passed to ``on_event``, the
-    only argument that is not saved.  docs/pipelines.md is the guide.
+    Each event of the training (`sparknet.training.events`) is passed to ``on_event``, which is not
+    saved, as ``resources`` of a `Trainer` are not.  docs/pipelines.md is the guide.
     """
 
     settings: ClassVar[Mapping[str, ParamSetting]] = {
         **COLUMNS,
         **TRAINER,
         **SOLVER,
+        **MODULE,
         **_OWN,
         **OUTPUT,
         **_PREPROCESSING,
@@ -168,14 +184,16 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         given = renamed.new_names(params, self.renamed, 3)
         source = given.pop("trainer", solver)
         trainer = source if isinstance(source, Trainer) else Trainer(source)
-        if trainer.module is not None:
-            raise SparkError("NetEstimator trains nets, and this Trainer has a module of PyTorch")
         self.on_event = on_event or trainer.on_event
+        self.resources = trainer.resources
         for field in fields(Trainer):
-            if field.name not in {"on_event", "invalid", *_OF_MODULES}:
+            if field.name not in {*_UNSAVED, "invalid", *_OF_MODULES}:
                 self._setDefault(
                     **{_NAMES.get(field.name, field.name): getattr(trainer, field.name)}
                 )
+        for name in _OF_MODULES if trainer.module is not None else ():
+            if (value := getattr(trainer, name)) is not None:
+                self._setDefault(**{_AS_SOLVERS.get(name, name): value})
         self._setDefault(handleInvalid=invalid(trainer.invalid))
         if trainer is not source:
             self._setDefault(
@@ -197,7 +215,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         values = {
             name: self.given(_NAMES.get(name, name))
             for name in names
-            if name not in {"solver", "on_event", "strategy", "invalid", *_OF_MODULES}
+            if name not in {"solver", *_UNSAVED, "strategy", "invalid", *_OF_MODULES}
         }
         # Nothing can be learned of rows that the model keeps with nulls.
         values["invalid"] = "raise" if self.invalid() == "raise" else "drop"
@@ -205,9 +223,19 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         if isinstance(strategy, Mapping):
             strategy = dict(strategy)
             strategy = make_strategy(strategy.pop("name"), **strategy)
+        values |= {name: getattr(self, name) for name in _UNSAVED}
+        if self.given("module") is not None:
+            return Trainer(strategy=strategy, **values, **self._of_module())
         solver, values["weights"] = self._recipe().applied(self.given("solver"), values["weights"])
         values |= dict.fromkeys(values_of(Recipe(), Recipe))  # they are in the solver now
-        return Trainer(self._tuned(solver), strategy=strategy, on_event=self.on_event, **values)
+        return Trainer(self._tuned(solver), strategy=strategy, **values)
+
+    def _of_module(self) -> dict[str, Any]:
+        for name in SOLVER:
+            if name not in _AS_SOLVERS and self.isSet(self.getParam(name)):
+                raise SparkError(f"{name} is a solver's, and a module was given: set optimizer")
+        values = {name: self.given(_AS_SOLVERS.get(name, name)) for name in _OF_MODULES}
+        return {name: value for name, value in values.items() if value is not None}
 
     def _recipe(self) -> Recipe:
         return Recipe(**{name: self.given(name) for name in values_of(Recipe(), Recipe)})
@@ -228,6 +256,8 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
 
     def _fit(self, dataset: DataFrame) -> NetModel:
         trainer = self.trainer
+        if trainer.module is not None:
+            return self._fit_module(trainer, dataset)
         how = Preprocessing.of(trainer)
         assert trainer.solver is not None
         untrained = self._model(
@@ -241,7 +271,21 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         model._summary = TrainingSummary(trained)
         return model
 
-    def _model(self, model: SparkModel) -> NetModel:
+    def _fit_module(self, trainer: Trainer, dataset: DataFrame) -> NetModel:
+        columns, column, targets = dict(trainer.columns or {}), self.given, trainer.targets
+        if name := column("featuresCol"):
+            needed, more = arguments(made_module(trainer.module))
+            columns.setdefault((needed or more)[0], name)
+        if (name := column("labelCol")) and targets:
+            columns.setdefault(targets[0], name)
+        trained = replace(trainer, columns=columns).fit(*self._parts(dataset))
+        model = self._model(trained.model)
+        if targets:
+            model._setDefault(labelCol=columns.get(targets[0], targets[0]))
+        model._summary = TrainingSummary(trained)
+        return model
+
+    def _model(self, model: Any) -> NetModel:
         made = NetModel(model)
         self.hand_over(made)
         return made
@@ -269,7 +313,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         kept = {
             param: value
             for param, value in params.items()
-            if param.name != "solver"
+            if param.name not in ("solver", *ROLES)
             and param.name not in _PREPROCESSING
             and not (param.name == "weights" and weights_of(value) is not None)
         }
@@ -277,6 +321,11 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
 
     def _save_files(self, folder: Path) -> dict[str, Any]:
         solver = self.given("solver")
+        if self.given("module") is not None:
+            code = write_learning({role: self.given(role) for role in ROLES}, folder)
+            if (begin := weights_of(self.given("weights"))) is not None:
+                begin.save(folder / _BEGIN)
+            return {"data": [], "preprocessing": None, "net": None, "learning": code}
         if solver is None:
             return {"data": [], "preprocessing": None, "net": None}
         settings = solver.settings if isinstance(solver, Net) else solver_of(solver)
@@ -305,7 +354,14 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
 
     @classmethod
     def _load_files(cls, folder: Path, metadata: dict[str, Any], trusted: bool) -> NetEstimator:
-        made = cls()
+        is_plain = "featuresCol" in metadata["defaultParamMap"]  # and made of no Trainer
+        made = cls() if is_plain else cls(Trainer())
+        if (code := metadata.get("learning")) is not None:
+            found = read_learning(code, folder, trusted)
+            made._setDefault(**{role: one for role, one in found.items() if one is not None})
+            if (folder / _BEGIN).exists():
+                made.setParams(weights=WeightCollection.load(folder / _BEGIN))
+            return made
         if not (folder / _SOLVER).exists():
             return made
         text, own = unpacked(folder, _SOLVER, metadata["data"])

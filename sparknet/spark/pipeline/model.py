@@ -13,12 +13,13 @@ from sparknet.errors import SparkError
 from sparknet.net.heads import Head
 from sparknet.spark.evaluation import Evaluation
 from sparknet.spark.model import SparkModel
+from sparknet.spark.module_columns import columns_of
+from sparknet.spark.module_model import ModuleModel
 from sparknet.spark.net_files import load_model, save_model
 from sparknet.spark.pipeline.params import COLUMNS, OUTPUT, ParamSetting, StageParams
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
 from sparknet.spark.pipeline.vectors import MAKERS, PREFIX, added, with_blobs
-from sparknet.spark.stage_columns import StageColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -30,7 +31,8 @@ else:
 
 
 class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore[misc]
-    """A stage that predicts with ``model``; the rest are Params, as of `NetEstimator`.
+    """A stage that predicts with ``model``, a `SparkModel` or a `ModuleModel`; the rest are Params,
+    as of `NetEstimator`.
 
     The blobs of ``outputs`` become columns as by `SparkModel.transform`.  The first prediction's
     scores, probabilities and class (or number) become the columns ``rawPredictionCol``,
@@ -42,13 +44,13 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
 
     settings: ClassVar[Mapping[str, ParamSetting]] = {**COLUMNS, **OUTPUT}
 
-    def __init__(self, model: SparkModel, **params: Unpack[NetModelParams]) -> None:
+    def __init__(self, model: SparkModel | ModuleModel, **params: Unpack[NetModelParams]) -> None:
         super().__init__()
-        if not isinstance(model, SparkModel):
-            raise SparkError(f"NetModel takes a SparkModel, not {_shown(model)}")
-        self.model = model
-        """The net, and its inputs' columns."""
-        self._columns = StageColumns(model)
+        if not isinstance(model, (SparkModel, ModuleModel)):
+            raise SparkError(f"NetModel takes a SparkModel or a ModuleModel, not {_shown(model)}")
+        self.model: Any = model
+        """The net or module, and its inputs' columns."""
+        self._columns = columns_of(model)
         self._summary: TrainingSummary | None = None
         self.setParams(**params)
 
@@ -122,13 +124,18 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
     def evaluate(self, dataset: DataFrame) -> Evaluation:
         """Accuracy and confusion matrix, or R², MAE and RMSE: see `SparkModel.evaluate`.  Rows that
         are not valid are left out unless ``handleInvalid`` is "error"."""
-        return self.model.evaluate(
-            dataset,
-            heads=self.heads,
-            columns=self.input_columns(True),
-            batch=self.given("batch"),
-            invalid="raise" if self.invalid() == "raise" else "drop",
-        )
+        how: dict[str, Any] = {
+            "batch": self.given("batch"),
+            "invalid": "raise" if self.invalid() == "raise" else "drop",
+            "columns": self.input_columns(True),
+        }
+        if isinstance(self.model, ModuleModel):
+            head, label = self.heads[0], self.given("labelCol") or "label"
+            how |= {"output": head.blob, "kind": head.kind, "label": label}
+        else:
+            how["heads"] = self.heads
+        found: Evaluation = self.model.evaluate(dataset, **how)
+        return found
 
     # -- saving --------------------------------------------------------------------------
 
@@ -140,7 +147,7 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
     def _load_files(cls, folder: Path, metadata: dict[str, Any], trusted: bool) -> NetModel:
         made = cls(load_model(folder, metadata, trusted))
         heads = [Head.of(head) for head in metadata["heads"]]
-        made._columns = StageColumns(made.model, heads)
+        made._columns = columns_of(made.model, heads)
         return made
 
 

@@ -22,7 +22,7 @@ from pyspark.ml.util import (
 from sparknet.errors import FileError, SparkError, SparkNetError
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark.background_job import is_classic
-from sparknet.spark.remote import remote_file
+from sparknet.spark.remote import remote_file, with_path
 from sparknet.spark.saved_stages import FILES, check_file, check_sum, has_sound_names
 
 Stage = TypeVar("Stage", bound="SavedStage")
@@ -147,7 +147,8 @@ class StageReader(MLReader, Generic[Stage]):  # type: ignore[misc]
         self._is_trusted = False
 
     def trusted(self) -> StageReader[Stage]:
-        """Let the net import Python layers, and read and write files."""
+        """Let the net import Python layers, and read and write files, and what a module names be
+        imported and called."""
         self._is_trusted = True
         return self
 
@@ -159,9 +160,9 @@ class StageReader(MLReader, Generic[Stage]):  # type: ignore[misc]
                 self._fetch(f"{path}/{name}", said, Path(folder, name))
             try:
                 stage = self._kind._load_files(Path(folder), metadata, self._is_trusted)
+            except SparkNetError as error:
+                raise with_path(error, folder, path) from error
             except (KeyError, TypeError, ValueError) as error:
-                if isinstance(error, SparkNetError):
-                    raise
                 raise FileError(path, f"is no saved {self._kind.__name__}: {error!r}") from error
         stage._resetUid(metadata["uid"])
         DefaultParamsReader.getAndSetParams(stage, metadata)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sparknet.spark.trained import SparkTrained
-from sparknet.training.worker import Outcome
+from sparknet.training.rounds import Outcome
 
 
 class TrainingSummary:

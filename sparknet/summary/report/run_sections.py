@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from sparknet.graph.boxes import drawing
-from sparknet.summary.events import single, standstill
+from sparknet.summary.events import single, standstill, unsaved
 from sparknet.summary.progress import ENDS, clock_time
 from sparknet.summary.report.chart import Curve, Points, lines, short, stacks, table
 from sparknet.summary.report.confusion import confusion
@@ -305,6 +305,8 @@ def _happened(run: ReportedRun) -> Iterator[list[str]]:
             kind, told = "resumed", f"from {event['resumed']}"
         elif kind == "workers" and event.get("attempt", 1) > 1:
             kind, told = "restart", f"attempt {event['attempt']}"
+        elif kind == "unsaved":
+            told = unsaved(event)
         elif kind == "waiting":
             told = f"for {event['needed']} slots, for {event['seconds']:.0f} s"
         elif kind == "standstill":

@@ -92,7 +92,7 @@ def clip(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 @translates("Threshold", no_gradient=True)
 def threshold(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return (bottoms[0] > layer.options["threshold"]).to(torch.float32)
+    return (bottoms[0] > layer.options["threshold"]).to(bottoms[0].dtype)
 
 
 @translates("Swish")
@@ -113,4 +113,4 @@ def dropout(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
         return x * options["scale"] if options["scale"] != 1 else x
     bound = int(options["ratio"] * 2.0**40)
     kept: Tensor = layer.draw().top40(x.numel(), x.device) >= bound
-    return x * (kept.reshape(x.shape).to(torch.float32) * options["scale"])
+    return x * (kept.reshape(x.shape).to(bottoms[0].dtype) * options["scale"])

@@ -19,7 +19,21 @@ _SPREAD = {
 
 
 def _narrow(layer: Translatable, *values: Tensor | None) -> list[Tensor | None]:
-    return [None if one is None else one.to(layer.product) for one in values]
+    return [None if one is None else _laid(layer, one.to(layer.product)) for one in values]
+
+
+def _wants_channels_last(layer: Translatable, x: Tensor) -> bool:
+    """Whether the channels of a pixel lie side by side, as tensor cores read them; they multiply
+    bfloat16 and TensorFloat-32."""
+    narrow = bool(layer.product == torch.bfloat16 or torch.backends.cudnn.allow_tf32)
+    return narrow and x.device.type == "cuda"
+
+
+def _laid(layer: Translatable, x: Tensor) -> Tensor:
+    """The blobs of other layers stay as they come out of this one, where they have its shape."""
+    if x.ndim != 4 or not _wants_channels_last(layer, x):
+        return x
+    return x.contiguous(memory_format=torch.channels_last)
 
 
 def _is_plain(layer: Translatable) -> bool:
@@ -37,7 +51,7 @@ def _convolved(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
     axis, group = options["axis"], options["group"]
     outer = x.shape[:axis]
     bias = params[1] if options["bias_term"] else None
-    x = x.reshape(prod(outer), *x.shape[axis:])
+    x = x if axis == 1 else x.reshape(prod(outer), *x.shape[axis:])
     if x.numel() == 0 or 0 in layer.top_shapes[0]:
         return _nothing(layer, x, params)
     x = _reached(layer, x)
@@ -45,16 +59,16 @@ def _convolved(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
         y = _by_patches(layer, x, params[0], bias)
     else:
         convolve = _CONVOLVE[len(options["kernel"])]
-        x, weights, bias = _narrow(layer, x, params[0], bias)
+        narrow, weights, bias = _narrow(layer, x, params[0], bias)
         y = convolve(
-            x,
+            narrow,
             weights,
             bias,
             stride=options["stride"],
             padding=options["pad"],
             dilation=options["dilation"],
             groups=group,
-        ).to(torch.float32)
+        ).to(x.dtype)
     return y if len(outer) == 1 else y.reshape(*outer, *y.shape[1:])
 
 
@@ -129,7 +143,7 @@ def _spread(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
     axis = options["axis"]
     outer = x.shape[:axis]
     bias = params[1] if options["bias_term"] else None
-    x = x.reshape(prod(outer), *x.shape[axis:])
+    x = x if axis == 1 else x.reshape(prod(outer), *x.shape[axis:])
     if x.numel() == 0 or 0 in layer.top_shapes[0]:
         return _nothing(layer, x, params)
     axes = len(options["kernel"])
@@ -137,16 +151,16 @@ def _spread(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
         y = _by_gradient(layer, x, params[0])
         y = y if bias is None else y + bias.reshape(-1, *(1,) * axes)
     else:
-        x, weights, bias = _narrow(layer, x, params[0], bias)
+        narrow, weights, bias = _narrow(layer, x, params[0], bias)
         y = _SPREAD[axes](
-            x,
+            narrow,
             weights,
             bias,
             stride=options["stride"],
             padding=options["pad"],
             dilation=options["dilation"],
             groups=options["group"],
-        ).to(torch.float32)
+        ).to(x.dtype)
     return y if len(outer) == 1 else y.reshape(*outer, *y.shape[1:])
 
 

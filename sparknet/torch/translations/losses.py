@@ -8,7 +8,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sparknet.torch.translations.table import Tensors, Tops, Translatable, translates, wide
+from sparknet.torch.translations.table import (
+    Tensors,
+    Tops,
+    Translatable,
+    applied,
+    cut,
+    translates,
+    wide,
+)
 
 _LEAST = 1.1754943508222875e-38
 _TINY = 1e-20
@@ -19,7 +27,7 @@ def labels_of(layer: Translatable, given: Tensor, classes: int) -> tuple[Tensor,
 
     One that does not count, or is refused, is 0.
     """
-    numbers = given.detach().trunc()
+    numbers = cut(given.detach())
     ignored = layer.options.get("ignore_label")
     counted = torch.ones_like(numbers, dtype=torch.bool)
     if ignored is not None:
@@ -74,11 +82,11 @@ def softmax_with_loss(layer: Translatable, bottoms: Tensors, params: Tensors) ->
     # Caffe's probabilities are at least FLT_MIN; its gradient is not cut off there.
     losses = -(own + (own.detach().clamp(min=-87.3365447505531) - own.detach()))
     if "class_weights" in options:
-        by_class = torch.tensor(options["class_weights"], dtype=torch.float32, device=x.device)
+        by_class = torch.tensor(options["class_weights"], dtype=x.dtype, device=x.device)
         losses = losses * by_class[labels]
     losses = torch.where(counted, losses, torch.zeros_like(losses))
     total = _weighed_sum(layer, losses, bottoms[0])
-    loss = (total / divisor(layer, outer, inner, counted)).to(torch.float32)
+    loss = (total / divisor(layer, outer, inner, counted)).to(bottoms[0].dtype)
     more = (
         logs.detach().exp().reshape(bottoms[0].shape),
         losses.detach().reshape(bottoms[1].shape),
@@ -96,7 +104,7 @@ def infogain_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Top
     if len(bottoms) > 2:
         matrix = bottoms[2]
     else:
-        matrix = torch.as_tensor(options["matrix"], dtype=torch.float32, device=x.device)
+        matrix = torch.as_tensor(options["matrix"], dtype=x.dtype, device=x.device)
     rows = matrix.reshape(channels, channels)[labels].movedim(-1, 1)
     logs = torch.log_softmax(x, 1)
     floor = torch.log(torch.tensor(_TINY, device=x.device))
@@ -104,7 +112,7 @@ def infogain_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Top
     losses = -(rows * cut).sum(1)
     losses = torch.where(counted, losses, torch.zeros_like(losses))
     total = _weighed_sum(layer, losses, bottoms[0])
-    loss = (total / divisor(layer, outer, inner, counted)).to(torch.float32)
+    loss = (total / divisor(layer, outer, inner, counted)).to(bottoms[0].dtype)
     if len(layer.top_shapes) == 1:
         return loss
     return loss, logs.detach().exp().reshape(bottoms[0].shape)
@@ -135,10 +143,10 @@ def sigmoid_cross_entropy_loss(layer: Translatable, bottoms: Tensors, params: Te
             targets == 1, share, torch.where(targets == 0, 1 - share, torch.zeros_like(share))
         )
     if options["ignore_label"] is not None:
-        counted = targets.trunc() != options["ignore_label"]
+        counted = cut(targets) != options["ignore_label"]
         losses = torch.where(counted, losses, torch.zeros_like(losses))
     total = _weighed_sum(layer, losses, bottoms[0])
-    return (total / divisor(layer, outer, inner, counted)).to(torch.float32)
+    return (total / divisor(layer, outer, inner, counted)).to(bottoms[0].dtype)
 
 
 def _items(layer: Translatable) -> int:
@@ -149,20 +157,20 @@ def _items(layer: Translatable) -> int:
 def euclidean_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     distance = bottoms[0].reshape(-1) - bottoms[1].reshape(-1)
     total = _weighed_sum(layer, distance * distance, bottoms[0])
-    return (total / _items(layer) / 2).to(torch.float32)
+    return (total / _items(layer) / 2).to(bottoms[0].dtype)
 
 
 @translates("HingeLoss", without_gradient={1: "labels"})
 def hinge_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     num, channels = layer.options["num"], layer.options["channels"]
     labels, _ = labels_of(layer, bottoms[1], channels)
-    sign = torch.ones(num, channels, device=bottoms[0].device)
+    sign = bottoms[0].new_ones(num, channels)
     sign = sign.scatter(1, labels.reshape(-1, 1), -1.0)
     margin = functional.relu(1 + sign * bottoms[0].reshape(num, channels))
     if layer.options["norm"] == "l2":
         margin = margin * margin
     total = _weighed_sum(layer, margin, bottoms[0])
-    return (total / _items(layer)).to(torch.float32)
+    return (total / _items(layer)).to(bottoms[0].dtype)
 
 
 @translates("MultinomialLogisticLoss", without_gradient={1: "labels"})
@@ -174,7 +182,7 @@ def multinomial_logistic_loss(layer: Translatable, bottoms: Tensors, params: Ten
     own = own + (own.detach().clamp(min=_TINY) - own.detach())
     losses = -torch.log(own)
     total = _weighed_sum(layer, losses, bottoms[0])
-    return (total / _items(layer)).to(torch.float32)
+    return (total / _items(layer)).to(bottoms[0].dtype)
 
 
 class _Apart(torch.autograd.Function):
@@ -183,7 +191,7 @@ class _Apart(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, difference: Tensor, margin: float, legacy: bool) -> Tensor:
-        squared = (difference * difference).sum(1, dtype=wide(difference)).to(torch.float32)
+        squared = (difference * difference).sum(1, dtype=wide(difference)).to(difference.dtype)
         distance = squared.sqrt()
         if legacy:
             lack = (margin - squared).clamp(min=0)
@@ -212,7 +220,7 @@ def contrastive_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> 
     layer.check(fine.all(), lambda: f"label {same[~fine][0]:f} is neither 0 nor 1")
     difference = bottoms[0].reshape(num, channels) - bottoms[1].reshape(num, channels)
     together = (difference * difference).sum(1)
-    apart = _Apart.apply(difference, options["margin"], options["legacy_version"])
-    losses = torch.where(same.trunc() != 0, together, apart)
+    apart = applied(_Apart, difference, options["margin"], options["legacy_version"])
+    losses = torch.where(cut(same) != 0, together, apart)
     total = _weighed_sum(layer, losses, bottoms[0])
-    return (total / _items(layer) / 2).to(torch.float32)
+    return (total / _items(layer) / 2).to(bottoms[0].dtype)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sparknet.torch.translations.table import Tensors, Tops, Translatable, translates
+from sparknet.torch.translations.table import Tensors, Tops, Translatable, applied, translates
 
 
 def _channels(values: Tensor, x: Tensor) -> Tensor:
@@ -63,16 +63,13 @@ def lrn(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     if x.numel() == 0:
         return x + 0
     squares, half = x * x, (size - 1) // 2
+    # Means, as exporters to ONNX ignore avg_pool2d's divisor_override.
     if options["norm_region"] == "across_channels":
         planes = functional.pad(squares.flatten(2).unsqueeze(1), (0, 0, half, half))
-        sums = functional.avg_pool2d(planes, (size, 1), 1, divisor_override=1)
-        share, k = options["alpha"] / size, options["k"]
+        means, k = functional.avg_pool2d(planes, (size, 1), 1), options["k"]
     else:
-        sums = functional.avg_pool2d(
-            functional.pad(squares, (half,) * 4), size, 1, divisor_override=1
-        )
-        share, k = options["alpha"] / (size * size), 1.0
-    return x * (k + share * sums.reshape(x.shape)).pow(-beta)
+        means, k = functional.avg_pool2d(functional.pad(squares, (half,) * 4), size, 1), 1.0
+    return x * (k + options["alpha"] * means.reshape(x.shape)).pow(-beta)
 
 
 @translates("MVN")
@@ -87,7 +84,7 @@ def mvn(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     centred = x - x.mean(axes, keepdim=True)
     if not options["normalize_variance"]:
         return centred
-    return _Divided.apply(centred, axes, options["eps"])
+    return applied(_Divided, centred, axes, options["eps"])
 
 
 class _Divided(torch.autograd.Function):

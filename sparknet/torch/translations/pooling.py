@@ -12,11 +12,14 @@ from torch.nn import functional
 from sparknet.torch.random import Draw
 from sparknet.torch.translations.table import Tensors, Tops, Translatable, translates
 
-_LEAST = -3.4028234663852886e38
-"""-FLT_MAX: what an empty window has for a maximum."""
 _TINY = 1.1754943508222875e-38
 
 Pair = tuple[int, int]
+
+
+def _least(x: Tensor) -> float:
+    """What an empty window has for a maximum: -FLT_MAX."""
+    return float(torch.finfo(x.dtype).min)
 
 
 @translates("Pooling")
@@ -75,7 +78,7 @@ def _by_slices(x: Tensor, options: Mapping[str, Any], size: Pair) -> Tensor:
         for left, right in spans[1]:
             part = x[:, :, top:bottom, left:right].flatten(2)
             if options["method"] == "max":
-                made.append(part.max(2)[0] if part.shape[2] else part.sum(2) + _LEAST)
+                made.append(part.max(2)[0] if part.shape[2] else part.sum(2) + _least(x))
             else:
                 made.append(part.sum(2))
     y = torch.stack(made, 2).reshape(*x.shape[:2], *size)
@@ -123,7 +126,7 @@ def _largest(
         if tuple(y.shape[2:]) != size:
             y = y[:, :, : size[0], : size[1]]
         return (y,)
-    padded = _padded(x, options, size, _LEAST)
+    padded = _padded(x, options, size, _least(x))
     y, places = functional.max_pool2d(padded, kernel, stride, return_indices=True)
     if not wants_mask:
         return (y,)
@@ -153,8 +156,8 @@ def _mean(x: Tensor, options: Mapping[str, Any], size: Pair) -> Tensor:
     if _fits(x, options, size):
         y = functional.avg_pool2d(x, kernel, stride, pad)
         return y[:, :, : size[0], : size[1]] if tuple(y.shape[2:]) != size else y
-    sums = functional.avg_pool2d(_padded(x, options, size, 0.0), kernel, stride, divisor_override=1)
-    return sums / _areas(x, options, size)
+    means = functional.avg_pool2d(_padded(x, options, size, 0.0), kernel, stride)
+    return means * (kernel[0] * kernel[1] / _areas(x, options, size))
 
 
 def _picked(

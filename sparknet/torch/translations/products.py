@@ -11,6 +11,7 @@ from sparknet.torch.translations.table import (
     Tensors,
     Tops,
     Translatable,
+    cut,
     matrix_product,
     translates,
 )
@@ -21,26 +22,26 @@ def inner_product(layer: Translatable, bottoms: Tensors, params: Tensors) -> Top
     options = layer.options
     x, weights = bottoms[0], params[0]
     outer = x.shape[: options["axis"]]
-    x = x.reshape(prod(outer), prod(x.shape[options["axis"] :]))
+    x = x.flatten(1) if len(outer) == 1 else x.reshape(prod(outer), prod(x.shape[len(outer) :]))
     if options["normalize"]:
         with torch.no_grad():
             norms = weights.norm(dim=1, keepdim=True)
             weights.div_(torch.where(norms > 0, norms, torch.ones_like(norms)))
     weights = weights if options["transpose"] else weights.t()
     bias = params[1] if options["bias_term"] else None
-    if bias is not None and layer.product is torch.float32:
+    if bias is not None and layer.product is x.dtype:
         y = torch.addmm(bias, x, weights)
     else:
         y = matrix_product(layer, x, weights)
         y = y if bias is None else y + bias
-    return y.reshape(*outer, options["num_output"])
+    return y if len(outer) == 1 else y.reshape(*outer, options["num_output"])
 
 
 @translates("Embed", without_gradient={0: "indices"})
 def embed(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     rows = layer.options["input_dim"]
     given = bottoms[0]
-    numbers = given.trunc()
+    numbers = cut(given)
     fine = (numbers >= 0) & (numbers < rows)
     layer.check(
         fine.all(),

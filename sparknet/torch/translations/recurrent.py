@@ -11,6 +11,7 @@ from sparknet.torch.translations.table import (
     Tensors,
     Tops,
     Translatable,
+    applied,
     matrix_product,
     translates,
 )
@@ -62,7 +63,7 @@ def _stacked(layer: Translatable, made: list[Tensor], x: Tensor) -> Tensor:
 def lstm_cell(cont: Tensor, cell: Tensor, gates: Tensor) -> tuple[Tensor, Tensor]:
     """Gates in the order input, forget, output, candidate; forget counts where cont does."""
     i, f, o, g = gates.chunk(4, -1)
-    cell = _Forget.apply(cont, f) * cell + torch.sigmoid(i) * torch.tanh(g)
+    cell = applied(_Forget, cont, f) * cell + torch.sigmoid(i) * torch.tanh(g)
     return cell, torch.sigmoid(o) * torch.tanh(cell)
 
 

@@ -48,8 +48,8 @@ def accuracy(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     if len(layer.top_shapes) == 1:
         return share
     classes = x.new_zeros(channels)
-    seen = classes.index_add(0, labels.reshape(-1), counted.reshape(-1).to(torch.float32))
-    hits = classes.index_add(0, labels.reshape(-1), right.reshape(-1).to(torch.float32))
+    seen = classes.index_add(0, labels.reshape(-1), counted.reshape(-1).to(x.dtype))
+    hits = classes.index_add(0, labels.reshape(-1), right.reshape(-1).to(x.dtype))
     return share, _share(hits, seen)
 
 

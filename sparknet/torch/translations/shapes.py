@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import torch
 
-from sparknet.torch.translations.table import Tensors, Tops, Translatable, translates
+from sparknet.torch.translations.table import Tensors, Tops, Translatable, cut, translates
 
 
 @translates("Concat")
@@ -55,7 +55,7 @@ def silence(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 @translates("BatchReindex", without_gradient={1: "indices"})
 def batch_reindex(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     x, given = bottoms
-    numbers, count = given.trunc(), layer.options["num"]
+    numbers, count = cut(given), layer.options["num"]
     fine = (numbers >= 0) & (numbers < count)
     layer.check(
         fine.all(),

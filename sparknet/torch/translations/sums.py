@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sparknet.torch.translations.table import Tensors, Tops, Translatable, translates, wide
+from sparknet.torch.translations.table import Tensors, Tops, Translatable, applied, translates, wide
 
 
 @translates("Eltwise")
@@ -22,7 +22,7 @@ def eltwise(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
         return reduce(_earlier_of_equals, more, torch.where(first > second, first, second))
     if options["stable_prod_grad"]:
         return reduce(torch.mul, bottoms)
-    return _Quotient.apply(*bottoms)
+    return applied(_Quotient, *bottoms)
 
 
 def _times(x: Tensor, coefficient: float) -> Tensor:
@@ -65,7 +65,7 @@ def reduction(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
         x = x.abs()
     elif operation == "sumsq":
         x = x * x
-    y = x.sum(-1, dtype=wide(x)).to(torch.float32) * options["coeff"]
+    y = x.sum(-1, dtype=wide(x)).to(x.dtype) * options["coeff"]
     return y / width if operation == "mean" and width else y
 
 

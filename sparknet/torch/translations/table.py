@@ -86,6 +86,26 @@ def wide(x: Tensor) -> torch.dtype:
 
 
 def matrix_product(layer: Translatable, a: Tensor, b: Tensor) -> Tensor:
-    if layer.product is torch.float32:
+    if layer.product is a.dtype:
         return a @ b
-    return (a.to(layer.product) @ b.to(layer.product)).to(torch.float32)
+    return (a.to(layer.product) @ b.to(layer.product)).to(a.dtype)
+
+
+def cut(x: Tensor) -> Tensor:
+    """Numbers without their fractions; ONNX, as TorchScript's exporter writes it, has no trunc."""
+    return torch.where(x < 0, x.ceil(), x.floor()) if torch.jit.is_tracing() else x.trunc()
+
+
+def applied(function: Any, *given: Any) -> Any:
+    """An autograd function of given tensors.  TorchScript's files hold no Python: there it is the
+    forward pass alone."""
+    if torch.jit.is_tracing():
+        return function.forward(_Unsaved(), *given)
+    return function.apply(*given)
+
+
+class _Unsaved:
+    """What a forward pass saves for a backward pass that will not be."""
+
+    def save_for_backward(self, *tensors: Tensor) -> None:
+        pass

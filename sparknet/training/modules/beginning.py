@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
+from time import perf_counter
 from typing import Any
 
 from sparknet.errors import SettingError, extra
@@ -15,17 +17,18 @@ from sparknet.training.beginning import Beginning
 from sparknet.training.modules.calling import ModuleLoss, tensor
 from sparknet.training.modules.flat_module import FlatModule
 from sparknet.training.modules.keywords import ModuleKeywords
+from sparknet.training.modules.module_files import called, code_of
 from sparknet.training.modules.naming import check_parameters
 from sparknet.training.modules.portable import ModuleParts, PortableModule, packed
 from sparknet.training.modules.rates import ScheduledRates, settings_of_groups
 from sparknet.training.modules.trained import NO_NET, TrainedModule
 from sparknet.training.modules.trainee import evaluating
 from sparknet.training.modules.updater import FlatOptimizer, is_elementwise, made_optimizer
+from sparknet.training.rounds import Outcome
 from sparknet.training.runs import Runs, find
 from sparknet.training.snapshot import model
 from sparknet.training.strategies import AllReduce
 from sparknet.training.training_settings import RunSettings, StrPath
-from sparknet.training.worker import Outcome
 from sparknet.weights import WeightCollection
 
 _BATCH = 32
@@ -35,19 +38,22 @@ def parts_of(how: ModuleKeywords) -> ModuleParts:
     """A copy of the module with its loss and optimizer; nothing of the user's is changed."""
     with extra("torch", "torch", "a module of PyTorch"):
         import torch
-    module, optimizer = how.module, how.optimizer
+    module, optimizer, schedule = how.module, how.optimizer, how.lr_schedule
+    if hasattr(module, "_orig_mod"):
+        raise SettingError("module is compiled: give the module that torch.compile was given")
+    if isinstance(module, torch.jit.ScriptModule):
+        raise SettingError("module is TorchScript: give the module that it was made of")
     if isinstance(module, torch.nn.Module):
-        module, optimizer = copy.deepcopy((module, optimizer))
-    elif callable(module):
-        module = module()
-    if not isinstance(module, torch.nn.Module):
-        raise SettingError(
-            "module must be a module of PyTorch, or a function that makes one, not "
-            f"{type(module).__name__}"
-        )
+        try:
+            module, optimizer, schedule = copy.deepcopy((module, optimizer, schedule))
+        except Exception as error:
+            kind = type(module).__name__
+            raise SettingError(f"module '{kind}' cannot be copied: {_line(error)}") from error
+    else:
+        module = called(module)
     check_parameters(module)
     made_optimizer(optimizer, module)  # may be refused
-    return ModuleParts(module, how.loss, optimizer, how.lr_schedule)
+    return ModuleParts(module, how.loss, optimizer, schedule)
 
 
 class ModuleBeginning(Beginning):
@@ -63,14 +69,20 @@ class ModuleBeginning(Beginning):
         parts: ModuleParts,
         inputs: dict[str, str],
         first: Mapping[str, Any],
+        weights: str | None = None,
     ) -> None:
-        """``inputs`` are the columns of the module's arguments, ``first`` a few records."""
+        """``inputs`` are the columns of the module's arguments, ``first`` a few records,
+        ``weights`` the column of their weights."""
         self._how, self._parts, self._inputs = how, parts, inputs
+        self._first = {name: first[column] for name, column in inputs.items()}
         self._order_seed = given.seed
         self._loss = ModuleLoss(parts.loss)
-        self._judges = try_out(parts.module, self._loss, inputs, how.targets, first)
+        self._weights = weights
+        if weights is not None:
+            self._loss.check_weights()
+        self._judges = try_out(parts.module, self._loss, inputs, how.targets, first, weights)
         self.flat = FlatModule(parts.module)
-        self.batch_size = how.batch_size or _BATCH
+        self.batch_size = (how.batch_size or _BATCH) * how.accumulate
         super().__init__(given, runs, resume, validates)
         optimizer = made_optimizer(parts.optimizer, parts.module)
         splits = isinstance(self.strategy, AllReduce) and given.workers > 1
@@ -91,7 +103,17 @@ class ModuleBeginning(Beginning):
         self.flat.weights.copy_from(weights)
         self.flat.push()
         made = WeightCollection(self.flat.layout, weights)
-        return TrainedModule(made, history, NO_NET, outcome, module=self.flat.module)
+        return TrainedModule(
+            made,
+            history,
+            NO_NET,
+            outcome,
+            module=self.flat.module,
+            inputs=self._inputs,
+            first=self._first,
+            kind=self._loss.kind,
+            made_by=code_of(self._how.module),
+        )
 
     def _make(self, seed: int | None) -> None:
         self.name = type(self._parts.module).__name__
@@ -105,16 +127,12 @@ class ModuleBeginning(Beginning):
         flat = FlatOptimizer(optimizer, self.flat, NDArray.zeros((self.flat.weights.size,)))
         self._histories = len(flat.histories)
         return {
-            "net": _digest_of(self.flat),
-            "solver": {
-                "optimizer": type(optimizer).__name__,
-                "groups": [
-                    {name: _plain(value) for name, value in group.items()}
-                    for group in settings_of_groups(optimizer)
-                ],
-                "clip_gradients": self._how.clip_gradients,
-                "buffers": self._how.buffers,
-            },
+            "module": _digest_of(self.flat),
+            "optimizer": type(optimizer).__name__,
+            **_told_of(settings_of_groups(optimizer)),
+            "clip_gradients": self._how.clip_gradients,
+            "accumulate": self._how.accumulate,
+            "buffers": self._how.buffers,
         }
 
     def _known_metrics(self) -> Collection[str]:
@@ -123,15 +141,30 @@ class ModuleBeginning(Beginning):
     def weights(self) -> WeightCollection:
         return WeightCollection(self.flat.layout, self.flat.weights)
 
+    @property
+    def sent(self) -> PortableModule:
+        """The module with its loss and optimizer, as workers get it."""
+        return self._sent()
+
+    def seconds_of_passes(self, records: Mapping[str, Any]) -> float:
+        """Roughly, for one of these records."""
+        module, given = self._parts.module, self._how.targets
+        begun = perf_counter()
+        try_out(module, self._loss, self._inputs, given, records, self._weights, backward=True)
+        return (perf_counter() - begun) / len(next(iter(records.values())))
+
     def _sent(self) -> PortableModule:
         return PortableModule(
             data=packed(self._parts),
             inputs=self._inputs,
             targets=self._how.targets,
-            batch_size=self.batch_size,
+            batch_size=self._how.batch_size or _BATCH,
             buffers=self._how.buffers,
             clip_gradients=self._how.clip_gradients,
             device="cpu",
+            accumulate=self._how.accumulate,
+            precision=self.settings.precision,
+            weights=self._weights,
         )
 
 
@@ -160,6 +193,8 @@ def try_out(
     inputs: Mapping[str, str],
     targets: tuple[str, ...],
     first: Mapping[str, Any],
+    weights: str | None = None,
+    backward: bool = False,
 ) -> bool:
     """Refuse a module or a loss that fails on a few records; returns whether there is an accuracy.
 
@@ -171,7 +206,7 @@ def try_out(
     given = {name: tensor(first[column], True) for name, column in inputs.items()}
     real = [tensor(first[name], False) for name in targets]
     shapes = ", ".join(f"'{name}' {tuple(one.shape)}" for name, one in given.items())
-    with torch.random.fork_rng(devices=[]), evaluating(module):
+    with torch.random.fork_rng(devices=[]), evaluating(module), _same_buffers(module):
         try:
             outputs = module(**given)
         except Exception as error:
@@ -179,7 +214,7 @@ def try_out(
                 f"module '{kind}' fails on the first records, {shapes}: {_line(error)}"
             ) from error
         try:
-            made = loss(outputs, real)
+            made = loss(outputs, real, None if weights is None else tensor(first[weights], True))
             accuracy = loss.judged(outputs, real)[2]
         except SettingError:
             raise
@@ -187,13 +222,42 @@ def try_out(
             raise SettingError(
                 f"the loss fails on the first records of module '{kind}': {_line(error)}"
             ) from error
+        if backward:
+            learned = [one for one in module.parameters() if one.requires_grad]
+            torch.autograd.grad(made, learned, allow_unused=True)
         if not made.requires_grad:
             raise SettingError(f"the loss of module '{kind}' does not depend on its parameters")
     return accuracy is not None
 
 
+@contextmanager
+def _same_buffers(module: Any) -> Iterator[None]:
+    """Whatever a pass makes of the buffers, they are afterwards what they were."""
+    from torch.nn.parameter import is_lazy
+
+    known = [
+        (part._buffers, name, one, one.clone())
+        for part in module.modules()
+        for name, one in part._buffers.items()
+        if one is not None and not is_lazy(one)
+    ]
+    yield
+    for buffers, name, one, values in known:
+        one.copy_(values)
+        buffers[name] = one
+
+
 def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+
+
+def _told_of(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """An optimizer's settings by what they are called where a resumed run has others."""
+    told: dict[str, Any] = {}
+    for number, group in enumerate(groups):
+        of = "" if len(groups) == 1 else f", group {number},"
+        told |= {f"optimizer{of} {name}": _plain(value) for name, value in group.items()}
+    return told
 
 
 def _plain(value: Any) -> Any:

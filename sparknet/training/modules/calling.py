@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,6 +25,12 @@ _BINARY |= {"bce": 0.5, "binarycrossentropy": 0.5}
 
 
 # -- columns ---------------------------------------------------------------------------------
+
+
+def takes_any(module: Any) -> bool:
+    """Whether a module's forward has no arguments of its own but takes any: ``**batch``."""
+    known = inspect.signature(module.forward).parameters.values()
+    return any(one.kind == one.VAR_KEYWORD for one in known) and not any(arguments(module))
 
 
 def arguments(module: Any) -> tuple[list[str], list[str]]:
@@ -44,6 +54,9 @@ def chosen_inputs(
     """
     needed, optional = arguments(module)
     kind, given = type(module).__name__, given or {}
+    if is_open := takes_any(module):
+        optional = [name for name in given if name not in targets]
+        optional = optional or [name for name in columns if name not in targets]
     for name in given:
         if name not in (*needed, *optional, *targets):
             raise SettingError(
@@ -57,7 +70,7 @@ def chosen_inputs(
     }
     taken = {given.get(name, name) for name in targets}
     rest = [name for name in columns if name not in taken]
-    if not found and len(needed or optional) and len(rest) == 1:
+    if not found and not is_open and len(needed or optional) and len(rest) == 1:
         only = needed or optional[:1]
         if len(only) == 1:
             found = {only[0]: rest[0]}
@@ -102,19 +115,80 @@ def tensor(values: Any, is_input: bool, device: str = "cpu") -> Any:
 
 def _name_of(loss: Any) -> str:
     """The name of a loss of torch, of a class or a function; empty for one of the user's own."""
+    while isinstance(loss, partial):
+        loss = loss.func
     named = loss if hasattr(loss, "__qualname__") else type(loss)
     if not (getattr(named, "__module__", None) or "").startswith("torch."):
         return ""
     return str(named.__name__).lower().replace("_", "").removesuffix("loss")
 
 
-def first_tensor(outputs: Any) -> Any:
-    """The tensor that metrics compare with the targets: the only one, or the first."""
+def named_outputs(outputs: Any) -> dict[str, Any]:
+    """A module's outputs by name: those of a dict, a dataclass or a named tuple have one; a tensor
+    is called output, those of a tuple output_0, output_1 and so on."""
     if isinstance(outputs, Mapping):
-        outputs = list(outputs.values())
-    while isinstance(outputs, (tuple, list)) and outputs:
-        outputs = outputs[0]
-    return outputs
+        return dict(outputs)
+    if is_dataclass(outputs) and not isinstance(outputs, type):
+        return {one.name: getattr(outputs, one.name) for one in fields(outputs)}
+    if hasattr(outputs, "_asdict"):
+        return dict(outputs._asdict())
+    if isinstance(outputs, (tuple, list)):
+        return {f"output_{number}": one for number, one in enumerate(outputs)}
+    return {"output": outputs}
+
+
+def first_tensor(outputs: Any) -> Any:
+    """The tensor that metrics compare with the targets: the only one, or the first that is no
+    single number; None if there is none."""
+    import torch
+
+    if isinstance(outputs, torch.Tensor):
+        return outputs
+    named = named_outputs(outputs)
+    if list(named) == ["output"]:
+        return None
+    found = (first_tensor(one) for one in named.values())
+    return next((one for one in found if one is not None and one.ndim), None)
+
+
+def computing_in(precision: str, device: str = "cpu") -> AbstractContextManager[Any]:
+    """Multiplying in bfloat16 where that is asked for."""
+    import torch
+
+    if precision == "float32":
+        return nullcontext()
+    context: AbstractContextManager[Any] = torch.autocast(device.partition(":")[0], torch.bfloat16)
+    return context
+
+
+def _apart(loss: Any, fed: Sequence[Any]) -> tuple[Any, str, Any]:
+    """The losses of the records of a batch, what is made of them, and what a mean divides by."""
+    import torch
+
+    settings: dict[str, Any] = {}
+    function = loss
+    while isinstance(function, partial):
+        settings = {**function.keywords, **settings}
+        function = function.func
+    if isinstance(function, torch.nn.Module):
+        held: Any = function
+        settings = {
+            "reduction": held.reduction,
+            "ignore_index": getattr(held, "ignore_index", -100),
+        }
+        settings["weight"] = getattr(held, "weight", None)
+        apart = copy(held)
+        apart.reduction = "none"
+        each = apart(*fed)
+    else:
+        each = loss(*fed, reduction="none")
+    divisor = each.numel()
+    target = fed[1]
+    if _name_of(loss) in ("crossentropy", "nll") and not target.dtype.is_floating_point:
+        counted = target != settings.get("ignore_index", -100)
+        classes = settings.get("weight")
+        divisor = counted.sum() if classes is None else classes[target[counted]].sum()
+    return each, settings.get("reduction", "mean"), divisor
 
 
 class ModuleLoss:
@@ -126,18 +200,56 @@ class ModuleLoss:
         self.function = loss
         self.name = _name_of(loss)
 
-    def __call__(self, outputs: Any, targets: Sequence[Any]) -> Any:
-        """The loss of a batch, a tensor of one number that has a gradient."""
+    @property
+    def kind(self) -> Literal["classes", "labels", "numbers"] | None:
+        """What it takes the outputs for; None where that is not known."""
+        if self.name in _OF_CLASSES:
+            return "classes"
+        if _BINARY.get(self.name) == 0.0:
+            return "labels"
+        return "numbers" if self.name in _OF_VALUES - _BINARY.keys() else None
+
+    def __call__(self, outputs: Any, targets: Sequence[Any], weights: Any = None) -> Any:
+        """The loss of a batch, a tensor of one number that has a gradient.
+
+        ``weights`` are those of the records.
+        """
         import torch
 
         given = [self._fitted(outputs, one) for one in targets]
-        made = self.function(
-            outputs, *([given[0]] if len(given) == 1 else [given] if given else [])
-        )
+        fed = [outputs, *([given[0]] if len(given) == 1 else [given] if given else [])]
+        made = self.function(*fed) if weights is None else self._weighted(fed, weights)
         if not isinstance(made, torch.Tensor) or made.numel() != 1:
             what = tuple(made.shape) if isinstance(made, torch.Tensor) else type(made).__name__
             raise SettingError(f"the loss of a batch must be one number, not {what}")
         return made.reshape(())
+
+    def check_weights(self) -> None:
+        """SettingError if records cannot have weights in this loss."""
+        if self.name in _OF_CLASSES | _OF_VALUES:
+            return
+        try:
+            takes = "weights" in inspect.signature(self.function).parameters
+        except (TypeError, ValueError):
+            takes = False
+        if not takes:
+            what = getattr(self.function, "__qualname__", type(self.function).__name__)
+            raise SettingError(
+                f"the loss '{what}' cannot weigh records: give a loss of torch's for classes or "
+                "values, or a function of outputs, target and weights"
+            )
+
+    def _weighted(self, fed: Sequence[Any], weights: Any) -> Any:
+        """The loss of records that count by these numbers.
+
+        What the sum is divided by stays, so that the mean of the numbers over all records should
+        be 1: as in nets.
+        """
+        if self.name not in _OF_CLASSES | _OF_VALUES:
+            return self.function(*fed, weights=weights)
+        each, reduction, divisor = _apart(self.function, fed)
+        weighed = each * weights.reshape(-1, *[1] * (each.ndim - 1)).to(each.dtype)
+        return weighed.sum() if reduction == "sum" else weighed.sum() / divisor
 
     def _fitted(self, outputs: Any, targets: Any) -> Any:
         """Targets of the type and shape that a loss of torch compares outputs with."""
@@ -157,19 +269,25 @@ class ModuleLoss:
 
     def judged(self, outputs: Any, targets: Sequence[Any]) -> tuple[Any, Any, float | None]:
         """Predictions and targets for metrics, and the accuracy; None where there is none."""
-        import torch
 
         made = first_tensor(outputs)
-        if not targets or not isinstance(made, torch.Tensor):
+        if not targets or made is None:
             return None, None, None
         real = self._fitted(made, targets[0])
         whole = not real.dtype.is_floating_point
         accuracy = None
         if self.name in _BINARY:
             accuracy = float(((made > _BINARY[self.name]) == (real > 0.5)).float().mean())
-        elif whole and real.ndim == made.ndim - 1 and made.ndim > 1:
+        elif whole and (axis := self._classes_of(tuple(made.shape), tuple(real.shape))):
             ignored = getattr(self.function, "ignore_index", -100)
             counted = real != ignored
-            right = (made.argmax(1) == real)[counted]
+            right = (made.argmax(axis) == real)[counted]
             accuracy = float(right.float().mean()) if right.numel() else 0.0
         return made, real, accuracy
+
+    def _classes_of(self, made: tuple[int, ...], real: tuple[int, ...]) -> int:
+        """The axis of the outputs that has the classes: the second one in losses of torch, else
+        perhaps the last; 0 if there is none."""
+        axes = [1] if self.name in _OF_CLASSES else [len(made) - 1, 1]
+        fits = (one for one in axes if len(made) > 1 and made[:one] + made[one + 1 :] == real)
+        return next(fits, 0)

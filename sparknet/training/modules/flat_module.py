@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.native import NDArray
-from sparknet.training.modules.naming import check_parameters, is_carried, tensors_of
+from sparknet.training.modules.naming import check_parameters, travelling
 from sparknet.weights import LayerBlobs, Layout, Span
 
 
@@ -22,20 +22,19 @@ class FlatModule:
         if learns:
             check_parameters(module)
         self.module = module
-        named = tensors_of(module)
-        parameters = {id(one) for one in module.parameters()}
+        named = travelling(module)
         learns_at = {id(one) for one in module.parameters() if one.requires_grad}
         ordered = sorted(named.items(), key=lambda one: id(one[1]) not in learns_at)
         places: dict[int, Span] = {}
         self._size = 0
         for _, tensor in ordered:
-            if id(tensor) not in places and (id(tensor) in parameters or is_carried(tensor)):
+            if id(tensor) not in places:
                 places[id(tensor)] = self._size, self._size + tensor.numel()
                 self._size += tensor.numel()
-        kept = [(name, one) for name, one in named.items() if id(one) in places]
         self.layout = Layout(
             tuple(
-                LayerBlobs(name, (tuple(one.shape),), (places[id(one)][0],)) for name, one in kept
+                LayerBlobs(name, (tuple(one.shape),), (places[id(one)][0],))
+                for name, one in named.items()
             )
         )
         self.parameters = {name: (places[id(one)], one) for name, one in module.named_parameters()}
@@ -46,7 +45,13 @@ class FlatModule:
         self.weights = NDArray.zeros((self._size,))
         self.tensor = tensor_of(self.weights)
         self._copied: list[tuple[Any, Any]] = []
-        for one in {id(one): one for _, one in kept}.values():
+        self._buffers = [
+            (part._buffers, name, one)
+            for part in module.modules()
+            for name, one in part._buffers.items()
+            if id(one) in places
+        ]
+        for one in {id(one): one for one in named.values()}.values():
             begin, end = places[id(one)]
             self._move(one, self.tensor[begin:end].view(one.shape))
 
@@ -66,7 +71,11 @@ class FlatModule:
             one.copy_(view if one.dtype.is_floating_point else view.round())
 
     def pull(self) -> None:
-        """Bring the buffer up to date after the module has computed."""
+        """Bring the flat buffer up to date after the module has computed."""
+        for buffers, name, one in self._buffers:
+            if (now := buffers[name]) is not one:  # the module has put another one there
+                one.copy_(now)
+                buffers[name] = one
         for one, view in self._copied:
             view.copy_(one)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from sparknet.training.kinds import Choice, InProgram, Number, Unwritten, Whole
 from sparknet.training.setting import setting
 
 _OF_NETS = (
-    *("head", "lr_mult", "batch_axis", "dialect", "weight_column", "class_weights"),
+    *("head", "lr_mult", "batch_axis", "dialect"),
     *("resize", "resize_mode", "pad", "interpolation", "crop", "color", "upright", "mean"),
     *("scale", "std", "mirror"),
 )
@@ -66,18 +66,28 @@ class ModuleKeywords:
         "The norm to which larger gradients of a module are scaled down.",
     )
 
+    accumulate: int = setting(
+        1,
+        InProgram(Whole(1)),
+        "The batches of a worker whose gradients are averaged for an update of a module.",
+        "batches",
+    )
+
     @property
     def targets(self) -> tuple[str, ...]:
         """The columns of the targets."""
         return (self.target,) if isinstance(self.target, str) else tuple(self.target)
 
 
-def check_subject(given: Any) -> None:
-    """Refuse settings of a module where none is given, and those of a net where one is."""
+def check_subject(given: Any, others: Collection[str] = ()) -> None:
+    """Refuse settings of a module where none is given, and those of a net where one is.
+
+    ``others`` are names that mean something else here.
+    """
     needed = ("loss", "optimizer")
     if given.module is None:
         for one in fields(ModuleKeywords):
-            if getattr(given, one.name) != one.default:
+            if one.name not in others and getattr(given, one.name) != one.default:
                 raise SettingError(
                     f"{one.name}={getattr(given, one.name)!r} is for a module of PyTorch: give "
                     "module, too"
@@ -88,8 +98,8 @@ def check_subject(given: Any) -> None:
         for name in _OF_NETS:
             if getattr(given, name, None) is not None:
                 raise SettingError(f"{name} is for nets, and a module was given")
-        if given.precision != "float32" or given.backend != "embedded":
-            raise SettingError("precision and backend are for nets, and a module was given")
+        if getattr(given, "backend", "embedded") != "embedded":
+            raise SettingError("backend is for nets, and a module was given")
         if getattr(given, "device", None) not in (None, "cpu"):
             raise SettingError(f"modules are trained on the cpu, not on device={given.device!r}")
         for name in needed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sparknet.loaders.batches import Batches
 from sparknet.native import NDArray
 from sparknet.proto import caffe_pb2
 from sparknet.training.learner import Cursor, FedLearner
-from sparknet.training.modules.calling import ModuleLoss, tensor
+from sparknet.training.modules.calling import ModuleLoss, computing_in, tensor
 from sparknet.training.modules.flat_module import FlatModule, tensor_of
 from sparknet.training.modules.portable import ModuleParts, PortableModule
 from sparknet.training.modules.rates import ScheduledRates
@@ -33,6 +34,7 @@ class ModuleFeed:
         self._batches, self._sent = batches, sent
         self.inputs: dict[str, Any] = {}
         self.targets: list[Any] = []
+        self.weights: Any = None
 
     def load(self) -> int:
         batch, sent = self._batches.next(), self._sent
@@ -40,6 +42,8 @@ class ModuleFeed:
             name: tensor(batch[column], True, sent.device) for name, column in sent.inputs.items()
         }
         self.targets = [tensor(batch[name], False, sent.device) for name in sent.targets]
+        if sent.weights is not None:
+            self.weights = tensor(batch[sent.weights], True, sent.device)
         return len(next(iter(batch.values())))
 
     @property
@@ -62,11 +66,15 @@ class TorchLearner(FedLearner):
         self.flat, self.statistics = flat, flat.statistics
         self.clipped, self._iteration = 0, 0
         self._loss, self._clip = ModuleLoss(parts.loss), sent.clip_gradients
+        self._precision, self._accumulate = sent.precision, sent.accumulate
+        self._reached: set[int] = set()
+        """Where the parameters lie that this iteration's loss depends on."""
         self._gradients = NDArray.zeros((flat.weights.size,))
         self._all_gradients = tensor_of(self._gradients)
         for (begin, end), one in flat.parameters.values():
             if one.requires_grad:
                 one.grad = self._all_gradients[begin:end].view(one.shape)
+                one.register_post_accumulate_grad_hook(partial(self._reach, begin))
         self._optimizer = made_optimizer(parts.optimizer, flat.module)
         self._rates = ScheduledRates(self._optimizer, parts.lr_schedule)
         self._state = FlatOptimizer(self._optimizer, flat, self._gradients)
@@ -115,14 +123,22 @@ class TorchLearner(FedLearner):
             self._buffers().copy_(self._own)
         self.flat.push()
         self._all_gradients.zero_()
-        self._load()
-        outputs = self.flat.module(**self.feed.inputs)
-        loss = self._loss(outputs, self.feed.targets)
-        loss.backward()
+        self._reached.clear()
+        total, count = 0.0, self._accumulate
+        for _ in range(count):
+            self._load()
+            with computing_in(self._precision):
+                outputs = self.flat.module(**self.feed.inputs)
+                loss = self._loss(outputs, self.feed.targets, self.feed.weights)
+            (loss if count == 1 else loss / count).backward()
+            total += float(loss.detach())
         self.flat.pull()
         if self._own is not None:
             self._own.copy_(self._buffers())
-        return float(loss.detach())
+        return total / count
+
+    def _reach(self, place: int, _: Any) -> None:
+        self._reached.add(place)
 
     def _update(self) -> None:
         self._move(self._updater, 0, self.weights.size, self._gradients.norm2)
@@ -152,7 +168,7 @@ class TorchLearner(FedLearner):
             if length > self._clip:
                 self._gradients[begin:end].scale(self._clip / (length + 1e-6))
                 self.clipped += 1
-        updater.step(self._iteration, self._rates.at(self._iteration))
+        updater.step(self._iteration, self._rates.at(self._iteration), self._reached)
         self._iteration += 1
 
     def settle(self) -> None:

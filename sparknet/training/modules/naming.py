@@ -27,6 +27,13 @@ def buffers_of(module: Any) -> dict[str, Any]:
     return found
 
 
+def travelling(module: Any) -> dict[str, Any]:
+    """Those that lie in the flat weights: parameters, and buffers whose values fit there."""
+    parameters = {id(one) for one in module.parameters()}
+    named = tensors_of(module)
+    return {name: one for name, one in named.items() if id(one) in parameters or is_carried(one)}
+
+
 def check_parameters(module: Any) -> None:
     """SettingError if the module has no parameters, or some that cannot be averaged."""
     import torch

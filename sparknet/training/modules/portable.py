@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sparknet.errors import SettingError, extra
-from sparknet.training.modules.naming import tensors_of
+from sparknet.training.modules.naming import travelling
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,14 @@ class PortableModule:
     buffers: Literal["average", "keep"]
     clip_gradients: float | None
     device: str
+    accumulate: int = 1
+    """The batches whose gradients are averaged for an update."""
+    precision: str = "float32"
+    weights: str | None = None
+    """The column of the records' weights in the loss."""
 
     def unpacked(self) -> ModuleParts:
-        """The parts; the module's parameters and buffers hold no values yet."""
+        """The parts; what of the module lies in the flat weights has no values yet."""
         with extra("torch", "torch", "a module of PyTorch"):
             import torch  # noqa: F401
         with extra("cloudpickle", "torch", "a module of PyTorch"):
@@ -49,12 +54,12 @@ class PortableModule:
 
 
 def packed(parts: ModuleParts) -> bytes:
-    """The parts without the values of the module's parameters and buffers."""
+    """The parts without the values that lie in the flat weights."""
     with extra("cloudpickle", "torch", "a module of PyTorch"):
         import cloudpickle
     import torch
 
-    known = {id(one): one for one in tensors_of(parts.module).values()}
+    known = {id(one): one for one in travelling(parts.module).values()}
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         def persistent_id(self, value: Any) -> Any:
@@ -67,9 +72,10 @@ def packed(parts: ModuleParts) -> bytes:
     file = io.BytesIO()
     try:
         Pickler(file).dump(parts)
-    except (pickle.PicklingError, TypeError, AttributeError) as error:
+    except (pickle.PicklingError, TypeError, AttributeError, RuntimeError) as error:
         kind = type(parts.module).__name__
-        raise SettingError(f"module '{kind}' cannot be sent to workers: {error}") from error
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise SettingError(f"module '{kind}' cannot be sent to workers: {why}") from error
     return file.getvalue()
 
 

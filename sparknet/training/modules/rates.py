@@ -69,13 +69,17 @@ class ScheduledRates:
 
         groups = [{**one, "params": [torch.nn.Parameter(torch.zeros(1))]} for one in self._first]
         self._moved = with_groups(self._optimizer, groups)
-        try:
-            self._scheduler = self._schedule(self._moved)
-        except TypeError as error:
-            raise SettingError(
-                f"lr_schedule must be a function that makes a scheduler of the optimizer: {error}"
-            ) from error
         kinds = torch.optim.lr_scheduler
+        if isinstance(self._schedule, kinds.LRScheduler):
+            self._scheduler = self._moved_schedule()
+        else:
+            try:
+                self._scheduler = self._schedule(self._moved)
+            except TypeError as error:
+                raise SettingError(
+                    "lr_schedule must be a scheduler of the optimizer or a function that makes one "
+                    f"of it: {error}"
+                ) from error
         if isinstance(self._scheduler, kinds.ReduceLROnPlateau):
             raise SettingError(
                 "lr_schedule makes a ReduceLROnPlateau, which needs losses: workers only know the "
@@ -88,6 +92,13 @@ class ScheduledRates:
             )
         self._place = 0
         self._known = deque([settings_of_groups(self._moved)], _REMEMBERED)
+
+    def _moved_schedule(self) -> Any:
+        """The user's own scheduler as it is now, over the optimizer without gradients."""
+        theirs = getattr(self._schedule, "optimizer", None)
+        if theirs is not self._optimizer:
+            raise SettingError("lr_schedule is the scheduler of another optimizer than the given")
+        return copy.deepcopy(self._schedule, {id(theirs): self._moved})
 
     def _advance(self) -> None:
         with warnings.catch_warnings():

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 from typing import Any, NoReturn
 
 from sparknet.errors import SpecError
+from sparknet.net.heads import Kind
+from sparknet.training.modules.module_files import (
+    Array,
+    SavedModule,
+    StrPath,
+    beside,
+    write_said,
+    write_state,
+)
+from sparknet.training.modules.named_code import NamedCode
 from sparknet.training.trained import Trained
 
 
@@ -25,6 +37,26 @@ class NoNet:
 @dataclass(frozen=True)
 class TrainedModule(Trained):
     """The result of training a module; `module` is a copy of the user's, with trained weights."""
+
+    inputs: dict[str, str] = field(default_factory=dict, kw_only=True, repr=False)
+    """The arguments of its forward → the columns that it was trained on."""
+    first: Mapping[str, Array] = field(default_factory=dict, kw_only=True, repr=False)
+    """A few records by argument, which say what the module is given."""
+    kind: Kind | None = field(default=None, kw_only=True)
+    """What the loss takes the numbers of the first output for."""
+    made_by: NamedCode | None = field(default=None, kw_only=True, repr=False)
+    """What makes such a module, if that has a name."""
+
+    def save(self, path: StrPath) -> None:
+        """Write the state dict as .safetensors, and next to it the name of what makes the module;
+        `sparknet.load` and `ModuleModel.load` read both."""
+        said = beside(path)
+        write_state(path, self.module)
+        write_said(Path(said), self.saved())
+
+    def saved(self) -> SavedModule:
+        """What a file says of it."""
+        return SavedModule.of(self.module, self.made_by, self.inputs, self.first, self.kind)
 
     def _described(self) -> str:
         return f"<pre>{escape(str(self.module))}</pre>"

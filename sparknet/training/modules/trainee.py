@@ -10,7 +10,7 @@ from sparknet.loaders.batches import Batches, Transforms, one_pass
 from sparknet.net.scores import Scores
 from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner
-from sparknet.training.modules.calling import ModuleLoss, tensor
+from sparknet.training.modules.calling import ModuleLoss, computing_in, tensor
 from sparknet.training.modules.flat_module import FlatModule
 from sparknet.training.modules.learner import ModuleFeed, TorchLearner
 from sparknet.training.modules.portable import PortableModule
@@ -25,13 +25,12 @@ _PRIME = 7919
 class ModuleTrainee:
     """A module with its loss and optimizer."""
 
-    iter_size = 1
     transforms: Transforms = {}  # noqa: RUF012 - none
 
     def __init__(self, sent: PortableModule, seed: int, seat: Seat) -> None:
         import torch
 
-        self._sent, self.batch_size = sent, sent.batch_size
+        self._sent, self.batch_size, self.iter_size = sent, sent.batch_size, sent.accumulate
         self._parts = sent.unpacked()
         self.module = self._parts.module
         torch.manual_seed(seed + _PRIME * seat.rank)
@@ -72,8 +71,10 @@ class ModuleTrainee:
         sent = self._sent
         inputs = {name: tensor(batch[one], True, sent.device) for name, one in sent.inputs.items()}
         targets = [tensor(batch[name], False, sent.device) for name in sent.targets]
-        outputs = self.module(**inputs)
-        found = {"loss": float(self._loss(outputs, targets))}
+        with computing_in(sent.precision):
+            outputs = self.module(**inputs)
+            weights = None if sent.weights is None else tensor(batch[sent.weights], True)
+            found = {"loss": float(self._loss(outputs, targets, weights))}
         made, real, accuracy = self._loss.judged(outputs, targets)
         if accuracy is not None:
             found["accuracy"] = accuracy

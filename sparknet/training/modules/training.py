@@ -28,28 +28,35 @@ _FEW = 2
 def train_module(given: ProcessSettings) -> TrainedModule:
     """Train a module by processes of this machine."""
     runs = None if given.snapshots is None else FolderRuns(given.snapshots)
-    parts = parts_of(given)
+    asked = RunSettings(**values_of(given, RunSettings))
     with scratch_folder() as folder:
-        shared: dict[str, str | None] = {"validation": None}
-        for name, data in (("records", given.data), ("validation", given.validation)):
-            if data is not None:
-                rows = as_columns(data, parts.module, given.targets)
-                shared[name] = write_shared(rows, Path(folder) / name)
-        records = open_shared(str(shared["records"]))
-        inputs = chosen_inputs(parts.module, list(records.columns), given.targets)
-        if shared["validation"] is not None:
-            held = open_shared(shared["validation"])
-            chosen_inputs(parts.module, list(held.columns), given.targets)
-        asked = RunSettings(**values_of(given, RunSettings))
-        validates, first = given.validation is not None, first_of(records)
-        begun = ModuleBeginning(asked, runs, given.resume, validates, given, parts, inputs, first)
-        begun.check()
-        set_weights(begun.flat, given.weights, FolderRuns)
-        begun.identity["data"] = sampled(records)
-        begun.check(records=len(records), batch_size=begun.batch_size)
-        initial = begun.weights()
-        outcome, weights, run = conduct(given, begun, initial.flat, shared, folder)
+        begun, shared = begin_module(given, Path(folder), asked, runs, given.resume)
+        outcome, weights, run = conduct(given, begun, begun.weights().flat, shared, folder)
     return run.done(begun.trained(outcome, weights, run.history))
+
+
+def begin_module(
+    given: Any, folder: Path, asked: RunSettings, runs: FolderRuns | None, resume: bool
+) -> tuple[ModuleBeginning, dict[str, str | None]]:
+    """A run of a module before it has workers, and the files of its records."""
+    parts = parts_of(given)
+    shared: dict[str, str | None] = {"validation": None}
+    for name, data in (("records", given.data), ("validation", given.validation)):
+        if data is not None:
+            rows = as_columns(data, parts.module, given.targets)
+            shared[name] = write_shared(rows, folder / name)
+    records = open_shared(str(shared["records"]))
+    inputs = chosen_inputs(parts.module, list(records.columns), given.targets)
+    if shared["validation"] is not None:
+        held = open_shared(shared["validation"])
+        chosen_inputs(parts.module, list(held.columns), given.targets)
+    validates, first = given.validation is not None, first_of(records)
+    begun = ModuleBeginning(asked, runs, resume, validates, given, parts, inputs, first)
+    begun.check()
+    set_weights(begun.flat, given.weights, FolderRuns)
+    begun.identity["data"] = sampled(records)
+    begun.check(records=len(records), batch_size=begun.batch_size)
+    return begun, shared
 
 
 def first_of(records: Records) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,8 @@ class FlatPiece:
     shape: tuple[int, ...]
     owner: int
     """The number of the parameter of which it is a part."""
+    place: int
+    """Where that begins."""
 
 
 class FlatOptimizer:
@@ -70,7 +72,7 @@ class FlatOptimizer:
         self.weights, self.gradients = flat.tensor, tensor_of(gradients)
         places = {id(one): place for place, one in flat.parameters.values()}
         self._all = [
-            FlatPiece(number, *places[id(one)], tuple(one.shape), owner)
+            FlatPiece(number, *places[id(one)], tuple(one.shape), owner, places[id(one)][0])
             for owner, (number, one) in enumerate(
                 (number, one)
                 for number, group in enumerate(optimizer.param_groups)
@@ -102,7 +104,8 @@ class FlatOptimizer:
         for one in self._all:
             begin, end = max(one.begin, span[0]), min(one.end, span[1])
             if begin < end:
-                found.append(FlatPiece(one.group, begin, end, (end - begin,), one.owner))
+                shape = (end - begin,)
+                found.append(FlatPiece(one.group, begin, end, shape, one.owner, one.place))
         return found
 
     def _state_of(self, optimizer: Any) -> tuple[list[str], dict[str, Any]]:
@@ -119,7 +122,11 @@ class FlatOptimizer:
                 tried.grad = torch.ones(shape)
                 groups.append({**settings, "params": [tried]})
             clone = with_groups(optimizer, groups)
-            clone.step()
+            try:
+                clone.step()
+            except Exception as error:
+                kind = type(optimizer).__name__
+                raise SettingError(f"optimizer {kind} fails in a step: {error}") from error
             states, sizes = [dict(one) for one in clone.state.values()], [shape] * len(groups)
         histories: dict[str, None] = {}
         other: dict[str, Any] = {}
@@ -140,13 +147,16 @@ class Updater:
 
         self._flat, self.span = flat, span
         self._pieces = flat.pieces(span)
-        self._parameters = []
+        self._parameters, self._gradients = [], []
+        self._count = len(flat.pieces())
+        self._is_whole = True
         settings = settings_of_groups(flat.optimizer)
         groups: list[dict[str, Any]] = [{**one, "params": []} for one in settings]
         for piece in self._pieces:
             values = flat.weights[piece.begin : piece.end].view(piece.shape)
             one = torch.nn.Parameter(values)
             one.grad = flat.gradients[piece.begin : piece.end].view(piece.shape)
+            self._gradients.append(one.grad)
             self._parameters.append(one)
             groups[piece.group]["params"].append(one)
         groups_with = [group for group in groups if group["params"]]
@@ -154,16 +164,30 @@ class Updater:
         self._optimizer: Any = with_groups(flat.optimizer, groups_with) if groups_with else None
         self._at: int | None = None
 
-    def step(self, iteration: int, settings: Groups) -> None:
-        """The update after so many others."""
+    def step(self, iteration: int, settings: Groups, reached: Collection[int]) -> None:
+        """The update after so many others; ``reached`` are the places of the parameters that this
+        worker's loss depends on."""
         if self._optimizer is None:
             return
         for group, number in zip(self._optimizer.param_groups, self._used, strict=True):
             group.update(settings[number])
         self._begin(iteration)
+        self._leave_out(reached)
         self._optimizer.step()
         self._adopt()
         self._at = iteration + 1
+
+    def _leave_out(self, reached: Collection[int]) -> None:
+        """As in torch a parameter that no worker's loss depends on has no gradient, so that not
+        even weight decay moves it."""
+        if self._is_whole and len(reached) == self._count:
+            return
+        self._is_whole = True
+        pairs = zip(self._parameters, self._pieces, self._gradients, strict=True)
+        for one, piece, gradient in pairs:
+            known = piece.place in reached or bool(gradient.any())
+            one.grad = gradient if known else None
+            self._is_whole = self._is_whole and known
 
     def _begin(self, iteration: int) -> None:
         """Have the state of this iteration, which a strategy or a snapshot may have set."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import mean, median
@@ -13,12 +13,10 @@ import numpy as np
 
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
-from sparknet.net import Net
 from sparknet.training.codecs import CODES, Coder
 from sparknet.training.conducting import usable_cores
 from sparknet.training.costs import Costs, added
 from sparknet.training.events import Event
-from sparknet.training.planning.batches import with_batch
 from sparknet.training.strategies import Averaging, Strategy
 from sparknet.training.virtual.cluster import Cluster
 
@@ -86,7 +84,7 @@ class Measured:
 
 
 def measured(
-    run: Runner, net: Net, solver: Any, workers: int, batch: int, steps: int, seconds: float
+    run: Runner, solver: Any, workers: int, batch: int, steps: int, seconds: float
 ) -> Measured:
     """Run for some seconds in rounds of so many steps."""
     events = run(solver, workers, Averaging(steps), seconds)
@@ -148,9 +146,15 @@ def _seconds(workers: Sequence[Event]) -> float:
 
 
 def measure(
-    run: Runner, net: Net, workers: int, batch: int, pass_seconds: float, seconds: float
+    run: Runner,
+    with_batch: Callable[[int], Any],
+    workers: int,
+    batch: int,
+    pass_seconds: float,
+    seconds: float,
 ) -> Measured:
-    """C and S for batches of this size; ``pass_seconds`` is a rough time of a record's passes.
+    """C and S for batches of this size; ``pass_seconds`` is a rough time of a record's passes, and
+    ``with_batch`` gives what is trained with a batch size.
 
     Where steps are long, C is calculated from two smaller batch sizes.
     """
@@ -158,12 +162,11 @@ def measure(
     rough = pass_seconds * batch * contention
     steps = max(1, min(_STEPS, int(_SHORT / rough))) if rough else _STEPS
     if rough <= _LONG:
-        return measured(run, net, with_batch(net, batch), workers, batch, steps, seconds)
+        return measured(run, with_batch(batch), workers, batch, steps, seconds)
     large = max(2, int(_LONG / (pass_seconds * contention)))
     small = max(1, large // 2)
     found = [
-        measured(run, net, with_batch(net, size), workers, size, 1, seconds / 2)
-        for size in (small, large)
+        measured(run, with_batch(size), workers, size, 1, seconds / 2) for size in (small, large)
     ]
     return extrapolated(found[0], found[1], batch)
 
@@ -178,19 +181,6 @@ def extrapolated(small: Measured, large: Measured, batch: int) -> Measured:
     step = large.step + each * (batch - large.batch)
     error = max(large.error, small.error, (most * batch - step) / step)
     return replace(large, batch=batch, step=step, error=error, calculated=True)
-
-
-def rough_pass(net: Net, batch: int) -> float:
-    """Seconds that the passes of one record take on all cores, from a tiny batch."""
-    from sparknet.training.planning.batches import made_up
-
-    tiny = max(1, min(batch, 4))
-    alone = Net(with_batch(net, tiny), seed=0, precision=net.precision, device=net.device)
-    alone.set_training_data(made_up(alone, tiny))
-    alone.train(1)
-    begun = perf_counter()
-    alone.train(1)
-    return (perf_counter() - begun) / tiny
 
 
 def coding_costs(floats: int = 1 << 20) -> dict[str, float]:

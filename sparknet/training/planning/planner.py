@@ -5,62 +5,49 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from sparknet.errors import SettingError
+from sparknet.errors import ArgumentError, SettingError
 from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Records
 from sparknet.net import Net
+from sparknet.net.description import NetSource
 from sparknet.net.rows import Data
-from sparknet.summary.spread import difference
 from sparknet.training.conducting import usable_cores
 from sparknet.training.costs import Costs
 from sparknet.training.events import Event
 from sparknet.training.kinds import Choice, Name, Number, Numbers, Unwritten, Whole
 from sparknet.training.local_training import train
-from sparknet.training.planning.batches import made_up
-from sparknet.training.planning.measuring import Measured, Runner, coding_costs, measure, rough_pass
-from sparknet.training.planning.planned import Planned, Row, duration, short
+from sparknet.training.modules.keywords import ModuleKeywords, check_subject
+from sparknet.training.modules.training import as_columns
+from sparknet.training.planning.advice import Target, advised, needed, promising, strategies
+from sparknet.training.planning.measuring import Measured, Runner, coding_costs, measure
+from sparknet.training.planning.planned import Planned, Row
 from sparknet.training.planning.predicting import predict
+from sparknet.training.planning.subject import ModuleSubject, NetSubject, Subject
 from sparknet.training.planning.trials import Trial, compared
 from sparknet.training.setting import called_with, check_settings, setting, values_of
 from sparknet.training.shared_data import as_records
-from sparknet.training.strategies import (
-    BMUF,
-    AllReduce,
-    Averaging,
-    DiLoCo,
-    Downpour,
-    DynamicAveraging,
-    ElasticAveraging,
-    SlowMo,
-    Strategy,
-)
-from sparknet.training.training_net import settings, training_net
+from sparknet.training.strategies import Strategy
+from sparknet.training.training_net import training_net
 from sparknet.training.training_settings import WithSolver
 from sparknet.training.virtual import Cluster
-from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
     from sparknet.caffe.precision import Precision
 
-Target = Literal["time", "cost", "traffic"]
-
-LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200)
-"""The τ that are compared."""
 _ANY_LOSS = 1e30
 """Random records may let a net diverge: only its times count."""
 _MADE_UP = 1024
 """Random records, where their memory allows."""
-_PATIENCE = 2.0
-"""Least traffic is searched among what takes at most so many times the shortest time."""
 
 
 @dataclass(frozen=True)
-class PlanningSettings(ImageKeywords, WithSolver):
+class PlanningSettings(ImageKeywords, ModuleKeywords, WithSolver):
     """What `plan` is given."""
 
+    solver: NetSource | Net | None = None  # type: ignore[assignment]
     data: Data | None = None
     _: KW_ONLY
     workers: int | Sequence[int] | None = setting(
@@ -71,6 +58,9 @@ class PlanningSettings(ImageKeywords, WithSolver):
     )
     target: Target = setting(
         "time", Choice(("time", "cost", "traffic")), "What to minimise: time, cost or traffic."
+    )
+    label: str | Sequence[str] = setting(
+        "label", Unwritten(), "The column of the targets of a module's loss, or several."
     )
     cluster: Cluster | None = setting(
         None, Unwritten(), "What the network costs, and a step if it says so; else measured."
@@ -101,9 +91,19 @@ class PlanningSettings(ImageKeywords, WithSolver):
 
     def __post_init__(self) -> None:
         check_settings(self)
+        check_subject(self, others=("target",))
+        if self.module is None and self.solver is None:
+            raise ArgumentError("missing a required argument: 'solver'")
+        if self.module is not None and self.data is None:
+            raise SettingError("the shapes of a module's records are not known: give the data, too")
         if self.accuracy is not None and (self.data is None or self.validation is None):
             needed = "needs data and validation data to try"
             raise SettingError(f"accuracy={self.accuracy!r} {needed}")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The columns of a module's targets."""
+        return (self.label,) if isinstance(self.label, str) else tuple(self.label)
 
 
 @called_with(PlanningSettings)
@@ -136,23 +136,19 @@ def plan(given: PlanningSettings) -> Planned:
     True
     """
     images = values_of(given, ImageKeywords)
-    net = training_net(given.solver, None, 0, given.precision, Preprocessing.of(given))
-    data = None if given.data is None else as_records(given.data, net)
-    if data is not None:
-        net.set_training_data(data)
+    subject, data = _subject(given)
     count = len(data) if isinstance(data, Records) else given.records
     sizes = _numbers(given.workers, sorted({1, usable_cores()}))
-    asked = _numbers(given.batches, [net.batch_size])
-    run = given.run or _here(net, data, given.precision, images)
-    sites = _sites(net, sizes, asked, given.cluster, run, given.seconds)
-    nbytes = WeightCollection.of(net.net, copy=None).flat.nbytes
-    coding = coding_costs()
-    rows = [row for site in sites for row in _rows(site.coded(coding), nbytes, net, count)]
-    trials = [] if given.accuracy is None else _trials(given, data, net, sites, rows, images)
+    asked = _numbers(given.batches, [subject.batch_size])
+    run = given.run or _here(subject, data, given.precision, images)
+    sites = _sites(subject, sizes, asked, given.cluster, run, given.seconds)
+    nbytes, coding = subject.nbytes, coding_costs()
+    rows = [row for site in sites for row in _rows(site.coded(coding), nbytes, subject, count)]
+    trials = [] if given.accuracy is None else _trials(given, data, subject, sites, rows, images)
     row, reasons = advised(rows, trials, given.target)
     site = next(one for one in sites if (one.workers, one.batch) == (row.workers, row.batch))
     return Planned(
-        net=net.described.name,
+        net=subject.name,
         bytes=nbytes,
         records=count,
         target=given.target,
@@ -166,10 +162,22 @@ def plan(given: PlanningSettings) -> Planned:
     )
 
 
+def _subject(given: PlanningSettings) -> tuple[Subject, Any]:
+    """What is planned for, and its records, where they are given."""
+    if given.module is not None:
+        data = as_columns(given.data, given.module, given.targets)
+        return ModuleSubject(given, data, given.precision), data
+    net = training_net(given.solver, None, 0, given.precision, Preprocessing.of(given))
+    data = None if given.data is None else as_records(given.data, net)
+    if data is not None:
+        net.set_training_data(data)
+    return NetSubject(net), data
+
+
 def _trials(
     given: PlanningSettings,
     data: Any,
-    net: Net,
+    subject: Subject,
     sites: Sequence[Site],
     rows: Sequence[Row],
     images: dict[str, Any],
@@ -179,10 +187,11 @@ def _trials(
     places = {(site.workers, site.batch): site.cluster for site in sites}
     candidates = [
         (row.strategy, row.workers, places[row.workers, row.batch])
-        for row in _promising(rows, given.target)
-        if row.batch == net.batch_size
+        for row in promising(rows, given.target)
+        if row.batch == subject.batch_size
     ]
     told = {"metric": given.metric, "precision": given.precision, **images}
+    told |= {} if given.module is None else subject.with_batch(subject.batch_size)
     wanted, limit = given.accuracy, given.trial
     held, seeds = given.validation, given.seeds
     return compared(given.solver, data, held, candidates, wanted, limit, seeds, **told)
@@ -217,7 +226,7 @@ class Site:
 
 
 def _sites(
-    net: Net,
+    subject: Subject,
     sizes: Sequence[int],
     batches: Sequence[int],
     cluster: Cluster | None,
@@ -228,26 +237,24 @@ def _sites(
     pairs = [(size, batch) for size in sizes for batch in batches]
     if cluster is not None and cluster.step is not None:
         return [Site(size, batch, cluster) for size, batch in pairs]
-    rough = rough_pass(net, net.batch_size)
-    nbytes = WeightCollection.of(net.net, copy=None).flat.nbytes
+    rough = subject.rough_pass()
     found = []
     for size, batch in pairs:
-        one = measure(run, net, size, batch, rough, seconds / len(pairs))
-        costs = one.cluster(nbytes)
+        one = measure(run, subject.with_batch, size, batch, rough, seconds / len(pairs))
+        costs = one.cluster(subject.nbytes)
         if cluster is not None:
             costs = replace(cluster, step=costs.step, slow=costs.slow, jitter=costs.jitter)
         found.append(Site(size, batch, costs, one.error, one))
     return found
 
 
-def _here(net: Net, given: Any, precision: Precision, images: dict[str, Any]) -> Runner:
+def _here(subject: Subject, given: Any, precision: Precision, images: dict[str, Any]) -> Runner:
     """Trains in processes of this machine, on random records where none are given."""
 
     def run(solver: Any, workers: int, strategy: Strategy, seconds: float) -> Sequence[Event]:
-        data = made_up(net, _MADE_UP) if given is None else given
         made = train(
-            solver,
-            data,
+            **subject.keywords(solver),
+            data=subject.made_up(_MADE_UP) if given is None else given,
             workers=workers,
             strategy=strategy,
             seconds=seconds,
@@ -260,13 +267,13 @@ def _here(net: Net, given: Any, precision: Precision, images: dict[str, Any]) ->
     return run
 
 
-def _rows(site: Site, nbytes: int, net: Net, records: int | None) -> Iterator[Row]:
+def _rows(site: Site, nbytes: int, subject: Subject, records: int | None) -> Iterator[Row]:
     """The strategies on a site."""
     smooth = replace(site.cluster, failures=(), mtbf=inf)
     for strategy in strategies(site.workers):
         between = 0.0 if site.measured is None else site.measured.between
         made = predict(strategy, smooth, site.workers, nbytes, between)
-        each = site.workers * site.batch * int(settings(net).iter_size)
+        each = site.workers * site.batch * subject.iter_size
         yield Row(
             strategy=strategy,
             workers=site.workers,
@@ -278,110 +285,6 @@ def _rows(site: Site, nbytes: int, net: Net, records: int | None) -> Iterator[Ro
             error=site.error,
             needed=needed(strategy, site.workers),
         )
-
-
-def strategies(workers: int) -> list[Strategy]:
-    """What is compared."""
-    if workers == 1:
-        return [Averaging(1)]
-    return [
-        *(Averaging(steps) for steps in LENGTHS),
-        Averaging(10, codec="fp16"),
-        Averaging(10, codec="int8"),
-        AllReduce(),
-        DynamicAveraging(),
-        DynamicAveraging(sync_at_least_every=DynamicAveraging().check_every),
-        Downpour(),
-        ElasticAveraging(),
-        SlowMo(),
-        DiLoCo(100),
-        BMUF(),
-    ]
-
-
-def needed(strategy: Strategy, workers: int) -> float | None:
-    """A rule of thumb: iterations of each worker until an accuracy, relative to one worker's.
-
-    It follows LeNet on digits (docs/planning.md); None for strategies of which less is known.
-    """
-    if isinstance(strategy, AllReduce):
-        return float(workers**-0.15)
-    if not isinstance(strategy, Averaging) or strategy.codec is not None:
-        return None
-    return float(workers**-0.15 * (1 + strategy.steps / 150 * (1 - 1 / workers)))
-
-
-def _promising(rows: Sequence[Row], target: Target) -> list[Row]:
-    """The candidates, the best by the rule of thumb first."""
-    known = [row for row in rows if row.needed is not None]
-    return sorted(known, key=lambda row: _score(row, target))
-
-
-def _score(row: Row, target: Target) -> float:
-    needed = row.needed or inf
-    if target == "traffic":
-        return needed * row.megabytes * row.workers
-    return needed * row.iteration * (row.workers if target == "cost" else 1)
-
-
-def advised(rows: Sequence[Row], trials: Sequence[Trial], target: Target) -> tuple[Row, list[str]]:
-    """The best row, and why it is the best."""
-    known = _promising(rows, target)
-    reached = [one for one in trials if one.reached]
-    if not reached:
-        return _by_rule(known, target)
-    pairs = [
-        (row, one)
-        for row in known
-        for one in reached
-        if (row.strategy, row.workers) == (one.strategy, one.workers)
-    ]
-    fast = min(one.seconds for _, one in pairs)
-
-    def cost(pair: tuple[Row, Trial]) -> float:
-        row, one = pair
-        if target == "traffic":
-            late = one.seconds > _PATIENCE * fast
-            return inf if late else row.megabytes * row.workers * one.iterations
-        return one.seconds * (row.workers if target == "cost" else 1)
-
-    best, one = min(pairs, key=cost)
-    many = f", means over {one.seeds} seeds" if one.seeds > 1 else " with one seed"
-    reasons = [
-        f"in virtual time it reached {one.accuracy:.2%} after {one.iterations:.0f} iterations, "
-        f"{duration(one.seconds)}{many}, best of {len(trials)} trials for the least {target}"
-    ]
-    close = [row for row, other in pairs if _close(other, one)]
-    return best, [*reasons, *_uncertain(best, close, "no slower, as far as these seeds show")]
-
-
-def _by_rule(known: Sequence[Row], target: Target) -> tuple[Row, list[str]]:
-    fast = min(row.until_accuracy or inf for row in known)
-    if target == "traffic":
-        known = [row for row in known if (row.until_accuracy or inf) <= _PATIENCE * fast]
-    best = known[0]
-    others = [row for row in known[1:] if _score(row, target) <= 1.05 * _score(best, target)]
-    rule = (
-        "how many iterations an accuracy needs is a rule of thumb here, from LeNet on digits: "
-        "validation data and an accuracy let it be tried"
-    )
-    return best, [f"it has the least {target} until an accuracy", rule, *_uncertain(best, others)]
-
-
-def _close(one: Trial, best: Trial) -> bool:
-    """Whether no difference is seen over the seeds; within 5 % where there are too few of them."""
-    seen = difference(best.by_seed, one.by_seed).seen
-    return one is not best and (one.seconds <= 1.05 * best.seconds if seen is None else not seen)
-
-
-def _uncertain(best: Row, others: Sequence[Row], close: str = "within 5 % of it") -> list[str]:
-    found = []
-    if best.error:
-        found.append(f"the times are uncertain by {best.error:.0%}, as rounds took unequally long")
-    if others:
-        named = ", ".join(f"{short(row.strategy)} with {row.workers}" for row in others[:4])
-        found.append(f"{close}: {named}")
-    return found
 
 
 def _numbers(given: int | Sequence[int] | None, usual: list[int]) -> list[int]:

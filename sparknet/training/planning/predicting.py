@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparknet.native import NDArray
+from sparknet.native.codes import SCALED
 from sparknet.training.learner import OnGradient, Steps
 from sparknet.training.plan import ENDLESS
 from sparknet.training.strategies import Strategy
@@ -33,9 +34,13 @@ class Predicted:
     """What each worker sends."""
 
 
-def stand_in(workers: int) -> int:
-    """The floats that stand for a net's weights: few, but a whole block of a codec for each."""
-    return workers * (256 if workers <= 32 else 64)
+def stand_in(workers: int, strategy: Strategy) -> int:
+    """The floats that stand for a net's weights: few, but whole blocks of a codec.
+
+    Each worker has a slice of each part that is synchronised by itself.
+    """
+    each = SCALED if getattr(strategy, "codec", None) else 64
+    return workers * strategy.parts * each
 
 
 class Pacer:
@@ -45,11 +50,10 @@ class Pacer:
     momentum, rate, last_rate, clipped = 0.9, 0.01, 0.01, 0
     on_gradient: OnGradient | None = None
 
-    def __init__(self, comm: VirtualComm) -> None:
+    def __init__(self, comm: VirtualComm, size: int) -> None:
         self._comm, self.iter = comm, 0
-        size = (stand_in(comm.size),)
-        self.weights, self.gradients = NDArray.zeros(size), NDArray.zeros(size)
-        self.histories = [NDArray.zeros(size)]
+        self.weights, self.gradients = NDArray.zeros((size,)), NDArray.zeros((size,))
+        self.histories = [NDArray.zeros((size,))]
 
     def step(self, count: int) -> Steps:
         seconds = sum(self._comm.pace.step(0.0) for _ in range(count))
@@ -86,11 +90,12 @@ def predict(
 
     ``between`` are seconds that pass between two rounds.
     """
-    stage, price = Stage(workers), nbytes / (4 * stand_in(workers))
+    size = stand_in(workers, strategy)
+    stage, price = Stage(workers), nbytes / (4 * size)
 
     def run(rank: int) -> tuple[float, float, float]:
         comm = VirtualComm(rank, stage, cluster, Pace(cluster, rank), price)
-        return _looked_at(strategy, Pacer(comm), comm, between)
+        return _looked_at(strategy, Pacer(comm, size), comm, between)
 
     found = perform(stage, run)
     for one in found:

@@ -179,7 +179,7 @@ def compared(
 
 def _reseeded(solver: Any, seed: int) -> Any:
     """A solver that begins with other weights, where it names a seed; a net keeps its weights."""
-    if isinstance(solver, Net) or not seed:
+    if solver is None or isinstance(solver, Net) or not seed:
         return solver
     other = settings(solver)
     if other.random_seed >= 0:

@@ -7,6 +7,8 @@ from functools import partial
 from math import sqrt
 from typing import ClassVar, final
 
+from sparknet.native import NDArray
+from sparknet.training.codecs import CODES, MEAN_ERRORS, OWN_ERRORS, Codec
 from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, Steps, repeat
 from sparknet.training.strategies.strategy import (
@@ -26,7 +28,8 @@ class AllReduce(Strategy):
     """Computes with K workers and batches of b what one worker computes with batches of K b.
 
     Each worker updates its own slice of the weights and of the solver's history: the gradient
-    comes in (reduce-scatter), the weights go out (all-gather).
+    comes in (reduce-scatter), the weights go out (all-gather).  A codec sends gradients, and the
+    changes of the weights in place of the weights, in fewer bytes.
     """
 
     name: ClassVar[str] = "allreduce"
@@ -34,9 +37,18 @@ class AllReduce(Strategy):
 
     steps: int = 10
     """Iterations in a round.  It sets how often events come; the result does not depend on it."""
+    codec: Codec | None = None
 
     def check(self) -> None:
         self.need(self.steps >= 1, "steps", "at least 1")
+        known = ", ".join(CODES)
+        self.need(self.codec is None or self.codec in CODES, "codec", f"one of {known}, or None")
+
+    def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
+        if self.codec is None or comm.size == 1:
+            return {}
+        own, mean = comm.feedback(self.codec, learner.weights.size)
+        return {OWN_ERRORS: own, MEAN_ERRORS: mean}
 
     @property
     def needs_state(self) -> bool:
@@ -50,7 +62,7 @@ class AllReduce(Strategy):
         if comm.size == 1:
             done = learner.step(steps)
         else:
-            done = repeat(partial(_step, learner, comm), steps)
+            done = repeat(partial(_step, learner, comm, self.codec), steps)
             # BatchNorm's sums are linear in the data: averaging once in a round is enough.
             average_statistics(learner, comm)
         state.round += 1
@@ -61,16 +73,30 @@ class AllReduce(Strategy):
             comm.all_gather(history)
 
 
-def _step(learner: Learner, comm: Comm) -> Steps:
+def _step(learner: Learner, comm: Comm, codec: Codec | None) -> Steps:
     done = learner.compute_gradient()
-    comm.reduce_scatter_mean(learner.gradients)
+    comm.reduce_scatter_mean(learner.gradients, codec)
     begin, end = comm.bounds(learner.weights.size)[comm.rank]
 
     def norm() -> float:
         return sqrt(comm.sum(learner.gradients[begin:end].norm2() ** 2))
 
     saved = take_statistics(learner.weights, learner.statistics)
+    before = learner.weights[begin:end].copy() if codec else None
     learner.apply_update(begin, end, norm)
-    comm.all_gather(learner.weights)
+    if before is None:
+        comm.all_gather(learner.weights)
+    else:
+        _send_changes(learner, comm, codec, before)
     put_statistics(learner.weights, learner.statistics, saved)
     return done
+
+
+def _send_changes(learner: Learner, comm: Comm, codec: Codec | None, before: NDArray) -> None:
+    """Let all move by what the owners' changes are when they are coded, the owners too."""
+    weights, changes = learner.weights, NDArray.zeros(learner.weights.shape)
+    begin, end = comm.bounds(weights.size)[comm.rank]
+    changes[begin:end].copy_from(weights[begin:end]).subtract(before)
+    weights[begin:end].copy_from(before)
+    comm.all_gather(changes, codec)
+    weights.add(changes)

@@ -10,6 +10,7 @@ from sparknet.native import NDArray
 from sparknet.training.codecs import CODES, OWN_ERRORS, Codec
 from sparknet.training.comm import Comm, Server
 from sparknet.training.learner import Learner, Steps
+from sparknet.training.redo import Redo
 from sparknet.training.strategies.strategy import (
     Round,
     RoundMeter,
@@ -35,6 +36,12 @@ class Served(State):
     """The iteration after the last round: the run may count on from another one."""
     hands: int = field(default=0, metadata={"transient": True})
     """How many hands the workers have raised in the rounds so far."""
+    first: NDArray | None = field(default=None, metadata={"transient": True})
+    """Where members change: the weights at the beginning of the round."""
+    given: NDArray | None = field(default=None, metadata={"transient": True})
+    """What this worker owed then, a codec's rounding errors, and what it has pushed since."""
+    sums: NDArray | None = field(default=None, metadata={"transient": True})
+    """BatchNorm's running sums of this worker, when another one was lost."""
 
     @property
     def pushes(self) -> int:
@@ -97,15 +104,60 @@ class Downpour(Strategy):
         if self.codec is not None and comm.size > 1:  # what all workers still owe stays the same
             comm.feedback(self.codec, learner.weights.size)[0].scale(before / comm.size)
 
+    def begins_with(self, learner: Learner, state: State) -> NDArray:
+        assert isinstance(state, Served)
+        begun = state.redo is not None and state.redo.done is not None
+        return state.first if begun and state.first is not None else learner.weights
+
+    def part(self, state: State, whole: bool) -> None:
+        assert isinstance(state, Served)
+        if whole and state.server is not None:
+            state.server.close()
+        state.server, state.hands = None, 0
+
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
         assert isinstance(state, Served)
-        meter = RoundMeter(comm)
-        if comm.size == 1:
+        meter, redo = RoundMeter(comm), state.redo
+        if redo is not None and comm.any(redo.done is not None):
+            done = self._after_loss(learner, comm, state, redo, most)
+        elif comm.size == 1:
             done = learner.step(min(self.steps, most))
         else:
             done = self._together(learner, comm, state, most)
         state.round += 1
         return meter.round(state.round, done, 0.0)
+
+    def _after_loss(
+        self, learner: Learner, comm: Comm, state: Served, redo: Redo, most: int
+    ) -> Steps:
+        """End a round without the server: what those that are left pushed in it counts in full.
+
+        So does what they owed before it, and they owe nothing then.
+        """
+        spans = learner.statistics
+        if redo.done is None:
+            self._remember(learner, comm, state)
+            redo.done = learner.step(min(self.steps, most))
+            assert state.first is not None
+            assert state.given is not None
+            state.given.add(learner.weights.copy().subtract(state.first))
+            clear_statistics(state.given, spans)
+        assert state.first is not None
+        assert state.given is not None
+        weights = learner.weights
+        if state.sums is None:
+            state.sums = take_statistics(weights, spans)
+        moved, sums = state.given.copy(), state.sums.copy()
+        comm.mean(moved)
+        if spans:
+            comm.mean(sums)
+        steps = sum(int(one) for one in comm.gather(redo.done.steps))
+        weights.copy_from(state.first).axpy(comm.size, moved)
+        if self.codec is not None:
+            comm.feedback(self.codec, weights.size)[0].fill(0.0)
+        put_statistics(weights, spans, sums)
+        learner.seek(redo.before + round(steps / comm.size))
+        return redo.done
 
     def finish(self, learner: Learner, comm: Comm, state: State) -> None:
         assert isinstance(state, Served)
@@ -127,6 +179,7 @@ class Downpour(Strategy):
         enough = pushes(last - state.begun)
         wanted = min(state.pushes + pushes(self.steps), enough)
         state.hands += comm.size
+        self._remember(learner, comm, state)
         done, count, raised = Steps(), 0, False
         while state.pushes < enough:
             if state.pushes >= wanted:
@@ -134,7 +187,7 @@ class Downpour(Strategy):
                     break
                 raised = True
             done += learner.step(self.push_every)
-            _push(server, learner, state)
+            _push(server, learner, state, done)
             count += 1
             if count % self.pull_every == 0:
                 _pull(server, learner, state)
@@ -147,6 +200,19 @@ class Downpour(Strategy):
         state.ended = learner.iter
         return done
 
+    def _remember(self, learner: Learner, comm: Comm, state: Served) -> None:
+        """Keep what the others need if one of them is lost."""
+        if state.redo is None:
+            return
+        if state.first is None or state.given is None:
+            state.first, state.given = learner.weights.copy(), NDArray.empty(learner.weights.shape)
+        state.first.copy_from(learner.weights)
+        if self.codec is None:
+            state.given.fill(0.0)
+        else:
+            state.given.copy_from(comm.feedback(self.codec, learner.weights.size)[0])
+        state.sums = None
+
     def _server(self, learner: Learner, comm: Comm, state: Served) -> Server:
         """The server; made in the first round, when a resumed run has its weights."""
         if state.server is None:
@@ -155,12 +221,16 @@ class Downpour(Strategy):
             state.pulled.copy_from(learner.weights)
             state.versions = [0] * comm.size
             state.begun = state.ended = learner.iter
+            state.hands = 0
         return state.server
 
 
-def _push(server: Server, learner: Learner, state: Served) -> None:
+def _push(server: Server, learner: Learner, state: Served, done: Steps) -> None:
     delta = state.pulled.axpby(1.0, learner.weights, -1.0)
     clear_statistics(delta, learner.statistics)
+    if state.redo is not None and state.given is not None:
+        state.given.add(delta)
+        state.redo.done = done
     server.push(delta, state.versions)
     state.pulled.copy_from(learner.weights)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import ClassVar, Literal, final
 
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
-from sparknet.training.codecs import CODES, MEAN_ERRORS, OWN_ERRORS, Codec
+from sparknet.training.codecs import CODES, MEAN_ERRORS, OWN_ERRORS, Codec, of_parts
 from sparknet.training.comm import Comm
+from sparknet.training.grid import bounds
 from sparknet.training.learner import Learner, Steps
 from sparknet.training.strategies.strategy import (
     Round,
@@ -22,6 +23,7 @@ from sparknet.training.strategies.strategy import (
     put_statistics,
     take_statistics,
 )
+from sparknet.weights import Span
 
 InnerMomentum = Literal["keep", "average", "reset"]
 
@@ -36,6 +38,8 @@ class SharedModel(State):
 @dataclass(frozen=True, kw_only=True)
 class Periodic(Strategy):
     """Rounds of local training, each with a synchronisation at its end."""
+
+    leaves_behind: ClassVar[bool] = True
 
     momentum: InnerMomentum = "keep"
     """What happens to the solvers' own momentum at a synchronisation."""
@@ -55,10 +59,23 @@ class Periodic(Strategy):
     def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
         if self.codec is None or comm.size == 1:
             return {}
-        own, mean = comm.feedback(self.codec, learner.weights.size)
-        return {OWN_ERRORS: own, MEAN_ERRORS: mean}
+        names = (of_parts(OWN_ERRORS, self.parts), of_parts(MEAN_ERRORS, self.parts))
+        found: dict[str, NDArray] = {}
+        for part, (begin, end) in enumerate(bounds(learner.weights.size, self.parts)):
+            errors = comm.feedback(self.codec, end - begin, part)
+            found |= {named[part]: one for named, one in zip(names, errors, strict=True)}
+        return found
 
     def regroup(self, learner: Learner, comm: Comm, state: State, before: int) -> None:
+        assert isinstance(state, SharedModel)
+        if before == 1:  # one worker moves no center
+            state.center.copy_from(learner.weights)
+
+    def begins_with(self, learner: Learner, state: State) -> NDArray:
+        assert isinstance(state, SharedModel)
+        return state.center
+
+    def rejoin(self, learner: Learner, comm: Comm, state: State, before: int) -> None:
         assert isinstance(state, SharedModel)
         if before == 1:  # one worker moves no center
             state.center.copy_from(learner.weights)
@@ -79,7 +96,7 @@ class Periodic(Strategy):
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
         assert isinstance(state, SharedModel)
         meter, divergence = RoundMeter(comm), 0.0
-        done = self.train(learner, most)
+        done = state.trained(lambda: self.train_among(learner, comm, state, most))
         if comm.size > 1:
             divergence = drift_from(learner, state.center)
             self.synchronise(learner, comm, state, done.steps, divergence)
@@ -89,6 +106,10 @@ class Periodic(Strategy):
     @abstractmethod
     def train(self, learner: Learner, most: int) -> Steps:
         """Train locally."""
+
+    def train_among(self, learner: Learner, comm: Comm, state: SharedModel, most: int) -> Steps:
+        """Train in a round; a strategy that sends meanwhile does it otherwise."""
+        return self.train(learner, most)
 
     @abstractmethod
     def synchronise(
@@ -118,18 +139,21 @@ def mean_weights(learner: Learner, comm: Comm, center: NDArray, codec: Codec | N
     put_statistics(learner.weights, learner.statistics, saved)
 
 
-def settle_momentum(learner: Learner, comm: Comm, momentum: InnerMomentum) -> None:
-    """Keep, average or reset the solvers' histories after a synchronisation.
+def settle_momentum(
+    learner: Learner, comm: Comm, momentum: InnerMomentum, span: Span | None = None
+) -> None:
+    """Keep, average or reset the solvers' histories, or a span, after a synchronisation.
 
-    Caffe's momentum history contains the learning rate, so an average is rescaled where the rate
-    drops between two rounds.
+    Caffe's momentum history contains the learning rate, so where the rate drops between two rounds
+    it is rescaled if it is averaged.
     """
+    begin, end = span or (0, learner.weights.size)
     if momentum == "reset":
         for history in learner.histories:
-            history.fill(0.0)
+            history[begin:end].fill(0.0)
     elif momentum == "average":
         dropped = learner.momentum and learner.rate < learner.last_rate
         for history in learner.histories:
-            comm.mean(history)
+            comm.mean(history[begin:end])
             if dropped:
                 history.scale(learner.rate / learner.last_rate)

@@ -17,6 +17,7 @@ from sparknet.errors import SettingError
 from sparknet.native import NDArray
 from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, Steps, repeat
+from sparknet.training.redo import Redo
 from sparknet.weights import Span
 
 
@@ -26,6 +27,12 @@ class State:
 
     round: int = field(default=0, kw_only=True)
     """Rounds done so far."""
+    redo: Redo | None = field(default=None, kw_only=True, metadata={"transient": True})
+    """Given where a round goes on after the loss of a worker."""
+
+    def trained(self, train: Callable[[], Steps]) -> Steps:
+        """Train, unless this worker has done that before another one was lost."""
+        return train() if self.redo is None else self.redo.trained(train)
 
     def arrays(self) -> dict[str, NDArray]:
         """The buffers, for snapshots."""
@@ -72,6 +79,19 @@ class Strategy(ABC):
     """Its name in `STRATEGIES` and on the command line."""
     slices_histories: ClassVar[bool] = False
     """Whether of the solver's histories each worker has its own slice alone."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether those that are left can go on when a worker is lost."""
+        return not self.slices_histories
+
+    @property
+    def parts(self) -> int:
+        """How many parts of the weights are synchronised at times of their own."""
+        return 1
+
+    leaves_behind: ClassVar[bool] = False
+    """Whether workers wait for each other at the ends of rounds alone (`State.trained`)."""
 
     warmup: int = 0
     """Iterations that worker 0 trains alone before the first round."""
@@ -124,6 +144,19 @@ class Strategy(ABC):
         """Called when a snapshot of ``before`` workers was loaded by another number of them.
 
         Weights, histories and state are the same on all, the means of what each worker had.
+        """
+
+    def begins_with(self, learner: Learner, state: State) -> NDArray:
+        """The weights of a worker that comes in the middle of a round."""
+        return learner.weights
+
+    def part(self, state: State, whole: bool) -> None:  # noqa: B027
+        """Called when a generation ends, after a round where it is ``whole``, else after a loss."""
+
+    def rejoin(self, learner: Learner, comm: Comm, state: State, before: int) -> None:  # noqa: B027
+        """Called on those that are left when others go on with them, first ``before`` workers.
+
+        Weights, histories and state are each worker's own.
         """
 
     def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:

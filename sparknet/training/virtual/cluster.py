@@ -9,6 +9,7 @@ from math import inf, isfinite
 import numpy as np
 
 from sparknet.errors import SettingError
+from sparknet.training.grid import grid_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +17,9 @@ class Cluster:
     """The times of a cluster's workers and network.
 
     A message to all others takes ``latency`` + (K - 1) · ``overhead`` + bytes / ``bandwidth``;
-    a mean over K workers is one small message and two of (K - 1) / K of the buffer.
+    a mean over K workers is one small message and two of (K - 1) / K of the buffer.  More than a
+    dozen workers pass it on along the axes of a grid, each of which takes a ``latency``, to fewer
+    peers.
     """
 
     step: float | None = None
@@ -65,7 +68,9 @@ class Cluster:
         """The seconds of a message to all others of which each worker sends ``nbytes`` in all."""
         if workers < 2:
             return 0.0
-        return self.latency + (workers - 1) * self.overhead + nbytes / self.bandwidth
+        grid = grid_of(workers)
+        hops = len(grid.axes) + bool(grid.guests)
+        return hops * self.latency + len(grid.links(0)) * self.overhead + nbytes / self.bandwidth
 
     def sync(self, nbytes: float, workers: int) -> float:
         """S, the seconds of a mean over all workers."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sparknet.errors import PeerLost
 from sparknet.native import NDArray
 from sparknet.native.codes import code_length
-from sparknet.training.codecs import CODES, Codec
+from sparknet.training.codecs import CODES, Codec, Coder
 from sparknet.training.comm import Accept, Comm, Server, raw_bytes
 from sparknet.training.local import DEADLINE, LocalServer
 from sparknet.training.shard import Shard
@@ -77,7 +77,7 @@ class VirtualComm(Comm):
             for rank, (begin, end) in enumerate(spans):
                 if begin < end:
                     parts = [one[begin:end] for one in buffers]
-                    NDArray.weighted_mean(parts, weights, parts[rank])
+                    self.grid.mean(parts, weights, parts[rank])
             return None, self._seconds(part)
 
         self._in_bulk(buffer, act, *self._shares(buffer))
@@ -96,11 +96,22 @@ class VirtualComm(Comm):
 
         self._in_bulk(buffer, act, *reversed(self._shares(buffer)))
 
-    def _mean_coded(
-        self, buffer: NDArray, mean: NDArray, weights: Sequence[float], codec: Codec
-    ) -> None:
-        self.code(codec, buffer.nbytes)
-        super()._mean_coded(buffer, mean, weights, codec)
+    def _reduce_coded(self, buffer: NDArray, weights: Sequence[float], coder: Coder) -> None:
+        self.code(coder.codec, buffer.nbytes)
+        super()._reduce_coded(buffer, weights, coder)
+
+    def _meanwhile(self, operation: Callable[[], None]) -> Callable[[], None]:
+        """Do it at the end, at the time at which it was begun."""
+        begun = self.clock()
+
+        def end() -> None:
+            now, waited = self.clock(), self.traffic.waiting
+            self.stage.clocks[self.rank] = begun
+            operation()
+            self.traffic.waiting = waited
+            self.stage.clocks[self.rank] = max(now, self.clock())
+
+        return end
 
     def _gather(self, value: Any) -> list[Any]:
         seconds = self.cluster.message(0, self.size)

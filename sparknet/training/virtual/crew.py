@@ -10,29 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from sparknet.errors import PeerLost
-from sparknet.loaders.batches import BatchMaker, BatchWork
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import Records
 from sparknet.native import NDArray
-from sparknet.net import Net
-from sparknet.proto import parse_solver
 from sparknet.summary import History
 from sparknet.training.events import Event, OnEvent, tell
 from sparknet.training.failure import failure
+from sparknet.training.learner import Learner
 from sparknet.training.plan import Hooks, RunPlan
-from sparknet.training.portable import portable_solver
+from sparknet.training.rounds import Outcome, work
 from sparknet.training.run import interruptible
 from sparknet.training.snapshot import newest
 from sparknet.training.store import FolderStore
 from sparknet.training.stragglers import Stragglers
 from sparknet.training.strategies import Strategy
-from sparknet.training.training_net import settings
+from sparknet.training.virtual.cast import Cast
 from sparknet.training.virtual.cluster import Cluster, Pace
 from sparknet.training.virtual.comm import VirtualComm
-from sparknet.training.virtual.learner import Engine, VirtualLearner
 from sparknet.training.virtual.stage import Stage, perform
-from sparknet.training.worker import Outcome, work
-from sparknet.weights import layout_of
 
 _IN_VAIN = 20
 """Losses in a row, without a new snapshot between them, after which a run ends."""
@@ -43,7 +38,7 @@ class Crew:
 
     def __init__(
         self,
-        net: Net,
+        cast: Cast,
         records: Records,
         held_out: Records | None,
         folder: Path,
@@ -56,12 +51,7 @@ class Crew:
         self._store = FolderStore(folder / "snapshots")
         self._cluster, self._size, self._metrics = cluster, workers, tuple(metrics)
         self._paces = [Pace(cluster, rank) for rank in range(workers)]
-        self._net = _engine_net(net, folder, identity["seed"])
-        self._net.set_training_data(records)
-        if held_out is not None:
-            self._net.set_validation_data(held_out)
-        self._transforms = self._net.transforms
-        self._engine = Engine(self._net, records.columns)
+        self._cast = cast
         self._interrupted = False
 
     def train(
@@ -101,36 +91,30 @@ class Crew:
 
         def run(rank: int) -> tuple[Outcome, NDArray]:
             comm = VirtualComm(rank, self._stage, self._cluster, self._paces[rank])
-            learner = self._learner(comm, plan, initial)
+            learner = self._learner(comm, initial)
             outcome = work(learner, strategy, comm, plan, self._hooks(comm, plan, resume))
             return outcome, learner.weights
 
         return perform(self._stage, run)
 
-    def _learner(self, comm: VirtualComm, plan: RunPlan, initial: NDArray) -> VirtualLearner:
+    def _learner(self, comm: VirtualComm, initial: NDArray) -> Learner:
         seed, shuffle = self._identity["order_seed"], self._identity["shuffle"]
         order = Order(len(self._records), seed, shuffle, comm.rank, comm.size)
-        batch = self._net.batch_size
-        made = BatchWork(self._records, batch, order, False, self._transforms, order.cursor)
-        return VirtualLearner(self._engine, comm, BatchMaker(made), initial)
+        return self._cast.learner(comm, order, initial)
 
     def _hooks(self, comm: VirtualComm, plan: RunPlan, resume: int | None) -> Hooks:
         first = comm.rank == 0
-
-        def validate() -> tuple[int, dict[str, float]]:
-            assert self._held_out is not None
-            return (len(self._held_out), self._net.measure(self._metrics)[1]) if first else (0, {})
-
+        held_out = self._held_out
         return Hooks(
             on_event=partial(self._hear_at, comm) if first else None,
-            validate=validate if self._held_out is not None else None,
+            validate=None if held_out is None else self._cast.validation(comm, self._metrics),
             metrics=self._metrics,
             interrupted=(lambda: self._interrupted) if first else None,
             store=self._store if plan.snapshot_every else None,
             resume=resume,
             identity=self._identity,
             own=True,
-            layout=layout_of(self._net.net) if first else None,
+            layout=self._cast.layout if first else None,
         )
 
     # -- what is lost --------------------------------------------------------------------
@@ -172,16 +156,3 @@ class Crew:
         tell(self._on_event, event)
         for slow in self._stragglers.hear(event):
             self._hear(slow)
-
-
-def _engine_net(net: Net, folder: Path, seed: int) -> Net:
-    """The net of a worker, made as `worker` makes it."""
-    solver = parse_solver(portable_solver(settings(net)).unpacked(folder))
-    solver.snapshot_prefix = str(folder / "solver")
-    return Net(
-        solver,
-        seed=seed,
-        precision=net.precision,
-        device=net.device,
-        preprocessing=net.preprocessing,
-    )

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from sparknet import native
+from sparknet.errors import ArgumentError
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.net import Net
+from sparknet.net.description import NetSource
 from sparknet.net.recipe import Recipe
+from sparknet.net.rows import Data
 from sparknet.net.scratch import scratch_folder
 from sparknet.training.beginning import NetBeginning
 from sparknet.training.conducting import share_of_cores
@@ -18,26 +22,40 @@ from sparknet.training.identity import sampled
 from sparknet.training.kinds import Unwritten
 from sparknet.training.local_settings import LocalSettings
 from sparknet.training.local_training import share_data
+from sparknet.training.modules.keywords import ModuleKeywords, check_subject
+from sparknet.training.modules.trained import TrainedModule
+from sparknet.training.modules.training import begin_module
 from sparknet.training.setting import called_with, metadata_of, setting, values_of
 from sparknet.training.shared_data import open_shared
 from sparknet.training.strategies import make_strategy
 from sparknet.training.trained import Trained
 from sparknet.training.training_net import settings, training_net
 from sparknet.training.training_settings import RunSettings, TrainingSettings
+from sparknet.training.virtual.cast import NetCast
 from sparknet.training.virtual.cluster import Cluster
 from sparknet.training.virtual.crew import Crew
+from sparknet.training.virtual.module_cast import ModuleCast
 from sparknet.weights import WeightCollection
 
 
 @dataclass(frozen=True)
-class SimulationSettings(LocalSettings):
+class SimulationSettings(LocalSettings, ModuleKeywords):
     """What `simulate` is given."""
 
+    solver: NetSource | Net | None = None  # type: ignore[assignment]
+    data: Data | None = None  # type: ignore[assignment]
     _: KW_ONLY
     workers: int = field(metadata=metadata_of(LocalSettings, "workers"))
     cluster: Cluster | None = setting(
         None, Unwritten(), "The simulated cluster; Cluster() unless given."
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_subject(self)
+        for name in ("solver",) * (self.module is None) + ("data",):
+            if getattr(self, name) is None:
+                raise ArgumentError(f"missing a required argument: '{name}'")
 
 
 @called_with(SimulationSettings)
@@ -51,6 +69,8 @@ def simulate(given: SimulationSettings) -> Trained:
     the cluster loses workers, all go on from the newest snapshot (``snapshot_every`` rounds), as
     on Spark.
     """
+    if given.module is not None:
+        return _simulate_module(given)
     how = Preprocessing.of(given)
     values = {**values_of(given, TrainingSettings), "snapshot_every": 0}
     validates = given.validation is not None
@@ -77,7 +97,7 @@ def simulate(given: SimulationSettings) -> Trained:
         batch = net.batch_size * int(settings(net).iter_size)
         plan = begun.settings.plan(net.described.name, validates, len(records), batch)
         crew = Crew(
-            net,
+            NetCast(net, records, held_out, Path(folder), begun.identity["seed"]),
             records,
             held_out,
             Path(folder),
@@ -94,6 +114,46 @@ def simulate(given: SimulationSettings) -> Trained:
         )
     net.set_weights(WeightCollection(initial.layout, trained))
     return Trained(net.get_weights(), history, net, outcome)
+
+
+def _simulate_module(given: SimulationSettings) -> TrainedModule:
+    values = RunSettings(**{**values_of(given, TrainingSettings), "snapshot_every": 0})
+    validates = given.validation is not None
+    with scratch_folder() as folder:
+        inside = Path(folder)
+        begun, shared = begin_module(given, inside, values, None, False)
+        records = open_shared(str(shared["records"]))
+        held_out = open_shared(shared["validation"]) if shared["validation"] else None
+        initial = begun.weights()
+        plan = begun.settings.plan(begun.name, validates, len(records), begun.batch_size)
+        cast = ModuleCast(begun.sent, initial.layout, records, held_out, inside, given.seed)
+        crew = Crew(
+            cast,
+            records,
+            held_out,
+            inside,
+            begun.identity,
+            given.cluster or Cluster(),
+            given.workers,
+            given.metrics,
+        )
+        with _same_random_numbers():
+            outcome, weights, history = crew.train(
+                make_strategy(given.strategy),
+                replace(plan, snapshot_every=given.snapshot_every),
+                initial.flat,
+                given.on_event,
+            )
+    return begun.trained(outcome, weights, history)
+
+
+@contextmanager
+def _same_random_numbers() -> Iterator[None]:
+    """torch's own are afterwards what they were."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        yield
 
 
 @contextmanager

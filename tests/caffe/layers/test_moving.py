@@ -77,7 +77,9 @@ def test_tile(axis: int) -> None:
     check_gradients(text, {"x": x})
 
 
-@pytest.mark.parametrize(("axis", "index"), [(1, [2, 0, 2]), (0, [1]), (-1, [3, 2, 1, 0])])
+@pytest.mark.parametrize(
+    ("axis", "index"), [(1, [2, 0, 2]), (0, [1]), (-1, [3, 2, 1, 0]), (1, [-1, 0, -3])]
+)
 def test_gather(axis: int, index: list[int]) -> None:
     x = draw(2, 3, 4)
     places = " ".join(f"index: {place}" for place in index)
@@ -88,9 +90,10 @@ def test_gather(axis: int, index: list[int]) -> None:
     check_gradients(text, {"x": x})
 
 
-def test_gather_out_of_range() -> None:
-    text = layer("Gather", "gather_param { axis: 1 index: 3 }")
-    with pytest.raises(LayerError, match="index 3 is out of range for axis 1 of size 3"):
+@pytest.mark.parametrize("index", [3, -4])
+def test_gather_out_of_range(index: int) -> None:
+    text = layer("Gather", f"gather_param {{ axis: 1 index: {index} }}")
+    with pytest.raises(LayerError, match=f"index {index} is out of range for axis 1 of size 3"):
         build(text, {"x": draw(2, 3, 4)})
 
 

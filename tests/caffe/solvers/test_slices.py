@@ -33,9 +33,11 @@ def test_slices_make_a_whole_update(kind: str) -> None:
             pieces.seek(whole.iter - 1)
             pieces.update_slice(begin, end, lambda n=norm: n)
     assert whole.iter == pieces.iter == 3
-    assert np.array_equal(small.weights(whole), small.weights(pieces))
+    # Whole updates are a device's, whose roots may be rounded otherwise.
+    near = 1e-6 if whole.net.device not in (None, "cpu") else 0.0
+    np.testing.assert_allclose(small.weights(whole), small.weights(pieces), rtol=near, atol=near)
     for one, other in zip(whole.flat_history, pieces.flat_history, strict=True):
-        assert np.array_equal(np.asarray(one), np.asarray(other))
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=near, atol=near)
         assert one.norm2() > 0
 
 

@@ -191,7 +191,7 @@ KINDS: dict[str, tuple[Callable[[Draw], Case], int]] = {
 }
 """How each is drawn, and how often."""
 
-IN_INT8 = ("convolution", "inner product", "chain", "product chain", "pooling")
+IN_INT8 = ("convolution", "inner product", "chain", "product chain", "pooling", "attention")
 
 
 def draw(rng: Draw, precisions: tuple[str, ...] = ("float32",), kind: str = "") -> Case:

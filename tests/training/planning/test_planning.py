@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from sparknet.training.strategies import (
     STRATEGIES,
     AllReduce,
     Averaging,
+    DiLoCo,
     DynamicAveraging,
     SlowMo,
     Strategy,
@@ -56,6 +58,23 @@ def test_predictions_are_the_times_of_training(strategy: Strategy, workers: int)
     assert foreseen.seconds == pytest.approx(took, rel=0.02)
     sent = sum(event["bytes_sent"] for event in rounds[1:]) / workers / steps
     assert foreseen.bytes == pytest.approx(sent, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "workers"),
+    [
+        (DiLoCo(20, fragments=4, codec="int8"), 3),
+        (DiLoCo(20, fragments=10, overlap=1, codec="int8"), 3),
+        (Averaging(20, codec="int8"), 40),
+    ],
+    ids=repr,
+)
+def test_the_bytes_of_coded_weights(strategy: Strategy, workers: int) -> None:
+    """A byte for each number and four for 256 of them, sent to the others and back."""
+    numbers = 1 << 20
+    foreseen = predict(strategy, CLUSTER, workers, 4 * numbers)
+    share = (workers - 1) / workers
+    assert foreseen.bytes == pytest.approx(2 * share * numbers * (1 + 4 / 256) / 20, rel=1e-3)
 
 
 def test_averaging_takes_the_slowest_worker_and_a_share_of_the_synchronisation() -> None:
@@ -156,7 +175,7 @@ def test_how_many_steps_a_measured_round_has(
 ) -> None:
     asked: list[Any] = []
 
-    def noted(run: Any, net: Any, solver: Any, workers: int, *rest: Any) -> Measured:
+    def noted(run: Any, solver: Any, workers: int, *rest: Any) -> Measured:
         asked.append(rest)
         return of_batch(rest[0], 0.1 * rest[0])
 
@@ -164,7 +183,9 @@ def test_how_many_steps_a_measured_round_has(
     monkeypatch.setattr(measuring, "usable_cores", lambda: 2)
     run: Any = None
     net = Net(small.settings(), seed=1)
-    assert measuring.measure(run, net, 2, batch, pass_seconds, 6.0).batch == batch
+    assert (
+        measuring.measure(run, partial(with_batch, net), 2, batch, pass_seconds, 6.0).batch == batch
+    )
     assert asked == measured
 
 

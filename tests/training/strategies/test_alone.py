@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sparknet.training.plan import RunPlan
+from sparknet.training.rounds import work
 from sparknet.training.strategies import (
     BMUF,
     STRATEGIES,
@@ -18,18 +19,19 @@ from sparknet.training.strategies import (
     SlowMo,
     Strategy,
 )
-from sparknet.training.worker import work
 from tests.training import small
 
 ALL: list[Strategy] = [
     *(kind() for kind in STRATEGIES.values()),
     AllReduce(steps=4),
+    AllReduce(steps=4, codec="int8"),
     Averaging(steps=4),
     Averaging(steps=4, momentum="average"),
     Averaging(steps=4, momentum="reset", warmup=5),
     Averaging(seconds=0.001),
     BMUF(steps=4),
     DiLoCo(steps=4),
+    DiLoCo(steps=9, fragments=2, overlap=3),
     DynamicAveraging(threshold=0.01, check_every=3),
     DynamicAveraging(threshold=0.5, check_every=3, measure="absolute", sync_at_least_every=9),
     ElasticAveraging(every=4),

@@ -13,9 +13,9 @@ from sparknet.native import NDArray
 from sparknet.training.comm import Comm
 from sparknet.training.learner import SolverLearner, Steps
 from sparknet.training.plan import Hooks, RunPlan
+from sparknet.training.rounds import work
 from sparknet.training.strategies import Auto
 from sparknet.training.strategies.auto import Spent, Tuned, _steps
-from sparknet.training.worker import work
 from tests.training import small
 
 Times = Callable[[int, int, int], tuple[float, float]]

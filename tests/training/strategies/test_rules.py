@@ -13,6 +13,7 @@ from sparknet.errors import SettingError
 from sparknet.training.learner import SolverLearner
 from sparknet.training.local import LocalComm
 from sparknet.training.plan import RunPlan
+from sparknet.training.rounds import work
 from sparknet.training.strategies import (
     BMUF,
     AllReduce,
@@ -28,7 +29,6 @@ from sparknet.training.strategies.averaging import effort, mean_unequal
 from sparknet.training.virtual.cluster import Cluster
 from sparknet.training.virtual.comm import VirtualComm
 from sparknet.training.virtual.stage import perform
-from sparknet.training.worker import work
 from tests.training import small
 
 Array = np.ndarray[Any, Any]

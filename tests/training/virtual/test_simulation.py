@@ -15,6 +15,7 @@ from sparknet.training import Cluster, simulate, train
 from sparknet.training.comm import Comm
 from sparknet.training.learner import NetFeed, SolverLearner
 from sparknet.training.plan import RunPlan
+from sparknet.training.rounds import work
 from sparknet.training.strategies import (
     BMUF,
     AllReduce,
@@ -28,7 +29,6 @@ from sparknet.training.strategies import (
     Strategy,
 )
 from sparknet.training.virtual.cluster import Pace
-from sparknet.training.worker import work
 from tests.training import small
 
 STEPS = 22
@@ -37,12 +37,14 @@ SOLVER = (
 )
 DETERMINISTIC: list[Strategy] = [
     AllReduce(steps=4),
+    AllReduce(steps=4, codec="fp16"),
     Averaging(steps=4),
     Averaging(steps=4, momentum="average"),
     Averaging(steps=4, momentum="reset", warmup=5),
     Averaging(steps=4, codec="int8"),
     BMUF(steps=4),
     DiLoCo(steps=4),
+    DiLoCo(steps=9, fragments=2, overlap=3, codec="int8"),
     DynamicAveraging(threshold=0.01, check_every=3),
     DynamicAveraging(threshold=0.5, check_every=3, measure="absolute", sync_at_least_every=9),
     ElasticAveraging(every=4),

@@ -1,0 +1,110 @@
+"""Nets: those of a description, with their data, and the solver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sparknet.errors import SpecError
+from sparknet.layers import TEST, TRAIN, Shape
+from sparknet.net.backend import Backend
+from sparknet.net.description import NetMessage
+from sparknet.net.fed import FedNet
+from sparknet.net.origin import Origin
+from sparknet.weights import check_layers, copy_weights, open_weights
+
+
+class Nets:
+    """The net that is trained or run and those for testing, each built at its first use.
+
+    ``alone`` is the phase of a net without a solver.
+    """
+
+    def __init__(
+        self, origin: Origin, backend: Backend, alone: int, given_seed: int | None, seed: int
+    ) -> None:
+        self.origin, self.description = origin, origin.description
+        self.backend, self.seed, self._given_seed = backend, seed, given_seed
+        self._solver: Any = None
+        self._shares_models = False
+        if self.description.solver is None:
+            self.main = self._fed(self.description.main, alone, self._make_main, "data")
+            self.tests = [self.main]
+        else:
+            self.main = self._fed(self.description.main, TRAIN, self._make_main, "training data")
+            self.tests = [
+                self._fed(described, TEST, self._make_test, "validation data")
+                for described in self.description.tests
+            ]
+
+    @property
+    def solver(self) -> Any:
+        """The pycaffe solver of the training net; None for a net without a solver."""
+        _ = self.main.net
+        return self._solver
+
+    def know(self, shapes: Mapping[str, Shape]) -> None:
+        """Let all of them have the shapes of records that one has found."""
+        for fed in (self.main, *self.tests):
+            for name, shape in shapes.items():
+                fed.records.setdefault(name, shape)
+
+    def test(self, number: int) -> FedNet:
+        if not 0 <= number < len(self.tests):
+            raise SpecError(f"there is no test net {number}, there are {len(self.tests)}")
+        return self.tests[number]
+
+    def share(self, fed: FedNet) -> FedNet:
+        """Let a test net share the trained weights."""
+        if fed is not self.main and not fed.is_shared:
+            fed.net.share_with(self.main.net)
+            fed.is_shared = True
+        return fed
+
+    @classmethod
+    def begun(cls, origin: Origin, backend: Backend, alone: int, seed: int | None) -> Nets:
+        """With this seed, the solver's or a drawn one."""
+        solver = origin.description.solver
+        if seed is None and solver is not None and solver.random_seed >= 0:
+            seed = int(solver.random_seed)
+        return cls(origin, backend, alone, seed, backend.seed(seed))
+
+    def again(self, backend: Backend, origin: Origin) -> Nets:
+        """Others, not built yet, which know the shapes of records that these do."""
+        others = Nets(origin, backend, self.main.phase, self._given_seed, self.seed)
+        self._shares_models = others._shares_models = bool(origin.models)
+        for mine, theirs in zip(
+            (self.main, *self.tests), (others.main, *others.tests), strict=True
+        ):
+            theirs.records.update(mine.records)
+        return others
+
+    def _fed(self, described: NetMessage, phase: int, make: Any, what: str) -> FedNet:
+        others = (self.description.main, *self.description.tests)
+        given = self.origin.preprocessing
+        return FedNet(described, phase, make, self.backend, self.seed, what, others, given)
+
+    def _make_main(self, net: NetMessage) -> Any:
+        origin = self.origin
+        opened = open_weights(origin.files, dict(origin.models))
+        for model in opened.values():
+            model.passing = not self._shares_models
+        if self.description.solver is None:
+            made = self.backend.net(net, self.main.phase, self._given_seed, origin.flat, opened)
+        else:
+            bare = self.description.bare_solver(net)
+            if self._given_seed is not None:
+                bare.random_seed = self._given_seed
+            self._solver = self.backend.solver(bare)
+            made = self._solver.net
+            copy_weights(made, opened)
+        check_layers(made, opened)
+        if getattr(made, "int8_param", None) is not None:
+            self.description.main.int8_param.CopyFrom(made.int8_param)
+        if origin.weights is not None:
+            origin.weights.to_net(made)
+        self.origin = origin.used()
+        return made
+
+    def _make_test(self, net: NetMessage) -> Any:
+        return self.backend.net(net, TEST, self.seed)

@@ -1,0 +1,92 @@
+"""What ONNX's operators do to shapes, where their arguments are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from sparknet.onnx.source import OnnxNode
+
+Inputs = Sequence[Any]
+
+
+def axes_of(node: OnnxNode, inputs: Inputs, place: int = 1) -> list[int] | None:
+    """Axes that are an attribute in old opsets and an input in new ones."""
+    if "axes" in node.attributes:
+        return [int(axis) for axis in node.attributes["axes"]]
+    if len(inputs) > place and inputs[place] is not None:
+        return [int(axis) for axis in np.ravel(inputs[place])]
+    return None
+
+
+def reshaped(shape: Sequence[int], wanted: Sequence[int], keep_zero: bool) -> tuple[int, ...]:
+    """ONNX's Reshape: a 0 copies a size unless ``keep_zero``, one -1 takes what is left."""
+    sizes = [int(size) for size in wanted]
+    for place, size in enumerate(sizes):
+        if size == 0 and not keep_zero:
+            if place >= len(shape):
+                raise ValueError(f"a size of 0 copies axis {place}, of which there is none")
+            sizes[place] = int(shape[place])
+    if sizes.count(-1) == 1:
+        rest = -prod(sizes)
+        if rest == 0 or prod(shape) % rest:
+            raise ValueError(f"{list(shape)} does not become {list(wanted)}")
+        sizes[sizes.index(-1)] = prod(shape) // rest
+    if prod(sizes) != prod(shape) or min(sizes, default=0) < 0:
+        raise ValueError(f"{list(shape)} does not become {list(wanted)}")
+    return tuple(sizes)
+
+
+def slices(
+    shape: Sequence[int], starts: Sequence[int], ends: Sequence[int], axes: Any, steps: Any
+) -> list[range]:
+    """What ONNX's Slice takes of each axis."""
+    found = [range(size) for size in shape]
+    axes = range(len(starts)) if axes is None else axes
+    steps = [1] * len(starts) if steps is None else steps
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        axis = int(axis) + (len(shape) if axis < 0 else 0)
+        if step < 0 and end in _MOST:
+            raise ValueError(
+                f"it goes backwards to {end}, which is the first value for some and none for others"
+            )
+        if step < 0 and start < -shape[axis]:
+            start = 0  # the first place, where Python takes none
+        found[axis] = range(shape[axis])[slice(*_ends(int(start), int(end), int(step)))]
+    return found
+
+
+_MOST = (2**31 - 1, 2**63 - 1)
+"""For onnxruntime, the end of an axis in either direction."""
+
+
+def _ends(start: int, end: int, step: int) -> tuple[int, int | None, int]:
+    # Below every axis means "to the first" when going backwards; Python's slices say None.
+    return start, None if step < 0 and end <= -(2**31) + 1 else end, step
+
+
+def split_sizes(node: OnnxNode, inputs: Inputs, size: int) -> list[int]:
+    """The pieces of ONNX's Split."""
+    given = node.attributes.get("split")
+    if given is None and len(inputs) > 1 and inputs[1] is not None:
+        given = np.ravel(inputs[1])
+    if given is not None:
+        return [int(one) for one in given]
+    pieces = int(node.attributes.get("num_outputs", len(node.outputs)))
+    if not 0 < pieces <= max(size, 1):
+        raise ValueError(f"{pieces} pieces of an axis of size {size}")
+    each = -(-size // pieces)
+    return [min(each, size - each * place) for place in range(pieces)]
+
+
+def slice_arguments(node: OnnxNode, inputs: Inputs) -> tuple[Any, Any, Any, Any]:
+    """Starts, ends, axes and steps."""
+    if "starts" in node.attributes:
+        known = node.attributes
+        return known["starts"], known["ends"], known.get("axes"), None
+    given = [None if one is None else [int(n) for n in np.ravel(one)] for one in inputs[1:]]
+    given += [None] * (4 - len(given))
+    return given[0], given[1], given[2], given[3]

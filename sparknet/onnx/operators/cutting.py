@@ -1,0 +1,176 @@
+"""Pieces of blobs along an axis: Slice and Split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparknet.onnx.geometry import slice_arguments, slices, split_sizes
+from sparknet.onnx.netlist import Computed, Made
+from sparknet.onnx.source import Array
+from sparknet.onnx.step import Outputs, Step, reads
+
+MOST_PLACES = 1 << 20
+"""Values of an axis that are picked one by one."""
+_ALL = 2**31 - 1
+"""An end that means all of an axis, however many there are."""
+
+
+@reads("Slice")
+def slice_(step: Step) -> Outputs:
+    inputs: list[Array | None] = [None]
+    inputs += [step.optional(place, "its bounds") for place in range(1, len(step.inputs))]
+    x = step.blob()
+    starts, ends, axes, steps = slice_arguments(step.node, inputs)
+    ranges = slices(x.shape, starts, ends, axes, steps)
+    named = range(len(starts)) if axes is None else [step.axis(one, len(x.shape)) for one in axes]
+    ends_open: dict[int, tuple[int, int]] = {}
+    for axis, start, end in zip(named, starts, ends, strict=True):
+        size = x.shape[axis]
+        to_end = end == size or end >= _ALL
+        whole = ranges[axis] == range(size) and start in (0, -size) and to_end
+        if step.is_batched([size]) and not whole:
+            step.refuse("it takes some of the records, which no layer does")
+        if step.is_open(size) and ranges[axis].step == 1 and not whole and (to_end or end < 0):
+            ends_open[axis] = int(start), 0 if to_end else int(end)
+    if not all(ranges):
+        return np.zeros([len(one) for one in ranges], np.float32)
+    for axis, (start, end) in ends_open.items():
+        x, ranges[axis] = _to_the_end(step, x, axis, start, end), range(0)
+    cuts = [axis for axis, one in enumerate(ranges) if one and one != range(x.shape[axis])]
+    for axis in cuts:
+        x = taken(step, x, axis, ranges[axis], part=None if axis == cuts[-1] else str(axis))
+    return x
+
+
+def _to_the_end(step: Step, x: Computed, axis: int, start: int, end: int) -> Computed:
+    """What begins at a place, and ends at the end or so many values before it, of any length."""
+    if start < 0:
+        return step.layer(
+            "Gather", [x], part=f"last_{axis}", axis=axis, index=list(range(start, end))
+        )
+    top = f"{step.node.outputs[0]}_{axis}"
+    tops = [f"{top}_before", f"{top}_after"]
+    before, rest = step.layers(
+        "Slice", [x], tops=tops, part=f"from_{axis}", axis=axis, slice_point=[start - end]
+    )
+    step.reading.net.left_over.add(before.name)
+    if not end:
+        return rest
+    offsets = [start] + [0] * (len(x.shape) - axis - 1)
+    return step.layer("Crop", [x, rest], part=f"until_{axis}", axis=axis, offset=offsets)
+
+
+def taken(
+    step: Step, x: Computed, axis: int, places: Sequence[int], part: str | None = None
+) -> Computed:
+    """The values at these places of an axis."""
+    size = x.shape[axis]
+    if not places:
+        step.refuse("nothing is left")
+    if min(places) < -size or max(places) >= size:
+        step.refuse(f"a place is out of range for an axis of size {size}")
+    if max(places) < 0 and step.is_open(size):
+        return step.layer("Gather", [x], part=part, axis=axis, index=list(places))
+    first, count = places[0] % size, len(places)
+    row = range(first, first + count)
+    if places == row or all(one % size == place for one, place in zip(places, row, strict=True)):
+        return cut(step, x, axis, first, first + count, part)
+    if count > MOST_PLACES:
+        step.refuse(f"it picks {count} values; {MOST_PLACES} are the most")
+    places = [one % size for one in places]
+    made = step.maker(x)
+    if made is not None and made.type == "Gather" and int(made.options.axis) == axis:
+        # Values that were picked before: both at once.
+        net, picked = step.reading.net, list(made.options.index)
+        source = net.blobs[made.parameter.bottom[0]]
+        if not any(x.name in one.parameter.bottom for one in net.layers):
+            net.remove(made)
+        return taken(step, source, axis, [picked[one] for one in places], part)
+    return step.layer("Gather", [x], part=part, axis=axis, index=places)
+
+
+def cut(
+    step: Step, x: Computed, axis: int, start: int, end: int, part: str | None = None
+) -> Computed:
+    """A top of a Slice layer: a new one's, or of one that cuts the same axis and has it left."""
+    size = x.shape[axis]
+    if (start, end) == (0, size):
+        return x
+    if step.is_open(size):  # there may be no more than these
+        return step.layer("Gather", [x], part=part, axis=axis, index=list(range(start, end)))
+    points = [point for point in (start, end) if 0 < point < size]
+    top = step.node.outputs[0] + ("" if part is None else f"_{part}")
+    left = _cut_again(step, x, axis, range(start, end), top) if x.is_plain else None
+    if left is not None:
+        return left
+    tops = [f"{top}_before"] * (start > 0) + [top] + [f"{top}_after"] * (end < size)
+    made = step.layers("Slice", [x], tops=tops, part=part, axis=axis, slice_point=points)
+    found = made[int(start > 0)]
+    step.reading.net.left_over.update(one.name for one in made if one is not found)
+    return found
+
+
+def _cut_again(step: Step, x: Computed, axis: int, wanted: range, top: str) -> Computed | None:
+    """A piece of what a Slice of the same values has left over: each value is copied once."""
+    net = step.reading.net
+    for made in net.layers:
+        options, bottom = made.parameter.slice_param, list(made.parameter.bottom)
+        if made.type != "Slice" or bottom != [x.name] or options.axis != axis:
+            continue
+        points = [0, *options.slice_point, x.shape[axis]]
+        if len(points) != len(made.parameter.top) + 1:
+            return None
+        for place, name in enumerate(made.parameter.top):
+            first, last = points[place], points[place + 1]
+            if name not in net.left_over or not first <= wanted.start < wanted.stop <= last:
+                continue
+            if (first, last) == (wanted.start, wanted.stop):
+                net.left_over.remove(name)
+                return net.blobs[name]
+            return _divided(step, made, place, (first, last), wanted, top)
+    return None
+
+
+def _divided(
+    step: Step, made: Made, place: int, piece: tuple[int, int], wanted: range, top: str
+) -> Computed:
+    """The wanted part of a top that is left over; the rest still is."""
+    net, name = step.reading.net, made.parameter.top[place]
+    (first, last), tops = piece, list(made.parameter.top)
+    before, after = first < wanted.start, wanted.stop < last
+    found = net.unique(top, "blob")
+    names = [name, found] if before else [found, name]
+    if before and after:
+        names.append(net.unique(f"{top}_after", "blob"))
+        net.left_over.add(names[-1])
+    points = list(made.parameter.slice_param.slice_point)
+    points[place:place] = [one for one in (wanted.start, wanted.stop) if first < one < last]
+    tops[place : place + 1] = names
+    del made.parameter.slice_param.slice_point[:], made.parameter.top[:]
+    made.parameter.slice_param.slice_point.extend(points)
+    made.parameter.top.extend(tops)
+    net.divide(made)
+    return net.blobs[found]
+
+
+@reads("Split")
+def split(step: Step) -> Outputs:
+    x = step.blob()
+    axis = step.axis(int(step.attribute("axis", 0)), len(x.shape))
+    sizes_input: list[Array | None] = [None, step.optional(1, "the sizes of its pieces")]
+    sizes = split_sizes(step.node, sizes_input, x.shape[axis])
+    if sum(sizes) != x.shape[axis] or len(sizes) != len(step.node.outputs):
+        step.refuse(f"{sizes} are not the pieces of an axis of size {x.shape[axis]}")
+    if x.shape[axis] % step.batch == 0 and len(sizes) > 1:
+        step.refuse("it splits the records, which no layer does")
+    if len(sizes) == 1:
+        return [x]
+    points = np.cumsum(sizes)[:-1].tolist()
+    names = [name or f"{step.node.name}_{place}" for place, name in enumerate(step.node.outputs)]
+    made = step.layers("Slice", [x], tops=names, axis=axis, slice_point=points)
+    return list(made)
+
+
+# -- several into one ------------------------------------------------------------------------

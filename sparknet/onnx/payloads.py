@@ -1,0 +1,106 @@
+"""The numbers of an ONNX file's constants, which protobuf does not hold: it would keep them twice.
+
+`walk` notes where the bytes of every large constant lie, and returns the model without them (the
+skeleton), which protobuf parses, whatever the size of the file (docs/decisions/0003).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sparknet.errors import FileError
+from sparknet.native import NDArray
+from sparknet.proto.byte_source import ByteSource
+from sparknet.proto.wire import BYTES, WireField, header, read_field
+
+Array = np.ndarray[Any, Any]
+
+GRAPH, INITIALIZER, RAW_DATA = 7, 5, 9
+LEAST = 1 << 12
+"""Bytes of a constant that stays out of the message."""
+MOST_FIELDS = 1 << 20
+"""Entries of a graph and of its constants: hardly a model has a hundredth of that."""
+
+
+class RawBytes(NamedTuple):
+    """Where the bytes of a constant lie."""
+
+    start: int
+    size: int
+
+
+def walk(source: ByteSource) -> tuple[bytes, list[RawBytes | None]]:
+    """The skeleton of a model, and the place of each initializer's bytes; None: it has them."""
+    walker = _Stripper(source)
+    return walker.message(0, source.size, (GRAPH, INITIALIZER)), walker.places
+
+
+def room(size: int) -> Array:
+    """Bytes that the system gets back as soon as nobody holds them, if they are many."""
+    made: Array = NDArray.empty(size, np.uint8).numpy()
+    return made
+
+
+def turned(matrix: Array) -> Array:
+    """The transpose, whose rows lie in memory as they are read."""
+    other: Array = matrix.T
+    if other.flags.c_contiguous:
+        return other
+    found: Array = room(matrix.nbytes).view(matrix.dtype).reshape(other.shape)
+    found[...] = other
+    return found
+
+
+class _Stripper:
+    def __init__(self, source: ByteSource) -> None:
+        self.source = source
+        self.places: list[RawBytes | None] = []
+        self.fields = 0
+
+    def message(self, start: int, stop: int, path: tuple[int, ...]) -> bytes:
+        """A message whose constants lie down these fields."""
+        if not path:
+            return self.constant(start, stop)
+        out: list[bytes] = []
+        kept = position = start
+        while position < stop:
+            number, wire, begin, body, position = self.field(position, stop)
+            if number != path[0] or wire != BYTES:
+                continue
+            inner = self.message(body, position, path[1:])
+            out += [self.source.read(kept, begin - kept), header(number, len(inner)), inner]
+            kept = position
+        return b"".join([*out, self.source.read(kept, stop - kept)])
+
+    def constant(self, start: int, stop: int) -> bytes:
+        """Of several runs of bytes protobuf keeps the last."""
+        found, position = [], start
+        while position < stop:
+            entry = self.field(position, stop)
+            position = entry.stop
+            if entry.number == RAW_DATA and entry.wire == BYTES:
+                found.append(entry)
+        large = bool(found) and found[-1].stop - found[-1].body >= LEAST
+        self.places.append(
+            RawBytes(found[-1].body, found[-1].stop - found[-1].body) if large else None
+        )
+        out, kept = [], start
+        for entry in found if large else ():
+            out.append(self.source.read(kept, entry.start - kept))
+            kept = entry.stop
+        return b"".join([*out, self.source.read(kept, stop - kept)])
+
+    def field(self, position: int, stop: int) -> WireField:
+        self.fields += 1
+        if self.fields > MOST_FIELDS:
+            raise FileError(self.source.name, f"has more than {MOST_FIELDS} nodes and constants")
+        try:
+            return read_field(self.source, position, stop)
+        except FileError as error:
+            if isinstance(error.__cause__, OSError):
+                raise
+            raise FileError(
+                self.source.name, f"is no ONNX model, or damaged or cut short at byte {position}"
+            ) from None

@@ -1,0 +1,195 @@
+"""What one layer computes in a pass: PyTorch, the native engine, or nothing where its tops are its
+bottom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.fx.experimental.symbolic_shapes  # with sympy: else the first gradient imports it
+from torch import Tensor
+
+from sparknet.torch.layer import SOURCES, TorchLayer
+
+
+def bind(layer: TorchLayer) -> None:
+    """Let the tops be the first bottom (Caffe: ShareData)."""
+    bottom = layer.bottoms[0]
+    for top in layer.tops:
+        top.data = bottom.data
+        if layer.type not in ("Split", "RecordWeights"):
+            top.diff = bottom.diff
+    if layer.type == "RecordWeights":
+        layer.tops[0].weights = layer.bottoms[1]
+
+
+def _refuse_gone(layer: TorchLayer) -> None:
+    for bottom in layer.bottoms:
+        if bottom.data.gone:
+            layer.refuse(
+                f"the values of '{bottom.name}' were given back after their last reader: start "
+                "the pass earlier, or make the net with keep_blobs=True"
+            )
+
+
+def forward(layer: TorchLayer, shares: bool) -> None:
+    """A layer's values, in its tops; ``shares``: blobs are given back after their last reader."""
+    if shares:
+        _refuse_gone(layer)
+        for top in layer.tops:  # zeros, unless a layer above computes them
+            top.diff.gone = False
+    if layer.type in SOURCES or layer.is_view:
+        return
+    if layer.native is not None:
+        layer.native.forward()
+        return
+    assert layer.translation is not None
+    layer.record = None
+    notes = layer.backward
+    in_place = notes and any(top.data.is_fixed for top in layer.tops)
+    with torch.set_grad_enabled(notes):
+        bottoms = []
+        for number, bottom in enumerate(layer.bottoms):
+            values = bottom.values().detach()
+            if in_place and any(top.data is bottom.data for top in layer.tops):
+                values = values.clone()  # the gradient needs what will be overwritten
+            propagates = notes and layer.propagate[number]
+            bottoms.append(values.requires_grad_() if propagates else values)
+        params = [
+            param.values.data.requires_grad_(notes and learns)
+            for param, learns in zip(layer.params, layer.learns, strict=True)
+        ]
+        made = layer.translation.compute(layer, bottoms, params)
+    tops: list[Tensor] = list(made) if isinstance(made, tuple) else [made]
+    if layer.translation.writes_params:
+        for param in layer.params:
+            param.flat.changed()
+    theirs = {id(blob.data): values for blob, values in zip(layer.bottoms, bottoms, strict=True)}
+    for top, values in zip(layer.tops, tops, strict=True):
+        if tuple(values.shape) != top.shape:
+            top.reshape(tuple(values.shape), keep=False)
+        top.data.write(_own(values.detach(), theirs.values()))
+    if notes:
+        layer.record = (tops, bottoms, params)
+
+
+def _refuse_gone_gradients(layer: TorchLayer) -> None:
+    for top in layer.tops:
+        if top.diff.gone:
+            layer.refuse(
+                f"the gradients of '{top.name}' were given back after their last reader: begin "
+                "with the forward pass of the whole net, or make the net with keep_blobs=True"
+            )
+
+
+def _give_back_gradients(layer: TorchLayer) -> None:
+    """What only this layer's pass back has read."""
+    layer.record = None
+    below = [bottom.diff for bottom in layer.bottoms]
+    for top, weight in zip(layer.tops, layer.loss_weights, strict=True):
+        if not (top.wanted or weight or any(top.diff is diff for diff in below)):
+            top.diff.drop()
+
+
+def backward(layer: TorchLayer, shares: bool) -> None:
+    """A layer's gradients, in its bottoms and parameters."""
+    if shares:
+        _refuse_gone_gradients(layer)
+    _run_backward(layer, shares)
+    if shares:
+        _give_back_gradients(layer)
+
+
+def _run_backward(layer: TorchLayer, shares: bool) -> None:
+    if layer.type in SOURCES:
+        return
+    if layer.is_view:
+        _backward_view(layer)
+    elif layer.native is not None:
+        layer.native.backward()
+    else:
+        _backward_translated(layer, shares)
+
+
+def _backward_view(layer: TorchLayer) -> None:
+    bottom = layer.bottoms[0]
+    if layer.type == "RecordWeights":
+        if layer.propagate[1]:
+            layer.refuse("the weights of records take no gradient")
+        weights = layer.bottoms[1].values().reshape(-1)
+        sizes = [layer.options[name] for name in ("before", "records", "after")]
+        spread = layer.tops[0].gradient().reshape(sizes)
+        if layer.propagate[0]:
+            bottom.diff.write((spread * weights[:, None]).reshape(bottom.shape))
+    elif layer.type == "Split" and layer.propagate[0]:
+        total, *more = [top.gradient() for top in layer.tops]
+        for one in more:
+            total = total + one
+        bottom.diff.write(total if more else total.clone())
+
+
+def _backward_translated(layer: TorchLayer, shares: bool) -> None:
+    assert layer.translation is not None
+    _refuse_gradients(layer)
+    if layer.record is None and shares:
+        layer.refuse(
+            f"the values of '{layer.tops[0].name}' were given back after their last reader: "
+            "begin with the forward pass of the whole net, or make the net with keep_blobs=True"
+        )
+    if layer.record is None:  # the forward pass has ended early
+        forward(layer, shares)
+        assert layer.record is not None
+    tops, bottoms, params = layer.record
+    wanted = [one for one in (*bottoms, *params) if one.requires_grad]
+    pairs = [
+        (made, top.gradient())
+        for made, top in zip(tops, layer.tops, strict=True)
+        if made.requires_grad
+    ]
+    found: list[Tensor | None] = [None] * len(wanted)
+    if pairs and wanted:
+        made, given = zip(*pairs, strict=True)
+        found = list(torch.autograd.grad(made, wanted, given, retain_graph=True, allow_unused=True))
+    gradients = dict(zip(map(id, wanted), found, strict=True))
+    sources = [gradient for _, gradient in pairs]
+    for param, values in zip(layer.params, params, strict=True):
+        gradient = gradients.get(id(values))
+        if gradient is not None:
+            param.gradient.add_(gradient)
+            param.flat_diff.changed()
+    for blob, values in zip(layer.bottoms, bottoms, strict=True):
+        if not values.requires_grad:
+            continue
+        gradient = gradients.get(id(values))
+        if gradient is None:
+            blob.diff.fill(0.0, blob.shape)
+        else:
+            blob.diff.write(_own(gradient, sources))
+
+
+def _own(values: Tensor, others: Any) -> Tensor:
+    """The values in memory that is none of the others'."""
+    memory = values.untyped_storage().data_ptr()
+    if any(one.untyped_storage().data_ptr() == memory for one in others):
+        return values.clone(memory_format=torch.contiguous_format)
+    return values
+
+
+def _refuse_gradients(layer: TorchLayer) -> None:
+    """Caffe: NOT_IMPLEMENTED."""
+    assert layer.translation is not None
+    for number, propagates in enumerate(layer.propagate):
+        if not propagates:
+            continue
+        name = layer.bottoms[number].name
+        if layer.translation.no_gradient:
+            layer.refuse(
+                f"has no gradient, but one is asked for bottom '{name}'; leave force_backward out, "
+                "or set propagate_down: false"
+            )
+        what = layer.translation.without_gradient(len(layer.bottoms)).get(number)
+        if what is not None:
+            layer.refuse(
+                f"has no gradient for the {what}, bottom '{name}'; leave force_backward out, or "
+                "set propagate_down: false for it"
+            )

@@ -1,0 +1,179 @@
+"""DevicePass: a solver's update of parameters whose memory is apart from the host's.
+
+The rules are those of native/include/sparknet/solver.h, rounded after each operation as there.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparknet.native import NDArray
+from sparknet.native.solver import SolverPass
+from sparknet.torch.layer import flat_of
+from sparknet.torch.memory import DevicePlace
+
+Rate: TypeAlias = Tensor | float
+Rule: TypeAlias = Callable[[Tensor, Sequence[Tensor], Rate, Sequence[float]], Tensor]
+"""From the gradient, the histories, which it changes, the rate and the rule's settings to what is
+subtracted."""
+
+
+class DevicePass(SolverPass):
+    """What `SolverPass` is, where the newest values are: on the device, by a few kernels over all
+    parameters, or on the host, if a program has asked for both weights and gradients."""
+
+    def __init__(
+        self,
+        place: DevicePlace,
+        weights: NDArray,
+        gradient: NDArray,
+        history: Sequence[NDArray],
+        ends: Sequence[int],
+        rate_factors: Sequence[float],
+        decay_factors: Sequence[float],
+    ) -> None:
+        super().__init__(weights, gradient, history, ends, rate_factors, decay_factors)
+        arrays = (weights, gradient, *history)
+        self._flats = [flat_of(array, place) for array in arrays]
+        self._parts = [
+            flat.part(array).view(-1) for flat, array in zip(self._flats, arrays, strict=True)
+        ]
+        self._sizes = torch.tensor(np.diff([0, *ends]), device=place.device)
+        self._rates, self._decays = self._spread(rate_factors), self._spread(decay_factors)
+
+    def _spread(self, factors: Sequence[float]) -> Rate:
+        """A number for every value; one for all, where they are the same."""
+        if len({float(one) for one in factors}) == 1:
+            return float(factors[0])
+        given = torch.tensor(factors, dtype=torch.float32, device=self._sizes.device)
+        return given.repeat_interleave(self._sizes)
+
+    def take(
+        self,
+        rule: str,
+        settings: Sequence[float],
+        rate: float,
+        decay: float = 0.0,
+        l1: bool = False,
+        clip: float = 1.0,
+        share: float = 1.0,
+        factors: Sequence[float] | None = None,
+    ) -> None:
+        """One step; what each number means stands in solver.h."""
+        if self._flats[0].is_on_host and self._flats[1].is_on_host:
+            for flat in self._flats:
+                flat.to_host()
+            super().take(rule, settings, rate, decay, l1, clip, share, factors)
+            return
+        with _uninterrupted():
+            for flat in self._flats:
+                flat.to_device()
+            weights, gradient, *history = self._parts
+            if clip != 1 or share != 1:
+                gradient.mul_(_single(clip)).mul_(_single(share))
+            if decay != 0:
+                term = weights.sign() if l1 else weights
+                gradient.add_(_times(self._decays, decay) * term)
+            rates = _times(self._rates if factors is None else self._spread(factors), rate)
+            step = _RULES[rule](gradient, history, rates, [_single(one) for one in settings])
+            gradient.copy_(step)
+            weights.sub_(step)
+            for flat in self._flats:
+                flat.changed()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C is raised afterwards, as it is after a native pass: nothing is left half updated."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    arrived: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *given: arrived.append(given))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if arrived:
+        before(*arrived[0])
+
+
+def norm_of(array: NDArray, place: DevicePlace) -> float:
+    """The Euclidean norm of numbers, summed where the newest ones are."""
+    flat = flat_of(array, place)
+    if not place.apart or flat.is_on_host:
+        return array.norm2()
+    wide = torch.float32 if place.device.type == "mps" else torch.float64
+    return float(torch.linalg.vector_norm(flat.part(array), dtype=wide))
+
+
+def _single(value: float) -> float:
+    """As float32 has it."""
+    return float(np.float32(value))
+
+
+def _times(factors: Rate, value: float) -> Rate:
+    if isinstance(factors, Tensor):
+        return factors * _single(value)
+    return float(np.float32(factors) * np.float32(value))
+
+
+def _rest(value: float) -> float:
+    return float(np.float32(1) - np.float32(value))
+
+
+def _mean(history: Tensor, momentum: float, values: Any) -> Tensor:
+    """A running mean goes on."""
+    return history.mul_(momentum).add_(_rest(momentum) * values)
+
+
+def _sgd(g: Tensor, h: Sequence[Tensor], rate: Rate, settings: Sequence[float]) -> Tensor:
+    return h[0].mul_(settings[0]).add_(rate * g)
+
+
+def _nesterov(g: Tensor, h: Sequence[Tensor], rate: Rate, settings: Sequence[float]) -> Tensor:
+    momentum, before = settings[0], settings[0] * h[0]
+    h[0].mul_(momentum).add_(rate * g)
+    return float(np.float32(1) + np.float32(momentum)) * h[0] - before
+
+
+def _adagrad(g: Tensor, h: Sequence[Tensor], rate: Rate, settings: Sequence[float]) -> Tensor:
+    return rate * (g / (h[0].add_(g * g).sqrt() + settings[0]))
+
+
+def _rmsprop(g: Tensor, h: Sequence[Tensor], rate: Rate, settings: Sequence[float]) -> Tensor:
+    decay, delta = settings
+    return rate * (g / (_mean(h[0], decay, g * g).sqrt() + delta))
+
+
+def _adadelta(g: Tensor, h: Sequence[Tensor], rate: Rate, settings: Sequence[float]) -> Tensor:
+    momentum, delta = settings
+    _mean(h[0], momentum, g * g)
+    change = g * ((h[1] + delta) / (h[0] + delta)).sqrt()
+    _mean(h[1], momentum, change * change)
+    return rate * change
+
+
+def _adam(g: Tensor, h: Sequence[Tensor], rate: Rate, settings: Sequence[float]) -> Tensor:
+    first, second, delta, correction = settings
+    mean, squares = _mean(h[0], first, g), _mean(h[1], second, g * g)
+    return _times(rate, correction) * (mean / (squares.sqrt() + delta))
+
+
+_RULES: dict[str, Rule] = {
+    "sgd": _sgd,
+    "nesterov": _nesterov,
+    "adagrad": _adagrad,
+    "rmsprop": _rmsprop,
+    "adadelta": _adadelta,
+    "adam": _adam,
+}

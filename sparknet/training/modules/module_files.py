@@ -1,0 +1,251 @@
+"""A module of PyTorch as files: its state dict as safetensors, and as JSON what makes it.
+
+docs/decisions/0024: no file holds code, and none is unpickled.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import FileError, SettingError, extra, shown
+from sparknet.net.heads import Kind
+from sparknet.proto.byte_source import replacing
+from sparknet.training.modules.named_code import NamedCode
+from sparknet.training.modules.naming import tensors_of
+from sparknet.weights.safetensors import SUFFIX, read_tensors, write_tensors
+
+Array = np.ndarray[Any, Any]
+StrPath = str | os.PathLike[str]
+
+BESIDE = ".sparknet.json"
+"""How the name of the JSON file ends, next to the state dict."""
+_LARGEST = 1 << 24
+_KINDS = ("classes", "labels", "numbers", None)
+
+
+@dataclass(frozen=True)
+class SavedModule:
+    """What is known of a module beside its numbers."""
+
+    name: str
+    """That of its class."""
+    made_by: NamedCode | None
+    """What makes it, if that has a name."""
+    columns: dict[str, str]
+    """The arguments of its forward → columns."""
+    inputs: dict[str, tuple[tuple[int, ...], str]]
+    """The arguments → the shape of a record, and its type."""
+    kind: Kind | None = None
+    """What the numbers of its first output are."""
+
+    @classmethod
+    def of(
+        cls,
+        module: Any,
+        made_by: NamedCode | None,
+        columns: Mapping[str, str],
+        records: Mapping[str, Array],
+        kind: Kind | None,
+    ) -> SavedModule:
+        return cls(
+            type(module).__name__,
+            made_by if made_by is not None and makes(made_by, module) else None,
+            {name: columns.get(name, name) for name in records},
+            {name: (one.shape[1:], one.dtype.name) for name, one in records.items()},
+            kind,
+        )
+
+    @property
+    def records(self) -> dict[str, Array]:
+        """Records of zeros, in the shapes that the module is given."""
+        return {name: np.zeros((2, *shape), kind) for name, (shape, kind) in self.inputs.items()}
+
+    def said(self) -> dict[str, Any]:
+        return {
+            "module": self.name,
+            "made_by": None if self.made_by is None else self.made_by.said(),
+            "columns": self.columns,
+            "inputs": {
+                name: {"shape": list(shape), "dtype": kind}
+                for name, (shape, kind) in self.inputs.items()
+            },
+            "kind": self.kind,
+        }
+
+    @classmethod
+    def read(cls, said: Any, where: Any) -> SavedModule:
+        try:
+            inputs = {
+                str(name): (_shape(one["shape"]), _type(one["dtype"]))
+                for name, one in said["inputs"].items()
+            }
+            columns, kind, name = said["columns"], said["kind"], said["module"]
+            is_sound = isinstance(name, str) and kind in _KINDS and columns.keys() == inputs.keys()
+            if not is_sound or not all(isinstance(one, str) for one in columns.values()):
+                raise ValueError("its parts do not fit each other")
+            made_by = said["made_by"]
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise FileError(where, f"is no description of a module: {error!r}") from error
+        code = None if made_by is None else NamedCode.read(made_by, where)
+        return cls(name, code, dict(columns), inputs, kind)
+
+    def module(self, given: Any, where: Any, trusted: bool) -> Any:
+        """The module without its numbers; ``given`` is one, or what makes one."""
+        import torch
+
+        if isinstance(given, torch.nn.Module):
+            return copy.deepcopy(given)
+        if given is None:
+            if self.made_by is None:
+                raise FileError(
+                    where,
+                    f"does not name what makes its module '{shown(self.name)}': give module=, "
+                    "a module like it or a function that makes one",
+                )
+            given = self.made_by.found("module", where, trusted)
+        return called(given, where)
+
+
+def made_module(given: Any) -> Any:
+    """The module that was given, or that a function makes."""
+    with extra("torch", "torch", "a module of PyTorch"):
+        import torch
+    return given if isinstance(given, torch.nn.Module) else called(given)
+
+
+def called(given: Any, where: Any = None) -> Any:
+    """The module that a function makes."""
+    import torch
+
+    kind = getattr(given, "__qualname__", type(given).__name__)
+    if not callable(given):
+        raise SettingError(
+            "module must be a module of PyTorch, or a function that makes one, not "
+            f"{type(given).__name__}"
+        )
+    try:
+        made = given()
+    except Exception as error:
+        if where is None:
+            raise
+        why = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        raise FileError(where, f"is of a module that cannot be made: {why}") from error
+    if not isinstance(made, torch.nn.Module):
+        raise SettingError(f"'{kind}' makes no module of PyTorch, but {type(made).__name__}")
+    return made
+
+
+def makes(code: NamedCode, module: Any) -> bool:
+    """Whether what the code makes has the parts of this module."""
+    import torch
+
+    try:
+        with torch.random.fork_rng(devices=[]):
+            made = called(code.found("module", "", True))
+    except Exception:
+        return False
+    return str(made) == str(module) and _shapes(made) == _shapes(module)
+
+
+def code_of(given: Any) -> NamedCode | None:
+    """The name of what makes such a module: its class, or the function that was given."""
+    return NamedCode.of_object(given) or NamedCode.of(given)
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def write_state(path: StrPath, module: Any) -> None:
+    """Write a module's state dict, in its own types but for those that numpy lacks."""
+    import torch
+
+    arrays = {}
+    for name, one in tensors_of(module).items():
+        values = one.detach().cpu()
+        arrays[name] = (values.float() if values.dtype == torch.bfloat16 else values).numpy()
+    write_tensors(path, arrays, "own")
+
+
+def read_state(path: StrPath, module: Any) -> None:
+    """Let a module have the numbers of a file; FileError where they are not a module's like it."""
+    import torch
+
+    arrays, wanted = read_tensors(path), tensors_of(module)
+    kind = type(module).__name__
+    for name in wanted:
+        if name not in arrays:
+            raise FileError(path, f"has no '{shown(name)}', which module '{kind}' has")
+    for name, values in arrays.items():
+        if name not in wanted:
+            raise FileError(path, f"has '{shown(name)}', which module '{kind}' does not have")
+        one = wanted[name]
+        if values.shape != tuple(one.shape):
+            raise FileError(
+                path,
+                f"'{shown(name)}' is {list(values.shape)}; that of module '{kind}' is "
+                f"{list(one.shape)}",
+            )
+        if (values.dtype.kind == "f") != one.dtype.is_floating_point:
+            raise FileError(
+                path, f"'{shown(name)}' is {values.dtype}; that of module '{kind}' is {one.dtype}"
+            )
+    with torch.no_grad():
+        for name, one in wanted.items():
+            one.copy_(torch.from_numpy(arrays[name]))
+
+
+# -- both ----------------------------------------------------------------------------------------
+
+
+def beside(path: StrPath) -> str:
+    """The path of the JSON file next to a state dict; FileError for other files."""
+    text = os.fspath(path)
+    if not text.endswith(SUFFIX):
+        raise FileError(path, f"a module is saved as one of {SUFFIX}")
+    return text.removesuffix(SUFFIX) + BESIDE
+
+
+def write_said(path: Path, saved: SavedModule) -> None:
+    with replacing(path) as draft:
+        draft.write_text(json.dumps(saved.said(), indent=1), encoding="utf-8")
+
+
+def read_said(path: Path, name: str) -> SavedModule:
+    """What a JSON file says, which is called ``name`` in messages."""
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise FileError(name, "is too large")
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(name, error.strerror or str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise FileError(name, f"is no description of a module: {error}") from error
+    return SavedModule.read(said, name)
+
+
+def _shapes(module: Any) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(one.shape) for name, one in tensors_of(module).items()}
+
+
+def _shape(said: Any) -> tuple[int, ...]:
+    if not isinstance(said, list) or not all(type(one) is int and one >= 0 for one in said):
+        raise ValueError(f"a shape is {said!r}")
+    if len(said) > 32 or int(np.prod(said, dtype=object)) > _LARGEST:
+        raise ValueError(f"a record has the shape {said!r}")
+    return tuple(said)
+
+
+def _type(said: Any) -> str:
+    if not isinstance(said, str) or np.dtype(said).kind not in "fiub":
+        raise ValueError(f"a type is {said!r}")
+    return said

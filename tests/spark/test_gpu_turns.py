@@ -1,0 +1,114 @@
+"""Turns on a GPU, held by processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet import models
+from sparknet.errors import SettingError, SparkError
+from sparknet.net import Net
+from sparknet.spark import SparkModel
+from sparknet.spark.gpu_turns import Turns
+from sparknet.spark.prediction import WorkerNet
+
+GPU = f"GPU-of-test-{os.getpid()}"
+HOLDER = """
+import sys
+from sparknet.spark.gpu_turns import Turns
+
+with Turns(sys.argv[1], int(sys.argv[2])).taken():
+    print("taken", flush=True)
+    sys.stdin.readline()
+print("over", flush=True)
+sys.stdin.readline()
+"""
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="abstract sockets are Linux's"
+)
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[[int], Any]]:
+    """Begins a process that takes a turn, says so, and holds it for a line of its input."""
+    begun = []
+
+    def process(most: int) -> Any:
+        pipe: Any = subprocess.PIPE
+        command = [sys.executable, "-c", HOLDER, GPU, str(most)]
+        begun.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))
+        return begun[-1]
+
+    yield process
+    for one in begun:
+        one.kill()
+        one.communicate()
+
+
+def is_free(most: int) -> bool:
+    try:
+        with Turns(GPU, most, patience=0).taken():
+            return True
+    except SparkError:
+        return False
+
+
+def test_so_many_at_once_and_no_more(start: Callable[[int], Any]) -> None:
+    first, second = start(2), start(2)
+    assert [one.stdout.readline() for one in (first, second)] == ["taken\n"] * 2
+    assert [is_free(1), is_free(2), is_free(3)] == [False, False, True]
+    with (
+        pytest.raises(
+            SparkError,
+            match=rf"^other tasks kept all turns on {GPU} for 0.05 s: .*\(tasks_per_gpu=2\)",
+        ),
+        Turns(GPU, 2, patience=0.05).taken(),
+    ):
+        pass
+    first.stdin.write("\n")
+    first.stdin.flush()
+    assert first.stdout.readline() == "over\n"  # it lives on, and has given its turn back
+    assert is_free(2)
+
+
+def test_a_killed_process_holds_none(start: Callable[[int], Any]) -> None:
+    holder = start(1)
+    assert holder.stdout.readline() == "taken\n"
+    waiting = start(1)
+    holder.send_signal(signal.SIGSTOP)
+    assert not is_free(1)
+    holder.kill()
+    assert waiting.stdout.readline() == "taken\n"
+    assert not is_free(1)
+
+
+def test_an_error_gives_the_turn_back() -> None:
+    with pytest.raises(ValueError, match="inside"), Turns(GPU, 1).taken():
+        raise ValueError("inside")
+    assert is_free(1)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2"])
+def test_a_number_that_is_none(wrong: Any) -> None:
+    with pytest.raises(SettingError, match=f"^tasks_per_gpu must be a whole number.*{wrong!r}"):
+        SparkModel(models.net("lenet"), tasks_per_gpu=wrong)
+
+
+def test_a_net_computes_in_its_turn() -> None:
+    """And gives back what only the pass needed before another's begins."""
+    net = Net(models.net("lenet"))
+    values = {"data": np.ones((2, 1, 28, 28), np.float32)}
+    usual = WorkerNet(net).run(values, ["ip2"])["ip2"].copy()
+    worker = WorkerNet(net, turns=Turns(GPU, 1, patience=0))
+    np.testing.assert_array_equal(worker.run(values, ["ip2"])["ip2"], usual)
+    with Turns(GPU, 1).taken(), pytest.raises(SparkError, match="other tasks kept all turns"):
+        worker.run(values, ["ip2"])
+    np.testing.assert_array_equal(worker.run(values, ["ip2"])["ip2"], usual)

@@ -1,0 +1,30 @@
+"""Resources of a training's tasks; what Spark hands out by them is in test_gpus.py."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from sparknet.errors import SparkError
+from sparknet.spark.resources import TaskResources
+
+pytest.importorskip("pyspark")
+
+
+def test_what_is_no_profile(spark: Any) -> None:
+    with pytest.raises(
+        SparkError, match=r"^resources must be a ResourceProfile .*, not \{'gpu': 1"
+    ):
+        TaskResources(spark, {"gpu": 1})
+
+
+def test_a_local_session_has_none(spark: Any) -> None:
+    from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
+
+    made = ResourceProfileBuilder().require(TaskResourceRequests().cpus(2)).build
+    takes = "profile" in inspect.signature(spark.range(0).mapInArrow).parameters
+    said = "^Spark refuses the resources .*: TaskResourceProfiles are" if takes else "PySpark 4"
+    with pytest.raises(SparkError, match=said):
+        TaskResources(spark, made)

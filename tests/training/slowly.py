@@ -1,0 +1,51 @@
+"""A worker process in which one worker does something slowly: SLOWLY=what:rank:seconds.
+
+It is sparknet.training.local_worker, but that each step of this worker computes, for nothing, or
+that its store takes long to write a file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from time import sleep, thread_time
+from typing import Any
+
+from sparknet.training import local_worker
+from sparknet.training.learner import SolverLearner
+from sparknet.training.store import FolderStore
+
+
+def compute(seconds: float) -> None:
+    until = thread_time() + seconds
+    while thread_time() < until:
+        pass
+
+
+WHAT: dict[str, tuple[type, str, Callable[[float], None]]] = {
+    "computing": (SolverLearner, "_load", compute),
+    "storing": (FolderStore, "put", sleep),
+}
+
+
+def arm() -> None:
+    what, rank, seconds = os.environ["SLOWLY"].split(":")
+    kind, name, wait = WHAT[what]
+    run, method = local_worker.run, getattr(kind, name)
+
+    def slow(*arguments: Any) -> Any:
+        wait(float(seconds))
+        return method(*arguments)
+
+    def armed(place: Any, line: Any) -> Any:
+        if place.rank == int(rank):
+            setattr(kind, name, slow)
+        return run(place, line)
+
+    local_worker.run = armed
+
+
+if __name__ == "__main__":
+    arm()
+    sys.exit(local_worker.main(int(sys.argv[1])))

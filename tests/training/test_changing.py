@@ -1,0 +1,224 @@
+"""Runs whose workers are killed, in real processes: those that are left go on, and others come."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparknet import caffe
+from sparknet.errors import ListenerError, PeerLost
+from sparknet.training import local_launcher
+from sparknet.training.local_training import train
+from sparknet.training.strategies import (
+    BMUF,
+    Auto,
+    Averaging,
+    DiLoCo,
+    Downpour,
+    DynamicAveraging,
+    ElasticAveraging,
+    SlowMo,
+    Strategy,
+)
+from sparknet.training.trained import Trained
+from tests.training import small
+from tests.training.test_training import nothing_is_left  # noqa: F401
+
+SOLVER = small.settings('lr_policy: "step" stepsize: 90 gamma: 0.5', middle=small.BATCH_NORM)
+ARRAYS = dict(small.records().arrays)
+
+
+class Killer:
+    """A listener that kills workers, by their ranks, after rounds."""
+
+    def __init__(self, after: Mapping[int, list[int]], how: int = signal.SIGKILL) -> None:
+        self._after, self._how = dict(after), how
+        self._processes: list[int] = []
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        if event["event"] == "workers":
+            self._processes = [one["process"] for one in event["workers"]]
+        for rank in (
+            self._after.pop(event.get("round", -1), []) if event["event"] == "round" else ()
+        ):
+            os.kill(self._processes[rank], self._how)
+
+
+def of_kind(trained: Trained, *kinds: str) -> list[dict[str, Any]]:
+    return [event for event in trained.history if event["event"] in kinds]
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        Averaging(4, momentum="average"),
+        Downpour(4),
+        Auto(),
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in (
+                Averaging(4, codec="int8"),
+                DynamicAveraging(0.01, 4),
+                SlowMo(4),
+                DiLoCo(4),
+                DiLoCo(8, fragments=2, overlap=3),
+                BMUF(4),
+                ElasticAveraging(every=4),
+            )
+        ),
+    ],
+    ids=lambda one: one.name,
+)
+def test_those_that_are_left_go_on(strategy: Strategy) -> None:
+    """Without a snapshot; the first worker is lost as well, whom the driver hears."""
+    killer = Killer({2: [2], 5: [0]})
+    trained = train(
+        *(SOLVER, ARRAYS),
+        workers=3,
+        min_workers=1,
+        restarts=0,
+        steps=120,
+        strategy=strategy,
+        on_event=killer,
+    )
+    assert [event["workers"] for event in of_kind(trained, "generation")] == [3, 2, 1]
+    assert [event["worker"] for event in of_kind(trained, "lost")] == [2, 0]
+    assert len(of_kind(trained, "start")) == 1
+    rounds = of_kind(trained, "round")
+    assert [event["round"] for event in rounds] == [*range(1, len(rounds) + 1)]
+    assert trained.outcome.iteration == 120
+    assert trained.outcome.samples == pytest.approx(3 * 120 * small.BATCH, rel=0.02)
+    begun = caffe.get_solver(SOLVER).net.params
+    first = {name: [blob.data for blob in blobs] for name, blobs in begun.items()}
+    assert loss_of(trained.weights) < 0.3 < loss_of(first)
+
+
+def loss_of(weights: Mapping[str, Sequence[Any]]) -> float:
+    """Over all records at once, for a round's four say little."""
+    (ip1, bias1), (ip2, bias2) = (map(np.asarray, weights[name]) for name in ("ip1", "ip2"))
+    hidden = ARRAYS["x"] @ ip1.T + bias1
+    hidden = np.tanh((hidden - hidden.mean(0)) / np.sqrt(hidden.var(0) + 1e-5))
+    return float(((hidden @ ip2.T + bias2 - ARRAYS["t"]) ** 2).sum() / 2 / len(hidden))
+
+
+class Enough(Exception):
+    """What was to be seen was seen."""
+
+
+def test_another_comes_for_one_that_is_lost() -> None:
+    """It is there for the rounds that follow, whenever that is."""
+    killer, events = Killer({3: [1]}), list[dict[str, Any]]()
+
+    def hear(event: dict[str, Any]) -> None:
+        events.append(event)
+        killer(event)
+        if event["event"] == "round" and len(event["workers"]) == 3 and event["round"] > 20:
+            raise Enough
+
+    settings: dict[str, Any] = {"workers": 3, "min_workers": 2, "steps": 1_000_000, "seconds": 12.0}
+    with pytest.raises(ListenerError) as caught:
+        train(SOLVER, ARRAYS, **settings, restarts=1, on_event=hear)
+    assert isinstance(caught.value.__cause__, Enough)
+    said = [event for event in events if event["event"] in {"lost", "joined", "generation"}]
+    assert [event["event"] for event in said] == [
+        *("generation", "lost", "generation"),
+        *("joined", "generation"),
+    ]
+    assert [event["worker"] for event in said if "worker" in event] == [1, 1]
+    assert [event["workers"] for event in said if "workers" in event] == [3, 2, 3]
+
+
+def test_all_are_lost_at_once(tmp_path: Path) -> None:
+    """Those that come for them go on from the newest snapshot."""
+    killer, many = Killer({6: [0, 1]}), 400
+    settings: dict[str, Any] = {"workers": 2, "min_workers": 2, "restarts": 2, "steps": many}
+    settings |= {"snapshots": tmp_path, "snapshot_every": 2, "strategy": Averaging(20)}
+    trained = train(SOLVER, ARRAYS, **settings, on_event=killer)
+    assert sorted(event["worker"] for event in of_kind(trained, "lost")) == [0, 1]
+    first, second = of_kind(trained, "start")
+    assert str(second["resumed"]).startswith(first["run"])
+    assert second["round"] >= 4
+    assert trained.outcome.iteration == many
+
+
+def test_too_few_are_an_error() -> None:
+    killer = Killer({2: [1]})
+    settings: dict[str, Any] = {"workers": 2, "min_workers": 2, "restarts": 0, "steps": 100_000}
+    with pytest.raises(PeerLost, match=r"worker 1 on .* is lost: its process ended"):
+        train(SOLVER, ARRAYS, **settings, on_event=killer)
+
+
+@pytest.mark.parametrize("place", ["sending:2:40", "computing:0:14", "receiving:1:30"])
+def test_killed_in_the_middle(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.dying")
+    monkeypatch.setenv("DYING", place)
+    settings: dict[str, Any] = {"workers": 3, "min_workers": 2, "restarts": 0, "steps": 40}
+    trained = train(SOLVER, ARRAYS, **settings, strategy=Averaging(4))
+    assert [event["workers"] for event in of_kind(trained, "generation")] == [3, 2]
+    assert trained.outcome.iteration == 40
+    assert trained.outcome.samples == 3 * 40 * small.BATCH
+
+
+def test_a_silent_worker_is_left_behind() -> None:
+    """It is stopped; the driver gives it up after the deadline, and nothing of it is left."""
+    events = list[dict[str, Any]]()
+    killer = Killer({3: [1]}, signal.SIGSTOP)
+
+    def hear(event: dict[str, Any]) -> None:
+        events.append(event)
+        killer(event)
+
+    settings: dict[str, Any] = {"workers": 3, "min_workers": 2, "restarts": 0, "steps": 400}
+    trained = train(SOLVER, ARRAYS, **settings, deadline=1.0, on_event=hear)
+    lost = of_kind(trained, "lost")
+    assert [(one["worker"], one["message"]) for one in lost] == [(1, "no heartbeat for 1 s")]
+    assert [event["workers"] for event in of_kind(trained, "generation")] == [3, 2]
+    times = [one["time"] for one in events if one["event"] == "round"]
+    assert max(np.diff(times)) < 5
+
+
+def test_a_stopped_worker_that_goes_on_is_refused() -> None:
+    """Also where nobody ends it: its line to the driver is closed, and its generation over."""
+    killer, processes = Killer({3: [1]}, signal.SIGSTOP), list[int]()
+
+    def hear(event: dict[str, Any]) -> None:
+        if event["event"] == "workers" and not processes:
+            processes.extend(one["process"] for one in event["workers"])
+        killer(event)
+        if event["event"] == "generation" and event["generation"] == 2:
+            os.kill(processes[1], signal.SIGCONT)
+
+    settings: dict[str, Any] = {"workers": 3, "min_workers": 2, "restarts": 0, "steps": 400}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_launcher.LocalWorkers, "renew", lambda self, gone: 3)
+        trained = train(SOLVER, ARRAYS, **settings, deadline=1.0, on_event=hear)
+    assert [event["workers"] for event in of_kind(trained, "generation")] == [3, 2]
+    assert {len(event["workers"]) for event in of_kind(trained, "round")[3:]} == {2}
+    assert trained.outcome.samples == pytest.approx(3 * 400 * small.BATCH, rel=0.02)
+
+
+def test_a_run_begins_with_fewer() -> None:
+    """One never comes: the others wait for as long as is said."""
+    start = local_launcher._started
+
+    def started(place: Any) -> Any:
+        member = start(place)
+        if place.rank == 1:
+            member.process.kill()
+        return member
+
+    settings: dict[str, Any] = {"workers": 3, "min_workers": 2, "restarts": 0, "steps": 40}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_launcher, "_started", started)
+        trained = train(SOLVER, ARRAYS, **settings, start_wait=0.5)
+    (begun,) = of_kind(trained, "generation")
+    assert begun["workers"] == 2
+    assert begun["seconds"] >= 0.5
+    assert trained.outcome.iteration == 40
+    assert trained.outcome.samples == 3 * 40 * small.BATCH
