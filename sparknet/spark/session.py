@@ -162,6 +162,7 @@ def _settings(slots: int, threads: int, memory: str | None) -> dict[str, str]:
         "spark.driver.memory": memory or _driver_memory(),
         **_quiet(),
         "spark.ui.enabled": "false",
+        "spark.python.daemon.module": "sparknet.spark.worker_daemon",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.shuffle.partitions": str(slots),
     }

@@ -34,6 +34,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.cores.max": "2",
     "spark.sql.shuffle.partitions": "2",
+    "spark.python.daemon.module": "sparknet.spark.worker_daemon",
 }
 
 
