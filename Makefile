@@ -37,7 +37,7 @@ THREADS ?= 1
 # The version of PyTorch that its engine and its modules are tested with.
 TORCH ?= 2.13.0
 
-.PHONY: demo test check test-portable test-aarch64 test-slow test-lowest test-cluster test-applications test-torch test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
+.PHONY: demo test check test-portable test-aarch64 test-slow test-lowest test-cluster test-long test-torch test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
 .DELETE_ON_ERROR:
 
 # Without the tools of tests, linters and docs, which setup installs.
@@ -118,7 +118,7 @@ test-torch: setup
 	@$(PY) .ci/requirements.py --extra torch \
 		| xargs build/torch/bin/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH)
 	@$(PY) -m tests.spark.java
-	@OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -n $(JOBS) tests/torch
+	@OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest $(if $(LONG),,-m 'not long') -n $(JOBS) tests/torch
 	@echo '==> the engine of PyTorch: the suites of nets, with memory shared with the host and apart from it'
 	@SPARKNET_ENGINE=torch OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -m 'not slow' -n $(JOBS) $(ENGINE_TESTS)
 	@SPARKNET_ENGINE=torch SPARKNET_DEVICE=apart OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -m 'not slow' -n $(JOBS) \
@@ -143,9 +143,9 @@ test-mlflow: setup
 collected:
 	@$(PYTHON) .ci/collected.py build/ci/collected
 
-# Each application with one worker and two, in a classic session and under Connect.
-test-applications: setup
-	@$(PY) -m pytest -m long --durations=0 --durations-min=1 tests/examples tests/spark
+# What CI has no time for; make test-torch LONG=1 runs what is of PyTorch.
+test-long: setup
+	@$(PY) -m pytest -m long --durations=0 --durations-min=1 --ignore=tests/torch
 
 bench: setup
 	@$(PY) -m benchmarks.ndarray

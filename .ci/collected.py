@@ -4,7 +4,8 @@
 
 FOLDER is what SPARKNET_COLLECTED named while the steps ran: there each pytest process left the
 tests that it had chosen.  What the tree holds is read from its files, with none of pytest's rules
-about names of folders.  Tests marked `long` are no part of CI: `make test-applications` runs them.
+about names of folders.  Tests marked `long` are no part of CI: `make test-long` and `make
+test-torch LONG=1` run them.
 """
 
 from __future__ import annotations
@@ -41,23 +42,22 @@ def defined(root: Path) -> set[str]:
     return {f"{path.relative_to(root)}::{name}" for path in files(root) for name in functions(path)}
 
 
-LONG = (("tests", "examples"), ("tests", "spark"))
-
-
 def apart(root: Path) -> set[str]:
-    """Those marked `long`, where make test-applications looks for them."""
+    """Those marked `long`: functions, or whole files by `pytestmark`."""
     found = set()
     for path in files(root):
-        if path.relative_to(root).parts[:2] in LONG:
-            for node in ast.parse(path.read_text(encoding="utf-8")).body:
-                marks = node.decorator_list if isinstance(node, ast.FunctionDef) else []
-                if isinstance(node, ast.FunctionDef) and any(map(_is_long, marks)):
-                    found.add(f"{path.relative_to(root)}::{node.name}")
+        nodes = ast.parse(path.read_text(encoding="utf-8")).body
+        whole = any(isinstance(one, ast.Assign) and _is_long(one) for one in nodes)
+        for node in nodes:
+            if isinstance(node, ast.FunctionDef) and (
+                whole or any(map(_is_long, node.decorator_list))
+            ):
+                found.add(f"{path.relative_to(root)}::{node.name}")
     return found
 
 
-def _is_long(mark: ast.expr) -> bool:
-    return ast.unparse(mark) == "pytest.mark.long"
+def _is_long(mark: ast.Assign | ast.expr) -> bool:
+    return "pytest.mark.long" in ast.unparse(mark)
 
 
 def collected(folder: Path) -> dict[str, set[str]]:
@@ -79,7 +79,7 @@ def main(folder: Path) -> int:
         count = sum(step in chosen for chosen in steps.values())
         sys.stdout.write(f"{count:6} test functions collected by {step}\n")
     for name in sorted(apart(ROOT) - steps.keys()):
-        sys.stdout.write(f"run by make test-applications alone: {name}\n")
+        sys.stdout.write(f"too long for CI: {name}\n")
     lost = missing(ROOT, folder)
     for name in lost:
         sys.stdout.write(f"collected by no step: {name}\n")

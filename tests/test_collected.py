@@ -69,13 +69,17 @@ def test_a_hidden_file_or_test_is_named(tree: Path) -> None:
 
 
 def test_what_is_long_counts_where_it_is_run_alone(tree: Path) -> None:
-    """make test-applications runs what is marked so in tests/examples and tests/spark."""
     (tree / "pytest.ini").write_text("[pytest]\nnorecursedirs = .*\nmarkers = long\n")
-    for folder in ("examples", "spark", "dist"):
-        (tree / "tests" / folder).mkdir(exist_ok=True)
-        text = "import pytest\n@pytest.mark.long\ndef test_it(): pass\n"
-        (tree / "tests" / folder / f"test_{folder}.py").write_text(text)
-    assert missing(tree, "-m", "not long") == ["tests/dist/test_dist.py::test_it"]
+    (tree / "tests" / "dist" / "test_hidden.py").write_text(
+        "import pytest\n@pytest.mark.long\ndef test_it(): pass\ndef test_that(): pass\n"
+    )
+    (tree / "tests" / "test_all.py").write_text(
+        "import pytest\npytestmark = [pytest.mark.long]\ndef test_it(): pass\n"
+    )
+    assert missing(tree, "-m", "not long") == []
+    assert missing(tree, "-m", "not long", "-k", "not that") == [
+        "tests/dist/test_hidden.py::test_that"
+    ]
 
 
 def test_a_file_that_git_ignores_is_named_once_it_is_tracked(tree: Path) -> None:

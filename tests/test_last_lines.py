@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -14,9 +15,10 @@ REPLAYED = "tests/caffe/test_filter_goldens.py"
 COUNT = len(index(SUITE))
 
 
-def run(*words: str) -> tuple[int, str]:
+def run(*words: str, **variables: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    env = {**os.environ, **variables}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
 
 
@@ -43,3 +45,10 @@ def test_skipped_tests_are_counted_by_reason(tmp_path: Path) -> None:
     code, said = run("-p", "tests.conftest", "--rootdir", str(tmp_path), str(path))
     assert code == 0, said
     assert "skipped 3: it is Sunday\nskipped 1: no paper\n" in said
+
+
+def test_what_ci_has_no_time_for_is_told() -> None:
+    code, said = run("-m", "not slow", REPLAYED, SPARKNET_LATEST="1.7e9")
+    assert code == 0, said
+    assert re.search(r"^skipped \d+: CI had no time left for it$", said, re.MULTILINE)
+    assert " passed" not in said
