@@ -65,8 +65,9 @@ test-slow: setup
 		$(or $(TESTS),--ignore=tests/spark --ignore=tests/examples)
 
 # The rooms that speak with a dependency; layers and engine are the same code with any.
-LOWEST := tests/proto tests/native tests/loaders tests/dsl tests/onnx tests/weights tests/summary tests/spark \
-	tests/caffe/host tests/training/test_wire.py tests/training/test_handshake.py tests/training/test_snapshot.py $(wildcard tests/caffe/test_*goldens.py)
+LOWEST := tests/proto tests/native tests/loaders tests/dsl tests/onnx tests/weights tests/summary tests/caffe/host \
+	tests/training/test_wire.py tests/training/test_handshake.py tests/training/test_snapshot.py $(wildcard tests/caffe/test_*goldens.py) \
+	$(patsubst %,tests/spark/test_%.py,backend columns frame loaded model pipeline sequences stages streams texts trainer seats worker_daemon)
 
 test-lowest:
 	@echo '==> tests in a bare copy of the tree, on the lowest versions that pyproject.toml names'
