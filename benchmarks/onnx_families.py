@@ -44,13 +44,23 @@ PICTURES = (
     *("pvt_v2_b0", "regnetz_005", "repvgg_a0", "res2net50_14w_8s", "resnest14d", "resnetblur18"),
     *("resnetv2_50x1_bit", "rexnet_100", "selecsls42", "skresnet18", "swinv2_tiny_window8_256"),
     *("tinynet_e", "tresnet_m", "twins_svt_small", "visformer_tiny", "volo_d1_224", "vovnet39a"),
-    *("xcit_nano_12_p16_224",),
+    *("xcit_nano_12_p16_224", "eva02_tiny_patch14_224", "focalnet_tiny_srf", "maxvit_nano_rw_256"),
+    *("efficientformer_l1", "levit_conv_128s", "repvit_m0_9", "mambaout_femto", "starnet_s1"),
+    *("tiny_vit_5m_224", "sequencer2d_s", "swiftformer_xs", "shvit_s1", "efficientvit_m0"),
+    *("inception_next_atto", "caformer_s18", "resmlp_12_224", "cait_xxs24_224", "convit_tiny"),
+    *("tnt_s_patch16_224", "nextvit_small", "vitamin_small_224", "hieradet_small"),
+    *("repghostnet_050", "gcvit_xxtiny", "vit_relpos_small_patch16_224", "mobilevit_xxs"),
+    *("vit_base_patch16_siglip_224", "bat_resnext26ts", "halonet26t", "eca_botnext26ts_256"),
+    *("beitv2_base_patch16_224", "flexivit_small", "rdnet_tiny", "csatv2"),
 )
 """Of timm."""
 
 BASE = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
 TEXT = {**BASE, "intermediate_size": 128, "vocab_size": 200, "max_position_embeddings": 66}
 CAUSAL = {**TEXT, "num_key_value_heads": 2, "use_cache": False}
+FEW_WORDS = {**CAUSAL, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+WIDTHS = {"vocab_size": 200, "d_model": 64, "n_head": 4, "d_inner": 128}
+T5 = {"vocab_size": 200, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4}
 HEADS = {**CAUSAL, "head_dim": 16}
 RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
 IMAGE = {**BASE, "intermediate_size": 128, "image_size": 64, "patch_size": 16}
@@ -62,6 +72,7 @@ SOUND = {
     "num_conv_pos_embeddings": 16,
     "num_conv_pos_embedding_groups": 4,
 }
+SQUEEZED = {**SOUND, "squeeze_factor": 2}
 DEBERTA = {**TEXT, **RELATIVE, "position_buckets": 16, "norm_rel_ebd": "layer_norm"}
 WINDOWS = {"image_size": 64, "embed_dim": 16, "num_heads": [2, 4], "window_size": 4}
 TEXTS: Mapping[str, dict[str, Any]] = {
@@ -80,10 +91,19 @@ TEXTS: Mapping[str, dict[str, Any]] = {
     "SqueezeBert": {**TEXT, "embedding_size": 64},
     "ModernBert": {**TEXT, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
     "DistilBert": {"vocab_size": 200, "dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128},
-    "XLNet": {"vocab_size": 200, "d_model": 64, "n_layer": 2, "n_head": 4, "d_inner": 128},
+    "XLNet": {**WIDTHS, "n_layer": 2},
+    "Funnel": {**WIDTHS, "block_sizes": [1, 1], "d_head": 16, "num_decoder_layers": 1},
+    "Longformer": {**TEXT, "attention_window": 4},
+    "BigBird": {**TEXT, "attention_type": "original_full"},
+    **dict.fromkeys(("Data2VecText", "Splinter", "RemBert", "RoCBert", "NomicBert"), TEXT),
+    **dict.fromkeys(("Esm", "Yoso", "FNet", "Camembert", "Lilt", "IBert"), TEXT),
+    **dict.fromkeys(("T5Encoder", "MT5Encoder", "UMT5Encoder"), T5),
     "GPT2": {"vocab_size": 200, "n_embd": 64, "n_layer": 2, "n_head": 4, "use_cache": False},
-    **dict.fromkeys(("Llama", "Qwen2", "Mistral", "Phi"), CAUSAL),
-    **dict.fromkeys(("Gemma", "Qwen3"), HEADS),
+    **dict.fromkeys(("Llama", "Qwen2", "Mistral", "Phi", "StableLm", "Starcoder2"), CAUSAL),
+    **dict.fromkeys(("Olmo2", "Granite", "Cohere", "GPTNeoX", "EuroBert", "Phi3"), FEW_WORDS),
+    **dict.fromkeys(("Gemma", "Gemma2", "Qwen3", "SmolLM3"), HEADS),
+    "OPT": {**TEXT, "ffn_dim": 128, "word_embed_proj_dim": 64, "use_cache": False},
+    "Bloom": {"vocab_size": 200, "hidden_size": 64, "n_layer": 2, "n_head": 4, "use_cache": False},
     "CLIPText": {**TEXT, "eos_token_id": 199},
 }
 IMAGES: Mapping[str, dict[str, Any]] = {
@@ -94,8 +114,18 @@ IMAGES: Mapping[str, dict[str, Any]] = {
     "Swin": {**WINDOWS, "depths": [2, 2]},
     "Swinv2": {**WINDOWS, "depths": [1, 1]},
     "MobileViT": {"image_size": 64},
+    **dict.fromkeys(("Dinov2WithRegisters", "DINOv3ViT", "ViTMSN", "Data2VecVision"), IMAGE),
+    "FocalNet": {"image_size": 64, "embed_dim": 16, "depths": [1, 1], "focal_levels": [2, 2]},
+    "Pvt": {**STAGES, "image_size": 64},
+    "Cvt": {"embed_dim": [16, 32, 64], "num_heads": [1, 2, 4], "depth": [1, 1, 1]},
+    "Levit": {"image_size": 64, "hidden_sizes": [32, 48, 64], "depths": [1, 1, 1]},
+    "MobileViTV2": {"image_size": 64, "width_multiplier": 0.5},
 }
-SOUNDS: Mapping[str, dict[str, Any]] = dict.fromkeys(("Wav2Vec2", "Hubert", "WavLM"), SOUND)
+SOUNDS: Mapping[str, dict[str, Any]] = {
+    **dict.fromkeys(("Wav2Vec2", "Hubert", "WavLM", "UniSpeech", "UniSpeechSat"), SOUND),
+    **dict.fromkeys(("Data2VecAudio", "Wav2Vec2Conformer"), SOUND),
+    **dict.fromkeys(("SEW", "SEWD"), SQUEEZED),
+}
 """Of transformers: what its configuration is given."""
 
 
@@ -185,7 +215,8 @@ def made(name: str) -> tuple[Any, dict[str, Any]]:
         return model, {"data": torch.randn(2, *model.default_cfg["input_size"])}
     transformers = import_module("transformers")
     given = {**TEXTS, **IMAGES, **SOUNDS}[name]
-    model = getattr(transformers, f"{name}Model")(getattr(transformers, f"{name}Config")(**given))
+    config = getattr(transformers, f"{name.removesuffix('Encoder')}Config")(**given)
+    model = getattr(transformers, f"{name}Model")(config)
     if name in TEXTS:
         mask = torch.ones(2, 12, dtype=torch.long)
         mask[1, 9:] = 0

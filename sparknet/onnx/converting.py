@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sparknet.errors import FileError, outside, shown
 from sparknet.layers.layer import MAX_COUNT
+from sparknet.onnx.growing import Drifting, grow
 from sparknet.onnx.inputs import Axes, Shapes, check_axes, tell, told
-from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, grow, open_lengths
+from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, open_lengths
 from sparknet.onnx.patterns import simplified
 from sparknet.onnx.reading import Reading
 from sparknet.onnx.records import (
@@ -27,6 +28,8 @@ from sparknet.onnx.reopening import fixed_records, goes_on, of_fixed, reopened
 from sparknet.onnx.source import OnnxNode, Source, StrPath, read_source
 from sparknet.proto import Model
 from sparknet.proto.untrusted import mark
+
+_TRIES = 3
 
 
 class OnnxWarning(UserWarning):
@@ -118,6 +121,7 @@ class _Trial:
 
     def __post_init__(self) -> None:
         self.lengths = open_lengths(self.source)
+        self.drifts: dict[str, int] = {}
 
     def settled(self) -> tuple[Reading, Model]:
         """Where several lengths are open and do not fit each other, they are one: exporters name
@@ -159,6 +163,7 @@ class _Trial:
                 self.shapes,
                 records,
                 {place: sizes[name] for place, name in self.lengths.items()},
+                self.drifts,
             )
             try:
                 reading.walk()
@@ -168,8 +173,14 @@ class _Trial:
             if least in (len(found), len(failed)):
                 break
         if len(failed) >= max(1, len(found)):
-            raise counted(self.source.path, failed) from None
-        self._grow(found, primes)
+            raise counted(self.source.path, failed, is_open(self.source)) from None
+        try:
+            self._grow(found, primes)
+        except Drifting as error:
+            if error.name in self.drifts:
+                raise
+            self.drifts[error.name] = error.slope
+            return self.agreed(primes)
         length = min(USUAL, _longest(found))
         models = [reading.net.model(self.batch, length) for reading in found]
         if len(models) > 1:
@@ -189,11 +200,26 @@ class _Trial:
         for name, axis in self.lengths:
             shapes[name] = [*shapes[name][:axis], longest, *shapes[name][axis + 1 :]]
         choices = (*unlikely(self.source, SMALL), *unlikely(self.source, primes))
-        records = next(one for (one,) in choices if longest % one)
-        whole = Reading(self.source, self.nodes, {**shapes, **self.shapes}, records)
-        whole.walk()
+        counts = [one for (one,) in choices if longest % one]
+        whole = self._whole({**shapes, **self.shapes}, counts[:_TRIES], longest)
         for one in readings:
-            grow(self.source.path, one.net, whole.values)
+            grow(self.source.path, one.net, whole.values, longest, self.drifts)
+
+    def _whole(
+        self, shapes: Mapping[str, Sequence[Any]], counts: Sequence[int], longest: int
+    ) -> Reading:
+        """A size that is left of the longest input may be a multiple of one number of records."""
+        for records in counts:
+            whole = Reading(self.source, self.nodes, shapes, records)
+            try:
+                whole.walk()
+            except FileError as error:
+                if records == counts[-1]:
+                    where = f" for {longest} places, the longest input"
+                    raise counted(self.source.path, [(records, error)], True, where) from None
+            else:
+                break
+        return whole
 
 
 def _longest(readings: Sequence[Reading]) -> int:

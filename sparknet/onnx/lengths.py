@@ -1,17 +1,14 @@
 """Lengths of sequences, which a model may leave open beside the number of records.
 
-A constant that is as long as the input (positions, a causal mask) is put into the net for the
-longest input that the model takes, and SizedLike cuts it off.
+Constants that are as long as the input (positions, a causal mask) are those of growing.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from sparknet.errors import FileError, shown
-from sparknet.onnx.netlist import Made, Netlist, Value
 from sparknet.onnx.source import Array, OnnxNode, Source
 
 Place = tuple[str, int]
@@ -57,34 +54,14 @@ def bound(
     given = inputs[0]
     if node.op not in ("Gather", "Slice") or given is None:
         return None
-    grows = [any(size and size % one == 0 for one in lengths) for size in made.shape]
-    if not any(grows) or any(size and size % one == 0 for one in lengths for size in given.shape):
+    times = [
+        max((size // one for one in lengths if size and size % one == 0), default=0)
+        for size in made.shape
+    ]
+    if not any(times) or any(size and size % one == 0 for one in lengths for size in given.shape):
         return None
     if node.op == "Gather":
         rows = int(given.shape[int(node.attributes.get("axis", 0))])
         beyond = int(np.max(np.asarray(inputs[1]), initial=-1)) + 1 - min(lengths)
         return rows - beyond if beyond >= 0 else None
-    return min(int(have) for have, long in zip(given.shape, grows, strict=True) if long)
-
-
-def grow(path: str, net: Netlist, values: Mapping[str, Value]) -> None:
-    """Let each constant that is as long as the input be as long as in `values`."""
-    for made in net.layers:
-        if made.grows:
-            _lengthen(path, net, made, values[made.grows])
-
-
-def _lengthen(path: str, net: Netlist, made: Made, whole: Value) -> None:
-    short = made.arrays[0]
-    what = f"'{shown(made.grows)}' is a constant that changes with the length of the input"
-    if not isinstance(whole, np.ndarray) or whole.ndim != short.ndim:
-        raise FileError(path, f"{what}: give the input's whole shape")
-    pairs = list(zip(whole.shape, short.shape, strict=True))
-    long = whole[tuple(slice(have if want != 1 else 1) for have, want in pairs)]
-    long = np.ascontiguousarray(long, np.float32)
-    if not np.array_equal(long[tuple(map(slice, short.shape))], short, equal_nan=True):
-        raise FileError(path, f"{what} otherwise than by its end: give the input's whole shape")
-    made.arrays = [long]
-    made.parameter.parameter_param.shape.dim[:] = long.shape
-    net.blobs[made.parameter.top[0]].stored = long.shape
-    net.replan(made)
+    return min(int(have) // each for have, each in zip(given.shape, times, strict=True) if each)

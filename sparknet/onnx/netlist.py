@@ -66,6 +66,16 @@ class Computed:
 Value = Array | Computed
 
 
+@dataclass(frozen=True)
+class Growth:
+    """A constant of the model that grows with a length: all of it, or one half along an axis."""
+
+    name: str
+    axis: int | None = None
+    before: bool = False
+    """The first half, from the middle to the beginning."""
+
+
 @dataclass(eq=False)
 class Made:
     """A layer of the net."""
@@ -75,8 +85,8 @@ class Made:
     layer: Layer
     in_int8: bool = False
     """Whether it multiplies numbers of eight bits."""
-    grows: str = ""
-    """The model's name of the constant that it holds, if that grows with a length."""
+    grows: Growth | None = None
+    """The constant that it holds, if that grows with a length."""
 
     @property
     def type(self) -> str:
@@ -101,6 +111,8 @@ class Netlist:
     layers: list[Made] = field(default_factory=list)
     blobs: dict[str, Computed] = field(default_factory=dict)
     makers: dict[str, Made] = field(default_factory=dict)
+    remnants: set[int] = field(default_factory=set)
+    """Sizes that are left of an open one where values are cut off."""
     left_over: set[str] = field(default_factory=set)
     """Tops of Slice that no reader has been given yet."""
     _taken: set[str] = field(default_factory=set)
@@ -150,6 +162,10 @@ class Netlist:
     def is_open(self, size: int) -> bool:
         """Whether a size is, or comes from, one that the model leaves open."""
         return size > 0 and any(size % one == 0 for one in (self.batch, *self.lengths))
+
+    def moves(self, size: int) -> bool:
+        """Whether a size is open, or what is left of such a one."""
+        return self.is_open(size) or size in self.remnants
 
     def _each(self, count: int) -> int:
         """For one record, of what there is for all."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from operator import mul
 from typing import Any
@@ -15,6 +16,7 @@ from sparknet.errors import FileError, shown
 from sparknet.graph.budget import Budget
 from sparknet.onnx.exactness import exact_quotients
 from sparknet.onnx.folding import fold, foldable
+from sparknet.onnx.growing import grown, with_length
 from sparknet.onnx.lengths import Place, bound
 from sparknet.onnx.limits import Room, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
@@ -37,6 +39,8 @@ class Reading:
     """How many an open size stands for."""
     lengths: Mapping[Place, int] = field(default_factory=dict)
     """What stands for the lengths of sequences that are open."""
+    drifts: Mapping[str, int] = field(default_factory=dict)
+    """Constants of which all values grow by so much with each place of the input."""
 
     def __post_init__(self) -> None:
         source = self.source
@@ -191,8 +195,8 @@ class Reading:
         if convert is None:
             raise ValueError("no layer does this" + _WHY.get(node.op, ""))
         kind = _type_of(node, inputs)
-        if len(known) == len(inputs) and known and known[0] is not None:
-            blob = _typed(Step(self, node, inputs).parameter(known[0]), kind)
+        if len(known) == len(inputs) and inputs and isinstance(inputs[0], np.ndarray):
+            blob = _typed(Step(self, node, inputs).parameter(inputs[0]), kind)
             inputs = [blob, *inputs[1:]]
         step = Step(self, node, inputs)
         if node.op in _WRAPPING and kind.kind in "iu" and not np.can_cast(np.int32, kind):
@@ -263,7 +267,10 @@ class Reading:
         if not any(size and size % one == 0 for size in array.shape for one in lengths):
             return array
         if name not in self.grown:
-            blob = step.parameter(array, grows=name)
+            slope = self.drifts.get(name, 0)
+            still = array - slope * self.net.lengths[0] if slope else array
+            blob = step.parameter(still, partial(grown, step, name))
+            blob = with_length(step, blob, slope) if slope else blob
             self.grown[name] = _typed(blob, array.dtype if array.dtype.kind in "iub" else FLOAT)
         return self.grown[name]
 

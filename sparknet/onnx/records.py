@@ -20,10 +20,8 @@ from sparknet.proto import Model
 LARGE = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181)
 MEDIUM = (29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, *LARGE)
 SMALL = (3, 5, 7, 11, 13, 17, 19, 23)
-COMPUTES = (
-    "it computes with the number of records, which the model leaves open: give the input's whole "
-    "shape"
-)
+_GIVE = "give the input's whole shape (shapes=)"
+COMPUTES = f"it computes with the number of records, which the model leaves open: {_GIVE}"
 COMPUTES_WITH_LENGTH = COMPUTES.replace("records,", "records or the length of sequences,")
 _COMPARING = ("Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min")
 _NUMBERS = (1, 2, 3, 64, 10**6)
@@ -147,17 +145,21 @@ class _Line:
         return {int(n) for n in np.unique(found[np.isfinite(found)]) if n >= 1 and n == int(n)}
 
 
-def counted(path: str, failed: Sequence[tuple[int, FileError]]) -> FileError:
+def counted(
+    path: str, failed: Sequence[tuple[int, FileError]], is_open: bool, where: str = ""
+) -> FileError:
     """The first of two refusals; what depends on the number of records is in terms of N."""
     (records, error), *more = failed
     text = str(error).removeprefix(f"{path}: ")
-    if not more:
-        return FileError(path, re.sub(rf"\b{records}\b", "N", text))
-    others, its = more[0][0], str(more[0][1]).removeprefix(f"{path}: ")
-    if _NUMBER.sub("", text) != _NUMBER.sub("", its):
-        return FileError(path, re.sub(rf"\b{records}\b", "N", text))
-    said = _in_terms(_NUMBER.findall(text), _NUMBER.findall(its), records, others)
-    return FileError(path, _NUMBER.sub(lambda _: next(said), text))
+    its = str(more[0][1]).removeprefix(f"{path}: ") if more else ""
+    if _NUMBER.sub("", text) == _NUMBER.sub("", its):
+        said = _in_terms(_NUMBER.findall(text), _NUMBER.findall(its), records, more[0][0])
+        text = _NUMBER.sub(lambda _: next(said), text)
+    else:
+        text = re.sub(rf"\b{records}\b", "N", text)
+    if is_open and text.endswith("do not fit each other"):
+        text += f"{where}; the exporter may have fixed a size: {_GIVE}"
+    return FileError(path, text)
 
 
 def _in_terms(ones: Sequence[str], others: Sequence[str], records: int, its: int) -> Iterator[str]:

@@ -126,21 +126,21 @@ class Step:
             known[value.name] = made
         return known[value.name]
 
-    def parameter(self, array: Array, grows: str = "") -> Computed:
+    def parameter(self, array: Array, grown: Callable[[Array], Computed] | None = None) -> Computed:
         """A constant as a blob: the top of a Parameter layer, the same for every record.
 
-        One that grows with a length is cut off where the length of the input says.
+        One that grows with a length is made by `grown`.
         """
         if not array.size:
             self.refuse(f"a constant of the shape {list(array.shape)} is empty")
         if self.is_batched(array.shape):
             one = self.unbatched(array)
             if not self.is_batched(one.shape) and self.batch in self.reading.net.anchors:
-                return self._sized(self.parameter(one, grows), array.shape, "each", False)
+                return self._sized(self.parameter(one, grown), array.shape, "each", False)
             rows = self.rows_of_each(array)
             if rows is not None:
                 each = self._sized(
-                    self.parameter(rows, grows), (self.batch, *rows.shape[1:]), "each", False
+                    self.parameter(rows, grown), (self.batch, *rows.shape[1:]), "each", False
                 )
                 return self.reshape(each, array.shape, part="rows")
             self.refuse(
@@ -150,13 +150,11 @@ class Step:
         shape = {"dim": list(array.shape)}
         if not any(map(self.is_open, array.shape)):
             return self.layer("Parameter", [], [array], part="constant", shape=shape)
-        if not grows:
+        if grown is None:
             self.refuse(
                 "it needs a constant that is as long as the input, which may be of any length"
             )
-        whole = self.layer("Parameter", [], [array], part="whole", shape=shape)
-        self.reading.net.layers[-1].grows = grows
-        return self._sized(whole, array.shape, "constant", False)
+        return grown(array)
 
     def is_batched(self, shape: Sequence[int]) -> bool:
         return any(size and size % self.batch == 0 for size in shape)
@@ -263,13 +261,13 @@ class Step:
             )
         if 0 in wanted:
             self.refuse(f"a blob of the shape {list(wanted)} is empty")
-        dims: list[int] = []
+        dims, moves = list[int](), self.reading.net.moves
         for place, size in enumerate(wanted):
             same = place < len(blob.shape) and blob.shape[place] == size
-            dims.append(0 if same else -1 if self.is_open(size) else size)
+            dims.append(0 if same else -1 if moves(size) else size)
         if dims.count(-1) <= 1:
             return self.layer("Reshape", [blob], part=part, shape={"dim": dims})
-        dims = [-1 if self.is_open(size) else size for size in new]
+        dims = [-1 if moves(size) else size for size in new]
         if dims.count(-1) <= 1:
             dim = {"dim": dims}
             return self.layer(
@@ -298,15 +296,24 @@ class Step:
         """Whether a size counts several rows for each record."""
         return self.is_open(size) and size not in self.reading.net.anchors and not size % self.batch
 
+    def sized_by_inputs(self, x: Computed, wanted: Sequence[int], part: str) -> Computed:
+        """Sizes that are open are those of the inputs: records have no axis of their own."""
+        return self._sized(x, tuple(wanted), part, False)
+
     def _sized(
         self, x: Computed, wanted: Sequence[int], part: str | None, reshape: bool
     ) -> Computed:
         bottoms, sizes, left = [x], list[dict[str, int]](), False
-        for size in wanted:
-            if not self.is_open(size):
+        own = (*[0] * (len(wanted) - len(x.shape)), *x.shape)
+        for place, size in enumerate(wanted):
+            if not self.reading.net.moves(size):
                 sizes.append({"dim": size})
                 continue
             if size not in self.reading.net.anchors:
+                if not reshape and own[place] == size:
+                    axis = place - len(wanted) + len(x.shape)
+                    sizes.append({"bottom": 0, "axis": axis})
+                    continue
                 if left or not reshape:
                     self.refuse(
                         "it computes with a size that the model leaves open: give its shape"

@@ -321,19 +321,6 @@ def test_more_than_the_table_has(tmp_path: Path) -> None:
         net.forward(feeds(IDS, 2, PLACES + 1))
 
 
-def test_a_constant_that_ends_otherwise(tmp_path: Path) -> None:
-    """Places that count from the end change all with the length."""
-    nodes = [
-        *SIZES,
-        node("Sub", "s places", "from_the_end"),
-        node("Cast", "from_the_end", "f", to=FLOAT),
-        node("Unsqueeze", "f last", "g"),
-        node("Add", "word g"),
-    ]
-    says = "'g' is a constant that changes with the length of the input otherwise than by its end"
-    refused(nodes, IDS, tmp_path, says)
-
-
 def test_the_length_as_a_number(tmp_path: Path) -> None:
     nodes = [*EMBEDDED, node("Cast", "s", "f", to=FLOAT), node("Div", "x f")]
     refused(

@@ -50,16 +50,31 @@ def _to_the_end(step: Step, x: Computed, axis: int, start: int, end: int) -> Com
         return step.layer(
             "Gather", [x], part=f"last_{axis}", axis=axis, index=list(range(start, end))
         )
-    top = f"{step.node.outputs[0]}_{axis}"
-    tops = [f"{top}_before", f"{top}_after"]
-    before, rest = step.layers(
-        "Slice", [x], tops=tops, part=f"from_{axis}", axis=axis, slice_point=[start - end]
-    )
-    step.reading.net.left_over.add(before.name)
+    rest = _from(step, x, axis, start - end)
+    step.reading.net.remnants.add(x.shape[axis] - start + end)
     if not end:
         return rest
     offsets = [start] + [0] * (len(x.shape) - axis - 1)
     return step.layer("Crop", [x, rest], part=f"until_{axis}", axis=axis, offset=offsets)
+
+
+def _from(step: Step, x: Computed, axis: int, start: int) -> Computed:
+    """What begins at a place."""
+    top = f"{step.node.outputs[0]}_{axis}"
+    tops = [f"{top}_before", f"{top}_after"]
+    before, rest = step.layers(
+        "Slice", [x], tops=tops, part=f"from_{axis}", axis=axis, slice_point=[start]
+    )
+    step.reading.net.left_over.add(before.name)
+    return rest
+
+
+def _as_long(
+    step: Step, x: Computed, axis: int, start: int, count: int, part: str | None
+) -> Computed:
+    """So many values from a place on as an input has, of any length."""
+    rest = _from(step, x, axis, start) if start else x
+    return step.sized(rest, (*x.shape[:axis], count, *x.shape[axis + 1 :]), part=part)
 
 
 def taken(
@@ -76,6 +91,8 @@ def taken(
     first, count = places[0] % size, len(places)
     row = range(first, first + count)
     if places == row or all(one % size == place for one, place in zip(places, row, strict=True)):
+        if count < size and count in step.reading.net.lengths and not step.is_open(first):
+            return _as_long(step, x, axis, first, count, part)
         return cut(step, x, axis, first, first + count, part)
     if count > MOST_PLACES:
         step.refuse(f"it picks {count} values; {MOST_PLACES} are the most")

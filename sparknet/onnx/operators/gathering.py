@@ -13,6 +13,8 @@ from sparknet.onnx.operators.moving import turned
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
+_MOST_WINDOWS = 64
+
 
 @reads("Gather")
 def gather(step: Step) -> Outputs:
@@ -26,8 +28,28 @@ def gather(step: Step) -> Outputs:
     if x.shape[axis] % step.batch == 0:
         return _of_rows(step, x, axis, places) or _taken_of_each(step, x, places)
     shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
+    if places.ndim == 2 and sum(map(step.is_open, places.shape)) == 1:
+        found = _windows(step, x, axis, places)
+        if found is not None:
+            return found
     part = None if places.ndim == 1 else "taken"
     return step.reshape(taken(step, x, axis, np.ravel(places).tolist(), part), shape)
+
+
+def _windows(step: Step, x: Computed, axis: int, places: Array) -> Computed | None:
+    """Pieces that are as long as the input and begin at several places (PyTorch's unfold)."""
+    last = step.is_open(places.shape[1])
+    rows = places if last else places.T
+    counted = rows[:, :1] + np.arange(rows.shape[1])
+    if len(rows) > _MOST_WINDOWS or rows.min() < 0 or np.any(rows != counted):
+        return None
+    before, after, each = x.shape[:axis], x.shape[axis + 1 :], (1, rows.shape[1])
+    pieces = []
+    for at, row in enumerate(rows):
+        piece = taken(step, x, axis, row.tolist(), part=f"window_{at}")
+        shape = (*before, *(each if last else each[::-1]), *after)
+        pieces.append(step.reshape(piece, shape, part=f"windows_{at}"))
+    return step.layer("Concat", pieces, axis=axis if last else axis + 1)
 
 
 def _one_of_each(step: Step, x: Computed, places: Computed) -> Computed:
