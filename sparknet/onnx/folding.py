@@ -143,7 +143,7 @@ def _constant_of_shape(node: OnnxNode, inputs: Inputs) -> Any:
 def _expand(node: OnnxNode, inputs: Inputs) -> Any:
     wanted = bounded(np.ravel(inputs[1]).tolist())
     shape = bounded(spread(inputs[0].shape, wanted))
-    return np.broadcast_to(inputs[0], shape).copy()
+    return np.broadcast_to(inputs[0], shape)
 
 
 def _eye_like(node: OnnxNode, inputs: Inputs) -> Any:

@@ -30,8 +30,14 @@ class Room:
         most = untrusted_numbers() * 4 // _SHARE + 8 * sum(one.nbytes for one in given)
         self._left = 1 << 62 if trusted else most
 
-    def take(self, made: Iterable[Array]) -> None:
-        self._left -= sum(one.nbytes for one in made)
+    def take(self, made: Iterable[Array], given: Sequence[Array | None]) -> None:
+        """What is made of the given constants; a view of one of them takes nothing."""
+        known = [one for one in given if one is not None]
+        self._left -= sum(
+            one.nbytes
+            for one in made
+            if not any(np.may_share_memory(one, other) for other in known)
+        )
         if self._left < 0:
             raise TooLarge("the constants that the model computes are too large")
 

@@ -171,7 +171,7 @@ class _Graph:
                 continue
             try:
                 found = fold(node, given)
-                room.take(found)
+                room.take(found, given)
             except _WRONG as error:
                 raise self.source.refuse(node, shown(error)) from error
             self.constants.update(zip(node.outputs, found, strict=False))

@@ -280,7 +280,7 @@ class Reading:
             rows = bound(node, inputs, found[0], self.net.lengths)
             if rows is not None:
                 self.longest = rows if self.longest is None else min(rows, self.longest)
-        self.room.take(found)
+        self.room.take(found, inputs)
         return found
 
     def _name_outputs(self) -> None:

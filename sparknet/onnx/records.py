@@ -26,6 +26,8 @@ COMPUTES_WITH_LENGTH = COMPUTES.replace("records,", "records or the length of se
 _COMPARING = ("Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min")
 _NUMBERS = (1, 2, 3, 64, 10**6)
 _NUMBER = re.compile(r"[0-9]+")
+_MISFIT = re.compile(r"do not fit each other$|does not become \[[^]]*\]$")
+_LARGE = re.compile(r" is the most$|the constants that the model computes are too large$")
 
 
 def unlikely(source: Source, primes: Sequence[int], sizes_left: int = 1) -> list[list[int]]:
@@ -157,8 +159,10 @@ def counted(
         text = _NUMBER.sub(lambda _: next(said), text)
     else:
         text = re.sub(rf"\b{records}\b", "N", text)
-    if is_open and text.endswith("do not fit each other"):
+    if is_open and _MISFIT.search(text):
         text += f"{where}; the exporter may have fixed a size: {_GIVE}"
+    elif is_open and _LARGE.search(text):
+        text += f", and the model is read for several numbers of records: {_GIVE}"
     return FileError(path, text)
 
 

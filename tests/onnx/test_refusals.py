@@ -192,6 +192,39 @@ def test_constants_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     refused(tmp_path, large, "its result has 200000 numbers; 131072 is the most")
 
 
+def test_views_of_constants_take_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARKNET_UNTRUSTED_MEMORY", "1m")
+    constants = {"to": np.array([150, 150]), "row": np.array(7)}
+    constants |= {f"c{n}": np.array([[n]]) for n in range(4)}
+    nodes = [node("Expand", f"c{n} to", f"wide{n}") for n in range(4)]
+    nodes += [node("Gather", f"wide{n} row", f"r{n}") for n in range(4)]
+    nodes += [node("Cast", f"r{n}", f"f{n}", to=1) for n in range(4)]
+    nodes += [node("Sum", "x f0 f1 f2 f3")]
+    model = graph(nodes, {"x": ["n", 150]}, constants=constants)
+    assert read_model(saved(tmp_path, model)).net.layer
+
+
+def test_constants_that_are_too_large_for_several_numbers_of_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARKNET_UNTRUSTED_MEMORY", "1m")
+    constants = {"c": np.ones((1, 9000), np.float32), "zero": np.array(0), "one": np.array([1])}
+    nodes = [
+        node("Shape", "x", "shape"),
+        node("Gather", "shape zero", "n"),
+        node("Unsqueeze", "n first", "n1"),
+        node("Concat", "n1 one", "to", axis=0),
+        node("Expand", "c to", "rows"),
+        node("Add", "x rows"),
+    ]
+    model = graph(nodes, {"x": ["n", 9000]}, constants={**constants, "first": np.array([0])})
+    says = (
+        r"'Expand_rows' \(Expand\): its result has 9000N numbers; 32768 is the most, and the model "
+        r"is read for several numbers of records: give the input's whole shape \(shapes=\)"
+    )
+    refused(tmp_path, model, says)
+
+
 @pytest.mark.parametrize("op", ["Concat", "Resize", "MatMul", "Conv"])
 def test_chains_that_grow(op: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARKNET_UNTRUSTED_MEMORY", "1g")

@@ -16,7 +16,7 @@ _MODULES = (
         "quantised",
         "recurrent",
     ),
-    *("reducing", "resizing", "shapes", "trees", "windows"),
+    *("reducing", "resizing", "scattering", "shapes", "trees", "windows"),
 )
 
 

@@ -50,7 +50,7 @@ def _to_the_end(step: Step, x: Computed, axis: int, start: int, end: int) -> Com
         return step.layer(
             "Gather", [x], part=f"last_{axis}", axis=axis, index=list(range(start, end))
         )
-    rest = _from(step, x, axis, start - end)
+    rest = begun(step, x, axis, start - end)
     step.reading.net.remnants.add(x.shape[axis] - start + end)
     if not end:
         return rest
@@ -58,7 +58,7 @@ def _to_the_end(step: Step, x: Computed, axis: int, start: int, end: int) -> Com
     return step.layer("Crop", [x, rest], part=f"until_{axis}", axis=axis, offset=offsets)
 
 
-def _from(step: Step, x: Computed, axis: int, start: int) -> Computed:
+def begun(step: Step, x: Computed, axis: int, start: int) -> Computed:
     """What begins at a place."""
     top = f"{step.node.outputs[0]}_{axis}"
     tops = [f"{top}_before", f"{top}_after"]
@@ -73,7 +73,7 @@ def _as_long(
     step: Step, x: Computed, axis: int, start: int, count: int, part: str | None
 ) -> Computed:
     """So many values from a place on as an input has, of any length."""
-    rest = _from(step, x, axis, start) if start else x
+    rest = begun(step, x, axis, start) if start else x
     return step.sized(rest, (*x.shape[:axis], count, *x.shape[axis + 1 :]), part=part)
 
 
