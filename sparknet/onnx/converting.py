@@ -152,7 +152,7 @@ class _Trial:
 
     def agreed(self, primes: Sequence[int]) -> tuple[Reading, Model]:
         found: list[Reading] = []
-        failed: list[tuple[int, FileError]] = []
+        failed: list[tuple[Sequence[int], FileError]] = []
         least = 2 if is_open(self.source) else 1
         names = list(dict.fromkeys(self.lengths.values()))
         for records, *lengths in unlikely(self.source, primes, 1 + len(names)):
@@ -169,7 +169,7 @@ class _Trial:
                 reading.walk()
                 found.append(reading)
             except FileError as error:
-                failed.append((records, error))
+                failed.append(((records, *lengths), error))
             if least in (len(found), len(failed)):
                 break
         if len(failed) >= max(1, len(found)):
@@ -216,7 +216,7 @@ class _Trial:
             except FileError as error:
                 if records == counts[-1]:
                     where = f" for {longest} places, the longest input"
-                    raise counted(self.source.path, [(records, error)], True, where) from None
+                    raise counted(self.source.path, [((records,), error)], True, where) from None
             else:
                 break
         return whole

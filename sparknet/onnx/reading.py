@@ -257,7 +257,7 @@ class Reading:
         """A constant that is as long as the input: one number where it is all the same, or cut
         off where the input ends."""
         lengths = self.net.lengths
-        if node.op in _PICKING and name != node.inputs[0]:
+        if (node.op in _PICKING and name != node.inputs[0]) or not array.size:
             return array
         if not any(size and size % one == 0 for size in array.shape for one in lengths):
             return array

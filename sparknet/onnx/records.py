@@ -6,7 +6,7 @@ It is read for two numbers that no size of it has: what differs between the two 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -148,17 +148,25 @@ class _Line:
 
 
 def counted(
-    path: str, failed: Sequence[tuple[int, FileError]], is_open: bool, where: str = ""
+    path: str,
+    failed: Sequence[tuple[Sequence[int], FileError]],
+    is_open: bool,
+    where: str = "",
 ) -> FileError:
-    """The first of two refusals; what depends on the number of records is in terms of N."""
-    (records, error), *more = failed
+    """The first of two refusals, each with what stood for the open sizes: what depends on the
+    number of records is in terms of N, and on the length of sequences in terms of L."""
+    (sizes, error), *more = failed
     text = str(error).removeprefix(f"{path}: ")
     its = str(more[0][1]).removeprefix(f"{path}: ") if more else ""
     if _NUMBER.sub("", text) == _NUMBER.sub("", its):
-        said = _in_terms(_NUMBER.findall(text), _NUMBER.findall(its), records, more[0][0])
+        pairs = [*zip("NL", sizes, more[0][0], strict=False)]
+        both = zip(_NUMBER.findall(text), _NUMBER.findall(its), strict=True)
+        said = (
+            one if one == other else _in_terms(int(one), int(other), pairs) for one, other in both
+        )
         text = _NUMBER.sub(lambda _: next(said), text)
     else:
-        text = re.sub(rf"\b{records}\b", "N", text)
+        text = re.sub(rf"\b{sizes[0]}\b", "N", text)
     if is_open and _MISFIT.search(text):
         text += f"{where}; the exporter may have fixed a size: {_GIVE}"
     elif is_open and _LARGE.search(text):
@@ -166,12 +174,13 @@ def counted(
     return FileError(path, text)
 
 
-def _in_terms(ones: Sequence[str], others: Sequence[str], records: int, its: int) -> Iterator[str]:
-    for one, other in zip(ones, others, strict=True):
-        if one == other:
-            yield one
-            continue
-        factor, rest = divmod(int(other) - int(one), its - records)
-        more = int(one) - factor * records
-        product = "N" if factor == 1 else f"{factor}N"
-        yield "?" if rest else product if not more else f"{product}{more:+d}"
+def _in_terms(one: int, other: int, sizes: Iterable[tuple[str, int, int]]) -> str:
+    """So many times an open size and some more: of several the one with the least more."""
+    found: list[tuple[int, str]] = []
+    for name, its, others in sizes:
+        factor, rest = divmod(other - one, others - its)
+        more = one - factor * its
+        if not rest and factor > 0:
+            product = name if factor == 1 else f"{factor}{name}"
+            found.append((abs(more), f"{product}{more:+d}" if more else product))
+    return min(found)[1] if found else "?"

@@ -21,7 +21,7 @@ READ_ONLY = {
         *("GeluTanh", "GlobalAveragePool", "GlobalMaxPool", "GroupNormalization"),
         *("ImageScaler", "InstanceNormalization", "LpNormalization", "Mean", "Neg"),
         *("Pad", "RMSNormalization", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"),
-        *("ReduceMin", "Selu", "Softsign", "SpaceToDepth", "Sum", "ThresholdedRelu"),
+        *("ReduceMin", "ScatterND", "Selu", "Softsign", "SpaceToDepth", "Sum", "ThresholdedRelu"),
         *("Swish", "Trilu", "Upsample"),
     ),
     "truth values are numbers in a net, so that arithmetic or a Threshold is written": (

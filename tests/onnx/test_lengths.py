@@ -329,3 +329,23 @@ def test_the_length_as_a_number(tmp_path: Path) -> None:
         tmp_path,
         r"'Div_y' \(Power\): it computes with the number of records or the length of sequences",
     )
+
+
+def test_a_piece_of_nothing(tmp_path: Path) -> None:
+    """As Phi-3 turns all of each head, and puts the rest behind it."""
+    nodes = [*EMBEDDED, node("Slice", "x width far two_", "rest"), node("Concat", "x rest", axis=2)]
+    more = {"width": np.array([WIDTH]), "far": np.array([2**31 - 1]), "two_": np.array([2])}
+    agree(nodes, IDS, tmp_path, tolerance=0.0, **more)
+
+
+def test_sizes_are_named_by_what_is_open(tmp_path: Path) -> None:
+    nodes = [*EMBEDDED, node("Reshape", "x to")]
+    path = tmp_path / "model.onnx"
+    model = graph(nodes, IDS, constants={**CONSTANTS, "to": np.array([0, 0, 4])}, types=KINDS)
+    onnx.save(model, str(path))
+    says = (
+        r"'Reshape_y' \(Reshape\): \[N, L, 6\] does not become \[0, 0, 4\]; the exporter may have "
+        r"fixed a size: give the input's whole shape \(shapes=\)"
+    )
+    with pytest.raises(FileError, match=says):
+        sparknet.Net(str(path))
