@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
+import numpy as np
+
 from sparknet.onnx.kernels import even_window
+from sparknet.onnx.limits import bounded
 from sparknet.onnx.netlist import Computed
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
@@ -165,3 +169,39 @@ def _cut_off(
         before.append(low)
         after.append(reach - goal - low)
     return before, after
+
+
+@reads("Col2Im")
+def col2im(step: Step) -> Outputs:
+    """Patches, added up where they overlap (PyTorch's fold): a deconvolution, of which each kernel
+    is one 1."""
+    x = step.blob()
+    sizes = [int(one) for one in np.ravel(step.constant(1, "the shape of the image"))]
+    given = [int(one) for one in np.ravel(step.constant(2, "the shape of its patches"))]
+    window = window_of(step, given, sizes)
+    around = _around(sizes, window.before, window.after)
+    free = [size - extent for size, extent in zip(around, window.extent, strict=True)]
+    rows = [one // stride + 1 for one, stride in zip(free, window.stride, strict=True)]
+    each = prod(given)
+    fits = len(x.shape) == 3 and x.shape[1] % each == 0 and x.shape[2] == prod(rows)
+    if not fits or min(free) < 0:
+        step.refuse(f"{list(x.shape)} are no patches of {given} of an image of {sizes}")
+    left = [one % stride for one, stride in zip(free, window.stride, strict=True)]
+    after = [pad - one for pad, one in zip(window.after, left, strict=True)]
+    if min(after) < 0:
+        step.refuse("its patches leave out the end of the image")
+    channels = x.shape[1] // each
+    bounded((x.shape[1], each))
+    ones = np.eye(each, dtype=np.float32).reshape(each, 1, *given)
+    kernels = np.tile(ones, (channels, 1, *[1] * len(given)))
+    kernel, options = even_window(kernels, window.before, after, window.stride, window.dilation)
+    patches = step.reshape(x, (*x.shape[:2], *rows), part="patches")
+    return step.layer(
+        "Deconvolution",
+        [patches],
+        [kernel],
+        num_output=channels,
+        group=channels,
+        bias_term=False,
+        **options,
+    )
