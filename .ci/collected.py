@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+LONG = "pytest.mark.long"
 
 
 def files(root: Path) -> list[Path]:
@@ -57,7 +58,8 @@ def apart(root: Path) -> set[str]:
 
 
 def _is_long(mark: ast.Assign | ast.expr) -> bool:
-    return "pytest.mark.long" in ast.unparse(mark)
+    said = ast.unparse(mark)
+    return said == LONG or (said.startswith("pytestmark = ") and LONG in said)
 
 
 def collected(folder: Path) -> dict[str, set[str]]:

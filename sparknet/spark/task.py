@@ -67,6 +67,21 @@ def take_seat(
     yield from _trained(batches, spec, columns, rank, size)
 
 
+def sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The executor's rows.  Where it stops in the middle, it ends the task, and Spark says why."""
+    import pyarrow as pa
+
+    rows = iter(batches)
+    while True:
+        try:
+            batch = next(rows, None)
+        except (pa.ArrowException, OSError, EOFError) as error:
+            raise CommError(f"the executor sends no more rows: {error}") from error
+        if batch is None:
+            return
+        yield batch
+
+
 def _trained(
     batches: Iterable[pa.RecordBatch],
     spec: RunSpec,
@@ -95,7 +110,8 @@ def _trained(
 
             def read() -> WorkerRecords:
                 path = folder / "records"
-                found = ingest(batches, path, columns.mapping, columns.shapes, columns.drops)
+                rows = sent(batches)
+                found = ingest(rows, path, columns.mapping, columns.shapes, columns.drops)
                 return replace(found, is_whole=host is None)
 
             take_part(spec, seat, line, read, told.is_set)

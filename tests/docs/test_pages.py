@@ -38,6 +38,9 @@ SLOW = {
 }
 """Pages that start Spark, or take long."""
 
+LONG = {"cli", "planning", "tutorial-table"}
+"""Minutes each."""
+
 SILENT = {"data", "pycaffe"}
 
 LEFT = {
@@ -90,10 +93,15 @@ def test_what_another_test_runs(name: str) -> None:
                 assert script in test.read_text(encoding="utf-8"), f"{name}:{block.line}"
 
 
+slow = pytest.mark.slow
+
+
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow) if Path(name).stem in SLOW else name
+        pytest.param(name, marks=[slow, pytest.mark.long] if Path(name).stem in LONG else slow)
+        if Path(name).stem in SLOW
+        else name
         for name in PROGRAMS
     ],
 )

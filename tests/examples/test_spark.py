@@ -110,7 +110,10 @@ def test_forecasts_beside_a_linear_regression(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "workers", "epochs", "what", "least"),
-    [("segment.py", "2", "1", "mean IoU", 0.3), ("languages.py", "1", "2", "accuracy", 0.5)],
+    [
+        pytest.param("segment.py", "2", "1", "mean IoU", 0.3, marks=pytest.mark.long),
+        ("languages.py", "1", "2", "accuracy", 0.5),
+    ],
 )
 def test_an_application_runs_under_connect(
     tmp_path: Path, name: str, workers: str, epochs: str, what: str, least: float
@@ -155,6 +158,7 @@ def test_few_images_from_tars() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_few_rows_of_tables() -> None:
     """With so few, nets and trees know little more than nothing: a guess has 0.5 ± 0.02."""
     found = table(output("tables.py", "2", "5000", "5000", connect=True))

@@ -294,11 +294,14 @@ def enliven(net: Any) -> None:
 
 SMALL = ("lenet", "cifar10_quick", "mlp_tabular", "squeezenet")
 LARGE = tuple(sorted(set(models.NAMES) - {*SMALL}))
+LONG = {"fcn", "vgg16"}
 
 
-@pytest.mark.parametrize(
-    "name", [*SMALL, *(pytest.param(one, marks=pytest.mark.slow) for one in LARGE)]
-)
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.slow, *([pytest.mark.long] if name in LONG else [])]
+
+
+@pytest.mark.parametrize("name", [*SMALL, *(pytest.param(one, marks=marks(one)) for one in LARGE)])
 def test_models_there_and_back(name: str, tmp_path: Path) -> None:
     proto = models.net(name).to_proto()
     set_batch(proto, 1)

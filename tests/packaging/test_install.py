@@ -30,6 +30,7 @@ def elsewhere(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_into_a_venv_that_moves(tmp_path: Path, plain_wheel: Path, elsewhere: Path) -> None:
     python = make_venv(tmp_path / "venv")
     run(python, "-m", "pip", "install", plain_wheel, cwd=elsewhere)
@@ -43,6 +44,7 @@ def test_into_a_venv_that_moves(tmp_path: Path, plain_wheel: Path, elsewhere: Pa
     assert elsewhere / "moved" in probe(elsewhere / "moved/bin/python", elsewhere).parents
 
 
+@pytest.mark.long
 def test_editable(tmp_path: Path, elsewhere: Path) -> None:
     source = copy_source(tmp_path / "source")
     for made in BUILT:
@@ -54,6 +56,7 @@ def test_editable(tmp_path: Path, elsewhere: Path) -> None:
     assert (source / "sparknet/proto/caffe_pb2.pyi").is_file()
 
 
+@pytest.mark.long
 def test_into_a_target_folder_that_moves(
     tmp_path: Path, plain_wheel: Path, elsewhere: Path
 ) -> None:
@@ -79,6 +82,7 @@ def other_pythons() -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_one_wheel_for_every_python(
     tmp_path: Path, sdist: Path, plain_wheel: Path, elsewhere: Path
 ) -> None:

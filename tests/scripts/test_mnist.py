@@ -22,6 +22,7 @@ def convert(out: Path, *words: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("mnist")
 def test_lenet_learns_handwritten_digits_and_does_so_again(tmp_path: Path) -> None:
     train, test = tmp_path / "train_lmdb", tmp_path / "test_lmdb"

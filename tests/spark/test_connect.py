@@ -30,10 +30,18 @@ FILES = [
     "test_cutouts.py",
     "test_texts.py",
 ]
+LONG = {
+    "test_column_function.py",
+    "test_invalid.py",
+    "test_row_weights.py",
+    "test_sequences.py",
+    "test_stages.py",
+}
+CHOSEN = [pytest.param(one, marks=pytest.mark.long) if one in LONG else one for one in FILES]
 
 
 # More than 30 s for test_stages.py and test_trainer.py, which train dozens of nets, and for seats.
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", CHOSEN)
 def test_under_connect(connect_server: str, tmp_path: Path, name: str) -> None:
     """The tests of a file once more, in a process that has no classic session."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]

@@ -139,6 +139,7 @@ def of_three(driver: Driver) -> list[Event]:
     return [one for one in driver.kinds("round") if len(one["workers"]) == 3]
 
 
+@pytest.mark.long
 def test_machines_that_come_and_go(standalone: Cluster, driver: Driver, tmp_path: Path) -> None:
     come_and_go(standalone, driver, tmp_path, times=3, every=10)
 

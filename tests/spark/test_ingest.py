@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.errors import FileError, SparkError
+from sparknet.errors import CommError, FileError, SparkError
 from sparknet.spark.columns import Wanted
 from sparknet.spark.ingest import HELD, ROW, ingest
+from sparknet.spark.task import sent
 
 pa = pytest.importorskip("pyarrow")
 
@@ -114,3 +115,22 @@ def test_batches_that_are_written_leave_memory(tmp_path: Path) -> None:
     part = ingest(read(), tmp_path / "a", MAPPING, wide)
     assert len(part.training) == count * each
     assert most < 4 * rows.nbytes
+
+
+def streamed(data: bytes) -> Iterator[Any]:
+    """As PySpark reads what the executor writes."""
+    yield from pa.ipc.open_stream(pa.BufferReader(data))
+
+
+@pytest.mark.parametrize("part", [0.0, 0.02, 0.3, 0.6, 0.8])
+def test_an_executor_that_stops_sending_is_no_failure_of_the_worker(part: float) -> None:
+    """Spark ends a cancelled task's stream before it ends the task."""
+    sink = pa.BufferOutputStream()
+    rows = [batch(list(range(200))), batch(list(range(50, 250)))]
+    with pa.ipc.new_stream(sink, rows[0].schema) as writer:
+        for one in rows:
+            writer.write_batch(one)
+    whole = sink.getvalue().to_pybytes()
+    assert [one.num_rows for one in sent(streamed(whole))] == [200, 200]
+    with pytest.raises(CommError, match=r"^the executor sends no more rows: "):
+        list(sent(streamed(whole[: int(part * len(whole))])))

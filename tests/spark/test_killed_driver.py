@@ -21,7 +21,7 @@ from tests.spark.saboteur import (
     while_snapshotting,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from sparknet.training import AllReduce, Cluster, DiLoCo, Downpour, simulate
 from sparknet.training.codecs import Codec
 
 # 36 trainings of 400 steps of two workers: about a minute.
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("mnist")]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("mnist")]
 
 SEEDS, STEPS = (1, 2, 3), 400
 NET = """
