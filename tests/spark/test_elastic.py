@@ -125,7 +125,7 @@ def test_a_machine_that_comes_in_the_middle(
         if event["event"] == "round" and len(of_three(driver)) == 6:
             os.kill(driver.process.pid, signal.SIGINT)
 
-    result = driver.fit(act, **settings(tmp_path, 0.1, steps=100_000, start_wait=1, min_workers=2))
+    result = driver.fit(act, **settings(tmp_path, 0.25, steps=100_000, start_wait=1, min_workers=2))
     assert result["error"] == "KeyboardInterrupt", result
     kinds = [event["event"] for event in driver.events]
     came = [place for place, kind in enumerate(kinds) if kind == "reading"][2]
