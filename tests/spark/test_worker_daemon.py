@@ -63,7 +63,7 @@ def look(batches: Iterator[Any]) -> Iterator[Any]:
 
 def test_a_local_session_has_it(spark: Any) -> None:
     rows = spark.range(0, 4, 1, 4).mapInArrow(look, "said string").collect()
-    assert all("sparknet.spark.worker_daemon pyspark.worker" in row.said for row in rows)
+    assert all("-m sparknet.spark.worker_daemon" in row.said for row in rows)
 
 
 def test_config_may_name_another() -> None:
