@@ -134,6 +134,10 @@ class Cluster:
     folder: Path
     services: list[Service]
 
+    def machines(self) -> list[Service]:
+        """The workers that run, the newest last."""
+        return [service for service in self.services[1:] if service.left()]
+
     def add_worker(self) -> Service:
         """One more, with one core."""
         start = [str(HOME / "bin" / "spark-class"), "org.apache.spark.deploy.worker.Worker"]

@@ -117,9 +117,7 @@ def workers() -> list[int]:
 def _daemons() -> Iterator[int]:
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, IndexError):  # it has ended since it was listed
-            if b"daemon\0" in (place / "cmdline").read_bytes() and _is_ours(
-                int(place.name)
-            ):
+            if b"daemon\0" in (place / "cmdline").read_bytes() and _is_ours(int(place.name)):
                 yield int(place.name)
 
 

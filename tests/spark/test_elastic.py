@@ -28,10 +28,6 @@ ENOUGH = 30.0
 RECORDS, BATCH, STEPS = 200, 20, 10
 
 
-def machines(standalone: Cluster) -> list[Service]:
-    return [service for service in standalone.services[1:] if service.left()]
-
-
 def add_machine(standalone: Cluster) -> Service:
     return standalone.add_worker()
 
@@ -44,9 +40,9 @@ def driver(standalone: Cluster) -> Iterator[Driver]:
     until(lambda: not standalone.processes(), "the executors end with their driver")
     for place in (standalone.folder / "local").iterdir():
         shutil.rmtree(place)  # a lost machine takes its disk with it
-    while len(machines(standalone)) < 2:
+    while len(standalone.machines()) < 2:
         add_machine(standalone).said("(Successfully registered with master)")
-    for service in machines(standalone)[2:]:
+    for service in standalone.machines()[2:]:
         service.kill()
 
 
@@ -158,7 +154,7 @@ def come_and_go(
             if due[0] > times:
                 os.kill(driver.process.pid, signal.SIGINT)
             else:
-                machines(standalone)[0].kill()
+                standalone.machines()[0].kill()
                 add_machine(standalone)
 
     result = driver.fit(act, **settings(folder, steps=1_000_000, start_wait=1, **more))

@@ -17,12 +17,12 @@ pytestmark = pytest.mark.slow
 # 30 s or more: that nobody comes is said after 15, and a worker counts as lost after 20.
 def test_a_run_that_waits_for_a_machine_says_so(standalone: Cluster, tmp_path: Path) -> None:
     driver = Driver(standalone.url, standalone.folder)
-    lost = standalone.services[-1]
+    lost = standalone.machines()[-1]
 
     def act(event: Event) -> None:
         if event["event"] == "round" and event["round"] == 3 and lost.left():
             lost.kill()
-        if event["event"] == "waiting" and standalone.services[-1] is lost:
+        if event["event"] == "waiting" and len(standalone.machines()) == 1:
             standalone.add_worker()
 
     result = driver.fit(act, snapshots=str(tmp_path / "runs"), snapshot_every=2, deadline=20)
