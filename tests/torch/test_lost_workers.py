@@ -60,7 +60,7 @@ def local(**more: Any) -> Any:
     return sparknet.train(module=module(), data=data, **{**SETTINGS_OF_RUNS, **more})
 
 
-@pytest.mark.parametrize("buffers", ["average", "keep"])
+@pytest.mark.parametrize("buffers", ["average", pytest.param("keep", marks=pytest.mark.long)])
 def test_a_run_after_a_killed_process_goes_on_where_its_snapshot_was(
     tmp_path: Path, buffers: str
 ) -> None:
