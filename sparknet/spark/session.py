@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import sparknet
 from sparknet.errors import MissingExtra, SparkError, extra
 from sparknet.spark.java import java_home
 
@@ -162,10 +164,18 @@ def _settings(slots: int, threads: int, memory: str | None) -> dict[str, str]:
         "spark.driver.memory": memory or _driver_memory(),
         **_quiet(),
         "spark.ui.enabled": "false",
-        "spark.python.daemon.module": "sparknet.spark.worker_daemon",
+        **_daemon(),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.shuffle.partitions": str(slots),
     }
+
+
+def _daemon() -> dict[str, str]:
+    """Ours, unless this process found sparknet where a Python that begins anew does not."""
+    look = "import importlib.util; print(importlib.util.find_spec('sparknet').origin)"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False)
+    is_found = done.stdout.strip() == sparknet.__file__
+    return {"spark.python.daemon.module": "sparknet.spark.worker_daemon"} if is_found else {}
 
 
 def _quiet() -> dict[str, str]:

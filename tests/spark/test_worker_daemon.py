@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sparknet.spark.worker_daemon import PACKAGES
+from tests.goldens import ROOT
 
 FORKS = """
 import os, sys
@@ -76,3 +77,18 @@ def test_config_may_name_another() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.split() == ["3", "pyspark.daemon"]
+
+
+def test_where_only_this_process_finds_sparknet() -> None:
+    """As in a notebook that adds a clone to sys.path: functions without sparknet go on."""
+    packages = [path for path in sys.path if path.endswith("-packages")]
+    program = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
+        "from sparknet.spark import local_session; session = local_session(1); "
+        "print(session.range(3).mapInArrow(lambda rows: rows, 'id long').count(), "
+        "session.conf.get('spark.python.daemon.module', 'as usual'))"
+    )
+    python = str(Path(sys.executable).resolve())
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(packages)}
+    done = subprocess.run([python, "-c", program], cwd="/", env=env, capture_output=True, text=True)
+    assert done.stdout.split() == ["3", "as", "usual"], done.stderr
