@@ -74,7 +74,7 @@ def compare(contest: Contest, train: bool, precisions: list[str], rounds: int) -
             before = plain.layers[name]
             loses = time > 1.1 * before and time - before > 0.01 * plain.whole
             if loses or (ratio > 1.03 and max(time, before) > 0.02 * plain.whole):
-                print(f"    {name}: {time:.4f} of {before:.4f} ms ({time / before:.2f})")
+                print(f"    {name}: {time:.4f} of {before:.4f} ms")
 
 
 def main() -> None:
