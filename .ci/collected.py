@@ -44,7 +44,7 @@ def defined(root: Path) -> set[str]:
 
 
 def apart(root: Path) -> set[str]:
-    """Those marked `long`: functions, or whole files by `pytestmark`."""
+    """Tests marked `long`: functions, or whole files by `pytestmark`."""
     found = set()
     for path in files(root):
         nodes = ast.parse(path.read_text(encoding="utf-8")).body
@@ -54,7 +54,7 @@ def apart(root: Path) -> set[str]:
                 whole or any(map(_is_long, node.decorator_list))
             ):
                 found.add(f"{path.relative_to(root)}::{node.name}")
-    return found
+    return found & defined(root)
 
 
 def _is_long(mark: ast.Assign | ast.expr) -> bool:
