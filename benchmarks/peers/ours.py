@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,11 @@ from sparknet.caffe.solvers import SGDSolver
 
 
 class Ours(Side):
-    _step: Callable[[], Any]
+    _step: Any
+    _device: str
 
     def load(self, contest: Contest, mode: str, precision: str, variant: str) -> dict[str, Any]:
+        self._device, self._step = variant, None  # the step of the contest before, with its net
         options: dict[str, Any] = {} if precision == "float32" else {"precision": precision}
         if variant:  # a device of PyTorch's
             options["device"] = variant
@@ -35,6 +36,12 @@ class Ours(Side):
 
     def step(self) -> None:
         self._step()
+
+    def finish(self) -> None:
+        if self._device.startswith("cuda"):
+            import torch
+
+            torch.cuda.synchronize()
 
 
 def calibrated(described: Any, contest: Contest) -> Any:

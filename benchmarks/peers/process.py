@@ -82,8 +82,8 @@ class Process:
             }
         )
 
-    def run(self, steps: int) -> dict[str, Any]:
-        return self.ask({"do": "run", "steps": steps})
+    def run(self, steps: int, way: str = "") -> dict[str, Any]:
+        return self.ask({"do": "run", "steps": steps, "way": way})
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None

@@ -25,6 +25,14 @@ class Side(ABC):
     def step(self) -> None:
         """Run forward, backward and update once; or forward once."""
 
+    def choose(self, way: str) -> None:
+        """Run the next steps in one of the ways that the side has; "" is the usual one."""
+        if way:
+            raise ValueError(f"it has no way {way!r}")
+
+    def finish(self) -> None:  # noqa: B027
+        """Wait for what a device still computes of the steps so far."""
+
 
 def peak_memory() -> int:
     """The peak resident size of this process in bytes."""
@@ -41,11 +49,13 @@ def peak_memory() -> int:
 
 
 def run_steps(side: Side, steps: int) -> list[float]:
-    """Milliseconds of each step."""
+    """Milliseconds of each step; the last one waits for a device, which computes behind them."""
     spent = []
-    for _ in range(steps):
+    for number in range(steps):
         start = time.perf_counter()
         side.step()
+        if number == steps - 1:
+            side.finish()
         spent.append((time.perf_counter() - start) * 1e3)
     return spent
 
@@ -74,4 +84,5 @@ def _answer(side: Side, request: dict[str, Any]) -> dict[str, Any]:
         if request.get("batch"):
             contest = replace(contest, batch=request["batch"])
         return side.load(contest, **{name: request[name] for name in names})
+    side.choose(request.get("way", ""))
     return {"ms": run_steps(side, request["steps"]), "memory": peak_memory()}

@@ -359,6 +359,23 @@ class Runtime:
                 with self._clocks.timed(BACKWARD, begin):
                     self._backward_host(segment.host, begin)
 
+    @_alone
+    def forward_backward(self) -> float:
+        """A pass forward and one back, whose gradients start from zero; the loss."""
+        count = len(self.nodes)
+        *before, own = self.segments
+        learns = any(self.nodes[segment.first].needs_backward for segment in before)
+        if learns or own.host or not self._clears_unseen or self.nodes[-1].layer.reshapes:
+            loss = self.forward(0, count - 1)
+            self.backward(count - 1, 0, overwrite=True)
+            return loss
+        loss = self.forward(0, own.first - 1)
+        self.parameters.check(self.nodes, self.params)
+        self._follow(own.first, own.last)
+        loss += self.engine.forward_backward(own.first, own.last)
+        self._ran.update(range(own.first, count))
+        return loss
+
     def _check_ran(self, first: int, last: int) -> None:
         """Refuse gradients of what no forward pass has computed with the shapes of now."""
         if len(self._ran) == len(self.nodes):

@@ -90,6 +90,9 @@ class NetEngine(Protocol):
     def backward(self, first: int, last: int, overwrite: bool = False) -> None:
         """Run layers first down to last; with ``overwrite`` parameter gradients start from zero."""
 
+    def forward_backward(self, first: int, last: int) -> float:
+        """Run layers first to last and back, with gradients that start from zero."""
+
     def seed(self, seed: int) -> None: ...
 
     def draws(self) -> list[int]:

@@ -169,6 +169,11 @@ class NativeNet:
         """Run layers first down to last; with ``overwrite`` parameter gradients start from zero."""
         self._check(lib.sn_net_backward(self._net, first, last, overwrite))
 
+    def forward_backward(self, first: int, last: int) -> float:
+        loss = self.forward(first, last)
+        self.backward(last, first, overwrite=True)
+        return loss
+
     def seed(self, seed: int) -> None:
         check(lib.sn_net_seed(self._net, seed))
 

@@ -25,6 +25,7 @@ from sparknet.native.solver import SolverPass
 from sparknet.native.staged_rows import DeviceRows
 from sparknet.torch import layer_passes
 from sparknet.torch.device_rows import TorchRows
+from sparknet.torch.joined import joined_layers
 from sparknet.torch.layer import (
     SOURCES,
     VIEWS,
@@ -37,6 +38,7 @@ from sparknet.torch.layer import (
 from sparknet.torch.memory import Buffer, DevicePlace
 from sparknet.torch.native_layer import NativeLayer
 from sparknet.torch.random import Random
+from sparknet.torch.recorded import Check, Pass, RecordedPasses
 from sparknet.torch.translations.table import TABLE, wide
 from sparknet.torch.update import DevicePass, norm_of
 
@@ -89,7 +91,9 @@ class TorchNet:
         self._shares = False
         self._last_readers: list[list[TorchBlob]] = []
         self._timed = False
-        self._checks: list[tuple[TorchLayer, Tensor, Callable[[], str]]] = []
+        self._checks: list[Check] = []
+        self._recorded = RecordedPasses(self.place)
+        self._joined: dict[int, TorchLayer] = {}
 
     # -- building ------------------------------------------------------------------------
 
@@ -105,7 +109,12 @@ class TorchNet:
         self._shares = True
 
     def want_blob(self, blob: int) -> None:
-        self._blobs[blob].wanted = True
+        self._want(self._blobs[blob])
+
+    def _want(self, blob: TorchBlob) -> None:
+        if self._shares and not blob.wanted:
+            self._recorded.forget()  # the recorded ones give it back
+        blob.wanted = True
 
     def add_blob(self, name: str, shape: Sequence[int]) -> int:
         self._blobs.append(TorchBlob(name, self.place))
@@ -114,10 +123,12 @@ class TorchNet:
 
     @_alone
     def reshape_blob(self, blob: int, shape: Sequence[int]) -> None:
+        self._recorded.forget()
         self._blobs[blob].reshape(tuple(shape), keep=False)
 
     @_alone
     def extend_blob(self, blob: int, shape: Sequence[int]) -> None:
+        self._recorded.forget()
         self._blobs[blob].reshape(tuple(shape), keep=True)
 
     def hold(self, *arrays: NDArray) -> None:
@@ -130,6 +141,7 @@ class TorchNet:
         return len(self._params) - 1
 
     def share_param(self, param: int, data: NDArray) -> None:
+        self._recorded.forget()
         self._params[param].share(data, self.place)
 
     def add_layer(
@@ -160,6 +172,7 @@ class TorchNet:
         return layer.number
 
     def set_options(self, layer: int, values: Mapping[str, Any]) -> None:
+        self._recorded.forget()
         one = self._layers[layer]
         one.options = dict(values)
         one.native = None
@@ -167,15 +180,18 @@ class TorchNet:
     def set_gradients(
         self, layer: int, backward: bool, propagate: Sequence[bool], learns: Sequence[bool]
     ) -> None:
+        self._recorded.forget()
         one = self._layers[layer]
         one.backward, one.propagate, one.learns = backward, list(propagate), list(learns)
         one.native = None
 
     def set_loss_weights(self, layer: int, weights: Sequence[float]) -> None:
+        self._recorded.forget()
         self._layers[layer].loss_weights = list(weights)
         self._layers[layer].native = None
 
     def prepare(self, first: int, last: int) -> None:
+        self._recorded.forget()
         for layer in self._layers[first : last + 1]:
             layer.record = None
             if layer.is_view:
@@ -185,6 +201,8 @@ class TorchNet:
                     top.diff.fill(weight, top.shape)
             if self._needs_native(layer):
                 self._prepare_native(layer)
+        apart = {at: one for at, one in self._joined.items() if last < at or at + 1 < first}
+        self._joined = joined_layers(self._layers) | apart
         self._find_last_readers()
 
     def _needs_native(self, layer: TorchLayer) -> bool:
@@ -217,53 +235,103 @@ class TorchNet:
 
     def check(self, layer: TorchLayer, fine: Tensor, message: Callable[[], str]) -> None:
         """At once on the CPU; elsewhere at the end of the pass, which is not held up."""
-        if self.place.device.type != "cpu":
+        if self.place.apart:
             self._checks.append((layer, fine, message))
         elif not bool(fine):
             layer.refuse(message())
 
-    def _settle_checks(self) -> None:
-        checks, self._checks = self._checks, []
-        for layer, fine, message in checks:
-            if not bool(fine):
+    def _told(self, told: Tensor | None) -> float:
+        """The loss, once all checks of the pass were fine: the device is waited for once."""
+        if told is None:
+            return 0.0
+        checks = list(self._checks)
+        loss, *fine = told.tolist()
+        for (layer, _, message), is_fine in zip(checks, fine, strict=True):
+            if not is_fine:
                 layer.refuse(message())
+        return float(loss)
 
-    def _precisely(self) -> AbstractContextManager[Any]:
-        """The process's switches of TensorFloat-32, as this net wants them."""
+    def _precisely(self, one: Pass) -> AbstractContextManager[Any]:
+        """The process's switches for GPUs, as this net wants them."""
         stack = ExitStack()
         if self.place.device.type == "cuda":
-            wanted = self.precision == "tf32"
-            for switches in (torch.backends.cuda.matmul, torch.backends.cudnn):
-                stack.callback(setattr, switches, "allow_tf32", switches.allow_tf32)
-                switches.allow_tf32 = wanted
+            cudnn = torch.backends.cudnn
+            is_free = not (cudnn.deterministic or torch.are_deterministic_algorithms_enabled())
+            tunes = cudnn.benchmark or (is_free and self._recorded.is_steady(one))
+            for switches, name, wanted in (
+                (torch.backends.cuda.matmul, "allow_tf32", self.precision == "tf32"),
+                (cudnn, "allow_tf32", self.precision == "tf32"),
+                (cudnn, "benchmark", tunes),
+            ):
+                stack.callback(setattr, switches, name, getattr(switches, name))
+                setattr(switches, name, wanted)
         return stack
+
+    def _run(self, one: Pass) -> list[TorchLayer]:
+        """The layers of a pass, in the order of the net; those that are one step are one."""
+        found, number = [], one.first
+        while number <= one.last:
+            layer = self._joined.get(number)
+            if layer is None or self._timed or number == one.last:
+                layer = self._layers[number]
+            found.append(layer)
+            number += len(layer.numbers)
+        return found
+
+    def _pass(self, one: Pass, work: Callable[[list[TorchLayer]], Tensor | None]) -> Tensor | None:
+        """What a pass says at its end, on the device."""
+        self._checks.clear()
+        layers = self._run(one)
+        for flat in self._used_flats():
+            flat.to_device()
+        wanted = self._recorded.wants(one, layers) and not self._timed
+        with self._precisely(one):
+            if not wanted:
+                return work(layers)
+            memories = {id(at): at for blob in self._blobs for at in (blob.data, blob.diff)}
+            return self._recorded.run(
+                one,
+                layers,
+                list(memories.values()),
+                self._used_flats(),
+                self._checks,
+                lambda: work(layers),
+            )
 
     @_alone
     def forward(self, first: int, last: int) -> float:
+        if first > last:
+            return 0.0
+        return self._told(self._pass(Pass(True, first, last), self._forward))
+
+    def _forward(self, layers: list[TorchLayer]) -> Tensor | None:
         loss: Tensor | None = None
-        for flat in self._used_flats():
-            flat.to_device()
-        with self._precisely():
-            for layer in self._layers[first : last + 1]:
-                began = perf_counter_ns() if self._timed else 0
-                layer_passes.forward(layer, self._shares)
-                for top, weight in zip(layer.tops, layer.loss_weights, strict=True):
-                    if weight:
-                        part = torch.vdot(
-                            top.values().reshape(-1).to(wide(top.values())),
-                            top.gradient().reshape(-1).to(wide(top.values())),
-                        )
-                        loss = part if loss is None else loss + part
-                if self._shares:
-                    for blob in self._last_readers[layer.number]:
-                        if not any(one.wanted for one in self._blobs if one.data is blob.data):
-                            blob.data.drop()
-                if self._timed:
-                    self._wait()
-                    layer.forward_ns += perf_counter_ns() - began
-        found = 0.0 if loss is None else float(loss)
-        self._settle_checks()
-        return found
+        for layer in layers:
+            began = perf_counter_ns() if self._timed else 0
+            layer_passes.forward(layer, self._shares)
+            for top, weight in zip(layer.tops, layer.loss_weights, strict=True):
+                if weight:
+                    part = torch.vdot(
+                        top.values().reshape(-1).to(wide(top.values())),
+                        top.gradient().reshape(-1).to(wide(top.values())),
+                    )
+                    loss = part if loss is None else loss + part
+            if self._shares:
+                for blob in (one for number in layer.numbers for one in self._last_readers[number]):
+                    if not any(one.wanted for one in self._blobs if one.data is blob.data):
+                        blob.data.drop()
+            if self._timed:
+                self._wait()
+                layer.forward_ns += perf_counter_ns() - began
+        return self._to_tell(loss)
+
+    def _to_tell(self, loss: Tensor | None) -> Tensor | None:
+        """The loss and whether each check was fine, in one tensor; None: there is neither."""
+        if loss is None and not self._checks:
+            return None
+        if loss is None:
+            loss = self.place.zeros(1)[0]
+        return torch.stack([loss, *(fine.to(loss) for _, fine, _ in self._checks)])
 
     def _used_flats(self) -> list[Buffer]:
         flats = {id(flat): flat for param in self._params for flat in (param.flat, param.flat_diff)}
@@ -272,13 +340,27 @@ class TorchNet:
     @_alone
     def backward(self, first: int, last: int, overwrite: bool = False) -> None:
         """Run layers first down to last; with ``overwrite`` parameter gradients start from zero."""
-        for flat in self._used_flats():
-            flat.to_device()
-        if overwrite:
-            for flat in {id(param.flat_diff): param.flat_diff for param in self._params}.values():
-                flat.clear()
-        with self._precisely():
-            for layer in reversed(self._layers[last : first + 1]):
+        if first < last:
+            return
+        one = Pass(False, last, first, overwrite)
+        self._told(self._pass(one, lambda layers: self._backward(layers, overwrite)))
+
+    @_alone
+    def forward_backward(self, first: int, last: int) -> float:
+        """The pass back begins before the device has told the loss."""
+        told, checks = self._pass(Pass(True, first, last), self._forward), list(self._checks)
+        self.backward(last, first, overwrite=True)
+        self._checks[:] = checks
+        return self._told(told)
+
+    def _backward(self, layers: list[TorchLayer], overwrite: bool) -> Tensor | None:
+        stays = not any(layer.native is not None for layer in layers)
+        for param in self._params if overwrite else ():
+            param.is_stale = stays
+            if not stays:
+                param.flat_diff.clear()
+        try:
+            for layer in reversed(layers):
                 if not layer.backward:
                     continue
                 began = perf_counter_ns() if self._timed else 0
@@ -286,7 +368,10 @@ class TorchNet:
                 if self._timed:
                     self._wait()
                     layer.backward_ns += perf_counter_ns() - began
-        self._settle_checks()
+        finally:
+            for param in self._params:
+                param.clear_stale()
+        return self._to_tell(None)
 
     # -- random numbers ------------------------------------------------------------------
 
@@ -345,7 +430,8 @@ class TorchNet:
 
     def trim(self) -> None:
         """Let go of what only a backward pass would read."""
-        for layer in self._layers:
+        self._recorded.forget()
+        for layer in (*self._layers, *self._joined.values()):
             layer.record = None
         if self.place.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -362,7 +448,7 @@ class TorchNet:
     def blob_array(self, blob: int, diff: bool = False) -> NDArray:
         one = self._blobs[blob]
         memory = one.diff if diff else one.data
-        one.wanted = True
+        self._want(one)
         if memory.gone:
             raise ArrayError(
                 f"the {'gradients' if diff else 'values'} of blob '{one.name}' were given back "

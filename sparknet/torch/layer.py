@@ -60,6 +60,23 @@ class TorchParam:
         self.data, self.diff = data, diff
         self.flat, self.flat_diff = flat_of(data, place), flat_of(diff, place)
         self.values, self.gradient = self.flat.part(data), self.flat_diff.part(diff)
+        self.is_stale = False
+        """Whether the gradient is to be overwritten by the next one, or by zeros."""
+
+    def take(self, gradient: Tensor) -> None:
+        """Add to the gradient."""
+        if self.is_stale:
+            self.gradient.copy_(gradient)
+        else:
+            self.gradient.add_(gradient)
+        self.is_stale = False
+        self.flat_diff.changed()
+
+    def clear_stale(self) -> None:
+        if self.is_stale:
+            self.gradient.zero_()
+            self.flat_diff.changed()
+        self.is_stale = False
 
     def share(self, data: NDArray, place: DevicePlace) -> None:
         self.data, self.flat = data, flat_of(data, place)
@@ -105,6 +122,8 @@ class TorchLayer:
         check: Check,
     ) -> None:
         self.number, self.type, self.name = number, type_name, name
+        self.numbers: tuple[int, ...] = (number,)
+        """Those of the layers that it stands for."""
         self.train, self.product, self.place = train, product, place
         self._check = check
         self.bottoms: list[TorchBlob] = []
@@ -117,6 +136,8 @@ class TorchLayer:
         self.loss_weights: list[float] = []
         self.state: dict[str, Any] = {}
         self.random = Random(seed, number)
+        self.key: Tensor | None = None
+        """Where the key of its random numbers lies in a pass that is recorded."""
         self.translation = TABLE.get(type_name)
         self.native: Any = None
         """The layer in the native engine, where torch does not compute it."""
@@ -134,7 +155,8 @@ class TorchLayer:
         return None if weights is None else weights.values()
 
     def draw(self) -> Draw:
-        return self.random.draw()
+        drawn = self.random.draw()
+        return drawn if self.key is None else Draw(self.key)
 
     def check(self, fine: Tensor, message: Callable[[], str]) -> None:
         self._check(self, fine, message)

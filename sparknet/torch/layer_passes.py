@@ -59,7 +59,8 @@ def forward(layer: TorchLayer, shares: bool) -> None:
             param.values.data.requires_grad_(notes and learns)
             for param, learns in zip(layer.params, layer.learns, strict=True)
         ]
-        made = layer.translation.compute(layer, bottoms, params)
+        given = bottoms if layer.translation.narrow else [_wide(one) for one in bottoms]
+        made = layer.translation.compute(layer, given, params)
     tops: list[Tensor] = list(made) if isinstance(made, tuple) else [made]
     if layer.translation.writes_params:
         for param in layer.params:
@@ -68,9 +69,13 @@ def forward(layer: TorchLayer, shares: bool) -> None:
     for top, values in zip(layer.tops, tops, strict=True):
         if tuple(values.shape) != top.shape:
             top.reshape(tuple(values.shape), keep=False)
-        top.data.write(_own(values.detach(), theirs.values()))
+        top.data.write(_own(layer, values.detach(), theirs.values()))
     if notes:
         layer.record = (tops, bottoms, params)
+
+
+def _wide(values: Tensor) -> Tensor:
+    return values.float() if values.dtype == torch.bfloat16 else values
 
 
 def _refuse_gone_gradients(layer: TorchLayer) -> None:
@@ -142,7 +147,7 @@ def _backward_translated(layer: TorchLayer, shares: bool) -> None:
     tops, bottoms, params = layer.record
     wanted = [one for one in (*bottoms, *params) if one.requires_grad]
     pairs = [
-        (made, top.gradient())
+        (made, top.gradient().to(made.dtype))
         for made, top in zip(tops, layer.tops, strict=True)
         if made.requires_grad
     ]
@@ -155,8 +160,7 @@ def _backward_translated(layer: TorchLayer, shares: bool) -> None:
     for param, values in zip(layer.params, params, strict=True):
         gradient = gradients.get(id(values))
         if gradient is not None:
-            param.gradient.add_(gradient)
-            param.flat_diff.changed()
+            param.take(gradient)
     for blob, values in zip(layer.bottoms, bottoms, strict=True):
         if not values.requires_grad:
             continue
@@ -164,11 +168,13 @@ def _backward_translated(layer: TorchLayer, shares: bool) -> None:
         if gradient is None:
             blob.diff.fill(0.0, blob.shape)
         else:
-            blob.diff.write(_own(gradient, sources))
+            blob.diff.write(_own(layer, gradient, sources))
 
 
-def _own(values: Tensor, others: Any) -> Tensor:
-    """The values in memory that is none of the others'."""
+def _own(layer: TorchLayer, values: Tensor, others: Any) -> Tensor:
+    """The values in memory that is none of the others', where programs write to that memory."""
+    if layer.place.apart:
+        return values
     memory = values.untyped_storage().data_ptr()
     if any(one.untyped_storage().data_ptr() == memory for one in others):
         return values.clone(memory_format=torch.contiguous_format)

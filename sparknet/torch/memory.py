@@ -34,6 +34,10 @@ class DevicePlace:
     def zeros(self, count: int) -> Tensor:
         return torch.zeros(count, dtype=torch.float32, device=self.device)
 
+    def host(self, count: int) -> Tensor:
+        """Memory of the host, which a GPU reads and writes by itself."""
+        return torch.empty(count, dtype=torch.float32, pin_memory=self.device.type == "cuda")
+
     def copy_of(self, values: Tensor) -> Tensor:
         """Values of the host, on the device."""
         return values.to(self.device, copy=True)
@@ -113,11 +117,38 @@ class Memory:
         self._newest = Newest.DEVICE
 
     def _flat(self) -> Tensor:
-        """All values on the device, in a row."""
+        """All values on the device, in a row of float32."""
         self.read((self._capacity,))
         assert self._values is not None
-        self._values = self._values.reshape(-1)
+        flat = self._values.reshape(-1)
+        if not self._place.apart:
+            flat = self._values = flat.float()
+        return flat
+
+    @property
+    def values(self) -> Tensor | None:
+        """What lies on the device, if anything does."""
         return self._values
+
+    def bring(self, place: Tensor) -> None:
+        """Have the newest values in this place on the device; autograd, which has seen what was
+        there before, does not count that as a change."""
+        if self._newest is Newest.HOST and place.numel() == self._capacity:
+            assert self._host is not None
+            self._place.copy_to(place.data, self._host.view(place.shape))
+            self._values, self._newest = place, Newest.BOTH
+            return
+        values = self.read(place.shape)
+        if values.data_ptr() != place.data_ptr():
+            place.data.copy_(values)
+            if place.numel() == self._capacity:
+                self._values = place
+
+    def is_now(self, values: Tensor | None, gone: bool) -> None:
+        """A pass has computed these values in their place, or has given them back."""
+        self._values, self.gone, self._newest = values, gone, Newest.DEVICE
+        if values is not None:
+            self._capacity = values.numel()
 
     def drop(self) -> None:
         """Forget values that nobody reads again."""
@@ -133,7 +164,7 @@ class Memory:
         if self._place.apart:
             if flat is not None:
                 if self._host is None or self._host.numel() != flat.numel():
-                    self._host = torch.empty(flat.numel(), dtype=torch.float32)
+                    self._host = self._place.host(flat.numel())
                     self._newest = Newest.DEVICE
                 if self._newest is Newest.DEVICE:
                     self._place.copy_to(self._host, flat)
@@ -148,7 +179,7 @@ class Memory:
 
     def bytes(self) -> int:
         sides = (self._values, self._host)
-        return sum(4 * side.numel() for side in sides if side is not None)
+        return sum(side.element_size() * side.numel() for side in sides if side is not None)
 
 
 class Buffer:
@@ -172,6 +203,16 @@ class Buffer:
     def is_on_host(self) -> bool:
         """Whether the device's values are older than those of the array."""
         return self._newest is Newest.HOST
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether the array's values are older than those of the device."""
+        return self._newest is Newest.DEVICE
+
+    def settle(self) -> None:
+        """Count both sides as equal, until the device writes."""
+        if self._place.apart:
+            self._newest = Newest.BOTH
 
     def part(self, array: NDArray) -> Tensor:
         """The same values as the array, on the device."""

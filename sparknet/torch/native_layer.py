@@ -64,7 +64,8 @@ class NativeLayer:
     def _in(self, number: int, blob: TorchBlob, diff: bool) -> None:
         memory = blob.diff if diff else blob.data
         array = self._net.blob_array(number, diff)
-        array.copy_from(NDArray.view(memory.read(blob.shape).cpu().contiguous().numpy()))
+        values = memory.read(blob.shape).float().cpu()
+        array.copy_from(NDArray.view(values.contiguous().numpy()))
 
     def _out(self, number: int, blob: TorchBlob, diff: bool) -> None:
         memory = blob.diff if diff else blob.data

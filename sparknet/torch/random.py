@@ -36,9 +36,9 @@ def shifted(x: Tensor, by: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Draw:
-    """One stream of numbers."""
+    """One stream of numbers; a key on the device may change between passes."""
 
-    key: int
+    key: int | Tensor
 
     def bits(self, count: int, device: torch.device) -> Tensor:
         """The first numbers, each of 64 bits."""
@@ -46,7 +46,8 @@ class Draw:
 
     def bits_of(self, numbers: Tensor) -> Tensor:
         """The bits of the numbers in these places of the stream."""
-        x = (numbers * signed(GOLDEN)).add_(signed(self.key))
+        key = self.key if isinstance(self.key, Tensor) else signed(self.key)
+        x = (numbers * signed(GOLDEN)).add_(key)
         x = (x ^ shifted(x, 30)).mul_(signed(_FIRST))
         x = (x ^ shifted(x, 27)).mul_(signed(_SECOND))
         return x ^ shifted(x, 31)

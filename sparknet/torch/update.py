@@ -48,6 +48,11 @@ class DevicePass(SolverPass):
         ]
         self._sizes = torch.tensor(np.diff([0, *ends]), device=place.device)
         self._rates, self._decays = self._spread(rate_factors), self._spread(decay_factors)
+        self._runs = [
+            (factors, [[part[place] for place in places] for part in self._parts])
+            for factors, places in _runs(ends, rate_factors, decay_factors).items()
+        ]
+        self._fuses = place.device.type == "cuda" and hasattr(torch, "_fused_sgd_")
 
     def _spread(self, factors: Sequence[float]) -> Rate:
         """A number for every value; one for all, where they are the same."""
@@ -77,6 +82,12 @@ class DevicePass(SolverPass):
             for flat in self._flats:
                 flat.to_device()
             weights, gradient, *history = self._parts
+            descends = rule in ("sgd", "nesterov") and settings[0] > 0  # its kernel wants momentum
+            if self._fuses and descends and not l1 and factors is None:
+                self._descend(rule == "nesterov", settings[0], rate, decay, clip * share)
+                for flat in self._flats:
+                    flat.changed()
+                return
             if clip != 1 or share != 1:
                 gradient.mul_(_single(clip)).mul_(_single(share))
             if decay != 0:
@@ -88,6 +99,52 @@ class DevicePass(SolverPass):
             weights.sub_(step)
             for flat in self._flats:
                 flat.changed()
+
+    def _descend(
+        self, nesterov: bool, momentum: float, rate: float, decay: float, share: float
+    ) -> None:
+        """Descent with momentum, in PyTorch's kernel for all parameters with the same factors.  In
+        it a buffer takes 1 - dampening of each gradient, which is the rate here."""
+        for (rate_factor, decay_factor), (weights, gradients, history) in self._runs:
+            now = rate * rate_factor
+            before = [one.clone() for one in history] if nesterov else []
+            first = share * (now if nesterov else 1.0)
+            if first != 1:
+                torch._foreach_mul_(gradients, _single(first))
+            torch._fused_sgd_(
+                weights,
+                gradients,
+                history,
+                weight_decay=decay * decay_factor * (now if nesterov else 1.0),
+                momentum=momentum,
+                lr=1.0,
+                dampening=0.0 if nesterov else 1 - now,
+                nesterov=nesterov,
+                maximize=False,
+                is_first_step=False,
+            )
+            torch._foreach_copy_(gradients, history)
+            if nesterov:
+                torch._foreach_mul_(gradients, 1 + momentum)
+                torch._foreach_sub_(gradients, before, alpha=momentum)
+
+
+def _runs(
+    ends: Sequence[int], rates: Sequence[float], decays: Sequence[float]
+) -> dict[tuple[float, float], list[slice]]:
+    """Where values lie whose rate and decay have the same factors."""
+    found: dict[tuple[float, float], list[slice]] = {}
+    begin, before = 0, None
+    for end, rate, decay in zip(ends, rates, decays, strict=True):
+        places = found.setdefault((float(rate), float(decay)), [])
+        if end == begin:
+            continue
+        if before is places:
+            places[-1] = slice(places[-1].start, end)
+        else:
+            places.append(slice(begin, end))
+        begin, before = end, places
+    return {factors: places for factors, places in found.items() if places}
 
 
 @contextmanager

@@ -66,6 +66,37 @@ def test_the_numbers_of_the_native_pass(rule: str, factors: str, numbers: dict[s
         np.testing.assert_allclose(other.numpy(), mine.numpy(), rtol=near, atol=near)
 
 
+@pytest.mark.parametrize("numbers", NUMBERS.values(), ids=NUMBERS)
+@pytest.mark.parametrize("rule", ["sgd", "nesterov"])
+def test_descent_in_one_kernel(rule: str, numbers: dict[str, Any]) -> None:
+    """As on GPUs: of numbers that are rounded once where the native pass rounds them twice."""
+    rates, decays = [1, 2, 0.1, 2], [1, 0, 1, 0]
+    here, there = buffers(), buffers()
+    native = SolverPass(*here[:2], here[2:3], ENDS, rates, decays)
+    held = [hold(one, APART) for one in there]
+    device = DevicePass(APART, *there[:2], there[2:3], ENDS, rates, decays)
+    device._fuses = True
+    for _ in range(3):
+        for flat in held[:2]:
+            flat.to_device()
+        native.take(rule, RULES[rule], **numbers)
+        device.take(rule, RULES[rule], **numbers)
+    for flat, mine, other in zip(held, here[:3], there, strict=False):
+        flat.to_host()
+        np.testing.assert_allclose(other.numpy(), mine.numpy(), rtol=1e-6, atol=1e-6)
+
+
+def test_values_with_the_same_factors_are_one_part() -> None:
+    assert update._runs([7, 7, 9, 20], [1, 2, 1, 2], [1, 0, 1, 0]) == {
+        (1.0, 1.0): [slice(0, 9)],
+        (2.0, 0.0): [slice(9, 20)],
+    }
+    assert update._runs([3, 5, 8], [1, 2, 1], [1, 0, 1]) == {
+        (1.0, 1.0): [slice(0, 3), slice(5, 8)],
+        (2.0, 0.0): [slice(3, 5)],
+    }
+
+
 @pytest.mark.parametrize("kind", small.KINDS)
 def test_a_step_moves_the_batch_alone(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of four records, each of 3 numbers and 2 targets; what is looked at is moved when it is."""

@@ -199,6 +199,8 @@ class Solver(ABC):
 
     def _forward_backward(self, overwrite: bool = False) -> float:
         try:
+            if overwrite and not self._net._is_watched:
+                return self._net._runtime.forward_backward()
             loss = self._forward()
             self._net._backward(len(self._net.layers) - 1, 0, overwrite)
         except BaseException:

@@ -9,7 +9,7 @@ from torch.nn import functional
 from sparknet.torch.translations.table import Tensors, Tops, Translatable, translates
 
 
-@translates("ReLU")
+@translates("ReLU", narrow=True)
 def relu(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     slope = layer.options["negative_slope"]
     if slope == 0:
@@ -19,7 +19,7 @@ def relu(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return torch.where(bottoms[0] > 0, bottoms[0], slope * bottoms[0])
 
 
-@translates("ReLU6")
+@translates("ReLU6", narrow=True)
 def relu6(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return functional.relu6(bottoms[0])
 
@@ -106,7 +106,7 @@ def hard_swish(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return functional.hardswish(bottoms[0])
 
 
-@translates("Dropout")
+@translates("Dropout", narrow=True)
 def dropout(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     x, options = bottoms[0], layer.options
     if not options["train"]:

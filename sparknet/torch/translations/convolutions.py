@@ -8,7 +8,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sparknet.torch.translations.table import Tensors, Tops, Translatable, translates
+from sparknet.torch.translations.table import (
+    Tensors,
+    Tops,
+    Translatable,
+    aligned,
+    translates,
+)
 
 _CONVOLVE = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
 _SPREAD = {
@@ -19,14 +25,12 @@ _SPREAD = {
 
 
 def _narrow(layer: Translatable, *values: Tensor | None) -> list[Tensor | None]:
-    return [None if one is None else _laid(layer, one.to(layer.product)) for one in values]
+    return [None if one is None else aligned(_laid(layer, one.to(layer.product))) for one in values]
 
 
 def _wants_channels_last(layer: Translatable, x: Tensor) -> bool:
-    """Whether the channels of a pixel lie side by side, as tensor cores read them; they multiply
-    bfloat16 and TensorFloat-32."""
-    narrow = bool(layer.product == torch.bfloat16 or torch.backends.cudnn.allow_tf32)
-    return narrow and x.device.type == "cuda"
+    """Whether the channels of a pixel lie side by side, as a GPU multiplies them."""
+    return bool(x.is_cuda)
 
 
 def _laid(layer: Translatable, x: Tensor) -> Tensor:
@@ -41,7 +45,9 @@ def _is_plain(layer: Translatable) -> bool:
     return len(layer.options["kernel"]) in _CONVOLVE
 
 
-@translates("Convolution", "Convolution3D", "ConvolutionDepthwise", "DepthwiseConvolution")
+@translates(
+    *("Convolution", "Convolution3D", "ConvolutionDepthwise", "DepthwiseConvolution"), narrow=True
+)
 def convolution(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return tuple(_convolved(layer, x, params) for x in bottoms)
 
@@ -56,7 +62,7 @@ def _convolved(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
         return _nothing(layer, x, params)
     x = _reached(layer, x)
     if not _is_plain(layer):
-        y = _by_patches(layer, x, params[0], bias)
+        y = _by_patches(layer, x.to(params[0].dtype), params[0], bias)
     else:
         convolve = _CONVOLVE[len(options["kernel"])]
         narrow, weights, bias = _narrow(layer, x, params[0], bias)
@@ -68,7 +74,7 @@ def _convolved(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
             padding=options["pad"],
             dilation=options["dilation"],
             groups=group,
-        ).to(x.dtype)
+        )
     return y if len(outer) == 1 else y.reshape(*outer, *y.shape[1:])
 
 
@@ -133,7 +139,7 @@ def im2col(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return _windows(layer, x).reshape(shape)
 
 
-@translates("Deconvolution", "Deconvolution3D")
+@translates("Deconvolution", "Deconvolution3D", narrow=True)
 def deconvolution(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return tuple(_spread(layer, x, params) for x in bottoms)
 
@@ -148,7 +154,7 @@ def _spread(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
         return _nothing(layer, x, params)
     axes = len(options["kernel"])
     if axes not in _SPREAD:
-        y = _by_gradient(layer, x, params[0])
+        y = _by_gradient(layer, x.to(params[0].dtype), params[0])
         y = y if bias is None else y + bias.reshape(-1, *(1,) * axes)
     else:
         narrow, weights, bias = _narrow(layer, x, params[0], bias)
@@ -160,7 +166,7 @@ def _spread(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
             padding=options["pad"],
             dilation=options["dilation"],
             groups=options["group"],
-        ).to(x.dtype)
+        )
     return y if len(outer) == 1 else y.reshape(*outer, *y.shape[1:])
 
 
@@ -174,14 +180,14 @@ def _by_gradient(layer: Translatable, x: Tensor, weights: Tensor) -> Tensor:
     patches = patches.reshape(x.shape[0], top[0], *options["kernel"], *x.shape[2:])
     padded = [size + 2 * pad for size, pad in zip(top[1:], options["pad"], strict=True)]
     y = x.new_zeros(x.shape[0], top[0], prod(padded))
-    places = torch.zeros([1] * (2 * axes), dtype=torch.int64)
+    places = torch.zeros([1] * (2 * axes), dtype=torch.int64, device=x.device)
     for number in range(axes):
-        steps = torch.arange(options["kernel"][number]) * options["dilation"][number]
-        starts = torch.arange(x.shape[2 + number]) * options["stride"][number]
+        steps = torch.arange(options["kernel"][number], device=x.device)
+        steps = steps * options["dilation"][number]
+        starts = torch.arange(x.shape[2 + number], device=x.device) * options["stride"][number]
         shape = [1] * (2 * axes)
         shape[number], shape[axes + number] = len(steps), len(starts)
         places = places * padded[number] + (steps[:, None] + starts).reshape(shape)
-    places = places.to(x.device)
     flat = places.reshape(-1).expand(x.shape[0], top[0], -1)
     y = y.scatter_add(2, flat, patches.reshape(x.shape[0], top[0], -1))
     y = y.reshape(x.shape[0], top[0], *padded)

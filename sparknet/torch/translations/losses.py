@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from sparknet.torch.translations.table import (
     Translatable,
     applied,
     cut,
+    on_device,
     translates,
     wide,
 )
@@ -82,7 +84,7 @@ def softmax_with_loss(layer: Translatable, bottoms: Tensors, params: Tensors) ->
     # Caffe's probabilities are at least FLT_MIN; its gradient is not cut off there.
     losses = -(own + (own.detach().clamp(min=-87.3365447505531) - own.detach()))
     if "class_weights" in options:
-        by_class = torch.tensor(options["class_weights"], dtype=x.dtype, device=x.device)
+        by_class = on_device(layer, options["class_weights"], x)
         losses = losses * by_class[labels]
     losses = torch.where(counted, losses, torch.zeros_like(losses))
     total = _weighed_sum(layer, losses, bottoms[0])
@@ -101,14 +103,10 @@ def infogain_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Top
     x = bottoms[0].reshape(outer, channels, inner)
     labels, counted = labels_of(layer, bottoms[1], channels)
     labels, counted = labels.reshape(outer, inner), counted.reshape(outer, inner)
-    if len(bottoms) > 2:
-        matrix = bottoms[2]
-    else:
-        matrix = torch.as_tensor(options["matrix"], dtype=x.dtype, device=x.device)
+    matrix = bottoms[2] if len(bottoms) > 2 else on_device(layer, options["matrix"], x)
     rows = matrix.reshape(channels, channels)[labels].movedim(-1, 1)
     logs = torch.log_softmax(x, 1)
-    floor = torch.log(torch.tensor(_TINY, device=x.device))
-    cut = logs + (logs.detach().clamp(min=floor) - logs.detach())
+    cut = logs + (logs.detach().clamp(min=log(_TINY)) - logs.detach())
     losses = -(rows * cut).sum(1)
     losses = torch.where(counted, losses, torch.zeros_like(losses))
     total = _weighed_sum(layer, losses, bottoms[0])

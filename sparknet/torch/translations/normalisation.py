@@ -8,52 +8,56 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sparknet.torch.translations.table import Tensors, Tops, Translatable, applied, translates
+from sparknet.torch.translations.table import (
+    Tensors,
+    Tops,
+    Translatable,
+    aligned,
+    applied,
+    translates,
+)
 
 
-def _channels(values: Tensor, x: Tensor) -> Tensor:
-    return values.reshape(-1, *(1,) * (x.dim() - 2))
-
-
-@translates("BatchNorm", writes_params=True)
+@translates("BatchNorm", writes_params=True, narrow=True)
 def batch_norm(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     """The blobs are running sums, and the third counts what went in."""
     x, options = bottoms[0], layer.options
     mean, variance, count = (one.detach() for one in params[:3])
-    factor, shift = (params[3], params[4]) if len(params) > 3 else (None, None)
+    factor, shift, *_ = (*map(aligned, params[3:]), None, None)
     if x.numel() == 0:
         return x + 0
     if options["use_global_stats"]:
-        share = torch.where(count == 0, torch.zeros_like(count), 1 / count)
-        return _affine(x, mean * share, variance * share, options["eps"], factor, shift)
+        share = (1 / count).nan_to_num(torch.nan, 0.0, 0.0)
+        return _normed(x, factor, shift, mean * share, variance * share, False, options["eps"])
     each = x.numel() // x.shape[1]
-    now, spread = torch.zeros_like(mean), torch.ones_like(variance)
-    y = torch.batch_norm(
-        x, factor, shift, now, spread, True, 1.0, options["eps"], torch.backends.cudnn.enabled
-    )
+    now, spread = mean.new_zeros(2, len(mean))
+    y = _normed(x, factor, shift, now, spread, True, options["eps"])
     if each == 1:
         spread = torch.zeros_like(spread)
     with torch.no_grad():
         fraction = options["moving_average_fraction"]
-        mean.mul_(fraction).add_(now)
-        variance.mul_(fraction).add_(spread)
-        count.mul_(fraction).add_(1)
+        if x.is_cuda:  # fewer kernels
+            torch._foreach_mul_((mean, variance, count), fraction)
+            torch._foreach_add_((mean, variance), (now, spread))
+            count.add_(1)
+        else:
+            mean.mul_(fraction).add_(now)
+            variance.mul_(fraction).add_(spread)
+            count.mul_(fraction).add_(1)
     return y
 
 
-def _affine(
+def _normed(
     x: Tensor,
-    mean: Tensor,
-    variance: Tensor,
-    eps: float,
     factor: Tensor | None,
     shift: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    of_batch: bool,
+    eps: float,
 ) -> Tensor:
-    by = torch.rsqrt(variance + eps)
-    y = (x - _channels(mean, x)) * _channels(by, x)
-    if factor is not None:
-        y = y * _channels(factor, x)
-    return y if shift is None else y + _channels(shift, x)
+    by_cudnn = torch.backends.cudnn.enabled
+    return torch.batch_norm(x, factor, shift, mean, variance, of_batch, 1.0, eps, by_cudnn)
 
 
 @translates("LRN")
@@ -62,14 +66,41 @@ def lrn(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     x, size, beta = bottoms[0], options["local_size"], options["beta"]
     if x.numel() == 0:
         return x + 0
-    squares, half = x * x, (size - 1) // 2
-    # Means, as exporters to ONNX ignore avg_pool2d's divisor_override.
     if options["norm_region"] == "across_channels":
-        planes = functional.pad(squares.flatten(2).unsqueeze(1), (0, 0, half, half))
-        means, k = functional.avg_pool2d(planes, (size, 1), 1), options["k"]
-    else:
-        means, k = functional.avg_pool2d(functional.pad(squares, (half,) * 4), size, 1), 1.0
-    return x * (k + options["alpha"] * means.reshape(x.shape)).pow(-beta)
+        return applied(_Normed, x, size, options["alpha"], beta, options["k"])
+    means = functional.avg_pool2d(x * x, size, 1, size // 2)
+    return x * (1 + options["alpha"] * means).pow(-beta)
+
+
+def _across(values: Tensor, size: int) -> Tensor:
+    """Means over neighbouring channels.  They are means, as exporters to ONNX ignore avg_pool2d's
+    divisor_override."""
+    if values.dim() == 4 and values.stride(1) == 1 < values.shape[1]:  # of a pixel side by side
+        pixels = values.permute(0, 2, 3, 1).flatten(1, 2).unsqueeze(1)
+        means = functional.avg_pool2d(pixels, (1, size), 1, (0, size // 2))
+        return means.reshape(len(values), *values.shape[2:], -1).permute(0, 3, 1, 2)
+    planes = values.flatten(2).unsqueeze(1)
+    return functional.avg_pool2d(planes, (size, 1), 1, (size // 2, 0)).reshape(values.shape)
+
+
+class _Normed(torch.autograd.Function):
+    """LRN across channels, with a gradient of few passes (Caffe: lrn_layer.cpp)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, size: int, alpha: float, beta: float, k: float) -> Tensor:
+        scale = _across(x * x, size).mul_(alpha).add_(k)
+        y: Tensor = scale.pow(-beta).mul_(x)
+        ctx.numbers = size, alpha, beta
+        ctx.save_for_backward(x, y, scale)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
+        x, y, scale = ctx.saved_tensors
+        size, alpha, beta = ctx.numbers
+        shares = _across((given * y).div_(scale), size)
+        found = scale.pow(-beta).mul_(given).addcmul_(x, shares, value=-2 * alpha * beta)
+        return found, None, None, None, None
 
 
 @translates("MVN")

@@ -22,7 +22,7 @@ def _least(x: Tensor) -> float:
     return float(torch.finfo(x.dtype).min)
 
 
-@translates("Pooling")
+@translates("Pooling", narrow=True)
 def pooling(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     options = layer.options
     size = layer.top_shapes[0][2:]
@@ -62,7 +62,8 @@ def pooled(
         return _largest(layer, x, options, size)
     if method == "ave":
         return (_mean(x, options, size),)
-    return (_picked(layer, x, options, size, draw, number),)
+    numbers = x.float() if x.dtype == torch.bfloat16 else x
+    return (_picked(layer, numbers, options, size, draw, number).to(x.dtype),)
 
 
 def _by_slices(x: Tensor, options: Mapping[str, Any], size: Pair) -> Tensor:
@@ -116,16 +117,26 @@ def _fits(x: Tensor, options: Mapping[str, Any], size: Pair) -> bool:
     )
 
 
+def _rounded_up(x: Tensor, options: Mapping[str, Any]) -> Pair | None:
+    """How many windows PyTorch has that may reach past the padding; None: it takes no such one."""
+    found = []
+    for length, kernel, stride, pad in zip(
+        map(int, x.shape[2:]), options["kernel"], options["stride"], options["pad"], strict=True
+    ):
+        if 2 * pad > kernel or kernel > length + 2 * pad:
+            return None
+        outputs = -(-(length + 2 * pad - kernel) // stride) + 1
+        found.append(outputs - ((outputs - 1) * stride >= length + pad))
+    return found[0], found[1]
+
+
 def _largest(
     layer: Translatable, x: Tensor, options: Mapping[str, Any], size: Pair
 ) -> tuple[Tensor, ...]:
     kernel, stride, pad = options["kernel"], options["stride"], options["pad"]
     wants_mask = len(layer.top_shapes) > 1
-    if _fits(x, options, size) and not wants_mask:
-        y = functional.max_pool2d(x, kernel, stride, pad)
-        if tuple(y.shape[2:]) != size:
-            y = y[:, :, : size[0], : size[1]]
-        return (y,)
+    if not wants_mask and _rounded_up(x, options) == size:
+        return (functional.max_pool2d(x, kernel, stride, pad, ceil_mode=True),)
     padded = _padded(x, options, size, _least(x))
     y, places = functional.max_pool2d(padded, kernel, stride, return_indices=True)
     if not wants_mask:
@@ -137,16 +148,18 @@ def _largest(
     return (y, mask.to(torch.float32))
 
 
-def _divisors(length: int, outputs: int, kernel: int, stride: int, pad: int) -> Tensor:
+def _divisors(
+    device: torch.device, length: int, outputs: int, kernel: int, stride: int, pad: int
+) -> Tensor:
     """The part of each window that lies in the image or its padding, up to its far edge."""
-    begin = torch.arange(outputs) * stride - pad
+    begin = torch.arange(outputs, device=device) * stride - pad
     return torch.clamp(begin + kernel, max=length + pad) - begin
 
 
 def _areas(x: Tensor, options: Mapping[str, Any], size: Pair) -> Tensor:
     kernel, stride, pad = options["kernel"], options["stride"], options["pad"]
     rows, columns = (
-        _divisors(x.shape[2 + i], size[i], kernel[i], stride[i], pad[i]) for i in range(2)
+        _divisors(x.device, x.shape[2 + i], size[i], kernel[i], stride[i], pad[i]) for i in range(2)
     )
     return (rows[:, None] * columns).to(x)
 

@@ -11,13 +11,14 @@ from sparknet.torch.translations.table import (
     Tensors,
     Tops,
     Translatable,
+    aligned,
     cut,
     matrix_product,
     translates,
 )
 
 
-@translates("InnerProduct")
+@translates("InnerProduct", narrow=True)
 def inner_product(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     options = layer.options
     x, weights = bottoms[0], params[0]
@@ -29,11 +30,10 @@ def inner_product(layer: Translatable, bottoms: Tensors, params: Tensors) -> Top
             weights.div_(torch.where(norms > 0, norms, torch.ones_like(norms)))
     weights = weights if options["transpose"] else weights.t()
     bias = params[1] if options["bias_term"] else None
-    if bias is not None and layer.product is x.dtype:
-        y = torch.addmm(bias, x, weights)
-    else:
+    if bias is None:
         y = matrix_product(layer, x, weights)
-        y = y if bias is None else y + bias
+    else:
+        y = torch.addmm(*(aligned(one.to(layer.product)) for one in (bias, x, weights)))
     return y if len(outer) == 1 else y.reshape(*outer, options["num_output"])
 
 

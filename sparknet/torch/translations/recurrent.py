@@ -43,16 +43,14 @@ def _first(layer: Translatable, bottoms: Tensors) -> list[Tensor]:
     size = shape[0] * shape[1]
     if kept is None or kept[0].numel() < size:  # a larger memory begins with zeros, as Caffe's
         kept = layer.state["states"] = [bottoms[0].new_zeros(size) for _ in range(many)]
-    return [one[:size].reshape(shape) for one in kept]
+    return [one[:size].reshape(shape).clone() for one in kept]
 
 
 def _last(layer: Translatable, states: list[Tensor]) -> tuple[Tensor, ...]:
     if layer.options["expose_hidden"]:
         return tuple(one.detach().unsqueeze(0) for one in states)
-    layer.state["states"] = [
-        torch.cat((now.detach().reshape(-1), before[now.numel() :]))
-        for now, before in zip(states, layer.state["states"], strict=True)
-    ]
+    for now, kept in zip(states, layer.state["states"], strict=True):
+        kept[: now.numel()].copy_(now.detach().reshape(-1))
     return ()
 
 

@@ -63,7 +63,7 @@ def _selector(bottoms: int) -> dict[int, str]:
     return {bottoms - 1: "selector"}
 
 
-@translates("Filter", without_gradient=_selector)
+@translates("Filter", without_gradient=_selector, waits=True)
 def filtered(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     """How many items are left is known here: the device has to be waited for."""
     *data, marks = bottoms

@@ -9,18 +9,18 @@ import torch
 from sparknet.torch.translations.table import Tensors, Tops, Translatable, cut, translates
 
 
-@translates("Concat")
+@translates("Concat", narrow=True)
 def concat(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return torch.cat(tuple(bottoms), layer.options["axis"])
 
 
-@translates("Slice")
+@translates("Slice", narrow=True)
 def slices(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     axis, bounds = layer.options["axis"], layer.options["bounds"]
     return tuple(bottoms[0].narrow(axis, begin, end - begin) for begin, end in pairwise(bounds))
 
 
-@translates("Crop")
+@translates("Crop", narrow=True)
 def crop(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     y = bottoms[0]
     for axis, (offset, size) in enumerate(
@@ -30,14 +30,14 @@ def crop(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return y
 
 
-@translates("Tile")
+@translates("Tile", narrow=True)
 def tile(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     times = [1] * bottoms[0].dim()
     times[layer.options["axis"]] = layer.options["tiles"]
     return bottoms[0].repeat(times)
 
 
-@translates("Permute")
+@translates("Permute", narrow=True)
 def permute(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return bottoms[0].permute(layer.options["order"])
 
@@ -66,7 +66,7 @@ def batch_reindex(layer: Translatable, bottoms: Tensors, params: Tensors) -> Top
     return x.index_select(0, numbers.clamp(0, count - 1).to(torch.int64))
 
 
-@translates("ShuffleChannel")
+@translates("ShuffleChannel", narrow=True)
 def shuffle_channel(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     x, group = bottoms[0].reshape(layer.top_shapes[0]), layer.options["group"]
     parts = x.reshape(x.shape[0], group, x.shape[1] // group, *x.shape[2:])

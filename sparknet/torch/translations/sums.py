@@ -12,7 +12,7 @@ from torch import Tensor
 from sparknet.torch.translations.table import Tensors, Tops, Translatable, applied, translates, wide
 
 
-@translates("Eltwise")
+@translates("Eltwise", narrow=True)
 def eltwise(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     options = layer.options
     if options["operation"] == "sum":
@@ -80,8 +80,8 @@ def _spread(layer: Translatable, small: Tensor, x: Tensor) -> Tensor:
 def scale(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     x = bottoms[0]
     factors, *bias = (*bottoms[1:], *params)
-    y = x * _spread(layer, factors, x)
-    return y + _spread(layer, bias[0], x) if bias else y
+    spread = _spread(layer, factors, x)
+    return torch.addcmul(_spread(layer, bias[0], x), x, spread) if bias else x * spread
 
 
 @translates("Bias")

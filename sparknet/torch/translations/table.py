@@ -57,6 +57,10 @@ class Translation:
     """The forward pass changes the parameters' values."""
     no_gradient: bool = False
     """The type has no backward pass at all."""
+    narrow: bool = False
+    """It takes bottoms of bfloat16, which others get as float32."""
+    waits: bool = False
+    """What comes next depends on values, so that the device has to be waited for."""
 
 
 TABLE: dict[str, Translation] = {}
@@ -67,6 +71,8 @@ def translates(
     without_gradient: Mapping[int, str] | Callable[[int], Mapping[int, str]] | None = None,
     writes_params: bool = False,
     no_gradient: bool = False,
+    narrow: bool = False,
+    waits: bool = False,
 ) -> Callable[[Function], Function]:
     def named(bottoms: int) -> Mapping[int, str]:
         given = without_gradient
@@ -74,7 +80,7 @@ def translates(
 
     def register(function: Function) -> Function:
         for name in types:
-            TABLE[name] = Translation(function, named, writes_params, no_gradient)
+            TABLE[name] = Translation(function, named, writes_params, no_gradient, narrow, waits)
         return function
 
     return register
@@ -85,10 +91,27 @@ def wide(x: Tensor) -> torch.dtype:
     return torch.float32 if x.device.type == "mps" else torch.float64
 
 
+def aligned(x: Tensor) -> Tensor:
+    """Memory that begins where the libraries of GPUs read many numbers at once; parameters lie one
+    behind the other."""
+    if x.is_cuda and not torch.compiler.is_compiling() and x.data_ptr() % 16:
+        return x.clone(memory_format=torch.preserve_format)
+    return x
+
+
 def matrix_product(layer: Translatable, a: Tensor, b: Tensor) -> Tensor:
-    if layer.product is a.dtype:
-        return a @ b
-    return (a.to(layer.product) @ b.to(layer.product)).to(a.dtype)
+    """In the type of the layer's products."""
+    return a.to(layer.product) @ aligned(b.to(layer.product))
+
+
+def on_device(layer: Translatable, numbers: Any, x: Tensor) -> Tensor:
+    """Numbers of a layer's options beside x, which are brought there once."""
+    kept = layer.state.get("numbers")
+    if kept is None or kept[0] is not numbers or kept[1].device != x.device:
+        made = torch.as_tensor(numbers, dtype=x.dtype, device=x.device)
+        kept = layer.state["numbers"] = (numbers, made)
+    found: Tensor = kept[1].to(x.dtype)
+    return found
 
 
 def cut(x: Tensor) -> Tensor:

@@ -1,0 +1,43 @@
+"""Layers that are computed as one: a BatchNorm, and the Scale that comes after it in its place."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from copy import copy
+
+from sparknet.torch.layer import TorchLayer
+
+
+def joined_layers(layers: Sequence[TorchLayer]) -> dict[int, TorchLayer]:
+    """By the number of the first of two layers the one that stands for both.
+
+    Nobody sees what lies between them, as it is overwritten.
+    """
+    found = {}
+    for norm, scale in itertools.pairwise(layers):
+        if _are_one(norm, scale):
+            one = copy(norm)
+            one.numbers = (norm.number, scale.number)
+            one.tops = scale.tops
+            one.params = [*norm.params, *scale.params]
+            one.learns = [*norm.learns, *scale.learns]
+            one.backward = norm.backward or scale.backward
+            one.record = None
+            found[norm.number] = one
+    return found
+
+
+def _are_one(norm: TorchLayer, scale: TorchLayer) -> bool:
+    if (norm.type, scale.type) != ("BatchNorm", "Scale") or len(norm.params) != 3:
+        return False
+    if any((*norm.loss_weights, *scale.loss_weights)) or len(scale.bottoms) != 1:
+        return False
+    options = scale.options
+    return (
+        norm.tops[0] is scale.bottoms[0] is scale.tops[0]
+        and len(norm.tops) == 1
+        and options["axis"] == 1
+        and options["num_axes"] == 1
+        and len(norm.bottoms[0].shape) > 1
+    )
