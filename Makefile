@@ -120,10 +120,11 @@ test-torch: setup
 		| xargs build/torch/bin/python -m pip install --quiet --disable-pip-version-check torch==$(TORCH)
 	@$(PY) -m tests.spark.java
 	@OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest $(if $(LONG),,-m 'not long') -n $(JOBS) tests/torch
-	@echo '==> the engine of PyTorch: the suites of nets, with memory shared with the host and apart from it'
+	@echo '==> the engine of PyTorch: the suites of nets, with memory shared with the host, apart from it, and with passes that are recorded'
 	@SPARKNET_ENGINE=torch OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -m 'not slow' -n $(JOBS) $(ENGINE_TESTS)
-	@SPARKNET_ENGINE=torch SPARKNET_DEVICE=apart OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -m 'not slow' -n $(JOBS) \
-		tests/caffe/test_layer_goldens.py tests/caffe/test_net_goldens.py tests/caffe/solvers
+	@for plugin in no:cacheprovider tests.torch.taped; do \
+		SPARKNET_ENGINE=torch SPARKNET_DEVICE=apart OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -m 'not slow' -n $(JOBS) \
+			-p $$plugin tests/caffe/test_layer_goldens.py tests/caffe/test_net_goldens.py tests/caffe/solvers || exit; done
 
 # What CI lacks the packages for.
 test-peers: setup

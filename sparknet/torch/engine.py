@@ -38,7 +38,8 @@ from sparknet.torch.layer import (
 from sparknet.torch.memory import Buffer, DevicePlace
 from sparknet.torch.native_layer import NativeLayer
 from sparknet.torch.random import Random
-from sparknet.torch.recorded import Check, Pass, RecordedPasses
+from sparknet.torch.recorded import Pass, RecordedPasses
+from sparknet.torch.told import Check, Told
 from sparknet.torch.translations.table import TABLE, wide
 from sparknet.torch.update import DevicePass, norm_of
 
@@ -240,16 +241,15 @@ class TorchNet:
         elif not bool(fine):
             layer.refuse(message())
 
-    def _told(self, told: Tensor | None) -> float:
+    def _told(self, told: Told | None) -> float:
         """The loss, once all checks of the pass were fine: the device is waited for once."""
         if told is None:
             return 0.0
-        checks = list(self._checks)
-        loss, *fine = told.tolist()
-        for (layer, _, message), is_fine in zip(checks, fine, strict=True):
+        loss, *fine = told.numbers()
+        for (layer, _, message), is_fine in zip(told.checks, fine, strict=True):
             if not is_fine:
                 layer.refuse(message())
-        return float(loss)
+        return loss
 
     def _precisely(self, one: Pass) -> AbstractContextManager[Any]:
         """The process's switches for GPUs, as this net wants them."""
@@ -278,25 +278,27 @@ class TorchNet:
             number += len(layer.numbers)
         return found
 
-    def _pass(self, one: Pass, work: Callable[[list[TorchLayer]], Tensor | None]) -> Tensor | None:
-        """What a pass says at its end, on the device."""
+    def _pass(self, one: Pass, work: Callable[[list[TorchLayer]], Tensor | None]) -> Told | None:
+        """What a pass tells at its end, when the device has come there."""
         self._checks.clear()
         layers = self._run(one)
         for flat in self._used_flats():
             flat.to_device()
         wanted = self._recorded.wants(one, layers) and not self._timed
         with self._precisely(one):
-            if not wanted:
-                return work(layers)
-            memories = {id(at): at for blob in self._blobs for at in (blob.data, blob.diff)}
-            return self._recorded.run(
-                one,
-                layers,
-                list(memories.values()),
-                self._used_flats(),
-                self._checks,
-                lambda: work(layers),
-            )
+            if wanted:
+                memories = {id(at): at for blob in self._blobs for at in (blob.data, blob.diff)}
+                numbers = self._recorded.run(
+                    one,
+                    layers,
+                    list(memories.values()),
+                    self._used_flats(),
+                    self._checks,
+                    lambda: work(layers),
+                )
+            else:
+                numbers = work(layers)
+        return None if numbers is None else Told(numbers, list(self._checks))
 
     @_alone
     def forward(self, first: int, last: int) -> float:
@@ -348,9 +350,8 @@ class TorchNet:
     @_alone
     def forward_backward(self, first: int, last: int) -> float:
         """The pass back begins before the device has told the loss."""
-        told, checks = self._pass(Pass(True, first, last), self._forward), list(self._checks)
+        told = self._pass(Pass(True, first, last), self._forward)
         self.backward(last, first, overwrite=True)
-        self._checks[:] = checks
         return self._told(told)
 
     def _backward(self, layers: list[TorchLayer], overwrite: bool) -> Tensor | None:

@@ -154,6 +154,16 @@ class TorchLayer:
         weights = self.bottoms[0].weights
         return None if weights is None else weights.values()
 
+    @property
+    def factors(self) -> list[Tensor]:
+        """The parameters, in the type of the products that they are factors of."""
+        values = [param.values.data for param in self.params]
+        if self.translation is None or not self.translation.multiplies:
+            return values
+        if self.options.get("normalize"):  # which changes them
+            return values
+        return [one.to(self.product) for one in values]
+
     def draw(self) -> Draw:
         drawn = self.random.draw()
         return drawn if self.key is None else Draw(self.key)

@@ -56,8 +56,8 @@ def forward(layer: TorchLayer, shares: bool) -> None:
             propagates = notes and layer.propagate[number]
             bottoms.append(values.requires_grad_() if propagates else values)
         params = [
-            param.values.data.requires_grad_(notes and learns)
-            for param, learns in zip(layer.params, layer.learns, strict=True)
+            values.requires_grad_(notes and learns)
+            for values, learns in zip(layer.factors, layer.learns, strict=True)
         ]
         given = bottoms if layer.translation.narrow else [_wide(one) for one in bottoms]
         made = layer.translation.compute(layer, given, params)

@@ -20,8 +20,8 @@ from sparknet.errors import outside
 from sparknet.torch.layer import SOURCES, TorchLayer
 from sparknet.torch.memory import Buffer, DevicePlace, Memory
 from sparknet.torch.random import signed
+from sparknet.torch.told import Check
 
-Check = tuple[TorchLayer, Tensor, Callable[[], str]]
 Work = Callable[[], Tensor | None]
 AFTER = 2
 """How many passes with the same shapes come first.  In the second cuDNN chooses its algorithms; it

@@ -46,7 +46,9 @@ def _is_plain(layer: Translatable) -> bool:
 
 
 @translates(
-    *("Convolution", "Convolution3D", "ConvolutionDepthwise", "DepthwiseConvolution"), narrow=True
+    *("Convolution", "Convolution3D", "ConvolutionDepthwise", "DepthwiseConvolution"),
+    narrow=True,
+    multiplies=True,
 )
 def convolution(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return tuple(_convolved(layer, x, params) for x in bottoms)
@@ -139,7 +141,7 @@ def im2col(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return _windows(layer, x).reshape(shape)
 
 
-@translates("Deconvolution", "Deconvolution3D", narrow=True)
+@translates("Deconvolution", "Deconvolution3D", narrow=True, multiplies=True)
 def deconvolution(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return tuple(_spread(layer, x, params) for x in bottoms)
 

@@ -18,7 +18,7 @@ from sparknet.torch.translations.table import (
 )
 
 
-@translates("InnerProduct", narrow=True)
+@translates("InnerProduct", narrow=True, multiplies=True)
 def inner_product(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     options = layer.options
     x, weights = bottoms[0], params[0]

@@ -61,6 +61,8 @@ class Translation:
     """It takes bottoms of bfloat16, which others get as float32."""
     waits: bool = False
     """What comes next depends on values, so that the device has to be waited for."""
+    multiplies: bool = False
+    """Its parameters are factors of its products alone."""
 
 
 TABLE: dict[str, Translation] = {}
@@ -73,6 +75,7 @@ def translates(
     no_gradient: bool = False,
     narrow: bool = False,
     waits: bool = False,
+    multiplies: bool = False,
 ) -> Callable[[Function], Function]:
     def named(bottoms: int) -> Mapping[int, str]:
         given = without_gradient
@@ -80,7 +83,9 @@ def translates(
 
     def register(function: Function) -> Function:
         for name in types:
-            TABLE[name] = Translation(function, named, writes_params, no_gradient, narrow, waits)
+            TABLE[name] = Translation(
+                function, named, writes_params, no_gradient, narrow, waits, multiplies
+            )
         return function
 
     return register

@@ -1,0 +1,314 @@
+"""Passes that are recorded and replayed, against those that run layer by layer."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+
+import torch
+
+from sparknet import caffe
+from sparknet.errors import ArrayError, LayerError
+from sparknet.proto import parse_net
+from sparknet.torch import recorded
+from sparknet.torch.memory import DevicePlace
+from tests.caffe.gradient import input_layer
+from tests.caffe.solvers import small
+from tests.torch.tape import CpuTape
+
+PICTURES = (
+    input_layer("data", (3, 2, 9, 7))
+    + input_layer("label", (3,))
+    + """
+    layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param {
+      num_output: 6 kernel_size: 3 weight_filler { type: "xavier" } } }
+    layer { name: "norm" type: "BatchNorm" bottom: "conv" top: "conv" }
+    layer { name: "scale" type: "Scale" bottom: "conv" top: "conv" scale_param { bias_term: true } }
+    layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+    layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool"
+      pooling_param { kernel_size: 3 stride: 2 } }
+    layer { name: "drop" type: "Dropout" bottom: "pool" top: "drop" }
+    layer { name: "left" type: "InnerProduct" bottom: "drop" top: "left" inner_product_param {
+      num_output: 5 weight_filler { type: "xavier" } } }
+    layer { name: "right" type: "InnerProduct" bottom: "drop" top: "right" inner_product_param {
+      num_output: 5 weight_filler { type: "xavier" } } }
+    layer { name: "sum" type: "Eltwise" bottom: "left" bottom: "right" top: "sum" }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "sum" bottom: "label" top: "loss" }
+"""
+)
+SEQUENCES = (
+    input_layer("x", (4, 2, 3))
+    + input_layer("cont", (4, 2))
+    + """
+    layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "h" recurrent_param {
+      num_output: 5 weight_filler { type: "xavier" } } }
+    layer { name: "ip" type: "InnerProduct" bottom: "h" top: "y" inner_product_param {
+      num_output: 2 axis: 2 weight_filler { type: "xavier" } } }
+    layer { name: "loss" type: "Reduction" bottom: "y" top: "loss" loss_weight: 1
+      reduction_param { operation: SUMSQ } }
+"""
+)
+Made = tuple[Any, list[CpuTape]]
+
+
+@pytest.fixture
+def tapes(monkeypatch: pytest.MonkeyPatch) -> list[CpuTape]:
+    """Those that were made; passes are recorded from the third on, as on a GPU."""
+    made: list[CpuTape] = []
+
+    def tape_of(place: DevicePlace) -> CpuTape | None:
+        if not place.apart:
+            return None
+        made.append(CpuTape())
+        return made[-1]
+
+    monkeypatch.setattr(recorded, "tape_of", tape_of)
+    return made
+
+
+def nets(text: str, monkeypatch: pytest.MonkeyPatch, **more: Any) -> list[Any]:
+    """The same net twice: one whose passes are recorded, and one that runs layer by layer."""
+    found = []
+    for tape_of in (recorded.tape_of, lambda place: None):
+        with monkeypatch.context() as patch:
+            patch.setattr(recorded, "tape_of", tape_of)
+            made = caffe.Net.from_proto(
+                parse_net("force_backward: true\n" + text),
+                caffe.TRAIN,
+                seed=7,
+                device="apart",
+                **more,
+            )
+        found.append(made)
+    return found
+
+
+def recordings(net: Any) -> int:
+    return len(net._runtime.engine._recorded._found)
+
+
+def everything(net: Any) -> dict[str, Any]:
+    found = {f"{name}.data": np.array(blob.data) for name, blob in net.blobs.items()}
+    found |= {f"{name}.diff": np.array(blob.diff) for name, blob in net.blobs.items()}
+    found |= {"weights": np.array(net.flat_params), "gradients": np.array(net.flat_diffs)}
+    return found
+
+
+def play(both: list[Any], feed: Callable[[Any, int], None], passes: int = 6) -> None:
+    """Bits are the same after each pass, whatever is looked at."""
+    for number in range(passes):
+        told = []
+        for net in both:
+            feed(net, number)
+            if number != 4:  # then gradients add up
+                net.clear_param_diffs()
+            net.forward()
+            net.backward()
+            told.append(everything(net))
+        for name, values in told[1].items():
+            np.testing.assert_array_equal(told[0][name], values, err_msg=f"{name}, {number}")
+
+
+def feed_pictures(net: Any, number: int) -> None:
+    draw = np.random.default_rng(number)
+    net.blobs["data"].data[...] = draw.normal(size=net.blobs["data"].shape)
+    net.blobs["label"].data[...] = draw.integers(0, 5, 3)
+
+
+def feed_sequences(net: Any, number: int) -> None:
+    net.blobs["x"].data[...] = np.random.default_rng(number).normal(size=(4, 2, 3))
+    net.blobs["cont"].data[...] = np.arange(4)[:, None] > (number == 0)
+
+
+@pytest.mark.parametrize("kind", ["pictures", "sequences"])
+def test_replays_leave_the_bits_of_other_passes(
+    kind: str, tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Masks that are drawn anew, running statistics, and states that go on from pass to pass."""
+    text, feed = {
+        "pictures": (PICTURES, feed_pictures),
+        "sequences": (SEQUENCES, feed_sequences),
+    }[kind]
+    both = nets(text, monkeypatch)
+    play(both, feed)
+    assert [recordings(net) for net in both] == [2, 0]
+
+
+def test_what_a_program_writes_between_passes_counts(
+    tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = nets(PICTURES, monkeypatch)
+
+    def feed(net: Any, number: int) -> None:
+        feed_pictures(net, number)
+        net.blobs["loss"].diff[...] = 1 + number
+        net.params["left"][0].data[...] *= 1.5
+        net.blobs["sum"].data[...] = 7  # is computed anew
+
+    play(both, feed)
+    assert recordings(both[0]) == 2
+
+
+def test_other_shapes_are_recorded_anew(
+    tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = nets(PICTURES, monkeypatch)
+    play(both, feed_pictures, 4)
+    first = len(tapes)
+    for net in both:
+        net.blobs["data"].reshape(3, 2, 11, 8)
+    with pytest.raises(LayerError):
+        both[0].forward()
+    for net in both:
+        net.blobs["data"].reshape(3, 2, 9, 7)
+        net.reshape()
+    assert recordings(both[0]) == 0
+    play(both, feed_pictures, 4)
+    assert recordings(both[0]) == 2
+    assert len(tapes) > first
+
+
+def test_a_blob_that_is_looked_at_is_kept_from_then_on(
+    tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = nets(PICTURES, monkeypatch, keep_blobs=False)
+    for number in range(8):
+        told = []
+        for net in both:
+            feed_pictures(net, number)
+            net.clear_param_diffs()
+            net.forward()
+            net.backward()
+            told.append(np.array(net.flat_diffs))
+            if number > 3:
+                told[-1] = np.append(told[-1], net.blobs["pool"].data)
+            elif number == 3:
+                with pytest.raises(ArrayError, match="'pool' were given back"):
+                    _ = net.blobs["pool"].data
+        np.testing.assert_array_equal(*told)
+    assert recordings(both[0]) == 2
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+def test_a_solver_trains_as_without(
+    kind: str, tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for tape_of in (recorded.tape_of, lambda place: None):
+        monkeypatch.setattr(recorded, "tape_of", tape_of)
+        solver = caffe.get_solver(small.settings(kind, "iter_size: 2"), device="apart")
+        small.train(solver, 6)
+        found.append(small.weights(solver))
+    np.testing.assert_array_equal(*found)
+    assert len(tapes) > 3  # both passes, with and without gradients before them
+
+
+def test_a_label_out_of_range_is_told_as_ever(
+    tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net, _ = nets(PICTURES, monkeypatch)
+    for number in range(6):
+        feed_pictures(net, number)
+        if number == 4:
+            net.blobs["label"].data[1] = 9
+            with pytest.raises(
+                LayerError, match="'loss': SoftmaxWithLoss: label 9 is out of range"
+            ):
+                net.forward()
+        else:
+            net.forward()
+            net.backward()
+    assert recordings(net) == 2
+
+
+def test_what_waits_for_the_device_is_not_recorded(
+    tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        input_layer("x", (4, 3))
+        + input_layer("marks", (4,))
+        + """
+        layer { name: "twice" type: "Power" bottom: "x" top: "y" power_param { scale: 2 } }
+        layer { name: "some" type: "Filter" bottom: "y" bottom: "marks" top: "z" }
+        layer { name: "more" type: "Power" bottom: "z" top: "w" power_param { shift: 1 } }
+        """
+    )
+    net, _ = nets(text, monkeypatch)
+    for number in range(5):
+        net.blobs["x"].data[...] = number
+        net.blobs["marks"].data[...] = [1, 0, 1, number % 2]
+        net.forward()
+        assert net.blobs["w"].data.shape == (2 + number % 2, 3)
+        assert np.all(net.blobs["w"].data == 2 * number + 1)
+    assert recordings(net) == 0
+
+
+def test_a_recording_that_fails_costs_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(CpuTape):
+        def record(self, work: Callable[[], None]) -> None:
+            super().record(work)
+            raise RuntimeError("operation not permitted when stream is capturing\nand more")
+
+    monkeypatch.setattr(recorded, "tape_of", lambda place: Broken() if place.apart else None)
+    both = nets(PICTURES, monkeypatch)
+    with pytest.warns(UserWarning, match="layer by layer: operation not permitted when .*ing$"):
+        play(both, feed_pictures, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        play(both, feed_pictures, 4)
+    assert recordings(both[0]) == 0
+
+
+def test_batchnorm_and_the_scale_in_its_place_are_one_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same numbers as of two layers, which they are while layers are timed."""
+    one, two = nets(PICTURES.replace('type: "Dropout"', 'type: "AbsVal"'), monkeypatch)
+    two.time_layers(True)
+    assert list(one._runtime.engine._joined) == [3]
+    for net in (one, two):
+        feed_pictures(net, 0)
+        net.clear_param_diffs()
+        net.forward()
+        net.backward()
+    for name, values in everything(two).items():
+        np.testing.assert_allclose(
+            everything(one)[name], values, rtol=2e-5, atol=2e-6, err_msg=name
+        )
+
+
+@pytest.mark.parametrize("keep_blobs", [True, False])
+def test_bfloat16_stays_between_layers(keep_blobs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, _ = nets(PICTURES, monkeypatch, precision="bf16", keep_blobs=keep_blobs)
+    kinds: list[torch.dtype] = []
+    for layer in net._runtime.engine._layers:
+        if layer.type in ("ReLU", "Pooling", "Dropout", "Eltwise"):
+            compute = layer.translation.compute
+
+            def watched(given: Any, bottoms: Any, params: Any, run: Any = compute) -> Any:
+                kinds.extend(one.dtype for one in bottoms)
+                return run(given, bottoms, params)
+
+            object.__setattr__(layer, "translation", replace(layer.translation, compute=watched))
+    feed_pictures(net, 0)
+    net.clear_param_diffs()
+    net.forward()
+    net.backward()
+    assert kinds == [torch.bfloat16] * 5
+    assert net.blobs["loss"].data.dtype == net.flat_diffs.numpy().dtype == np.float32
+    exact, _ = nets(PICTURES, monkeypatch)
+    exact.flat_params.copy_from(net.flat_params)
+    feed_pictures(exact, 0)
+    exact.clear_param_diffs()
+    exact.forward()
+    exact.backward()
+    got, want = np.array(net.flat_diffs), np.array(exact.flat_diffs)
+    assert np.linalg.norm(got - want) < 0.02 * np.linalg.norm(want)
+    assert np.linalg.norm(got - want) > 0
