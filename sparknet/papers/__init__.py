@@ -14,6 +14,7 @@ PARTS = {
     "figure4": "SparkNet, Figure 4: speed-up over the cost of a synchronisation",
     "figure4long": "the same until a higher accuracy",
     "figures5and6": "SparkNet, Figures 5 and 6: accuracy over simulated time",
+    "figures5and6_of_gpu": "the same with the times of an H100",
     "dynamic": "dynamic averaging, Table I and Figures 3 to 5",
     "table2": "dynamic averaging, Table II: Amdahl's law and the USL",
     "bigdl67": "BigDL, Figures 6 and 7: synchronisation, and throughput up to 256 nodes",

@@ -44,6 +44,7 @@ def makers() -> dict[str, Callable[[], Part]]:
         "figure4": lambda: sparknet_figures.figure4(sparknet_figures.SHORT),
         "figure4long": lambda: sparknet_figures.figure4(sparknet_figures.LONG),
         "figures5and6": sparknet_figures.figures5and6,
+        "figures5and6_of_gpu": sparknet_figures.figures5and6_of_gpu,
         "dynamic": dynamic.table1,
         "table2": dynamic.table2,
         "bigdl67": bigdl.throughput,
