@@ -7,12 +7,11 @@ that live in Python (`sparknet.caffe.host`) lie between those runs.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import wraps
 from threading import RLock
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -32,24 +31,9 @@ from sparknet.layers import Shape
 from sparknet.layers.layer import TRAIN
 from sparknet.layers.user_layer import BlobVec, RawBlobVec
 from sparknet.native import NDArray
+from sparknet.native.alone import alone
 from sparknet.proto import caffe_pb2
 from sparknet.torch.chosen import chosen_device, engine_of, told_untranslated
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _alone(
-    method: Callable[Concatenate[Runtime, P], R],
-) -> Callable[Concatenate[Runtime, P], R]:
-    """One thread at a time: a pass of another would find shapes that are only partly updated."""
-
-    @wraps(method)
-    def locked(self: Runtime, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._lock:
-            return method(self, *args, **kwargs)
-
-    return locked
 
 
 class Runtime:
@@ -107,7 +91,7 @@ class Runtime:
 
     # -- building ------------------------------------------------------------------------
 
-    @_alone
+    @alone
     def share_params(self, other: Runtime) -> None:
         """Use the memory of another net's parameters, layer by layer of the same name.
 
@@ -176,7 +160,7 @@ class Runtime:
     def _of(self, ids: Sequence[int]) -> RawBlobVec:
         return RawBlobVec(self.blobs[blob] for blob in ids)
 
-    @_alone
+    @alone
     def use_int8(self, given: caffe_pb2.Int8Parameter) -> None:
         """Round to these steps from now on, if the precision is int8; else only keep them."""
         int8.check(given)
@@ -221,7 +205,7 @@ class Runtime:
             self._graph = replace(self._built, nodes=tuple(self.nodes), blob_shapes=shapes)
         return self._graph
 
-    @_alone
+    @alone
     def touch(self, blob: int, shape: Shape) -> None:
         """Give a blob another shape, as its owner or from outside."""
         if shape != self._shapes[blob]:
@@ -235,7 +219,7 @@ class Runtime:
         self._graph = None
         self.generation += 1
 
-    @_alone
+    @alone
     def reshape(self) -> None:
         """Every layer adopts the current shapes of its bottoms (Caffe: Net::Reshape)."""
         for segment in self.segments:
@@ -300,7 +284,7 @@ class Runtime:
 
     # -- passes --------------------------------------------------------------------------
 
-    @_alone
+    @alone
     def forward(self, first: int, last: int) -> float:
         self.parameters.check(self.nodes, self.params)
         self._check_int8()
@@ -335,7 +319,7 @@ class Runtime:
             if weight
         )
 
-    @_alone
+    @alone
     def backward(self, first: int, last: int, overwrite: bool = False) -> None:
         """Run layers first down to last.
 
@@ -359,7 +343,7 @@ class Runtime:
                 with self._clocks.timed(BACKWARD, begin):
                     self._backward_host(segment.host, begin)
 
-    @_alone
+    @alone
     def forward_backward(self) -> float:
         """A pass forward and one back, whose gradients start from zero; the loss."""
         count = len(self.nodes)
