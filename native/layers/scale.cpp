@@ -1,4 +1,5 @@
 // y = x * factor + bias, broadcast over the other axes (Caffe: scale_layer.cpp).
+#include "../engine/net.hpp"
 #include "operand.hpp"
 
 namespace sn {
@@ -21,11 +22,11 @@ class Scale final : public Kernel {
     }
 
     void forward(Layer& layer) override {
-        Tensor& x = layer.bottoms[0]->data;
-        if (keeps_) kept_.copy(x);
+        if (keeps_) kept_.copy(layer.bottoms[0]->data);
+        Tensor& y = layer.tops[0]->data;
+        Tensor& x = takes_over(layer) ? y : layer.bottoms[0]->data;
         const Broadcast view = meet(layer, x);
         const float* factors = factor_.padded(factor(layer), view);
-        Tensor& y = layer.tops[0]->data;
         if (bias_) {
             const float* shifts = shift_.padded(layer.param(learned_ ? 1 : 0), view);
             map(view, x, y, [=](float v, int64_t c) { return v * factors[c] + shifts[c]; });
@@ -59,6 +60,18 @@ class Scale final : public Kernel {
     }
 
    private:
+    // Whether the top has taken the memory of a bottom that nobody reads again: writing what has
+    // just been read is faster than writing elsewhere.
+    static bool takes_over(const Layer& layer) {
+        const Blob& from = *layer.bottoms[0];
+        if (layer.has_gradients() || layer.in_place() || !layer.net->is_last_reader(layer, from) ||
+            (layer.bottoms.size() > 1 && layer.bottoms[1]->data.shares(from.data)))
+            return false;
+        layer.tops[0]->data.copy(from.data);
+        from.data.storage().give_back();
+        return true;
+    }
+
     const float* factor(const Layer& layer) const {
         return learned_ ? layer.param(0) : layer.bottom(1);
     }
