@@ -131,7 +131,11 @@ class Scale final : public Kernel {
     // just been read is faster than writing elsewhere.
     static bool takes_over(const Layer& layer) {
         const Blob& from = *layer.bottoms[0];
-        if (layer.has_gradients() || layer.in_place() || !layer.net->is_last_reader(layer, from) ||
+        // Lines that another core has read last are written faster elsewhere.
+        constexpr int64_t of_one_thread = 1 << 16;
+        if (layer.has_gradients() || layer.in_place() ||
+            (threads() > 1 && from.count() >= of_one_thread) ||
+            !layer.net->is_last_reader(layer, from) ||
             (layer.bottoms.size() > 1 && layer.bottoms[1]->data.shares(from.data)))
             return false;
         layer.tops[0]->data.copy(from.data);
