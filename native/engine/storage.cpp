@@ -32,11 +32,6 @@ bool have_same_dims(const dnnl::memory::desc& a, const dnnl::memory::desc& b) {
     return axes == b.get_ndims() && std::equal(dims(a), dims(a) + axes, dims(b));
 }
 
-// One object is equal to itself: the usual case, which needs no comparison of all fields.
-bool is_same(const dnnl::memory::desc& a, const dnnl::memory::desc& b) {
-    return a.get(true) == b.get(true) || a == b;
-}
-
 // Values of this type in row-major order, by these axes.
 dnnl::memory::desc row_major(const dnnl::memory::dims& dims, dnnl::memory::data_type type) {
     return retyped(plain_desc({dims.begin(), dims.end()}), type);
@@ -152,7 +147,7 @@ Storage::Copy* Storage::written_copy() {
 Storage::Copy& Storage::copy(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows,
                              float step) {
     for (auto& copy : copies_)
-        if (copy.step == step && is_same(copy.desc, wanted) && is_same(copy.rows, rows))
+        if (copy.step == step && are_same(copy.desc, wanted) && are_same(copy.rows, rows))
             return copy;
     if (copies_.size() >= most_copies) drop_one();
     copies_.emplace_back();
