@@ -69,8 +69,13 @@ bool spoils_functions() {
     return !has_avx2();
 }
 
-// Whether its images lie in blocks of sixteen channels.
+// Whether its images lie in blocks of sixteen channels.  Others read those of one pixel as rows,
+// without copies, unless a block is filled up.
 bool blocks_channels(const Layer& layer, const Window& window) {
+    constexpr int64_t block = 16;
+    const auto& from = window.source;
+    const bool lies_as_rows = window.is_image && from[2] == 1 && from[3] == 1;
+    if (lies_as_rows && (from[1] % block != 0 || window.target[1] % block != 0)) return false;
     return window.is_image && window.factors == memory::data_type::f32 && !layer.has_gradients() &&
            layer.net->blocks_channels();
 }

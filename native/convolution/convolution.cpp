@@ -189,11 +189,15 @@ std::optional<double> WindowKernel<Family>::products(const Layer& layer) const {
                                  ? layer.shape()[static_cast<size_t>(layer.options.integer("axis"))]
                                  : layer.options.integer("num_output");
     if (channels == 0) return 0.0;
-    const double products = static_cast<double>(windows.count() / channels) *
-                            static_cast<double>(layer.params[0]->count()) *
+    const auto weights = static_cast<double>(layer.params[0]->count());
+    const double products = static_cast<double>(windows.count() / channels) * weights *
                             static_cast<double>(layer.bottoms.size());
     // Windows of one channel read as much as they multiply, in narrow numbers too.
-    return is_depthwise(layer) ? 2 * products : layer.in_float32(products);
+    if (is_depthwise(layer)) return 2 * products;
+    // Of few pixels the weights are what takes time: reading one takes as long as so many products.
+    constexpr double read = 16;
+    const double width = layer.int8 ? 4 : layer.net->narrow() ? 2 : 1;
+    return std::max(layer.in_float32(products), read * weights / width);
 }
 
 template <class Family>

@@ -200,7 +200,9 @@ void make_points(const ExpandedJob& job, const uint16_t* from, int64_t at, float
 #pragma GCC unroll 14
     for (int u = 0; u < pixels; ++u) sums[2 * u] = low, sums[2 * u + 1] = high;
     const uint16_t* weights = job.points + at * job.inputs;
-    for (int64_t i = 0; i < job.inputs; i += 2, weights += 2 * strip) {
+    int64_t i = 0;
+    // At least once, so that the sums begin in registers.
+    do {
         const __m512bh left = factors(_mm512_loadu_si512(weights));
         const __m512bh right = factors(_mm512_loadu_si512(weights + strip));
 #pragma GCC unroll 14
@@ -211,7 +213,8 @@ void make_points(const ExpandedJob& job, const uint16_t* from, int64_t at, float
             sums[2 * u] = _mm512_dpbf16_ps(sums[2 * u], left, pair);
             sums[2 * u + 1] = _mm512_dpbf16_ps(sums[2 * u + 1], right, pair);
         }
-    }
+        i += 2, weights += 2 * strip;
+    } while (i < job.inputs);
     finish(job.points_end, sums);
 #pragma GCC unroll 14
     for (int u = 0; u < pixels; ++u) {

@@ -79,12 +79,18 @@ void Layer::note_shapes() {
     std::vector<Shape> shapes;
     all_shapes(*this, [&](const Shape& shape) { return shapes.push_back(shape), true; });
     prepared = std::move(shapes);
+    ready_at = 0;
 }
 
 bool Layer::is_ready() const {
+    if (!prepared) return false;
+    const uint64_t changes = shape_changes();
+    if (ready_at == changes) return true;
     size_t i = 0;
-    return prepared &&
-           all_shapes(*this, [&](const Shape& shape) { return shape == (*prepared)[i++]; });
+    if (!all_shapes(*this, [&](const Shape& shape) { return shape == (*prepared)[i++]; }))
+        return false;
+    ready_at = changes;
+    return true;
 }
 
 void Layer::check_ready() const {

@@ -252,6 +252,8 @@ struct Layer {
     std::optional<std::vector<Shape>> prepared;
 
     void note_shapes();
+    // The changes of shapes that any tensors had undergone when this layer was last found ready.
+    mutable uint64_t ready_at = 0;
     // A kernel that runs on other shapes than it was prepared for would write outside its blobs.
     bool is_ready() const;
     void check_ready() const;

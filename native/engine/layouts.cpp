@@ -1,4 +1,5 @@
 // Shapes, and how oneDNN describes the memory of blobs.
+#include <algorithm>
 #include <new>
 
 #include "channels.hpp"
@@ -40,11 +41,21 @@ dnnl::memory::desc plain_desc(const Shape& shape) {
     return {dims, dnnl::memory::data_type::f32, strides};
 }
 
+namespace {
+// Whole blocks of channels of single pixels lie one behind the other.
+bool is_pixel(const dnnl::memory::desc& desc, const dnnl::memory::dims& dims) {
+    return desc.get_inner_nblks() == 1 && dims.size() > 2 &&
+           std::all_of(dims.begin() + 2, dims.end(), [](int64_t dim) { return dim == 1; }) &&
+           layouts::block_of(desc) > 1;
+}
+}  // namespace
+
 bool is_plain(const dnnl::memory::desc& desc) {
     if (desc.get_format_kind() != dnnl::memory::format_kind::blocked) return false;
     if (desc.get_data_type() != dnnl::memory::data_type::f32) return false;
-    if (desc.get_inner_nblks() != 0 || desc.get_padded_dims() != desc.get_dims()) return false;
     const auto dims = desc.get_dims();
+    if (desc.get_padded_dims() != dims) return false;
+    if (desc.get_inner_nblks() != 0) return is_pixel(desc, dims);
     const auto strides = desc.get_strides();
     int64_t dense = 1;
     for (size_t i = dims.size(); i-- > 0;) {

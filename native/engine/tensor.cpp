@@ -1,9 +1,18 @@
 #include "tensor.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <stdexcept>
 
 namespace sn {
+
+namespace {
+std::atomic<uint64_t> changes{1};
+}  // namespace
+
+uint64_t shape_changes() {
+    return changes.load(std::memory_order_relaxed);
+}
 
 // Values that others share are not freed here.
 void Tensor::reshape(const Shape& shape) {
@@ -20,6 +29,7 @@ void Tensor::extend(const Shape& shape) {
 void Tensor::take(const Shape& shape) {
     if (shape == shape_) return;
     shape_ = shape;
+    changes.fetch_add(1, std::memory_order_relaxed);
     plain_.reset();
 }
 

@@ -37,6 +37,9 @@ bool is_plain(const dnnl::memory::desc& desc);
 // The same order of values in another type; plain float32 rows if no rule for it is known.
 dnnl::memory::desc retyped(const dnnl::memory::desc& desc, dnnl::memory::data_type type);
 
+// How often the shape of any tensor has changed, and one more.
+uint64_t shape_changes();
+
 // The values of one or more tensors: split copies, reshaped and in-place blobs share one storage.
 // Storages that adopted values share pages until one of them writes.
 class Storage {

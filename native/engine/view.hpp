@@ -7,6 +7,11 @@ namespace sn {
 
 dnnl::engine& cpu();
 
+// One object is equal to itself: the usual case, which needs no comparison of all fields.
+inline bool are_same(const dnnl::memory::desc& a, const dnnl::memory::desc& b) {
+    return a.get(true) == b.get(true) || a == b;
+}
+
 // Values somewhere in memory, as oneDNN takes them; made again when they lie elsewhere.
 class View {
    public:
@@ -17,14 +22,9 @@ class View {
         }
         return memory_;
     }
-    bool is_of(const dnnl::memory::desc& desc) const { return values_ && same(desc_, desc); }
+    bool is_of(const dnnl::memory::desc& desc) const { return values_ && are_same(desc_, desc); }
 
    private:
-    // One object is equal to itself: the usual case, which needs no comparison of all fields.
-    static bool same(const dnnl::memory::desc& a, const dnnl::memory::desc& b) {
-        return a.get(true) == b.get(true) || a == b;
-    }
-
     dnnl::memory::desc desc_;
     const void* values_ = nullptr;
     dnnl::memory memory_;

@@ -11,6 +11,7 @@ class LSTM final : public Kernel {
    public:
     void reshape(Layer& layer) override {
         walk_.reshape(layer, 4);
+        walk_.split(layer);
         const auto state = static_cast<size_t>(walk_.state_size());
         const auto steps = static_cast<size_t>(walk_.steps);
         cells_.resize((steps + 1) * state);
@@ -23,14 +24,21 @@ class LSTM final : public Kernel {
         walk_.transform(layer);
         std::copy_n(walk_.first(layer, 0), state, hidden_.data());
         std::copy_n(walk_.first(layer, 1), state, cells_.data());
-        float* y = layer.top();
-        for (int64_t t = 0; t < walk_.steps; ++t) {
-            walk_.recur(layer, t, hidden_.data());
-            float* gates = walk_.sums.edit() + t * 4 * state;
-            lstm_forward(walk_.streams, walk_.units, walk_.cont(layer, t), cells(t), gates, gates,
-                         cells(t + 1), squashed_.data() + t * state, hidden_.data());
-            std::copy_n(hidden_.data(), state, y + t * state);
-        }
+        float *y = layer.top(), *sums = walk_.sums.edit(), *conted = walk_.conted();
+        const float* cont = walk_.cont(layer, 0);
+        const int64_t units = walk_.units;
+        walk_.walk([&](Recurrence::Part& part) {
+            const int64_t many = part.end - part.begin, first = part.begin * units;
+            float* hidden = hidden_.data() + first;
+            for (int64_t t = 0; t < walk_.steps; ++t) {
+                walk_.recur(part, cont, t, hidden_.data(), conted, sums);
+                float* gates = sums + 4 * (t * state + first);
+                lstm_forward(many, units, cont + t * walk_.streams + part.begin, cells(t) + first,
+                             gates, gates, cells(t + 1) + first,
+                             squashed_.data() + t * state + first, hidden);
+                std::copy_n(hidden, many * units, y + t * state + first);
+            }
+        });
         walk_.last(layer, 0, hidden_.data());
         walk_.last(layer, 1, cells(walk_.steps));
     }

@@ -1,5 +1,7 @@
 #include "recurrence.hpp"
 
+#include <algorithm>
+
 #include "../engine/matmul/gemm.hpp"
 #include "../engine/net.hpp"
 #include "rows.hpp"
@@ -36,6 +38,24 @@ void Recurrence::make_products(const Layer& layer) {
     input_data_.reshape({rows, width}, {width, inputs_}, factors);
 }
 
+// Threads that share each step meet twice in it, and a step of few streams takes some
+// microseconds. But each thread then reads all weights: its second cache must hold them, or the
+// streams be many.
+void Recurrence::split(const Layer& layer) {
+    constexpr int64_t held = 512 * 1024, many_rows = 16;
+    const int64_t bytes = units * width * (layer.net->narrow() ? 2 : 4);
+    int64_t many = std::clamp<int64_t>(threads(), 1, std::max<int64_t>(streams, 1));
+    if (bytes > held && streams / many < many_rows) many = 1;
+    parts_.clear();
+    for (int64_t i = 0; i < many; ++i) {
+        parts_.push_back({streams * i / many, streams * (i + 1) / many, {}});
+        Part& part = parts_.back();
+        std::optional<Team> alone;
+        if (many > 1) alone.emplace(1);
+        part.recur.reshape(part.end - part.begin, {units, width, true}, true, layer.net->factors);
+    }
+}
+
 void Recurrence::transform(const Layer& layer) {
     const float* bias = layer.param(1);
     const int64_t rows = steps * streams, columns = width;
@@ -58,7 +78,8 @@ void Recurrence::transform(const Layer& layer) {
         },
         columns);
     transform_.run(layer.bottoms[0]->data, layer.params[0]->data, to, true);
-    recur_.pack(layer.params[hidden_param()]->data);
+    if (parts_.empty()) recur_.pack(layer.params[hidden_param()]->data);
+    for (Part& part : parts_) part.recur.pack(layer.params[hidden_param()]->data);
 }
 
 const float* Recurrence::first(const Layer& layer, size_t state) const {
@@ -77,6 +98,15 @@ void Recurrence::recur(const Layer& layer, int64_t t, const float* hidden) {
     for (int64_t n = 0; n < streams; ++n)
         for (int64_t i = n * units; i < (n + 1) * units; ++i) conted[i] = scale[n] * hidden[i];
     recur_.run(conted, sums.edit() + t * streams * width);
+}
+
+void Recurrence::recur(Part& part, const float* cont, int64_t t, const float* hidden, float* conted,
+                       float* to) {
+    float* rows = conted + t * state_size();
+    const float* scale = cont + t * streams;
+    for (int64_t n = part.begin; n < part.end; ++n)
+        for (int64_t i = n * units; i < (n + 1) * units; ++i) rows[i] = scale[n] * hidden[i];
+    part.recur.run(rows + part.begin * units, to + (t * streams + part.begin) * width);
 }
 
 void Recurrence::turn(const Layer& layer) {

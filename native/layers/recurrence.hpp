@@ -2,13 +2,24 @@
 // (Caffe: recurrent_layer.cpp).
 #pragma once
 
+#include <omp.h>
+
+#include <exception>
+
 #include "../engine/layer.hpp"
 #include "../engine/matmul/tensor_product.hpp"
+#include "../engine/pass.hpp"
 
 namespace sn {
 
 class Recurrence {
    public:
+    // Streams that walk through all steps in a thread of their own.
+    struct Part {
+        int64_t begin, end;
+        StepProduct recur;
+    };
+
     // `gates` sums per unit and step.
     void reshape(const Layer& layer, int64_t gates);
 
@@ -19,6 +30,16 @@ class Recurrence {
     const float* first(const Layer& layer, size_t state) const;
     // Step t: sums += W_h (cont · hidden).
     void recur(const Layer& layer, int64_t t, const float* hidden);
+    // Where it pays, parts of the streams for as many threads, for layers that call walk(); behind
+    // reshape().
+    void split(const Layer& layer);
+    // body(part) for each part, in threads; all streams are one where there are no others.
+    template <class F>
+    void walk(F&& body);
+    // The same as the other recur(), of a part; the memory is that of all streams.
+    void recur(Part& part, const float* cont, int64_t t, const float* hidden, float* conted,
+               float* to);
+    float* conted() { return conted_.edit(); }
     // Keeps a state for the next pass, or writes it to a top.
     void last(const Layer& layer, size_t state, const float* values);
 
@@ -64,6 +85,25 @@ class Recurrence {
     std::vector<float> static_sums_;
     TensorProduct transform_, input_weights_, hidden_weights_, input_data_;
     StepProduct recur_, reach_back_;
+    std::vector<Part> parts_;
 };
+
+template <class F>
+void Recurrence::walk(F&& body) {
+    const auto many = static_cast<int>(parts_.size());
+    if (many == 1) return body(parts_[0]);
+    std::exception_ptr failure;
+#pragma omp parallel num_threads(many)
+    {
+        const Team alone(1);
+        for (int i = omp_get_thread_num(); i < many; i += omp_get_num_threads()) try {
+                body(parts_[static_cast<size_t>(i)]);
+            } catch (...) {
+#pragma omp critical
+                failure = std::current_exception();
+            }
+    }
+    if (failure) std::rethrow_exception(failure);
+}
 
 }  // namespace sn

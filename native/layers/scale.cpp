@@ -1,9 +1,50 @@
 // y = x * factor + bias, broadcast over the other axes (Caffe: scale_layer.cpp).
+#include <numeric>
+
+#include "../engine/instructions.hpp"
+#include "../engine/net.hpp"
+#include "channel_factors.hpp"
 #include "operand.hpp"
 
 namespace sn {
 
 namespace {
+// The numbers of each channel, again and again until whole vectors are full.
+class Repeated {
+   public:
+    static constexpr int64_t strip = 32, most = 4096;
+
+    static bool suits(const Broadcast& view) {
+        return is_narrow(view.desc) && has_avx512_bf16() && view.lanes > 1 && view.inner > 1 &&
+               rows(view.lanes) * view.lanes <= most;
+    }
+    static int64_t rows(int64_t lanes) { return strip / std::gcd(lanes, strip); }
+
+    explicit Repeated(int64_t lanes)
+        : lanes_(lanes),
+          factors_(static_cast<size_t>(rows(lanes) * lanes)),
+          shifts_(factors_.size()) {}
+
+    void take(const float* factors, const float* shifts) {
+        with_shifts_ = shifts != nullptr;
+        repeat(factors, factors_);
+        if (with_shifts_) repeat(shifts, shifts_);
+    }
+    ChannelFactors all() const {
+        return {factors_.data(), with_shifts_ ? shifts_.data() : nullptr,
+                static_cast<int64_t>(factors_.size())};
+    }
+
+   private:
+    void repeat(const float* values, std::vector<float>& to) const {
+        for (auto at = to.begin(); at != to.end(); at += lanes_) std::copy_n(values, lanes_, at);
+    }
+
+    int64_t lanes_;
+    bool with_shifts_ = false;
+    std::vector<float> factors_, shifts_;
+};
+
 class Scale final : public Kernel {
    public:
     bool is_affine(const Layer& layer) const override { return is_by_channel(layer); }
@@ -21,13 +62,14 @@ class Scale final : public Kernel {
     }
 
     void forward(Layer& layer) override {
-        Tensor& x = layer.bottoms[0]->data;
-        if (keeps_) kept_.copy(x);
+        if (keeps_) kept_.copy(layer.bottoms[0]->data);
+        Tensor& y = layer.tops[0]->data;
+        Tensor& x = takes_over(layer) ? y : layer.bottoms[0]->data;
         const Broadcast view = meet(layer, x);
         const float* factors = factor_.padded(factor(layer), view);
-        Tensor& y = layer.tops[0]->data;
+        const float* shifts = bias_ ? shift_.padded(layer.param(learned_ ? 1 : 0), view) : nullptr;
+        if (Repeated::suits(view)) return run(view, x, factors, shifts, y);
         if (bias_) {
-            const float* shifts = shift_.padded(layer.param(learned_ ? 1 : 0), view);
             map(view, x, y, [=](float v, int64_t c) { return v * factors[c] + shifts[c]; });
         } else {
             map(view, x, y, [=](float v, int64_t c) { return v * factors[c]; });
@@ -59,6 +101,48 @@ class Scale final : public Kernel {
     }
 
    private:
+    // In bfloat16, channels last: blocks of rows that are the same for all pixels of a record.
+    static void run(const Broadcast& view, const Tensor& x, const float* factors,
+                    const float* shifts, Tensor& y) {
+        const auto source = x.read(view.desc), target = y.write(view.desc);
+        const auto* from = values_of<uint16_t>(source);
+        auto* to = values_of<uint16_t>(target);
+        const int64_t together = Repeated::rows(view.lanes);
+        const int64_t parts = (view.inner + together - 1) / together;
+        parallel(
+            view.outer * view.blocks * parts,
+            [=](int64_t begin, int64_t end) {
+                Repeated by(view.lanes);
+                while (begin < end) {
+                    const int64_t block = begin / parts, first = begin % parts * together;
+                    const int64_t stop = std::min(end, (block + 1) * parts);
+                    const int64_t last = std::min(view.inner, (stop - block * parts) * together);
+                    const int64_t operand = block % view.blocks * view.lanes;
+                    by.take(factors + operand, shifts ? shifts + operand : nullptr);
+                    const int64_t at = (block * view.inner + first) * view.lanes;
+                    multiply_channels(by.all(), from + at, (last - first) * view.lanes, to + at);
+                    begin = stop;
+                }
+            },
+            together * view.lanes);
+    }
+
+    // Whether the top has taken the memory of a bottom that nobody reads again: writing what has
+    // just been read is faster than writing elsewhere.
+    static bool takes_over(const Layer& layer) {
+        const Blob& from = *layer.bottoms[0];
+        // Lines that another core has read last are written faster elsewhere.
+        constexpr int64_t of_one_thread = 1 << 16;
+        if (layer.has_gradients() || layer.in_place() ||
+            (threads() > 1 && from.count() >= of_one_thread) ||
+            !layer.net->is_last_reader(layer, from) ||
+            (layer.bottoms.size() > 1 && layer.bottoms[1]->data.shares(from.data)))
+            return false;
+        layer.tops[0]->data.copy(from.data);
+        from.data.storage().give_back();
+        return true;
+    }
+
     const float* factor(const Layer& layer) const {
         return learned_ ? layer.param(0) : layer.bottom(1);
     }
