@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, shown
+from sparknet.onnx.counting import Incline
 from sparknet.onnx.netlist import Computed, Growth, Made, Netlist, Value
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Step
@@ -55,15 +56,28 @@ def _cut_off(step: Step, array: Array, growth: Growth, whole: str, part: str) ->
     return step.sized_by_inputs(made, array.shape, part)
 
 
-def with_length(step: Step, x: Computed, slope: int) -> Computed:
+def with_length(step: Step, x: Computed, slope: float) -> Computed:
     """The values, and the length times a number."""
+    length = times_length(step, slope)
+    return step.layer("Bias", [x, length], part="with_length", axis=0)
+
+
+def times_length(step: Step, slope: float) -> Computed:
+    """The length times a number."""
     net = step.reading.net
     like, axis = net.anchors[net.lengths[0]]
     one = step.layer("Parameter", [], [np.full(1, slope)], part="step", shape={"dim": [1]})
     size = [{"bottom": 1, "axis": axis}]
     steps = step.layer("SizedLike", [one, like], part="steps", size=size)
-    length = step.layer("Reduction", [steps], part="length", operation="SUM", axis=0)
-    return step.layer("Bias", [x, length], part="with_length", axis=0)
+    return step.layer("Reduction", [steps], part="length", operation="SUM", axis=0)
+
+
+def counted_number(step: Step, array: Array, line: Incline) -> Computed:
+    """A number that grows with the length, in the shape that it has as a constant."""
+    length = times_length(step, line.slope)
+    if line.start:
+        length = step.pointwise("Power", of=length, part="number", shift=line.start)
+    return step.reshape(length, array.shape, part="as_constant")
 
 
 def grow(

@@ -85,9 +85,10 @@ def agree(
     return [layer.type for layer in net.described.layer]
 
 
-def refused(nodes: Any, inputs: Any, folder: Path, says: str) -> None:
+def refused(nodes: Any, inputs: Any, folder: Path, says: str, **more: Any) -> None:
     path = folder / "model.onnx"
-    onnx.save(graph(nodes, inputs, constants=CONSTANTS, types=KINDS), str(path))
+    constants = {**CONSTANTS, **more}
+    onnx.save(graph(nodes, inputs, constants=constants, types=KINDS), str(path))
     with pytest.raises(FileError, match=says):
         sparknet.Net(str(path))
 
@@ -319,16 +320,6 @@ def test_more_than_the_table_has(tmp_path: Path) -> None:
     says = f"an axis of {PLACES + 1} is wanted, and the model holds values for {PLACES}"
     with pytest.raises(LayerError, match=says):
         net.forward(feeds(IDS, 2, PLACES + 1))
-
-
-def test_the_length_as_a_number(tmp_path: Path) -> None:
-    nodes = [*EMBEDDED, node("Cast", "s", "f", to=FLOAT), node("Div", "x f")]
-    refused(
-        nodes,
-        IDS,
-        tmp_path,
-        r"'Div_y' \(Power\): it computes with the number of records or the length of sequences",
-    )
 
 
 def test_a_piece_of_nothing(tmp_path: Path) -> None:
