@@ -21,6 +21,7 @@ _SMALL = 16
 """Values of a constant that is compared with others."""
 _DEEPEST = 16
 """Nodes in the expression of one activation."""
+HALF_ROOT = float(np.float16(2**0.5))
 _PROBE = np.linspace(-6, 6, 49, dtype=np.float32)
 
 
@@ -380,10 +381,19 @@ def _gelu(x: Array) -> Any:
     return x * 0.5 * (1 + np.array([math.erf(float(one) / 2**0.5) for one in x]))
 
 
+def _gelu_of_half(x: Array) -> Any:
+    """As exporters write it for half floats, which have no nearer root of 2."""
+    return x * 0.5 * (1 + np.array([math.erf(float(one) / HALF_ROOT) for one in x]))
+
+
 def _gelu_by_tanh(x: Array) -> Any:
     return 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
 
 
 _STARTS = ("Erf", "Tanh")
 _POINTWISE = ("Add", "Cast", "Div", "Erf", "Mul", "Pow", "Sub", "Tanh")
-_ACTIVATIONS: dict[str, Callable[[Array], Any]] = {"Gelu": _gelu, "GeluTanh": _gelu_by_tanh}
+_ACTIVATIONS: dict[str, Callable[[Array], Any]] = {
+    "Gelu": _gelu,
+    "GeluTanh": _gelu_by_tanh,
+    "GeluHalf": _gelu_of_half,
+}
