@@ -262,7 +262,9 @@ class _Trial:
 
 
 def _longest(readings: Sequence[Reading]) -> int:
-    bounds = [one.longest for one in readings if one.longest is not None]
+    """What grows with the sequence itself is no table."""
+    first, *others = (one.bounds for one in readings)
+    bounds = [rows for name, rows in first.items() if all(one.get(name) == rows for one in others)]
     return min(*bounds, LONGEST) if bounds else UNBOUND
 
 

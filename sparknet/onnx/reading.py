@@ -57,8 +57,8 @@ class Reading:
         self.net = Netlist(source.name, self.records, budget, lengths)
         self.opened: dict[str, int] = {}
         """The axis of records of each input that leaves their number open."""
-        self.longest: int | None = None
-        """The longest sequence that the tables of the model have places for."""
+        self.bounds: dict[str, int] = {}
+        """For how long a sequence a table of the model has places, by the name of what is taken."""
         self.grown: dict[str, Computed] = {}
         self.whole: dict[str, Computed] = {}
         """The blobs of whole numbers that casts make, by what they are made from."""
@@ -289,7 +289,7 @@ class Reading:
         if self.lengths and inputs and inputs[0] is not None:
             rows = bound(node, inputs, found[0], self.net.lengths)
             if rows is not None:
-                self.longest = rows if self.longest is None else min(rows, self.longest)
+                self.bounds[node.outputs[0]] = rows
         self.room.take(found, inputs)
         return found
 

@@ -340,3 +340,40 @@ def test_sizes_are_named_by_what_is_open(tmp_path: Path) -> None:
     )
     with pytest.raises(FileError, match=says):
         sparknet.Net(str(path))
+
+
+def test_a_piece_of_what_is_longer_than_the_input(tmp_path: Path) -> None:
+    """As Whisper cuts off a mask of one place more: it is no table, and bounds no length."""
+    nodes = [
+        *EMBEDDED,
+        *ATTENTION,
+        node("Add", "s one", "more"),
+        node("Range", "zero more one", "wide"),
+        node("Unsqueeze", "wide first", "row"),
+        node("Slice", "row from_first to_last second", "all"),
+        node("Unsqueeze", "places second", "down"),
+        node("LessOrEqual", "all down", "seen"),
+        node("Where", "seen scores lowest", "masked"),
+        node("Softmax", "masked", "share", axis=-1),
+        node("MatMul", "share x", "y"),
+    ]
+    more = {"from_first": np.array([0]), "to_last": np.array([-1])}
+    agree(nodes, IDS, tmp_path, ((1, 5), (3, PLACES), (2, 1)), **more)
+    longer = [one for one in nodes if "table place" not in " ".join(one.input)]
+    longer = [node("Identity", "word", "x") if one.output[0] == "x" else one for one in longer]
+    agree(longer, IDS, tmp_path, ((1, 5), (3, 90), (2, 1)), **more)
+
+
+def test_a_table_that_is_read_at_places_of_each_record(tmp_path: Path) -> None:
+    """As torch.export writes table[places.repeat(records, 1)]: by GatherND."""
+    nodes = [
+        *SIZES,
+        node("Unsqueeze", "places first", "row"),
+        node("Unsqueeze", "n first", "n1"),
+        node("Concat", "n1 second", "copies", axis=0),
+        node("Tile", "row copies", "each"),
+        node("Unsqueeze", "each last", "at"),
+        node("GatherND", "table at", "place"),
+        node("Add", "word place"),
+    ]
+    agree(nodes, IDS, tmp_path)
