@@ -11,7 +11,7 @@ from typing import Any
 from sparknet.errors import FileError, outside, shown
 from sparknet.layers.layer import MAX_COUNT
 from sparknet.onnx.counting import Incline, differs, numbers_of_length
-from sparknet.onnx.growing import Drifting, grow
+from sparknet.onnx.growing import Drifting, FromTheEnd, grow
 from sparknet.onnx.inputs import Axes, Shapes, check_axes, tell, told
 from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, open_lengths
 from sparknet.onnx.patterns import simplified
@@ -124,6 +124,7 @@ class _Trial:
     def __post_init__(self) -> None:
         self.lengths = open_lengths(self.source)
         self.drifts: dict[str, int] = {}
+        self.turned: dict[str, int] = {}
         self.numbers: dict[str, Incline] = {}
 
     def settled(self) -> tuple[Reading, Model]:
@@ -176,6 +177,9 @@ class _Trial:
                 raise
             self.drifts[error.name] = error.slope
             return self.agreed(primes)
+        except FromTheEnd as error:
+            self.turned[error.name] = error.axis
+            return self.agreed(primes)
         length = min(USUAL, _longest(found))
         models = [reading.net.model(self.batch, length) for reading in found]
         if len(models) > 1:
@@ -202,6 +206,7 @@ class _Trial:
             records,
             {place: sizes[name] for place, name in self.lengths.items()},
             self.drifts,
+            self.turned,
             self.numbers,
         )
 

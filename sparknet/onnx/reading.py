@@ -42,6 +42,8 @@ class Reading:
     """What stands for the lengths of sequences that are open."""
     drifts: Mapping[str, int] = field(default_factory=dict)
     """Constants of which all values grow by so much with each place of the input."""
+    turned: Mapping[str, int] = field(default_factory=dict)
+    """Constants that are the last places of longer ones, by the axis."""
     numbers: Mapping[str, Incline] = field(default_factory=dict)
     """Numbers that grow with the length of sequences, and are made from it in the net."""
 
