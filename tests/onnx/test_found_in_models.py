@@ -111,3 +111,35 @@ def test_gelu_of_half_floats(tmp_path: Path) -> None:
     }
     model = graph(nodes, {"x": ["n", 50]}, constants=constants)
     agree(model, {"x": 2 * draw(2, 50)}, tmp_path, types=["Power", "GELU", "Power"])
+
+
+@pytest.mark.parametrize(
+    ("equation", "first", "second"),
+    [
+        ("...qhd,...khd->...hqk", ("n", 3, 4, 5), (2, 6, 4, 5)),
+        ("...qhd,...khd->...hqk", (4, 4, 5), (6, 4, 5)),
+        ("...qhd,...khd->...hqk", ("n", 2, 3, 4, 5), (2, 2, 6, 4, 5)),
+        ("b...d,de->b...e", ("n", 3, 4, 5), (5, 6)),
+        ("...ij,jk->...ik", ("n", 3, 4, 5), (5, 6)),
+        ("...ij,...jk->...ik", (3, 4, 5), (3, 5, 6)),
+    ],
+)
+def test_einsum_with_an_ellipsis(
+    equation: str, first: tuple[int | str, ...], second: tuple[int, ...], tmp_path: Path
+) -> None:
+    """As LongT5's attention within blocks is exported by torch.export."""
+    is_open = first[0] == "n" and second[0] == 2
+    sizes = [2 if one == "n" else int(one) for one in first]
+    model = graph(
+        [node("Einsum", "a b", equation=equation)],
+        {"a": first, "b": ("n", *second[1:]) if is_open else second},
+    )
+    agree(model, {"a": draw(*sizes), "b": draw(*second, seed=1)}, tmp_path)
+
+
+def test_einsum_that_spreads_its_ellipsis(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    made = node("Einsum", "a b", equation="...ij,...jk->...ik")
+    onnx.save(graph([made], {"a": [2, 3, 4, 5], "b": [2, 1, 5, 6]}), str(path))
+    with pytest.raises(FileError, match="it spreads the axes of its ellipsis over each other"):
+        read_model(path)
