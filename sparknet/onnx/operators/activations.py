@@ -12,7 +12,7 @@ from sparknet.onnx.folding import TYPES
 from sparknet.onnx.netlist import FLOAT, LARGEST, Computed, Value
 from sparknet.onnx.operators.arithmetic import combine
 from sparknet.onnx.operators.comparing import differs
-from sparknet.onnx.patterns import HALF_ROOT
+from sparknet.onnx.probes import HALF_ROOT
 from sparknet.onnx.step import Outputs, Step, reads
 
 _PLAIN = {
