@@ -54,6 +54,21 @@ PICTURES = (
     *("repghostnet_050", "gcvit_xxtiny", "vit_relpos_small_patch16_224", "mobilevit_xxs"),
     *("vit_base_patch16_siglip_224", "bat_resnext26ts", "halonet26t", "eca_botnext26ts_256"),
     *("beitv2_base_patch16_224", "flexivit_small", "rdnet_tiny", "csatv2"),
+    *("coat_lite_mini", "convnext_zepto_rms", "cpubone_t0", "crossvit_9_240", "cspnext_tiny"),
+    *(
+        "densenet121",
+        "edgenext_x_small",
+        "efficientnet_lite0",
+        "efficientvim_m1",
+        "efficientvit_b1",
+    ),
+    *("fasternet_t0", "fastvit_t12", "gcresnext26ts", "gmlp_ti16_224", "hardcorenas_a"),
+    *("hgnetv2_b0", "iformer_t", "inception_next_tiny", "inception_v3", "lcnetv2_small"),
+    *("legacy_seresnet18", "lowformer_b0", "maxvit_tiny_rw_224", "mnasnet_small"),
+    *("mobilenetv4_hybrid_medium", "pit_s_distilled_224", "poolformerv2_s12", "pvt_v2_b1"),
+    *("regnety_004", "sebotnet33ts_256", "shvit_s2", "spnasnet_100", "swin_s3_tiny_224"),
+    *("swinv2_cr_tiny_ns_224", "tf_efficientnetv2_b0", "tnt_s_legacy_patch16_224"),
+    *("twins_pcpvt_small", "vit_small_patch14_reg4_dinov2", "vit_tiny_r_s16_p8_224", "xception41p"),
 )
 """Of timm."""
 
@@ -63,6 +78,7 @@ CAUSAL = {**TEXT, "num_key_value_heads": 2, "use_cache": False}
 FEW_WORDS = {**CAUSAL, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 WIDTHS = {"vocab_size": 200, "d_model": 64, "n_head": 4, "d_inner": 128}
 T5 = {"vocab_size": 200, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4}
+BOTH = {**T5, "use_cache": False}
 HEADS = {**CAUSAL, "head_dim": 16}
 RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
 IMAGE = {**BASE, "intermediate_size": 128, "image_size": 64, "patch_size": 16}
@@ -78,6 +94,31 @@ KERNELS = {"conv_kernel": [10, 3, 3, 3, 3, 2, 2]}
 SQUEEZED = {**SOUND, "squeeze_factor": 2, "conv_stride": [5, 2, 2, 2, 2, 2, 2], **KERNELS}
 DEBERTA = {**TEXT, **RELATIVE, "position_buckets": 16, "norm_rel_ebd": "layer_norm"}
 WINDOWS = {"image_size": 64, "embed_dim": 16, "num_heads": [2, 4], "window_size": 4}
+PARTS = {
+    "encoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "encoder_ffn_dim": 128,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 128,
+    "vocab_size": 200,
+    "d_model": 64,
+    "max_position_embeddings": 66,
+    "use_cache": False,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+}
+ROTARY = {
+    "vocab_size": 200,
+    "n_embd": 64,
+    "n_layer": 2,
+    "n_head": 4,
+    "n_positions": 66,
+    "rotary_dim": 8,
+    "use_cache": False,
+}
 TEXTS: Mapping[str, dict[str, Any]] = {
     **dict.fromkeys(("Bert", "Roberta", "Electra", "Ernie", "XLMRoberta", "RoFormer"), TEXT),
     **dict.fromkeys(("MegatronBert", "MPNet", "LayoutLM", "Nystromformer", "ConvBert"), TEXT),
@@ -110,7 +151,27 @@ TEXTS: Mapping[str, dict[str, Any]] = {
     "OPT": {**TEXT, "ffn_dim": 128, "word_embed_proj_dim": 64, "use_cache": False},
     "Bloom": {"vocab_size": 200, "hidden_size": 64, "n_layer": 2, "n_head": 4, "use_cache": False},
     "CLIPText": {**TEXT, "eos_token_id": 199},
+    **dict.fromkeys(("XLMRobertaXL", "RobertaPreLayerNorm", "Gte"), TEXT),
+    **dict.fromkeys(("Persimmon", "Arcee", "Cwm"), CAUSAL),
+    **dict.fromkeys(("Olmo", "Olmo3", "ModernBertDecoder"), FEW_WORDS),
+    **dict.fromkeys(("SeedOss", "Exaone4"), HEADS),
+    **dict.fromkeys(("GPTJ", "CodeGen"), ROTARY),
+    "BioGpt": FEW_WORDS,
+    "Mpt": {
+        "vocab_size": 200,
+        "d_model": 64,
+        "n_layers": 2,
+        "n_heads": 4,
+        "max_seq_len": 66,
+        "use_cache": False,
+    },
 }
+PAIRS: Mapping[str, dict[str, Any]] = {
+    **dict.fromkeys(("Bart", "MBart", "Marian", "Pegasus", "PLBart", "M2M100"), PARTS),
+    **dict.fromkeys(("Blenderbot", "BlenderbotSmall"), PARTS),
+    **dict.fromkeys(("T5", "UMT5"), BOTH),
+}
+"""Those with a decoder, which reads a text of its own."""
 IMAGES: Mapping[str, dict[str, Any]] = {
     **dict.fromkeys(("ViT", "DeiT", "Dinov2", "Beit", "CLIPVision", "SiglipVision"), IMAGE),
     **dict.fromkeys(("Segformer", "PoolFormer", "PvtV2"), STAGES),
@@ -120,6 +181,7 @@ IMAGES: Mapping[str, dict[str, Any]] = {
     "Swinv2": {**WINDOWS, "depths": [1, 1]},
     "MobileViT": {"image_size": 64},
     **dict.fromkeys(("DINOv3ViT", "ViTMSN", "Data2VecVision"), IMAGE),
+    **dict.fromkeys(("Dinov2WithRegisters", "IJepa", "Pixio"), IMAGE),
     "FocalNet": {"image_size": 64, "embed_dim": 16, "depths": [1, 1], "focal_levels": [2, 2]},
     "Pvt": {**STAGES, "image_size": 64},
     "Cvt": {"depth": [1, 1, 1]},
@@ -130,13 +192,14 @@ SOUNDS: Mapping[str, dict[str, Any]] = {
     **dict.fromkeys(("Wav2Vec2", "Hubert", "WavLM", "UniSpeech", "UniSpeechSat"), SOUND),
     **dict.fromkeys(("Data2VecAudio", "Wav2Vec2Conformer"), SOUND),
     "SEW": SQUEEZED,
+    "SEWD": {**SQUEEZED, "position_buckets": 16, "max_position_embeddings": 64},
 }
 """Of transformers: what its configuration is given."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    names = [*PICTURES, *TEXTS, *IMAGES, *SOUNDS]
+    names = [*PICTURES, *TEXTS, *PAIRS, *IMAGES, *SOUNDS]
     parser.add_argument("names", nargs="*", default=names)
     parser.add_argument("--dynamo", action="store_true", help="export by torch.export")
     parser.add_argument("--write", action="store_true")
@@ -219,13 +282,15 @@ def made(name: str) -> tuple[Any, dict[str, Any]]:
         model = import_module("timm").create_model(name, pretrained=False).eval()
         return model, {"data": torch.randn(2, *model.default_cfg["input_size"])}
     transformers = import_module("transformers")
-    given = {**TEXTS, **IMAGES, **SOUNDS}[name]
+    given = {**TEXTS, **PAIRS, **IMAGES, **SOUNDS}[name]
     config = getattr(transformers, f"{name.removesuffix('Encoder')}Config")(**given)
     model = getattr(transformers, f"{name}Model")(config)
-    if name in TEXTS:
+    if name in TEXTS or name in PAIRS:
         mask = torch.ones(2, 12, dtype=torch.long)
         mask[1, 9:] = 0
         feeds = {"input_ids": torch.randint(5, 199, (2, 12)), "attention_mask": mask}
+        if name in PAIRS:
+            feeds["decoder_input_ids"] = torch.randint(5, 199, (2, 12))
     elif name in IMAGES:
         feeds = {"pixel_values": torch.randn(2, 3, 64, 64)}
     else:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from sparknet.errors import FileError, outside, shown
 from sparknet.layers.layer import MAX_COUNT
-from sparknet.onnx.growing import Drifting, grow
+from sparknet.onnx.counting import Incline, differs, numbers_of_length
+from sparknet.onnx.growing import Drifting, FromTheEnd, grow
 from sparknet.onnx.inputs import Axes, Shapes, check_axes, tell, told
 from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, open_lengths
 from sparknet.onnx.patterns import simplified
@@ -122,6 +124,8 @@ class _Trial:
     def __post_init__(self) -> None:
         self.lengths = open_lengths(self.source)
         self.drifts: dict[str, int] = {}
+        self.turned: dict[str, int] = {}
+        self.numbers: dict[str, Incline] = {}
 
     def settled(self) -> tuple[Reading, Model]:
         """Where several lengths are open and do not fit each other, they are one: exporters name
@@ -156,15 +160,7 @@ class _Trial:
         least = 2 if is_open(self.source) else 1
         names = list(dict.fromkeys(self.lengths.values()))
         for records, *lengths in unlikely(self.source, primes, 1 + len(names)):
-            sizes = dict(zip(names, lengths, strict=True))
-            reading = Reading(
-                self.source,
-                self.nodes,
-                self.shapes,
-                records,
-                {place: sizes[name] for place, name in self.lengths.items()},
-                self.drifts,
-            )
+            reading = self._reading(records, lengths)
             try:
                 reading.walk()
                 found.append(reading)
@@ -181,29 +177,77 @@ class _Trial:
                 raise
             self.drifts[error.name] = error.slope
             return self.agreed(primes)
+        except FromTheEnd as error:
+            self.turned[error.name] = error.axis
+            return self.agreed(primes)
         length = min(USUAL, _longest(found))
         models = [reading.net.model(self.batch, length) for reading in found]
         if len(models) > 1:
-            check_alike(self.source.path, models[0], models[1], bool(self.lengths))
+            try:
+                check_alike(self.source.path, models[0], models[1], bool(self.lengths))
+            except FileError:
+                if self.numbers or not self._counted(found, primes):
+                    raise
+                with suppress(FileError):
+                    return self.agreed(primes)
+                raise
             if not self.lengths:
                 check_compared(
                     self.source, self.nodes, *((one.records, one.values) for one in found)
                 )
         return found[0], models[0]
 
+    def _reading(self, records: int, lengths: Sequence[int]) -> Reading:
+        sizes = dict(zip(dict.fromkeys(self.lengths.values()), lengths, strict=True))
+        return Reading(
+            self.source,
+            self.nodes,
+            self.shapes,
+            records,
+            {place: sizes[name] for place, name in self.lengths.items()},
+            self.drifts,
+            self.turned,
+            self.numbers,
+        )
+
+    def _counted(self, readings: Sequence[Reading], primes: Sequence[int]) -> bool:
+        """Whether numbers with which the layers compute grow evenly with the length."""
+        first, second = readings[:2]
+        if len(first.net.lengths) != 1:
+            return False
+        (one,), (other,) = first.net.lengths, second.net.lengths
+        longer = self._reading(first.records, [other])
+        longer.walk()
+        operands = {
+            name for name in first.operands if not differs(name, longer.values, second.values)
+        }
+
+        def whole(length: int) -> Mapping[str, Any]:
+            return self._whole(self._shapes(length), self._counts(length, primes), length).values
+
+        self.numbers = numbers_of_length(
+            self.nodes, operands, (one, first.values), (other, longer.values), whole
+        )
+        return bool(self.numbers)
+
     def _grow(self, readings: Sequence[Reading], primes: Sequence[int]) -> None:
         """Put constants in for the longest input that the model takes."""
         if not any(made.grows for one in readings for made in one.net.layers):
             return
         longest = _longest(readings)
-        shapes: dict[str, Sequence[Any]] = {**self.source.inputs}
-        for name, axis in self.lengths:
-            shapes[name] = [*shapes[name][:axis], longest, *shapes[name][axis + 1 :]]
-        choices = (*unlikely(self.source, SMALL), *unlikely(self.source, primes))
-        counts = [one for (one,) in choices if longest % one]
-        whole = self._whole({**shapes, **self.shapes}, counts[:_TRIES], longest)
+        whole = self._whole(self._shapes(longest), self._counts(longest, primes), longest)
         for one in readings:
             grow(self.source.path, one.net, whole.values, longest, self.drifts)
+
+    def _shapes(self, length: int) -> dict[str, Sequence[Any]]:
+        shapes: dict[str, Sequence[Any]] = {**self.source.inputs}
+        for name, axis in self.lengths:
+            shapes[name] = [*shapes[name][:axis], length, *shapes[name][axis + 1 :]]
+        return {**shapes, **self.shapes}
+
+    def _counts(self, length: int, primes: Sequence[int]) -> list[int]:
+        choices = (*unlikely(self.source, SMALL), *unlikely(self.source, primes))
+        return [one for (one,) in choices if length % one][:_TRIES]
 
     def _whole(
         self, shapes: Mapping[str, Sequence[Any]], counts: Sequence[int], longest: int
@@ -223,7 +267,9 @@ class _Trial:
 
 
 def _longest(readings: Sequence[Reading]) -> int:
-    bounds = [one.longest for one in readings if one.longest is not None]
+    """What grows with the sequence itself is no table."""
+    first, *others = (one.bounds for one in readings)
+    bounds = [rows for name, rows in first.items() if all(one.get(name) == rows for one in others)]
     return min(*bounds, LONGEST) if bounds else UNBOUND
 
 

@@ -1,9 +1,10 @@
 """Constants that change with the length of sequences, for any length.
 
 Each is put into the net for the longest input that the model takes, and SizedLike cuts it off at
-its end.  One that has two rows for each place (what lies before and what lies behind, of relative
-positions) is cut off at both ends: its halves meet in the middle.  Where all values of one grow
-evenly with the length (places that are counted from the end), the length is added.
+its end, or at its beginning where it is the last places of a longer one.  One that has two rows for
+each place (what lies before and what lies behind, of relative positions) is cut off at both ends:
+its halves meet in the middle.  Where all values of one grow evenly with the length (places that are
+counted from the end), the length is added.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, shown
+from sparknet.onnx.counting import Incline
 from sparknet.onnx.netlist import Computed, Growth, Made, Netlist, Value
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Step
@@ -27,8 +29,21 @@ class Drifting(FileError):
         self.name, self.slope = name, slope
 
 
+class FromTheEnd(FileError):
+    """A constant is the last places of a longer one, along an axis."""
+
+    def __init__(self, path: str, said: str, name: str, axis: int) -> None:
+        super().__init__(path, said)
+        self.name, self.axis = name, axis
+
+
 def grown(step: Step, name: str, array: Array) -> Computed:
     """A constant that is as long as the input, or twice as long, as a blob."""
+    end = step.reading.turned.get(name)
+    if end is not None:
+        growth = Growth(name, turned=end)
+        last = _cut_off(step, np.flip(array, end), growth, "whole_from_the_end", "from_the_end")
+        return step.layer("Reverse", [last], part="constant", axis=end)
     axis = _doubled(step, array.shape)
     if axis is None:
         return _cut_off(step, array, Growth(name), "whole", "constant")
@@ -55,15 +70,28 @@ def _cut_off(step: Step, array: Array, growth: Growth, whole: str, part: str) ->
     return step.sized_by_inputs(made, array.shape, part)
 
 
-def with_length(step: Step, x: Computed, slope: int) -> Computed:
+def with_length(step: Step, x: Computed, slope: float) -> Computed:
     """The values, and the length times a number."""
+    length = times_length(step, slope)
+    return step.layer("Bias", [x, length], part="with_length", axis=0)
+
+
+def times_length(step: Step, slope: float) -> Computed:
+    """The length times a number."""
     net = step.reading.net
     like, axis = net.anchors[net.lengths[0]]
     one = step.layer("Parameter", [], [np.full(1, slope)], part="step", shape={"dim": [1]})
     size = [{"bottom": 1, "axis": axis}]
     steps = step.layer("SizedLike", [one, like], part="steps", size=size)
-    length = step.layer("Reduction", [steps], part="length", operation="SUM", axis=0)
-    return step.layer("Bias", [x, length], part="with_length", axis=0)
+    return step.layer("Reduction", [steps], part="length", operation="SUM", axis=0)
+
+
+def counted_number(step: Step, array: Array, line: Incline) -> Computed:
+    """A number that grows with the length, in the shape that it has as a constant."""
+    length = times_length(step, line.slope)
+    if line.start:
+        length = step.pointwise("Power", of=length, part="number", shift=line.start)
+    return step.reshape(length, array.shape, part="as_constant")
 
 
 def grow(
@@ -81,6 +109,8 @@ def _part(whole: Value, growth: Growth, shift: int) -> Array | None:
     if not isinstance(whole, np.ndarray):
         return None
     whole = whole - whole.dtype.type(shift) if shift else whole
+    if growth.turned is not None:
+        return np.flip(whole, growth.turned) if growth.turned < whole.ndim else None
     if growth.axis is None:
         return whole
     if growth.axis >= whole.ndim or whole.shape[growth.axis] % 2:
@@ -105,11 +135,25 @@ def _lengthen(path: str, net: Netlist, made: Made, whole: Array | None, longest:
         slope = _slope(piece, short, longest - net.lengths[0]) if len(net.lengths) == 1 else 0
         if slope and growth.axis is None:
             raise Drifting(path, said, growth.name, slope)
+        end = _end(whole, short) if growth == Growth(growth.name) else None
+        if end is not None:
+            raise FromTheEnd(path, said, growth.name, end)
         raise FileError(path, said)
     made.arrays = [long]
     made.parameter.parameter_param.shape.dim[:] = long.shape
     net.blobs[made.parameter.top[0]].stored = long.shape
     net.replan(made)
+
+
+def _end(whole: Array, short: Array) -> int | None:
+    """The axis along which a constant is the last places of the whole one."""
+    pairs = enumerate(zip(whole.shape, short.shape, strict=True))
+    axes = [axis for axis, (have, want) in pairs if have > want > 1]
+    if len(axes) != 1:
+        return None
+    last = np.flip(np.flip(whole, axes[0])[tuple(map(slice, short.shape))], axes[0])
+    same = np.array_equal(last.astype(np.float32), short, equal_nan=True)
+    return axes[0] if same else None
 
 
 def _slope(long: Array, short: Array, places: int) -> int:

@@ -52,7 +52,9 @@ def bound(
 ) -> int | None:
     """For how long an input a table has rows, of which a node takes one for each place."""
     given = inputs[0]
-    if node.op not in ("Gather", "Slice") or given is None:
+    if node.op not in ("Gather", "GatherND", "Slice") or given is None:
+        return None
+    if node.op == "GatherND" and np.asarray(inputs[1]).shape[-1:] != (1,):
         return None
     times = [
         max((size // one for one in lengths if size and size % one == 0), default=0)
@@ -60,7 +62,7 @@ def bound(
     ]
     if not any(times) or any(size and size % one == 0 for one in lengths for size in given.shape):
         return None
-    if node.op == "Gather":
+    if node.op != "Slice":
         rows = int(given.shape[int(node.attributes.get("axis", 0))])
         beyond = int(np.max(np.asarray(inputs[1]), initial=-1)) + 1 - min(lengths)
         return rows - beyond if beyond >= 0 else None

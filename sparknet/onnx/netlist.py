@@ -74,6 +74,8 @@ class Growth:
     axis: int | None = None
     before: bool = False
     """The first half, from the middle to the beginning."""
+    turned: int | None = None
+    """An axis from whose end all of it begins."""
 
 
 @dataclass(eq=False)

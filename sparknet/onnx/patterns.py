@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -13,6 +11,7 @@ from sparknet.errors import FileError, shown
 from sparknet.onnx.detections import DetectionSearch
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.limits import Room
+from sparknet.onnx.probes import ACTIVATIONS, PROBE
 from sparknet.onnx.source import Array, OnnxNode, Source
 
 _WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
@@ -21,7 +20,6 @@ _SMALL = 16
 """Values of a constant that is compared with others."""
 _DEEPEST = 16
 """Nodes in the expression of one activation."""
-_PROBE = np.linspace(-6, 6, 49, dtype=np.float32)
 
 
 def simplified(source: Source) -> tuple[list[OnnxNode], dict[str, Array]]:
@@ -111,7 +109,7 @@ class _Graph:
         same: dict[str, str] = {}
         left: list[OnnxNode] = []
         for node in self.nodes:
-            node.inputs = [same.get(name, name) for name in node.inputs]
+            node.read(same)
             if self._does_nothing(node) and node.outputs[0] not in self.source.outputs:
                 same[node.outputs[0]] = node.inputs[0]
             else:
@@ -131,7 +129,7 @@ class _Graph:
         first: dict[Any, OnnxNode] = {}
         left: list[OnnxNode] = []
         for node in self.nodes:
-            node.inputs = [same.get(name, name) for name in node.inputs]
+            node.read(same)
             found = first.setdefault(self._content(node), node)
             if found is node or not set(self.source.outputs).isdisjoint(node.outputs):
                 left.append(node)
@@ -290,21 +288,21 @@ class _Graph:
         return [node for node in self.nodes if id(node) in inside]
 
     def _recognised(self, inside: list[OnnxNode], name: str, end: OnnxNode) -> str | None:
-        values: dict[str, Array] = {name: _PROBE}
+        values: dict[str, Array] = {name: PROBE}
         try:
             for node in inside:
                 given = []
                 for one in node.inputs:
                     value = values.get(one, self.constants.get(one))
                     given.append(value if value is None or value.size != 1 else np.ravel(value)[:1])
-                if any(one is None or one.size not in (1, _PROBE.size) for one in given):
+                if any(one is None or one.size not in (1, PROBE.size) for one in given):
                     return None
                 values[node.outputs[0]] = fold(node, given)[0]
         except _WRONG:
             return None
         result = values[end.outputs[0]]
-        for op, function in _ACTIVATIONS.items():
-            if result.shape == _PROBE.shape and np.allclose(result, function(_PROBE), atol=2e-6):
+        for op, function in ACTIVATIONS.items():
+            if result.shape == PROBE.shape and np.allclose(result, function(PROBE), atol=2e-6):
                 return op
         return None
 
@@ -376,14 +374,5 @@ class _Graph:
         self.index()
 
 
-def _gelu(x: Array) -> Any:
-    return x * 0.5 * (1 + np.array([math.erf(float(one) / 2**0.5) for one in x]))
-
-
-def _gelu_by_tanh(x: Array) -> Any:
-    return 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
-
-
 _STARTS = ("Erf", "Tanh")
 _POINTWISE = ("Add", "Cast", "Div", "Erf", "Mul", "Pow", "Sub", "Tanh")
-_ACTIVATIONS: dict[str, Callable[[Array], Any]] = {"Gelu": _gelu, "GeluTanh": _gelu_by_tanh}

@@ -14,9 +14,10 @@ import numpy as np
 
 from sparknet.errors import FileError, shown
 from sparknet.graph.budget import Budget
+from sparknet.onnx.counting import Incline
 from sparknet.onnx.exactness import exact_quotients
 from sparknet.onnx.folding import fold, foldable
-from sparknet.onnx.growing import grown, with_length
+from sparknet.onnx.growing import counted_number, grown, with_length
 from sparknet.onnx.lengths import Place, bound
 from sparknet.onnx.limits import Room, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
@@ -41,6 +42,10 @@ class Reading:
     """What stands for the lengths of sequences that are open."""
     drifts: Mapping[str, int] = field(default_factory=dict)
     """Constants of which all values grow by so much with each place of the input."""
+    turned: Mapping[str, int] = field(default_factory=dict)
+    """Constants that are the last places of longer ones, by the axis."""
+    numbers: Mapping[str, Incline] = field(default_factory=dict)
+    """Numbers that grow with the length of sequences, and are made from it in the net."""
 
     def __post_init__(self) -> None:
         source = self.source
@@ -54,11 +59,13 @@ class Reading:
         self.net = Netlist(source.name, self.records, budget, lengths)
         self.opened: dict[str, int] = {}
         """The axis of records of each input that leaves their number open."""
-        self.longest: int | None = None
-        """The longest sequence that the tables of the model have places for."""
+        self.bounds: dict[str, int] = {}
+        """For how long a sequence a table of the model has places, by the name of what is taken."""
         self.grown: dict[str, Computed] = {}
         self.whole: dict[str, Computed] = {}
         """The blobs of whole numbers that casts make, by what they are made from."""
+        self.operands: set[str] = set()
+        """Constants with which layers compute."""
         self.exact = exact_quotients(self.nodes)
         """Values that shall be what a division gives, to the last digit."""
         self.values: dict[str, Value] = dict(source.constants)
@@ -113,6 +120,9 @@ class Reading:
         for node in nodes:
             found = self._chosen(node) if node.op == "If" else self._outputs(node)
             for name, value in zip(node.outputs, found, strict=False):
+                if name in self.numbers and isinstance(value, np.ndarray):
+                    step = Step(self, node, [value])
+                    value = _typed(counted_number(step, value, self.numbers[name]), _kind(value))
                 if name:
                     self.bind(name, value)
 
@@ -186,6 +196,9 @@ class Reading:
             return list(fold(node, [hollow]))
         if self.source.fixed and node.op in _SPREADING:
             inputs = self._for_any(inputs)
+        if node.op in _SPREADING:
+            pairs = zip(node.inputs, inputs, strict=True)
+            self.operands.update(name for name, one in pairs if isinstance(one, np.ndarray))
         given_inputs = inputs
         inputs = [
             self._cut(node, name, one) if isinstance(one, np.ndarray) else one
@@ -250,8 +263,7 @@ class Reading:
         cut = self._cut(node, node.inputs[0], array)
         if isinstance(cut, Computed):
             return cut
-        kind = array.dtype if array.dtype.kind in "iub" else FLOAT
-        return _typed(Step(self, node, [array]).parameter(array), kind)
+        return _typed(Step(self, node, [array]).parameter(array), _kind(array))
 
     def _cut(self, node: OnnxNode, name: str, array: Array) -> Value:
         """A constant that is as long as the input: one number where it is all the same, or cut
@@ -271,7 +283,7 @@ class Reading:
             still = array - slope * self.net.lengths[0] if slope else array
             blob = step.parameter(still, partial(grown, step, name))
             blob = with_length(step, blob, slope) if slope else blob
-            self.grown[name] = _typed(blob, array.dtype if array.dtype.kind in "iub" else FLOAT)
+            self.grown[name] = _typed(blob, _kind(array))
         return self.grown[name]
 
     def _fold(self, node: OnnxNode, inputs: Sequence[Array | None]) -> list[Array]:
@@ -279,7 +291,7 @@ class Reading:
         if self.lengths and inputs and inputs[0] is not None:
             rows = bound(node, inputs, found[0], self.net.lengths)
             if rows is not None:
-                self.longest = rows if self.longest is None else min(rows, self.longest)
+                self.bounds[node.outputs[0]] = rows
         self.room.take(found, inputs)
         return found
 
@@ -351,6 +363,10 @@ def _type_of(node: OnnxNode, inputs: Sequence[Value | None]) -> np.dtype[Any]:
     values = inputs[1:] if node.op in _CHOOSING else inputs
     kind = next((one.dtype for one in values if one is not None), FLOAT)
     return kind if kind.kind in "iub" and node.op not in _CHANGING else FLOAT
+
+
+def _kind(array: Array) -> np.dtype[Any]:
+    return array.dtype if array.dtype.kind in "iub" else FLOAT
 
 
 def _is_whole(value: Value | None) -> bool:

@@ -76,13 +76,14 @@ def check_compared(
     """Refuse a model that computes with the number of records what does not grow evenly with it,
     as comparisons and roots do: other numbers than the two for which it was read give others."""
     for node in nodes:
-        if foldable(node.op) and _turns(node, one, other):
+        if foldable(node.op) and turns(node, one, other):
             raise source.refuse(node, COMPUTES)
 
 
-def _turns(
+def turns(
     node: OnnxNode, one: tuple[int, Mapping[str, Any]], other: tuple[int, Mapping[str, Any]]
 ) -> bool:
+    """Whether a node makes of values that grow evenly others that do not."""
     names = [name for name in (*node.inputs, *node.outputs) if name]
     lines: dict[str, _Line] = {}
     for name in names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -41,6 +42,15 @@ class OnnxNode:
     inputs: list[str]
     outputs: list[str]
     attributes: dict[str, Any] = field(default_factory=dict)
+
+    def read(self, names: Mapping[str, str]) -> None:
+        """Read other values instead, in its branches, too."""
+        self.inputs = [names.get(name, name) for name in self.inputs]
+        for branch in self.attributes.values():
+            if isinstance(branch, Branch):
+                branch.outputs = [names.get(name, name) for name in branch.outputs]
+                for node in branch.nodes:
+                    node.read(names)
 
     def __str__(self) -> str:
         return f"node '{shown(self.name)}' ({shown(self.op)})"

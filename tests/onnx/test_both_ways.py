@@ -18,7 +18,14 @@ from tests.onnx.graphs import onnx
 READ_ONLY = {
     "becomes layers that are written as other operators": (
         *("ArgMin", "CastLike", "Celu", "Col2Im", "DepthToSpace", "Einsum", "GatherElements"),
-        *("GeluTanh", "GlobalAveragePool", "GlobalMaxPool", "GroupNormalization"),
+        *(
+            "DFT",
+            "GeluHalf",
+            "GeluTanh",
+            "GlobalAveragePool",
+            "GlobalMaxPool",
+            "GroupNormalization",
+        ),
         *("ImageScaler", "InstanceNormalization", "LpNormalization", "Mean", "Neg"),
         *("Pad", "RMSNormalization", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"),
         *("ReduceMin", "ScatterND", "Selu", "Softsign", "SpaceToDepth", "Sum", "ThresholdedRelu"),

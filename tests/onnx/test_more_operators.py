@@ -290,3 +290,18 @@ def test_a_branch_without_what_it_reads(tmp_path: Path) -> None:
     made = branches(node("Neg", "missing", "else"), condition="c")
     model = graph([node("Relu", "x", "h"), made], {"x": X}, constants={"c": np.array(False)})
     refused(model, tmp_path, "it reads 'missing', which nothing before it makes")
+
+
+@pytest.mark.parametrize("second", ["Sigmoid", "Identity"])
+def test_a_branch_that_reads_what_is_computed_twice(second: str, tmp_path: Path) -> None:
+    """One of the two is left out, and the branch reads the other."""
+    source = "x" if second == "Sigmoid" else "first"
+    nodes = [
+        node("Sigmoid", "x", "first"),
+        node(second, source, "h"),
+        branches(node("Neg", "h", "else"), condition="c"),
+        node("Add", "first y", "z"),
+    ]
+    constants = {"c": np.array(False)}
+    model = graph(nodes, {"x": X}, outputs=("z",), constants=constants)
+    agree(model, {"x": draw(2, 3, 4)}, tmp_path)

@@ -47,9 +47,20 @@ def test_places_counted_from_the_end(tmp_path: Path) -> None:
     agree([*FROM_THE_END, node("Add", "word g")], IDS, tmp_path)
 
 
+def test_squares_of_places_counted_from_the_end(tmp_path: Path) -> None:
+    """They are the last of those of a longer sequence."""
+    agree([*FROM_THE_END, node("Mul", "g g", "square"), node("Add", "word square")], IDS, tmp_path)
+
+
 def test_a_constant_that_grows_unevenly(tmp_path: Path) -> None:
-    nodes = [*FROM_THE_END, node("Mul", "g g", "square"), node("Add", "word square")]
-    says = "'square' is a constant that changes with the length of the input otherwise than by its"
+    nodes = [
+        *SIZES,
+        node("Mul", "s places", "far"),
+        node("Cast", "far", "f", to=FLOAT),
+        node("Unsqueeze", "f last", "times"),
+        node("Add", "word times"),
+    ]
+    says = "'times' is a constant that changes with the length of the input otherwise than by its"
     refused(nodes, IDS, tmp_path, rf"{says} end: give the input's whole shape \(shapes=\)")
 
 
@@ -188,3 +199,23 @@ def test_a_size_that_the_exporter_fixed(tmp_path: Path) -> None:
     net = sparknet.Net(str(path), shapes=given)
     ids = np.random.default_rng(1).integers(0, VOCABULARY, (2, 12))
     assert net.forward({"ids": ids}, outputs=["y"])["y"].shape == (2, 12, 12)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_last_places_of_a_table(kept: bool, tmp_path: Path) -> None:
+    """As MPT takes the end of what it adds for the distance to the last word."""
+    nodes = [
+        *EMBEDDED,
+        *ATTENTION,
+        node("Sub", "rows s", "begin"),
+        node("Unsqueeze", "begin first", "b"),
+        node("Slice", "alibi b end third", "added"),
+        node("Add", "scores added" if kept else "added scores", "y"),
+    ]
+    more = {
+        **bounds(end=FAR, third=2),
+        "rows": np.array(PLACES),
+        "alibi": draw(1, 1, PLACES, seed=8),
+    }
+    types = agree(nodes, IDS, tmp_path, **more)
+    assert "Reverse" in types

@@ -16,7 +16,7 @@ _MODULES = (
         "quantised",
         "recurrent",
     ),
-    *("reducing", "resizing", "scattering", "shapes", "trees", "windows"),
+    *("reducing", "resizing", "scattering", "shapes", "transforms", "trees", "windows"),
 )
 
 

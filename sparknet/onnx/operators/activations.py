@@ -12,6 +12,7 @@ from sparknet.onnx.folding import TYPES
 from sparknet.onnx.netlist import FLOAT, LARGEST, Computed, Value
 from sparknet.onnx.operators.arithmetic import combine
 from sparknet.onnx.operators.comparing import differs
+from sparknet.onnx.probes import HALF_ROOT
 from sparknet.onnx.step import Outputs, Step, reads
 
 _PLAIN = {
@@ -99,6 +100,15 @@ def _bound(step: Step, name: str, place: int, otherwise: float) -> float:
 def gelu(step: Step) -> Outputs:
     by_tanh = step.op == "GeluTanh" or step.attribute("approximate") == "tanh"
     return step.pointwise("GELU", approximate="TANH" if by_tanh else "NONE")
+
+
+@reads("GeluHalf")
+def gelu_of_half(step: Step) -> Outputs:
+    """GELU by another number than the root of 2."""
+    share = 2**0.5 / HALF_ROOT
+    wide = step.pointwise("Power", part="scaled", scale=share)
+    made = step.pointwise("GELU", of=wide, part="wide")
+    return step.pointwise("Power", of=made, scale=1 / share)
 
 
 def hard_sigmoid_of(step: Step, alpha: float, beta: float, part: str | None) -> Computed:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from string import ascii_letters
 
 import numpy as np
 
+from sparknet.layers import Shape
 from sparknet.onnx.netlist import Computed, Value
 from sparknet.onnx.operators.matrices import linear, product
 from sparknet.onnx.operators.moving import turned
@@ -47,7 +49,7 @@ def einsum(step: Step) -> Outputs:
 
 
 def _letters(step: Step) -> tuple[list[str], str]:
-    equation = str(step.attribute("equation", "")).replace(" ", "")
+    equation = _spelt_out(step, str(step.attribute("equation", "")).replace(" ", ""))
     left, arrow, result = equation.partition("->")
     terms = left.split(",")
     if not arrow:
@@ -60,6 +62,31 @@ def _letters(step: Step) -> tuple[list[str], str]:
         if len(term) != len(step.shape(place)) or len(set(term)) != len(term):
             step.refuse(f"'{term[:60]}' does not name each axis of input {place} once")
     return terms, result
+
+
+def _spelt_out(step: Step, equation: str) -> str:
+    """The equation with letters of their own for the axes of an ellipsis."""
+    left, arrow, result = equation.partition("->")
+    terms = left.split(",")
+    if "..." not in left or not arrow or len(terms) != len(step.inputs):
+        return equation
+    free = [one for one in ascii_letters if one not in equation]
+    shapes = [step.shape(place) for place in range(len(terms))]
+    ends: list[Shape] = []
+    for place, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
+        before, dots, after = term.partition("...")
+        count = len(shape) - len(before) - len(after)
+        if not dots:
+            continue
+        if not 0 <= count <= len(free):
+            return equation
+        ends.append(shape[len(before) : len(before) + count])
+        terms[place] = f"{before}{''.join(free[:count][::-1])}{after}"
+    most = max(ends, key=len)
+    if any(most[len(most) - len(one) :] != one for one in ends):
+        step.refuse("it spreads the axes of its ellipsis over each other")
+    result = result.replace("...", "".join(free[: len(most)][::-1]))
+    return f"{','.join(terms)}->{result}"
 
 
 def _alone(step: Step, value: Value, terms: list[str], place: int, result: str) -> Value:

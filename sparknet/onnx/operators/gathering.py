@@ -113,15 +113,17 @@ def _taken_of_each(step: Step, x: Computed, places: Array) -> Computed:
     return step.reshape(taken(step, records, 1, own[0].tolist(), "taken"), places.shape)
 
 
-def _embedded(step: Step, data: Value, places: Computed) -> Computed:
+def _embedded(step: Step, data: Value, places: Computed) -> Value:
     """Rows of a constant table, or items of a blob."""
     axis = int(step.attribute("axis", 0))
     if isinstance(data, Computed) and axis == 0 and len(places.shape) == 1:
         numbers = Computed(places.name, places.stored) if places.rounded else step.plain(places)
         return step.layer("BatchReindex", [step.plain(data), numbers])
-    if isinstance(data, Computed) or axis != 0 or data.ndim < 1:
+    if isinstance(data, Computed) or data.ndim < 1:
         step.refuse("it picks values that the model computes by indices that it computes")
-    table = data.reshape(data.shape[0], -1)
+    axis = step.axis(axis, data.ndim)
+    data = np.moveaxis(data, axis, 0)
+    table = np.ascontiguousarray(data).reshape(data.shape[0], -1)
     wide = data.ndim != 2
     made = step.layer(
         "Embed",
@@ -132,7 +134,12 @@ def _embedded(step: Step, data: Value, places: Computed) -> Computed:
         input_dim=table.shape[0],
         bias_term=False,
     )
-    return step.reshape(made, (*places.shape, *data.shape[1:])) if wide else made
+    made = step.reshape(made, (*places.shape, *data.shape[1:])) if wide else made
+    if not axis:
+        return made
+    count = len(places.shape)
+    rest = range(count, len(made.shape))
+    return turned(made, [*rest[:axis], *range(count), *rest[axis:]])
 
 
 @reads("GatherND")

@@ -17,9 +17,30 @@ from sparknet.onnx.step import Outputs, Step, reads
 @reads("MatMul")
 def matmul(step: Step) -> Outputs:
     a, b = step.value(0), step.value(1)
+    if len(a.shape) > 1 and len(b.shape) > 1:
+        return _product(step, a, b)
+    if not a.shape or not b.shape:
+        step.refuse("it multiplies matrices, and one number is none")
+    if step.is_batched(a.shape[-1:]):
+        step.refuse("it sums over the records, of which there may be any number")
+    row, column = len(a.shape) == 1, len(b.shape) == 1
+    one = _as_matrix(step, a, (1, *a.shape), "row") if row else a
+    other = _as_matrix(step, b, (*b.shape, 1), "column") if column else b
+    made = _product(step, one, other, "product")
+    lead, wide = made.shape[:-2], made.shape[-2:]
+    return step.reshape(made, (*lead, *wide[int(row) : 2 - int(column)]))
+
+
+def _as_matrix(step: Step, vector: Value, shape: Sequence[int], part: str) -> Value:
+    if isinstance(vector, Computed):
+        return step.reshape(vector, shape, part=part)
+    return vector.reshape(shape)
+
+
+def _product(step: Step, a: Value, b: Value, part: str | None = None) -> Computed:
     if isinstance(a, Computed) and not isinstance(b, Computed) and b.ndim == 2:
-        return linear(step, step.plain(a), b, None)
-    return product(step, a, b)
+        return linear(step, step.plain(a), b, None, part=part)
+    return product(step, a, b, part=part)
 
 
 @reads("Gemm")

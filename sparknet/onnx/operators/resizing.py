@@ -26,8 +26,6 @@ def resize(step: Step) -> Outputs:
     old = step.opset < 11
     scales = step.optional(1 if old else 2, "the scales")
     sizes = step.optional(3, "the sizes")
-    if step.attribute("antialias"):
-        step.refuse("it smooths before it shrinks (antialias), which no layer does")
     if step.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
         step.refuse("it keeps the ratio of height and width")
     coordinates = step.attribute("coordinate_transformation_mode", "half_pixel")
@@ -138,6 +136,9 @@ def _image(
         step.refuse("it resizes more than height and width")
     if tuple(sizes) == x.shape:
         return x
+    shrinks = any(size < own for size, own in zip(sizes, x.shape, strict=True))
+    if step.attribute("antialias") and (shrinks or mode == "nearest"):
+        step.refuse("it smooths before it shrinks (antialias), which no layer does")
     times = _times(x, sizes, mode, coordinates, rounding)
     if times is not None:
         return _repeated(step, x, times, part)

@@ -1,0 +1,85 @@
+"""Numbers that a model computes from an open length: right for any, or refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.onnx.graphs import node
+from tests.onnx.test_lengths import (
+    EMBEDDED,
+    FLOAT,
+    IDS,
+    MASKED,
+    SIZES,
+    agree,
+    refused,
+)
+
+SAYS = "it computes with the number of records or the length of sequences, which the model leaves"
+NUMBER = [*SIZES, node("Cast", "s", "f", to=FLOAT)]
+WIDE = [*EMBEDDED, node("Cast", "s", "f", to=FLOAT)]
+MORE: dict[str, Any] = {
+    "unit": np.float32(1),
+    "half": np.float32(0.5),
+    "root": np.float32(-0.5),
+    "many": np.array(200),
+}
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [node("Div", "x f")],
+        [node("Div", "f x")],
+        [node("Mul", "x f")],
+        [node("Max", "x f")],
+        [node("Sqrt", "f", "r"), node("Div", "x r")],
+        [node("Pow", "f root", "r"), node("Mul", "x r")],
+        [node("Log", "f", "l"), node("Mul", "x l")],
+        [node("Sub", "f unit", "less"), node("Add", "x less")],
+        [node("Unsqueeze", "f first", "wide"), node("Div", "x wide")],
+        [node("ReduceSum", "x second", "t", keepdims=0), node("Div", "t f")],
+        [node("Mul", "f half", "h"), node("Floor", "h", "l"), node("Add", "x l")],
+        [node("Mul", "f f", "square"), node("Div", "x square")],
+    ],
+)
+def test_a_number_from_the_length(nodes: list[Any], tmp_path: Path) -> None:
+    agree([*WIDE, *nodes], IDS, tmp_path, **MORE)
+
+
+def test_whole_numbers_times_the_length(tmp_path: Path) -> None:
+    nodes = [*SIZES, node("Mul", "ids s", "t"), node("Cast", "t", to=FLOAT)]
+    agree(nodes, IDS, tmp_path, tolerance=0.0)
+
+
+def test_two_inputs_and_a_share_of_the_length(tmp_path: Path) -> None:
+    nodes = [
+        *WIDE,
+        node("Cast", "mask", "m", to=FLOAT),
+        node("ReduceSum", "m second", "count", keepdims=1),
+        node("Div", "count f", "share"),
+        node("Unsqueeze", "share last", "each"),
+        node("Mul", "x each"),
+    ]
+    agree(nodes, MASKED, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [node("Cast", "n", "f", to=FLOAT)],
+        [node("Mul", "n s", "m"), node("Cast", "m", "f", to=FLOAT)],
+        [node("Mul", "s s", "m"), node("Cast", "m", "f", to=FLOAT)],
+        [node("Min", "s many", "m"), node("Cast", "m", "f", to=FLOAT)],
+        [node("Div", "s two", "h"), node("Mul", "h two", "m"), node("Cast", "m", "f", to=FLOAT)],
+        [node("Cast", "places", "p", to=FLOAT), node("ReduceSum", "p first", "f", keepdims=0)],
+    ],
+)
+def test_what_does_not_grow_evenly(nodes: list[Any], tmp_path: Path) -> None:
+    """Of the records, or a step of the length."""
+    given = [*SIZES, *nodes, node("Div", "word f")]
+    refused(given, IDS, tmp_path, SAYS, **MORE)
