@@ -146,8 +146,10 @@ class RecordedPasses:
         self._tries = 0
         self._seen: dict[Pass, int] = {}
         self._found: dict[Pass, Recorded] = {}
-        self._newest: Recorded | None = None
-        """The forward pass whose gradients a recorded pass back would compute."""
+        self._newest: Pass | None = None
+        """The forward pass that was replayed last, if none has run otherwise since."""
+        self._back_of: dict[Pass, Pass] = {}
+        """Of a recorded pass back the forward pass whose values it reads."""
         self._rules: Any = None
 
     def forget(self) -> None:
@@ -155,6 +157,7 @@ class RecordedPasses:
         if self._seen:
             self._seen.clear()
             self._found.clear()
+            self._back_of.clear()
             self._newest = None
 
     def is_steady(self, one: Pass) -> bool:
@@ -175,10 +178,11 @@ class RecordedPasses:
             self._newest = None
         if not self._can or sum(computing) < 2:
             return False
-        if not (one.is_forward or follows or self._seen[one] == AFTER):
-            return False
         if one in self._found:
-            return self._found[one].can_run()
+            fits = one.is_forward or self._back_of[one] == follows
+            return fits and self._found[one].can_run()
+        if not (one.is_forward or self._seen[one] == AFTER or _covers(follows, one)):
+            return False
         if self._seen[one] < AFTER or len(self._found) == MOST:
             return False
         return all(_can_be_recorded(layer) for layer in layers)
@@ -204,10 +208,12 @@ class RecordedPasses:
             if found is None:
                 return work()
             self._found[one] = found
+            if self._newest is not None:
+                self._back_of[one] = self._newest
         found.run()
         checks.extend(found.checks)
         if one.is_forward:
-            self._newest = found
+            self._newest = one
         return found.told
 
     def _recorded(
@@ -269,6 +275,10 @@ class RecordedPasses:
         found.drawing = [layer for layer, drawn in zip(layers, times, strict=True) if drawn]
         self._can = max(times) < 2
         return found if self._can and not is_first else None
+
+
+def _covers(forward: Pass | None, back: Pass) -> bool:
+    return forward is not None and forward.first <= back.first and back.last <= forward.last
 
 
 def _can_be_recorded(layer: TorchLayer) -> bool:

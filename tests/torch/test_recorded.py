@@ -156,6 +156,30 @@ def test_what_a_program_writes_between_passes_counts(
     assert recordings(both[0]) == 2
 
 
+def test_a_pass_back_is_that_of_the_pass_before_it(
+    tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which may be one of a part of the layers, recorded or not."""
+    both = nets(PICTURES, monkeypatch)
+    for number in range(14):
+        told = []
+        for net in both:
+            feed_pictures(net, number)
+            net.clear_param_diffs()
+            net.forward()
+            if number in (4, 5, 6, 8, 9):
+                net.params["left"][0].data[...] *= 0.9
+                net.forward(start="left")
+            if number == 11:
+                net.params["right"][0].data[...] *= 0.9
+                net.forward(start="right", end="right")
+            net.backward()
+            told.append(everything(net))
+        for name, values in told[1].items():
+            np.testing.assert_array_equal(told[0][name], values, err_msg=f"{name}, {number}")
+    assert recordings(both[0]) == 3
+
+
 def test_other_shapes_are_recorded_anew(
     tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
 ) -> None:
