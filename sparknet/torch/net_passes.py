@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import RLock
 from time import perf_counter_ns
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sparknet.errors import OutOfMemory
 from sparknet.native.alone import alone
 from sparknet.torch import layer_passes
 from sparknet.torch.layer import TorchBlob, TorchLayer, TorchParam
@@ -112,7 +113,8 @@ class NetPasses:
         loss: Tensor | None = None
         for layer in layers:
             began = perf_counter_ns() if self._timed else 0
-            layer_passes.forward(layer, self._shares)
+            with self._given_memory(layer):
+                layer_passes.forward(layer, self._shares)
             for top, weight in zip(layer.tops, layer.loss_weights, strict=True):
                 if weight:
                     part = torch.vdot(
@@ -128,6 +130,17 @@ class NetPasses:
                 self._wait()
                 layer.forward_ns += perf_counter_ns() - began
         return self._to_tell(loss)
+
+    @contextmanager
+    def _given_memory(self, layer: TorchLayer) -> Iterator[None]:
+        try:
+            yield
+        except torch.cuda.OutOfMemoryError as error:
+            told = ". ".join(str(error).split(". ")[:3])
+            raise OutOfMemory(
+                f"layer '{layer.name}': {layer.type}: {self.place.device} has too little memory; a "
+                f"smaller batch takes less, and so does keep_blobs=False ({told})"
+            ) from None
 
     def _to_tell(self, loss: Tensor | None) -> Tensor | None:
         """The loss and whether each check was fine, in one tensor; None: there is neither."""
@@ -167,7 +180,8 @@ class NetPasses:
                 if not layer.backward:
                     continue
                 began = perf_counter_ns() if self._timed else 0
-                layer_passes.backward(layer, self._shares)
+                with self._given_memory(layer):
+                    layer_passes.backward(layer, self._shares)
                 if self._timed:
                     self._wait()
                     layer.backward_ns += perf_counter_ns() - began

@@ -15,9 +15,9 @@ pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 import torch
 
 from sparknet import caffe
-from sparknet.errors import ArrayError, LayerError
+from sparknet.errors import ArrayError, LayerError, OutOfMemory
 from sparknet.proto import parse_net
-from sparknet.torch import recorded
+from sparknet.torch import layer_passes, recorded
 from sparknet.torch.memory import DevicePlace
 from tests.caffe.gradient import input_layer
 from tests.caffe.solvers import small
@@ -288,6 +288,25 @@ def test_a_recording_that_fails_costs_a_warning(monkeypatch: pytest.MonkeyPatch)
         warnings.simplefilter("error")
         play(both, feed_pictures, 4)
     assert recordings(both[0]) == 0
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_too_little_memory_is_told_with_the_layer(
+    back: bool, tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net, _ = nets(PICTURES, monkeypatch)
+    refused = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1 GiB"
+    run = getattr(layer_passes, "backward" if back else "forward")
+
+    def full(layer: Any, shares: bool) -> None:
+        if layer.name == "pool":
+            raise torch.cuda.OutOfMemoryError(refused + ". More text.")
+        run(layer, shares)
+
+    monkeypatch.setattr(layer_passes, run.__name__, full)
+    feed_pictures(net, 0)
+    with pytest.raises(OutOfMemory, match=r"'pool': Pooling: cpu has too little .*1 GiB\)$"):
+        net._runtime.forward_backward()
 
 
 def test_batchnorm_and_the_scale_in_its_place_are_one_step(
