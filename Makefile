@@ -37,7 +37,7 @@ THREADS ?= 1
 # The version of PyTorch that its engine and its modules are tested with.
 TORCH ?= 2.13.0
 
-.PHONY: demo test check test-portable test-aarch64 test-slow test-lowest test-cluster test-long test-torch test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
+.PHONY: demo test check test-portable test-aarch64 test-slow test-lowest test-cluster test-long test-torch test-gpu test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
 .DELETE_ON_ERROR:
 
 # Without the tools of tests, linters and docs, which setup installs.
@@ -125,6 +125,12 @@ test-torch: setup
 	@for plugin in no:cacheprovider tests.torch.taped; do \
 		SPARKNET_ENGINE=torch SPARKNET_DEVICE=apart OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -m 'not slow' -n $(JOBS) \
 			-p $$plugin tests/caffe/test_layer_goldens.py tests/caffe/test_net_goldens.py tests/caffe/solvers || exit; done
+
+# Where there is a GPU, and a PyTorch for it.
+test-gpu:
+	@for plugin in no:cacheprovider tests.torch.at_once; do \
+		SPARKNET_ENGINE=torch SPARKNET_DEVICE=cuda $(or $(GPU_PYTHON),$(PY)) -m pytest -m 'not slow' -p $$plugin \
+			tests/caffe/test_layer_goldens.py tests/caffe/test_net_goldens.py tests/caffe/solvers || exit; done
 
 # What CI lacks the packages for.
 test-peers: setup
