@@ -63,8 +63,7 @@ def conduct(
         elastic=elastic,
     ) as run:
         link = run.link(driver_address(session, 0)[0])
-        check = preflight.check if given.min_workers is None else preflight.check_alone
-        check(
+        preflight.check(
             session,
             given.workers,
             link,
@@ -74,6 +73,7 @@ def conduct(
             device=given.device,
             resources=resources,
             say=run.say,
+            together=given.min_workers is None,
         )
         spec = replace(begun.spec(link, **changed), elastic=elastic is not None)
         name = f"sparknet: training {begun.name}"

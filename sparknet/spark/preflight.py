@@ -51,55 +51,41 @@ def check(
     device: str | None = None,
     resources: TaskResources | None = None,
     say: Callable[[Event], None] = void,
+    together: bool = True,
 ) -> list[dict[str, Any]]:
     """The findings of each worker; SparkError with the setting to change if training cannot run.
 
     ``needed`` is the least memory of a worker in bytes, ``backend`` and ``device`` what it trains
     with, ``resources`` what its task has.  Workers
-    may take ``patience`` seconds to start together, or any time (None); ``say`` hears of the wait.
+    may take ``patience`` seconds to start, or any time (None); ``say`` hears of the wait.  Where
+    they need not start ``together``, one slot is enough to look.
     """
     if type(workers) is not int or workers < 1:
         raise SparkError(f"workers is {workers!r}: a whole number, at least 1, is needed")
     resources = resources or TaskResources(session)
-    start = Start(session, workers, patience, say, resources=resources)
+    start = Start(session, workers if together else 1, patience, say, resources=resources)
     if is_classic(session):
-        _check_settings(session, workers, start, resources)
+        if together:
+            _check_settings(session, workers, start, resources)
+        else:
+            _warn_of_clear_secrets(session)
+            _tell_of_losses(session, workers)
         _warn_of_room(session, needed)
     rows = session.range(0, workers, 1, workers)
-    task = partial(probe.look, link=link, backend=backend, device=device)
-    look = resources.mapped(rows, task, probe.SCHEMA, barrier=True)
-    look = look.repartition(1)  # a barrier stage that feeds no shuffle is not run again
-    late = (
-        f"{workers} workers did not start together within {patience or 0:g} s (start_timeout=): "
-        "ask for fewer (workers=), or give the cluster that many free slots"
-    )
-    return _looked(session, look, link, start, late, needed)
-
-
-def check_alone(
-    session: SparkSession,
-    workers: int,
-    link: Link,
-    patience: float | None = PATIENCE,
-    needed: int = 0,
-    backend: str = EMBEDDED,
-    device: str | None = None,
-    resources: TaskResources | None = None,
-    say: Callable[[Event], None] = void,
-) -> list[dict[str, Any]]:
-    """The same for workers that need not start together: one slot is enough to look."""
-    if is_classic(session):
-        _warn_of_clear_secrets(session)
-        _warn_of_room(session, needed)
-        _tell_of_losses(session, workers)
-    rows = session.range(0, workers, 1, workers)
-    task = partial(probe.look_alone, link=link, backend=backend, device=device)
-    resources = resources or TaskResources(session)
-    look = resources.mapped(rows, task, probe.SCHEMA)
-    late = (
-        f"Spark ran no task within {patience or 0:g} s (start_timeout=): see what holds its slots"
-    )
-    start = Start(session, 1, patience, say, resources=resources)
+    look_at = probe.look if together else probe.look_alone
+    task = partial(look_at, link=link, backend=backend, device=device)
+    look = resources.mapped(rows, task, probe.SCHEMA, barrier=together)
+    if together:
+        look = look.repartition(1)  # a barrier stage that feeds no shuffle is not run again
+        late = (
+            f"{workers} workers did not start together within {patience or 0:g} s "
+            "(start_timeout=): ask for fewer (workers=), or give the cluster that many free slots"
+        )
+    else:
+        late = (
+            f"Spark ran no task within {patience or 0:g} s (start_timeout=): see what holds its "
+            "slots"
+        )
     return _looked(session, look, link, start, late, needed)
 
 
