@@ -99,5 +99,6 @@ def test_blobs_stay_as_they_are_between_convolutions(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(convolutions, "_laid", watched)
     net = caffe.Net.from_proto(parse_net(NET), caffe.TEST, device="apart", keep_blobs=False)
     net.forward()
-    # Through BatchNorm, Scale, ReLU, LRN and Pooling; weights of one pixel lie both ways.
-    assert kept == [(2, 8, 5, 4), (4, 4, 1, 1), (2, 8, 5, 4)]
+    # Through BatchNorm, Scale, ReLU, LRN and Pooling, and through Concat, Slice and Eltwise;
+    # weights of one pixel lie both ways.
+    assert kept == [(2, 8, 5, 4), (4, 4, 1, 1), (2, 8, 5, 4), (2, 5, 5, 4)]
