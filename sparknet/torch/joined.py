@@ -6,6 +6,9 @@ import itertools
 from collections.abc import Sequence
 from copy import copy
 
+import torch
+from torch import Tensor
+
 from sparknet.torch.layer import TorchLayer
 
 
@@ -26,6 +29,28 @@ def joined_layers(layers: Sequence[TorchLayer]) -> dict[int, TorchLayer]:
             one.record = None
             found[norm.number] = one
     return found
+
+
+def taken_apart(one: TorchLayer, norm: TorchLayer, scale: TorchLayer) -> None:
+    """Let each of the two layers have the notes of a forward pass of its own, where the passes back
+    of both are not one."""
+    assert one.record is not None
+    assert norm.translation is not None
+    assert scale.translation is not None
+    (x,), (mean, variance, count, *factors) = one.record[1], one.record[2]
+    statistics = [mean, variance, count]
+    before = [values.clone() for values in statistics]
+    with torch.enable_grad():
+        between = norm.translation.compute(norm, [x], statistics)
+        assert isinstance(between, Tensor)
+        given = between.detach().requires_grad_(scale.propagate[0])
+        made = scale.translation.compute(scale, [given], factors)
+    assert isinstance(made, Tensor)
+    for values, kept in zip(statistics, before, strict=True):
+        values.detach().copy_(kept)
+    norm.record = ([between], [x], statistics)
+    scale.record = ([made], [given], factors)
+    one.record = None
 
 
 def _are_one(norm: TorchLayer, scale: TorchLayer) -> bool:

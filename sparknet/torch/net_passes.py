@@ -14,6 +14,7 @@ from torch import Tensor
 from sparknet.errors import OutOfMemory
 from sparknet.native.alone import alone
 from sparknet.torch import layer_passes
+from sparknet.torch.joined import taken_apart
 from sparknet.torch.layer import TorchBlob, TorchLayer, TorchParam
 from sparknet.torch.memory import Buffer, DevicePlace
 from sparknet.torch.recorded import Pass, RecordedPasses
@@ -74,12 +75,30 @@ class NetPasses:
         """The layers of a pass, in the order of the net; those that are one step are one."""
         found, number = [], one.first
         while number <= one.last:
-            layer = self._joined.get(number)
-            if layer is None or self._timed or number == one.last:
-                layer = self._layers[number]
+            layer = self._layers[number]
+            both = self._joined.get(number)
+            if both and not self._timed and number < one.last and (one.is_forward or both.record):
+                layer = both
             found.append(layer)
             number += len(layer.numbers)
         return found
+
+    def _is_split(self, one: Pass, layers: list[TorchLayer]) -> bool:
+        """Whether layers that were one in the pass forward are two in this; notes follow that."""
+        alone = {layer.number for layer in layers if len(layer.numbers) == 1}
+        split = [self._joined[n] for n in self._joined if n in alone or n + 1 in alone]
+        if one.is_forward:
+            for both in split:
+                both.record = None
+            for number in (
+                n for layer in layers if layer.number not in alone for n in layer.numbers
+            ):
+                self._layers[number].record = None
+            return False
+        apart = [both for both in split if both.record is not None]
+        for both in apart:
+            taken_apart(both, *self._layers[both.number : both.number + 2])
+        return bool(apart)
 
     def _pass(self, one: Pass, work: Callable[[list[TorchLayer]], Tensor | None]) -> Told | None:
         """What a pass tells at its end, when the device has come there."""
@@ -88,6 +107,7 @@ class NetPasses:
         for flat in self._used_flats():
             flat.to_device()
         wanted = self._recorded.wants(one, layers) and not self._timed
+        wanted = not self._is_split(one, layers) and wanted
         with self._precisely(one):
             if wanted:
                 memories = {id(at): at for blob in self._blobs for at in (blob.data, blob.diff)}

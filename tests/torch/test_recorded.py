@@ -328,6 +328,30 @@ def test_batchnorm_and_the_scale_in_its_place_are_one_step(
 
 
 @pytest.mark.parametrize("keep_blobs", [True, False])
+@pytest.mark.parametrize("watched", ["before_backward", "after_forward"])
+def test_passes_that_split_what_is_one_step(
+    watched: str, keep_blobs: bool, tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A callback cuts one direction into single layers, and the other is run as before."""
+    both = nets(PICTURES, monkeypatch, keep_blobs=keep_blobs)
+    alone = nets(PICTURES, monkeypatch, keep_blobs=keep_blobs)[1]
+    alone.before_backward(lambda layer: None)
+    alone.after_forward(lambda layer: None)
+    for number in range(9):
+        if number == 5:
+            getattr(both[0], watched)(lambda layer: None)
+        told = []
+        for net in (both[0], alone):
+            feed_pictures(net, number)
+            net.clear_param_diffs()
+            net.forward()
+            net.backward()
+            told.append((np.array(net.flat_diffs), np.array(net.flat_params)))
+        for mine, want in zip(*told, strict=True):
+            np.testing.assert_allclose(mine, want, rtol=2e-5, atol=2e-6, err_msg=str(number))
+
+
+@pytest.mark.parametrize("keep_blobs", [True, False])
 def test_bfloat16_stays_between_layers(keep_blobs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     net, _ = nets(PICTURES, monkeypatch, precision="bf16", keep_blobs=keep_blobs)
     kinds: list[torch.dtype] = []
