@@ -198,16 +198,15 @@ class Solver(ABC):
         return self._net._forward(0, len(self._net.layers) - 1)
 
     def _forward_backward(self, overwrite: bool = False) -> float:
-        try:
-            if overwrite and not self._net._is_watched:
-                return self._net._runtime.forward_backward()
+        if not overwrite:
             loss = self._forward()
-            self._net._backward(len(self._net.layers) - 1, 0, overwrite)
+            self._net._backward(len(self._net.layers) - 1, 0)
+            return loss
+        try:
+            return self._net._runtime.forward_backward()
         except BaseException:
-            if overwrite:
-                self._net.clear_param_diffs()
+            self._net.clear_param_diffs()
             raise
-        return loss
 
     def _call_back(self, moment: int) -> None:
         for pair in self._callbacks:

@@ -49,7 +49,7 @@ def test_streams_of_each_thread(
     sizes: tuple[int, int, int], precision: Literal["float32", "bf16"]
 ) -> None:
     if precision == "bf16" and not has_bf16():
-        pytest.skip("no bfloat16")
+        pytest.skip("this processor has no bfloat16")
     streams, units, inputs = sizes
     filler = "weight_filler { type: 'xavier' } bias_filler { type: 'uniform' min: -1 max: 1 }"
     text = input_layer("x", (STEPS, streams, inputs)) + input_layer("cont", (STEPS, streams))
