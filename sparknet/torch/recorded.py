@@ -262,9 +262,10 @@ class RecordedPasses:
                     layer.random.draws - before for layer, before in zip(layers, draws, strict=True)
                 ]
         except Exception as error:  # the pass itself says what is wrong with it
+            why = str(error).strip() or type(error).__name__
             warnings.warn(
                 "a pass of this net is not recorded as a CUDA graph, but runs layer by layer: "
-                f"{str(error).strip().splitlines()[0]}",
+                f"{why.splitlines()[0]}",
                 stacklevel=outside(),
             )
             self._tries += 1
