@@ -6,6 +6,7 @@ blocks arrive: a stage that is run again trains on the same records in the same 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from sparknet.errors import SparkError, SparkNetError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.records import ArrayRecords, Batch, Column, Records, Subset, column_of
 from sparknet.net.scratch import PRIVATE_FILE
+from sparknet.proto.byte_source import replacing
 from sparknet.spark.columns import Wanted, arrays
 from sparknet.spark.places import BAD, at_place
 from sparknet.training.identity import check_sum
@@ -44,24 +46,47 @@ def ingest(
     ``mapping`` names the column of each blob, ``shapes`` says what it takes of one record.  The
     first row that cannot be read is an error, unless it ``drops`` and counts such rows.
     """
+    write(batches, path, mapping, shapes, drops)
+    return opened(path, shapes)
+
+
+def write(
+    batches: Iterable[pa.RecordBatch],
+    path: Path,
+    mapping: dict[str, str],
+    shapes: Mapping[str, Wanted],
+    drops: bool = False,
+) -> None:
+    """Write what `opened` reads: the records, if there are any, and then what is known of them."""
     reading = _Reading(mapping, shapes, drops)
-    first = reading.pieces(batches)
-    begin = next(first, None)
-    if begin is None:
+    pieces = reading.pieces(batches)
+    begin = next(pieces, None)
+    if begin is not None:
+        write_blocks(path, _again(begin, pieces), mode=PRIVATE_FILE)
+    with replacing(about(path), PRIVATE_FILE) as draft, draft.open("wb") as file:
+        rows = np.concatenate([np.zeros(0, np.int64), *reading.rows])
+        held = np.concatenate([np.zeros(0, bool), *reading.held])
+        told = json.dumps([sum(reading.checks), reading.dropped, reading.reason])
+        np.savez(file, rows=rows, held=held, told=np.array(told))
+
+
+def about(path: Path) -> Path:
+    """The file that says what is known of a file of records."""
+    return path.with_name(f"{path.name}.npz")
+
+
+def opened(path: Path, shapes: Mapping[str, Wanted]) -> WorkerRecords:
+    """The records that `write` wrote."""
+    with np.load(about(path)) as found:
+        rows, held, told = found["rows"], found["held"], json.loads(found["told"].item())
+    check_sum, dropped, reason = told
+    if not len(rows):
         nothing = _no_records(shapes)
-        return WorkerRecords(nothing, nothing, dropped=reading.dropped, reason=reading.reason)
-    write_blocks(path, _again(begin, first), mode=PRIVATE_FILE)
-    blocks = Blocks(path)
-    order = np.argsort(np.concatenate(reading.rows), kind="stable")
-    aside = np.concatenate(reading.held)[order]
+        return WorkerRecords(nothing, nothing, dropped=dropped, reason=reason)
+    blocks, order = Blocks(path), np.argsort(rows, kind="stable")
+    aside = held[order]
     training, validation = _chosen(blocks, order[~aside]), _chosen(blocks, order[aside])
-    return WorkerRecords(
-        training,
-        validation,
-        sum(reading.checks),
-        dropped=reading.dropped,
-        reason=reading.reason,
-    )
+    return WorkerRecords(training, validation, check_sum, dropped=dropped, reason=reason)
 
 
 class _Reading:

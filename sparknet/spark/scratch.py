@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparknet.net.scratch import PRIVATE_FOLDER, owner, remove_abandoned
+from sparknet.spark.shared_records import forget
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,6 +85,7 @@ def sweep(batches: Iterable[pa.RecordBatch], run: str) -> Iterator[pa.RecordBatc
     for folder in local_directory().glob(f"sparknet-{run}-*"):
         _kill_sibling(int(folder.name.rpartition("-")[2]), folder)
     removed = remove_abandoned(local_directory())
+    forget(local_directory(), run)
     yield pa.RecordBatch.from_pydict({"removed": pa.array([removed], pa.int32())})
 
 

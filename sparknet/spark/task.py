@@ -6,15 +6,17 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparknet.errors import CommError
 from sparknet.native import set_threads
 from sparknet.net.backend import backend_called
 from sparknet.spark.columns import Wanted
-from sparknet.spark.ingest import ingest
+from sparknet.spark.ingest import about, opened, write
 from sparknet.spark.place_of_task import device_of, task_host
 from sparknet.spark.scratch import scratch
+from sparknet.spark.shared_records import once
 from sparknet.torch.chosen import takes_gpu_of_task
 from sparknet.training.line import Line
 from sparknet.training.run_spec import RunSpec
@@ -82,6 +84,21 @@ def sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
+def _records(
+    batches: Iterable[pa.RecordBatch], path: Path, columns: Columns, is_whole: bool
+) -> WorkerRecords:
+    """The task's records; where each worker has all of them, one of an executor reads them."""
+
+    def read() -> None:
+        write(sent(batches), path, columns.mapping, columns.shapes, columns.drops)
+
+    if is_whole:
+        once(path.parent, (path.name, about(path).name), read)
+    else:
+        read()
+    return replace(opened(path, columns.shapes), is_whole=is_whole)
+
+
 def _trained(
     batches: Iterable[pa.RecordBatch],
     spec: RunSpec,
@@ -109,10 +126,7 @@ def _trained(
             seat = Seat(rank, size, host or line.host, folder, device)
 
             def read() -> WorkerRecords:
-                path = folder / "records"
-                rows = sent(batches)
-                found = ingest(rows, path, columns.mapping, columns.shapes, columns.drops)
-                return replace(found, is_whole=host is None)
+                return _records(batches, folder / "records", columns, is_whole=host is None)
 
             take_part(spec, seat, line, read, told.is_set)
 
