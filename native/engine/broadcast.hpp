@@ -130,8 +130,8 @@ void each(const Broadcast& view, F&& step) {
 }
 
 // The same in blocks of so many lanes, in which neighbours have operands of their own.
-template <int64_t fixed, class T, class F>
-void map_blocks(const Broadcast& view, const T* from, T* to, F f) {
+template <int64_t fixed, class From, class To, class F>
+void map_blocks(const Broadcast& view, const From* from, To* to, F f) {
     const int64_t lanes = fixed ? fixed : view.lanes, inner = view.inner, blocks = view.blocks;
     parallel(
         view.outer * blocks * inner,
@@ -139,8 +139,8 @@ void map_blocks(const Broadcast& view, const T* from, T* to, F f) {
             for (int64_t row = begin; row < end;) {
                 const int64_t block = row / inner, operand = block % blocks * lanes;
                 for (const int64_t stop = std::min(end, (block + 1) * inner); row < stop; ++row) {
-                    const T* x = from + row * lanes;
-                    T* y = to + row * lanes;
+                    const From* x = from + row * lanes;
+                    To* y = to + row * lanes;
 #pragma omp simd
                     for (int64_t l = 0; l < lanes; ++l) y[l] = f(x[l], operand + l);
                 }
@@ -149,20 +149,24 @@ void map_blocks(const Broadcast& view, const T* from, T* to, F f) {
         lanes);
 }
 
+// to[i] = f(from[i], operand)
+template <class From, class To, class F>
+void map(const Broadcast& view, const From* from, To* to, F f) {
+    if (view.lanes == 1)
+        each(view, [=](int64_t i, int64_t c) { to[i] = f(from[i], c); });
+    else if (view.lanes == 16)
+        map_blocks<16>(view, from, to, f);
+    else
+        map_blocks<0>(view, from, to, f);
+}
+
 // out = f(value, operand) of every value of `in`, as the view lies.
 template <class F>
 void map(const Broadcast& view, const Tensor& in, Tensor& out, F f) {
     const auto source = in.read(view.desc), target = out.write(view.desc);
     typed(view.desc, [&](auto type) {
         using T = decltype(type);
-        const T* from = values_of<T>(source);
-        T* to = values_of<T>(target);
-        if (view.lanes == 1)
-            each(view, [=](int64_t i, int64_t c) { to[i] = f(from[i], c); });
-        else if (view.lanes == 16)
-            map_blocks<16>(view, from, to, f);
-        else
-            map_blocks<0>(view, from, to, f);
+        map(view, static_cast<const T*>(values_of<T>(source)), values_of<T>(target), f);
     });
 }
 

@@ -2,6 +2,7 @@
 // Python resolved (sparknet/layers/<type>.py), and a kernel that computes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -33,6 +34,9 @@ struct Blob {
     // nobody knows), whether some are below zero, and whether all readers take them so.
     float step = 0;
     bool is_signed = true, may_be_int8 = false;
+    // Whether its values may be stored in bfloat16, as all who read them round them to that
+    // (plan/rounded_blobs.cpp).
+    bool rounded = false;
     // For a parameter: exactly one layer adds to its gradient.
     bool alone = true;
     // For a parameter's gradient, during a pass: it counts as zero, whatever its memory contains.
@@ -149,6 +153,11 @@ class Kernel {
     }
     // Whether images are faster in blocks of sixteen channels around it (plan/channel_blocks.cpp).
     virtual bool prefers_blocks(const Layer&) const { return false; }
+    // Whether it rounds the values of a bottom to bfloat16, or leaves them to layers that do.
+    virtual bool rounds(const Layer& layer, const Blob& bottom) const {
+        static_cast<void>(layer), static_cast<void>(bottom);
+        return false;
+    }
     // Whether it is the sum of two blobs as they are.
     virtual bool adds_two(const Layer&) const { return false; }
     // Where the values of a top lie in the only bottom, if the layer makes none.
@@ -278,6 +287,12 @@ struct Layer {
     }
     [[noreturn]] void refuse(const std::string& message) const { throw Refusal(message); }
 };
+
+// For a kernel that moves values: whether all layers behind it round them.
+inline bool leaves_to_rounding(const Layer& layer) {
+    return std::all_of(layer.tops.begin(), layer.tops.end(),
+                       [](const Blob* top) { return top->rounded; });
+}
 
 using Factory = std::unique_ptr<Kernel> (*)();
 

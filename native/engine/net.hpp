@@ -104,6 +104,8 @@ struct Net {
     bool is_fused(const Layer& layer, size_t first) const;
     bool is_passed(const Layer& layer, size_t last);
     void settle();
+    // plan/rounded_blobs.cpp
+    void find_rounded();
     // plan/blob_lifetimes.cpp
     using Storages = std::map<std::shared_ptr<Storage>, size_t>;
     void find_last_readers();

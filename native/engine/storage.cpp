@@ -138,8 +138,8 @@ void Storage::invalidate() {
 }
 
 // If plain rows are not valid, there is a written copy.
-Storage::Copy* Storage::written_copy() {
-    for (auto& copy : copies_)
+const Storage::Copy* Storage::written_copy() const {
+    for (const auto& copy : copies_)
         if (copy.written) return &copy;
     return nullptr;
 }

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <stdexcept>
 
+#include "bfloat16.hpp"
+
 namespace sn {
 
 namespace {
@@ -68,6 +70,25 @@ dnnl::memory::desc Tensor::newest() const {
 
 dnnl::memory::desc Tensor::layout() const {
     return retyped(newest(), dnnl::memory::data_type::f32);
+}
+
+// One axis, whatever the shape: views have other shapes.
+dnnl::memory::desc Storage::rounded_rows() const {
+    return {
+        {static_cast<int64_t>(size_)}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::a};
+}
+
+bool Storage::is_rounded() const {
+    const Copy* newest = written_copy();
+    return newest && newest->desc.get_ndims() == 1 && is_narrow(newest->desc);
+}
+
+const uint16_t* Storage::read_rounded() {
+    return values_of<uint16_t>(read(rounded_rows()));
+}
+
+uint16_t* Storage::write_rounded() {
+    return values_of<uint16_t>(write(rounded_rows()));
 }
 
 void Storage::check_has(int64_t values) const {

@@ -10,6 +10,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "move.hpp"
@@ -69,6 +70,10 @@ class Storage {
     // The same in eight bits.
     dnnl::memory read(const Int8& wanted);
     dnnl::memory write(const Int8& wanted);
+    // Plain rows in bfloat16: whether the newest values are stored so, and these values.
+    bool is_rounded() const;
+    const uint16_t* read_rounded();
+    uint16_t* write_rounded();
     // The newest values as `wanted` says; the caller replaces them by others, as `after` says.
     dnnl::memory replace(const Int8& wanted, const Int8& after);
 
@@ -141,6 +146,7 @@ class Storage {
         bool takes_rows_of(const dnnl::memory::desc& source);
     };
 
+    dnnl::memory::desc rounded_rows() const;
     bool is_rows(const dnnl::memory::desc& wanted) const;
     void allocate(bool zeros);
     void own_rows(bool with_values);
@@ -148,8 +154,8 @@ class Storage {
     Copy& copy(const dnnl::memory::desc& wanted, const dnnl::memory::desc& rows = {},
                float step = 1);
     dnnl::memory filled(Copy& found);
-    Copy* written_copy();
     const Copy* written_copy() const;
+    Copy* written_copy() { return const_cast<Copy*>(std::as_const(*this).written_copy()); }
     void overwrite(Copy& found, bool with_values);
     bool is_current(const Copy& copy) const;
     void drop_one();
@@ -207,6 +213,9 @@ class Tensor {
         return values().replace(wanted, after);
     }
     std::optional<Int8> int8() const { return storage_->int8(plain()); }
+    bool is_rounded() const { return storage_->is_rounded(); }
+    const uint16_t* read_rounded() const { return values().read_rounded(); }
+    uint16_t* write_rounded() { return values().write_rounded(); }
 
     const dnnl::memory::desc& plain() const;
     // The layout of the newest values, as an n-d layout of this shape if that is possible.

@@ -32,6 +32,13 @@ class InnerProduct final : public Kernel {
     }
     bool fuses() const override { return true; }
 
+    bool rounds(const Layer& layer, const Blob& bottom) const override {
+        return layer.net->factors == dnnl::memory::data_type::bf16 && !layer.has_gradients() &&
+               !layer.int8 && !layer.options.flag("normalize", false) &&
+               layer.params[0]->count() > little && &bottom == layer.bottoms[0] &&
+               &bottom != layer.fused_other;
+    }
+
     void reshape(Layer& layer) override {
         const auto axis = static_cast<size_t>(layer.options.integer("axis"));
         rows_ = count(layer.shape(), 0, axis);
@@ -46,8 +53,6 @@ class InnerProduct final : public Kernel {
         const bool empty = rows_ == 0 || inputs_ == 0 || outputs_ == 0;
         int8_.reset(), int8_fused_.reset();
         const bool tests = !layer.has_gradients();
-        // With so few weights a product takes no longer than rounding its values.
-        constexpr int64_t little = 1 << 13;
         narrow_ = layer.net->narrow() && !empty && !(tests && inputs_ * outputs_ <= little);
         keeps_ = tests && !normalize_ && layer.params[0]->data.storage().version() != 0;
         ending_.reset(), fused_ = {};
@@ -62,8 +67,9 @@ class InnerProduct final : public Kernel {
     void forward(Layer& layer) override {
         if (normalize_) normalize_rows(layer);
         const bool fuse = layer.fused && layer.fused_last;
-        Tensor& top = (fuse ? *layer.fused_last->tops[0] : *layer.tops[0]).data;
-        if (forward(layer, top, fuse) || !fuse) return;
+        Blob& made = fuse ? *layer.fused_last->tops[0] : *layer.tops[0];
+        Tensor& top = made.data;
+        if (forward(layer, made, fuse) || !fuse) return;
         if (layer.fused_sum)
             map(top, layer.fused_other->data, top, true, [](float y, float x) { return y + x; });
         if (layer.fused_relu)
@@ -73,11 +79,11 @@ class InnerProduct final : public Kernel {
     }
 
     // Whether what follows was computed, too.
-    bool forward(Layer& layer, Tensor& top, bool fuse) {
+    bool forward(Layer& layer, Blob& top, bool fuse) {
         const float* bias = bias_ ? layer.param(1) : nullptr;
         if (int8_) return forward_int8(layer, top, fuse);
         if (narrow_ || packed_) return forward_packed(layer, top, fuse);
-        float* y = top.write();
+        float* y = top.data.write();
         if (turned_)
             turned_->run(layer.param(0), layer.bottom(), bias, y);
         else if (few_)
@@ -137,6 +143,9 @@ class InnerProduct final : public Kernel {
     }
 
    private:
+    // With so few weights a product takes no longer than rounding its values.
+    static constexpr int64_t little = 1 << 13;
+
     // happynear's fork: each row of the weights gets length 1, in the parameter itself.
     void normalize_rows(const Layer& layer) const {
         float* weights = layer.params[0]->data.edit();
@@ -218,7 +227,7 @@ class InnerProduct final : public Kernel {
         return end;
     }
 
-    bool forward_int8(Layer& layer, Tensor& top, bool fuse) {
+    bool forward_int8(Layer& layer, Blob& top, bool fuse) {
         const bool ends = fuse && int8_fused_;
         const float* other = ends && layer.fused_sum ? layer.fused_other->data.read() : nullptr;
         (ends ? int8_fused_ : int8_)
@@ -252,13 +261,20 @@ class InnerProduct final : public Kernel {
         return layer.params[0]->data.read(product.b(), rows_of(product.b()));
     }
 
-    bool forward_packed(Layer& layer, Tensor& top, bool fuse) {
+    bool forward_packed(Layer& layer, Blob& top, bool fuse) {
         const bool ends = fuse && fused_.ends();
         Product& product = ends ? fused_ : forward_;
-        const dnnl::memory x = layer.bottoms[0]->data.read(product.a());
+        const Tensor& from = layer.bottoms[0]->data;
+        const dnnl::memory x = is_narrow(product.a()) && from.is_rounded()
+                                   ? rounded_view_.of(product.a(), from.read_rounded())
+                                   : from.read(product.a());
         const dnnl::memory weights = layer.params[0]->data.read(product.b(), plain_weights_);
+        const float* bias = bias_ ? layer.param(1) : nullptr;
         const float* other = ends && layer.fused_sum ? layer.fused_other->data.read() : nullptr;
-        product.run(x, weights, top.write(), bias_ ? layer.param(1) : nullptr, other);
+        if (top.rounded && keeps_ && (ends || !fuse))
+            product.run(x, weights, top.data.write_rounded(), bias, other);
+        else
+            product.run(x, weights, top.data.write(), bias, other);
         return ends;
     }
 
@@ -303,6 +319,7 @@ class InnerProduct final : public Kernel {
     dnnl::matmul product_;
     std::optional<TransposedProduct> turned_, turned_data_;
     Product forward_, fused_, data_, gradient_;
+    View rounded_view_;
     Activation ending_;
     std::optional<Int8Product> int8_, int8_fused_;
 };

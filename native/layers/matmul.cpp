@@ -1,4 +1,7 @@
 // Matrix products of two blobs, over axes before the last two that are equal or 1.
+#include <algorithm>
+
+#include "../engine/instructions.hpp"
 #include "../engine/layer.hpp"
 #include "../engine/matmul/attention_product.hpp"
 #include "../engine/matmul/gemm.hpp"
@@ -19,6 +22,19 @@ class MatMul final : public Kernel, public IsAttentionPart<AttentionPart::produc
         return layer.attention && part == Part::forward ? "with softmax, by blocks of rows" : "";
     }
 
+    bool rounds(const Layer& layer, const Blob& bottom) const override {
+        if (!layer.attention) return false;
+        const Attention& found = *layer.attention;
+        const auto* loops = attention_loops(numbers(layer));
+        const bool is_factor = found.queries.blob == &bottom || found.keys.blob == &bottom ||
+                               found.values.blob == &bottom;
+        const bool is_term =
+            found.instead.blob == &bottom ||
+            std::any_of(found.terms.begin(), found.terms.end(),
+                        [&](const Attention::Operand& term) { return term.blob == &bottom; });
+        return loops && loops->takes_rounded() && is_factor && !is_term;
+    }
+
     void reshape(Layer& layer) override {
         const Shape &a = layer.shape(0), &b = layer.shape(1), &y = layer.tops[0]->shape();
         turned_a_ = layer.options.flag("transpose_a");
@@ -29,11 +45,7 @@ class MatMul final : public Kernel, public IsAttentionPart<AttentionPart::produc
         batches_ = count(y, 0, axes - 2);
         place_a_ = places(a, y), place_b_ = places(b, y);
         product_ = {};
-        using Numbers = AttentionNumbers;
-        const auto numbers = layer.int8            ? Numbers::int8
-                             : layer.net->narrow() ? Numbers::bf16
-                                                   : Numbers::float32;
-        if (layer.attention) attention_.reshape(*layer.attention, numbers);
+        if (layer.attention) attention_.reshape(*layer.attention, numbers(layer));
         if (layer.tops[0]->count() == 0 || k_ == 0) return;
         desc_a_ = described(a, turned_a_), desc_b_ = described(b, turned_b_);
         desc_y_ = plain_desc(y);
@@ -43,8 +55,7 @@ class MatMul final : public Kernel, public IsAttentionPart<AttentionPart::produc
     }
 
     void forward(Layer& layer) override {
-        if (layer.fused)
-            return attention_.run(*layer.attention, layer.fused_last->tops[0]->data.write());
+        if (layer.fused) return attention_.run(*layer.attention, *layer.fused_last->tops[0]);
         const float *a = layer.bottom(0), *b = layer.bottom(1);
         float* y = layer.top();
         if (product_) {
@@ -78,6 +89,15 @@ class MatMul final : public Kernel, public IsAttentionPart<AttentionPart::produc
     }
 
    private:
+    // With few keys, rounding to eight bits takes longer than what products of bytes save.
+    static AttentionNumbers numbers(const Layer& layer) {
+        constexpr int64_t few = 128;
+        if (layer.int8 && (layer.attention->columns > few || !has_avx512_bf16()))
+            return AttentionNumbers::int8;
+        const bool rounds = layer.int8 || layer.net->narrow();
+        return rounds ? AttentionNumbers::bf16 : AttentionNumbers::float32;
+    }
+
     // A matrix that is stored transposed is read with its steps exchanged.
     static dnnl::memory::desc described(const Shape& shape, bool turned) {
         if (!turned) return plain_desc(shape);

@@ -1,7 +1,10 @@
 // The axes in another order (permute_layer.cpp of SSD): one reorder from the layout of the
 // input.
+#include <algorithm>
+
 #include "../engine/layer.hpp"
 #include "../engine/move.hpp"
+#include "../engine/net.hpp"
 #include "formats.hpp"
 #include "rows.hpp"
 
@@ -39,6 +42,10 @@ class Permute final : public Kernel {
         return permuted(layer.shape(), layer.options.integers("order"));
     }
 
+    bool rounds(const Layer& layer, const Blob&) const override {
+        return leaves_to_rounding(layer);
+    }
+
     void reshape(Layer& layer) override {
         order_ = layer.options.integers("order");
         there_ = {}, back_ = {};
@@ -47,6 +54,8 @@ class Permute final : public Kernel {
             forward_[static_cast<size_t>(order_[i])] = static_cast<int>(i);
             backward_[i] = static_cast<int>(order_[i]);
         }
+        stays_ = order_ == std::vector<int64_t>{0, 3, 1, 2} && !layer.has_gradients() &&
+                 !goes_into_view(layer, *layer.tops[0]);
         small_ = order_.size() <= 12 && !order_.empty() && layer.bottoms[0]->count() > 0;
     }
 
@@ -56,9 +65,18 @@ class Permute final : public Kernel {
             permute_rows(x.read(), x.shape(), order_, layer.top(), false);
             return;
         }
-        const auto layout = x.layout();
-        there_.run({layout.permute_axes(forward_), cpu(), x.read(layout).get_data_handle()},
-                   layer.tops[0]->data.write(layer.tops[0]->data.plain()));
+        Blob& top = *layer.tops[0];
+        if (top.rounded && x.is_rounded()) {
+            const auto from = retyped(x.plain(), memory::data_type::bf16),
+                       to = retyped(top.data.plain(), memory::data_type::bf16);
+            auto* values = const_cast<uint16_t*>(x.read_rounded());
+            there_.run({from.permute_axes(forward_), cpu(), values},
+                       {to, cpu(), top.data.write_rounded()});
+            return;
+        }
+        const auto layout = x.layout(), turned = layout.permute_axes(forward_);
+        there_.run({turned, cpu(), x.read(layout).get_data_handle()},
+                   top.data.write(stays_ && is_plain(layout) ? turned : top.data.plain()));
     }
 
     void backward(Layer& layer) override {
@@ -74,6 +92,20 @@ class Permute final : public Kernel {
     }
 
    private:
+    // Whether a layer that moves values reads a blob, or copies of it: it takes plain rows.
+    static bool goes_into_view(const Layer& layer, const Blob& blob) {
+        const auto& all = layer.net->layers;
+        return std::any_of(all.begin(), all.end(), [&](const Layer& one) {
+            if (std::count(one.bottoms.begin(), one.bottoms.end(), &blob) == 0) return false;
+            if (!one.kernel->only_splits()) return one.kernel->moves(one, *one.tops[0]).has_value();
+            return std::any_of(one.tops.begin(), one.tops.end(), [&](const Blob* top) {
+                return top != &blob && goes_into_view(one, *top);
+            });
+        });
+    }
+
+    // Whether channels that were last stay there in memory, as convolutions leave them.
+    bool stays_ = false;
     std::vector<int64_t> order_;
     std::vector<int> forward_, backward_;  // where each axis goes
     bool small_ = false;

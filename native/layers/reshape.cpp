@@ -7,6 +7,9 @@ namespace sn {
 namespace {
 class Reshape final : public Kernel {
    public:
+    bool rounds(const Layer& layer, const Blob&) const override {
+        return leaves_to_rounding(layer);
+    }
     std::optional<Strided> moves(const Layer&, const Blob& top) const override {
         return as_they_are(top.count());
     }

@@ -69,11 +69,10 @@ class Scale final : public Kernel {
         const float* factors = factor_.padded(factor(layer), view);
         const float* shifts = bias_ ? shift_.padded(layer.param(learned_ ? 1 : 0), view) : nullptr;
         if (Repeated::suits(view)) return run(view, x, factors, shifts, y);
-        if (bias_) {
-            map(view, x, y, [=](float v, int64_t c) { return v * factors[c] + shifts[c]; });
-        } else {
-            map(view, x, y, [=](float v, int64_t c) { return v * factors[c]; });
-        }
+        if (bias_)
+            map(layer, view, x, [=](float v, int64_t c) { return v * factors[c] + shifts[c]; });
+        else
+            map(layer, view, x, [=](float v, int64_t c) { return v * factors[c]; });
     }
 
     // In place the input is kept here, where it is needed.
@@ -97,10 +96,22 @@ class Scale final : public Kernel {
         }
         if (!layer.propagate[0]) return;
         const float* factors = factor_.padded(factor(layer), view);
-        map(view, dy, layer.bottoms[0]->diff, [=](float v, int64_t c) { return v * factors[c]; });
+        sn::map(view, dy, layer.bottoms[0]->diff,
+                [=](float v, int64_t c) { return v * factors[c]; });
     }
 
    private:
+    template <class F>
+    static void map(const Layer& layer, const Broadcast& view, const Tensor& x, F f) {
+        Blob& top = *layer.tops[0];
+        if (top.rounded && is_plain(view.desc)) {
+            const float* from = x.read();
+            sn::map(view, from, reinterpret_cast<BFloat16*>(top.data.write_rounded()), f);
+        } else {
+            sn::map(view, x, top.data, f);
+        }
+    }
+
     // In bfloat16, channels last: blocks of rows that are the same for all pixels of a record.
     static void run(const Broadcast& view, const Tensor& x, const float* factors,
                     const float* shifts, Tensor& y) {

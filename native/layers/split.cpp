@@ -12,6 +12,9 @@ class Split final : public Kernel {
         for (Blob* top : layer.tops) top->data.share(layer.bottoms[0]->data);
         if (layer.gate) slope_ = *layer.gate->kernel->relu_slope(*layer.gate);
     }
+    bool rounds(const Layer& layer, const Blob&) const override {
+        return leaves_to_rounding(layer);
+    }
     std::optional<Strided> moves(const Layer&, const Blob& top) const override {
         return as_they_are(top.count());
     }

@@ -84,14 +84,15 @@ SN_ALWAYS void describe(const float* from, int64_t row, int64_t step, int64_t ro
 void pack_keys(const AttentionJob& job) {
     const int64_t steps = words(job.depth), whole = (steps + lanes - 1) / lanes * lanes;
     const int64_t all = (job.columns + panel - 1) / panel * panel;
+    const auto* k = static_cast<const float*>(job.k);
     for (int64_t d = 0; d < job.depth; d += lanes) {
         Floats means, largest;
-        describe(job.k + d * job.k_step, job.k_row, job.k_step, job.columns, job.depth - d, means,
+        describe(k + d * job.k_step, job.k_row, job.k_step, job.columns, job.depth - d, means,
                  largest);
         store(job.room + d, means);
     }
     const auto values = [&](int64_t key, int64_t d) {
-        return next(job.k + key * job.k_row + d * job.k_step, job.k_step, job.depth - d) -
+        return next(k + key * job.k_row + d * job.k_step, job.k_step, job.depth - d) -
                load<Floats>(job.room + d);
     };
     auto* rows = reinterpret_cast<Word*>(job.scores);
@@ -133,7 +134,7 @@ void pack_values(const AttentionJob& job) {
     const int64_t wide = (job.width + panel - 1) / panel * panel;
     for (int64_t c = 0; c < wide; c += lanes) {
         Word* to = job.values + c / panel * panel * steps + c % panel;
-        const float* from = job.v + c * job.v_step;
+        const float* from = static_cast<const float*>(job.v) + c * job.v_step;
         const int64_t here = std::max<int64_t>(job.width - c, 0);
         Floats means = {}, largest = {};
         if (here > 0) describe(from, job.v_row, job.v_step, job.columns, here, means, largest);
@@ -212,9 +213,10 @@ void run(const AttentionJob& job) {
     const int64_t depth = words(job.depth), steps = words(job.columns);
     const int64_t all = (job.columns + panel - 1) / panel * panel;
     const int64_t wide = (job.width + panel - 1) / panel * panel;
+    const auto* q = static_cast<const float*>(job.q);
     for (int64_t r = 0; r < job.rows; ++r)
         job.factors[r] =
-            pack_row(job.q + r * job.q_row, job.q_step, job.depth, job.queries + r * depth);
+            pack_row(q + r * job.q_row, job.q_step, job.depth, job.queries + r * depth);
     multiply<Bytes>(job.queries, depth, job.keys, depth, job.scores, job.rows, all, job.key_sums);
     for (int64_t r = 0; r < job.rows; ++r) {
         float* scores = job.scores + r * all;
@@ -232,7 +234,7 @@ void run(const AttentionJob& job) {
                     job.rows, wide);
     for (int64_t r = 0; r < job.rows; ++r) {
         const float* from = job.results + r * wide;
-        float* to = job.y + r * job.y_row;
+        float* to = static_cast<float*>(job.y) + r * job.y_row;
         const bool replaced = job.instead && job.factors[r] != job.factors[r];
         const float factor = replaced ? 0.0F : job.factors[r];
         const float share = replaced ? *job.instead * static_cast<float>(job.columns) : 1.0F;

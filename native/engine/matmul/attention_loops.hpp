@@ -22,14 +22,18 @@ using Word [[gnu::may_alias]] = uint32_t;
 // One matrix of each kind, and memory of one thread.
 struct AttentionJob {
     int64_t rows, columns, depth, width;
-    const float *q, *k, *v;
+    // Floats; or all of them bfloat16, where they are `rounded`.
+    const void *q, *k, *v;
+    bool rounded;
     // From one row of Q, key of K or V to the next, and from value to value.
     int64_t q_row, q_step, k_row, k_step, v_row, v_step;
     float scale, result_scale;
     std::vector<AttentionTerm> terms;
     // What takes the place of probabilities that are no numbers; null: nothing does.
     const float* instead;
-    float* y;
+    // Floats; or bfloat16 where the result is to be rounded.
+    void* y;
+    bool rounds;
     int64_t y_row, y_step;
     Word *keys, *values, *queries;
     float *scores, *results, *factors;
@@ -47,6 +51,8 @@ struct AttentionLoops {
     // All rows of Q.
     void (*run)(const AttentionJob& job);
 
+    // Whether factors and results may be bfloat16.
+    bool takes_rounded() const { return numbers == 2; }
     int64_t whole(int64_t columns) const { return (columns + panel - 1) / panel * panel; }
     int64_t words(int64_t count) const { return (count + numbers - 1) / numbers; }
 };

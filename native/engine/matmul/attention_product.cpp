@@ -17,6 +17,11 @@ int64_t lines(int64_t values) {
     return (values + 15) / 16 * 16;
 }
 
+const void* moved(const void* values, int64_t by, bool rounded) {
+    const auto width = static_cast<int64_t>(rounded ? sizeof(uint16_t) : sizeof(float));
+    return static_cast<const char*>(values) + by * width;
+}
+
 // Where the parts of a thread's memory begin, in values.
 class Room {
    public:
@@ -72,12 +77,26 @@ int64_t AttentionProduct::lay_out(AttentionJob& job, float* memory) const {
     return room.taken();
 }
 
-void AttentionProduct::run(const Attention& attention, float* y) {
+void AttentionProduct::run(const Attention& attention, Blob& y) {
     const Matrices &q = attention.queries.at, &k = attention.keys.at, &v = attention.values.at;
     AttentionJob job = {};
     job.columns = columns_, job.depth = depth_, job.width = width_;
-    job.q = attention.queries.blob->data.read(), job.k = attention.keys.blob->data.read();
-    job.v = attention.values.blob->data.read(), job.y = y;
+    const auto is_rounded = [](const Attention::Operand& one) {
+        return one.blob->data.is_rounded();
+    };
+    job.rounded = rounds() && (is_rounded(attention.queries) || is_rounded(attention.keys) ||
+                               is_rounded(attention.values));
+    job.rounds = rounds() && y.rounded;
+    const auto read = [&](const Attention::Operand& one) -> const void* {
+        if (job.rounded) return one.blob->data.read_rounded();
+        return one.blob->data.read();
+    };
+    job.q = read(attention.queries), job.k = read(attention.keys);
+    job.v = read(attention.values);
+    if (job.rounds)
+        job.y = y.data.write_rounded();
+    else
+        job.y = y.data.write();
     job.q_row = q.row_step(), job.q_step = q.column_step();
     job.k_row = k.column_step(), job.k_step = k.row_step();
     job.v_row = v.row_step(), job.v_step = v.column_step();
@@ -110,13 +129,14 @@ void AttentionProduct::run_units(AttentionJob& job, int64_t begin, int64_t end) 
         const auto i = static_cast<size_t>(unit / blocks_);
         const int64_t block = unit % blocks_, first = rows_ * block / blocks_;
         job.rows = rows_ * (block + 1) / blocks_ - first;
-        job.q = all.q + places_.q[i] + first * job.q_row;
-        job.y = all.y + places_.y[i] + first * job.y_row;
+        job.q = moved(all.q, places_.q[i] + first * job.q_row, job.rounded);
+        job.y = const_cast<void*>(moved(all.y, places_.y[i] + first * job.y_row, job.rounds));
         for (size_t t = 0; t < job.terms.size(); ++t)
             job.terms[t].values =
                 all.terms[t].values + places_.terms[t][i] + first * job.terms[t].row_step;
         if (unit == begin || block == 0) {
-            job.k = all.k + places_.k[i], job.v = all.v + places_.v[i];
+            job.k = moved(all.k, places_.k[i], job.rounded);
+            job.v = moved(all.v, places_.v[i], job.rounded);
             loops_->pack(job);
         }
         loops_->run(job);

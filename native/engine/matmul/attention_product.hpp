@@ -9,7 +9,10 @@ namespace sn {
 class AttentionProduct {
    public:
     void reshape(const Attention& attention, AttentionNumbers numbers);
-    void run(const Attention& attention, float* y);
+    // The result as bfloat16 where the blob is `rounded`.
+    void run(const Attention& attention, Blob& y);
+    // Whether Q, K and V are rounded to bfloat16 in any case.
+    bool rounds() const { return loops_ && loops_->takes_rounded(); }
 
    private:
     int64_t lay_out(AttentionJob& job, float* memory) const;

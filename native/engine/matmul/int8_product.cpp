@@ -25,6 +25,9 @@ bool Int8Product::reshape(const Sizes& sizes, const Int8& x, const ProductEnd& e
     description_ = {cpu(), x_.desc, weights, bias_, y_, with, chooses};
     if (chooses && (!description_ || is_slow(description_))) return false;
     primitive_ = dnnl::matmul(description_);
+    with_ = with;
+    rounding_ = {};
+    may_round_ = !y;
     packed_ = description_.weights_desc();
     one_ = plain_desc({1}), each_ = plain_desc({sizes.outputs});
     pages_.reset();
@@ -54,13 +57,30 @@ memory Int8Product::packed(const Tensor& weights) {
     return made;
 }
 
-void Int8Product::run(const Tensor& x, const Tensor& weights, const float* bias, Tensor& y,
+// False if there is no fast kernel for it.
+bool Int8Product::make_rounding() {
+    if (rounding_ || !may_round_) return may_round_;
+    const memory::desc rounded(y_.get_dims(), memory::data_type::bf16, memory::format_tag::ab);
+    const dnnl::matmul::primitive_desc made(cpu(), x_.desc, packed_, bias_, rounded, with_, true);
+    may_round_ = made && !is_slow(made);
+    if (may_round_) rounding_ = dnnl::matmul(made);
+    return may_round_;
+}
+
+void Int8Product::run(const Tensor& x, const Tensor& weights, const float* bias, Blob& y,
                       const float* other) {
     const memory b = packed(weights), a = x.read(x_);
+    const bool rounds = y.rounded && make_rounding();
+    const auto target = [&]() -> memory {
+        if (narrow_y_) return y.data.write(*narrow_y_);
+        if (!rounds) return y_view_.of(y_, y.data.write());
+        const memory::desc rounded(y_.get_dims(), memory::data_type::bf16, memory::format_tag::ab);
+        return y_view_.of(rounded, y.data.write_rounded());
+    };
     Arguments arguments = {
         {DNNL_ARG_SRC, a},
         {DNNL_ARG_WEIGHTS, b},
-        {DNNL_ARG_DST, narrow_y_ ? y.write(*narrow_y_) : y_view_.of(y_, y.write())},
+        {DNNL_ARG_DST, target()},
         {DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, x_step_.of(one_, &x_.step)},
         {DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, weight_steps_.of(each_, steps_.data())}};
     if (bias) arguments.add(DNNL_ARG_BIAS, bias_view_.of(bias_, bias));
@@ -68,7 +88,7 @@ void Int8Product::run(const Tensor& x, const Tensor& weights, const float* bias,
     if (other)
         arguments.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
                       other_view_.of(plain_desc({sizes_.rows, sizes_.outputs}), other));
-    sn::run(primitive_, arguments);
+    sn::run(rounds ? rounding_ : primitive_, arguments);
 }
 
 }  // namespace sn

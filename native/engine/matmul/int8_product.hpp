@@ -19,11 +19,12 @@ class Int8Product {
     };
     bool reshape(const Sizes& sizes, const Int8& x, const ProductEnd& end,
                  const std::optional<Int8>& y);
-    void run(const Tensor& x, const Tensor& weights, const float* bias, Tensor& y,
+    void run(const Tensor& x, const Tensor& weights, const float* bias, Blob& y,
              const float* other = nullptr);
 
    private:
     dnnl::memory packed(const Tensor& weights);
+    bool make_rounding();
 
     Sizes sizes_ = {};
     Int8 x_;
@@ -31,7 +32,10 @@ class Int8Product {
     dnnl::memory::desc y_, bias_, packed_, one_, each_;
     View y_view_, bias_view_, packed_view_, x_step_, weight_steps_, other_view_;
     dnnl::matmul::primitive_desc description_;
-    dnnl::matmul primitive_;
+    // The second one rounds what it makes to bfloat16.
+    dnnl::matmul primitive_, rounding_;
+    dnnl::primitive_attr with_;
+    bool may_round_ = true;
     Move pack_;
     std::vector<float> steps_;
     std::shared_ptr<float> pages_;

@@ -31,7 +31,7 @@ void Product::reshape(Matrix a, Matrix b, bool bias, memory::data_type factors, 
     a_ = describe(a, factors), b_ = describe(b, factors);
     c_ = plain_desc({a.rows, b.columns});
     bias_ = bias ? plain_desc({1, b.columns}) : memory::desc();
-    product_ = adding_ = {};
+    product_ = adding_ = rounding_ = {};
     ends_ = false;
     if (!keeps_b) return;
     keep({{b.rows, b.columns}, factors, memory::format_tag::any}, end);
@@ -60,6 +60,7 @@ void Product::keep(const memory::desc& b, const ProductEnd& end) {
         ends_ = false;
         chosen = {cpu(), a_, b, bias_, c_, attributes()};
     }
+    end_ = ends_ ? end : ProductEnd{};
     b_ = chosen.weights_desc();
     product_ = dnnl::matmul(chosen);
 }
@@ -75,17 +76,35 @@ dnnl::matmul Product::make(bool adds) const {
     return dnnl::matmul(dnnl::matmul::primitive_desc(cpu(), a_, b_, bias_, c_, with));
 }
 
+dnnl::matmul Product::make_rounding() const {
+    auto with = attributes();
+    with.set_post_ops(post_ops_of(end_, c_));
+    const memory::desc rounded(c_.get_dims(), memory::data_type::bf16, memory::format_tag::ab);
+    return dnnl::matmul(dnnl::matmul::primitive_desc(cpu(), a_, b_, bias_, rounded, with));
+}
+
 void Product::run(const memory& a, const memory& b, float* c, const float* bias,
                   const float* other) {
     if (!product_) product_ = make(false);
-    Arguments arguments = {
-        {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c_view_.of(c_, c)}};
+    run(product_, a, b, c_view_.of(c_, c), bias, other);
+}
+
+void Product::run(const memory& a, const memory& b, uint16_t* c, const float* bias,
+                  const float* other) {
+    if (!rounding_) rounding_ = make_rounding();
+    const memory::desc rounded(c_.get_dims(), memory::data_type::bf16, memory::format_tag::ab);
+    run(rounding_, a, b, rounded_view_.of(rounded, c), bias, other);
+}
+
+void Product::run(const dnnl::matmul& product, const memory& a, const memory& b, const memory& c,
+                  const float* bias, const float* other) {
+    Arguments arguments = {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}};
     if (bias) arguments.add(DNNL_ARG_BIAS, bias_view_.of(bias_, bias));
     // The first operation behind the product.
     if (other)
         arguments.add(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
                       other_view_.of(c_, other));
-    sn::run(product_, arguments);
+    sn::run(product, arguments);
 }
 
 void Product::add(const memory& a, const memory& b, float* c) {

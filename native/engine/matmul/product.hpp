@@ -41,16 +41,24 @@ class Product {
     const dnnl::memory::desc& b() const { return b_; }
     void run(const dnnl::memory& a, const dnnl::memory& b, float* c, const float* bias = nullptr,
              const float* other = nullptr);
+    // The same, rounded to bfloat16, where the second factor is kept.
+    void run(const dnnl::memory& a, const dnnl::memory& b, uint16_t* c, const float* bias,
+             const float* other);
     void add(const dnnl::memory& a, const dnnl::memory& b, float* c);
 
    private:
     dnnl::matmul make(bool adds) const;
+    dnnl::matmul make_rounding() const;
     void keep(const dnnl::memory::desc& b, const ProductEnd& end);
+    void run(const dnnl::matmul& product, const dnnl::memory& a, const dnnl::memory& b,
+             const dnnl::memory& c, const float* bias, const float* other);
 
     dnnl::memory::desc a_, b_, c_, bias_;
-    View c_view_, bias_view_, other_view_;
+    View c_view_, rounded_view_, bias_view_, other_view_;
     bool rounds_ = false, ends_ = false;
-    dnnl::matmul product_, adding_;
+    // What a kept product computes as well.
+    ProductEnd end_;
+    dnnl::matmul product_, adding_, rounding_;
 };
 
 // The same values in float32, as rows hold them.

@@ -74,6 +74,7 @@ void Net::follow_fusions() {
         if (layer.is_ready()) make_ready(layer);
         layer.fused = false;
     }
+    find_rounded();
 }
 
 // Whether a layer can compute what follows it too: part of the net may have other shapes by now.

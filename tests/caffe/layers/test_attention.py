@@ -3,7 +3,7 @@ masks lie, and the same as layer by layer."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -198,6 +198,22 @@ def test_a_product_that_is_named_stays_in_float32() -> None:
     np.testing.assert_allclose(single.blobs["back"].data, case.want(single), atol=2e-5, rtol=2e-5)
 
 
+FEW = 128
+"""So many keys and fewer are multiplied in bfloat16."""
+
+
+@pytest.mark.parametrize("keys", [1, 49, FEW, FEW + 1])
+def test_few_keys_are_multiplied_in_bf16_where_others_take_eight_bits(keys: int) -> None:
+    if not str(onednn_isa()).startswith(("AVX-512 BF16", "AMX")):
+        pytest.skip("this processor multiplies no pairs of bfloat16 in vectors of 512 bits")
+    case = Attention(2, 49, keys, 3, 32)
+    narrow, eight = case.net(precision="bf16"), case.net(precision="int8")
+    narrow.forward()
+    eight.forward()
+    same = np.array_equal(eight.blobs["back"].data, narrow.blobs["back"].data)
+    assert same == (keys <= FEW)
+
+
 def in_whole_numbers(values: Array, axis: int) -> tuple[Array, Array]:
     """Multiples of one step along an axis, and the steps."""
     step = np.abs(values).max(axis, keepdims=True) / 127
@@ -212,7 +228,7 @@ def in_whole_numbers(values: Array, axis: int) -> tuple[Array, Array]:
 def test_eight_bits_are_those_of_whole_numbers(name: str) -> None:
     """Rows of Q, keys without their mean and columns of V without theirs are rounded, and
     probabilities to 255ths of the largest; these are divided by the sum of what they were."""
-    case = CASES[name]
+    case = replace(CASES[name], keys=CASES[name].keys + FEW)
     net = case.net(precision="int8")
     net.forward()
     q, k, v = (
