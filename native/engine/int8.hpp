@@ -8,6 +8,15 @@
 
 namespace sn {
 
+// Calls body with a number of the type that a layout of eight bits stores.
+template <class F>
+void typed_bytes(const dnnl::memory::desc& desc, F&& body) {
+    if (desc.get_data_type() == dnnl::memory::data_type::s8)
+        body(int8_t());
+    else
+        body(uint8_t());
+}
+
 inline dnnl::memory::data_type int8_type(bool is_signed) {
     return is_signed ? dnnl::memory::data_type::s8 : dnnl::memory::data_type::u8;
 }

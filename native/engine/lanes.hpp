@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "../engine/bfloat16.hpp"
 
@@ -28,6 +29,43 @@ SN_INLINE Lanes lanes_of(const BFloat16* from) {
     detail::Halves halves;
     std::memcpy(&halves, from, sizeof halves);
     return reinterpret_cast<Lanes>(__builtin_convertvector(halves, detail::Words) << 16);
+}
+
+namespace detail {
+template <class T>
+SN_INLINE Lanes lanes_of_bytes(const T* from) {
+    using Bytes [[gnu::vector_size(lanes)]] = T;
+    using Whole [[gnu::vector_size(lanes * sizeof(int32_t))]] = int32_t;
+    Bytes bytes;
+    std::memcpy(&bytes, from, sizeof bytes);
+    // Compilers widen vectors to twice their size, but not to four times.
+    using Short [[gnu::vector_size(lanes * sizeof(int16_t))]] = int16_t;
+    const auto wide = __builtin_convertvector(__builtin_convertvector(bytes, Short), Whole);
+    return __builtin_convertvector(wide, Lanes);
+}
+}  // namespace detail
+
+SN_INLINE Lanes lanes_of(const int8_t* from) {
+    return detail::lanes_of_bytes(from);
+}
+
+SN_INLINE Lanes lanes_of(const uint8_t* from) {
+    return detail::lanes_of_bytes(from);
+}
+
+// The nearest whole numbers that T has, even ones in the middle.
+template <class T>
+SN_INLINE void put_rounded(Lanes values, T* to) {
+    using Bytes [[gnu::vector_size(lanes)]] = uint8_t;
+    constexpr float least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
+    values = values < least ? Lanes{} + least : values;
+    values = values > most ? Lanes{} + most : values;
+    // Behind this sum the last bits are those of the whole number.
+    constexpr float shifter = 12582912.0F;
+    const auto whole = reinterpret_cast<detail::Words>(values + shifter);
+    const auto bytes =
+        __builtin_convertvector(__builtin_convertvector(whole, detail::Halves), Bytes);
+    std::memcpy(to, &bytes, sizeof bytes);
 }
 
 SN_INLINE void put(Lanes values, float* to) {

@@ -74,8 +74,7 @@ dnnl::memory::desc Tensor::layout() const {
 
 // One axis, whatever the shape: views have other shapes.
 dnnl::memory::desc Storage::rounded_rows() const {
-    return {
-        {static_cast<int64_t>(size_)}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::a};
+    return retyped(plain_desc({static_cast<int64_t>(size_)}), dnnl::memory::data_type::bf16);
 }
 
 bool Storage::is_rounded() const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../engine/channels.hpp"
+#include "../engine/int8.hpp"
 #include "../engine/lanes.hpp"
 #include "../engine/parallel.hpp"
 
@@ -55,9 +56,9 @@ SN_INLINE float add_row(const T* from, int64_t pixels) {
 }
 
 template <class T>
-void run(const Channels& view, const T* from, float* to) {
+void run(const Channels& view, const T* from, float step, float* to) {
     const int64_t strips = (view.block + strip - 1) / strip;
-    const float share = 1.0F / static_cast<float>(view.inner);
+    const float share = step / static_cast<float>(view.inner);
     parallel(
         view.rows() * strips,
         [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
@@ -84,11 +85,18 @@ void run(const Channels& view, const T* from, float* to) {
 // `top` has a number for each channel of each image of `bottom`.
 inline void mean_of_channels(const Tensor& bottom, Tensor& top) {
     const Channels view = channels_of(bottom, bottom.newest());
-    const auto from = bottom.read(view.desc), to = top.write(top.plain());
-    typed(view.desc, [&](auto type) {
-        using T = decltype(type);
-        global_mean::run(view, values_of<T>(from), values_of<float>(to));
-    });
+    const auto to = top.write(top.plain());
+    const auto run = [&](const auto* from, float step) {
+        global_mean::run(view, from, step, values_of<float>(to));
+    };
+    const auto bytes = bottom.int8();
+    if (bytes && retyped(bytes->desc, dnnl::memory::data_type::f32) == view.desc) {
+        const auto from = bottom.read(*bytes);
+        return typed_bytes(bytes->desc,
+                           [&](auto type) { run(values_of<decltype(type)>(from), bytes->step); });
+    }
+    const auto from = bottom.read(view.desc);
+    typed(view.desc, [&](auto type) { run(values_of<decltype(type)>(from), 1.0F); });
 }
 
 }  // namespace sn

@@ -2,6 +2,8 @@
 #include <numeric>
 
 #include "../engine/instructions.hpp"
+#include "../engine/int8.hpp"
+#include "../engine/lanes.hpp"
 #include "../engine/net.hpp"
 #include "channel_factors.hpp"
 #include "operand.hpp"
@@ -64,6 +66,8 @@ class Scale final : public Kernel {
     void forward(Layer& layer) override {
         if (keeps_) kept_.copy(layer.bottoms[0]->data);
         Tensor& y = layer.tops[0]->data;
+        if (const auto bytes = layer.bottoms[0]->data.int8(); bytes && run_bytes(layer, *bytes))
+            return;
         Tensor& x = takes_over(layer) ? y : layer.bottoms[0]->data;
         const Broadcast view = meet(layer, x);
         const float* factors = factor_.padded(factor(layer), view);
@@ -136,6 +140,47 @@ class Scale final : public Kernel {
                 }
             },
             together * view.lanes);
+    }
+
+    // From eight bits to eight bits, channels last; false where values lie otherwise.
+    bool run_bytes(const Layer& layer, const Int8& from) {
+        const Tensor& x = layer.bottoms[0]->data;
+        Blob& top = *layer.tops[0];
+        const Broadcast view = meet(layer, x);
+        if (layer.in_place() || bias_ || !may_store_int8(layer) || view.lanes < lanes ||
+            retyped(from.desc, dnnl::memory::data_type::f32) != view.desc)
+            return false;
+        const Int8 to = {retyped(from.desc, int8_type(top.is_signed)), top.step};
+        const auto source = x.read(from), target = top.data.write(to);
+        const float* factors = factor_.padded(factor(layer), view);
+        typed_bytes(from.desc, [&](auto read) {
+            typed_bytes(to.desc, [&](auto made) {
+                multiply_bytes(view, values_of<decltype(read)>(source), factors,
+                               from.step / to.step, values_of<decltype(made)>(target));
+            });
+        });
+        return true;
+    }
+
+    template <class From, class To>
+    static void multiply_bytes(const Broadcast& view, const From* from, const float* factors,
+                               float step, To* to) {
+        const int64_t width = view.lanes, inner = view.inner, blocks = view.blocks;
+        parallel(
+            view.outer * blocks * inner,
+            [=](int64_t begin, int64_t end) __attribute__((always_inline)) {
+                for (int64_t row = begin; row < end; ++row) {
+                    const float* by = factors + row / inner % blocks * width;
+                    const From* x = from + row * width;
+                    To* y = to + row * width;
+                    // The last vector begins where all of its channels are.
+                    for (int64_t l = 0; l < width; l += lanes) {
+                        const int64_t at = std::min(l, width - lanes);
+                        put_rounded(lanes_of(x + at) * (lanes_of(by + at) * step), y + at);
+                    }
+                }
+            },
+            width);
     }
 
     // Whether the top has taken the memory of a bottom that nobody reads again: writing what has

@@ -179,6 +179,40 @@ def test_sums_are_added_to_numbers_of_another_step(channels: int, deep: str) -> 
 
 
 @needs_int8
+@pytest.mark.parametrize("images, height, width", [(1, 1, 2), (3, 7, 5), (2, 28, 28)])
+@pytest.mark.parametrize("channels", [16, 17, 33, 96, 240])
+@pytest.mark.parametrize("is_signed", [False, True])
+def test_means_and_factors_of_channels_are_those_of_whole_numbers(
+    channels: int, is_signed: bool, images: int, height: int, width: int
+) -> None:
+    """Squeeze-and-excitation: the mean reads eight bits, and the product is rounded to them."""
+    text = convolution("a", "data", f"num_output: {channels} kernel_size: 1")
+    text += "" if is_signed else layer("relu", "ReLU", "a", "", "a")
+    text += layer("mean", "Pooling", "a", "pooling_param { pool: AVE global_pooling: true }")
+    text += convolution("few", "mean", f"num_output: {channels} kernel_size: 1")
+    text += layer("gate", "Sigmoid", "few", "") + layer("flat", "Flatten", "gate", "")
+    text += layer("scaled", "Scale", "a", "scale_param { axis: 0 } bottom: 'flat'")
+    text += convolution("last", "scaled", "num_output: 8 kernel_size: 1")
+    net = filled(text, (images, 5, height, width))
+    param = calibrated(net)
+    steps = {one.blob: (np.float32(one.step), one.is_signed) for one in param.values}
+    narrow = in_int8(net, param, keep_blobs=True)
+    narrow.forward()
+    a, mean, flat, scaled = (
+        np.array(narrow.blobs[name].data) for name in ("a", "mean", "flat", "scaled")
+    )
+    np.testing.assert_allclose(mean, a.mean((2, 3), np.float64, keepdims=True), rtol=1e-5)
+    step, below_zero = steps["scaled"]
+    numbers = scaled / step
+    np.testing.assert_allclose(numbers, np.rint(numbers), atol=1e-3)
+    want = rounded(a.astype(np.float64) * flat[:, :, np.newaxis, np.newaxis], step, below_zero)
+    off = np.abs(np.rint(numbers) - want)
+    assert off.max() <= 1 and np.mean(off) < 1e-3, "in the middle between two"
+    lean = in_int8(net, param)
+    np.testing.assert_array_equal(lean.forward()["last"], narrow.blobs["last"].data)
+
+
+@needs_int8
 def test_a_layer_that_is_named_stays_in_float32() -> None:
     net = filled(CASES["convolution"], (2, 8, 9, 9))
     narrow = in_int8(net, calibrated(net, float32=("last",)))
