@@ -179,7 +179,7 @@ def test_sums_are_added_to_numbers_of_another_step(channels: int, deep: str) -> 
 
 
 @needs_int8
-@pytest.mark.parametrize("images, height, width", [(1, 1, 2), (3, 7, 5), (2, 28, 28)])
+@pytest.mark.parametrize(("images", "height", "width"), [(1, 1, 2), (3, 7, 5), (2, 28, 28)])
 @pytest.mark.parametrize("channels", [16, 17, 33, 96, 240])
 @pytest.mark.parametrize("is_signed", [False, True])
 def test_means_and_factors_of_channels_are_those_of_whole_numbers(
@@ -207,7 +207,8 @@ def test_means_and_factors_of_channels_are_those_of_whole_numbers(
     np.testing.assert_allclose(numbers, np.rint(numbers), atol=1e-3)
     want = rounded(a.astype(np.float64) * flat[:, :, np.newaxis, np.newaxis], step, below_zero)
     off = np.abs(np.rint(numbers) - want)
-    assert off.max() <= 1 and np.mean(off) < 1e-3, "in the middle between two"
+    assert off.max() <= 1, "one step, in the middle between two"
+    assert np.mean(off) < 1e-3
     lean = in_int8(net, param)
     np.testing.assert_array_equal(lean.forward()["last"], narrow.blobs["last"].data)
 
