@@ -54,12 +54,12 @@ class OperandSums {
     // `term` receives the place of a value in memory.
     template <class F>
     void add_terms(const Broadcast& view, F&& term) {
-        const int64_t lanes = view.lanes;
-        const int64_t rows = std::max<int64_t>(64, 4096 / std::max<int64_t>(1, lanes));
+        const int64_t width = view.lanes;
+        const int64_t rows = std::max<int64_t>(64, 4096 / std::max<int64_t>(1, width));
         const int64_t chunks = std::max<int64_t>(1, (view.inner + rows - 1) / rows);
-        const int64_t strip = 256, strips = (lanes + strip - 1) / strip;
+        const int64_t strip = 256, strips = (width + strip - 1) / strip;
         const int64_t items = view.outer * view.blocks * chunks;
-        parts_.assign(static_cast<size_t>(items * lanes), 0.0);
+        parts_.assign(static_cast<size_t>(items * width), 0.0);
         parallel(
             items * strips,
             [&](int64_t begin, int64_t end) {
@@ -67,24 +67,24 @@ class OperandSums {
                     const int64_t item = at / strips, lane = at % strips * strip;
                     const int64_t first = item % chunks * rows;
                     const int64_t last = std::min(view.inner, first + rows);
-                    const int64_t base = item / chunks * view.inner * lanes;
-                    double* sums = parts_.data() + item * lanes;
-                    if (lanes == 1) {
+                    const int64_t base = item / chunks * view.inner * width;
+                    double* sums = parts_.data() + item * width;
+                    if (width == 1) {
                         sums[0] = row(base + first, base + last, term);
                         continue;
                     }
-                    const int64_t stop = std::min(lanes, lane + strip);
+                    const int64_t stop = std::min(width, lane + strip);
                     for (int64_t i = first; i < last; ++i)
                         for (int64_t l = lane; l < stop; ++l)
-                            sums[l] += static_cast<double>(term(base + i * lanes + l));
+                            sums[l] += static_cast<double>(term(base + i * width + l));
                 }
             },
-            std::min(view.inner, rows) * std::min(lanes, strip));
+            std::min(view.inner, rows) * std::min(width, strip));
         sums_.assign(static_cast<size_t>(view.padded()), 0.0);
         for (int64_t item = 0; item < items; ++item) {
-            double* sum = sums_.data() + item / chunks % view.blocks * lanes;
-            const double* part = parts_.data() + item * lanes;
-            for (int64_t l = 0; l < lanes; ++l) sum[l] += part[l];
+            double* sum = sums_.data() + item / chunks % view.blocks * width;
+            const double* part = parts_.data() + item * width;
+            for (int64_t l = 0; l < width; ++l) sum[l] += part[l];
         }
     }
 
@@ -107,8 +107,8 @@ class OperandSums {
 // Calls step(place, operand) for every value, in threads.
 template <class F>
 void each(const Broadcast& view, F&& step) {
-    const int64_t lanes = view.lanes, inner = view.inner, blocks = view.blocks;
-    if (lanes == 1) {
+    const int64_t width = view.lanes, inner = view.inner, blocks = view.blocks;
+    if (width == 1) {
         parallel(view.outer * blocks * inner, [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end;) {
                 const int64_t row = i / inner, operand = row % blocks;
@@ -122,31 +122,31 @@ void each(const Broadcast& view, F&& step) {
         view.outer * blocks * inner,
         [&](int64_t begin, int64_t end) {
             for (int64_t r = begin; r < end; ++r) {
-                const int64_t operand = r / inner % blocks * lanes;
-                for (int64_t l = 0; l < lanes; ++l) step(r * lanes + l, operand + l);
+                const int64_t operand = r / inner % blocks * width;
+                for (int64_t l = 0; l < width; ++l) step(r * width + l, operand + l);
             }
         },
-        lanes);
+        width);
 }
 
 // The same in blocks of so many lanes, in which neighbours have operands of their own.
 template <int64_t fixed, class From, class To, class F>
 void map_blocks(const Broadcast& view, const From* from, To* to, F f) {
-    const int64_t lanes = fixed ? fixed : view.lanes, inner = view.inner, blocks = view.blocks;
+    const int64_t width = fixed ? fixed : view.lanes, inner = view.inner, blocks = view.blocks;
     parallel(
         view.outer * blocks * inner,
         [=](int64_t begin, int64_t end) {
             for (int64_t row = begin; row < end;) {
-                const int64_t block = row / inner, operand = block % blocks * lanes;
+                const int64_t block = row / inner, operand = block % blocks * width;
                 for (const int64_t stop = std::min(end, (block + 1) * inner); row < stop; ++row) {
-                    const From* x = from + row * lanes;
-                    To* y = to + row * lanes;
+                    const From* x = from + row * width;
+                    To* y = to + row * width;
 #pragma omp simd
-                    for (int64_t l = 0; l < lanes; ++l) y[l] = f(x[l], operand + l);
+                    for (int64_t l = 0; l < width; ++l) y[l] = f(x[l], operand + l);
                 }
             }
         },
-        lanes);
+        width);
 }
 
 // to[i] = f(from[i], operand)

@@ -208,6 +208,7 @@ void typed(const AttentionJob& job, F body) {
 #if defined(SN_NARROW)
     if (job.rounded) return body(static_cast<const uint16_t*>(nullptr));
 #endif
+    static_cast<void>(job);
     body(static_cast<const float*>(nullptr));
 }
 
@@ -258,10 +259,11 @@ SN_ALWAYS Floats exponential_of(Floats x) {
 SN_ALWAYS float exponentials(float* scores, int64_t columns, int64_t all) {
     constexpr float none = -std::numeric_limits<float>::infinity();
     const int64_t inside = columns / lanes * lanes;
-    for (int64_t i = inside; i < all; i += lanes) {
-        float rest[lanes];
-        for (int64_t k = 0; k < lanes; ++k) rest[k] = i + k < columns ? scores[i + k] : none;
-        store(scores + i, load<Floats>(rest));
+    Words places;
+    for (int64_t k = 0; k < lanes; ++k) places[k] = static_cast<uint32_t>(inside + k);
+    for (int64_t i = inside; i < all; i += lanes, places += static_cast<uint32_t>(lanes)) {
+        const Floats values = load<Floats>(scores + i);
+        store(scores + i, places < static_cast<uint32_t>(columns) ? values : Floats{} + none);
     }
     Floats most[2] = {load<Floats>(scores), load<Floats>(scores + lanes)};
     for (int64_t i = panel; i < all; i += panel)
