@@ -36,6 +36,7 @@ void StepProduct::reshape(int64_t rows, Matrix b, bool adds, memory::data_type f
         memory::desc({b.rows, b.columns}, factors, memory::format_tag::any), c_, with);
     a_desc_ = made.src_desc(), b_desc_ = made.weights_desc();
     if (a_desc_ != rows_) a_ = memory(a_desc_, cpu());
+    from_ = memory(rows_, cpu(), nullptr), to_ = memory(c_, cpu(), nullptr);
     product_ = dnnl::matmul(made);
 }
 
@@ -45,11 +46,11 @@ void StepProduct::pack(const Tensor& b) {
 
 void StepProduct::run(const float* a, float* c) {
     if (!product_) return;
-    const memory rows(rows_, cpu(), const_cast<float*>(a));
-    if (a_) round_.run(rows, a_);
-    sn::run(
-        product_,
-        {{DNNL_ARG_SRC, a_ ? a_ : rows}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, {c_, cpu(), c}}});
+    from_.set_data_handle(const_cast<float*>(a));
+    to_.set_data_handle(c);
+    if (a_) round_.run(from_, a_);
+    sn::run(product_,
+            {{DNNL_ARG_SRC, a_ ? a_ : from_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, to_}});
 }
 
 }  // namespace sn

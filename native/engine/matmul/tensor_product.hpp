@@ -34,6 +34,8 @@ class StepProduct {
     dnnl::memory::desc rows_, c_, b_rows_;
     dnnl::matmul product_;
     dnnl::memory::desc a_desc_, b_desc_;
+    // A and C, which lie elsewhere in each step.
+    dnnl::memory from_, to_;
     // The packed B; the rounded A, if it must be rounded.
     dnnl::memory b_, a_;
     Move round_;

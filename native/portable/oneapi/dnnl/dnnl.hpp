@@ -182,6 +182,7 @@ class memory {
     desc get_desc() const { return state_->desc; }
     const void* get(bool = false) const { return state_.get(); }
     void* get_data_handle() const { return state_ ? state_->values : nullptr; }
+    void set_data_handle(void* values) const { state_->values = values; }
 
     // The first value of its description.
     float* floats() const { return static_cast<float*>(state_->values) + state_->desc.offset(); }
@@ -190,7 +191,7 @@ class memory {
    private:
     struct State {
         memory::desc desc;
-        void* values;
+        mutable void* values;
         std::shared_ptr<void> owned;
     };
     std::shared_ptr<const State> state_;
