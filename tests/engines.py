@@ -22,6 +22,7 @@ NATIVE_ONLY = {
     "caffe/layers/test_learned_weights.py": _NARROW,
     "caffe/layers/test_mobile.py": _FUSED,
     "caffe/layers/test_narrow.py": _NARROW,
+    "caffe/layers/test_rounded.py": _NARROW,
     "caffe/layers/test_selection.py::test_batch_reindex_refuses": "a pass back after a refusal",
     "caffe/layers/test_separable.py": _FUSED,
     "caffe/layers/test_weighted.py": _NARROW,
