@@ -34,22 +34,6 @@ NAMED = "__sparknet_path"
 """The column of the paths that name rows, where the data has one."""
 
 
-def ingest(
-    batches: Iterable[pa.RecordBatch],
-    path: Path,
-    mapping: dict[str, str],
-    shapes: Mapping[str, Wanted],
-    drops: bool = False,
-) -> WorkerRecords:
-    """Write the rows to a block file, in pieces as they come, and open it.
-
-    ``mapping`` names the column of each blob, ``shapes`` says what it takes of one record.  The
-    first row that cannot be read is an error, unless it ``drops`` and counts such rows.
-    """
-    write(batches, path, mapping, shapes, drops)
-    return opened(path, shapes)
-
-
 def write(
     batches: Iterable[pa.RecordBatch],
     path: Path,
@@ -57,7 +41,12 @@ def write(
     shapes: Mapping[str, Wanted],
     drops: bool = False,
 ) -> None:
-    """Write what `opened` reads: the records, if there are any, and then what is known of them."""
+    """Write what `opened` reads: first the records, in pieces as they come, if there are any; then
+    what is known of them.
+
+    ``mapping`` names the column of each blob, ``shapes`` says what it takes of one record.  The
+    first row that cannot be read is an error, unless it ``drops`` and counts such rows.
+    """
     reading = _Reading(mapping, shapes, drops)
     pieces = reading.pieces(batches)
     begin = next(pieces, None)

@@ -25,7 +25,7 @@ from sparknet.net.class_numbers import ClassNumbers, class_numbers
 from sparknet.spark import SparkModel
 from sparknet.spark.ask import Ask
 from sparknet.spark.columns import Wanted, wanted
-from sparknet.spark.ingest import HELD, NAMED, ROW, ingest
+from sparknet.spark.ingest import HELD, NAMED, ROW, opened, write
 from sparknet.spark.prediction import Prediction, WorkerNet, predicted, structs
 
 pytest.importorskip("pyspark")
@@ -193,7 +193,9 @@ def batches(rows: list[tuple[str, int | None]], size: int) -> Iterator[Any]:
 
 def ingested(rows: Any, how: str, size: int, drops: bool) -> Any:
     with TemporaryDirectory() as folder:
-        return ingest(batches(rows, size), Path(folder, "a"), MAPPING, shapes(how), drops)
+        path = Path(folder, "a")
+        write(batches(rows, size), path, MAPPING, shapes(how), drops)
+        return opened(path, shapes(how))
 
 
 @cache

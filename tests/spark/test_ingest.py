@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,25 @@ import pytest
 
 from sparknet.errors import CommError, FileError, SparkError
 from sparknet.spark.columns import Wanted
-from sparknet.spark.ingest import HELD, ROW, ingest
+from sparknet.spark.ingest import HELD, ROW, opened, write
 from sparknet.spark.task import sent
+from sparknet.training.worker_records import WorkerRecords
 
 pa = pytest.importorskip("pyarrow")
 
 MAPPING = {"data": "pixels", "label": "digit"}
 SHAPES = {name: Wanted(shape) for name, shape in {"data": (1, 2, 2), "label": ()}.items()}
+
+
+def ingest(
+    batches: Iterable[Any],
+    path: Path,
+    mapping: dict[str, str],
+    shapes: Any,
+    drops: bool = False,
+) -> WorkerRecords:
+    write(batches, path, mapping, shapes, drops)
+    return opened(path, shapes)
 
 
 def batch(rows: list[int], held: list[bool] | None = None) -> Any:

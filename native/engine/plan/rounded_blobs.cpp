@@ -1,5 +1,6 @@
 // Which blobs are stored in bfloat16: those whose readers round them to that in any case, directly
-// or behind layers that only move values.  The results are the same, in half of the memory.
+// or behind layers that only move values.  The results are the same, in half of the memory, but for
+// the queries of an attention, which are rounded once more before its scale multiplies them.
 #include <algorithm>
 #include <map>
 
