@@ -34,6 +34,7 @@ from sparknet.spark import SparkModel, local_session
 WORDS = 30_522
 LONGEST = 256
 BATCH = 64
+DAEMON = b"sparknet.spark.worker_daemon"
 
 
 def main() -> None:
@@ -81,6 +82,8 @@ def measure(session: Any, model: Path, tokenizer: Path, asked: Any) -> None:
                 drop(ways[way](data))
                 seconds[way].append(time.perf_counter() - begun)
             memory[way] = max(memory[way], watch.most)
+    if not all(memory.values()):
+        raise SystemExit("no Python worker was found whose memory could be read")
     print("| way | rows a second | memory of the worker |\n|---|---|---|")
     for way, found in seconds.items():
         print(f"| {way} | {len(texts) / sum(found):.0f} | {memory[way] / MEGABYTE:.0f} MB |")
@@ -197,7 +200,7 @@ def workers() -> list[int]:
             parent = Path(f"/proc/{lines['PPid'].strip()}/cmdline").read_bytes()
         except OSError:
             continue
-        if b"pyspark.daemon" in parent:
+        if DAEMON in parent:
             found.append(int(lines["Pid"]))
     return found
 

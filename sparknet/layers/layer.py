@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
 from sparknet.errors import LayerError
@@ -265,6 +266,11 @@ class Layer(ABC):
     def completed(self, plan: Plan) -> Plan:
         """The plan with the options in `copied`: enumerations as `choice` names them, lists as
         tuples."""
+        done = self._as_given.keys() <= plan.values.keys()
+        return plan if done else replace(plan, values={**self._as_given, **plan.values})
+
+    @cached_property
+    def _as_given(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for kind in type(self).__mro__:
             for name in vars(kind).get("copied", ()):
@@ -272,8 +278,7 @@ class Layer(ABC):
                 value = getattr(self.options, name)
                 word = self.choice(name) if field.enum_type is not None else value
                 found[name] = tuple(value) if is_repeated(field) else word
-        done = found.keys() <= plan.values.keys()
-        return plan if done else replace(plan, values={**found, **plan.values})
+        return found
 
     def _check_size(self, what: str, shape: Shape) -> None:
         """Caffe: blob.cpp, Reshape.  Sizes of zero are allowed."""

@@ -36,6 +36,7 @@ class NativeNet:
         check(lib.sn_net_create(out, train, seed))
         self._net = ffi.gc(out[0], lib.sn_net_free)
         self._names: list[str] = []
+        self._options: dict[int, Mapping[str, Any]] = {}
         if bf16:
             check(lib.sn_net_use_bf16(self._net))
 
@@ -123,8 +124,11 @@ class NativeNet:
 
     def set_options(self, layer: int, values: Mapping[str, Any]) -> None:
         """The resolved values of a layer's plan: whole numbers, reals, words, or tuples of them."""
+        if self._options.get(layer) == values:
+            return
         for key, value in values.items():
             self._set_option(layer, key, value)
+        self._options[layer] = values
 
     def _set_option(self, layer: int, key: str, value: Any) -> None:
         if value is None:

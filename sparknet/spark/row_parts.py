@@ -110,7 +110,7 @@ class RowReader:
             first = min(errors)
             raise at_place(errors[first], place(first)) from None
         good = sorted(set(range(len(found))) - errors.keys(), key=lambda row: len(found[row]))
-        groups = [good[at : at + given.batch] for at in range(0, max(len(good), 1), given.batch)]
+        groups = [good[at] for at in texts.batches([len(found[row]) for row in good], given.batch)]
         for number, group in enumerate(groups):
             yield RowPart(
                 rows,

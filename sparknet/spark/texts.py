@@ -32,6 +32,10 @@ Role = Literal["ids", "mask", "types", "places"]
 _LARGEST = 1 << 28
 _ENDLESS = 1 << 15
 """Tokens of which a net that takes as many takes any number."""
+_ENOUGH = 1 << 10
+"""Tokens with which a net's products are as fast as with more."""
+_PADDING = 1 / 8
+"""Of a batch with enough tokens, the most that may be padding, as a part of the others."""
 _ROLES: tuple[tuple[str, Role], ...] = (("mask", "mask"), ("type", "types"), ("position", "places"))
 
 
@@ -81,6 +85,18 @@ class Texts:
                     f"{self.longest} at most: the tokenizer's file may say where texts are cut off"
                 )
         return found, errors
+
+    def batches(self, lengths: Sequence[int], most: int) -> list[slice]:
+        """Cut texts, the shortest first, into batches of ``most`` or of little padding."""
+        found, begin, tokens = list[slice](), 0, 0
+        for at, length in enumerate(lengths):
+            padding = (at + 1 - begin) * length - (tokens + length)
+            wide = tokens >= _ENOUGH and padding > _PADDING * (tokens + length)
+            if at - begin == most or (wide and self.length is None):
+                found.append(slice(begin, at))
+                begin, tokens = at, 0
+            tokens += length
+        return [*found, slice(begin, len(lengths))]
 
     def values(self, found: Sequence[Any]) -> dict[str, Array]:
         """The inputs for some texts, as long as the longest one."""

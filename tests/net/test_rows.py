@@ -439,6 +439,23 @@ def test_another_shape_is_refused_where_labels_are_missing(
         net.forward({"image": np.zeros((rows, *shape), np.float32)}, ["ip"])
 
 
+def test_a_shape_is_taken_or_refused_each_time() -> None:
+    """What was found of one shape is remembered, and says nothing of another one."""
+    pool = """layer { name: "pool" type: "SPP" bottom: "image" top: "pooled"
+      spp_param { pyramid_height: 1 } }"""
+    open_net = Net(
+        picture_net(pool).replace('bottom: "image" top: "ip"', 'bottom: "pooled" top: "ip"')
+    )
+    flat = Net(picture_net(""))
+    for _ in range(3):
+        for size in (9, 5):
+            image = np.random.default_rng(size).random((1, 3, size, size + 1), np.float32)
+            got = open_net.forward({"image": image}, ["pooled"])["pooled"]
+            np.testing.assert_array_equal(got, image.max((2, 3), keepdims=True))
+        with pytest.raises(DataError, match="a record is 12 x 4 x 4, the net wants 3 x 8 x 8"):
+            flat.forward({"image": np.zeros((1, 12, 4, 4), np.float32)})
+
+
 def test_pictures_with_their_channels_last_are_told_of_any_size() -> None:
     with pytest.raises(DataError, match="9 x 7 x 3, the net wants 3 x 8 x 8; channels come first"):
         Net(picture_net("")).forward({"image": np.zeros((2, 9, 7, 3), np.float32)})

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from sparknet import load
 from sparknet.errors import FileError, MissingExtra, SparkError, SpecError
 from sparknet.spark import SparkModel
 from sparknet.spark.evaluation import Classified
+from sparknet.spark.texts import Texts
 from tests.onnx.graphs import draw, graph, node, onnx, run
 from tests.spark.conftest import CONNECT
 
@@ -133,6 +136,45 @@ def test_embeddings(pooling: Any, tokenizer: Path, model: Path, frame: Any, tmp_
     unit = [one / np.linalg.norm(one) for one in want]
     np.testing.assert_allclose(collected(made, "normalized"), unit, rtol=1e-4, atol=1e-5)
     assert embed.transform(frame).columns == ["number", "text", "pooled"]
+
+
+def test_many_texts_of_mixed_length(
+    tokenizer: Path, model: Path, session: Any, tmp_path: Path
+) -> None:
+    """So many that batches are cut where there would be much padding."""
+    texts = [TEXTS[number % 7 * (number % 5 > 3)] for number in range(700)]
+    frame = session.createDataFrame(list(enumerate(texts)), "number int, text string").coalesce(1)
+    embed = SparkModel(model, tokenizer=tokenizer, columns=COLUMNS, pooling="mean")
+    got = collected(embed.transform(frame, ["pooled"], batch=500), "pooled")
+    wanted = {text: by_hand(tokenizer, model, text)["mean"] for text in set(texts)}
+    np.testing.assert_allclose(got, [wanted[text] for text in texts], rtol=1e-4, atol=1e-5)
+
+
+LENGTHS = st.lists(st.integers(1, 512), max_size=300).map(sorted)
+
+
+@given(LENGTHS, st.integers(1, 64))
+@example([8] * 200 + [500] * 3, 64)
+@example([9] * 200, 64)
+def test_batches_hold_each_text_once_and_little_padding(lengths: list[int], most: int) -> None:
+    cut = Texts("", {}, None, None).batches(lengths, most)
+    assert [one for at in cut for one in lengths[at]] == lengths
+    for at in cut[:-1]:
+        batch = lengths[at]
+        assert 1 <= len(batch) <= most
+        after = lengths[at.stop]
+        tokens = sum(batch) + after
+        assert len(batch) == most or len(batch) * after + after - tokens > tokens / 8
+    for at in cut:
+        batch = lengths[at]
+        padding = len(batch) * max(batch, default=0) - sum(batch)
+        assert padding <= sum(batch) / 8 or sum(batch[:-1]) < 1024
+
+
+@given(LENGTHS, st.integers(1, 64))
+def test_a_net_of_one_length_takes_whole_batches(lengths: list[int], most: int) -> None:
+    cut = Texts("", {}, 512, None).batches(lengths, most)
+    assert [at.start for at in cut] == [*range(0, max(len(lengths), 1), most)]
 
 
 def test_scores_in_sql(tokenizer: Path, model: Path, frame: Any, session: Any) -> None:
