@@ -20,6 +20,7 @@ NATIVE_ONLY = {
     "caffe/layers/test_endings.py": _FUSED,
     "caffe/layers/test_inner_product.py::test_the_bits_of_few_rows": _BITS,
     "caffe/layers/test_learned_weights.py": _NARROW,
+    "caffe/layers/test_lstm_twins.py": _FUSED,
     "caffe/layers/test_mobile.py": _FUSED,
     "caffe/layers/test_narrow.py": _NARROW,
     "caffe/layers/test_rounded.py": _NARROW,

@@ -143,6 +143,8 @@ class Kernel {
     // About how many products of float32, or operations as short, take as long as a forward pass;
     // nothing for a kernel whose loops choose their threads themselves.
     virtual std::optional<double> products(const Layer&) const { return std::nullopt; }
+    // Whether it walks through the steps of one stream on one thread (plan/twins.cpp).
+    virtual bool walks_alone(const Layer&) const { return false; }
     // Whether its tops are its bottom.
     virtual bool only_splits() const { return false; }
     // With the layers fused into it, of how many pixels of its bottom along each axis it reads one:
@@ -243,6 +245,10 @@ struct Layer {
     // how many its bottom may have one: readers skip the others (plan/skip_pixels.cpp).
     int64_t top_every = 1, bottom_every = 1;
     std::vector<Layer*> skipping_readers;
+    // Another layer that walks through its steps at the same time, on another thread; the first of
+    // both waits for the second in a pass that comes to it.
+    Layer* twin = nullptr;
+    bool waits = false;
     // The layer that computes this one together with itself when all of them run.
     Layer* fused_into = nullptr;
     // Whether the last forward pass computed them together.

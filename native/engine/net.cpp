@@ -182,6 +182,7 @@ double Net::forward(size_t first, size_t last) {
 double Net::forward_layers(size_t first, size_t last) {
     double loss = 0;
     choose_fusions(first, last);
+    choose_twins(first, last);
     for (size_t i = first; i <= last; ++i) {
         Layer& layer = layers[i];
         if (is_fused(layer, first)) {
@@ -200,6 +201,8 @@ double Net::forward_layers(size_t first, size_t last) {
             // Some layers shape their top by the values of their input.
             if (!layer.is_ready()) layer.note_shapes();
         });
+        if (layer.waits) continue;
+        if (layer.twin && layer.twin->waits) give_back_read(*layer.twin);
         give_back_read(layer);
         for (size_t t = 0; t < layer.loss_weights.size(); ++t) {
             if (layer.loss_weights[t] == 0.0F) continue;

@@ -106,6 +106,9 @@ struct Net {
     void settle();
     // plan/rounded_blobs.cpp
     void find_rounded();
+    // plan/twins.cpp
+    void find_twins();
+    void choose_twins(size_t first, size_t last);
     // plan/blob_lifetimes.cpp
     using Storages = std::map<std::shared_ptr<Storage>, size_t>;
     void find_last_readers();

@@ -19,28 +19,29 @@ class LSTM final : public Kernel {
         hidden_.resize(state), dcell_.resize(state);
     }
 
+    bool walks_alone(const Layer& layer) const override {
+        const Options& options = layer.options;
+        return !layer.has_gradients() && options.integer("streams") == 1 &&
+               !options.flag("expose_hidden");
+    }
+
     void forward(Layer& layer) override {
-        const int64_t state = walk_.state_size();
-        walk_.transform(layer);
-        std::copy_n(walk_.first(layer, 0), state, hidden_.data());
-        std::copy_n(walk_.first(layer, 1), state, cells_.data());
-        float *y = layer.top(), *sums = walk_.sums.edit(), *conted = walk_.conted();
-        const float* cont = walk_.cont(layer, 0);
-        const int64_t units = walk_.units;
-        walk_.walk([&](Recurrence::Part& part) {
-            const int64_t many = part.end - part.begin, first = part.begin * units;
-            float* hidden = hidden_.data() + first;
-            for (int64_t t = 0; t < walk_.steps; ++t) {
-                walk_.recur(part, cont, t, hidden_.data(), conted, sums);
-                float* gates = sums + 4 * (t * state + first);
-                lstm_forward(many, units, cont + t * walk_.streams + part.begin, cells(t) + first,
-                             gates, gates, cells(t + 1) + first,
-                             squashed_.data() + t * state + first, hidden);
-                std::copy_n(hidden, many * units, y + t * state + first);
-            }
-        });
-        walk_.last(layer, 0, hidden_.data());
-        walk_.last(layer, 1, cells(walk_.steps));
+        begin(layer);
+        if (layer.waits) return;
+        LSTM* const twin = layer.twin && layer.twin->waits
+                               ? static_cast<LSTM*>(layer.twin->kernel.get())
+                               : nullptr;
+        if (twin)
+            in_threads(2, [&](int i) { (i == 0 ? *this : *twin).walk(); });
+        else
+            walk();
+        if (twin) twin->end(*layer.twin);
+        end(layer);
+    }
+
+    std::string method(const Layer& layer, Part part) const override {
+        if (part != Part::forward || !layer.twin) return {};
+        return "at the same time as '" + layer.twin->name + "'";
     }
 
     void backward(Layer& layer) override {
@@ -63,9 +64,42 @@ class LSTM final : public Kernel {
     }
 
    private:
+    void begin(const Layer& layer) {
+        const int64_t state = walk_.state_size();
+        walk_.transform(layer);
+        std::copy_n(walk_.first(layer, 0), state, hidden_.data());
+        std::copy_n(walk_.first(layer, 1), state, cells_.data());
+        cont_ = walk_.cont(layer, 0), y_ = layer.top();
+        sums_ = walk_.sums.edit(), conted_ = walk_.conted();
+    }
+
+    void walk() {
+        const int64_t state = walk_.state_size(), units = walk_.units;
+        walk_.walk([&](Recurrence::Part& part) {
+            const int64_t many = part.end - part.begin, first = part.begin * units;
+            float* hidden = hidden_.data() + first;
+            for (int64_t t = 0; t < walk_.steps; ++t) {
+                walk_.recur(part, cont_, t, hidden_.data(), conted_, sums_);
+                float* gates = sums_ + 4 * (t * state + first);
+                lstm_forward(many, units, cont_ + t * walk_.streams + part.begin, cells(t) + first,
+                             gates, gates, cells(t + 1) + first,
+                             squashed_.data() + t * state + first, hidden);
+                std::copy_n(hidden, many * units, y_ + t * state + first);
+            }
+        });
+    }
+
+    void end(const Layer& layer) {
+        walk_.last(layer, 0, hidden_.data());
+        walk_.last(layer, 1, cells(walk_.steps));
+    }
+
     float* cells(int64_t t) { return cells_.data() + t * walk_.state_size(); }
 
     Recurrence walk_;
+    // Of this pass.
+    const float* cont_ = nullptr;
+    float *y_ = nullptr, *sums_ = nullptr, *conted_ = nullptr;
     // Cells from before the first step on, and their tanh; the hidden state, and in backward the
     // gradients of both.
     std::vector<float> cells_, squashed_, hidden_, dcell_;

@@ -29,7 +29,12 @@ void Recurrence::reshape(const Layer& layer, int64_t gates) {
 void Recurrence::make_products(const Layer& layer) {
     const auto factors = layer.net->factors;
     const int64_t rows = steps * streams;
-    transform_.reshape({rows, inputs_}, {inputs_, width, true}, factors);
+    const Matrix x = {rows, inputs_}, weights = {inputs_, width, true};
+    keeps_ = !layer.has_gradients() && fixed_ == 0 && rows > 0 && inputs_ > 0 && width > 0;
+    if (keeps_)
+        kept_.reshape(x, weights, true, factors, true);
+    else
+        transform_.reshape(x, weights, factors);
     recur_.reshape(streams, {units, width, true}, true, factors);
     if (!layer.backward) return;
     reach_back_.reshape(streams, {width, units}, false, factors);
@@ -51,12 +56,21 @@ void Recurrence::split(const Layer& layer) {
         parts_.push_back({streams * i / many, streams * (i + 1) / many, {}});
         Part& part = parts_.back();
         std::optional<Team> alone;
-        if (many > 1) alone.emplace(1);
+        if (many > 1 || layer.twin) alone.emplace(1);
         part.recur.reshape(part.end - part.begin, {units, width, true}, true, layer.net->factors);
     }
 }
 
+void Recurrence::transform_by_kept(const Layer& layer) {
+    const auto plain = describe({inputs_, width, true}, dnnl::memory::data_type::f32);
+    kept_.run(layer.bottoms[0]->data.read(kept_.a(), rows_of(kept_.a())),
+              layer.params[0]->data.read(kept_.b(), plain), sums.write(), layer.param(1));
+}
+
 void Recurrence::transform(const Layer& layer) {
+    if (parts_.empty()) recur_.pack(layer.params[hidden_param()]->data);
+    for (Part& part : parts_) part.recur.pack(layer.params[hidden_param()]->data);
+    if (keeps_) return transform_by_kept(layer);
     const float* bias = layer.param(1);
     const int64_t rows = steps * streams, columns = width;
     const float* fixed = nullptr;
@@ -78,8 +92,6 @@ void Recurrence::transform(const Layer& layer) {
         },
         columns);
     transform_.run(layer.bottoms[0]->data, layer.params[0]->data, to, true);
-    if (parts_.empty()) recur_.pack(layer.params[hidden_param()]->data);
-    for (Part& part : parts_) part.recur.pack(layer.params[hidden_param()]->data);
 }
 
 const float* Recurrence::first(const Layer& layer, size_t state) const {

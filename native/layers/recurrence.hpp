@@ -4,10 +4,13 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <exception>
 
 #include "../engine/layer.hpp"
+#include "../engine/matmul/product.hpp"
 #include "../engine/matmul/tensor_product.hpp"
+#include "../engine/parallel.hpp"
 #include "../engine/pass.hpp"
 
 namespace sn {
@@ -71,6 +74,7 @@ class Recurrence {
     };
 
     void make_products(const Layer& layer);
+    void transform_by_kept(const Layer& layer);
 
     static constexpr size_t static_param_ = 2;
     size_t hidden_param() const { return static_param_ + (fixed_ > 0 ? 1 : 0); }
@@ -84,26 +88,35 @@ class Recurrence {
     // W x_static, later the gradient of it.
     std::vector<float> static_sums_;
     TensorProduct transform_, input_weights_, hidden_weights_, input_data_;
+    // In the test phase: W x + b, with W in the layout that multiplies fastest.
+    bool keeps_ = false;
+    Product kept_;
     StepProduct recur_, reach_back_;
     std::vector<Part> parts_;
 };
 
+// body(i) for each i below `many`, in threads that have no others.
 template <class F>
-void Recurrence::walk(F&& body) {
-    const auto many = static_cast<int>(parts_.size());
-    if (many == 1) return body(parts_[0]);
+void in_threads(int many, F&& body) {
     std::exception_ptr failure;
-#pragma omp parallel num_threads(many)
+#pragma omp parallel num_threads(std::min(many, threads()))
     {
         const Team alone(1);
         for (int i = omp_get_thread_num(); i < many; i += omp_get_num_threads()) try {
-                body(parts_[static_cast<size_t>(i)]);
+                body(i);
             } catch (...) {
 #pragma omp critical
                 failure = std::current_exception();
             }
     }
     if (failure) std::rethrow_exception(failure);
+}
+
+template <class F>
+void Recurrence::walk(F&& body) {
+    const auto many = static_cast<int>(parts_.size());
+    if (many == 1) return body(parts_[0]);
+    in_threads(many, [&](int i) { body(parts_[static_cast<size_t>(i)]); });
 }
 
 }  // namespace sn

@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
+from benchmarks.digits import TRAINED
+from benchmarks.spark_strategies import frame
+from sparknet.papers import dynamic
 from sparknet.spark import Trainer
 from sparknet.training.strategies import make_strategy
 from tests.spark.digits import NET, pixels, solver
@@ -65,10 +68,15 @@ def fit(
     more: str = "",
     workers: int = 2,
     recorder: dict[str, Any] | None = None,
+    lenet: int | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
+    """With ``lenet``, a seed, LeNet learns MNIST's digits instead, and is tested on others."""
     if isinstance(strategy, dict):
         strategy = make_strategy(**strategy)
+    if lenet is not None:
+        settings |= {"workers": workers, "steps": steps, "on_event": on_event}
+        return outcome(learned(session, lenet, strategy, settings))
     net, columns = NET, {"data": "pixels", "label": "digit"}
     if recorder is not None:
         net, columns = recorded(NET, **recorder), {**columns, "number": "number"}
@@ -80,7 +88,17 @@ def fit(
         on_event=on_event,
         **settings,
     )
-    trained = trainer.fit(pixels(session, 200), resume=resume)
+    return outcome(trainer.fit(pixels(session, 200), resume=resume))
+
+
+def learned(session: Any, seed: int, strategy: Any, settings: dict[str, Any]) -> Any:
+    solver = dynamic.solver()
+    solver.random_seed = seed
+    trainer = Trainer(solver, strategy, validate_every=1 << 30, **settings)
+    return trainer.fit(frame(session, slice(0, TRAINED)), frame(session, slice(TRAINED, None)))
+
+
+def outcome(trained: Any) -> dict[str, Any]:
     weights = np.asarray(trained.weights.flat)
     return {
         "weights": hashlib.sha256(weights.tobytes()).hexdigest(),

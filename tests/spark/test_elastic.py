@@ -104,6 +104,39 @@ def test_a_machine_that_is_lost_for_good(
     assert result["left"]["threads"] == 0
 
 
+SEEDS = (1, 2, 3)
+POINTS = 0.3
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("mnist")
+def test_accuracy_after_a_machine_is_lost(standalone: Cluster, driver: Driver) -> None:
+    """LeNet by three workers, one of which is lost after a quarter of the rounds: as many samples
+    are seen, and as many digits are recognised."""
+    settings: Any = {"workers": 3, "min_workers": 2, "steps": 400, "deadline": 20}
+    apart = []
+    for seed in SEEDS:
+        while len(standalone.machines()) < 3:
+            add_machine(standalone)
+        whole = driver.fit(lenet=seed, start_wait=120, **settings)
+        seen = driver.kinds("stop")[0]["total_samples"]
+        assert [len(one["workers"]) for one in driver.kinds("round")] == [3] * 40
+        lost = standalone.machines()[-1]
+
+        def act(event: Event, lost: Service = lost) -> None:
+            if event["event"] == "round" and event["round"] == 10 and lost.left():
+                lost.kill()
+
+        after = driver.fit(act, lenet=seed, start_wait=120, **settings)
+        assert len(driver.kinds("round")[-1]["workers"]) == 2
+        assert longest_pause(driver) < ENOUGH
+        assert driver.kinds("stop")[0]["total_samples"] == pytest.approx(seen, rel=0.01)
+        accuracies = [one["outcome"]["metrics"]["accuracy"] for one in (whole, after)]
+        print(f"seed {seed}: {100 * accuracies[0]:.2f} % and {100 * accuracies[1]:.2f} %")
+        apart.append(100 * (accuracies[1] - accuracies[0]))
+    assert sum(apart) / len(apart) >= -POINTS, apart
+
+
 def speed(rounds: list[Event]) -> float:
     """Records a second."""
     first, last = rounds[0], rounds[-1]
@@ -137,7 +170,8 @@ def of_three(driver: Driver) -> list[Event]:
 
 @pytest.mark.long
 def test_machines_that_come_and_go(standalone: Cluster, driver: Driver, tmp_path: Path) -> None:
-    come_and_go(standalone, driver, tmp_path, times=3, every=10)
+    """For five minutes."""
+    come_and_go(standalone, driver, tmp_path, times=15, every=20)
 
 
 def come_and_go(

@@ -59,13 +59,15 @@ void Net::follow_fusions() {
     const auto chain = [](const Layer& layer) {
         return std::make_tuple(layer.fused_scale, layer.fused_relu, layer.fused_last,
                                layer.fused_sum, layer.fused_other, layer.fused_product,
-                               layer.top_every, layer.bottom_every, layer.fused_affine);
+                               layer.top_every, layer.bottom_every, layer.fused_affine,
+                               layer.twin);
     };
     std::vector<decltype(chain(layers[0]))> before;
     std::vector<std::shared_ptr<const Attention>> attentions;
     for (const Layer& layer : layers)
         before.push_back(chain(layer)), attentions.push_back(layer.attention);
     find_fusions();
+    find_twins();
     for (Layer& layer : layers) {
         const auto& old = attentions[layer.index];
         const bool same =

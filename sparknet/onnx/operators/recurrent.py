@@ -41,18 +41,25 @@ def recurrent(step: Step) -> Outputs:
     if len(x.shape) != 3:
         step.refuse(f"its input has {len(x.shape)} axes, not 3")
     ways = _ways(step, x)
+    # Both directions before what reads one of them: the engine runs them at the same time.
+    marks = _Marks(step, x)
+    found = [_one_way(step, x, way, marks) for way in ways]
     whole: list[Value] = []
     hidden: list[Value] = []
     cell: list[Value] = []
-    for way in ways:
-        made, last, state = _one_way(step, x, way)
-        whole.append(_with_axis(step, made, 1, f"{way.part}_outputs"))
-        hidden.append(last)
+    for way, (made, state) in zip(ways, found, strict=True):
+        if _is_read(step, 1):
+            steps = made.shape[0]
+            hidden.append(cut(step, made, 0, steps - 1, steps, part=f"{way.part}_last"))
+        if _is_read(step, 0):
+            if way.backward:
+                made = taken(step, made, 0, _turned(made), part=f"{way.part}_back")
+            whole.append(_with_axis(step, made, 1, f"{way.part}_outputs"))
         if state is not None:
             cell.append(state)
     outputs: list[Value] = []
     for name, parts, axis in zip(step.node.outputs, (whole, hidden, cell), (1, 0, 0), strict=False):
-        if not name or not step.reading.uses[name]:
+        if not _is_read(step, len(outputs)):
             outputs.append(np.zeros(0, np.float32))
             continue
         one = joined(step, parts, axis, part=f"joined_{axis}")
@@ -101,40 +108,40 @@ def _ways(step: Step, x: Computed) -> list[_Way]:
     return found
 
 
-def _one_way(step: Step, x: Computed, way: _Way) -> tuple[Computed, Computed, Computed | None]:
-    """All outputs, the last hidden state, and the last cell state if it is read."""
-    steps = x.shape[0]
-    if steps % step.batch == 0:
+def _is_read(step: Step, output: int) -> bool:
+    names = step.node.outputs[output : output + 1]
+    return any(name and step.reading.uses[name] for name in names)
+
+
+def _turned(x: Computed) -> list[int]:
+    return list(range(x.shape[0]))[::-1]
+
+
+def _one_way(step: Step, x: Computed, way: _Way, marks: _Marks) -> tuple[Computed, Computed | None]:
+    """All hidden states in the order of its steps, and the last cell state if it is read."""
+    if x.shape[0] % step.batch == 0:
         step.refuse("the number of time steps must be fixed: give the input's shape")
     if way.backward:
-        x = taken(step, x, 0, list(range(steps))[::-1], part=f"{way.part}_turned")
-    wants_cell = (
-        step.op == "LSTM"
-        and len(step.node.outputs) > 2
-        and bool(step.reading.uses[step.node.outputs[2]])
-    )
+        x = taken(step, x, 0, _turned(x), part=f"{way.part}_turned")
+    wants_cell = step.op == "LSTM" and _is_read(step, 2)
     states = _first_states(step, x, way, wants_cell)
     if _is_rectified(step):
-        return *_unrolled(step, x, way, states), None
-    marks = _marks(step, x, way.part, not states)
+        return _unrolled(step, x, way, states), None
     kind, arrays, options = _LAYERS[step.op](step, way)
     tops = [f"{step.node.outputs[0] or step.node.name}_{way.part}"]
     if states:
         options["expose_hidden"] = True
         tops += [f"{tops[0]}_{name}" for name in ("h", "c")[: len(states)]]
-    made = step.layers(kind, [x, marks, *states], arrays, tops=tops, part=way.part, **options)
+    made = step.layers(
+        kind, [x, marks.of(not states), *states], arrays, tops=tops, part=way.part, **options
+    )
     outputs = made[0]
     if step.op == "RNN":
         outputs = step.layer("Power", [outputs], part=f"{way.part}_unscaled", scale=1 / _SMALL)
-    last = cut(step, outputs, 0, steps - 1, steps, part=f"{way.part}_last")
-    if way.backward:
-        outputs = taken(step, outputs, 0, list(range(steps))[::-1], part=f"{way.part}_back")
-    return outputs, last, made[2] if wants_cell else None
+    return outputs, made[2] if wants_cell else None
 
 
-def _unrolled(
-    step: Step, x: Computed, way: _Way, states: Sequence[Computed]
-) -> tuple[Computed, Computed]:
+def _unrolled(step: Step, x: Computed, way: _Way, states: Sequence[Computed]) -> Computed:
     """Caffe's RNN ends in tanh: with ReLU each step is a product of its own."""
     steps, part = x.shape[0], way.part
     if steps > _MOST_STEPS:
@@ -150,30 +157,41 @@ def _unrolled(
             one = step.layer("Eltwise", [one, kept], part=f"{part}_sum_{number}")
         hidden = step.layer("ReLU", [one], part=f"{part}_step_{number}")
         found.append(hidden)
-    assert hidden is not None
-    made = joined(step, found[::-1] if way.backward else found, 0, part=f"{part}_steps")
-    return made, hidden
+    return joined(step, found, 0, part=f"{part}_steps")
 
 
-def _marks(step: Step, x: Computed, part: str, fresh: bool) -> Computed:
-    """Where sequences go on: everywhere but in the first step, which starts from nothing."""
-    rows = step.layer("Reduction", [x], part=f"{part}_rows", axis=2)
-    if not fresh:
-        return step.layer("Power", [rows], part=f"{part}_marks", scale=0.0, shift=1.0)
-    steps = x.shape[0]
-    if steps == 1:
-        return step.layer("Power", [rows], part=f"{part}_marks", scale=0.0)
-    first, rest = step.layers(
-        "Slice",
-        [rows],
-        tops=[f"{rows.name}_first", f"{rows.name}_rest"],
-        part=f"{part}_steps",
-        axis=0,
-        slice_point=[1],
-    )
-    start = step.layer("Power", [first], part=f"{part}_start", scale=0.0)
-    more = step.layer("Power", [rest], part=f"{part}_more", scale=0.0, shift=1.0)
-    return step.layer("Concat", [start, more], part=f"{part}_marks", axis=0)
+class _Marks:
+    """Where sequences go on: everywhere, or everywhere but in the first step, which starts from
+    nothing.  Both directions have the same."""
+
+    def __init__(self, step: Step, x: Computed) -> None:
+        self._step, self._x = step, x
+        self._made: dict[bool, Computed] = {}
+
+    def of(self, fresh: bool) -> Computed:
+        if fresh not in self._made:
+            self._made[fresh] = self._make(fresh)
+        return self._made[fresh]
+
+    def _make(self, fresh: bool) -> Computed:
+        step, x, part = self._step, self._x, "fresh" if fresh else "going"
+        values = step.layer("Gather", [x], part=f"{part}_values", axis=2, index=[0])
+        rows = step.reshape(values, x.shape[:2], part=f"{part}_rows")
+        if not fresh:
+            return step.layer("Power", [rows], part=f"{part}_marks", scale=0.0, shift=1.0)
+        if x.shape[0] == 1:
+            return step.layer("Power", [rows], part=f"{part}_marks", scale=0.0)
+        first, rest = step.layers(
+            "Slice",
+            [rows],
+            tops=[f"{rows.name}_first", f"{rows.name}_rest"],
+            part=f"{part}_steps",
+            axis=0,
+            slice_point=[1],
+        )
+        start = step.layer("Power", [first], part=f"{part}_start", scale=0.0)
+        more = step.layer("Power", [rest], part=f"{part}_more", scale=0.0, shift=1.0)
+        return step.layer("Concat", [start, more], part=f"{part}_marks", axis=0)
 
 
 def _first_states(step: Step, x: Computed, way: _Way, wants_cell: bool) -> list[Computed]:
