@@ -111,20 +111,20 @@ POINTS = 0.3
 @pytest.mark.long
 @pytest.mark.usefixtures("mnist")
 def test_accuracy_after_a_machine_is_lost(standalone: Cluster, driver: Driver) -> None:
-    """LeNet by three workers, one of which is lost after a quarter of the rounds: as many samples
-    are seen, and as many digits are recognised."""
-    settings: Any = {"workers": 3, "min_workers": 2, "steps": 400, "deadline": 20}
+    """LeNet by three workers, one of which is lost in the middle: as many samples are seen, and as
+    many digits are recognised."""
+    settings: Any = {"workers": 3, "min_workers": 2, "steps": 1000, "deadline": 20}
     apart = []
     for seed in SEEDS:
         while len(standalone.machines()) < 3:
             add_machine(standalone)
         whole = driver.fit(lenet=seed, start_wait=120, **settings)
         seen = driver.kinds("stop")[0]["total_samples"]
-        assert [len(one["workers"]) for one in driver.kinds("round")] == [3] * 40
+        assert [len(one["workers"]) for one in driver.kinds("round")] == [3] * 100
         lost = standalone.machines()[-1]
 
         def act(event: Event, lost: Service = lost) -> None:
-            if event["event"] == "round" and event["round"] == 10 and lost.left():
+            if event["event"] == "round" and event["round"] == 50 and lost.left():
                 lost.kill()
 
         after = driver.fit(act, lenet=seed, start_wait=120, **settings)
@@ -134,7 +134,7 @@ def test_accuracy_after_a_machine_is_lost(standalone: Cluster, driver: Driver) -
         accuracies = [one["outcome"]["metrics"]["accuracy"] for one in (whole, after)]
         print(f"seed {seed}: {100 * accuracies[0]:.2f} % and {100 * accuracies[1]:.2f} %")
         apart.append(100 * (accuracies[1] - accuracies[0]))
-    assert sum(apart) / len(apart) >= -POINTS, apart
+    assert abs(sum(apart)) / len(apart) <= POINTS, apart
 
 
 def speed(rounds: list[Event]) -> float:

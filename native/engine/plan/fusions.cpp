@@ -59,8 +59,7 @@ void Net::follow_fusions() {
     const auto chain = [](const Layer& layer) {
         return std::make_tuple(layer.fused_scale, layer.fused_relu, layer.fused_last,
                                layer.fused_sum, layer.fused_other, layer.fused_product,
-                               layer.top_every, layer.bottom_every, layer.fused_affine,
-                               layer.twin);
+                               layer.top_every, layer.bottom_every, layer.fused_affine, layer.twin);
     };
     std::vector<decltype(chain(layers[0]))> before;
     std::vector<std::shared_ptr<const Attention>> attentions;

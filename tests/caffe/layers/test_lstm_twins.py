@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from multiprocessing import get_context
 from typing import Any, Literal
 
 import numpy as np
@@ -178,3 +179,18 @@ def test_a_refusal_between_them_leaves_nothing_behind() -> None:
     made_again = net.forward(x=data, cont=marks, number=numbers, blobs=["a", "b"])
     np.testing.assert_array_equal(made_again["a"], want)
     np.testing.assert_allclose(made_again["a"], wanted(net.params["a"], data, marks), atol=1e-5)
+
+
+def test_in_a_forked_process_that_has_one_thread() -> None:
+    net = made(lstm("a", "x", 12) + lstm("b", "x", 12), 9)
+    data, marks = drawn(9)
+    want = wanted(net.params["a"], data, marks)
+    net.forward(x=data, cont=marks)
+
+    def again() -> None:
+        np.testing.assert_allclose(net.forward(x=data, cont=marks, blobs=["a"])["a"], want, 0, 1e-5)
+
+    child = get_context("fork").Process(target=again)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
