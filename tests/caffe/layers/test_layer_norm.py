@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from tests.caffe.gradient import check_gradients
+from sparknet import caffe
+from sparknet.native import has_bf16
+from sparknet.proto import parse_net
+from tests.caffe.gradient import check_gradients, input_layer
 from tests.caffe.layers.passing import build, draw, same
+
+Array = Any
 
 
 @pytest.mark.parametrize(("options", "axis"), [("", 2), ("axis: 1", 1), ("axis: 2 eps: 0.5", 2)])
@@ -24,3 +31,92 @@ def test_values_and_gradient(options: str, axis: int) -> None:
     want = (wide - wide.mean(axes, keepdims=True)) / np.sqrt(wide.var(axes, keepdims=True) + eps)
     same(net.blobs["y"].data, want, 1e-5, 1e-5)
     check_gradients(text, {"x": x})
+
+
+def normalised(x: Array, axis: int) -> Array:
+    wide, axes = x.astype(np.float64), tuple(range(axis, x.ndim))
+    return (wide - wide.mean(axes, keepdims=True)) / np.sqrt(wide.var(axes, keepdims=True) + 1e-5)
+
+
+def scaled(bias: bool, axis: int = -1, axes: int = 1, top: str = "y") -> str:
+    filler = 'filler { type: "gaussian" std: 1 } bias_filler { type: "gaussian" std: 1 }'
+    options = f"axis: {axis} num_axes: {axes} bias_term: {str(bias).lower()} {filler}"
+    return f"""layer {{ name: "l" type: "LayerNorm" bottom: "x" top: "n"
+        layer_norm_param {{ axis: {axis} }} }}
+    layer {{ name: "s" type: "Scale" bottom: "n" top: "{top}" scale_param {{ {options} }} }}"""
+
+
+def made(text: str, shape: tuple[int, ...], **more: Any) -> Any:
+    return caffe.Net.from_proto(
+        parse_net(input_layer("x", shape) + text), caffe.TEST, seed=3, **more
+    )
+
+
+def wanted(net: Any, x: Array, axis: int) -> Array:
+    factors = [np.array(blob.data, np.float64) for blob in net.params["s"]]
+    return normalised(x, axis) * factors[0] + (factors[1] if len(factors) > 1 else 0)
+
+
+SHAPES = [(7, 5, 96), (2, 197, 768), (3, 1000), (2, 9, 17), (5, 15), (1, 3, 4, 384), (4, 1)]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_factors_and_shifts_behind(shape: tuple[int, ...], bias: bool, keep: bool) -> None:
+    """Far from zero, too, where sums in float32 would lose what is between the values."""
+    for offset in (0, 1000):
+        for top in ("y", "n"):
+            net = made(scaled(bias, top=top), shape, keep_blobs=keep)
+            x = (2 * draw(*shape) + offset).astype(np.float32)
+            found = net.forward(x=x)[top]
+            want = wanted(net, x, -1 % len(shape))
+            same(found, want, 1e-5 if not offset else 1e-3, 1e-5 if not offset else 1e-3)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_factors_of_other_axes_than_the_normalised(keep: bool) -> None:
+    for axis, axes in ((1, 1), (1, 2), (2, 1)):
+        text = scaled(True).replace("axis: -1 num_axes: 1", f"axis: {axis} num_axes: {axes}")
+        net = made(text, (3, 8, 6), keep_blobs=keep)
+        x = draw(3, 8, 6)
+        factors = [np.array(blob.data, np.float64) for blob in net.params["s"]]
+        over = [one.reshape(one.shape + (1,) * (3 - axis - axes)) for one in factors]
+        same(net.forward(x=x)["y"], normalised(x, 2) * over[0] + over[1], 1e-5, 1e-5)
+
+
+def test_over_two_axes() -> None:
+    net = made(scaled(True, axis=1, axes=2), (3, 8, 6), keep_blobs=False)
+    x = draw(3, 8, 6)
+    same(net.forward(x=x)["y"], wanted(net, x, 1), 1e-5, 1e-5)
+
+
+def test_what_lies_between_can_be_asked_for() -> None:
+    net = made(scaled(True), (4, 33), keep_blobs=False)
+    x = draw(4, 33)
+    for _ in range(2):
+        same(net.forward(x=x)["y"], wanted(net, x, 1), 1e-5, 1e-5)
+        found = net.forward(x=x, blobs=["n"])
+        same(found["n"], normalised(x, 1), 1e-5, 1e-5)
+        same(found["y"], wanted(net, x, 1), 1e-5, 1e-5)
+    reads = """layer { name: "r" type: "ReLU" bottom: "n" top: "r" }"""
+    net = made(scaled(True) + reads, (4, 33), keep_blobs=False)
+    found = net.forward(x=x)
+    same(found["r"], np.maximum(normalised(x, 1), 0), 1e-5, 1e-5)
+    same(found["y"], wanted(net, x, 1), 1e-5, 1e-5)
+
+
+@pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
+@pytest.mark.parametrize("behind", [True, False])
+@pytest.mark.parametrize("shape", [(7, 5, 96), (3, 100, 768), (2, 9, 17)], ids=str)
+def test_in_front_of_a_product_of_bfloat16(shape: tuple[int, ...], behind: bool) -> None:
+    text = scaled(True) if behind else scaled(True).split('layer { name: "s"')[0]
+    last = "y" if behind else "n"
+    text += f"""layer {{ name: "p" type: "InnerProduct" bottom: "{last}" top: "p"
+        inner_product_param {{ num_output: 24 axis: -1 weight_filler {{ type: "xavier" }} }} }}"""
+    x = draw(*shape)
+    found = []
+    for keep in (True, False):
+        net = made(text, shape, keep_blobs=keep, precision="bf16")
+        found.append(np.array(net.forward(x=x)["p"]))
+    np.testing.assert_array_equal(found[0], found[1])
