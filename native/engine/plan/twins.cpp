@@ -13,6 +13,11 @@ bool has(const Blobs& blobs, const Blob& blob) {
     });
 }
 
+// A loss is added up as soon as its layer has run.
+bool may_wait(const Layer& layer) {
+    return layer.kernel->walks_alone(layer) && layer.loss_weights[0] == 0.0F;
+}
+
 // Whether a layer before `second` can wait for it: until then nobody needs what it makes, or
 // changes what it reads while it walks.
 bool can_wait(const std::deque<Layer>& layers, const Layer& first, const Layer& second) {
@@ -31,7 +36,7 @@ void Net::find_twins() {
         if (!second.kernel->walks_alone(second)) continue;
         for (size_t i = second.index; i-- > 0 && !second.twin;) {
             Layer& first = layers[i];
-            if (first.twin || !first.kernel->walks_alone(first)) continue;
+            if (first.twin || !may_wait(first)) continue;
             if (can_wait(layers, first, second)) first.twin = &second, second.twin = &first;
         }
     }

@@ -29,26 +29,26 @@ def two_threads() -> Iterator[None]:
     native.set_threads(before)
 
 
-def lstm(name: str, bottom: str, units: int, cont: str = "cont") -> str:
+def lstm(name: str, bottom: str, units: int, more: str = "") -> str:
     filler = "weight_filler { type: 'xavier' } bias_filler { type: 'uniform' min: -1 max: 1 }"
-    return f"""layer {{ name: "{name}" type: "LSTM" bottom: "{bottom}" bottom: "{cont}"
-        top: "{name}" recurrent_param {{ num_output: {units} {filler} }} }}"""
+    return f"""layer {{ name: "{name}" type: "LSTM" bottom: "{bottom}" bottom: "cont"
+        top: "{name}" {more} recurrent_param {{ num_output: {units} {filler} }} }}"""
 
 
 def reversed_steps(bottom: str, top: str) -> str:
     return f'layer {{ name: "{top}" type: "Reverse" bottom: "{bottom}" top: "{top}" }}'
 
 
-def made(text: str, inputs: int, steps: int = STEPS, **more: Any) -> Any:
-    inputs_text = input_layer("x", (steps, 1, inputs)) + input_layer("cont", (steps, 1))
+def made(text: str, inputs: int, **more: Any) -> Any:
+    inputs_text = input_layer("x", (STEPS, 1, inputs)) + input_layer("cont", (STEPS, 1))
     return caffe.Net.from_proto(parse_net(inputs_text + text), caffe.TEST, seed=1, **more)
 
 
-def drawn(inputs: int, steps: int = STEPS, seed: int = 0) -> tuple[Any, Any]:
-    rng = np.random.default_rng(seed)
-    marks = (rng.random((steps, 1)) > 0.1).astype(np.float32)
+def drawn(inputs: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    marks = (rng.random((STEPS, 1)) > 0.1).astype(np.float32)
     marks[0] = 0
-    return rng.standard_normal((steps, 1, inputs), np.float32), marks
+    return rng.standard_normal((STEPS, 1, inputs), np.float32), marks
 
 
 def twins(net: Any) -> dict[str, str]:
@@ -146,6 +146,19 @@ def test_none_in_training() -> None:
         seed=1,
     )
     assert twins(net) == {}
+
+
+@pytest.mark.parametrize("judged", ["a", "b"])
+def test_one_whose_values_are_a_loss(judged: str) -> None:
+    """What the pass returns is the sum of its values, of this pass."""
+    frozen = 3 * "param { lr_mult: 0 } "  # what learns has a gradient of its loss, and no twin
+    weight = {one: frozen + "loss_weight: 2" * (one == judged) for one in "ab"}
+    net = made("".join(lstm(one, "x", 12, weight[one]) for one in "ab"), 9)
+    assert bool(twins(net)) == (judged == "b")
+    data, marks = drawn(9)
+    net.blobs["x"].data[...], net.blobs["cont"].data[...] = data, marks
+    want = 2 * wanted(net.params[judged], data, marks).sum()
+    assert net._runtime.forward(0, len(net.layers) - 1) == pytest.approx(want, rel=1e-4)
 
 
 def test_part_of_a_pass() -> None:
