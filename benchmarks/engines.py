@@ -5,9 +5,9 @@
 
 Each side is a process of its own; a round runs a turn of each.  A figure is the median of the
 rounds', in milliseconds a step, with the least and the most of them; the ratios are those of the
-same rounds.  On a GPU the steps of a turn are waited for at its end alone, and plain PyTorch is the
-faster one of contiguous and channels-last memory, once kernel by kernel and once with a CUDA graph
-for each step.
+same rounds.  Memory is the process's peak, or on a GPU what PyTorch holds there.  On a GPU
+the steps of a turn are waited for at its end alone, and plain PyTorch is the faster one of
+contiguous and channels-last memory, once kernel by kernel and once with a CUDA graph for each step.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ def main() -> None:
             columns = list(dict.fromkeys(way.column for way in ways))
             told = ("net", "batch", "mode", "numbers", "threads", *columns)
             told += tuple(f"{OURS} / {column}" for column in columns if column != OURS)
+            told += tuple(f"MB of {column}" for column in columns)
             print(f"| {' | '.join(told)} |\n|{'---|' * len(told)}", flush=True)
             for mode in asked.modes:
                 for net in asked.nets:
@@ -108,8 +109,10 @@ def _row(
         ]
         for load in loads:
             load.result()
+    memory: dict[str, int] = {}
     for way in ways:
-        way.process.run(4, way.way)
+        held = way.process.run(4, way.way)["memory"]
+        memory[way.column] = min(held, memory.get(way.column, held))
         steps.append(min(max(round(1000 * asked.seconds / way.ms(4)), 2), 2000))
     found: dict[str, list[float]] = {way.column: [] for way in ways}
     for _ in range(asked.rounds):
@@ -123,7 +126,11 @@ def _row(
         for column, times in found.items()
         if column != OURS
     ]
-    return [*map(_spread, found.values()), *(f"{ratio:.2f}" for ratio in ratios)]
+    return [
+        *map(_spread, found.values()),
+        *(f"{ratio:.2f}" for ratio in ratios),
+        *(f"{held / 1e6:,.0f}" for held in memory.values()),
+    ]
 
 
 def _spread(turns: list[float]) -> str:

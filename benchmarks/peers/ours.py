@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.peers.contests import Contest
 from benchmarks.peers.nets import inference_net, training_solver
-from benchmarks.peers.side import Side, serve
+from benchmarks.peers.side import Side, give_back, held_on, serve
 from sparknet.caffe import TEST, Net
 from sparknet.caffe.solvers import SGDSolver
 
@@ -22,6 +22,7 @@ class Ours(Side):
         options: dict[str, Any] = {} if precision == "float32" else {"precision": precision}
         if variant:  # a device of PyTorch's
             options["device"] = variant
+            give_back(variant)
         if mode == "train":
             solver = SGDSolver(training_solver(contest), keep_blobs=False, **options)
             net, self._step = solver.net, lambda: solver.step(1)
@@ -42,6 +43,9 @@ class Ours(Side):
             import torch
 
             torch.cuda.synchronize()
+
+    def memory(self) -> int:
+        return held_on(self._device) or super().memory()
 
 
 def calibrated(described: Any, contest: Contest) -> Any:

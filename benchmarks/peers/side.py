@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
@@ -33,6 +34,10 @@ class Side(ABC):
     def finish(self) -> None:  # noqa: B027
         """Wait for what a device still computes of the steps so far."""
 
+    def memory(self) -> int:
+        """The peak of this process in bytes; on a GPU what it holds there."""
+        return peak_memory()
+
 
 def peak_memory() -> int:
     """The peak resident size of this process in bytes."""
@@ -46,6 +51,24 @@ def peak_memory() -> int:
 
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
+
+
+def give_back(device: str) -> None:
+    """What nobody uses any more of a GPU's memory."""
+    if device.startswith("cuda"):
+        import torch
+
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def held_on(device: str) -> int:
+    """The bytes that PyTorch holds on a GPU, 0 for other devices."""
+    if not device.startswith("cuda"):
+        return 0
+    import torch
+
+    return int(torch.cuda.memory_reserved(device))
 
 
 def run_steps(side: Any, steps: int, finish: Callable[[], None] = lambda: None) -> list[float]:
@@ -85,4 +108,4 @@ def _answer(side: Side, request: dict[str, Any]) -> dict[str, Any]:
             contest = replace(contest, batch=request["batch"])
         return side.load(contest, **{name: request[name] for name in names})
     side.choose(request.get("way", ""))
-    return {"ms": run_steps(side, request["steps"], side.finish), "memory": peak_memory()}
+    return {"ms": run_steps(side, request["steps"], side.finish), "memory": side.memory()}

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.peers.contests import DECAY, MOMENTUM, RATE, Contest
-from benchmarks.peers.side import Side, serve
+from benchmarks.peers.side import Side, give_back, held_on, serve
 from benchmarks.peers.torch_nets import EXTRA_PARAMETERS, NETS
 
 
@@ -32,7 +32,7 @@ class PyTorch(Side):
         self._device = "cuda" if "cuda" in words else "cpu"
         if self._device == "cuda":
             self._net = self._descent = self._step = None  # those of the contest before
-            torch.cuda.empty_cache()
+            give_back(self._device)
             torch.backends.cudnn.benchmark = True
             for switches in (torch.backends.cuda.matmul, torch.backends.cudnn):
                 switches.allow_tf32 = precision == "tf32"
@@ -68,6 +68,9 @@ class PyTorch(Side):
     def finish(self) -> None:
         if self._device == "cuda":
             torch.cuda.synchronize()
+
+    def memory(self) -> int:
+        return held_on(self._device) or super().memory()
 
     def _run(self) -> None:
         if not self._train:

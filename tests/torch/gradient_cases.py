@@ -50,6 +50,9 @@ CASES |= {
     "Clip": each("clip_param { min: -1 max: 1|2 }"),
     "Swish": each("swish_param { beta: 1|0.5 }"),
     "HardSwish": each("", -5, 5),
+    "GELU": each("gelu_param { approximate: NONE|TANH }"),
+    "Mish": each("", -5, 5),
+    "Math": each("math_param { function: SIN|COS }", -5, 5),
     "LogSoftmax": each("softmax_param { axis: 1|-1 }"),
     "Softmax": each("softmax_param { axis: 1|-1 }"),
     "Flatten": each(""),
@@ -67,6 +70,12 @@ def dropout(draw: Draw) -> Case:
     options = f"dropout_param {{ dropout_ratio: {draw.one(0.1, 0.5, 0.9)} }}"
     phase = draw.one(caffe.TRAIN, caffe.TRAIN, caffe.TEST)
     return Case(options, (draw.normal(draw.blob()),), phase=phase)
+
+
+@of("SpatialDropout")
+def spatial_dropout(draw: Draw) -> Case:
+    options = f"dropout_param {{ dropout_ratio: {draw.one(0.1, 0.5, 0.9)} }}"
+    return Case(options, (draw.normal(draw.picture()),), phase=draw.one(caffe.TRAIN, caffe.TEST))
 
 
 # -- convolutions ------------------------------------------------------------------------
@@ -177,6 +186,21 @@ def mvn(draw: Draw) -> Case:
     return Case(f"mvn_param {{ {options} }}", (draw.normal(draw.picture(wide=4)),))
 
 
+@of("LayerNorm")
+def layer_norm(draw: Draw) -> Case:
+    options = f"axis: {draw.one(1, -1)} eps: {draw.one(1e-5, 1e-3)}"
+    return Case(f"layer_norm_param {{ {options} }}", (draw.normal(draw.picture(wide=4), 2) + 1,))
+
+
+@of("Normalize")
+def normalize(draw: Draw) -> Case:
+    options = f"across_spatial: {draw.yes()} channel_shared: {draw.yes()}"
+    options += f" learned_scale: {draw.yes()}"
+    shape = draw.picture(wide=4)
+    shape = (shape[0], max(shape[1], 3), *shape[2:])  # of one channel there is no gradient
+    return Case(f"norm_param {{ {options} }}", (draw.between(0.3, 2, shape),))
+
+
 # -- losses ------------------------------------------------------------------------------
 
 
@@ -252,6 +276,18 @@ def inner_product(draw: Draw) -> Case:
     return Case(options, (draw.normal(shape),))
 
 
+@of("MatMul")
+def matmul(draw: Draw) -> Case:
+    rows, inner, columns = draw.some(1, 130), draw.one(1, 8, 64, 100), draw.some(1, 130)
+    heads, turned = draw.some(1, 4), [draw.yes(), draw.yes()]
+    left = (inner, rows) if turned[0] == "true" else (rows, inner)
+    right = (columns, inner) if turned[1] == "true" else (inner, columns)
+    options = f"transpose_a: {turned[0]} transpose_b: {turned[1]}"
+    outer: list[Shape] = [(draw.one(1, heads), 2), (heads, draw.one(1, 2))]
+    inputs = draw.normal((*outer[0], *left)), draw.normal((*outer[1], *right))
+    return Case(f"matmul_param {{ {options} }}", inputs)
+
+
 @of("Embed")
 def embed(draw: Draw) -> Case:
     words, shape = draw.one(2, 50, 1000), (draw.some(2, 30), draw.some(1, 20))
@@ -268,6 +304,15 @@ def recurrent(draw: Draw) -> Case:
         inputs.append(draw.normal((streams, draw.some(1, 30))))
     filler = 'weight_filler { type: "xavier" }'
     return Case(f"recurrent_param {{ num_output: {width} {filler} }}", tuple(inputs))
+
+
+@of("GRU")
+def gru(draw: Draw) -> Case:
+    steps, streams, width = draw.some(1, 20), draw.some(1, 16), draw.one(1, 8, 32, 64)
+    marks = (draw.values.random((steps, streams)) < 0.8).astype(np.float32)
+    options = f'num_output: {width} reset_after: {draw.yes()} weight_filler {{ type: "xavier" }}'
+    inputs = draw.normal((steps, streams, draw.one(1, 8, 50))), marks
+    return Case(f"recurrent_param {{ {options} }}", inputs)
 
 
 @of("LSTMUnit")
@@ -319,6 +364,12 @@ def permute(draw: Draw) -> Case:
     return Case(f"permute_param {{ {options} }}", (draw.normal(draw.picture()),))
 
 
+@of("Transpose")
+def transpose(draw: Draw) -> Case:
+    order = " ".join(f"dim: {axis}" for axis in draw.sizes.sample(range(4), 4))
+    return Case(f"transpose_param {{ {order} }}", (draw.normal(draw.picture()),))
+
+
 @of("Parameter")
 def parameter(draw: Draw) -> Case:
     dims = " ".join(f"dim: {size}" for size in draw.blob())
@@ -329,6 +380,97 @@ def parameter(draw: Draw) -> Case:
 def batch_reindex(draw: Draw) -> Case:
     shape = draw.blob()
     return Case("", (draw.normal(shape), draw.numbers(shape[0], (draw.some(1, 40),))))
+
+
+@of("Gather")
+def gather(draw: Draw) -> Case:
+    shape, axis = draw.picture(), draw.one(0, 1, 2, 3)
+    first, many = draw.sizes.randrange(shape[axis]), draw.some(1, 40)
+    anywhere = [draw.sizes.randrange(-shape[axis], shape[axis]) for _ in range(many)]
+    places = draw.one(anywhere, list(range(first, shape[axis])))
+    index = " ".join(f"index: {place}" for place in places)
+    return Case(f"gather_param {{ axis: {axis} {index} }}", (draw.normal(shape),))
+
+
+@of("BatchGather")
+def batch_gather(draw: Draw) -> Case:
+    shape, axis = draw.picture(), draw.one(0, 1, 2)
+    places = draw.numbers(2 * shape[axis], (*shape[:axis], draw.some(1, 20))) - shape[axis]
+    options = f"batch_gather_param {{ axis: {axis} }}"
+    return Case(options, (draw.normal(shape), places))
+
+
+@of("Reverse")
+def reverse(draw: Draw) -> Case:
+    return Case(f"reverse_param {{ axis: {draw.one(0, 1, -1)} }}", (draw.normal(draw.blob()),))
+
+
+@of("Flip")
+def flip(draw: Draw) -> Case:
+    options = f"flip_width: {draw.yes()} flip_height: {draw.yes()}"
+    return Case(f"flip_param {{ {options} }}", (draw.normal(draw.picture()),))
+
+
+@of("SizedLike")
+def sized_like(draw: Draw) -> Case:
+    shape = draw.picture(wide=3)
+    like = draw.normal((draw.some(2, 5), draw.some(1, shape[2])))
+    one, cut = (shape[0], 1, *shape[2:]), "size { bottom: 1 axis: 1 }"
+    size = "size { dim: %d } size { bottom: 1 axis: 0 } %s size { dim: %d }"
+    options = size % (one[0], cut, one[3])
+    if draw.one(True, False):
+        options = f"reshape: true size {{ dim: -1 }} size {{ dim: {shape[3]} }}"
+        one = shape
+    return Case(f"sized_like_param {{ {options} }}", (draw.normal(one), like), fixed=frozenset({1}))
+
+
+# -- images of another size --------------------------------------------------------------
+
+
+@of("Resize")
+def resize(draw: Draw) -> Case:
+    modes = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel")
+    options = f"mode: {draw.one('NEAREST', 'LINEAR', 'CUBIC')} "
+    options += f"coordinates: {draw.one(*modes, 'half_pixel_symmetric').upper()} "
+    if draw.one(True, False):
+        options += f"height: {draw.some(1, 40)} width: {draw.some(1, 40)} "
+    else:
+        options += f"scale_h: {draw.one(0.5, 1.5, 2)} scale_w: {draw.one(0.4, 2, 3)} "
+    rounding = ("FLOOR", "CEIL", "ROUND_PREFER_CEIL", "ROUND_PREFER_FLOOR")
+    options += f"nearest_mode: {draw.one(*rounding)} exclude_outside: {draw.yes()}"
+    shape = draw.picture(most=VALUES / 8, wide=3)
+    return Case(f"resize_image_param {{ {options} }}", (draw.normal(shape),))
+
+
+@of("Interp")
+def interp(draw: Draw) -> Case:
+    shape = draw.picture(most=VALUES / 8, wide=4)
+    sizes = f"height: {draw.some(1, 30)} width: {draw.some(1, 30)}"
+    size = draw.one(sizes, f"zoom_factor: {draw.one(2, 3)}", f"shrink_factor: {draw.one(1, 2)}")
+    return Case(f"interp_param {{ {size} pad_beg: {draw.one(0, 0, -1)} }}", (draw.normal(shape),))
+
+
+@of("Upsample")
+def upsample(draw: Draw) -> Case:
+    shape = draw.picture(most=VALUES / 16, wide=3)
+    x = draw.normal(shape)
+    if draw.one(True, False):
+        return Case(f"upsample_param {{ scale: {draw.some(1, 4)} }}", (x,))
+    area = shape[2] * shape[3]
+    rows = np.arange(area).reshape(shape[2:])  # each window's place is one of its own
+    mask = rows // shape[3] * 4 * shape[3] + rows % shape[3] * 2 + draw.one(0, 1)
+    mask = np.broadcast_to(mask.astype(np.float32), shape)
+    return Case("upsample_param { scale: 2 }", (x, mask), fixed=frozenset({1}))
+
+
+@of("GridSample")
+def grid_sample(draw: Draw) -> Case:
+    shape = draw.picture(wide=3)
+    grid = draw.between(-1.2, 1.2, (shape[0], draw.some(1, 20), draw.some(1, 20), 2))
+    options = f"padding_mode: {draw.one('ZEROS', 'BORDER', 'REFLECTION')}"
+    options += f" align_corners: {draw.yes()} mode: {draw.one('BILINEAR', 'BICUBIC')}"
+    fixed = frozenset({1})  # its gradient has steps
+    return Case(f"grid_sample_param {{ {options} }}", (draw.normal(shape), grid), fixed=fixed)
 
 
 @of("Filter")
@@ -389,6 +531,27 @@ def scale(draw: Draw) -> Case:
 @of("Bias")
 def bias(draw: Draw) -> Case:
     return _beside(draw, "bias_param", "")
+
+
+@of("Div")
+def div(draw: Draw) -> Case:
+    shape = draw.picture()
+    other = draw.one(shape, (shape[1], 1, 1), (shape[0], 1, 1, shape[3]), (1,))
+    return Case("", (draw.normal(shape), draw.between(0.5, 2, other)))
+
+
+@of("Where")
+def where(draw: Draw) -> Case:
+    shape = draw.picture()
+    sizes = [shape, draw.one(shape, (1, *shape[1:])), draw.one(shape, shape[2:], (1,))]
+    marks, one, other = draw.sizes.sample(sizes, 3)
+    return Case("", (draw.numbers(2, marks), draw.normal(one), draw.normal(other)))
+
+
+@of("CumSum")
+def cum_sum(draw: Draw) -> Case:
+    options = f"axis: {draw.one(0, 1, -1)} exclusive: {draw.yes()} reverse: {draw.yes()}"
+    return Case(f"cum_sum_param {{ {options} }}", (draw.normal(draw.picture()),))
 
 
 @of("Axpy")

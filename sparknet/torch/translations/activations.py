@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sparknet.torch.translations.table import Tensors, Tops, Translatable, translates
+from sparknet.torch.translations.table import Tensors, Tops, Translatable, cut, translates
 
 
 @translates("ReLU", narrow=True)
@@ -59,11 +61,15 @@ def bnll(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return x.clamp(min=0) + torch.log1p(torch.exp(-x.abs()))
 
 
-@translates("Power")
+@translates("Power", narrow=True)
 def power(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     options = layer.options
     exponent, scale, shift = options["power"], options["scale"], options["shift"]
-    x = bottoms[0]
+    x = (
+        bottoms[0]
+        if exponent == 1
+        else bottoms[0].to(torch.promote_types(bottoms[0].dtype, torch.float32))
+    )
     if options["diff_scale"] == 0:
         return torch.full_like(x, shift).pow(exponent) + x * 0
     base = x * scale if scale != 1 else x
@@ -85,7 +91,7 @@ def log(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return torch.log(options["scale"] * bottoms[0] + options["shift"]) * options["base_scale"]
 
 
-@translates("Clip")
+@translates("Clip", narrow=True)
 def clip(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return bottoms[0].clamp(layer.options["min"], layer.options["max"])
 
@@ -95,15 +101,40 @@ def threshold(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return (bottoms[0] > layer.options["threshold"]).to(bottoms[0].dtype)
 
 
-@translates("Swish")
+@translates("Swish", narrow=True)
 def swish(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    x = bottoms[0]
-    return x * torch.sigmoid(layer.options["beta"] * x)
+    x, beta = bottoms[0], layer.options["beta"]
+    return functional.silu(x) if beta == 1 else x * torch.sigmoid(beta * x)
 
 
-@translates("HardSwish")
+@translates("HardSwish", narrow=True)
 def hard_swish(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return functional.hardswish(bottoms[0])
+
+
+@translates("GELU", narrow=True)
+def gelu(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return functional.gelu(bottoms[0], approximate=layer.options["approximate"])
+
+
+@translates("Mish", narrow=True)
+def mish(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return functional.mish(bottoms[0])
+
+
+_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "floor": torch.floor,
+    "ceil": torch.ceil,
+    "round": torch.round,
+    "trunc": cut,
+    "sin": torch.sin,
+    "cos": torch.cos,
+}
+
+
+@translates("Math")
+def math(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return _FUNCTIONS[layer.options["function"]](bottoms[0])
 
 
 @translates("Dropout", narrow=True)
@@ -113,4 +144,16 @@ def dropout(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
         return x * options["scale"] if options["scale"] != 1 else x
     bound = int(options["ratio"] * 2.0**40)
     kept: Tensor = layer.draw().top40(x.numel(), x.device) >= bound
-    return x * (kept.reshape(x.shape).to(bottoms[0].dtype) * options["scale"])
+    return x * (kept.reshape(x.shape).to(x.dtype) * options["scale"])
+
+
+@translates("SpatialDropout", narrow=True)
+def spatial_dropout(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x, options = bottoms[0], layer.options
+    if not options["train"]:
+        return x * options["scale"] if options["scale"] != 1 else x
+    planes = (*x.shape[:2], *(1,) * (x.dim() - 2))
+    bound = int(options["ratio"] * 2.0**40)
+    kept: Tensor = layer.draw().top40(planes[0] * planes[1], x.device) >= bound
+    kept = kept.reshape(planes)
+    return torch.where(kept, x * options["scale"], torch.zeros_like(x))

@@ -137,9 +137,31 @@ class _Divided(torch.autograd.Function):
         return (given - tilt * y) / by, None, None
 
 
-@translates("Softmax")
+@translates("LayerNorm")
+def layer_norm(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x, options = bottoms[0], layer.options
+    if x.numel() == 0:
+        return x + 0
+    return functional.layer_norm(x, x.shape[options["axis"] :], eps=options["eps"])
+
+
+@translates("Normalize")
+def normalize(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    """Divided by the norm of each place's channels, or of the whole image."""
+    x, options = bottoms[0], layer.options
+    axes = tuple(range(1, x.dim())) if options["across_spatial"] else (1,)
+    y = x / ((x * x).sum(axes, keepdim=True) + options["eps"]).sqrt()
+    if not params:
+        return y
+    return y * (
+        params[0] if options["channel_shared"] else params[0].reshape(-1, *(1,) * (x.dim() - 2))
+    )
+
+
+@translates("Softmax", narrow=True)
 def softmax(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return torch.softmax(bottoms[0], layer.options["axis"])
+    x = bottoms[0]
+    return torch.softmax(x, layer.options["axis"], torch.promote_types(x.dtype, torch.float32))
 
 
 @translates("LogSoftmax")

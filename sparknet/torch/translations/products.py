@@ -1,4 +1,4 @@
-"""InnerProduct and Embed."""
+"""InnerProduct, MatMul and Embed."""
 
 from __future__ import annotations
 
@@ -35,6 +35,14 @@ def inner_product(layer: Translatable, bottoms: Tensors, params: Tensors) -> Top
     else:
         y = torch.addmm(*(aligned(one.to(layer.product)) for one in (bias, x, weights)))
     return y if len(outer) == 1 else y.reshape(*outer, options["num_output"])
+
+
+@translates("MatMul", narrow=True)
+def matmul(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    a, b = bottoms
+    a = a.transpose(-1, -2) if layer.options["transpose_a"] else a
+    b = b.transpose(-1, -2) if layer.options["transpose_b"] else b
+    return matrix_product(layer, a, b)
 
 
 @translates("Embed", without_gradient={0: "indices"})

@@ -1,4 +1,4 @@
-"""LSTM, RNN and LSTMUnit, step by step (Caffe unrolls them into nets)."""
+"""LSTM, GRU, RNN and LSTMUnit, step by step (Caffe unrolls them into nets)."""
 
 from __future__ import annotations
 
@@ -103,6 +103,28 @@ def rnn(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
         made.append(hidden)
     y = torch.tanh(matrix_product(layer, _stacked(layer, made, bottoms[0]), out.t()) + bias)
     return (y, *_last(layer, [hidden]))
+
+
+@translates("GRU", without_gradient={1: "sequence indicators"})
+def gru(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    """Gates in the order update, reset, candidate; the reset gate works behind the candidate's
+    product, or before it."""
+    sums, (recur, bias) = _sums(layer, bottoms, params)
+    units, after = layer.options["num_output"], layer.options["reset_after"]
+    (hidden,) = _first(layer, bottoms)
+    made = []
+    for step, marks in zip(sums, bottoms[1].unsqueeze(-1), strict=True):
+        before = marks * hidden
+        more = matrix_product(layer, before, (recur if after else recur[: 2 * units]).t())
+        update, reset = torch.sigmoid(step[:, : 2 * units] + more[:, : 2 * units]).chunk(2, -1)
+        if after:
+            inner = reset * (more[:, 2 * units :] + bias)
+        else:
+            inner = matrix_product(layer, reset * before, recur[2 * units :].t()) + bias
+        candidate = torch.tanh(step[:, 2 * units :] + inner)
+        hidden = (1 - update) * candidate + update * before
+        made.append(hidden)
+    return (_stacked(layer, made, bottoms[0]), *_last(layer, [hidden]))
 
 
 @translates("LSTMUnit", without_gradient={2: "sequence indicators"})

@@ -1,4 +1,4 @@
-"""Eltwise, Reduction, Scale, Bias and what forks add to them."""
+"""Eltwise, Reduction, Scale, Bias, and what forks and ONNX add to them."""
 
 from __future__ import annotations
 
@@ -76,17 +76,40 @@ def _spread(layer: Translatable, small: Tensor, x: Tensor) -> Tensor:
     return small.reshape((*shape, *(1,) * (x.dim() - axis - axes)))
 
 
-@translates("Scale")
+@translates("Scale", narrow=True)
 def scale(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     x = bottoms[0]
-    factors, *bias = (*bottoms[1:], *params)
+    factors, *bias = (one.to(x.dtype) for one in (*bottoms[1:], *params))
     spread = _spread(layer, factors, x)
     return torch.addcmul(_spread(layer, bias[0], x), x, spread) if bias else x * spread
 
 
-@translates("Bias")
+@translates("Bias", narrow=True)
 def bias(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return bottoms[0] + _spread(layer, (*bottoms[1:], *params)[0], bottoms[0])
+    x = bottoms[0]
+    return x + _spread(layer, (*bottoms[1:], *params)[0].to(x.dtype), x)
+
+
+@translates("Div")
+def div(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return bottoms[0] / bottoms[1]
+
+
+@translates("Where", without_gradient={0: "condition"}, narrow=True)
+def where(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    condition, taken, other = bottoms
+    return torch.where(condition != 0, taken, other)
+
+
+@translates("CumSum")
+def cum_sum(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x, options = bottoms[0], layer.options
+    axis, many = options["axis"], bottoms[0].shape[options["axis"]]
+    x = x.flip(axis) if options["reverse"] else x
+    y = x.cumsum(axis, dtype=wide(x)).to(x.dtype)
+    if options["exclusive"] and many:
+        y = torch.cat((torch.zeros_like(y.narrow(axis, 0, 1)), y.narrow(axis, 0, many - 1)), axis)
+    return y.flip(axis) if options["reverse"] else y
 
 
 @translates("Axpy")

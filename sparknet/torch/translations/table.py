@@ -109,13 +109,15 @@ def matrix_product(layer: Translatable, a: Tensor, b: Tensor) -> Tensor:
     return a.to(layer.product) @ aligned(b.to(layer.product))
 
 
-def on_device(layer: Translatable, numbers: Any, x: Tensor) -> Tensor:
-    """Numbers of a layer's options beside x, which are brought there once."""
+def on_device(
+    layer: Translatable, numbers: Any, x: Tensor, dtype: torch.dtype | None = None
+) -> Tensor:
+    """Numbers of a layer's options beside x, and of its type, which are brought there once."""
     kept = layer.state.get("numbers")
     if kept is None or kept[0] is not numbers or kept[1].device != x.device:
-        made = torch.as_tensor(numbers, dtype=x.dtype, device=x.device)
+        made = torch.as_tensor(numbers, dtype=dtype or x.dtype, device=x.device)
         kept = layer.state["numbers"] = (numbers, made)
-    found: Tensor = kept[1].to(x.dtype)
+    found: Tensor = kept[1].to(dtype or x.dtype)
     return found
 
 
