@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "../engine/activation.hpp"
+#include "../engine/affine.hpp"
 #include "../engine/elementwise.hpp"
 #include "../engine/plan/attention_part.hpp"
 #include "../engine/saved.hpp"
@@ -35,6 +37,16 @@ std::optional<float> factor_of(const Options&, long) {
     return std::nullopt;
 }
 
+// Whether a function multiplies all values by one number and adds another, and these.
+template <class Function>
+auto line_of(const Options& options, int) -> decltype(Function::line(options)) {
+    return Function::line(options);
+}
+template <class Function>
+std::optional<std::pair<float, float>> line_of(const Options&, long) {
+    return std::nullopt;
+}
+
 // What a function may be in an attention, if it says so.
 template <class Function, class = void>
 struct NeuronPart {};
@@ -54,6 +66,14 @@ class Neuron final : public Kernel, public NeuronPart<Function> {
 
     std::optional<Ending> ending(const Layer& layer) const override {
         return ending_of<Function>(layer.options, 0);
+    }
+
+    bool is_affine(const Layer& layer) const override {
+        return line_of<Function>(layer.options, 0).has_value();
+    }
+    void fold_into(Affine& before, const Layer& layer) const override {
+        const auto [factor, shift] = *line_of<Function>(layer.options, 0);
+        before.then([by = factor](size_t) { return by; }, [more = shift](size_t) { return more; });
     }
 
     std::optional<Strided> moves(const Layer& layer, const Blob& top) const override {

@@ -22,6 +22,12 @@ struct Power {
         if (options.real("power") != 1 || options.real("shift") != 0) return std::nullopt;
         return static_cast<float>(options.real("scale"));
     }
+    // Where no value is raised: a factor of zero would make one number of all others, too.
+    static std::optional<std::pair<float, float>> line(const Options& options) {
+        const Power made(options);
+        if (made.power != 1.0F || made.scale == 0.0F) return std::nullopt;
+        return std::make_pair(made.scale, made.shift);
+    }
     float operator()(float x) const {
         if (diff_scale == 0.0F) return raise(shift, power);
         return raise(shift + scale * x, power);

@@ -320,7 +320,8 @@ def permute(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
 
 
 def power(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
-    return moved(xs[0] * layer.power_param.scale)
+    o = layer.power_param
+    return moved((xs[0] * o.scale + o.shift) ** o.power)
 
 
 def tile(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
