@@ -6,6 +6,7 @@
 #include "../engine/lanes.hpp"
 #include "../engine/parallel.hpp"
 #include "../engine/pass.hpp"
+#include "planes.hpp"
 
 namespace sn {
 
@@ -132,6 +133,10 @@ Depthwise::Depthwise(const Window& window, Pass pass)
     target_ = {window.target, memory::data_type::bf16, memory::format_tag::nhwc};
     if (pass == Pass::data) std::swap(source_, target_);
     weights_ = by_taps(window, job_ ? memory::data_type::bf16 : memory::data_type::f32);
+    // Of short lines most windows reach over an edge.
+    constexpr int64_t few = 14;
+    if (job_ && job_->columns < few && window.plane().scratch() <= most_scratch)
+        lines_ = window.plane();
     if (job_) zeros_.assign(static_cast<size_t>(job_->width * channels_), 0);
 }
 
@@ -142,9 +147,21 @@ void Depthwise::run_job(const memory& source, const memory& weights, const End& 
     job.weights = values_of<uint16_t>(weights), job.zeros = zeros_.data();
     job.bias = end.bias, job.adds = end.adds;
     job.end = end.relu ? *LoopEnding::of(true, {}) : end.function;
+    if (lines_) return run_lines(job);
     parallel(
         images_ * job.rows, [=](int64_t begin, int64_t stop) { depthwise_rows(job, begin, stop); },
         job.columns * job.channels * job.side * job.side);
+}
+
+void Depthwise::run_lines(const DepthwiseJob& windows) const {
+    ExpandedJob job{};
+    static_cast<PlaneWindow&>(job) = *lines_;
+    job.inputs = channels_, job.images = windows.images, job.windows = windows;
+    const int64_t strips = (channels_ + ExpandedJob::strip - 1) / ExpandedJob::strip;
+    over_planes(job, {images_, strips}, 2 * job.side * job.side,
+                [=](int64_t plane, int64_t begin, int64_t stop, float* scratch) {
+                    expanded_rows(job, plane, begin, stop, scratch);
+                });
 }
 
 void Depthwise::run(const memory& source, const memory& weights, const End& end,

@@ -55,12 +55,15 @@ class Depthwise final : public WindowPass {
     static Axis axis(const Window& window, size_t number, bool turned);
     void run_job(const dnnl::memory& source, const dnnl::memory& weights, const End& end,
                  const dnnl::memory& target) const;
+    void run_lines(const DepthwiseJob& windows) const;
     void learn_strip(const BFloat16* x, const BFloat16* dy, int64_t width, bool with_bias,
                      float* sums) const;
 
     int64_t images_, channels_;
     Axis rows_, columns_;
     std::optional<DepthwiseJob> job_;
+    // Where lines are put between zeros first.
+    std::optional<PlaneWindow> lines_;
     // A row of an image.
     std::vector<uint16_t> zeros_;
 };

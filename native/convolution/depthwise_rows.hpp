@@ -33,7 +33,8 @@ struct ExpandedJob : PlaneWindow {
     // Of the convolution of pixels; of these there is an even number.
     int64_t inputs;
     const uint16_t* images;
-    // Of each strip of its outputs and each two inputs: pairs, an output's behind another's.
+    // Of each strip of its outputs and each two inputs: pairs, an output's behind another's.  Null:
+    // there is no such convolution, and the windows look at the image's own channels.
     const uint16_t* points;
     // One for each output, in whole strips.
     const float* points_bias;

@@ -233,6 +233,14 @@ void make_line(const ExpandedJob& job, const uint16_t* from, int64_t at, int64_t
     }
 }
 
+// What lies in the image as the windows look at it.
+template <int side, bool whole>
+void copy_line(const Strip<side, whole>& strip_of, const uint16_t* from, int64_t channels,
+               int64_t columns, float* to) {
+    for (int64_t x = 0; x < columns; ++x, from += channels, to += lanes)
+        _mm512_store_si512(to, strip_of.load(from));
+}
+
 template <int side, bool whole>
 void sum_strip(const ExpandedJob& job, int64_t image, int64_t at, int64_t begin, int64_t end,
                float* scratch) {
@@ -243,7 +251,9 @@ void sum_strip(const ExpandedJob& job, int64_t image, int64_t at, int64_t begin,
         [&](int64_t line, int64_t columns, float* to) {
             const uint16_t* from =
                 job.images + (image * job.height + line) * job.width * job.inputs;
-            if (columns >= 14)
+            if (!job.points)
+                copy_line<side, whole>(weights, from + at, job.inputs, columns, to);
+            else if (columns >= 14)
                 make_line<14>(job, from, at, columns, to);
             else if (columns >= 7)
                 make_line<7>(job, from, at, columns, to);
