@@ -23,6 +23,7 @@ NATIVE_ONLY = {
     "caffe/layers/test_lstm_twins.py": _FUSED,
     "caffe/layers/test_mobile.py": _FUSED,
     "caffe/layers/test_narrow.py": _NARROW,
+    "caffe/layers/test_points.py": _FUSED,
     "caffe/layers/test_rounded.py": _NARROW,
     "caffe/layers/test_selection.py::test_batch_reindex_refuses": "a pass back after a refusal",
     "caffe/layers/test_separable.py": _FUSED,

@@ -9,6 +9,8 @@
 //                       windows of 3 x 3 and 5 x 5 with fewer products (winograd)
 //                       a window for each channel, in bfloat16 (depthwise), or in float32 in the
 //                       test phase (depthwise_planes)
+//                       1 x 1 of few channels or on images of one pixel, in bfloat16 in the test
+//                       phase (points)
 //                       else oneDNN, in the layout that is fastest there
 //     data's gradient   winograd, depthwise, 1 x 1 with a stride (spread_points), else oneDNN
 //     weights'          winograd, depthwise, by AMX (learned_weights), else oneDNN
@@ -27,6 +29,7 @@
 #include "learned_weights.hpp"
 #include "nd_convolution.hpp"
 #include "picture_convolution.hpp"
+#include "points.hpp"
 #include "spread_points.hpp"
 #include "winograd.hpp"
 
@@ -155,6 +158,8 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
     made.fast = fast(window, WindowPass::Pass::forward);
     if (!made.fast && DepthwisePlanes::suits(layer, window, fused))
         made.fast = std::make_unique<DepthwisePlanes>(layer, window, fused);
+    if (!made.fast && !Family::reverse && Points::suits(layer, window))
+        made.fast = std::make_unique<Points>(window);
     made.ends = fused && layer.fused_ending &&
                 (made.fast ? made.fast->ends(*layer.fused_ending) : !spoils_functions());
     if (fused) with.set_post_ops(post_ops(layer, made.ends));

@@ -36,6 +36,7 @@ const Order& order_of(Tag tag) {
         {Tag::Oihw16o, {0, 1, 2, 3}, {{0, 16}}},
         {Tag::Goihw16g, {0, 1, 2, 3, 4}, {{0, 16}}},
         {Tag::ABcd16b16a, {0, 1, 2, 3}, {{1, 16}, {0, 16}}},
+        {Tag::ABcd16b32a2b, {0, 1, 2, 3}, {{1, 16}, {0, 32}, {1, 2}}},
     };
     for (const Order& one : all)
         if (one.tag == tag) return one;

@@ -120,6 +120,7 @@ class memory {
         Oihw16o,
         Goihw16g,
         ABcd16b16a,
+        ABcd16b32a2b,
     };
     static size_t data_type_size(data_type type);
 
