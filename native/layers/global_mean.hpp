@@ -12,15 +12,44 @@
 namespace sn {
 
 namespace global_mean {
-// Channels that are added up at once, at most, and pixels of which no sum lies in memory.
-constexpr int64_t most = 1024, together = 4;
+// Channels whose sums lie in registers; and, in bfloat16, of which lines would be read piece by
+// piece, the most that are added up at once, with so many pixels before a sum is put into memory.
+constexpr int64_t least = 4 * lanes, together = 4;
+template <class T>
+constexpr bool is_wide = sizeof(T) == 2;
+template <class T>
+constexpr int64_t most = is_wide<T> ? 1024 : least;
 
 // Of so many channels those that are one thread's: neighbours lie together in memory.
-inline int64_t strip_of(const Channels& view) {
-    constexpr int64_t least = 4 * lanes;
+template <class T>
+int64_t strip_of(const Channels& view) {
     const int64_t parts = threads() > 1 ? (2 * threads() + view.rows() - 1) / view.rows() : 1;
     const int64_t wanted = (view.block + parts * lanes - 1) / (parts * lanes) * lanes;
-    return std::clamp(wanted, least, most);
+    return std::clamp(wanted, least, most<T>);
+}
+
+// The sums of neighbouring channels, more than registers hold, over pixels `step` apart.
+template <class T>
+SN_INLINE void add_up_wide(const T* from, int64_t pixels, int64_t step, int64_t width,
+                           float* sums) {
+    const int64_t vectors = (width + lanes - 1) / lanes;
+    int64_t at[most<T> / lanes];
+    Lanes totals[most<T> / lanes];
+    // The last vector begins where all of its channels are.
+    for (int64_t v = 0; v < vectors; ++v)
+        at[v] = std::min(v * lanes, width - lanes), totals[v] = Lanes{};
+    int64_t p = 0;
+    for (; p + together <= pixels; p += together) {
+        const T* rows = from + p * step;
+        for (int64_t v = 0; v < vectors; ++v) {
+            const T* x = rows + at[v];
+            totals[v] += (lanes_of(x) + lanes_of(x + step)) +
+                         (lanes_of(x + 2 * step) + lanes_of(x + 3 * step));
+        }
+    }
+    for (; p < pixels; ++p)
+        for (int64_t v = 0; v < vectors; ++v) totals[v] += lanes_of(from + p * step + at[v]);
+    for (int64_t v = 0; v < vectors; ++v) put(totals[v], sums + at[v]);
 }
 
 // The sums of `width` neighbouring channels over pixels `step` apart.
@@ -42,22 +71,13 @@ SN_INLINE void add_up(const T* from, int64_t pixels, int64_t step, int64_t width
         put(even + odd, sums);
         return;
     }
-    const int64_t vectors = (width + lanes - 1) / lanes;
-    int64_t at[most / lanes];
-    Lanes totals[most / lanes];
+    if constexpr (is_wide<T>) return add_up_wide(from, pixels, step, width, sums);
+    constexpr int64_t vectors = least / lanes;
+    int64_t at[vectors];
+    Lanes totals[vectors] = {};
     // The last vector begins where all of its channels are.
-    for (int64_t v = 0; v < vectors; ++v)
-        at[v] = std::min(v * lanes, width - lanes), totals[v] = Lanes{};
-    int64_t p = 0;
-    for (; p + together <= pixels; p += together) {
-        const T* rows = from + p * step;
-        for (int64_t v = 0; v < vectors; ++v) {
-            const T* x = rows + at[v];
-            totals[v] += (lanes_of(x) + lanes_of(x + step)) +
-                         (lanes_of(x + 2 * step) + lanes_of(x + 3 * step));
-        }
-    }
-    for (; p < pixels; ++p)
+    for (int64_t v = 0; v < vectors; ++v) at[v] = std::min(v * lanes, width - lanes);
+    for (int64_t p = 0; p < pixels; ++p)
         for (int64_t v = 0; v < vectors; ++v) totals[v] += lanes_of(from + p * step + at[v]);
     for (int64_t v = 0; v < vectors; ++v) put(totals[v], sums + at[v]);
 }
@@ -76,7 +96,7 @@ SN_INLINE float add_row(const T* from, int64_t pixels) {
 
 template <class T>
 void run(const Channels& view, const T* from, float step, float* to) {
-    const int64_t strip = strip_of(view), strips = (view.block + strip - 1) / strip;
+    const int64_t strip = strip_of<T>(view), strips = (view.block + strip - 1) / strip;
     const float share = step / static_cast<float>(view.inner);
     parallel(
         view.rows() * strips,
@@ -90,7 +110,7 @@ void run(const Channels& view, const T* from, float step, float* to) {
                     *means = share * add_row(image, view.inner);
                     continue;
                 }
-                float sums[most] = {};
+                float sums[most<T>] = {};
                 const int64_t width = std::min(strip, view.block - first);
                 add_up(image + first, view.inner, view.block, width, sums);
                 const int64_t real = std::min(width, view.real(row) - first);
