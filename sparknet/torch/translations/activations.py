@@ -65,11 +65,9 @@ def bnll(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 def power(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     options = layer.options
     exponent, scale, shift = options["power"], options["scale"], options["shift"]
-    x = (
-        bottoms[0]
-        if exponent == 1
-        else bottoms[0].to(torch.promote_types(bottoms[0].dtype, torch.float32))
-    )
+    x = bottoms[0]
+    if exponent != 1 and x.dtype == torch.bfloat16:
+        x = x.float()
     if options["diff_scale"] == 0:
         return torch.full_like(x, shift).pow(exponent) + x * 0
     base = x * scale if scale != 1 else x
