@@ -37,6 +37,7 @@ from sparknet.net.rows import (
     is_frame,
     open_rows,
 )
+from sparknet.net.scores import Goal
 from sparknet.net.stream import Stream
 from sparknet.proto.suggest import did_you_mean, one_of
 
@@ -156,6 +157,18 @@ class FedNet:
         """Tops with counts, and what makes metrics of them."""
         kinds = ((layer, LAYERS[layer.type]) for layer in self.described.layer)
         return {top: kind.summary for layer, kind in kinds if kind.evaluates for top in layer.top}
+
+    @property
+    def goals(self) -> dict[str, Goal]:
+        """Return whether a larger or a smaller value is better, for tops whose layers tell."""
+        found: dict[str, Goal] = {}
+        for layer in self.described.layer:
+            kind = LAYERS.get(layer.type)
+            weights = layer.loss_weight or (kind is not None and kind.loss,)
+            if kind is not None and kind.judges and not kind.loss:
+                found |= dict.fromkeys(layer.top, "max")
+            found |= {top: "min" for top, one in zip(layer.top, weights, strict=False) if one > 0}
+        return found
 
     def measured(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """The computed outputs, without those that are records themselves."""

@@ -7,7 +7,7 @@ themselves follow at the end (`finished`), so that several workers' parts give w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,15 @@ Array = np.ndarray[Any, Any]
 OF_CLASSES = ("confusion", "class_accuracy", "mean_iou")
 OF_VALUES = ("mae", "rmse", "r2")
 NAMES = (*OF_CLASSES, *OF_VALUES)
+Goal = Literal["max", "min"]
+GOALS: Mapping[str, Goal] = {
+    "class_accuracy": "max",
+    "mean_iou": "max",
+    "mae": "min",
+    "rmse": "min",
+    "r2": "max",
+}
+"""Whether a larger or a smaller value of a metric is better."""
 _PART = "\0part "
 """How the names of parts begin; no layer has such a name."""
 MOST_CLASSES = 1000

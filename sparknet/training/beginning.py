@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from sparknet.caffe.idle import warn_of_idle
 from sparknet.errors import SettingError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
+from sparknet.net.scores import GOALS, Goal
 from sparknet.proto.solver import check_step
 from sparknet.proto.suggest import did_you_mean
 from sparknet.training.identity import identity
@@ -22,6 +23,7 @@ from sparknet.training.run_spec import RunSpec
 from sparknet.training.runs import Runs, find_resumed
 from sparknet.training.store import Store
 from sparknet.training.strategies import make_strategy
+from sparknet.training.tally import unknown_goal
 from sparknet.training.training_net import check_backend, seed_of, settings
 from sparknet.training.training_settings import RunSettings
 from sparknet.weights import WeightCollection
@@ -53,8 +55,11 @@ class Beginning(ABC):
             **self._identity(),
         }
         self.settings.plan(self.name, validates)  # may be refused
-        if validates and given.metric is not None:
-            self._check_metric(given.metric)
+        self.goals: dict[str, Goal] = {}
+        if validates:
+            asked = {name: GOALS[name] for name in given.metrics if name in GOALS}
+            self.goals = {**self._known_goals(), **asked}
+            self._check_metric(given)
 
     @abstractmethod
     def _make(self, seed: int | None) -> None:
@@ -71,6 +76,10 @@ class Beginning(ABC):
     @abstractmethod
     def _known_metrics(self) -> Collection[str] | None:
         """The metrics that validation will give; None where that is not known before."""
+
+    @abstractmethod
+    def _known_goals(self) -> Mapping[str, Goal]:
+        """Whether larger or smaller values are better, of the model's own metrics."""
 
     @abstractmethod
     def weights(self) -> WeightCollection:
@@ -91,14 +100,20 @@ class Beginning(ABC):
             raise SettingError("training has no end: give steps, epochs or seconds")
         return given
 
-    def _check_metric(self, metric: str) -> None:
-        """Refuse a metric that no validation will give."""
-        if (names := self._known_metrics()) is None:
-            return
-        known = [*names, *self.settings.metrics]
-        if metric.partition("[")[0] not in known:
+    def _check_metric(self, given: RunSettings) -> None:
+        """Refuse a metric that no validation will give, or whose better values are not known."""
+        names, metric = self._known_metrics(), given.metric
+        known = None if names is None else [*names, *given.metrics]
+        if metric is None:
+            if given.patience is None or not known or not self.goals.keys().isdisjoint(known):
+                return
+            metric = known[0]
+        name = metric.partition("[")[0]
+        if known is not None and name not in known:
             near = did_you_mean(metric, known)
             raise SettingError(f"metric is '{metric}', and validation gives {sorted(known)}{near}")
+        if given.goal is None and name not in self.goals:
+            raise SettingError(unknown_goal(metric))
 
     def check(self, **known: Any) -> None:
         """Refuse to resume a run that differs in what is known by now."""
@@ -132,6 +147,7 @@ class Beginning(ABC):
                 **changed,
             ),
             validates=self._validates,
+            goals=self.goals,
             folder=folder,
             identity=self.identity,
             preprocessing=self.preprocessing,
@@ -172,6 +188,9 @@ class NetBeginning(Beginning):
         if tested.evaluated:  # which name their metrics themselves
             return None
         return tested.measured(dict.fromkeys(tested.net.outputs))
+
+    def _known_goals(self) -> Mapping[str, Goal]:
+        return self.net.tested.goals
 
     def weights(self) -> WeightCollection:
         check_backend(self.net, self.strategy, self._keeps)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any, Literal
+from typing import Any
 
 from sparknet.errors import SettingError
 from sparknet.loaders.batches import Batches
+from sparknet.net.scores import Goal
 from sparknet.training.events import OnEvent
 from sparknet.training.kinds import Choice, Name, Number, Switch, Whole
 from sparknet.training.setting import check_settings, setting
@@ -42,10 +43,11 @@ class Schedule:
         Name(),
         "The metric by which validations are compared; the first one unless given.",
     )
-    goal: Literal["max", "min"] | None = setting(
+    goal: Goal | None = setting(
         None,
         Choice(("max", "min")),
-        "Whether a larger or a smaller metric is better; unless given, smaller for a loss.",
+        "Whether a larger or a smaller metric is better; needed for a metric that is no loss, no "
+        "accuracy and none of metrics.",
     )
     patience: int | None = setting(
         None,
@@ -94,6 +96,8 @@ class RunPlan(Schedule):
     """Records in the training data of all workers: one epoch."""
     batch_size: int | None = None
     """Records that one worker takes in one iteration."""
+    goals: Mapping[str, Goal] = field(default_factory=dict)
+    """Whether a larger or a smaller value of a metric is better, where that is known."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

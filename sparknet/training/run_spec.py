@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.net.scores import Goal
 from sparknet.training.line import Link
 from sparknet.training.modules.portable import PortableModule
 from sparknet.training.plan import RunPlan
@@ -33,6 +35,8 @@ class RunSpec:
     """What must be equal in a snapshot to resume it, beside workers and strategy."""
     preprocessing: Preprocessing | None = None
     """What was asked for images."""
+    goals: Mapping[str, Goal] = field(default_factory=dict)
+    """Whether a larger or a smaller value of a metric is better, where that is known."""
     elastic: bool = False
     """Whether those that are left go on when workers are lost."""
 
@@ -42,4 +46,4 @@ class RunSpec:
         Iterations count by the number of workers that the run began with.
         """
         settings = replace(self.settings, workers=begun_with)
-        return settings.plan(self.net, self.validates, records, batch_size)
+        return settings.plan(self.net, self.validates, records, batch_size, self.goals)

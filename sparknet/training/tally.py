@@ -28,6 +28,14 @@ _OF_A_WORKER = (
 _MEANS = tuple(name for name in _OF_A_WORKER if name.startswith("seconds_"))
 
 
+def unknown_goal(metric: str) -> str:
+    """Return the sentence for a metric whose better values are not known."""
+    return (
+        f"nothing says whether a larger or a smaller '{metric}' is better: give goal='max' or "
+        "goal='min'"
+    )
+
+
 @dataclass
 class Tally:
     """Sums over rounds, and the results of validations."""
@@ -94,7 +102,11 @@ class Tally:
         if name not in metrics:
             near = did_you_mean(name, metrics)
             raise SettingError(f"metric is '{name}', and validation gives {sorted(metrics)}{near}")
-        goal = plan.goal or ("min" if "loss" in name else "max")
+        goal = plan.goal or plan.goals.get(name.partition("[")[0])
+        if goal is None:
+            if plan.metric is not None or plan.patience is not None:
+                raise SettingError(unknown_goal(name))
+            return False
         score = metrics[name] if goal == "max" else -metrics[name]
         better = not isnan(score) and (self.best is None or score > self.best)
         self.without_best = 0 if better else self.without_best + 1

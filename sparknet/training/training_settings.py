@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from sparknet.errors import SettingError
 from sparknet.net import Net
 from sparknet.net.description import NetSource
-from sparknet.net.scores import check_names
+from sparknet.net.scores import Goal, check_names
 from sparknet.training.events import OnEvent
 from sparknet.training.kinds import (
     Callback,
@@ -126,6 +126,7 @@ class TrainingSettings(Schedule):
         validates: bool,
         records: int | None = None,
         batch_size: int | None = None,
+        goals: Mapping[str, Goal] | None = None,
     ) -> RunPlan:
         """The plan, whose end by epochs is known when the records have been counted."""
         values = values_of(self, Schedule)
@@ -135,7 +136,8 @@ class TrainingSettings(Schedule):
                 values["steps"] = steps_for(self.epochs, records, batch_size, self.workers)
         if not validates:
             values["validate_every"] = 0
-        return RunPlan(**values, net=net, records=records, batch_size=batch_size)
+        known = goals or {}
+        return RunPlan(**values, net=net, records=records, batch_size=batch_size, goals=known)
 
 
 @dataclass(frozen=True, kw_only=True)

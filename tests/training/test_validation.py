@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet import Net, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
-from sparknet.dsl import Convolution
-from sparknet.training import train
+from sparknet import LinearLayer, Net, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
+from sparknet.dsl import AbsVal, Convolution, Eltwise, EuclideanLoss, Reduction
+from sparknet.errors import SettingError
+from sparknet.training import Averaging, train
 from sparknet.training.worker_records import _all_rows
 from tests.training import small
 
@@ -65,3 +66,59 @@ def test_a_notebook_shows_the_outcome() -> None:
     assert "<td>ended because</td><td>steps</td>" in shown
     assert f"<td>loss</td><td>{trained.outcome.metrics['loss']:.5g}</td>" in shown
     assert "<td>samples</td><td>8</td>" in shown
+
+
+def _rising(**names: Any) -> SolverParams:
+    """A solver of a line, whose rate is so large that its errors rise from some step on."""
+    net = NetParams(
+        "line",
+        RDDLayer("data", shape=[8, 1]),
+        RDDLayer("label", shape=[8, 1]),
+        LinearLayer("ip", "data", num_outputs=1, weight_filler="xavier"),
+        EuclideanLoss("euclid", ["ip", "label"]),
+        *names.get("more", ()),
+    )
+    return SolverParams(net=net, base_lr=0.7, lr_policy="fixed", momentum=0.9, random_seed=1)
+
+
+X = np.random.default_rng(0).normal(size=(64, 1)).astype(np.float32)
+
+
+@pytest.mark.parametrize("metric", ["mae", "r2", None])
+def test_the_best_weights_are_those_of_the_least_error(metric: str | None) -> None:
+    trained = train(
+        _rising(),
+        (X, 2 * X + 1),
+        validation=(X, 2 * X + 1),
+        strategy=Averaging(1),
+        validate_every=1,
+        metrics=["mae", "rmse", "r2"],
+        metric=metric,
+        patience=2,
+        steps=12,
+    )
+    name = metric or "euclid"
+    seen = [e["metrics"][name] for e in trained.history.events if e["event"] == "validation"]
+    best = (max if name == "r2" else min)(seen)
+    assert trained.outcome.metrics[name] == best != (min if name == "r2" else max)(seen)
+
+
+ABSOLUTE = [
+    Eltwise("far", ["ip", "label"], eltwise_param={"operation": "SUM", "coeff": [1, -1]}),
+    AbsVal("off", "far"),
+    Reduction("mae", "off", reduction_param={"operation": "MEAN"}),
+]
+
+
+@pytest.mark.parametrize(
+    "given", [{"metric": "mae"}, {"metrics": ["confusion"], "metric": "confusion[0]"}]
+)
+def test_a_metric_without_a_direction_needs_a_goal(given: Any) -> None:
+    told = {"validation": (X, X), "steps": 3, "strategy": Averaging(1), "validate_every": 1}
+    with pytest.raises(SettingError, match="is better: give goal='max'"):
+        train(_rising(more=ABSOLUTE), (X, X), **told, **given)
+    if given == {"metric": "mae"}:
+        best = train(_rising(more=ABSOLUTE), (X, X), **told, **given, goal="min", patience=1)
+        assert best.outcome.metrics["mae"] == min(
+            e["metrics"]["mae"] for e in best.history.events if e["event"] == "validation"
+        )

@@ -154,7 +154,7 @@ def test_validation_is_of_the_same_model_on_all(strategy: Any) -> None:
 def test_patience() -> None:
     scores = iter([0.5, 0.7, 0.6, 0.65, 0.7, 0.1])
     outcome = run(
-        RunPlan(steps=1000, validate_every=1, patience=3, metric="accuracy"),
+        RunPlan(steps=1000, validate_every=1, patience=3, metric="accuracy", goal="max"),
         1,
         validate=lambda rank: lambda: (4, {"loss": 1.0, "accuracy": next(scores)}),
     )
@@ -179,7 +179,9 @@ def judged(
 
     def one(rank: int, comm: Any) -> Outcome:
         hooks = Hooks(events.append, lambda: validate(rank))
-        return work(learners[rank], strategy, comm, RunPlan(validate_every=1, **plan), hooks)
+        return work(
+            learners[rank], strategy, comm, RunPlan(validate_every=1, goal="max", **plan), hooks
+        )
 
     outcomes = small.together(size, one)
     return events, seen, [small.weights(learner) for learner in learners], outcomes
@@ -222,7 +224,7 @@ def test_the_last_weights_are_left(scores: list[float], patience: int | None) ->
 def test_less_loss_is_better() -> None:
     scores = iter([0.5, 0.4, 0.45, 0.4, 0.6])
     events, _ = run(
-        RunPlan(steps=25, validate_every=1),
+        RunPlan(steps=25, validate_every=1, goals={"loss": "min"}),
         1,
         validate=lambda rank: lambda: (4, {"loss": next(scores)}),
     )

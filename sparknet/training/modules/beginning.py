@@ -12,6 +12,7 @@ from typing import Any
 
 from sparknet.errors import SettingError, extra
 from sparknet.native import NDArray
+from sparknet.net.scores import Goal
 from sparknet.summary import History
 from sparknet.training.beginning import Beginning
 from sparknet.training.modules.calling import ModuleLoss, tensor
@@ -137,6 +138,9 @@ class ModuleBeginning(Beginning):
 
     def _known_metrics(self) -> Collection[str]:
         return ("loss", "accuracy") if self._judges else ("loss",)
+
+    def _known_goals(self) -> Mapping[str, Goal]:
+        return {"loss": "min", "accuracy": "max"}
 
     def weights(self) -> WeightCollection:
         return WeightCollection(self.flat.layout, self.flat.weights)

@@ -95,7 +95,7 @@ def simulate(given: SimulationSettings) -> Trained:
         initial = begun.weights()
         begun.identity["data"] = sampled(records)
         batch = net.batch_size * int(settings(net).iter_size)
-        plan = begun.settings.plan(net.described.name, validates, len(records), batch)
+        plan = begun.settings.plan(begun.name, validates, len(records), batch, begun.goals)
         crew = Crew(
             NetCast(net, records, held_out, Path(folder), begun.identity["seed"]),
             records,
@@ -125,7 +125,8 @@ def _simulate_module(given: SimulationSettings) -> TrainedModule:
         records = open_shared(str(shared["records"]))
         held_out = open_shared(shared["validation"]) if shared["validation"] else None
         initial = begun.weights()
-        plan = begun.settings.plan(begun.name, validates, len(records), begun.batch_size)
+        size = begun.batch_size
+        plan = begun.settings.plan(begun.name, validates, len(records), size, begun.goals)
         cast = ModuleCast(begun.sent, initial.layout, records, held_out, inside, given.seed)
         crew = Crew(
             cast,
