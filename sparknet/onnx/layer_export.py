@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -56,6 +56,15 @@ class Draft:
         self.named.add(name)
         made = self.onnx.helper.make_node(op, list(inputs), list(outputs), name=name, **attributes)
         self.nodes.append(made)
+
+    def prune(self, outputs: Iterable[str]) -> set[str]:
+        """Remove nodes that no output depends on; return the names of all values in use."""
+        used = set(outputs)
+        for node in reversed(self.nodes):
+            if not used.isdisjoint(node.output):
+                used.update(node.input)
+        self.nodes = [node for node in self.nodes if not used.isdisjoint(node.output)]
+        return used
 
     def constant(self, name: str, value: Any, dtype: Any) -> str:
         self.constants[name] = np.asarray(value, dtype, order="C")

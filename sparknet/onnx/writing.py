@@ -104,6 +104,8 @@ class Writing:
         rounding = Rounding(self.graph, model.net.int8_param)
         self.draft = Draft(onnx, opset, found is not None, batch, rounding)
         self._written: Counter[int] = Counter()
+        self.read: set[str] = set()
+        """Values that layers read, also those of which only the size counts (Crop)."""
 
     def _input_names(self) -> list[str]:
         return [top for node in self.graph.nodes if is_source(node) for top in node.tops]
@@ -125,7 +127,6 @@ class Writing:
             else:
                 self._layer(node, writers)
                 made.update(node.top_ids)
-        used = {name for one in self.draft.nodes for name in one.input}
         silent = {
             blob
             for node in self.graph.nodes
@@ -135,8 +136,9 @@ class Writing:
         outputs = {
             self.names[blob]: self.graph.blob_shapes[blob]
             for blob in sorted(made - silent)
-            if self.names[blob] not in used and self.names[blob] not in dict(inputs)
+            if self.names[blob] not in self.read and self.names[blob] not in dict(inputs)
         }
+        used = self.draft.prune(outputs)
         inputs = [one for one in inputs if one[0] in used]
         if not outputs:
             raise LayerError(self.graph.name, "nothing is left of the net without its losses")
@@ -151,6 +153,7 @@ class Writing:
                 raise LayerError(node.name, f"{node.type}: ONNX cannot run Python code")
             self.names.update(dict.fromkeys(node.top_ids, inputs[0]))
             return
+        self.read.update(self.names[blob] for blob in node.bottom_ids)
         write = WRITERS.get(node.type)
         if write is None:
             raise LayerError(node.name, f"{node.type}: ONNX has no operator for it")

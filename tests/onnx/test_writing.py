@@ -386,6 +386,20 @@ def test_what_joins_records_is_for_one_number_of_them(kind: str, tmp_path: Path)
     assert [one.dim_value for one in sizes] == [2, 8, 4, 6]
 
 
+def test_a_value_that_is_read_for_its_size_is_no_output(tmp_path: Path) -> None:
+    """The reference of a Crop; nodes that only it needs are left out."""
+    text = (
+        'layer { name: "a" type: "Power" bottom: "x" top: "a" power_param { shift: 1 } }\n'
+        'layer { name: "b" type: "Pooling" bottom: "a" top: "b" pooling_param { kernel_size: 3 } }'
+        '\nlayer { name: "c" type: "Crop" bottom: "a" bottom: "b" top: "c" crop_param { offset: 1 '
+        "} }"
+    )
+    x = draw(2, 3, 6, 5)
+    graph = onnx.load(str(agree(net_of(text, {"x": x.shape}), tmp_path, {"x": x}))).graph
+    assert [one.name for one in graph.output] == ["c"]
+    assert "MaxPool" not in {one.op_type for one in graph.node}
+
+
 def test_what_is_silenced_is_no_output(tmp_path: Path) -> None:
     text = (
         'layer { name: "s" type: "Slice" bottom: "x" top: "y" top: "z" }\n'
