@@ -21,7 +21,7 @@
     ├── WorkerError (RuntimeError)     a worker failed with an error that is none of these
     ├── ListenerError (RuntimeError)   a function given as on_event failed; its error is the cause
     ├── Diverged (ArithmeticError)     training whose loss or weights are no longer of use
-    ├── MissingExtra (ImportError)     an optional dependency is not installed
+    ├── MissingExtra (ImportError)     an optional dependency is missing or broken
     └── NativeError (RuntimeError)     the native core failed in a way that none of the others names
 
 Each is also the matching builtin exception, so that callers can catch those.
@@ -205,22 +205,25 @@ class Diverged(SparkNetError, ArithmeticError):
 
 
 class MissingExtra(SparkNetError, ImportError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed, or cannot be imported."""
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(
-            f"{purpose} needs the package '{package}': run pip install 'sparknet[{extra}]'"
-        )
+    def __init__(self, package: str, extra: str, purpose: str, reason: str = "") -> None:
+        cure = f": run pip install 'sparknet[{extra}]'"
+        if reason:
+            cure = f", which cannot be imported ({reason}): install versions that fit each other"
+        super().__init__(f"{purpose} needs the package '{package}'{cure}")
         self.package, self.extra = package, extra
 
 
 @contextmanager
 def extra(package: str, name: str, purpose: str) -> Iterator[None]:
-    """The block imports an optional package; MissingExtra if it is not there."""
+    """Import an optional package in the block; MissingExtra if that fails."""
     try:
         yield
     except ImportError as error:
-        raise MissingExtra(package, name, purpose) from error
+        is_missing = isinstance(error, ModuleNotFoundError)
+        reason = "" if is_missing else printable(str(error)).partition("\n")[0]
+        raise MissingExtra(package, name, purpose, reason) from error
 
 
 class NativeError(SparkNetError, RuntimeError):

@@ -33,6 +33,10 @@ SAID = {
     "drawing needs the package 'pydot': run pip install 'sparknet[draw]'": MissingExtra(
         "pydot", "draw", "drawing"
     ),
+    "x needs the package 'pyarrow', which cannot be imported (pyarrow requires NumPy 2.0 or newer, "
+    "found 1.26.4): install versions that fit each other": MissingExtra(
+        "pyarrow", "spark", "x", "pyarrow requires NumPy 2.0 or newer, found 1.26.4"
+    ),
 }
 
 

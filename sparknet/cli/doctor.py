@@ -39,6 +39,15 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
 }
 """The packages and the purpose of each extra."""
+MODULES = {
+    "pillow": "PIL",
+    "opencv-python-headless": "cv2",
+    "scikit-learn": "sklearn",
+    "grpcio": "grpc",
+    "grpcio-status": "grpc_status",
+    "googleapis-common-protos": "google.rpc",
+}
+"""The module of a package, where their names differ."""
 PATIENCE = 60
 """Seconds that a cluster may take to answer."""
 
@@ -196,16 +205,32 @@ def _spark() -> Iterator[Finding]:
         yield Finding("Spark", "Java", java_version())
     except (SparkNetError, OSError) as error:
         advice = "install Java 17 or newer, or pip install 'sparknet[spark]', which brings one"
-        yield Finding("Spark", "Java", f"missing: {error}", False, hint=advice)
+        yield Finding("Spark", "Java", f"cannot be used: {error}", False, hint=advice)
 
 
 def _extras() -> Iterator[Finding]:
     for extra, (packages, purpose) in EXTRAS.items():
         versions = {package: _version(package) for package in packages}
-        complete = all(versions.values())
-        shown = ", ".join(f"{package} {found or 'missing'}" for package, found in versions.items())
+        broken = {package: _failure(package) for package in packages if versions[package]}
+        complete = all(versions.values()) and not any(broken.values())
+        shown = ", ".join(
+            f"{package} {version or 'missing'}"
+            + (f", which cannot be imported: {broken[package]}" if broken.get(package) else "")
+            for package, version in versions.items()
+        )
         advice = f"pip install 'sparknet[{extra}]'"
+        if any(broken.values()):
+            advice = "install versions that fit each other (docs/install.md)"
         yield Finding("extras", extra, f"{shown} ({purpose})", complete, hint=advice)
+
+
+def _failure(package: str) -> str:
+    """The reason why an installed package cannot be imported; empty if it can be."""
+    try:
+        import_module(MODULES.get(package, package))
+    except Exception as error:  # an extension for another numpy raises ValueError, AttributeError
+        return str(error).strip().partition("\n")[0] or type(error).__name__
+    return ""
 
 
 def _version(package: str) -> str | None:

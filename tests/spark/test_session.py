@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ import pytest
 from sparknet.errors import MissingExtra, SparkError
 from sparknet.spark import get_session, local_session
 from tests.spark.conftest import SLOTS
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_tasks_run_on_this_python_with_their_share_of_threads(spark: Any) -> None:
@@ -103,6 +107,41 @@ def test_a_local_spark_beside_spark_connect() -> None:
     )
     told = [line.partition(":")[0] for line in ran.stdout.splitlines()]
     assert told == [BESIDE, "True", BESIDE, "True", "pyspark.sql.session"]
+
+
+KILLER = """
+import os
+import pytest
+from pyspark import SparkContext
+from sparknet.errors import SparkError
+from sparknet.spark import Trainer, local_session
+from tests.spark.digits import pixels, solver
+
+@pytest.fixture(scope="module")
+def rows(session):
+    return session.range(3)
+
+def test_one_kills_it(session, rows):
+    data = pixels(session, 8)
+    SparkContext._gateway.proc.kill()
+    SparkContext._gateway.proc.wait()
+    trainer = Trainer(solver(), columns={"data": "pixels", "label": "digit"})
+    with pytest.raises(SparkError, match="of the training data was stopped: make both again"):
+        trainer.fit(data)
+    assert local_session(4, memory="512m").range(5).count() == 5
+    rows.count()
+
+def test_the_next_has_another(session, rows):
+    assert rows.count() == 3 and rows.sparkSession is session
+"""
+
+
+def test_a_killed_java_ends_one_test_alone(tmp_path: Path) -> None:
+    (tmp_path / "test_killer.py").write_text(KILLER)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.spark.conftest", "-p"]
+    command += ["no:cacheprovider", "--rootdir", str(tmp_path), "-c", os.devnull, str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert "1 failed, 1 passed" in ran.stdout, ran.stdout[-3000:]
 
 
 @pytest.mark.parametrize("variable", ["SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"])
