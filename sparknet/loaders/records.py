@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from sparknet.errors import ArrayError, IndexOutOfRange, SparkNetError
+from sparknet.errors import (
+    ArrayError,
+    DataError,
+    IndexOutOfRange,
+    SparkNetError,
+    outside,
+    shown,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -18,6 +27,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 Indices = Sequence[int] | Rows | slice
 Batch = dict[str, Array]
+_LISTED = 8
+"""The most classes that a message lists."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +135,10 @@ class Subset(Counted):
     def columns(self) -> Mapping[str, Column]:
         return self.records.columns
 
+    @property
+    def classes(self) -> Sequence[str]:
+        return class_names(self.records)
+
     def __len__(self) -> int:
         return len(self.indices)
 
@@ -173,6 +188,68 @@ def class_names(records: object) -> tuple[str, ...]:
     return tuple(getattr(records, "classes", ()))
 
 
+class ClassesWarning(UserWarning):
+    """Classes are numbered in the order of their names, as nothing else says their numbers."""
+
+
+def match_classes(
+    own: Sequence[str], labels: Sequence[str], what: str, learns: bool
+) -> tuple[list[int] | None, tuple[str, ...]]:
+    """Return the numbers of data's classes by a net's labels, and the labels from then on.
+
+    The numbers are None where the data's own numbers are the same.  A net that ``learns`` the data
+    takes its names, unless it has them all.  DataError for any other class that the net lacks.
+    """
+    known = {name: number for number, name in enumerate(labels)}
+    unknown = [name for name in own if name not in known]
+    if not own or (unknown and learns):
+        return None, tuple(own or labels)
+    listed = ", ".join(f"'{shown(name)}'" for name in (labels or own)[:_LISTED])
+    listed += f" and {len(labels or own) - _LISTED} more" if len(labels or own) > _LISTED else ""
+    if not labels:
+        warnings.warn(
+            f"the classes of the {what} are numbered from 0 in this order: {listed}; nothing says "
+            "whether the net has learned them so",
+            ClassesWarning,
+            stacklevel=outside(),
+        )
+        return None, ()
+    if unknown:
+        raise DataError(
+            f"the {what} has class '{shown(unknown[0])}', and the net's classes are {listed}: "
+            "rename it or leave it out; where its numbers are right, empty net.labels"
+        )
+    numbers = [known[name] for name in own]
+    return None if numbers == list(range(len(own))) else numbers, tuple(labels)
+
+
+def with_classes(
+    records: Any, labels: Sequence[str], what: str, learns: bool = False
+) -> tuple[Any, tuple[str, ...]]:
+    """Return data with its classes numbered by a net's labels, and the labels from then on."""
+    numbers, labels = match_classes(class_names(records), labels, what, learns)
+    return records if numbers is None else Renumbered(records, labels, numbers), labels
+
+
+class Renumbered(Counted):
+    """Records whose classes have the numbers of others with the same names."""
+
+    def __init__(self, records: Records, classes: Sequence[str], numbers: Sequence[int]) -> None:
+        self.records, self.classes = records, tuple(classes)
+        self._numbers = np.array(numbers, np.int32)
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return self.records.columns
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def take(self, indices: Indices) -> Batch:
+        rows = self.records.take(indices)
+        return {**rows, "label": self._numbers[rows["label"]]}
+
+
 class Chain(Counted):
     """Records of the same columns, one after the other."""
 
@@ -187,8 +264,14 @@ class Chain(Counted):
                     f"the first {described(self.parts[0].columns)}"
                 )
         self._ends = np.cumsum([len(part) for part in self.parts])
-        told = {class_names(part) for part in self.parts}
-        self.classes = told.pop() if len(told) == 1 else ()
+        named = [class_names(part) for part in self.parts]
+        self.classes = named[0] if len({*named}) == 1 else tuple(sorted({*chain(*named)}))
+        if self.classes and not all(named):
+            raise ArrayError(
+                f"part {named.index(())} of a chain has no names of classes, and others have: "
+                "give records of one kind"
+            )
+        self.parts = tuple(with_classes(part, self.classes, "chain")[0] for part in self.parts)
 
     @property
     def columns(self) -> Mapping[str, Column]:

@@ -188,11 +188,11 @@ class Net:
 
         `transformed` records have been through `transforms` already.
         """
-        self._nets.know(self._nets.main.set_data(data, transformed))
+        self.labels = self._nets.set_data(self._nets.main, data, transformed, self.labels)
 
     def set_validation_data(self, data: Data, net: int = 0, *, transformed: bool = False) -> None:
         """Test on these records; `net` is the number of the solver's test net."""
-        self._nets.know(self._nets.test(net).set_data(data, transformed))
+        self._nets.set_data(self._nets.test(net), data, transformed, self.labels)
 
     def check_columns(self, columns: Collection[str]) -> None:
         """Refuse training data that lacks a column which the net needs."""

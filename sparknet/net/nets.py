@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from sparknet.errors import SpecError
 from sparknet.layers import TEST, TRAIN, Shape
+from sparknet.loaders.opening import open_images
+from sparknet.loaders.records import with_classes
 from sparknet.net.backend import Backend
 from sparknet.net.description import NetMessage
 from sparknet.net.fed import FedNet
@@ -48,6 +51,17 @@ class Nets:
         for fed in (self.main, *self.tests):
             for name, shape in shapes.items():
                 fed.records.setdefault(name, shape)
+
+    def set_data(
+        self, fed: FedNet, data: Any, transformed: bool, labels: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Set the records of a net; returns the names of the net's classes."""
+        if isinstance(data, (str, os.PathLike)):
+            data = open_images(os.fspath(data), self.origin.preprocessing)
+        learns = fed is self.main and self.description.solver is not None
+        data, labels = with_classes(data, labels, fed.what, learns)
+        self.know(fed.set_data(data, transformed))
+        return labels
 
     def test(self, number: int) -> FedNet:
         if not 0 <= number < len(self.tests):

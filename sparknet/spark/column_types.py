@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError
+from sparknet.loaders.records import match_classes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,6 +67,28 @@ def told_shapes(data: DataFrame | None, mapping: Mapping[str, str]) -> dict[str,
         if isinstance(shape, list) and all(type(size) is int and size > 0 for size in shape):
             found[field.name] = tuple(shape)
     return {name: found[column] for name, column in mapping.items() if column in found}
+
+
+def with_classes(
+    data: DataFrame, columns: Iterable[str], labels: Sequence[str], what: str, learns: bool = False
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """Return rows with their classes numbered by a net's labels, where a column's metadata name
+    them, and the labels from then on."""
+    from pyspark.sql import functions
+
+    found, told = data, tuple(labels)
+    for field in data.schema.fields:
+        own = (field.metadata or {}).get(CLASSES, ())
+        if not own or field.name not in columns:
+            continue
+        numbers, told = match_classes(own, told, what, learns)
+        if numbers is not None:
+            value = functions.col(quoted(field.name))
+            by_number = functions.array(*map(functions.lit, numbers))
+            changed = functions.element_at(by_number, value.cast("int") + 1).cast(field.dataType)
+            is_class = value.between(0, len(numbers) - 1)
+            found = found.withColumn(field.name, functions.when(is_class, changed).otherwise(value))
+    return found, told
 
 
 def _is_taken(kind: Any) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from sparknet.errors import SparkError
 from sparknet.net.heads import Head, Kind, find_heads
 from sparknet.spark.by_value import by_value
-from sparknet.spark.column_types import plain, quoted
+from sparknet.spark.column_types import plain, quoted, with_classes
 from sparknet.spark.columns import check_finite, column
 from sparknet.spark.evaluation import Evaluation
 from sparknet.spark.places import BAD, in_one_line
@@ -61,6 +61,7 @@ def evaluate(
         raise SparkError(f"invalid is {invalid!r}: it is one of {', '.join(INVALID)}")
     net, drops = model.net, invalid == "drop"
     judged = _judged(model, data, label, {**model.columns, **columns}, heads)
+    data, _ = with_classes(data, [one.truth for one in judged], model.labels, "data")
     inputs = {entry.name for entry in net.tested.entries}
     mapping = {name: column for name, column in columns.items() if name in inputs}
     return _compare(model.transform, data, judged, mapping, batch, drops)

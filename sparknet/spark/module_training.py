@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from sparknet.spark.address import session_of
-from sparknet.spark.column_types import check_types, named, told_shapes
+from sparknet.spark.column_types import check_types, named, told_shapes, with_classes
 from sparknet.spark.columns import Wanted
 from sparknet.spark.conducting import conduct, partitions
 from sparknet.spark.first_rows import first_rows, record_sizes
@@ -73,6 +73,10 @@ def fit_module(
     if held is not None:
         chosen_inputs(parts.module, held.columns, how.targets, {**said, **inputs})
         check_types(held, mapping.values(), "the validation data")
+    targets = [mapping[name] for name in how.targets]
+    training, labels = with_classes(training, targets, (), "training data", learns=True)
+    if held is not None:
+        held, _ = with_classes(held, targets, labels, "validation data")
     if row_weights.is_given:
         is_class = len(how.targets) == 1 and ModuleLoss(how.loss).kind == "classes"
         training = row_weights.added(training, mapping[how.targets[0]] if is_class else None)

@@ -22,7 +22,7 @@ from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import weighted
 from sparknet.spark import preflight
 from sparknet.spark.address import session_of
-from sparknet.spark.column_types import CLASSES, named, told_shapes
+from sparknet.spark.column_types import named, told_shapes, with_classes
 from sparknet.spark.columns import wanted
 from sparknet.spark.conducting import conduct, partitions
 from sparknet.spark.footprint import footprint
@@ -180,7 +180,7 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
         )
         nets.plain.set_weights(WeightCollection(initial.layout, trained))
         net = nets.plain
-        net.labels = rows.labels() or net.labels
+        net.labels = rows.labels
         result = SparkTrained(net.get_weights(), run.history, net, outcome, self.columns)
         return run.done(result)
 
@@ -247,12 +247,17 @@ class _Rows:
         more = [] if weights.column is None else [weights.column]
         self.training = frame(data, wanted + more, "the training data")
         self.mapping = mapped(self.training, entries, columns, "the training data")
+        read = self.mapping.values()
+        self.training, self.labels = with_classes(
+            self.training, read, nets.plain.labels, "training data", learns=True
+        )
         self._plain = nets.plain
         self._told = told_shapes(self.training, self.mapping)
         self.held = None
         if validation is not None:
             self.held = frame(validation, wanted, "the validation data")
             mapped(self.held, entries, columns, "the validation data")
+            self.held, _ = with_classes(self.held, read, self.labels, "validation data")
         if weights.is_given:
             self._weigh(nets, weights)
 
@@ -260,12 +265,6 @@ class _Rows:
         """What the workers read for the net that is trained."""
         classes = class_numbers(self._plain)
         return Columns(self.mapping, wanted(net.inputs.values(), True, self._told, classes), drops)
-
-    def labels(self) -> tuple[str, ...]:
-        """The names of the classes, where `read_records` knew them."""
-        read = [self.training.schema[column] for column in self.mapping.values()]
-        told = [(field.metadata or {}).get(CLASSES, ()) for field in read]
-        return tuple(next(filter(None, told), ()))
 
     def _weigh(self, nets: _Nets, weights: RowWeights) -> None:
         self.training = weights.added(self.training, label_column(nets.plain, self.mapping))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.loaders.records import class_names
+from sparknet.loaders.records import with_classes
 from sparknet.net import Net
 from sparknet.net.first_look import look_at_first
 from sparknet.net.recipe import Recipe
@@ -20,7 +20,7 @@ from sparknet.training.local_settings import ProcessSettings
 from sparknet.training.modules.training import train_module
 from sparknet.training.runs import FolderRuns, save_weights
 from sparknet.training.setting import called_with, values_of
-from sparknet.training.shared_data import as_records, open_shared, share_records, write_shared
+from sparknet.training.shared_data import as_records, open_shared, write_shared
 from sparknet.training.trained import Trained
 from sparknet.training.training_net import settings, training_net
 from sparknet.training.training_settings import RunSettings
@@ -100,11 +100,13 @@ def train(given: ProcessSettings) -> Trained:
 
 def share_data(net: Net, data: Any, validation: Any, folder: Path) -> dict[str, Any]:
     """Writes the files that workers map, in a folder that all of them reach."""
-    given = as_records(data, net)
-    net.labels = class_names(given) or net.labels
+    given, net.labels = with_classes(as_records(data, net), net.labels, "training data", True)
     records = write_shared(given, folder / "records")
     net.set_training_data(open_shared(records))  # the data may decide the net's shapes
     held_out = None
     if validation is not None:
-        held_out = share_records(validation, net, folder / "validation")
+        given = as_records(validation, net)
+        held_out = write_shared(
+            with_classes(given, net.labels, "validation data")[0], folder / "validation"
+        )
     return {"records": records, "validation": held_out}

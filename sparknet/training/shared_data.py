@@ -70,12 +70,8 @@ def _batch(given: Any) -> Mapping[str, Any]:
     )
 
 
-def share_records(data: Any, net: Net, path: Path) -> str:
-    """Write a file from which every process reads the records: blocks, or a pickled reader."""
-    return write_shared(as_records(data, net), path)
-
-
 def write_shared(records: Records | Iterable[Mapping[str, Any]], path: Path) -> str:
+    """Write a file from which every process reads the records: blocks, or a pickled reader."""
     if type(records) is ArrayRecords:
         for name, values in records.arrays.items():
             check_numbers(name, values)
@@ -90,7 +86,7 @@ def write_shared(records: Records | Iterable[Mapping[str, Any]], path: Path) -> 
 
 
 def open_shared(path: str) -> Records:
-    """Open a file of `share_records`."""
+    """Open a file of `write_shared`."""
     if path.endswith(BLOCKS):
         return Blocks(path)
     records: Records = pickle.loads(Path(path).read_bytes())

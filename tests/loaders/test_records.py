@@ -74,6 +74,20 @@ def test_parts_of_a_chain_must_agree() -> None:
         Chain([])
 
 
+def test_a_chain_numbers_the_classes_of_all_parts() -> None:
+    class Named(ArrayRecords):
+        def __init__(self, *classes: str) -> None:
+            super().__init__(label=np.arange(len(classes)))
+            self.classes = classes
+
+    chain = Chain([Named("cat", "elk"), Named("dog", "elk")])
+    assert chain.classes == ("cat", "dog", "elk")
+    assert chain.take(slice(None))["label"].tolist() == [0, 2, 1, 2]
+    assert Subset(chain, [0]).classes == chain.classes
+    with pytest.raises(ArrayError, match="part 1 of a chain has no names of classes"):
+        Chain([Named("cat"), ArrayRecords(label=np.arange(1))])
+
+
 def test_a_subset_has_an_order_of_its_own() -> None:
     part = Subset(numbered(10, 20), [7, 1, 3])
     assert len(part) == 3

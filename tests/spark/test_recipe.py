@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,17 @@ def test_the_names_of_a_folders_classes_come_along(session: Any, tmp_path: Path)
         (tmp_path / "pictures" / name).mkdir(parents=True)
         pixels = np.full((6, 6, 3), 100 * number, np.uint8)
         image.fromarray(pixels).save(tmp_path / "pictures" / name / "1.png")
-    trainer = Trainer(str(written(tmp_path)), workers=1, steps=1, head=2, columns={"x": "data"})
-    trained = trainer.fit(read_records(session, tmp_path / "pictures"))
+    held = tmp_path / "held"
+    held.mkdir()
+    shutil.copytree(tmp_path / "pictures" / "low", held / "low")
+    told: Any = {"columns": {"x": "data"}, "metrics": ["confusion"]}
+    trainer = Trainer(str(written(tmp_path)), workers=1, steps=1, head=2, **told)
+    rest = read_records(session, held)
+    trained = trainer.fit(read_records(session, tmp_path / "pictures"), rest)
     assert trained.net.labels == trained.model.labels == ("high", "low")
+    counts = [trained.outcome.metrics[f"confusion[{place}]"] for place in range(4)]
+    assert counts[0] + counts[1] == 0 < counts[2] + counts[3]
+    assert trained.model.evaluate(rest, label="label").confusion.sum(1).tolist() == [0, 1]
 
 
 def test_an_estimator_has_the_same_settings(frame: Any, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
 from sparknet.training.local_training import train
 from sparknet.training.runs import FolderRuns, ResumeWarning
-from sparknet.training.shared_data import share_records
+from sparknet.training.shared_data import as_records, write_shared
 from sparknet.training.strategies import Averaging, DynamicAveraging, ElasticAveraging, Strategy
 from sparknet.training.trained import Trained
 from sparknet.weights import WeightCollection
@@ -94,9 +94,9 @@ def test_nobody_else_may_read_them(tmp_path: Path) -> None:
 def test_records_for_the_workers_are_private(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
-        array = share_records(YESTERDAY, Net(SOLVER), tmp_path / "array")
+        array = write_shared(as_records(YESTERDAY, Net(SOLVER)), tmp_path / "array")
         write_blocks(tmp_path / "own.blocks", small.records())
-        reader = share_records(Blocks(tmp_path / "own.blocks"), Net(SOLVER), tmp_path / "reader")
+        reader = write_shared(Blocks(tmp_path / "own.blocks"), tmp_path / "reader")
     finally:
         os.umask(before)
     modes = [stat.S_IMODE(Path(path).stat().st_mode) for path in (array, reader)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from sparknet import LinearLayer, Net, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
 from sparknet.dsl import AbsVal, Convolution, Eltwise, EuclideanLoss, Reduction
-from sparknet.errors import SettingError
+from sparknet.errors import DataError, SettingError
+from sparknet.loaders.records import ClassesWarning
 from sparknet.training import Averaging, train
 from sparknet.training.worker_records import _all_rows
 from tests.training import small
@@ -122,3 +124,52 @@ def test_a_metric_without_a_direction_needs_a_goal(given: Any) -> None:
         assert best.outcome.metrics["mae"] == min(
             e["metrics"]["mae"] for e in best.history.events if e["event"] == "validation"
         )
+
+
+def photos(folder: Path, **classes: int) -> Path:
+    """A folder with so many grey pictures of 3 x 3 pixels in the subfolder of each class."""
+    image = pytest.importorskip("PIL.Image")
+    for name, count in classes.items():
+        (folder / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = np.full((3, 3, 3), 20 * number, np.uint8)
+            image.fromarray(pixels).save(folder / name / f"{number}.png")
+    return folder
+
+
+PHOTOS = NetParams(
+    "photos",
+    RDDLayer("data", shape=[4, 3, 3, 3]),
+    RDDLayer("label", shape=[4]),
+    LinearLayer("ip", "data", num_outputs=3, weight_filler="xavier"),
+    SoftmaxWithLoss("loss", ["ip", "label"]),
+)
+
+
+def test_the_training_set_numbers_the_classes(tmp_path: Path) -> None:
+    solver = SolverParams(net=PHOTOS, base_lr=1e-4, lr_policy="fixed", random_seed=1)
+    training = photos(tmp_path / "tr", cat=2, dog=2, elk=2)
+    held = photos(tmp_path / "va", dog=3, elk=5)
+    how: Any = {"steps": 1, "metrics": ["confusion"], "scale": 1 / 256}
+    trained = train(solver, training, validation=held, **how)
+    counts = [value for name, value in trained.outcome.metrics.items() if "conf" in name]
+    assert np.reshape(counts, (3, 3)).sum(1).tolist() == [0, 3, 5]
+    assert trained.net.labels == ("cat", "dog", "elk")
+    net = Net(solver)  # by itself
+    net.set_training_data(training)
+    net.set_validation_data(held)
+    assert net.test(metrics=["class_accuracy"])["class_accuracy[0]"] != 0  # nan: there is no cat
+    photos(tmp_path / "va", fox=1)
+    with pytest.raises(DataError, match="validation data has class 'fox', and the net's classes"):
+        train(solver, training, validation=held, **how)
+    more = photos(tmp_path / "more", elk=4)  # of a net that knows its classes
+    net = trained.net
+    again = train(net, more, validation=more, steps=1, metrics=["confusion"])
+    assert again.outcome.metrics["confusion[6]"] + again.outcome.metrics["confusion[8]"] > 0
+    assert again.net.labels == trained.net.labels
+
+
+def test_other_classes_without_names_are_told(tmp_path: Path) -> None:
+    net = Net(SolverParams(net=PHOTOS, base_lr=1, lr_policy="fixed"))
+    with pytest.warns(ClassesWarning, match="numbered from 0 in this order: 'dog', 'elk'"):
+        net.set_validation_data(photos(tmp_path, dog=1, elk=1))

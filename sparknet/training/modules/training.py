@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sparknet.errors import DataError
-from sparknet.loaders.records import ArrayRecords, Records
+from sparknet.loaders.records import ArrayRecords, Records, with_classes
 from sparknet.net.rows import frame_columns, is_frame
 from sparknet.net.scratch import scratch_folder
 from sparknet.training.conducting import conduct
@@ -41,9 +41,12 @@ def begin_module(
     """A run of a module before it has workers, and the files of its records."""
     parts = parts_of(given)
     shared: dict[str, str | None] = {"validation": None}
-    for name, data in (("records", given.data), ("validation", given.validation)):
+    labels: tuple[str, ...] = ()
+    sources = (given.data, "training data"), (given.validation, "validation data")
+    for name, (data, what) in zip(("records", "validation"), sources, strict=True):
         if data is not None:
             rows = as_columns(data, parts.module, given.targets)
+            rows, labels = with_classes(rows, labels, what, what == "training data")
             shared[name] = write_shared(rows, folder / name)
     records = open_shared(str(shared["records"]))
     inputs = chosen_inputs(parts.module, list(records.columns), given.targets)
