@@ -4,20 +4,46 @@ from __future__ import annotations
 
 import warnings
 from itertools import pairwise
+from typing import Any
 
 from sparknet.caffe.net import Net
-from sparknet.errors import outside, shown
+from sparknet.errors import SolverError, outside, shown
 from sparknet.graph import Node
+from sparknet.proto.caffe_pb2 import SolverParameter
 
 _MOST = 8
+
+
+def missing_loss(net: Any) -> str | None:
+    """Return the sentence about a net in which no blob has a loss weight; None where one has."""
+    if any(net.blob_loss_weights.values()):
+        return None
+    outputs = ", ".join(f"'{shown(name)}'" for name in net.outputs[-_MOST:])
+    return (
+        f"net '{shown(getattr(net, 'name', ''))}' has no loss in its TRAIN phase, so nothing "
+        f"learns: add a layer such as SoftmaxWithLoss, or say loss_weight: 1 in the layer that "
+        f"computes the loss; the net's outputs are {outputs or 'none'}"
+    )
+
+
+def check_loss(net: Any) -> None:
+    """Refuse to train a net without a loss, which Caffe does silently."""
+    if fault := missing_loss(net):
+        raise SolverError(fault)
 
 
 class IdleWarning(UserWarning):
     """Layers of a net that is trained from scratch learn nothing."""
 
 
-def warn_of_idle(net: Net) -> None:
+def warn_of_idle(net: Net, solver: SolverParameter) -> None:
     """Name the layers that learn nothing.  Caffe gives no warning: no filler means 0."""
+    fault = missing_loss(net)
+    if not fault and not (solver.base_lr or solver.stagelr or solver.warmup_iter):
+        fault = "base_lr is 0, so no weight changes: give the solver a learning rate, such as 0.01"
+    if fault:
+        warnings.warn(fault, IdleWarning, stacklevel=outside())
+        return
     if names := idle_layers(net):
         quoted = [f"'{shown(name)}'" for name in names]
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""

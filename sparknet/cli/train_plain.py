@@ -52,7 +52,10 @@ def train(chosen: Namespace) -> int:
 
 
 def _check_inputs(solver: Solver) -> None:
-    """Refuse training on inputs that stay zero, which the caffe tool does silently."""
+    """Refuse training without a loss, or on inputs that stay zero, as caffe does silently."""
+    from sparknet.caffe.idle import check_loss
+
+    check_loss(solver.net)
     if names := solver.net.inputs:
         listed = ", ".join(f"'{name}'" for name in names)
         raise WrongUse(

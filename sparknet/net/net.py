@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from sparknet import renamed
-from sparknet.caffe.idle import warn_of_idle
+from sparknet.caffe.idle import check_loss, warn_of_idle
 from sparknet.errors import SolverError, SparkNetError, shown
 from sparknet.graph import html_summary
 from sparknet.graph.boxes import plotted
@@ -233,10 +233,9 @@ class Net:
         return losses / max(steps, 1)
 
     def _warn_of_idle(self, steps: int) -> None:
-        if self.settings is None or not self._nets.backend.is_embedded:
-            return
-        if steps > 0 and self.solver.iter == 0:
-            warn_of_idle(self.net)
+        embedded = self._nets.backend.is_embedded
+        if embedded and self.settings is not None and steps > 0 and self.solver.iter == 0:
+            warn_of_idle(self.net, self.settings)
 
     def feed(self, columns: Collection[str]) -> Callable[[dict[str, Array], int], int]:
         """What puts transformed batches of these columns into the net, and counts their records.
@@ -254,6 +253,7 @@ class Net:
         if self.settings is None:
             raise SolverError("a net without a solver cannot be trained: make the Net of a solver")
         net = self.net
+        check_loss(net)
         net.clear_param_diffs()
         passes, loss = int(self.settings.iter_size), 0.0
         for _ in range(passes):

@@ -102,10 +102,13 @@ def _has_shared_net(solver: Solver) -> bool:
 
 def check_step(solver: Solver) -> None:
     """The checks that Caffe makes in its first step."""
-    policy, name = solver.lr_policy, solver.lr_policy or "(none)"
+    policy = solver.lr_policy
+    if not policy:
+        others = ", ".join(one for one in RATE_POLICIES if one != "fixed")
+        raise SolverError(f"the solver has no lr_policy: 'fixed' keeps base_lr; {others} change it")
     if policy not in RATE_POLICIES:
         known = did_you_mean(policy, RATE_POLICIES) or f": it is one of {', '.join(RATE_POLICIES)}"
-        raise SolverError(f"unknown lr_policy '{name}'{known}")
+        raise SolverError(f"unknown lr_policy '{policy}'{known}")
     if policy in _WITH_STEPSIZE and solver.stepsize <= 0:
         raise SolverError(f"stepsize is {solver.stepsize}, but lr_policy '{policy}' divides by it")
     if policy in ("cosine", "onecycle") and solver.max_iter < 1:

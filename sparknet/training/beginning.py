@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sparknet.caffe.idle import warn_of_idle
+from sparknet.caffe.idle import check_loss, warn_of_idle
 from sparknet.errors import SettingError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
@@ -194,11 +194,12 @@ class NetBeginning(Beginning):
 
     def weights(self) -> WeightCollection:
         check_backend(self.net, self.strategy, self._keeps)
+        check_loss(self.net.net)
         return WeightCollection.of(self.net.net, copy=None)
 
     def open_store(self) -> Store | None:
         if self.resumed is None and self.net.backend.is_embedded:
-            warn_of_idle(self.net.net)
+            warn_of_idle(self.net.net, settings(self.net))
         return super().open_store()
 
     def _sent(self) -> Portable:

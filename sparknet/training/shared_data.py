@@ -59,7 +59,10 @@ def records_of(
         return ArrayRecords(**dict(zip(names, data, strict=True)))
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes, np.ndarray)):
         return map(_batch, data)
-    raise SettingError(f"this {type(data).__name__} is not data: give records, arrays or batches")
+    raise SettingError(
+        f"this {type(data).__name__} is not data: give records, batches, a dict of arrays, or a "
+        f"tuple of arrays for {what}"
+    )
 
 
 def _batch(given: Any) -> Mapping[str, Any]:

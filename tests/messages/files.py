@@ -58,6 +58,10 @@ def prototxts() -> None:
         "unknown": NET.replace('"InnerProduct"', '"InerProduct"'),
         "bottom": NET.replace('bottom: "data" top: "ip"', 'bottom: "dta" top: "ip"'),
         "enum": NET.replace("phase: TEST", "phase: TESTING"),
+        "lossless": NET.replace("SoftmaxWithLoss", "Softmax").replace(
+            'bottom: "label" top: "loss"', 'top: "loss"'
+        ),
+        "lossless_solver": SOLVER.replace("net.prototxt", "lossless.prototxt"),
         "misspelt": SOLVER.replace("lr_policy", "lr_polcy"),
         "policy": SOLVER.replace('"fixed"', '"fixd"'),
         "nowhere": SOLVER.replace("net.prototxt", "nirgends.prototxt"),

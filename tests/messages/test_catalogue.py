@@ -71,8 +71,15 @@ def trained(data: Any = (X, Y), using: Any = None, **settings: Any) -> Any:
     return train(solver() if using is None else using, data, **settings)
 
 
-def stepped(data: Any) -> None:
-    net = Net("solver.prototxt")
+def bare(old: str = "", new: str = "") -> SolverParams:
+    """A solver of the net with another text in a place; without one, of the net without a loss."""
+    text = NET.replace(old, new) if old else NET.partition('layer { name: "accuracy"')[0]
+    text = text if old else text.replace(NET.splitlines()[2], "")
+    return SolverParams(net=NetParams.from_text(text), base_lr=0.1, lr_policy="fixed", max_iter=3)
+
+
+def stepped(data: Any, using: Any = "solver.prototxt") -> None:
+    net = Net(using)
     net.set_training_data(data)
     net.train(1)
 
@@ -198,6 +205,23 @@ PYTHON: dict[str, tuple[Made, list[str]]] = {
     "labels below zero": (lambda: stepped((X, Y - 1)), ["layer 'loss'", "label -1", "2 classes"]),
     "a data set that is not there": (lambda: stepped("trian.npz"), ["trian.npz", "not exist"]),
     # -- train
+    "train: no loss": (
+        lambda: trained({"data": X}, bare()),
+        ["'small'", "no loss", "'ip'", "loss_weight"],
+    ),
+    "train: a loss for testing alone": (
+        lambda: trained(using=bare('top: "loss"', 'top: "loss" include { phase: TEST }')),
+        ["no loss in its TRAIN phase", "loss_weight: 1"],
+    ),
+    "train: a loss without weight": (
+        lambda: trained(using=bare('top: "loss"', 'top: "loss" loss_weight: 0')),
+        ["no loss in its TRAIN phase", "loss_weight: 1"],
+    ),
+    "net.train: no loss": (lambda: stepped({"data": X}, bare()), ["no loss in its TRAIN phase"]),
+    "train: no policy": (
+        lambda: trained(using=SolverParams(net=NetParams.from_text(NET), base_lr=1)),
+        ["no lr_policy", "'fixed' keeps base_lr", "step"],
+    ),
     "train: no end": (
         lambda: trained(using=solver(max_iter=0)),
         ["no end", "steps, epochs or seconds"],
@@ -363,6 +387,7 @@ COMMANDS: dict[str, list[str]] = {
     "train -solver net.prototxt": ["is a net, not a solver"],
     "train -solver misspelt.prototxt": ["misspelt.prototxt:3:1", "'lr_policy'"],
     TRAIN: ["'data', 'label'", "--data"],
+    "train -solver lossless_solver.prototxt": ["no loss in its TRAIN phase", "'loss'"],
     "train -solver pictures_solver.prototxt": ["layer 'data'", "'pictures'", "data.mdb"],
     "train -solver nodb_solver.prototxt": ["layer 'data'", "'nodb'"],
     "train -solver nowhere.prototxt": ["nirgends.prototxt"],

@@ -137,7 +137,7 @@ class Solver(ABC):
         snapshot.check_last_place(self.param)
         iterations = arguments.whole("iterations", iterations)
         if self._iter == 0 and iterations > 0:
-            warn_of_idle(self._net)
+            warn_of_idle(self._net, self.param)
         self._progress = Display(self.param, self._iter)
         for _ in range(iterations):
             unseen = not (self._callbacks or self._tests_are_due() or self._net._is_watched)
