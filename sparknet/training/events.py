@@ -20,14 +20,16 @@ number of records is not known.
 ``round``
     round, iteration, epoch, warmup (true where worker 0 trains alone, before the first round),
     steps (the most that a worker made), samples (of all workers), loss (mean over all steps),
-    rate (learning rate of the next iteration), divergence (the largest of the workers), clipped
-    (the workers' steps whose gradients were scaled down to clip_gradients; 0 where Caffe trains),
+    rate (learning rate of the next iteration), divergence (the largest of the workers, in the
+    measure of the strategy), synchronised (whether the workers' weights came together at its end),
+    dropped_pushes (pushes of `Downpour` that the server dropped as too stale), clipped (the
+    workers' steps whose gradients were scaled down to clip_gradients; 0 where Caffe trains),
     seconds_computing, seconds_loading (its part in which a worker waited for records),
     seconds_communicating, seconds_waiting (its part in which small values were exchanged: mostly
     the waiting for slower workers) (means over the workers), bytes_sent (by all workers, in this
     round; totals contain what else was sent for training, such as the report of a round),
     total_samples, total_bytes_sent, total_seconds, workers (a dict for each: steps, samples,
-    loss, the four times, bytes_sent, divergence, clipped)
+    loss, the four times, bytes_sent, divergence, clipped, dropped_pushes)
 
 ``layers``
     round, iteration, epoch, parameters (a dict for each blob of parameters: layer, blob, size,

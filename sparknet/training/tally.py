@@ -24,6 +24,7 @@ _OF_A_WORKER = (
     "bytes_sent",
     "divergence",
     "clipped",
+    "dropped_pushes",
 )
 _MEANS = tuple(name for name in _OF_A_WORKER if name.startswith("seconds_"))
 
@@ -79,6 +80,8 @@ class Tally:
             "loss": sum(losses) / steps if steps else nan,
             "divergence": max(report["divergence"] for report in reports),
             "clipped": sum(report["clipped"] for report in reports),
+            "dropped_pushes": sum(report["dropped_pushes"] for report in reports),
+            "synchronised": count > 1 and reports[0]["synchronised"],
             **{name: sum(one[name] for one in reports) / count for name in _MEANS},
             "bytes_sent": sum(report["bytes_sent"] for report in reports),
             "workers": [{name: report[name] for name in _OF_A_WORKER} for report in reports],

@@ -54,9 +54,7 @@ class Averaging(Periodic):
             return learner.step(min(self.steps, most))
         return repeat(partial(learner.step, 1), most, lambda done: done.seconds >= seconds)
 
-    def synchronise(
-        self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
-    ) -> None:
+    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int) -> None:
         counts = [steps] * comm.size
         if self.seconds is not None:
             counts = [int(count) for count in comm.gather(steps)]

@@ -106,11 +106,9 @@ class DiLoCo(Outer):
         state.ends = comm.begin_mean(state.mean, self.codec, part)
         return done + learner.step(late)
 
-    def synchronise(
-        self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
-    ) -> None:
+    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int) -> None:
         if not self.streams:
-            super().synchronise(learner, comm, state, steps, drift)
+            super().synchronise(learner, comm, state, steps)
             return
         assert isinstance(state, Streamed)
         begin, end = self._span(learner, state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, final
 
@@ -40,6 +40,8 @@ class Served(State):
     """Where members change: the weights at the beginning of the round."""
     given: NDArray | None = field(default=None, metadata={"transient": True})
     """What this worker owed then, a codec's rounding errors, and what it has pushed since."""
+    dropped: int = field(default=0, metadata={"transient": True})
+    """How many of this worker's pushes the server dropped in this round."""
     sums: NDArray | None = field(default=None, metadata={"transient": True})
     """BatchNorm's running sums of this worker, when another one was lost."""
 
@@ -56,11 +58,12 @@ class Downpour(Strategy):
 
     The server is sharded over the workers and adds up all contributions.  Staleness is the number
     of contributions received since its pull.  A contribution whose staleness exceeds the usual
-    counts damping^excess, and nothing above max_staleness.  A codec sends pushes and pulls in
-    fewer bytes.  In a round all workers together make at least K · ``steps`` steps, a fast worker
-    more than a slow one.  A worker that knows that they are made raises its hand and trains on
-    until all hands are raised: so nobody waits for a worker that is in the middle of a slow step,
-    but at the end of training.  Results depend on worker timing.
+    counts damping^excess, and is dropped above max_staleness: changes of many steps from the same
+    weights add up, as if the learning rate were as many times larger.  A codec sends pushes and
+    pulls in fewer bytes.  In a round all workers together make at least K · ``steps`` steps, a fast
+    worker more than a slow one.  A worker that knows that they are made raises its hand and trains
+    on until all hands are raised: so nobody waits for a worker that is in the middle of a slow
+    step, but at the end of training.  Results depend on worker timing.
     """
 
     name: ClassVar[str] = "downpour"
@@ -69,7 +72,8 @@ class Downpour(Strategy):
     push_every: int = 1
     pull_every: int = 1
     """The number of pushes between two pulls."""
-    max_staleness: int = 64
+    max_staleness: int | None = None
+    """Contributions of more staleness are dropped; None: max(15, 2K - 1)."""
     damping: float = 0.9
     codec: Codec | None = None
 
@@ -77,14 +81,16 @@ class Downpour(Strategy):
         self.need(self.steps >= 1, "steps", "at least 1")
         self.need(self.push_every >= 1, "push_every", "at least 1")
         self.need(self.pull_every >= 1, "pull_every", "at least 1")
-        self.need(self.max_staleness >= 0, "max_staleness", "at least 0")
+        most = self.max_staleness
+        self.need(most is None or most >= 0, "max_staleness", "at least 0, or None")
         self.need(0 < self.damping <= 1, "damping", "in 0 … 1")
         known = ", ".join(CODES)
         self.need(self.codec is None or self.codec in CODES, "codec", f"one of {known}, or None")
 
     def factor(self, staleness: int, workers: int) -> float:
         """The factor of a contribution.  Equally fast workers see workers · pull_every - 1."""
-        if staleness > self.max_staleness:
+        most = self.max_staleness
+        if staleness > (max(15, 2 * workers - 1) if most is None else most):
             return 0.0
         return self.damping ** max(staleness - (workers * self.pull_every - 1), 0)
 
@@ -125,7 +131,8 @@ class Downpour(Strategy):
         else:
             done = self._together(learner, comm, state, most)
         state.round += 1
-        return meter.round(state.round, done, 0.0)
+        dropped, state.dropped = state.dropped, 0
+        return replace(meter.round(state.round, done, 0.0), dropped_pushes=dropped)
 
     def _after_loss(
         self, learner: Learner, comm: Comm, state: Served, redo: Redo, most: int
@@ -187,7 +194,8 @@ class Downpour(Strategy):
                     break
                 raised = True
             done += learner.step(self.push_every)
-            _push(server, learner, state, done)
+            staleness = _push(server, learner, state, done)
+            state.dropped += not self.factor(staleness, comm.size)
             count += 1
             if count % self.pull_every == 0:
                 _pull(server, learner, state)
@@ -225,14 +233,16 @@ class Downpour(Strategy):
         return state.server
 
 
-def _push(server: Server, learner: Learner, state: Served, done: Steps) -> None:
+def _push(server: Server, learner: Learner, state: Served, done: Steps) -> int:
+    """Send the changes since the last pull; return the largest staleness of a shard."""
     delta = state.pulled.axpby(1.0, learner.weights, -1.0)
     clear_statistics(delta, learner.statistics)
     if state.redo is not None and state.given is not None:
         state.given.add(delta)
         state.redo.done = done
-    server.push(delta, state.versions)
+    staleness = server.push(delta, state.versions)
     state.pulled.copy_from(learner.weights)
+    return max(staleness)
 
 
 def _pull(server: Server, learner: Learner, state: Served, exact: bool = False) -> None:

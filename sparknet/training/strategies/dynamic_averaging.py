@@ -56,19 +56,19 @@ class DynamicAveraging(Periodic):
     def train(self, learner: Learner, most: int) -> Steps:
         return learner.step(min(self.check_every, most))
 
-    def synchronise(
-        self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
-    ) -> None:
+    def drift(self, learner: Learner, state: SharedModel) -> float:
+        if self.measure == "absolute":
+            return distance_to(learner, state.center)
+        return super().drift(learner, state)
+
+    def due(self, comm: Comm, state: SharedModel, steps: int, drift: float) -> bool:
         assert isinstance(state, Apart)
         state.steps += steps
-        if self.measure == "absolute":
-            drift = distance_to(learner, state.center)
-        farthest = comm.max(drift)
-        due = self.sync_at_least_every is not None and state.steps >= self.sync_at_least_every
-        if farthest > self.threshold or due:
-            self._average(learner, comm, state)
+        every = self.sync_at_least_every
+        return comm.max(drift) > self.threshold or (every is not None and state.steps >= every)
 
-    def _average(self, learner: Learner, comm: Comm, state: Apart) -> None:
+    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int) -> None:
+        assert isinstance(state, Apart)
         mean_weights(learner, comm, state.center, self.codec)
         settle_momentum(learner, comm, self.momentum)
         state.center.copy_from(learner.weights)
@@ -95,4 +95,4 @@ class DynamicAveraging(Periodic):
     def finish(self, learner: Learner, comm: Comm, state: State) -> None:
         assert isinstance(state, Apart)
         if state.steps:
-            self._average(learner, comm, state)
+            self.synchronise(learner, comm, state, 0)

@@ -52,9 +52,7 @@ class ElasticAveraging(Periodic):
     def train(self, learner: Learner, most: int) -> Steps:
         return learner.step(min(self.every, most))
 
-    def synchronise(
-        self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
-    ) -> None:
+    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int) -> None:
         assert isinstance(state, Center)
         alpha = self.alpha if self.alpha is not None else 0.9 / comm.size
         pull = alpha * comm.size

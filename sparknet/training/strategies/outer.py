@@ -33,9 +33,7 @@ class Outer(Periodic):
         weights = learner.weights
         return Moving(center=weights.copy(), velocity=NDArray.zeros(weights.shape))
 
-    def synchronise(
-        self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
-    ) -> None:
+    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int) -> None:
         assert isinstance(state, Moving)
         weights = learner.weights
         mean_weights(learner, comm, state.center, self.codec)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, final
 
 from sparknet.errors import SettingError
@@ -95,13 +95,15 @@ class Periodic(Strategy):
     @final
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
         assert isinstance(state, SharedModel)
-        meter, divergence = RoundMeter(comm), 0.0
+        meter, divergence, due = RoundMeter(comm), 0.0, False
         done = state.trained(lambda: self.train_among(learner, comm, state, most))
         if comm.size > 1:
-            divergence = drift_from(learner, state.center)
-            self.synchronise(learner, comm, state, done.steps, divergence)
+            divergence = self.drift(learner, state)
+            due = self.due(comm, state, done.steps, divergence)
+            if due:
+                self.synchronise(learner, comm, state, done.steps)
         state.round += 1
-        return meter.round(state.round, done, divergence)
+        return replace(meter.round(state.round, done, divergence), synchronised=due)
 
     @abstractmethod
     def train(self, learner: Learner, most: int) -> Steps:
@@ -111,15 +113,17 @@ class Periodic(Strategy):
         """Train in a round; a strategy that sends meanwhile does it otherwise."""
         return self.train(learner, most)
 
-    @abstractmethod
-    def synchronise(
-        self, learner: Learner, comm: Comm, state: SharedModel, steps: int, drift: float
-    ) -> None:
-        """Bring the workers together; called where there is more than one.
+    def drift(self, learner: Learner, state: SharedModel) -> float:
+        """Return how far this worker's weights are from the center: ‖x_i - x‖₂ / ‖x‖₂."""
+        return drift_from(learner, state.center)
 
-        This worker has made ``steps`` steps, and its weights are ``drift`` away from the center,
-        relative to the center's norm.
-        """
+    def due(self, comm: Comm, state: SharedModel, steps: int, drift: float) -> bool:
+        """Return whether the workers synchronise after ``steps`` steps; the same on all workers."""
+        return True
+
+    @abstractmethod
+    def synchronise(self, learner: Learner, comm: Comm, state: SharedModel, steps: int) -> None:
+        """Bring the workers together, of which this one has made ``steps`` steps."""
 
 
 def mean_weights(learner: Learner, comm: Comm, center: NDArray, codec: Codec | None) -> None:

@@ -62,13 +62,17 @@ class Round:
     seconds_communicating: float
     bytes_sent: int
     divergence: float
-    """How far the worker moved from the last synchronised weights: ‖x_i - x‖ / ‖x‖."""
+    """How far the worker moved from the last synchronised weights, in the strategy's measure."""
     seconds_loading: float = 0.0
     """The part of computing in which the worker waited for its records."""
     seconds_waiting: float = 0.0
     """The part of communicating in which it waited for other workers."""
     note: str = ""
     """What the strategy decided, for people to read."""
+    synchronised: bool = True
+    """Whether the workers' weights came together at the end."""
+    dropped_pushes: int = 0
+    """Pushes of this worker that the server dropped because they were too stale."""
 
 
 @dataclass(frozen=True, kw_only=True)

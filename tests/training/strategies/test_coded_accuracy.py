@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.digits import TRAINED
-from sparknet.papers.digits import records
+from benchmarks.digits import TRAINED, records
 from sparknet.proto import caffe_pb2, parse_text
 from sparknet.summary.spread import Spread
 from sparknet.training import AllReduce, Cluster, DiLoCo, Downpour, simulate

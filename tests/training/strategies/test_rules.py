@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from sparknet.errors import SettingError
+from sparknet.training.events import Event, OnEvent
 from sparknet.training.learner import SolverLearner
 from sparknet.training.local import LocalComm
-from sparknet.training.plan import RunPlan
+from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.rounds import work
 from sparknet.training.strategies import (
     BMUF,
@@ -63,10 +64,17 @@ def by_rule(size: int, rounds: int, steps: int, rule: Rule, middle: str = "") ->
     return seen
 
 
-def by_strategy(size: int, rounds: int, steps: int, strategy: Strategy, middle: str = "") -> Array:
+def by_strategy(
+    size: int,
+    rounds: int,
+    steps: int,
+    strategy: Strategy,
+    middle: str = "",
+    on_event: OnEvent | None = None,
+) -> Array:
     group = learners(size, middle)
-    plan = RunPlan(steps=rounds * steps)
-    small.together(size, lambda rank, comm: work(group[rank], strategy, comm, plan))
+    plan, hooks = RunPlan(steps=rounds * steps), Hooks(on_event=on_event)
+    small.together(size, lambda rank, comm: work(group[rank], strategy, comm, plan, hooks))
     return small.weights(group[0])
 
 
@@ -154,14 +162,15 @@ def test_elastic_averaging() -> None:
 def test_dynamic_averaging(measure: Any) -> None:
     threshold = {"relative": 0.15, "absolute": 1.2}[measure]
     synchronised: list[bool] = []
+    farthest: list[float] = []
     passed = [0]
 
     def rule(x: Array, own: list[Array], rate: float) -> tuple[Array, list[Array]]:
         order = 2 if measure == "relative" else 1
         far = [np.linalg.norm(one - x, order) for one in own]
-        limit = threshold * (np.linalg.norm(x) if measure == "relative" else 1)
+        farthest.append(max(far) / (np.linalg.norm(x) if measure == "relative" else 1))
         passed[0] += 3
-        synchronised.append(max(far) > limit or passed[0] >= 12 or len(synchronised) == 9)
+        synchronised.append(farthest[-1] > threshold or passed[0] >= 12 or len(synchronised) == 9)
         if not synchronised[-1]:
             return x, own
         passed[0] = 0
@@ -170,8 +179,13 @@ def test_dynamic_averaging(measure: Any) -> None:
 
     expected = by_rule(3, 10, 3, rule)[-1]
     strategy = DynamicAveraging(threshold, 3, 12, measure)
-    assert np.allclose(by_strategy(3, 10, 3, strategy), expected, rtol=1e-4, atol=1e-6)
+    events: list[Event] = []
+    weights = by_strategy(3, 10, 3, strategy, on_event=events.append)
+    assert np.allclose(weights, expected, rtol=1e-4, atol=1e-6)
     assert 2 < sum(synchronised) < 9, synchronised
+    rounds = [event for event in events if event["event"] == "round"]
+    assert [event["synchronised"] for event in rounds][:9] == synchronised[:9]
+    assert np.allclose([event["divergence"] for event in rounds], farthest, rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -348,7 +362,8 @@ class Served:
             moved = small.weights(learner).astype(np.float64)
             staleness = self.count - known[one]
             excess = max(0, staleness - (size * pull - 1))
-            counts = staleness <= self.strategy.max_staleness
+            most = self.strategy.max_staleness
+            counts = staleness <= (max(15, 2 * size - 1) if most is None else most)
             self.weights += counts * self.strategy.damping**excess * (moved - based[one])
             self.count += 1
             self.stale.append(staleness)
@@ -376,9 +391,11 @@ DOWNPOURS = [
 @pytest.mark.parametrize("strategy", DOWNPOURS, ids=repr)
 def test_downpour(strategy: Downpour) -> None:
     group = learners(3, text=FIXED)
+    events: list[Event] = []
 
     def train(rank: int, comm: VirtualComm) -> Any:
-        return work(Timed(group[rank], comm, TIMES[rank]), strategy, comm, RunPlan(steps=30))
+        learner, hooks = Timed(group[rank], comm, TIMES[rank]), Hooks(on_event=events.append)
+        return work(learner, strategy, comm, RunPlan(steps=30), hooks)
 
     virtual(3, train)
     rule = Served(strategy, TIMES, 30)
@@ -387,6 +404,13 @@ def test_downpour(strategy: Downpour) -> None:
     assert np.allclose(small.weights(group[0]), expected, rtol=1e-4, atol=1e-5)
     assert max(rule.stale) > 8, rule.stale
     assert [one.iter for one in group] == [30] * 3
+    rounds = [event for event in events if event["event"] == "round"]
+    dropped = sum(
+        staleness > (15 if strategy.max_staleness is None else strategy.max_staleness)
+        for staleness in rule.stale
+    )
+    assert sum(event["dropped_pushes"] for event in rounds) == dropped
+    assert bool(dropped) == (strategy.max_staleness is not None or max(rule.stale) > 15)
 
 
 def test_a_slow_worker_costs_downpour_its_own_share_only() -> None:
