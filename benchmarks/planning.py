@@ -21,14 +21,13 @@ from statistics import mean, median
 from typing import Any
 
 from benchmarks.comm import spread
-from benchmarks.digits import TRAINED
+from benchmarks.digits import TRAINED, records
+from benchmarks.papers.dynamic import solver
 from sparknet import models, native
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.native import NDArray
 from sparknet.net import Net
-from sparknet.papers.digits import records
-from sparknet.papers.dynamic import solver
 from sparknet.training import Averaging, Cluster, Strategy, train, work
 from sparknet.training.codecs import Codec
 from sparknet.training.handshake import make_secret

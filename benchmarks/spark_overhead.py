@@ -19,15 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.digits import TRAINED
+from benchmarks.digits import TRAINED, records
+from benchmarks.papers.dynamic import solver
 from benchmarks.spark_strategies import frame
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import Records
 from sparknet.native import set_threads
 from sparknet.net import Net
-from sparknet.papers.digits import records
-from sparknet.papers.dynamic import solver
 from sparknet.spark import Trainer, local_session
 
 Weights = np.ndarray[Any, Any]

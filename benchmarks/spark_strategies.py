@@ -13,10 +13,9 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.digits import TRAINED
+from benchmarks.digits import TRAINED, records
+from benchmarks.papers.dynamic import solver
 from benchmarks.strategies import Row, measure, rows, table, write
-from sparknet.papers.digits import records
-from sparknet.papers.dynamic import solver
 from sparknet.spark import Trainer, local_session
 from sparknet.training import Averaging, Strategy
 

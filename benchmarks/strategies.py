@@ -15,10 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.digits import ROOT, TRAINED, real
-from sparknet.papers.digits import records
-from sparknet.papers.dynamic import BATCH, solver
-from sparknet.papers.trainings import synchronisations
+from benchmarks.digits import ROOT, TRAINED, real, records
+from benchmarks.papers.dynamic import BATCH, solver
+from benchmarks.papers.trainings import synchronisations
 from sparknet.training import (
     BMUF,
     AllReduce,

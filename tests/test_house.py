@@ -34,7 +34,6 @@ STOREYS = (
     {"training", "dist"},
     {"spark"},
     {"mlflow"},
-    {"papers"},
     {"cli"},
 )
 LEVEL = {room: level for level, rooms in enumerate(STOREYS) for room in rooms}

@@ -1,1 +1,19 @@
-"""The experiments of SparkNet, dynamic averaging, BigDL and TensorSpark, in virtual time."""
+"""The figures and tables of four papers on data that two cores can train."""
+
+from __future__ import annotations
+
+PARTS = {
+    "figure3": "SparkNet, Figure 3: speed-up over workers and steps of a round",
+    "figure4": "SparkNet, Figure 4: speed-up over the cost of a synchronisation",
+    "figure4long": "the same until a higher accuracy",
+    "figures5and6": "SparkNet, Figures 5 and 6: accuracy over simulated time",
+    "figures5and6_of_gpu": "the same with the times of an H100",
+    "dynamic": "dynamic averaging, Table I and Figures 3 to 5",
+    "table2": "dynamic averaging, Table II: Amdahl's law and the USL",
+    "bigdl67": "BigDL, Figures 6 and 7: synchronisation, and throughput up to 256 nodes",
+    "bigdl8": "BigDL, Figure 8: scheduling, measured on a Spark of 64 tasks",
+    "tensorspark": "TensorSpark: staleness, data size and model size",
+    "controls_digits": "every strategy against plain averaging, on digits",
+    "controls_cancer": "the same on records of breast cancer",
+}
+"""What each part is, in the page's order."""

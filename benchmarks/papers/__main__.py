@@ -1,6 +1,6 @@
-"""Writes and checks docs/experiments.md, the papers' figures and tables of `sparknet papers`.
+"""Writes and checks docs/experiments.md, the papers' figures and tables.
 
-    python -m benchmarks.papers [--only figure3 …] [--write]
+    python -m benchmarks.papers [figure3 …] [--write]
     python -m benchmarks.papers --check [--share 0.1] [--seed 0] [--write]
 
 It prints the tables, and writes build/papers/experiments.json for `sparknet report`.  Trainings are
@@ -13,6 +13,7 @@ the page within twice their ±; with --write the page says what came of it.
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,16 +23,15 @@ from datetime import date
 from pathlib import Path
 
 from benchmarks.digits import ROOT, real, source
+from benchmarks.papers import PARTS, page, trainings
+from benchmarks.papers.cells import Part
 from benchmarks.papers.drawing_again import agree, drawn, on_page
-from sparknet.papers import PARTS, page, trainings
-from sparknet.papers.cells import Part
 
 PAGE = ROOT / "docs" / "experiments.md"
 KEPT = ROOT / "build" / "papers"
 ABOVE = """
 
-`python -m benchmarks.papers --write` makes this page in a clone, with `--only` a part of it;
-`sparknet papers` computes the same anywhere ([cli.md](cli.md#sparknet-papers)).
+`python -m benchmarks.papers --write` makes this page, with a part's name that part.
 `python -m benchmarks.papers --check` draws a random tenth of each part's cells again, from new
 trainings, and compares them; cells that a clock measured are left out of it."""
 CHECKED = "Cells drawn again"
@@ -40,12 +40,14 @@ CHECKED = "Cells drawn again"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="*", choices=tuple(PARTS), help="some of the parts")
+    parser.add_argument("only", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; or all")
     parser.add_argument("--write", action="store_true", help="docs/experiments.md")
     parser.add_argument("--check", action="store_true", help="draw cells again")
     parser.add_argument("--share", type=float, default=0.1, help="of the cells, for --check")
     parser.add_argument("--seed", type=int, default=0, help="of the choice, for --check")
     asked = parser.parse_args()
+    if unknown := sorted(set(asked.only) - set(PARTS)):
+        parser.error(f"there is no part '{unknown[0]}': there are {', '.join(PARTS)}")
     if (asked.write or asked.check) and real() is None:
         parser.error("the page is of MNIST's digits: SPARKNET_MNIST says where they are")
     trainings.folder = KEPT
@@ -84,12 +86,33 @@ def check(
             good, of, spent = told.get(place.part, (0, 0, 0.0))
             told[place.part] = (good + fits, of + 1, spent + time.monotonic() - begun)
     print(f"{len(places)} cells drawn again, {wrong} not as on the page")
+    for line in older(written, [make() for make in chosen]):
+        print(f"OLD   {line}")
+        wrong += 1
     if is_written:
         each = [
             f"{name} {good} of {of} ({spent:.0f} s)" for name, (good, of, spent) in told.items()
         ]
         PAGE.write_text(with_check(written, seed, share, ", ".join(each)))
     return wrong
+
+
+def older(written: str, parts: Sequence[Part]) -> list[str]:
+    """Return a line for each part of the page that is older than the code whose speed it tells."""
+    lines = []
+    for part in parts:
+        stamp = re.search(
+            rf"benchmarks\.papers {part.name}`, made on .* from commit (\w+)", written
+        )
+        if not part.measures or stamp is None:
+            continue
+        since = _git("log", "--format=%h", f"{stamp[1]}..HEAD", "--", *part.measures).split()
+        if since:
+            files = ", ".join(part.measures)
+            lines.append(
+                f"{part.name}: made from {stamp[1]}; {files} changed {len(since)} times since"
+            )
+    return lines
 
 
 def with_check(written: str, seed: int, share: float, told: str) -> str:
@@ -102,14 +125,12 @@ def with_check(written: str, seed: int, share: float, told: str) -> str:
 
 
 def _commit() -> str:
-    made = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return made.stdout.strip() or "unknown"
+    return _git("rev-parse", "--short", "HEAD").strip() or "unknown"
+
+
+def _git(*words: str) -> str:
+    command = ["git", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
 
 
 if __name__ == "__main__":

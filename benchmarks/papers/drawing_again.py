@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sparknet.papers.cells import Item, Part, TableCell
+from benchmarks.papers.cells import Item, Part, TableCell
 
 _NUMBER = re.compile(r"^([+-]?[\d,]+(?:\.\d+)?)(?: ± ([\d.]+))?")
 
@@ -46,7 +46,7 @@ def _items(part: Part) -> Iterator[tuple[tuple[int, int, int], Item]]:
 def on_page(page: str, place: Place) -> str:
     """The text of a cell in docs/experiments.md."""
     for section in page.split("\n## ")[1:]:
-        if f"--only {place.part}`" in section:
+        if f"benchmarks.papers {place.part}`" in section:
             tables = _tables(section.splitlines())
             return tables[place.table][place.row][place.column]
     raise LookupError(f"the page has no part '{place.part}'")

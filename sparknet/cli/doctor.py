@@ -29,7 +29,6 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "torch": (("torch", "cloudpickle"), "training of PyTorch's own modules"),
     "draw": (("pydot",), "pycaffe's draw module"),
     "plots": (("matplotlib",), "plots as PNG and PDF; SVG needs nothing"),
-    "papers": (("scikit-learn",), "the papers' figures and tables again"),
     "tensorboard": (("tensorboard",), "TensorBoard logs"),
     "encryption": (("cryptography",), "encryption between workers"),
     "spark": (("pyspark", "pyarrow", "pandas"), "training and predicting on Spark"),

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers import __main__ as papers
+from benchmarks.papers import trainings
+from benchmarks.papers.cells import MarkdownTable, Part, Said, TableCell
 from benchmarks.papers.drawing_again import Place, agree, drawn, on_page
-from sparknet.papers import trainings
-from sparknet.papers.cells import MarkdownTable, Part, Said, TableCell
-from sparknet.papers.page import text
+from benchmarks.papers.page import text
 from sparknet.summary.spread import Spread
 
 
@@ -50,7 +50,7 @@ def test_cells_agree_within_twice_their_error(page: str, again: str, same: bool)
 
 def test_a_drawn_cell_is_found_on_the_page() -> None:
     one = part()
-    page = "\n".join(["# The page", *text(one), "", "`… --only some`"])
+    page = "\n".join(["# The page", *text(one), "", "`python -m benchmarks.papers some`"])
     [(place, cell)] = drawn([one], 1.0, 0)
     assert place == Place("some", 1, 0, 1)
     assert on_page(page, place) == str(cell) == "95.10 ± 0.40 %"
@@ -62,7 +62,7 @@ def test_a_page_that_is_wrong_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.md"
-    page.write_text("\n".join([*text(part()), "", "`… --only some`"]))
+    page.write_text("\n".join([*text(part()), "", "`python -m benchmarks.papers some`"]))
     monkeypatch.setattr(papers, "PAGE", page)
     monkeypatch.setattr(trainings, "folder", trainings.folder)
     assert papers.check([part], 0.1, 0) == 0
@@ -89,7 +89,9 @@ def test_each_part_has_cells_that_are_drawn_again() -> None:
 
 def test_the_page_tells_of_its_last_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
-    before = "\n".join(["# Page", "", "Head.", *text(part()), "", "`… --only some`", ""])
+    before = "\n".join(
+        ["# Page", "", "Head.", *text(part()), "", "`python -m benchmarks.papers some`", ""]
+    )
     page.write_text(before)
     monkeypatch.setattr(papers, "PAGE", page)
     monkeypatch.setattr(trainings, "folder", trainings.folder)
@@ -100,3 +102,13 @@ def test_the_page_tells_of_its_last_check(tmp_path: Path, monkeypatch: pytest.Mo
     assert told.endswith("`--share 0.1 --seed 3`: as here are some 1 of 1 (0 s).")
     assert papers.check([lambda: part(0.97)], 0.1, 4, is_written=True) == 1
     assert page.read_text() == first.replace("seed 3", "seed 4").replace("1 of 1", "0 of 1")
+
+
+def test_a_page_older_than_the_code_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    commits = {"abc..HEAD": "1\n2\n", "def..HEAD": ""}
+    monkeypatch.setattr(papers, "_git", lambda *words: commits[words[2]])
+    timed = replace(part(), measures=["sparknet/training/tcp.py"])
+    page = "`python -m benchmarks.papers some`, made on 2026-01-01 from commit abc"
+    line = "some: made from abc; sparknet/training/tcp.py changed 2 times since"
+    assert papers.older(page, [timed]) == [line]
+    assert papers.older(page, [part()]) == papers.older(page.replace("abc", "def"), [timed]) == []

@@ -19,8 +19,8 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from benchmarks.digits import TRAINED
+from benchmarks.papers import dynamic
 from benchmarks.spark_strategies import frame
-from sparknet.papers import dynamic
 from sparknet.spark import Trainer
 from sparknet.training.strategies import make_strategy
 from tests.spark.digits import NET, pixels, solver

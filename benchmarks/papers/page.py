@@ -11,17 +11,17 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from sparknet.papers import (
+from benchmarks import digits
+from benchmarks.papers import (
     PARTS,
     bigdl,
     controls,
-    digits,
     dynamic,
     sparknet_figures,
     tensorspark,
     trainings,
 )
-from sparknet.papers.cells import Part
+from benchmarks.papers.cells import Part
 from sparknet.summary.svg import Panel, svg
 
 HEAD = """# The papers' experiments
@@ -81,7 +81,7 @@ def made(chosen: Sequence[Callable[[], Part]]) -> list[Part]:
 
 def described(parts: Sequence[Part]) -> list[dict[str, Any]]:
     """The parts as `sparknet report` reads them."""
-    return [part.json(f"sparknet papers --only {part.name}") for part in parts]
+    return [part.json(f"python -m benchmarks.papers {part.name}") for part in parts]
 
 
 def write_json(parts: Sequence[Part], path: Path) -> None:
@@ -125,7 +125,7 @@ def write(parts: Sequence[Part], path: Path, above: str, how: str) -> None:
 def _sections(page: str) -> dict[str, str]:
     """The parts of the page, by name."""
     parts = [f"## {section.strip()}" for section in page.split("\n## ")[1:]]
-    named = ((re.findall(r"--only (\w+)`", part), part) for part in parts)
+    named = ((re.findall(r"benchmarks\.papers (\w+)`", part), part) for part in parts)
     return {names[-1]: part for names, part in named if names}
 
 

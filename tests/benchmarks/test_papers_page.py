@@ -1,8 +1,7 @@
-"""`sparknet papers`: the page, its pictures and the report that a run leaves."""
+"""The papers' experiments: the page, its pictures and the report that a run leaves."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import digits
+from benchmarks.papers import PARTS, page, trainings
+from benchmarks.papers import __main__ as papers
+from benchmarks.papers.cells import CurvePanel, MarkdownTable, Part, TableCell
 from sparknet.cli import main
-from sparknet.errors import MissingExtra
-from sparknet.papers import PARTS, digits, page, trainings
-from sparknet.papers.cells import CurvePanel, MarkdownTable, Part, TableCell
 from sparknet.summary.spread import Spread
 
 
@@ -46,38 +46,32 @@ def test_every_part_has_a_maker() -> None:
 def test_a_run_leaves_a_page_pictures_and_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["papers", "--only", "dynamic", "figure3", "--out", "found"]) == 0
+    monkeypatch.setattr(papers, "KEPT", tmp_path)
+    monkeypatch.setattr(papers, "PAGE", tmp_path / "experiments.md")
+    monkeypatch.setattr(papers, "real", lambda: tmp_path)
+    monkeypatch.setattr("sys.argv", ["papers", "dynamic", "figure3", "--write"])
+    papers.main()
     out, err = capsys.readouterr()
     assert out.index("## Of figure3") < out.index("## Of dynamic")
     assert "| 2 | 95.10 ± 0.40 % |" in out
     assert "digits: " in err
-    assert "wrote found/experiments.md and found/experiments.json" in err
-    written = Path("found/experiments.md").read_text()
+    written = (tmp_path / "experiments.md").read_text()
     assert "![Of figure3](experiments/figure3.svg)" in written
-    assert "`sparknet papers --only dynamic`, made on " in written
-    assert Path("found/experiments/figure3.svg").read_text().startswith("<svg")
-    assert [one["name"] for one in json.loads(Path("found/experiments.json").read_text())["parts"]]
-    assert trainings.folder == Path("found/trainings")
-    assert main(["report", "found/experiments.json"]) == 0
-    shown = Path("found/experiments.html").read_text()
+    assert "`python -m benchmarks.papers dynamic`, made on " in written
+    assert (tmp_path / "experiments" / "figure3.svg").read_text().startswith("<svg")
+    assert main(["report", str(tmp_path / "experiments.json")]) == 0
+    shown = (tmp_path / "experiments.html").read_text()
     assert "95.10 ± 0.40 %" in shown
     assert "<h3>Size of the data</h3>" in shown
 
 
-@pytest.mark.usefixtures("makers")
-def test_a_part_that_is_none_and_a_folder_that_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_part_that_is_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as caught:
-        main(["papers", "--only", "figure33"])
-    assert caught.value.code == 2
-    assert "'figure33'" in capsys.readouterr().err
-    Path("taken").write_text("")
-    assert main(["papers", "--only", "figure3", "--out", "taken"]) == 1
-    err = capsys.readouterr().err
-    assert err == "sparknet papers: taken: is no folder for the papers: Not a directory\n"
+    monkeypatch.setattr("sys.argv", ["papers", "figure33"])
+    with pytest.raises(SystemExit, match="2"):
+        papers.main()
+    assert "there is no part 'figure33': there are figure3, " in capsys.readouterr().err
 
 
 def test_other_parts_of_the_page_stay(tmp_path: Path) -> None:
@@ -99,12 +93,6 @@ def test_other_parts_of_the_page_stay(tmp_path: Path) -> None:
     assert [more.index(f"## Of {name}") for name in names] == sorted(
         more.index(f"## Of {name}") for name in names
     )
-
-
-def test_digits_without_scikit_learn_and_without_mnist(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "sklearn.datasets", None)
-    with pytest.raises(MissingExtra, match=r"'scikit-learn': run pip install 'sparknet\[papers\]'"):
-        digits.draw()
 
 
 def test_records_are_those_of_the_files(

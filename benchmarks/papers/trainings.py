@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.digits import TRAINED
+from benchmarks.digits import records as digits
 from sparknet import (
     Accuracy,
     LinearLayer,
@@ -23,16 +25,18 @@ from sparknet import (
     SoftmaxWithLoss,
     SolverParams,
 )
-from sparknet.errors import Diverged, ListenerError, extra
+from sparknet.errors import Diverged, ListenerError
 from sparknet.loaders import ArrayRecords
-from sparknet.papers.digits import TRAINED
-from sparknet.papers.digits import records as digits
 from sparknet.summary.spread import Difference, Spread, difference
 from sparknet.training import AllReduce, Averaging, Cluster, Downpour, Strategy, simulate
 
 SEEDS = 5
 folder = Path("papers") / "trainings"
 """Where trainings are kept, and what was measured; drawing cells again takes an empty one."""
+
+
+MEETING = tuple(f"sparknet/training/{name}.py" for name in ("tcp", "mesh", "grid", "grid_comm"))
+"""The files whose speed a mean over real connections depends on."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,8 @@ class ArmRun:
     """Simulated: in units of C."""
     traffic: list[tuple[int, float, int]]
     """Iterations, bytes of all workers up to then, and synchronisations up to then."""
+    dropped: float = 0.0
+    """The share of the workers' pushes that a server dropped as too stale."""
 
 
 class _Reached(Exception):
@@ -190,6 +196,8 @@ def _trained(arm: Arm, seed: int) -> ArmRun:
         synchronisations=so_far,
         seconds=rounds[-1]["total_seconds"],
         traffic=traffic,
+        dropped=sum(event["dropped_pushes"] for event in rounds)
+        / sum(worker["steps"] for event in rounds for worker in event["workers"]),
     )
 
 
@@ -255,9 +263,8 @@ def _flat(given: ArrayRecords) -> ArrayRecords:
 @cache
 def _cancer(seed: int) -> tuple[ArrayRecords, ArrayRecords]:
     """scikit-learn's 569 records of breast cancer; each seed holds out another 30 %."""
-    with extra("scikit-learn", "papers", "the records of breast cancer"):
-        from sklearn.datasets import load_breast_cancer
-        from sklearn.model_selection import train_test_split
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.model_selection import train_test_split
 
     values, labels = load_breast_cancer(return_X_y=True)
     parts = train_test_split(values, labels, test_size=0.3, random_state=seed, stratify=labels)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparknet.papers.fits import Fit, fits
+from benchmarks.papers.fits import Fit, fits
 
 SIZES = (1, 2, 4, 8, 16, 32)
 

@@ -9,13 +9,22 @@ from statistics import median
 from threading import Thread
 from typing import Any
 
+from benchmarks.digits import records as digits
+from benchmarks.papers.cells import CurvePanel, Curves, Item, MarkdownTable, Part, Said, TableCell
+from benchmarks.papers.fits import Fit, fits
+from benchmarks.papers.trainings import (
+    MEETING,
+    Arm,
+    apart,
+    averaging,
+    mean_curve,
+    round_of,
+    run,
+    spread,
+)
 from sparknet import models
 from sparknet.native import NDArray
 from sparknet.net import Net
-from sparknet.papers.cells import CurvePanel, Curves, Item, MarkdownTable, Part, Said, TableCell
-from sparknet.papers.digits import records as digits
-from sparknet.papers.fits import Fit, fits
-from sparknet.papers.trainings import Arm, apart, averaging, mean_curve, round_of, run, spread
 from sparknet.summary.spread import Difference, Spread
 from sparknet.training import Averaging, DynamicAveraging, Strategy
 from sparknet.training.mesh import Listener
@@ -299,6 +308,7 @@ def table2() -> Part:
             ),
         ],
         [CurvePanel("Seconds, S measured", "workers", curves)],
+        measures=MEETING,
     )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from sparknet.papers.cells import CurvePanel, Curves, Item, MarkdownTable, Part, Said, TableCell
-from sparknet.papers.trainings import SEEDS, Arm, ArmRun, mean_curve, over_seeds, run, spread
+from benchmarks.papers.cells import CurvePanel, Curves, Item, MarkdownTable, Part, Said, TableCell
+from benchmarks.papers.trainings import SEEDS, Arm, ArmRun, mean_curve, over_seeds, run, spread
 from sparknet.summary.spread import Spread
 from sparknet.training import AllReduce, Averaging
 

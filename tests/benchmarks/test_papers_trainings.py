@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparknet.papers import bigdl, controls, trainings
-from sparknet.papers.controls import Task, equal_bytes, equal_synchronisations, verdict
-from sparknet.papers.sparknet_figures import divided
-from sparknet.papers.trainings import Arm, ArmRun, over_seeds, run, spread
+from benchmarks.papers import bigdl, controls, trainings
+from benchmarks.papers.controls import Task, equal_bytes, equal_synchronisations, verdict
+from benchmarks.papers.sparknet_figures import divided
+from benchmarks.papers.trainings import Arm, ArmRun, over_seeds, run, spread
 from sparknet.summary.spread import Difference, Spread
 from sparknet.training import AllReduce, Averaging, DynamicAveraging, SlowMo
 from sparknet.training.planning import predict

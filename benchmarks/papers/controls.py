@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from sparknet.papers.cells import Item, MarkdownTable, Part, Said, TableCell
-from sparknet.papers.trainings import Arm, ArmRun, apart, averaging, round_of, run, spread
+from benchmarks.papers.cells import Item, MarkdownTable, Part, Said, TableCell
+from benchmarks.papers.trainings import Arm, ArmRun, apart, averaging, round_of, run, spread
 from sparknet.summary.spread import Difference, Spread
 from sparknet.training import (
     BMUF,

@@ -72,6 +72,8 @@ class Part:
     text: Callable[[], str]
     tables: Sequence[MarkdownTable]
     panels: Sequence[CurvePanel] = field(default=())
+    measures: Sequence[str] = ()
+    """Files, from the project's root, whose speed the cells of a clock depend on."""
 
     def json(self, command: str) -> dict[str, Any]:
         """For `sparknet report`."""

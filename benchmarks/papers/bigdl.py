@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 import sparknet
+from benchmarks.papers import trainings
+from benchmarks.papers.cells import CurvePanel, Curves, Item, MarkdownTable, Part, TableCell
 from sparknet import models
 from sparknet.graph.build import build_in_state
 from sparknet.native import NDArray
-from sparknet.papers import trainings
-from sparknet.papers.cells import CurvePanel, Curves, Item, MarkdownTable, Part, TableCell
 from sparknet.spark.place_of_task import gathered
 from sparknet.summary.spread import Spread
 from sparknet.training import Cluster
@@ -182,6 +182,7 @@ def scheduling() -> Part:
         "BigDL, Figure 8: scheduling an iteration of empty steps",
         text,
         [MarkdownTable(head, rows)],
+        measures=trainings.MEETING,
     )
 
 
@@ -262,4 +263,5 @@ def throughput() -> Part:
         text,
         [MarkdownTable(head, rows)],
         [CurvePanel("Speed-up over 16 nodes", "nodes", curves)],
+        measures=trainings.MEETING,
     )

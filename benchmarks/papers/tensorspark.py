@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from sparknet.papers.cells import Item, MarkdownTable, Part, Said, TableCell
-from sparknet.papers.trainings import Arm, ArmRun, apart, spread
+from benchmarks.papers.cells import Item, MarkdownTable, Part, Said, TableCell
+from benchmarks.papers.trainings import Arm, ArmRun, apart, spread
 from sparknet.summary.spread import Difference, Spread
 from sparknet.training import Averaging, Downpour
 
@@ -23,14 +23,18 @@ def accuracy(run: ArmRun) -> float:
     return run.accuracy
 
 
-def together(batch: int = BATCH, pull: int = 1, **more: Any) -> Arm:
-    strategy = Downpour(pull_every=pull, max_staleness=1000)
+def together(batch: int = BATCH, pull: int = 1, bound: int | None = 1000, **more: Any) -> Arm:
+    strategy = Downpour(pull_every=pull, max_staleness=bound)
     steps = SAMPLES // (batch * WORKERS)
     return Arm(strategy, WORKERS, steps, batch=batch, jitter=0.2, **more)
 
 
 def alone(**more: Any) -> Arm:
     return Arm(Averaging(10), 1, SAMPLES // BATCH, batch=BATCH, **more)
+
+
+def _dropped(run: ArmRun) -> float:
+    return run.dropped
 
 
 def _sent(run: ArmRun) -> float:
@@ -85,6 +89,22 @@ def tensorspark() -> Part:
         [[str(batch), *(_percent(together(batch, pull)) for pull in PULLS)] for batch in BATCHES],
         "**Staleness**: the usual number of contributions between a worker's pull and its push",
     )
+    rows = [(pull, bound) for pull in PULLS for bound in (1000, 15, None)]
+    bounds = MarkdownTable(
+        ("staleness", "max_staleness", "accuracy", "pushes dropped"),
+        [
+            [
+                str(WORKERS * pull - 1),
+                "default" if bound is None else str(bound),
+                _percent(together(pull=pull, bound=bound)),
+                TableCell(
+                    partial(spread, together(pull=pull, bound=bound), _dropped), 100, unit=" %"
+                ),
+            ]
+            for pull, bound in rows
+        ],
+        f"**What is dropped**, batches of {BATCH}",
+    )
     head = ("one worker", f"Downpour, K = {WORKERS}", "difference, points", "verdict")
     data = MarkdownTable(
         ("records", *head), _sizes("records"), f"**Size of the data**, batches of {BATCH}"
@@ -114,5 +134,5 @@ def tensorspark() -> Part:
         "tensorspark",
         f"TensorSpark: staleness, data size and model size, {WORKERS} workers",
         text,
-        [stale, data, model],
+        [stale, bounds, data, model],
     )
