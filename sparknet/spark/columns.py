@@ -328,12 +328,33 @@ _DEPTHS = {0: "u1", 1: "i1", 2: "<u2", 3: "<i2", 4: "<i4", 5: "<f4", 6: "<f8"}
 
 
 def _vectors(values: Any, name: str, length: int) -> Array:
-    """Convert pyspark.ml's vectors, dense or sparse."""
+    """Convert pyspark.ml's vectors, dense or sparse, by the buffers of Arrow's struct."""
+    import pyarrow.compute as pc
+
+    parts = {one: values.field(values.type.get_field_index(one)) for one in VECTOR}
+    flat = parts["values"].flatten()
+    if flat.null_count:
+        raise SparkError(f"column '{name}' has nulls inside its lists")
+    counts, places = (
+        np.asarray(pc.fill_null(pc.list_value_length(parts[one]), 0))
+        for one in ("values", "indices")
+    )
+    sparse = np.asarray(parts["type"]) == _SPARSE
+    sizes = np.where(sparse, np.asarray(pc.fill_null(parts["size"], 0)), counts)
+    if (odd := sizes[sizes != length]).size:
+        raise SparkError(f"column '{name}' has a vector of {odd[0]} values: {length} are wanted")
+    numbers = np.asarray(flat)
+    if not sparse.any():
+        return numbers.reshape(len(values), length)
+    at = np.asarray(parts["indices"].flatten())
+    if (counts != places)[sparse].any() or places[~sparse].any():
+        raise SparkError(f"column '{name}' has a sparse vector of more values or fewer than places")
+    if at.size and not 0 <= at.min() <= at.max() < length:
+        raise SparkError(
+            f"column '{name}' has a sparse vector with a place outside 0..{length - 1}"
+        )
     rows = np.zeros((len(values), length), np.float64)
-    for row, vector in zip(rows, values.to_pylist(), strict=True):
-        sparse = vector["type"] == _SPARSE
-        size = vector["size"] if sparse else len(vector["values"])
-        if size != length:
-            raise SparkError(f"column '{name}' has a vector of {size} values: {length} are wanted")
-        row[vector["indices"] if sparse else slice(None)] = vector["values"]
+    of_sparse = np.repeat(sparse, counts)
+    rows[~sparse] = numbers[~of_sparse].reshape(-1, length)
+    rows[np.repeat(np.arange(len(values)), counts)[of_sparse], at] = numbers[of_sparse]
     return rows

@@ -32,9 +32,10 @@ from pyspark.ml.tuning import (
     TrainValidationSplitModel,
 )
 
+from sparknet.dsl import SolverParams
 from sparknet.errors import FileError, LayerError, SparkError
 from sparknet.net import Net
-from sparknet.proto import write_blob
+from sparknet.proto import parse_solver, write_blob
 from sparknet.spark import SparkModel
 from sparknet.spark.pipeline import NetEstimator, NetFeaturizer, NetModel
 from sparknet.spark.pipeline.persistence import check_sum
@@ -265,7 +266,9 @@ def same_rows(one: Any, two: Any) -> None:
 
 def test_train_validation_split_is_read_again(points: Any, tmp_path: Path) -> None:
     plain = sides(maxIter=5)
-    grid = ParamGridBuilder().addGrid(plain.learningRate, [0.01, 0.2]).build()
+    solver = SolverParams.from_proto(parse_solver(SIDES)).but(momentum=0.5)
+    grid = ParamGridBuilder().addGrid(plain.learningRate, [0.01, 0.2])
+    grid = grid.addGrid(plain.solver, [solver]).build()
     judge = MulticlassClassificationEvaluator(labelCol="side")
     found = TrainValidationSplit(
         estimator=plain, estimatorParamMaps=grid, evaluator=judge, seed=1
@@ -273,6 +276,8 @@ def test_train_validation_split_is_read_again(points: Any, tmp_path: Path) -> No
     found.write().overwrite().save(str(tmp_path / "split"))
     again = TrainValidationSplitModel.load(str(tmp_path / "split"))
     assert again.validationMetrics == pytest.approx(found.validationMetrics)
+    for one in again.getEstimatorParamMaps():
+        assert parse_solver(one[plain.solver]).momentum == 0.5
     same_rows(found.transform(points), again.transform(points))
 
 

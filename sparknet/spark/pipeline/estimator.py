@@ -17,7 +17,7 @@ from sparknet.net import Net
 from sparknet.net.description import NetSource, solver_of
 from sparknet.net.recipe import Recipe
 from sparknet.net.tuning import tuned
-from sparknet.proto import parse_solver, write_text
+from sparknet.proto import format_text, parse_solver
 from sparknet.spark.model import SparkModel
 from sparknet.spark.net_files import as_json, distrust, of_json, unpacked
 from sparknet.spark.pipeline.model import NetModel
@@ -65,6 +65,20 @@ def _strategy(value: Any) -> Any:
     return make_strategy(value).name
 
 
+def _solver(value: Any) -> Any:
+    """A solver as text, which a saved grid can hold; one with files beside it as it is."""
+    if isinstance(value, (str, Path, Net)) or (settings := solver_of(value)) is None:
+        return value
+    whole = portable_solver(settings)
+    return value if whole.files else _with_weights(whole.text, settings)
+
+
+def _with_weights(text: str, settings: Any) -> str:
+    message = parse_solver(text)
+    message.weights.extend(settings.weights)
+    return format_text(message)
+
+
 def _labels(value: Any) -> Any:
     """Weights of classes, with names of labels as JSON has them."""
     if not isinstance(value, Mapping):
@@ -83,7 +97,7 @@ _UNSAVED = ("on_event", "resources")
 _CONVERTED = {"strategy": _strategy, "class_weights": _labels}
 
 TRAINER = {
-    "solver": ParamSetting("the net and how it learns"),
+    "solver": ParamSetting("the net and how it learns", _solver),
     **{
         _NAMED.get(name, name): of_training(
             told, (name,) if name in _NAMED else (), _CONVERTED.get(name)
@@ -332,9 +346,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         if settings is None:
             raise SparkError("NetEstimator has a net instead of a solver: it cannot be saved")
         whole = portable_solver(settings)
-        message = parse_solver(whole.text)
-        message.weights.extend(settings.weights)
-        write_text(folder / _SOLVER, message)
+        (folder / _SOLVER).write_text(_with_weights(whole.text, settings), encoding="utf-8")
         for name, data in whole.files.items():
             (folder / name).write_bytes(data)
         weights = weights_of(solver)
