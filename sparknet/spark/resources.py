@@ -39,6 +39,16 @@ class TaskResources:
                 said = error.java_exception.getMessage()
                 raise SparkError(f"Spark refuses the resources of the training: {said}") from error
             self._profile = ResourceProfile(java)
+            return
+        from pyspark.errors import PySparkException
+
+        # PySpark asks the session of the thread, and jobs have threads of their own.
+        type(session)._set_default_and_active_session(session)
+        try:
+            _ = profile.id
+        except PySparkException as error:
+            said = str(error).strip().partition("\n")[0]
+            raise SparkError(f"Spark refuses the resources of the training: {said}") from error
 
     @property
     def _manager(self) -> Any:

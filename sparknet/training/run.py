@@ -11,7 +11,8 @@ The driver adds some events to those of `sparknet.training.events`:
 
 ``slow``
     round, iteration, epoch, worker, where (its host and process), seconds (of its
-    step), median (of the other workers' steps), in the third slow round
+    step), median (of the other workers' steps), in the third slow
+    round; rounds of less than a second count together
 
 ``waiting``
     slots (how many tasks Spark can run at once, or None where that is not known, as under Spark

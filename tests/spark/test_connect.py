@@ -20,6 +20,7 @@ FILES = [
     "test_trainer.py",
     "test_seats.py",
     "test_model.py",
+    "test_resources.py",
     "test_stragglers.py",
     "test_stages.py",
     "test_sequences.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -20,11 +21,18 @@ def test_what_is_no_profile(spark: Any) -> None:
         TaskResources(spark, {"gpu": 1})
 
 
-def test_a_local_session_has_none(spark: Any) -> None:
+def test_a_local_session_has_none(session: Any) -> None:
+    """Spark says so itself; under Connect from any thread, of which PySpark knows one alone."""
     from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 
-    made = ResourceProfileBuilder().require(TaskResourceRequests().cpus(2)).build
-    takes = "profile" in inspect.signature(spark.range(0).mapInArrow).parameters
+    takes = "profile" in inspect.signature(session.range(0).mapInArrow).parameters
     said = "^Spark refuses the resources .*: TaskResourceProfiles are" if takes else "PySpark 4"
-    with pytest.raises(SparkError, match=said):
-        TaskResources(spark, made)
+
+    def refused() -> str:
+        made = ResourceProfileBuilder().require(TaskResourceRequests().cpus(2)).build
+        with pytest.raises(SparkError, match=said) as error:
+            TaskResources(session, made)
+        return str(error.value)
+
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(refused).result() == refused()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sparknet.spark import Trainer
@@ -38,6 +39,17 @@ def test_a_good_round_between_begins_anew() -> None:
     pace, slower, even = Stragglers(), workers((1.0, 10), (1.6, 10)), workers((1.0, 10), (1.4, 10))
     found = [pace.slow(one) for one in (slower, slower, even, slower, slower, slower)]
     assert found == [[], [], [], [], [], [Slow(worker=1, seconds=0.16, median=0.1)]]
+
+
+@pytest.mark.parametrize(("factor", "names"), [(1.0, []), (3.0, [0])])
+def test_rounds_of_milliseconds_are_compared_together(factor: float, names: list[int]) -> None:
+    """Two minutes of ten steps of 0.3 ms, some of which the scheduler of the machine stops."""
+    random, pace, found = np.random.default_rng(0), Stragglers(), []
+    late = random.exponential(0.004, (20_000, 2)) * (random.random((20_000, 2)) < 0.3)
+    late[::1000] += 0.15
+    for first, second in late + 0.003 * np.array([factor, 1.0]):
+        found += pace.slow(workers((first, 10), (second, 10)))
+    assert [one.worker for one in found] == names
 
 
 @pytest.mark.parametrize("alone", [workers((3.0, 1)), workers((3.0, 30), (0.0, 0)), []])
