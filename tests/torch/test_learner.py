@@ -34,6 +34,7 @@ from tests.torch.modules import (
     records,
     values,
 )
+from tests.torch.test_variety import PAIRS, check_equal, loop, ours, sgd, usual
 from tests.training.groups import together
 
 SGD, ADAM = torch.optim.SGD, torch.optim.Adam
@@ -294,3 +295,62 @@ def test_losses_of_torch_get_targets_that_fit() -> None:
     assert float(ModuleLoss(torch.sum)(outputs, [])) == 6.0
     with pytest.raises(SettingError, match=r"the loss of a batch must be one number, not \(2, 2\)"):
         ModuleLoss(lambda made, given: made)(outputs, [real])
+
+
+# -- modes and types -------------------------------------------------------------------------
+
+
+class Frozen(nn.Module):
+    """Whose own `train` keeps its BatchNorm in the mode of evaluation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+
+    def train(self, mode: bool = True) -> Any:
+        super().train(mode)
+        self.layers[1].eval()
+        return self
+
+    def forward(self, input: Any) -> Any:
+        return self.layers(input)
+
+
+def test_a_module_is_asked_for_its_mode_of_training() -> None:
+    module = Frozen()
+    for whole in (module, nn.Sequential(module)):
+        found: Any = ours(PAIRS, whole, sgd(whole))
+        check_equal(found, loop(PAIRS, whole, sgd, usual))
+        assert not any(one.any() for name, one in found.named_buffers() if name.endswith("mean"))
+    by_hand = Frozen().layers
+    by_hand[1].eval()
+    kept: Any = ours(PAIRS, by_hand, sgd(by_hand))
+    assert not kept[1].training
+    assert not kept[1].num_batches_tracked
+
+
+class Mixed(nn.Module):
+    """A layer in another type; ``master`` keeps its weights in float32 and rounds them."""
+
+    def __init__(self, dtype: torch.dtype, master: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.middle, self.last = nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 2)
+        self.middle.to(dtype).to(torch.float32 if master else dtype)
+        self.dtype = dtype
+
+    def forward(self, input: Any) -> Any:
+        weights = [one.to(self.dtype) for one in (self.middle.weight, self.middle.bias)]
+        hidden = torch.tanh(self.first(input)).to(self.dtype)
+        return self.last(nn.functional.linear(hidden, *weights).float())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_parameters_of_other_types_have_masters_in_float32(dtype: torch.dtype) -> None:
+    module = Mixed(dtype, master=False)
+    found: Any = ours(PAIRS, module, sgd(module), accumulate=2)
+    want: Any = loop(PAIRS, Mixed(dtype, master=True), sgd, usual, accumulate=2)
+    want.middle.to(dtype)
+    assert not torch.equal(want.middle.weight, module.middle.weight)
+    check_equal(found, want, 1e-6 if dtype == torch.float64 else 1e-3)

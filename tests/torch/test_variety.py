@@ -73,6 +73,7 @@ def ours(data: Data, module: Any, optimizer: Any, loss: Any = CROSS, **how: Any)
     order = Order(COUNT, 0, False, 0, 1)
     learner = trainee.learner(Batches(ArrayRecords(**data), sent.batch_size, order))
     work(learner, Averaging(steps=4), LocalComm.group(1)[0], RunPlan(steps=STEPS))
+    learner.settle()
     return trainee.module
 
 

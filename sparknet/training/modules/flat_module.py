@@ -14,8 +14,9 @@ from sparknet.weights import LayerBlobs, Layout, Span
 class FlatModule:
     """Moves a module's values into one flat buffer: first what learns, then the rest.
 
-    A tied parameter lies there once.  A buffer of another type than float32 is copied: `push` lets
-    the module have it, `pull` takes it from the module.
+    A tied parameter lies there once.  Values of another type than float32 are copied: `push` lets
+    the module have them, `pull` takes them from the module.  Of a parameter that learns the flat
+    buffer has the master copy, which `pull` leaves alone.
     """
 
     def __init__(self, module: Any, learns: bool = True) -> None:
@@ -45,6 +46,7 @@ class FlatModule:
         self.weights = NDArray.zeros((self._size,))
         self.tensor = tensor_of(self.weights)
         self._copied: list[tuple[Any, Any]] = []
+        self._masters = {id(one) for one in module.parameters() if one.requires_grad and learns}
         self._buffers = [
             (part._buffers, name, one)
             for part in module.modules()
@@ -68,7 +70,7 @@ class FlatModule:
     def push(self) -> None:
         """Let the module have the values that lie in the buffer."""
         for one, view in self._copied:
-            one.copy_(view if one.dtype.is_floating_point else view.round())
+            one.detach().copy_(view if one.dtype.is_floating_point else view.round())
 
     def pull(self) -> None:
         """Bring the flat buffer up to date after the module has computed."""
@@ -77,7 +79,8 @@ class FlatModule:
                 one.copy_(now)
                 buffers[name] = one
         for one, view in self._copied:
-            view.copy_(one)
+            if id(one) not in self._masters:
+                view.copy_(one.detach())
 
 
 def tensor_of(array: NDArray) -> Any:

@@ -73,8 +73,10 @@ class TorchLearner(FedLearner):
         self._all_gradients = tensor_of(self._gradients)
         for (begin, end), one in flat.parameters.values():
             if one.requires_grad:
-                one.grad = self._all_gradients[begin:end].view(one.shape)
-                one.register_post_accumulate_grad_hook(partial(self._reach, begin))
+                view = self._all_gradients[begin:end].view(one.shape)
+                if one.dtype == view.dtype:
+                    one.grad = view
+                one.register_post_accumulate_grad_hook(partial(self._reach, begin, view))
         self._optimizer = made_optimizer(parts.optimizer, flat.module)
         self._rates = ScheduledRates(self._optimizer, parts.lr_schedule)
         self._state = FlatOptimizer(self._optimizer, flat, self._gradients)
@@ -137,8 +139,12 @@ class TorchLearner(FedLearner):
             self._own.copy_(self._buffers())
         return total / count
 
-    def _reach(self, place: int, _: Any) -> None:
+    def _reach(self, place: int, view: Any, parameter: Any) -> None:
+        """Note that the loss depends on a parameter; a gradient of another type is added here."""
         self._reached.add(place)
+        if parameter.dtype != view.dtype:
+            view.add_(parameter.grad)
+            parameter.grad = None
 
     def _update(self) -> None:
         self._move(self._updater, 0, self.weights.size, self._gradients.norm2)

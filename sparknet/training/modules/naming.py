@@ -35,7 +35,7 @@ def travelling(module: Any) -> dict[str, Any]:
 
 
 def check_parameters(module: Any) -> None:
-    """SettingError if the module has no parameters, or some that cannot be averaged."""
+    """Raise SettingError for a module without parameters, or with some that cannot be averaged."""
     import torch
 
     kind = type(module).__name__
@@ -43,12 +43,16 @@ def check_parameters(module: Any) -> None:
     if not any(one.requires_grad for one in parameters.values()):
         least = "no parameters" if not parameters else "no parameter that requires a gradient"
         raise SettingError(f"module '{kind}' has {least}: there is nothing to train")
+    types = {one.dtype for one in parameters.values()}
     for name, one in parameters.items():
-        if one.dtype != torch.float32:
-            dtype = str(one.dtype)[6:]
+        dtype = str(one.dtype)[6:]
+        what = f"parameter '{name}' of module '{kind}' is {dtype}"
+        if not one.dtype.is_floating_point:
+            raise SettingError(f"{what}: parameters are numbers with a point, float32 mostly")
+        if len(types) == 1 and one.dtype != torch.float32:
+            narrow = "" if one.dtype.itemsize > 2 else ", precision='bf16' multiplies in bfloat16"
             raise SettingError(
-                f"parameter '{name}' of module '{kind}' is {dtype}: parameters are float32 "
-                "(module.float() makes them so)"
+                f"{what}, as all are, but records are float32: give module.float(){narrow}"
             )
 
 

@@ -43,8 +43,7 @@ class ModuleTrainee:
 
     def learner(self, batches: Batches) -> Learner:
         self._feed = ModuleFeed(batches, self._sent)
-        if not self.module.training:
-            self.module.train()
+        train_mode(self.module)
         return TorchLearner(self.flat, self._parts, self._feed, self._sent)
 
     def validation(self, part: WorkerRecords, comm: Comm, metrics: Sequence[str]) -> Validate:
@@ -86,6 +85,19 @@ class ModuleTrainee:
     def ranges(self) -> dict[str, tuple[float, float]]:
         given = self._feed.inputs.items()
         return {name: (float(one.min()), float(one.max())) for name, one in given if one.numel()}
+
+
+def train_mode(module: Any) -> None:
+    """Set the mode of training.  A part with a `train` of its own is asked, which may keep some of
+    its parts from it; other parts keep the mode that they have."""
+    import torch
+
+    if not module.training or getattr(module.train, "__func__", None) is not torch.nn.Module.train:
+        module.train()
+        return
+    for part in module.children():
+        if part.training:
+            train_mode(part)
 
 
 @contextmanager
