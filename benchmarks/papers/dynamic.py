@@ -1,4 +1,7 @@
-"""Dynamic averaging (Kamp et al., 2018): Table I with controls, Figures 3 to 5, Table II."""
+"""Alkhoury et al. (2021): Table I with controls, Figures 3 to 5, Table II.
+
+Their rule of dynamic averaging is that of Kamp et al. (2018).
+"""
 
 from __future__ import annotations
 
@@ -135,7 +138,7 @@ def table1() -> Part:
     )
     return Part(
         "dynamic",
-        f"Dynamic averaging, Table I and Figures 3 to 5: K = {WORKERS}, {STEPS} steps each",
+        f"Alkhoury et al., dynamic averaging, Table I and Figures 3 to 5: K = {WORKERS}, {STEPS} steps each",
         text,
         [MarkdownTable(head, rows)],
         [
@@ -296,7 +299,7 @@ def table2() -> Part:
     shares = (f"dynamic, {one:g}: share of checks" for one in FEW)
     return Part(
         "table2",
-        "Dynamic averaging, Table II: fits of Amdahl's law and of the USL",
+        "Alkhoury et al., dynamic averaging, Table II: fits of Amdahl's law and of the USL",
         text,
         [
             MarkdownTable(

@@ -26,7 +26,8 @@ from sparknet.summary.svg import Panel, svg
 
 HEAD = """# The papers' experiments
 
-The figures and tables of SparkNet, of dynamic averaging, of BigDL and of TensorSpark on small nets,
+The figures and tables of SparkNet, of Alkhoury et al. (2021, dynamic averaging on Spark), of BigDL
+and of TensorSpark on small nets,
 and the strategies held against their controls. Unless a section says otherwise, the net has 32
 hidden units and learns {digits} at 14 x 14 pixels (8,500 to train on, 1,500 held
 out) in batches of 4, and all workers are virtual{planning}: weights and order of
