@@ -64,10 +64,9 @@ test-slow: setup
 	@OMP_NUM_THREADS=$(THREADS) $(PY) -m pytest -m 'slow and not long' -n $(JOBS) --dist worksteal --durations=12 \
 		$(or $(TESTS),--ignore=tests/spark --ignore=tests/examples)
 
-# The rooms that speak with a dependency; layers and engine are the same code with any.
-LOWEST := tests/proto tests/native tests/loaders tests/dsl tests/onnx tests/weights tests/summary tests/caffe/host \
-	tests/training/test_wire.py tests/training/test_handshake.py tests/training/test_snapshot.py $(wildcard tests/caffe/test_*goldens.py) \
-	$(patsubst %,tests/spark/test_%.py,backend columns frame loaded model pipeline sequences stages streams texts trainer seats worker_daemon)
+# The rooms that speak with a dependency; layers and engine are the same code with any. Each night LOWEST=tests: all.
+LOWEST := tests/proto tests/native tests/dsl tests/weights $(wildcard tests/caffe/test_*goldens.py) \
+	$(patsubst %,tests/spark/test_%.py,backend columns frame model trainer worker_daemon)
 
 test-lowest:
 	@echo '==> tests in a bare copy of the tree, on the lowest versions that pyproject.toml names'
@@ -107,10 +106,10 @@ test-aarch64: setup
 	@PATH="$(TOOLS):$$PATH" ctest --test-dir build/aarch64 --output-on-failure
 
 # PyTorch takes gigabytes, which stay out of the environment of all other tests.
-# With its engine run the suites that compute nets, and of those that train and of Spark what computes most.  Left out for their
-# time: slow tests, and what the others test of messages, members, files and rows, which is the same on every engine.
-ENGINE_TESTS := tests/caffe tests/net tests/onnx tests/weights tests/training/strategies \
-	$(patsubst %,tests/spark/test_%.py,backend batch model nets onnx shared_weights stages trainer)
+# With its engine run the recorded cases; with LONG=1, each night, the suites of nets, of training and of Spark that compute most.
+RECORDED := tests/caffe/test_layer_goldens.py tests/caffe/test_net_goldens.py tests/caffe/solvers
+ENGINE_TESTS := $(if $(LONG),tests/caffe tests/net tests/onnx tests/weights tests/training/strategies \
+	$(patsubst %,tests/spark/test_%.py,backend batch model nets onnx shared_weights stages trainer),$(RECORDED))
 test-torch: setup
 	@echo '==> PyTorch: its modules trained by several workers, on Spark too'
 	@$(PY) -m venv build/torch
@@ -124,13 +123,13 @@ test-torch: setup
 	@SPARKNET_ENGINE=torch OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -m 'not slow' -n $(JOBS) $(ENGINE_TESTS)
 	@for plugin in no:cacheprovider tests.torch.taped; do \
 		SPARKNET_ENGINE=torch SPARKNET_DEVICE=apart OMP_NUM_THREADS=$(THREADS) build/torch/bin/python -m pytest -m 'not slow' -n $(JOBS) \
-			-p $$plugin tests/caffe/test_layer_goldens.py tests/caffe/test_net_goldens.py tests/caffe/solvers || exit; done
+			-p $$plugin $(RECORDED) || exit; done
 
 # Where there is a GPU, and a PyTorch for it.
 test-gpu:
 	@for plugin in no:cacheprovider tests.torch.at_once; do \
 		SPARKNET_ENGINE=torch SPARKNET_DEVICE=cuda $(or $(GPU_PYTHON),$(PY)) -m pytest -m 'not slow' -p $$plugin \
-			tests/caffe/test_layer_goldens.py tests/caffe/test_net_goldens.py tests/caffe/solvers || exit; done
+			$(RECORDED) || exit; done
 
 # What CI lacks the packages for.
 test-peers: setup
@@ -232,7 +231,8 @@ sanitize-python: setup
 	$(sanitized_extension)
 	@cd build/sanitized/tree && $(call sanitized,handle_segv=0:handle_sigbus=0) pytest -m 'not slow' \
 		-p sanitized -n $(JOBS) \
-		--deselect tests/loaders/test_blocks.py::test_files_larger_than_memory_are_streamed $(or $(TESTS),tests/loaders tests/caffe)
+		--deselect tests/loaders/test_blocks.py::test_files_larger_than_memory_are_streamed \
+		$(or $(TESTS),$(if $(LONG),tests/loaders tests/caffe,tests/loaders $(RECORDED)))
 
 # The readers, net building, transforms, Datums and snappy; findings land in tests/fuzz/seeds.
 fuzz: setup

@@ -5,8 +5,8 @@
 
 A small fully convolutional net (FCN, Long et al. 2015) learns drawn scenes whose masks are a column
 of bytes.  Its validation metric is the mean intersection over union of the classes.  One worker,
-averaging every ten steps, dynamic averaging (as Alkhoury et al. 2021 do for roads) and one averaging at
-the end see as many scenes each.  A threshold and a forest that knows outlines, without
+averaging every ten steps, dynamic averaging (as Alkhoury et al. 2021 do for roads) and one
+averaging at the end see as many scenes each.  A threshold and a forest that knows outlines, without
 a net, stand in the same table: on a plain background they are as good.  Each seed has scenes of its
 own, which are those of all ways.
 """

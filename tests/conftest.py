@@ -9,6 +9,7 @@ fails where one is missing.
 from __future__ import annotations
 
 import os
+import random
 import signal
 import tempfile
 import time
@@ -31,6 +32,8 @@ TESTS = Path(__file__).resolve().parent
 LATEST = float(os.environ.get("SPARKNET_LATEST", "inf"))
 """In seconds since 1970: no test of .ci/run begins later, as a machine's time is limited."""
 NO_TIME = "CI had no time left for it"
+SLOW_ROWS = int(os.environ.get("SPARKNET_SLOW_ROWS", "1"))
+"""Of each slow test with parameters, .ci/run runs one row in so many: other rows at each commit."""
 
 settings.register_profile("patient", deadline=None)  # a busy machine is no fault
 settings.load_profile("patient")
@@ -51,13 +54,33 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "golden(suite, *names): replays recorded cases of a suite")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     leave_out(items)
+    chosen = draw_rows([item.nodeid for item in items if item.get_closest_marker("slow")])
+    dropped = [item for item in items if chosen.get(item.nodeid) is False]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if chosen.get(item.nodeid) is not False]
     for item in items:
         for mark in item.iter_markers("golden"):
             suite, *names = mark.args
             for name in names or _names(item):
                 item.user_properties.append((PROPERTY, f"{suite}:{name}"))
+
+
+def draw_rows(
+    names: Iterable[str], share: int = SLOW_ROWS, seed: str = os.environ.get("SPARKNET_SEED", "")
+) -> dict[str, bool]:
+    """Return which rows of slow tests run: of each test one in ``share``, and at least one."""
+    tables: dict[str, list[str]] = {}
+    for name in names:
+        tables.setdefault(name.partition("[")[0], []).append(name)
+    chosen = {
+        name
+        for test, rows in tables.items()
+        for name in random.Random(f"{seed} {test}").sample(rows, -(-len(rows) // share))
+    }
+    return {name: name in chosen for rows in tables.values() for name in rows}
 
 
 def pytest_runtest_setup() -> None:

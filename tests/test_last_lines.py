@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.conftest import draw_rows
 from tests.goldens import ROOT, index
 
 SUITE = "formats/filter"
@@ -45,6 +46,19 @@ def test_skipped_tests_are_counted_by_reason(tmp_path: Path) -> None:
     code, said = run("-p", "tests.conftest", "--rootdir", str(tmp_path), str(path))
     assert code == 0, said
     assert "skipped 3: it is Sunday\nskipped 1: no paper\n" in said
+
+
+def test_each_commit_draws_other_rows_of_slow_tests() -> None:
+    names = [f"test_a[{row}]" for row in range(20)] + ["test_b", "test_c[only]"]
+    drawn = [draw_rows(names, 4, f"commit {n}") for n in range(40)]
+    assert drawn[0] == draw_rows(names, 4, "commit 0")
+    for chosen in drawn:
+        assert list(chosen) == names
+        assert sum(chosen[name] for name in names[:20]) == 5
+        assert chosen["test_b"]
+        assert chosen["test_c[only]"]
+    assert all(any(chosen[name] for chosen in drawn) for name in names)
+    assert all(draw_rows(names, 1, "commit 0").values())
 
 
 def test_what_ci_has_no_time_for_is_told() -> None:

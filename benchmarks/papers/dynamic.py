@@ -138,7 +138,8 @@ def table1() -> Part:
     )
     return Part(
         "dynamic",
-        f"Alkhoury et al., dynamic averaging, Table I and Figures 3 to 5: K = {WORKERS}, {STEPS} steps each",
+        "Alkhoury et al., dynamic averaging, Table I and Figures 3 to 5: "
+        f"K = {WORKERS}, {STEPS} steps each",
         text,
         [MarkdownTable(head, rows)],
         [
