@@ -90,20 +90,16 @@ def train(chosen: Namespace) -> int:
 
 def metric_lines(metrics: Mapping[str, float]) -> Iterator[str]:
     """A line for each metric; a row for each class of the confusion matrix."""
-    counts = [value for name, value in metrics.items() if name.startswith(_CONFUSION)]
-    for name, value in metrics.items():
-        if not name.startswith(_CONFUSION):
-            yield f"{name} = {value:g}"
-    classes = round(len(counts) ** 0.5)
-    if not classes:
+    from sparknet.net.scores import confusion_of, without_confusion
+
+    for name, value in without_confusion(metrics).items():
+        yield f"{name} = {value:g}"
+    if (counts := confusion_of(metrics)) is None:
         return
     yield "confusion, true classes in rows and predicted ones in columns:"
-    wide = max(len(f"{count:g}") for count in counts)
-    for begin in range(0, len(counts), classes):
-        yield " ".join(f"{count:{wide}g}" for count in counts[begin : begin + classes])
-
-
-_CONFUSION = "confusion["
+    wide = max(len(f"{count:g}") for count in counts.ravel())
+    for row in counts:
+        yield " ".join(f"{count:{wide}g}" for count in row)
 
 
 def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trained | SparkTrained:

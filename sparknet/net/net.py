@@ -36,6 +36,7 @@ from sparknet.net.scores import Scores, check_names, finished
 from sparknet.net.testing import run_test
 from sparknet.onnx.inputs import Axes, Shapes
 from sparknet.weights import WeightCollection, copy_from
+from sparknet.weights.files import prepare
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -221,7 +222,9 @@ class Net:
 
     def train(self, steps: int) -> float:
         """Update the weights ``steps`` times; returns the mean loss."""
-        self._warn_of_idle(steps)
+        embedded = self._nets.backend.is_embedded
+        if embedded and self.settings is not None and steps > 0 and self.solver.iter == 0:
+            warn_of_idle(self.net, self.settings)
         losses = 0.0
         for _ in range(steps):
             loss = self.compute_gradients()
@@ -231,11 +234,6 @@ class Net:
             losses += loss
             self.apply_update()
         return losses / max(steps, 1)
-
-    def _warn_of_idle(self, steps: int) -> None:
-        embedded = self._nets.backend.is_embedded
-        if embedded and self.settings is not None and steps > 0 and self.solver.iter == 0:
-            warn_of_idle(self.net, self.settings)
 
     def feed(self, columns: Collection[str]) -> Callable[[dict[str, Array], int], int]:
         """What puts transformed batches of these columns into the net, and counts their records.
@@ -361,7 +359,7 @@ class Net:
 
     def save(self, path: StrPath) -> None:
         """Write a caffemodel; HDF5 if the name ends in .h5."""
-        name = os.fspath(path)
+        name = prepare(path)
         (self.net.save_hdf5 if name.endswith(".h5") else self.net.save)(name)
 
     def load(self, path: StrPath) -> None:

@@ -95,7 +95,7 @@ def is_frame(data: object) -> bool:
     return hasattr(data, "iloc") and hasattr(data, "columns")
 
 
-def frame_columns(data: Any, names: Sequence[str]) -> Block:
+def frame_columns(data: Any, names: Sequence[str | None]) -> Block:
     """The columns of these names of a pandas DataFrame, as arrays.
 
     Lists and arrays in a column are stacked.
@@ -113,7 +113,9 @@ def frame_columns(data: Any, names: Sequence[str]) -> Block:
         found[str(name)] = values
     if not found:
         there = ", ".join(f"'{name}'" for name in data.columns)
-        raise DataError(f"the data has none of the columns {', '.join(names)}: it has {there}")
+        raise DataError(
+            f"the data has none of the columns {', '.join(filter(None, names))}: it has {there}"
+        )
     return found
 
 

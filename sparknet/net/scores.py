@@ -33,6 +33,7 @@ GOALS: Mapping[str, Goal] = {
 _PART = "\0part "
 """How the names of parts begin; no layer has such a name."""
 MOST_CLASSES = 1000
+_CONFUSION = "confusion["
 
 
 def check_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -139,6 +140,17 @@ def finished(metrics: Mapping[str, float], names: Sequence[str], records: int) -
         elif name in OF_VALUES and len(sums):
             kept[name] = _of_values(name, sums)
     return kept
+
+
+def confusion_of(metrics: Mapping[str, float]) -> Array | None:
+    """Return the confusion matrix in metrics, true classes in rows; None if there is none."""
+    counts = [value for name, value in metrics.items() if name.startswith(_CONFUSION)]
+    return np.array(counts).reshape(round(len(counts) ** 0.5), -1) if counts else None
+
+
+def without_confusion(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return the metrics other than the numbers of a confusion matrix."""
+    return {name: one for name, one in metrics.items() if not name.startswith(_CONFUSION)}
 
 
 def _numbered(metrics: Mapping[str, float], kind: str) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -122,10 +122,10 @@ def replacing(path: StrPath, mode: int = 0o666) -> Iterator[Path]:
     it, as far as the umask lets them.
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise FileError(path, what_it_is(path))
     draft = target.with_name(f".{target.name[:200]}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
+        if target.exists() and not target.is_file():
+            raise FileError(path, what_it_is(path))
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode))
         yield draft
         draft.replace(target)
@@ -134,7 +134,8 @@ def replacing(path: StrPath, mode: int = 0o666) -> Iterator[Path]:
             raise
         raise FileError(path, f"cannot be written: {_reason(error)}") from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # of a folder that cannot be written at all
+            draft.unlink(missing_ok=True)
 
 
 def _reason(error: Exception) -> str:

@@ -16,7 +16,7 @@ from sparknet.spark.frame import frame, numbered
 from sparknet.spark.hadoop import open_runs
 from sparknet.spark.module_model import ModuleModel
 from sparknet.spark.row_weights import COLUMN as WEIGHT
-from sparknet.spark.row_weights import RowWeights, without_weights
+from sparknet.spark.row_weights import FrameWeights, without_weights
 from sparknet.spark.task import Columns
 from sparknet.spark.trained import SparkTrained
 from sparknet.training.modules.beginning import ModuleBeginning, parts_of, set_weights
@@ -50,7 +50,7 @@ def fit_module(
     *,
     columns: dict[str, str] | None,
     weights: Any,
-    row_weights: RowWeights,
+    row_weights: FrameWeights,
     drops: bool,
     resume: bool,
     patience: float | None,
@@ -79,7 +79,7 @@ def fit_module(
         held, _ = with_classes(held, targets, labels, "validation data")
     if row_weights.is_given:
         is_class = len(how.targets) == 1 and ModuleLoss(how.loss).kind == "classes"
-        training = row_weights.added(training, mapping[how.targets[0]] if is_class else None)
+        training = row_weights.added_to(training, mapping[how.targets[0]] if is_class else None)
         held = None if held is None else without_weights(held)
         mapping[WEIGHT] = WEIGHT
     told = told_shapes(training, mapping)

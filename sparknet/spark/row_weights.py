@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from sparknet.errors import SparkError
-from sparknet.net import Net
-from sparknet.net.heads import find_heads
+from sparknet.errors import SettingError, SparkError
+from sparknet.net.weighting import RowWeights
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.column_types import quoted
 
@@ -20,23 +17,10 @@ COLUMN = "__sparknet_weight"
 """The column that the workers read."""
 
 
-@dataclass(frozen=True)
-class RowWeights:
-    """A column of weights, weights of classes, or both, which are multiplied."""
+class FrameWeights(RowWeights):
+    """The weights of a DataFrame's rows."""
 
-    column: str | None
-    classes: Any
-    """Label → weight, 1 for other labels; or "balanced"."""
-
-    def __post_init__(self) -> None:
-        if self.classes is not None and self.classes != "balanced":
-            _check_classes(self.classes)
-
-    @property
-    def is_given(self) -> bool:
-        return self.column is not None or self.classes is not None
-
-    def added(self, data: DataFrame, label: str | None) -> DataFrame:
+    def added_to(self, data: DataFrame, label: str | None) -> DataFrame:
         """The rows with their weights in `COLUMN`, divided by their mean, as sklearn's losses are
         divided by the sum of weights."""
         from pyspark.sql import functions
@@ -46,7 +30,7 @@ class RowWeights:
             weight = weight * self._checked(data)
         if self.classes is not None:
             if label is None:
-                raise SparkError("class_weights needs a loss that reads class numbers")
+                raise SettingError("class_weights needs a loss that reads class numbers")
             weight = weight * self._by_class(data, label)
         weighed = data.withColumn(COLUMN, weight)
         total, rows = weighed.agg(functions.sum(COLUMN), functions.count("*")).head()
@@ -84,14 +68,13 @@ class RowWeights:
         from pyspark.sql import functions
 
         labels = functions.col(quoted(label)).cast("double")
-        weights = self.classes
-        if weights == "balanced":
-            counts = data.groupBy(labels.alias("label")).count().collect()
-            rows = sum(found["count"] for found in counts)
-            weights = {found.label: rows / (len(counts) * found["count"]) for found in counts}
+        counts = data.groupBy(labels.alias("label")).count().collect()
+        weights = self.by_label(
+            {one.label: one["count"] for one in counts if one.label is not None}
+        )
         chosen: Any = functions
         for one, value in weights.items():
-            chosen = chosen.when(labels == float(one), float(value))
+            chosen = chosen.when(labels == one, value)
         return chosen.otherwise(1.0) if weights else functions.lit(1.0)
 
 
@@ -100,31 +83,3 @@ def without_weights(data: DataFrame) -> DataFrame:
     from pyspark.sql import functions
 
     return data.withColumn(COLUMN, functions.lit(1.0))
-
-
-def label_column(net: Net, mapping: Mapping[str, str]) -> str | None:
-    """The column of the first input that holds class numbers, or else one target a record."""
-    entries = net.inputs
-    for name, entry in entries.items():
-        if entry.is_label:
-            return mapping[name]
-    for head in find_heads(net):
-        if head.target in entries and head.is_single:
-            return mapping[head.target]
-    return None
-
-
-def _check_classes(classes: Any) -> None:
-    if not isinstance(classes, Mapping) or not classes:
-        raise SparkError(
-            f"class_weights is {classes!r}: a dict of labels and weights, or 'balanced'"
-        )
-    for label, weight in classes.items():
-        try:
-            fits = float(weight) >= 0 and isfinite(float(weight)) and isfinite(float(label))
-        except (TypeError, ValueError):
-            fits = False
-        if not fits:
-            raise SparkError(
-                f"class_weights has {label!r}: {weight!r}, which is not a label with its weight"
-            )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -19,7 +18,7 @@ from sparknet.net.class_numbers import class_numbers
 from sparknet.net.description import NetSource
 from sparknet.net.recipe import Recipe, names_model
 from sparknet.net.scratch import scratch_folder
-from sparknet.net.weighting import weighted
+from sparknet.net.weighting import WeighedNets, label_input
 from sparknet.spark import preflight
 from sparknet.spark.address import session_of
 from sparknet.spark.column_types import named, told_shapes, with_classes
@@ -32,11 +31,11 @@ from sparknet.spark.model import SparkModel
 from sparknet.spark.module_training import fit_module
 from sparknet.spark.remote import fetched, local_path
 from sparknet.spark.row_weights import COLUMN as WEIGHT
-from sparknet.spark.row_weights import RowWeights, label_column, without_weights
+from sparknet.spark.row_weights import FrameWeights, without_weights
 from sparknet.spark.task import Columns
 from sparknet.spark.trained import SparkTrained
 from sparknet.training.beginning import NetBeginning
-from sparknet.training.kinds import Choice, ClassWeights, Kind, Name, Number, Pairs, Unwritten
+from sparknet.training.kinds import Choice, Kind, Number, Pairs, Unwritten
 from sparknet.training.modules.keywords import ModuleKeywords, check_subject
 from sparknet.training.runs import save_weights
 from sparknet.training.setting import again, described, known_keywords, setting, values_of
@@ -86,21 +85,6 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
     columns: dict[str, str] | None = setting(
         None, Pairs(), "The columns of the net's blobs, where the names differ: blob → column."
     )
-    weight_column: str | None = setting(
-        None, Name(), "The column with the weight of each row in every loss."
-    )
-    class_weights: (
-        Mapping[str, float]
-        | Mapping[int, float]
-        | Mapping[float, float]
-        | Literal["balanced"]
-        | None
-    ) = setting(
-        None,
-        ClassWeights(),
-        "The weight of the rows of each label in the losses, 1 for labels left out; or balanced "
-        "(docs/pipelines.md).",
-    )
     invalid: Literal["raise", "drop"] = setting(
         "raise",
         Choice(("raise", "drop")),
@@ -138,7 +122,7 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
         raised again.
         """
         given = RunSettings(**values_of(self, RunSettings))
-        weights = RowWeights(self.weight_column, self.class_weights)
+        weights = FrameWeights(self.weight_column, self.class_weights)
         if self.module is not None:
             return fit_module(
                 given,
@@ -157,7 +141,7 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
             raise SparkError("Trainer has no solver: Trainer(solver, …), or a module")
         session = session_of(data)
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
-        nets = _Nets(partial(self._training_net, session), weights.is_given)
+        nets = WeighedNets(partial(self._training_net, session), weights.is_given)
         begun = NetBeginning(given, runs, resume, validation is not None, nets.make)
         net = begun.net
         initial = begun.weights()
@@ -214,33 +198,16 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
         return net
 
 
-class _Nets:
-    """The user's net, and the one that is trained: another one where records have weights."""
-
-    def __init__(self, make: Callable[[int | None], Net], is_weighted: bool) -> None:
-        self._make, self._is_weighted = make, is_weighted
-        self.plain: Net
-        self.weights: list[str] = []
-        """The inputs for the weights of records."""
-
-    def make(self, seed: int | None) -> Net:
-        self.plain = self._make(seed)
-        if not self._is_weighted:
-            return self.plain
-        trained, self.weights = weighted(self.plain)
-        return trained
-
-
 class _Rows:
     """The training rows and those that are held out, with the columns that the net reads."""
 
     def __init__(
         self,
-        nets: _Nets,
+        nets: WeighedNets,
         data: Any,
         validation: Any,
         columns: dict[str, str] | None,
-        weights: RowWeights,
+        weights: FrameWeights,
     ) -> None:
         entries = list(nets.plain.inputs)
         wanted = [named(columns).get(entry, entry) for entry in entries]
@@ -266,8 +233,10 @@ class _Rows:
         classes = class_numbers(self._plain)
         return Columns(self.mapping, wanted(net.inputs.values(), True, self._told, classes), drops)
 
-    def _weigh(self, nets: _Nets, weights: RowWeights) -> None:
-        self.training = weights.added(self.training, label_column(nets.plain, self.mapping))
+    def _weigh(self, nets: WeighedNets, weights: FrameWeights) -> None:
+        self.training = weights.added_to(
+            self.training, self.mapping.get(label_input(nets.plain) or "")
+        )
         if self.held is not None:
             self.held = without_weights(self.held)
         self.mapping |= dict.fromkeys(nets.weights, WEIGHT)

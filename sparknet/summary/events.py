@@ -89,6 +89,15 @@ def unsaved(event: Event) -> str:
     return f"no snapshot in {path}: worker {worker} could not write it: {error}"
 
 
+def is_new_fault(event: Event, known: set[str] | None) -> bool:
+    """Return whether no snapshot before failed so, and add the fault to those that are known."""
+    fault = str(event["error"]).replace(str(event["path"]), "")
+    if known is None or fault not in known:
+        (set[str]() if known is None else known).add(fault)
+        return True
+    return False
+
+
 def standstill(event: Event) -> str:
     """A line about workers that do not get on."""
     told = "; ".join(f"worker {rank} {doing}" for rank, doing in event["workers"].items())

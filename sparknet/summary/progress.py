@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from sparknet.errors import shown
-from sparknet.summary.events import Event, single, standstill, unsaved
+from sparknet.summary.events import Event, is_new_fault, single, standstill, unsaved
 from sparknet.summary.meter import Meter
 from sparknet.summary.notebook import Cell, kernel_display
 
@@ -53,6 +53,7 @@ class Progress:
         self._shown: float | None = None
         self._drawn = False
         self._stale = False
+        self._faults: set[str] = set()
 
     def __call__(self, event: Event) -> None:
         self._meter.add(event)
@@ -62,6 +63,8 @@ class Progress:
             self._round()
         elif kind == "stop":
             self.close()
+        if kind == "unsaved" and not is_new_fault(event, self._faults):
+            return
         if line := _line(kind, event):
             self._say(line, kind)
         if kind == "stop":

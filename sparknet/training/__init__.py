@@ -15,12 +15,13 @@ from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.pycaffe_learner import PycaffeLearner
 from sparknet.training.rounds import Outcome, work
 from sparknet.training.strategies import *  # noqa: F403 - their names are listed there, once
-from sparknet.training.trained import Trained
+from sparknet.training.trained import Interrupted, Trained
 from sparknet.training.virtual import Cluster, simulate
 
 __all__ = [
     "Cluster",
     "Hooks",
+    "Interrupted",
     "Learner",
     "Outcome",
     "PycaffeLearner",

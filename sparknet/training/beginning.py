@@ -143,6 +143,7 @@ class Beginning(ABC):
                 lr_mult=None,
                 shapes=None,
                 batch_axis=None,
+                class_weights=None,
                 snapshots=None if given.snapshots is None else os.fspath(given.snapshots),
                 **changed,
             ),

@@ -68,7 +68,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sparknet.errors import ListenerError
-from sparknet.summary.events import standstill, unsaved
+from sparknet.summary.events import is_new_fault, standstill, unsaved
 
 _logger = logging.getLogger("sparknet.training")
 
@@ -122,13 +122,16 @@ def changed(event: Mapping[str, Any]) -> str | None:
     return f"worker {event['worker']} on {event['where']} {what}"
 
 
-def tell(listener: OnEvent | None, event: Event) -> None:
-    """Pass an event to a listener; ListenerError if it raises."""
+def tell(listener: OnEvent | None, event: Event, known: set[str] | None = None) -> None:
+    """Pass an event to a listener; ListenerError if it raises.
+
+    ``known`` are faults of snapshots that were logged before, and are not again.
+    """
     if said := resumption(event):
         _logger.info(said)
     if event["event"] == "standstill":
         _logger.warning(standstill(event))
-    if event["event"] == "unsaved":
+    if event["event"] == "unsaved" and is_new_fault(event, known):
         _logger.warning(unsaved(event))
     for line in (waiting(event), dropped(event), changed(event)):
         if line:

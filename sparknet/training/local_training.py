@@ -12,6 +12,7 @@ from sparknet.net import Net
 from sparknet.net.first_look import look_at_first
 from sparknet.net.recipe import Recipe
 from sparknet.net.scratch import scratch_folder
+from sparknet.net.weighting import RowWeights, WeighedNets, label_input
 from sparknet.torch.chosen import checked_devices
 from sparknet.training.beginning import NetBeginning
 from sparknet.training.conducting import conduct
@@ -60,6 +61,7 @@ def train(given: ProcessSettings) -> Trained:
         checked_devices(given.device)
     how = Preprocessing.of(given)
     runs = None if given.snapshots is None else FolderRuns(given.snapshots)
+    weights = RowWeights(given.weight_column, given.class_weights)
     with scratch_folder() as folder:
 
         def make_net(resumed_seed: int | None) -> Net:
@@ -79,12 +81,17 @@ def train(given: ProcessSettings) -> Trained:
 
         validates = given.validation is not None
         asked = RunSettings(**values_of(given, RunSettings))
-        begun = NetBeginning(asked, runs, given.resume, validates, make_net)
+        nets = WeighedNets(make_net, weights.is_given)
+        begun = NetBeginning(asked, runs, given.resume, validates, nets.make)
         begun.check()
-        net = begun.net
-        shared = share_data(net, given.data, given.validation, Path(folder))
-        initial = begun.weights()
+        net = nets.plain
+        shared = share_data(net, given.data, given.validation, Path(folder), weights.column)
         records = open_shared(shared["records"])
+        if weights.is_given:
+            records = weights.added(records, nets.weights, label_input(net))
+            shared["records"] = write_shared(records, Path(folder) / "weighed")
+            begun.net.set_training_data(records)
+        initial = begun.weights()
         look_at_first(net, records, "training data")
         if shared["validation"] is not None:
             look_at_first(net, open_shared(shared["validation"]), "validation data", training=False)
@@ -98,9 +105,15 @@ def train(given: ProcessSettings) -> Trained:
         return run.done(Trained(net.get_weights(), run.history, net, outcome))
 
 
-def share_data(net: Net, data: Any, validation: Any, folder: Path) -> dict[str, Any]:
-    """Writes the files that workers map, in a folder that all of them reach."""
-    given, net.labels = with_classes(as_records(data, net), net.labels, "training data", True)
+def share_data(
+    net: Net, data: Any, validation: Any, folder: Path, weights: str | None = None
+) -> dict[str, Any]:
+    """Write the files that workers map, in a folder that all of them reach.
+
+    ``weights`` is a further column of the training data.
+    """
+    given = as_records(data, net, weights)
+    given, net.labels = with_classes(given, net.labels, "training data", True)
     records = write_shared(given, folder / "records")
     net.set_training_data(open_shared(records))  # the data may decide the net's shapes
     held_out = None

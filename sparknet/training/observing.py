@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from sparknet.summary import Progress
 from sparknet.summary.events import Event
+from sparknet.summary.notebook import kernel_display
 
 if TYPE_CHECKING:
     from sparknet.training.events import OnEvent
@@ -54,10 +57,13 @@ def show_by(make: Callable[[], OnEvent]) -> None:
 
 
 def listener(given: OnEvent | None) -> OnEvent | None:
-    """The listener of a training that begins now."""
-    if given is not None or not _shown or _unheard.get():
+    """Return the listener of a training that begins now: a bar on a terminal or in a notebook."""
+    if given is not None or _unheard.get():
         return given
-    return _shown[0]()
+    if _shown:
+        return _shown[0]()
+    is_watched = getattr(sys.stderr, "isatty", bool)() or kernel_display() is not None
+    return Progress() if is_watched else None
 
 
 def observe(make: Callable[[], Observer]) -> None:

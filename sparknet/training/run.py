@@ -39,7 +39,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -56,10 +56,8 @@ from sparknet.training.observing import listener, observers
 from sparknet.training.rounds import Outcome
 from sparknet.training.store import Store
 from sparknet.training.stragglers import Stragglers
+from sparknet.training.trained import Trained, whole
 from sparknet.training.waiting import FIRST, Standing, Waiting
-
-if TYPE_CHECKING:
-    from sparknet.training.trained import Trained
 
 _LOOK = 0.2
 """Seconds between two checks of the workers."""
@@ -119,7 +117,7 @@ class Workers(ABC):
         return 0
 
 
-Result = TypeVar("Result", bound="Trained")
+Result = TypeVar("Result", bound=Trained)
 
 
 class Run:
@@ -144,6 +142,7 @@ class Run:
         self._observers = observers()
         self._stragglers = Stragglers()
         self._deadline = deadline
+        self._unsaved: set[str] = set()
         self._lacking = float("inf")
         """Since when there are fewer workers than needed."""
         self._waiting, self._still = Waiting(min(FIRST, deadline)), Standing(deadline)
@@ -169,10 +168,14 @@ class Run:
             observer.failed()
 
     def done(self, trained: Result) -> Result:
-        """The result of the training, of which observers hear."""
+        """Return the result of the training, of which observers hear; raise `Interrupted` with it
+        where Ctrl-C ended the training."""
         for observer in self._observers:
-            observer.done(trained)
-        return trained
+            if trained.outcome.reason == "interrupted":
+                observer.failed()
+            else:
+                observer.done(trained)
+        return whole(trained)
 
     @property
     def history(self) -> History:
@@ -188,7 +191,7 @@ class Run:
         """Wait until training has ended; returns its outcome and the weights.
 
         The first interruption (Ctrl-C) ends training after the current round, with a snapshot;
-        then KeyboardInterrupt is raised again.
+        then `done` raises it again.
         """
         with interruptible(self.driver.interrupt):
             fewer: Workers | None = workers
@@ -289,9 +292,6 @@ class Run:
         assert progress.weights is not None
         assert progress.outcome is not None
         outcome = Outcome(**progress.outcome)
-        if outcome.reason == "interrupted":
-            kept = outcome.snapshot or "no snapshot, as there is no path for them"
-            raise KeyboardInterrupt(f"interrupted at iteration {outcome.iteration}; left: {kept}")
         return outcome, NDArray.view(np.frombuffer(progress.weights, np.float32))
 
     def _hear(self, event: Event) -> None:
@@ -299,7 +299,7 @@ class Run:
         self._history(event)
         for observer in self._observers:
             observer.hear(event)
-        tell(self._on_event, event)
+        tell(self._on_event, event, self._unsaved)
         for slow in self._stragglers.hear(event):
             self._hear(slow)
 

@@ -24,13 +24,18 @@ LARGEST_PICKLE = 1 << 20
 """Readers of files up to this size are pickled; they open their files again."""
 
 
-def as_records(data: Any, net: Net) -> Records | Iterable[Mapping[str, Any]]:
-    """A user's data as records: from Records, a path, arrays by name or in order, or batches."""
+def as_records(
+    data: Any, net: Net, more: str | None = None
+) -> Records | Iterable[Mapping[str, Any]]:
+    """A user's data as records: from Records, a path, arrays by name or in order, or batches.
+
+    ``more`` is a column that is read beside those of the net.
+    """
     if isinstance(data, (str, os.PathLike)):
         data = open_images(os.fspath(data), net.preprocessing)
     if is_frame(data):
         net.check_columns([str(name) for name in data.columns])
-        return ArrayRecords(**frame_columns(data, list(net.inputs)))
+        return ArrayRecords(**frame_columns(data, [*net.inputs, more]))
     if isinstance(data, Records):
         return NamedFor.inputs(data, net.places)
     return records_of(data, lambda: list(net.inputs), "the net's inputs")

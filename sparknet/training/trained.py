@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 from sparknet.net import Net
+from sparknet.net.scores import Array, confusion_of, without_confusion
 from sparknet.summary import History
 from sparknet.training.rounds import Outcome
 from sparknet.weights import WeightCollection
@@ -25,11 +26,18 @@ class Trained:
     module: Any = field(default=None, kw_only=True, repr=False)
     """The module of PyTorch with the trained weights, where one was trained in place of a net."""
 
+    @property
+    def confusion(self) -> Array | None:
+        """The last validation's confusion matrix, true classes in rows; None without the metric."""
+        return confusion_of(self.outcome.metrics)
+
     def _repr_html_(self) -> str:
         """The curves, the outcome and the net, in a notebook."""
         outcome = self.outcome
         told: dict[str, Any] = {"ended because": outcome.reason, "iteration": outcome.iteration}
-        told |= {"samples": outcome.samples, **outcome.metrics}
+        told |= {"samples": outcome.samples, **without_confusion(outcome.metrics)}
+        if self.confusion is not None:
+            told["confusion, true classes in rows"] = self.confusion.astype(int).tolist()
         cells = ((name, f"{v:.5g}" if isinstance(v, float) else str(v)) for name, v in told.items())
         rows = "".join(
             f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in cells
@@ -38,3 +46,26 @@ class Trained:
 
     def _described(self) -> str:
         return self.net._repr_html_()
+
+
+Result = TypeVar("Result", bound=Trained)
+
+
+def whole(trained: Result) -> Result:
+    """Return a result; raise `Interrupted` with it where Ctrl-C ended the training."""
+    if trained.outcome.reason == "interrupted":
+        raise Interrupted(trained)
+    return trained
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C: ``trained`` is the result up to there, with the weights."""
+
+    def __init__(self, trained: Trained) -> None:
+        outcome = trained.outcome
+        kept = outcome.snapshot or "no snapshot, as there is no path for them"
+        super().__init__(
+            f"interrupted at iteration {outcome.iteration}; left: {kept}; the exception's .trained "
+            "has the weights"
+        )
+        self.trained = trained

@@ -19,6 +19,7 @@ from sparknet.training.events import OnEvent
 from sparknet.training.kinds import (
     Callback,
     Choice,
+    ClassWeights,
     InputAxes,
     InputShapes,
     Kind,
@@ -162,6 +163,21 @@ class RunSettings(TrainingSettings):
         "In a run with min_workers, how many times as long as the others a worker may take for a "
         "round before they go on without it; unless given, they wait for it.",
         "factor",
+    )
+    weight_column: str | None = setting(
+        None, Name(), "The column with the weight of each row in every loss."
+    )
+    class_weights: (
+        Mapping[str, float]
+        | Mapping[int, float]
+        | Mapping[float, float]
+        | Literal["balanced"]
+        | None
+    ) = setting(
+        None,
+        ClassWeights(),
+        "The weight of the rows of each label in the losses, 1 for labels left out; or balanced "
+        "(docs/pipelines.md).",
     )
     snapshots: StrPath | None = setting(
         None, Kind(), "The folder of snapshots, in which each run has one of its own."

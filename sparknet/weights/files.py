@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparknet.errors import WeightsError
+from sparknet.errors import FileError, WeightsError
 from sparknet.onnx import open_model
 from sparknet.proto import Model, caffe_pb2, write_model
 from sparknet.weights.layout import Layout, Layouts, Span
 
+_TORCH = "name it .caffemodel, or torch.save what sparknet.weights.state_dict makes"
+_OTHERS = {
+    ".pt": _TORCH,
+    ".pth": _TORCH,
+    ".ckpt": _TORCH,
+    ".hdf5": "name it .h5 for HDF5, or .caffemodel",
+    ".onnx": "name it .caffemodel, or write it by sparknet.onnx",
+    ".safetensors": "name it .caffemodel, or write it by `sparknet convert`",
+    **dict.fromkeys((".npz", ".npy", ".pkl", ".prototxt", ".keras"), "name it .caffemodel"),
+}
+"""Suffix → the cure, for formats that are not written here."""
 StrPath = str | os.PathLike[str]
 Array = np.ndarray[Any, Any]
 
@@ -42,6 +55,16 @@ def read_weights(path: StrPath) -> tuple[Layout, dict[str, list[Array]]]:
     return layouts.done(), found
 
 
+def prepare(path: StrPath) -> str:
+    """Make the folder of a file of weights; WeightsError for a name of another format."""
+    name = os.fspath(path)
+    if cure := _OTHERS.get(Path(name).suffix.lower()):
+        raise FileError(name, f"would be a caffemodel by another name: {cure}")
+    with suppress(OSError):  # the writer says what is wrong
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+    return name
+
+
 def write_weights(path: StrPath, layout: Layout, arrays: Sequence[Sequence[Array]]) -> None:
     """Write a caffemodel of only weights; HDF5 if the name ends in .h5."""
     net, owners = caffe_pb2.NetParameter(), dict[Span, str]()
@@ -50,4 +73,4 @@ def write_weights(path: StrPath, layout: Layout, arrays: Sequence[Sequence[Array
         for index, span in enumerate(layer.spans):
             # Readers, and the HDF5 writer, find shared parameters by their names.
             written.param.add(name=owners.setdefault(span, f"{layer.name}/{index}"))
-    write_model(path, Model(net, [list(own) for own in arrays]))
+    write_model(prepare(path), Model(net, [list(own) for own in arrays]))

@@ -205,6 +205,11 @@ PYTHON: dict[str, tuple[Made, list[str]]] = {
     "labels below zero": (lambda: stepped((X, Y - 1)), ["layer 'loss'", "label -1", "2 classes"]),
     "a data set that is not there": (lambda: stepped("trian.npz"), ["trian.npz", "not exist"]),
     # -- train
+    "train: a batch size": (
+        lambda: trained(batch_size=32),
+        ["batch_size=32", "module of PyTorch", "first size of its inputs"],
+    ),
+    "weights by another name": (lambda: Net("net.prototxt").save("x.pt"), ["x.pt", ".caffemodel"]),
     "train: no loss": (
         lambda: trained({"data": X}, bare()),
         ["'small'", "no loss", "'ip'", "loss_weight"],

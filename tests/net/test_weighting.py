@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.errors import LayerError, SpecError
+from sparknet import train
+from sparknet.errors import DataError, LayerError, SettingError, SpecError
 from sparknet.layers import LAYERS
+from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
-from sparknet.net.weighting import weighted
+from sparknet.net.weighting import RowWeights, weighted
+
+pandas = pytest.importorskip("pandas")
 
 WEIGHTS = np.array([1, 2, 0, 3, 1, 1, 0, 4])
 ROWS, EQUAL = len(WEIGHTS), int(WEIGHTS.sum())
@@ -157,3 +161,48 @@ def test_weights_of_another_number() -> None:
     with pytest.raises(LayerError, match=r"layer 'rw': .*4 x 2 needs a weight for each.*is 3"):
         _ = Net(text).net
     assert LAYERS["RecordWeights"].is_view
+
+
+@pytest.mark.parametrize(
+    ("given", "weights"),
+    [
+        ({"weight_column": "count"}, WEIGHTS),
+        ({"class_weights": {1: 3, 0: 1}}, np.where(rows()["label"] == 1, 3, 1)),
+        ({"weight_column": "count", "class_weights": {1: 3}}, WEIGHTS * (1 + 2 * rows()["label"])),
+    ],
+    ids=["rows", "classes", "both"],
+)
+def test_a_training_by_processes(given: dict[str, Any], weights: Any) -> None:
+    net = Net(solver("SoftmaxWithLoss", ROWS))
+    data = pandas.DataFrame({**rows(), "data": [*rows()["data"]], "targets": [*rows()["targets"]]})
+    trained = train(net, data.assign(count=WEIGHTS), validation=data, steps=5, **given)
+    equal = Net(solver("SoftmaxWithLoss", int(weights.sum())), net.get_weights())
+    equal.set_training_data({name: np.repeat(v, weights, 0) for name, v in rows().items()})
+    equal.train(5)
+    assert trained.weights.allclose(equal.get_weights(), rtol=1e-4, atol=1e-6)
+    assert "record_weight" not in trained.net.inputs
+    net.set_weights(trained.weights)
+    net.set_validation_data(rows())
+    assert trained.outcome.metrics["loss"] == pytest.approx(net.test()["loss"], rel=1e-5)
+
+
+def test_balanced_classes() -> None:
+    records = ArrayRecords(label=np.array([0, 1, 1, 1]))
+    found = RowWeights(classes="balanced").added(records, ["w"], "label").take(slice(None))
+    np.testing.assert_allclose(found["w"], [2, 2 / 3, 2 / 3, 2 / 3], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"class_weights": {2: 5}}, "class_weights has label 2, which no training record has: .*0"),
+        ({"class_weights": {0: 0, 1: 0}}, "the weights of the 8 training rows add up to 0"),
+        ({"class_weights": "even"}, "class_weights is 'even': a dict of labels"),
+        ({"weight_column": "cuont"}, "has no column 'cuont' for weights; did you mean 'count'"),
+        ({"weight_column": "below"}, "column 'below' is -1 in a row: a weight must be finite"),
+    ],
+)
+def test_what_is_no_weight(given: dict[str, Any], said: str) -> None:
+    data = {**rows(), "count": WEIGHTS, "below": -np.ones(ROWS)}
+    with pytest.raises((SettingError, DataError), match=said):
+        train(solver("SoftmaxWithLoss", ROWS), data, steps=1, **given)

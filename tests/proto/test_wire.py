@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Callable
@@ -161,7 +162,9 @@ def test_what_is_not_an_ordinary_file_is_refused_at_once(tmp_path: Path) -> None
             pass
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "model"
     path.write_bytes(b"old")
 
@@ -179,5 +182,15 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
     assert path.read_bytes() == b"new"
     with pytest.raises(FileError, match="cannot be written"), replacing(tmp_path / "no" / "model"):
         pass
+    with monkeypatch.context() as patch:  # a file system that is read alone
+
+        def refuse(*_: object, **__: object) -> None:
+            raise OSError(errno.EROFS, "Read-only file system", ".draft")
+
+        patch.setattr(os, "open", refuse)
+        patch.setattr(Path, "unlink", refuse)
+        said = r"model: cannot be written: read-only file system$"
+        with pytest.raises(FileError, match=said), replacing(path):
+            pass
     with pytest.raises(FileError, match="not an ordinary file"), replacing("/dev/null"):
         pass

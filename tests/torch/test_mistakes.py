@@ -70,8 +70,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "of nets": ({"lr_mult": {"first": 0.0}}, "lr_mult is for nets, and a module was given"),
     "weights": (
-        {"weight_column": "label"},
-        "there is no keyword 'weight_column'|name the column in target, and multiply by it",
+        {"weight_column": "count"},
+        "the training data has no column 'count' for weights|the data has no column 'count'",
     ),
     "both": ({"solver": "net"}, "give a solver or a module, not both"),
     "no end": ({"steps": None}, "training has no end: give steps, epochs or seconds"),

@@ -16,6 +16,7 @@ pytest.importorskip("pyspark")
 import torch
 from torch import nn
 
+from sparknet import train
 from sparknet.errors import SettingError, SparkError
 from sparknet.spark import Trainer, local_session
 from sparknet.training.modules.calling import ModuleLoss
@@ -143,6 +144,9 @@ def test_a_training_with_weights(session: Any, how: dict[str, Any], weights: Any
     data = session.createDataFrame(list(rows), "features array<float>, label long, count long")
     module = perceptron()
     trained = Trainer(module=module, loss=nn.CrossEntropyLoss(), **HOW, **how).fit(data, data)
+    there = {"points": POINTS, "label": LABELS, "count": COUNTS}
+    kept = {name: value for name, value in HOW.items() if name != "columns"} | how
+    alike = train(module=module, loss=nn.CrossEntropyLoss(), data=there, validation=there, **kept)
     plain = copy.deepcopy(module)
     made = HOW["optimizer"]([one for one in plain.parameters() if one.requires_grad])
     shares = torch.from_numpy((weights / weights.mean()).astype(np.float32))
@@ -155,9 +159,11 @@ def test_a_training_with_weights(session: Any, how: dict[str, Any], weights: Any
     for name, wanted in values(plain).items():
         found = values(trained.module)[name]
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(values(alike.module)[name], wanted, rtol=1e-4, atol=1e-5)
     # What is validated counts alike.
     held = float(F.cross_entropy(plain(points), labels).detach())
     assert trained.outcome.metrics["loss"] == pytest.approx(held, rel=1e-4)
+    assert alike.outcome.metrics["loss"] == pytest.approx(held, rel=1e-4)
 
 
 def test_what_cannot_be_weighed(session: Any) -> None:
@@ -166,7 +172,7 @@ def test_what_cannot_be_weighed(session: Any) -> None:
     how = {**HOW, "module": partial(shop.Scorer, classes=1)}
     with pytest.raises(SparkError, match=r"column 'count' is -1 in a row: a weight must be finite"):
         Trainer(loss=nn.MSELoss(), weight_column="count", **how).fit(data)
-    with pytest.raises(SparkError, match="class_weights needs a loss that reads class numbers"):
+    with pytest.raises(SettingError, match="class_weights needs a loss that reads class numbers"):
         Trainer(loss=nn.MSELoss(), class_weights={1: 2.0}, **how).fit(data)
     with pytest.raises(SettingError, match="the loss 'squares' cannot weigh records"):
         Trainer(loss=shop.squares, weight_column="label", **how).fit(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Iterable
 from pathlib import Path
@@ -158,6 +159,13 @@ def test_a_failure_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     said = "no snapshot in s3a://b/round-00000003: worker 2 could not write it: no space left"
     history = History()
     with caplog.at_level(logging.WARNING, "sparknet.training"):
-        tell(history, event)
+        known: set[str] = set()
+        for place in (event["path"], "s3a://b/round-00000004"):  # once, though each is another one
+            tell(history, {**event, "path": place}, known)
     assert [record.message for record in caplog.records] == [said]
+    shown = io.StringIO()
+    bar = progress.Progress(shown, terminal=False)
+    for _ in range(3):
+        bar(event)
+    assert shown.getvalue().count(said) == 1
     assert said in str(progress._line("unsaved", event))

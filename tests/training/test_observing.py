@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import sparknet
 from sparknet.errors import Diverged
+from sparknet.summary import Progress
 from sparknet.summary.events import Event
 from sparknet.training import observing
 
@@ -38,6 +40,14 @@ class Ear(observing.Observer):
 
     def failed(self) -> None:
         heard.append("failed")
+
+
+def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert observing.listener(None) is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert isinstance(observing.listener(None), Progress)
+    with observing.unheard():
+        assert observing.listener(None) is None
 
 
 @pytest.fixture(autouse=True)

@@ -302,8 +302,10 @@ def test_interruption_snapshots_and_ends(tmp_path: Path) -> None:
             signal.raise_signal(signal.SIGINT)
 
     settings: dict[str, Any] = {"workers": 2, "strategy": Averaging(4), "snapshots": tmp_path / "s"}
-    with pytest.raises(KeyboardInterrupt, match=r"at iteration \d+; left: .*round-"):
+    with pytest.raises(KeyboardInterrupt, match=r"at iteration \d+; left: .*round-") as caught:
         train(SOLVER, ARRAYS, steps=100_000, on_event=interrupt, **settings)
+    held = caught.value.trained
+    assert np.array_equal(weights(held), uncut(held.outcome.iteration))
     kept = int(next((tmp_path / "s").glob("run-*/*")).name.partition("-")[2])
     assert kept >= 3
     resumed = train(SOLVER, ARRAYS, steps=4 * kept + 8, resume=True, **settings)

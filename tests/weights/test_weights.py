@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparknet import caffe
-from sparknet.errors import ArrayError, WeightsError
+from sparknet.errors import ArrayError, FileError, WeightsError
 from sparknet.native import NDArray
 from sparknet.proto import parse_net
 from sparknet.weights import LayerBlobs, Layout, WeightCollection
@@ -25,6 +25,16 @@ layer { name: "one" type: "InnerProduct" bottom: "b" top: "c" param { name: "w" 
 layer { name: "two" type: "InnerProduct" bottom: "b" top: "d" param { name: "w" }
   inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
 """
+
+
+def test_a_new_folder_and_a_name_of_another_format(tmp_path: Path) -> None:
+    weights = WeightCollection.of(make_net())
+    for name in ("new/folder/m.caffemodel", "other/m.h5"):
+        weights.save(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 4 * weights.flat.size
+    for name in ("m.pt", "m.onnx", "m.HDF5"):
+        with pytest.raises(FileError, match="caffemodel by another name: name it"):
+            weights.save(tmp_path / name)
 
 
 def make_net(seed: int = 1) -> caffe.Net:

@@ -16,6 +16,16 @@ _OF_NETS = (
     *("scale", "std", "mirror"),
 )
 """Settings that a module does not have, all of them None unless given."""
+_CURES = {
+    "batch_size": "a net's batch is the first size of its inputs, as in RDDLayer('data', [32, 3])",
+    "loss": "a net's loss is a layer, as SoftmaxWithLoss",
+    "optimizer": "a net's is the solver's type, as SolverParams(type='Adam')",
+    "lr_schedule": "a net's is the solver's lr_policy",
+    "accumulate": "a net's is the solver's iter_size",
+    "clip_gradients": "a net's is the solver's clip_gradients",
+    "target": "a net's targets are inputs of its loss",
+}
+"""What a net has in place of a module's settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +98,9 @@ def check_subject(given: Any, others: Collection[str] = ()) -> None:
     if given.module is None:
         for one in fields(ModuleKeywords):
             if one.name not in others and getattr(given, one.name) != one.default:
-                raise SettingError(
-                    f"{one.name}={getattr(given, one.name)!r} is for a module of PyTorch: give "
-                    "module, too"
-                )
+                cure = _CURES.get(one.name, "give module, too")
+                value = getattr(given, one.name)
+                raise SettingError(f"{one.name}={value!r} is for a module of PyTorch: {cure}")
     else:
         if given.solver is not None:
             raise SettingError("give a solver or a module, not both")

@@ -10,17 +10,20 @@ from sparknet.errors import DataError
 from sparknet.loaders.records import ArrayRecords, Records, with_classes
 from sparknet.net.rows import frame_columns, is_frame
 from sparknet.net.scratch import scratch_folder
+from sparknet.net.weighting import RowWeights
 from sparknet.training.conducting import conduct
 from sparknet.training.identity import sampled
 from sparknet.training.local_settings import ProcessSettings
 from sparknet.training.modules.beginning import ModuleBeginning, parts_of, set_weights
-from sparknet.training.modules.calling import arguments, chosen_inputs
+from sparknet.training.modules.calling import ModuleLoss, arguments, chosen_inputs
 from sparknet.training.modules.trained import TrainedModule
 from sparknet.training.runs import FolderRuns
 from sparknet.training.setting import values_of
 from sparknet.training.shared_data import open_shared, records_of, write_shared
 from sparknet.training.training_settings import RunSettings
 
+WEIGHT = "record weight"
+"""The column of the weights of records."""
 _FEW = 2
 """Records that a module is tried with: one alone has no variance."""
 
@@ -49,12 +52,24 @@ def begin_module(
             rows, labels = with_classes(rows, labels, what, what == "training data")
             shared[name] = write_shared(rows, folder / name)
     records = open_shared(str(shared["records"]))
-    inputs = chosen_inputs(parts.module, list(records.columns), given.targets)
+    weights = RowWeights(
+        getattr(given, "weight_column", None), getattr(given, "class_weights", None)
+    )
+    offered = [name for name in records.columns if name != weights.column]
+    inputs = chosen_inputs(parts.module, offered, given.targets)
+    if weights.is_given:
+        is_class = len(given.targets) == 1 and ModuleLoss(given.loss).kind == "classes"
+        records = weights.added(records, [WEIGHT], given.targets[0] if is_class else None)
+        shared["records"] = write_shared(records, folder / "weighed")
+        if shared["validation"] is not None:  # there all count the same
+            held = RowWeights().added(open_shared(shared["validation"]), [WEIGHT], None)
+            shared["validation"] = write_shared(held, folder / "held")
     if shared["validation"] is not None:
         held = open_shared(shared["validation"])
         chosen_inputs(parts.module, list(held.columns), given.targets)
     validates, first = given.validation is not None, first_of(records)
-    begun = ModuleBeginning(asked, runs, resume, validates, given, parts, inputs, first)
+    column = WEIGHT if weights.is_given else None
+    begun = ModuleBeginning(asked, runs, resume, validates, given, parts, inputs, first, column)
     begun.check()
     set_weights(begun.flat, given.weights, FolderRuns)
     begun.identity["data"] = sampled(records)

@@ -75,8 +75,6 @@ class Crew:
         raise PeerLost(rank, "the virtual cluster", fault)
 
     def _result(self, outcome: Outcome, weights: NDArray) -> tuple[Outcome, NDArray, History]:
-        if outcome.reason == "interrupted":
-            raise KeyboardInterrupt(f"interrupted at iteration {outcome.iteration}")
         return outcome, weights, self._history
 
     def _interrupt(self) -> None:

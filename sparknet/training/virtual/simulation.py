@@ -28,7 +28,7 @@ from sparknet.training.modules.training import begin_module
 from sparknet.training.setting import called_with, metadata_of, setting, values_of
 from sparknet.training.shared_data import open_shared
 from sparknet.training.strategies import make_strategy
-from sparknet.training.trained import Trained
+from sparknet.training.trained import Trained, whole
 from sparknet.training.training_net import settings, training_net
 from sparknet.training.training_settings import RunSettings, TrainingSettings
 from sparknet.training.virtual.cast import NetCast
@@ -113,7 +113,7 @@ def simulate(given: SimulationSettings) -> Trained:
             given.on_event,
         )
     net.set_weights(WeightCollection(initial.layout, trained))
-    return Trained(net.get_weights(), history, net, outcome)
+    return whole(Trained(net.get_weights(), history, net, outcome))
 
 
 def _simulate_module(given: SimulationSettings) -> TrainedModule:
@@ -145,7 +145,7 @@ def _simulate_module(given: SimulationSettings) -> TrainedModule:
                 initial.flat,
                 given.on_event,
             )
-    return begun.trained(outcome, weights, history)
+    return whole(begun.trained(outcome, weights, history))
 
 
 @contextmanager
