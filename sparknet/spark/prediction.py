@@ -170,13 +170,22 @@ def predicted(batches: Iterable[pa.RecordBatch], given: Prediction) -> Iterator[
 def pieces(
     parts: Iterable[RowPart], given: Prediction, worker: WorkerNet
 ) -> Iterator[PredictedRows]:
-    """The rows of each Arrow batch of results with their predictions."""
-    for part in parts:
-        if part.is_first:
-            piece = _Piece(given, worker, part.rows)
-        piece.add(part)
-        if part.is_last:
-            yield piece.done()
+    """Yield the rows of each Arrow batch of results with their predictions.
+
+    Rows before a bad one come first, so that a ``limit`` that they satisfy meets no error.
+    """
+    piece = None
+    try:
+        for part in parts:
+            piece = piece or _Piece(given, worker, part.rows)
+            piece.add(part)
+            if part.is_last:
+                done, piece = piece.done(), None
+                yield done
+    except SparkNetError:
+        if piece is not None and (done := piece.done()).rows.num_rows:
+            yield done
+        raise
 
 
 class _Piece:
@@ -187,6 +196,7 @@ class _Piece:
         self._blobs = list(dict.fromkeys(output.blob for output in given.outputs))
         self._columns = [output.collect(rows.num_rows) for output in given.outputs]
         self._errors: dict[int, str] = {}
+        self._is_done = np.zeros(rows.num_rows, bool)
 
     def add(self, part: RowPart) -> None:
         for number, error in part.errors.items():
@@ -213,6 +223,7 @@ class _Piece:
             puts.append(partial(_put, output, column, at, made[output.blob], part))
         for put in puts:
             put()
+        self._is_done[at] = True
 
     def _refuse(self, part: RowPart, error: SparkNetError) -> None:
         """A row that the net cannot compute with."""
@@ -221,15 +232,20 @@ class _Piece:
         self._errors[int(part.at[0])] = str(error)
 
     def done(self) -> PredictedRows:
+        """Return the rows up to the first one that is neither predicted nor refused."""
         import pyarrow as pa
 
-        valid = np.ones(self._rows.num_rows, bool)
-        valid[list(self._errors)] = False
+        valid = self._is_done
         columns = [column.arrow(valid) for column in self._columns]
         if self._given.reason is not None:
             reasons = [self._errors.get(number) for number in range(self._rows.num_rows)]
             columns.append(pa.array(reasons, pa.string()))
-        return PredictedRows(self._rows, columns, valid)
+        is_known = valid.copy()
+        is_known[list(self._errors)] = True
+        count = len(valid) if is_known.all() else int(is_known.argmin())
+        return PredictedRows(
+            self._rows.slice(0, count), [one.slice(0, count) for one in columns], valid[:count]
+        )
 
 
 def check_made(output: Output, made: Array, count: int) -> None:

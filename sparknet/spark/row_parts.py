@@ -27,8 +27,6 @@ class RowPart:
 
     rows: pa.RecordBatch
     """The whole batch of results' rows."""
-    is_first: bool
-    """Whether it is the first part of the batch of results."""
     is_last: bool
     at: Array
     """The rows that can be read."""
@@ -44,7 +42,7 @@ class RowPart:
             one = slice(number, number + 1)
             values = {name: values[one] for name, values in self.values.items()}
             frames = None if self.frames is None else self.frames[one]
-            yield RowPart(self.rows, False, False, np.array([at]), values, {}, frames, self.places)
+            yield RowPart(self.rows, False, np.array([at]), values, {}, frames, self.places)
 
     def placed(self, error: SparkNetError) -> SparkNetError:
         """The error with the place of the first row."""
@@ -106,22 +104,21 @@ class RowReader:
 
         (column,) = given.mapping.values()
         found, errors = texts.read(rows.column(plain(column)), column)
-        if errors and given.invalid == "raise":
-            first = min(errors)
-            raise at_place(errors[first], place(first)) from None
-        good = sorted(set(range(len(found))) - errors.keys(), key=lambda row: len(found[row]))
+        bad = min(errors) if errors and given.invalid == "raise" else None
+        good = sorted(set(range(len(found))[:bad]) - errors.keys(), key=lambda row: len(found[row]))
         groups = [good[at] for at in texts.batches([len(found[row]) for row in good], given.batch)]
         for number, group in enumerate(groups):
             yield RowPart(
                 rows,
-                number == 0,
-                number == len(groups) - 1,
+                bad is None and number == len(groups) - 1,
                 np.array(group, int),
                 texts.values([found[row] for row in group]) if group else {},
-                {} if number else dict(errors),
+                {} if number or bad is not None else dict(errors),
                 None,
                 place,
             )
+        if bad is not None:
+            raise at_place(errors[bad], place(bad)) from None
 
     def _parts(self, rows: pa.RecordBatch, begin: int, part: pa.RecordBatch) -> Iterator[RowPart]:
         given, before = self._given, self._done
@@ -130,20 +127,23 @@ class RowReader:
             return self._place(rows, number, before)
 
         groups, errors = self._read(part)
-        if errors and given.invalid == "raise":
-            first = min(errors)
-            raise at_place(errors[first], place(begin + first)) from None
+        bad = min(errors) if errors and given.invalid == "raise" else None
+        if bad is not None:  # the rows before it may be enough for a `limit`
+            groups, _ = self._read(part.slice(0, bad))
         for number, group in enumerate(groups):
             yield RowPart(
                 rows,
-                begin == number == 0,
-                begin + given.batch >= rows.num_rows and number == len(groups) - 1,
+                bad is None and begin + given.batch >= rows.num_rows and number == len(groups) - 1,
                 begin + group.at,
                 group.values,
-                {} if number else {begin + at: error for at, error in errors.items()},
+                {}
+                if number or bad is not None
+                else {begin + at: error for at, error in errors.items()},
                 group.frames,
                 place,
             )
+        if bad is not None:
+            raise at_place(errors[bad], place(begin + bad)) from None
 
     def _read(self, part: pa.RecordBatch) -> tuple[list[_Group], dict[int, SparkNetError]]:
         """The rows that can be read, at least one group of them, and the errors of the others."""

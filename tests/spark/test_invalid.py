@@ -82,6 +82,22 @@ def test_one_picture_that_cannot_be_read_is_named_by_its_path(pictures: Any, fol
     assert by_key.endswith((" (number 03)", " (number 17)"))
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "if(id = 50, array(1.0D, 2.0D), array(id, id, id))",  # which cannot be read
+        "if(id = 50, array(-1.0D, 1.0D, 1.0D), array(id, id, id))",  # of which the net makes NaN
+    ],
+)
+def test_a_bad_row_behind_those_of_a_limit(session: Any, bad: str) -> None:
+    """It lies in the first batch of the net."""
+    rows = session.range(0, 200, 1, 1).selectExpr("id", f"{bad} AS x")
+    made = SparkModel(Net(POINTS)).transform(rows, ["root"], batch=64)
+    assert [row.root[0] for row in made.limit(3).collect()] == pytest.approx([0, 1, 2**0.5])
+    assert [row.id for row in made.limit(50).collect()] == list(range(50))
+    assert last_words(made).endswith("(partition 0, row 50)")
+
+
 def test_rows_that_cannot_be_read_become_null(pictures: Any, folder: Path) -> None:
     made = model().transform(pictures, batch=7, invalid="null", reason="why", best="class")
     assert made.columns == ["path", "number", "content", "ip", "class", "why"]
