@@ -78,6 +78,7 @@ class FedNet:
         """The number of records so far; a record's number decides its random crop and mirror."""
         self.rows: Rows | None = None
         self._stream: Stream | None = None
+        self._skip = 0  # records, at the beginning of the next stream
         self._transformed = False
         self._net: Any = None
         self._own: Any = None
@@ -188,7 +189,8 @@ class FedNet:
         if rows.again or self.known_entries is None:
             shapes = rows.shapes()
             self.check_columns(shapes)
-        self.rows, self._stream, self._transformed = rows, None, transformed
+        self.rows, self._transformed = rows, transformed
+        self._stream, self._skip = None, 0
         return shapes
 
     def check_columns(self, columns: Collection[str]) -> None:
@@ -203,7 +205,7 @@ class FedNet:
             rows = self._fill_by_itself()
         else:
             if self._stream is None:
-                self._stream = Stream(self.rows, endless, self.what)
+                self._stream = Stream(self.rows, endless, self.what, self._skip)
             block = self._stream.take(self.batch)
             if block is None:
                 return 0
@@ -217,7 +219,7 @@ class FedNet:
     def rewind(self) -> None:
         """Restart the data from the beginning, where it can be read again."""
         if self.rows is not None and self.rows.again:
-            self._stream = None
+            self._stream, self._skip = None, 0
 
     def _look(self, block: Block) -> None:
         """Warn of a column's values, the first time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -49,13 +49,13 @@ class Rows:
 
     def __init__(
         self,
-        blocks: Callable[[int, int], Iterator[Block]],
+        blocks: Callable[[int, int, int], Iterator[Block]],
         again: bool,
         shapes: Callable[[], Mapping[str, Shape]],
     ) -> None:
         self.blocks = blocks
         """Yields blocks: the first of about the first number of rows, others of the second; starts
-        from the beginning if `again`."""
+        from the beginning if `again`, behind as many records as the third number says."""
         self.again = again
         self.shapes = shapes
         """The columns, and the shape of a record in each."""
@@ -154,8 +154,8 @@ def rows_of(block: Block) -> int:
 
 
 def _of_records(records: Any) -> Rows:
-    def blocks(first: int, size: int) -> Iterator[Block]:
-        begin, end = 0, first
+    def blocks(first: int, size: int, skip: int) -> Iterator[Block]:
+        begin, end = skip, skip + first
         while begin < len(records):
             yield records.take(slice(begin, min(end, len(records))))
             begin, end = end, end + size
@@ -173,8 +173,8 @@ def _of_items(items: Iterable[Any], entries: Entries, names: Sequence[str]) -> R
     def shapes() -> Mapping[str, Shape]:
         return _record_shapes(_first(iter(items))[0], entries, names)
 
-    def blocks(first: int, size: int) -> Iterator[Block]:
-        return _grouped(iter(items), entries(), names, first, size)
+    def blocks(first: int, size: int, skip: int) -> Iterator[Block]:
+        return _grouped(_after(items, skip, entries(), names), entries(), names, first, size)
 
     return Rows(blocks, True, shapes)
 
@@ -189,10 +189,29 @@ def _of_iterator(items: Iterator[Any], entries: Entries, names: Sequence[str]) -
         rest = chain(ahead, rest)
         return _record_shapes(ahead[0], entries, names)
 
-    def blocks(first: int, size: int) -> Iterator[Block]:
-        return _grouped(rest, entries(), names, first, size)
+    def blocks(first: int, size: int, skip: int) -> Iterator[Block]:
+        return _grouped(_after(rest, skip, entries(), names), entries(), names, first, size)
 
     return Rows(blocks, False, shapes)
+
+
+def _after(
+    items: Iterable[Any], skip: int, entries: Sequence[Entry] | None, names: Sequence[str]
+) -> Iterator[Any]:
+    """Iterate over items without their first ``skip`` records.
+
+    Items of one record each are passed over by their number: by ``starting`` if there is one.
+    """
+    source, ahead = iter(items), list[Any]()
+    while skip and (ahead := list(islice(source, 1))):
+        columns = columns_of(ahead[0], names)
+        if not is_batch(columns, entries):
+            starting = getattr(items, "starting", None)
+            return iter(starting(skip)) if starting else islice(source, skip - 1, None)
+        length = rows_of(columns)
+        ahead = [{name: values[skip:] for name, values in columns.items()}]
+        skip -= min(skip, length)
+    return chain(ahead, source)
 
 
 def _first(items: Iterator[Any]) -> list[Any]:

@@ -11,14 +11,16 @@ from sparknet.net.rows import Block, Rows, rows_of
 
 
 class Stream:
-    """Reads rows from where the last batch ended.
+    """Reads rows from where the last batch ended; first it passes over ``skip`` records.
 
     An endless stream starts again after the last record, so that every batch is full.  Rows that
     cannot be read again end with a shorter batch, and then an error.
     """
 
-    def __init__(self, rows: Rows, endless: bool, what: str) -> None:
+    def __init__(self, rows: Rows, endless: bool, what: str, skip: int = 0) -> None:
         self._rows, self._endless, self._what = rows, endless, what
+        self.position = skip
+        """The number of records since the data began, or began again."""
         self._blocks: Iterator[Block] | None = None
         self._rest: Block = {}
         self.taken = 0
@@ -36,6 +38,7 @@ class Stream:
                 self._rest = {name: values[missing:] for name, values in block.items()}
                 block = {name: values[:missing] for name, values in block.items()}
             parts.append(block)
+            self.position += min(length, missing)
             missing -= min(length, missing)
         if not parts and self._endless:
             raise DataError(f"the {self._what} ended after {self.taken} records")
@@ -50,13 +53,13 @@ class Stream:
             return rest
         for _ in range(2):
             if self._blocks is None:
-                self._blocks = self._rows.blocks(missing, size)
+                self._blocks = self._rows.blocks(missing, size, self.position)
             for block in self._blocks:
                 if rows_of(block):
                     return block
             if not (self._endless and self._rows.again):
                 return None
-            self._blocks = None
+            self._blocks, self.position = None, 0
         raise DataError(f"the {self._what} is empty")
 
 

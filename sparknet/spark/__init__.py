@@ -9,6 +9,7 @@ from sparknet.spark.cutouts import cut_out
 from sparknet.spark.mean import tree_mean
 from sparknet.spark.model import SparkModel
 from sparknet.spark.module_model import ModuleModel
+from sparknet.spark.net_rdd import NetRDD, net_rdd
 from sparknet.spark.planning import runner
 from sparknet.spark.reading import read_images, read_records
 from sparknet.spark.session import get_session, local_session
@@ -18,6 +19,7 @@ from sparknet.spark.worker_cache import cached, clear_cache
 
 __all__ = [
     "ModuleModel",
+    "NetRDD",
     "SparkModel",
     "SparkTrained",
     "Trainer",
@@ -26,6 +28,7 @@ __all__ = [
     "cut_out",
     "get_session",
     "local_session",
+    "net_rdd",
     "read_images",
     "read_records",
     "runner",

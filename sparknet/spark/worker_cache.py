@@ -1,8 +1,8 @@
 """Worker cache: objects that a Python worker keeps between Spark jobs.
 
-Spark reuses its Python workers, so a net built for one job can serve the next.  But a partition may
-come to another worker, and idle workers are ended, so the cache is never the only copy: `cached`
-builds what is missing.
+Spark reuses a Python worker after a job that read its records to the end, and ends one that left
+some unread.  A partition may come to another worker, and idle workers are ended.  So the cache is
+never the only copy: `cached` builds what is missing, and `net_rdd` writes what must not be lost.
 """
 
 from __future__ import annotations

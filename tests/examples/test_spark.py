@@ -66,7 +66,8 @@ def test_the_demo(tmp_path: Path) -> None:
     ("name", "words", "least"),
     [
         pytest.param("train_on_sql.py", (), 0.9, marks=pytest.mark.slow),
-        pytest.param("rdd_averaging.py", ("4",), 0.85, marks=pytest.mark.slow),
+        pytest.param("rdd_averaging.py", ("4",), 0.9, marks=pytest.mark.slow),
+        pytest.param("rdd_averaging.py", ("4", "reduce"), 0.9, marks=pytest.mark.slow),
         pytest.param("mnist_spark.py", (), 0.95, marks=pytest.mark.slow),
         pytest.param("cifar10_spark.py", (), 0.8, marks=pytest.mark.slow),
         pytest.param("featurize.py", (), 0.9, marks=pytest.mark.slow),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import SparkError
-from sparknet.spark.mean import tree_mean
+from sparknet.spark.mean import _summed, tree_mean
 from sparknet.weights import LayerBlobs, Layout, WeightCollection
 
 LAYOUT = Layout((LayerBlobs("ip", ((2, 3), (2,)), (0, 6)),))
@@ -31,3 +31,8 @@ def test_mean_of_collections(spark: Any, count: int, parts: int, fan_in: int) ->
 def test_nothing_to_average(spark: Any) -> None:
     with pytest.raises(SparkError, match="the RDD is empty"):
         tree_mean(spark.sparkContext.parallelize([], 2))
+
+
+def test_a_result_of_none() -> None:
+    with pytest.raises(SparkError, match="None cannot be added: return weights or a number"):
+        list(_summed([(None, 1)]))

@@ -44,12 +44,19 @@ def test_a_failed_make_leaves_nothing() -> None:
     assert cached("net", lambda: 3) == 3
 
 
-def test_survives_between_jobs_of_a_worker(spark: Any) -> None:
-    def look(_: Any) -> Any:
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_job_that_reads_its_records_keeps_its_worker(spark: Any, reads: bool) -> None:
+    def look(records: Any) -> Any:
         import os
 
-        yield os.getpid(), cached("number", lambda: os.getpid())
+        made: list[int] = []
+        for _ in records if reads else ():
+            pass
+        cached(f"reads {reads}", lambda: made.append(1))
+        yield os.getpid(), len(made)
 
-    for _ in range(3):
-        for pid, found in spark.sparkContext.parallelize([0, 1], 2).mapPartitions(look).collect():
-            assert pid == found
+    data = spark.sparkContext.parallelize([*range(2000)], 2)
+    results = [pair for _ in range(8) for pair in data.mapPartitions(look).collect()]
+    processes = {process for process, _ in results}
+    assert sum(made for _, made in results) == len(processes)
+    assert len(processes) <= 4 if reads else len(processes) > 4  # slots of the session
