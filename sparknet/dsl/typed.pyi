@@ -1195,6 +1195,7 @@ def InfogainLoss(name: str, bottoms: Blobs = (), **options: Unpack[InfogainLossO
 class InputOptions(LayerOptions, total=False):
     input_param: Dict | caffe_pb2.InputParameter | None
     shape: Dict | caffe_pb2.BlobShape | Iterable[SupportsIndex] | Iterable[Dict | caffe_pb2.BlobShape | Iterable[SupportsIndex]] | None
+    record_axis: SupportsIndex | Iterable[SupportsIndex] | None
 
 def Input(name: str, bottoms: Blobs = (), **options: Unpack[InputOptions]) -> LayerSpec: ...
 

@@ -7,10 +7,15 @@ the axis, so only the right axes of the inputs fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 
-from sparknet.errors import LayerError
+from sparknet.errors import LayerError, SpecError, shown
 from sparknet.layers import LAYERS, Layer, Shape, make
+from sparknet.layers.layer import count
+from sparknet.layers.recurrent import Recurrent
 from sparknet.proto import caffe_pb2
 
 Shapes = Mapping[str, Shape]
@@ -20,6 +25,7 @@ Pair = tuple[Shape, Shape]
 
 _AXES = (1, 0)
 """Where records may lie in a net with recurrent layers, the usual axis first."""
+_MOST_LEAVES = 64
 
 
 class Outline:
@@ -29,8 +35,14 @@ class Outline:
     """
 
     def __init__(self, layers: Iterable[caffe_pb2.LayerParameter], phase: int) -> None:
-        described = [layer for layer in layers if not _is_place(layer)]
-        self.layers = [make(layer, phase) for layer in described]
+        layers = list(layers)
+        self.layers = [make(layer, phase) for layer in layers if not _is_place(layer)]
+        self.described = {
+            top: axis
+            for layer in layers
+            for top, axis in zip(layer.top, layer.input_param.record_axis, strict=False)
+        }
+        """The axes of records that Input layers name."""
         self.time_first = any(layer.time_first for layer in self.layers)
 
     def vectors(self, inputs: Shapes) -> dict[str, tuple[Shape, ...]]:
@@ -47,21 +59,70 @@ class Outline:
         return found
 
     def input_axes(self, inputs: Shapes) -> Axes:
-        """The axis of each input: 0 unless a layer wants time to come first."""
+        """The axis of each input: what its layer says, or else 0 unless a layer wants time to come
+        first.  Raise SpecError where no layer tells."""
         if not self.time_first:
-            return dict.fromkeys(inputs, 0)
-        for count in dict.fromkeys(size for shape in inputs.values() for size in shape[:2]):
-            # Most nets have as many records in each input.
-            choices = {
-                name: [axis for axis in _AXES if shape[axis : axis + 1] == (count,)]
-                for name, shape in inputs.items()
-                if shape
-            }
-            if all(choices.values()) and (found := self._fit(inputs, choices, _more(count))):
-                return found
-        choices = {name: [axis for axis in _AXES if axis < len(inputs[name])] for name in inputs}
-        found = self._fit(inputs, choices, _double)
-        return found or {name: int(len(shape) > 1) for name, shape in inputs.items()}
+            return {name: self.described.get(name, 0) for name in inputs}
+        counts = dict.fromkeys(size for shape in inputs.values() for size in shape[:2])
+        # Most nets have as many records in each input.
+        alike = [(self._choices(inputs, count), _more(count)) for count in counts]
+        alike = [pair for pair in alike if all(pair[0].values())]
+        any_count = (self._choices(inputs), _double)
+        for follows in (False, True):
+            for choices, grow in (*alike, any_count):
+                search = _Search(self.layers, inputs, choices, grow, follows)
+                found = next((leaf.axes for leaf in search.leaves() if leaf.fits), None)
+                if found is not None:
+                    return {**dict.fromkeys(inputs, 0), **self.described, **found}
+        return self._only_possible(inputs, _Search(self.layers, inputs, *any_count, True))
+
+    def _choices(self, inputs: Shapes, count: int | None = None) -> dict[str, list[int]]:
+        """The axes of each input on which records may lie, the usual one first."""
+        known = {**self._recurrent, **self.described}
+        return {
+            name: [
+                axis
+                for axis in ((known[name],) if name in known else _AXES)
+                if axis < len(shape) and count in (None, shape[axis])
+            ]
+            for name, shape in inputs.items()
+            if shape or count is None
+        }
+
+    @cached_property
+    def _recurrent(self) -> Axes:
+        """The axes of blobs that recurrent layers read: time comes first but in static inputs."""
+        return {
+            name: int(not 2 <= place < len(layer.parameter.bottom) - layer.exposed)
+            for layer in self.layers
+            if isinstance(layer, Recurrent)
+            for place, name in enumerate(layer.parameter.bottom)
+        }
+
+    def _only_possible(self, inputs: Shapes, search: _Search) -> Axes:
+        """The axes of a net that takes no other number of records: those that no layer rules out,
+        where each input has one such axis, or one of as many records as the others have."""
+        leaves = list(islice(search.leaves(), _MOST_LEAVES))
+        left: dict[str, list[int]] = {}
+        for name in inputs:
+            seen = {leaf.axes.get(name) for leaf in leaves} or {None}
+            left[name] = [one for one in search.choices[name] or [0] if {one, None} & seen]
+        settled = {name: axes[0] for name, axes in left.items() if len(axes) == 1}
+        counts = {inputs[name][axis] for name, axis in settled.items() if inputs[name]}
+        for name, axes in left.items():
+            if name in settled:
+                continue
+            same = [axis for axis in axes if {inputs[name][axis]} == counts]
+            if len(same) != 1:
+                shape = " x ".join(map(str, inputs[name]))
+                raise SpecError(
+                    f"no layer tells along which axis of input '{shown(name)}' ({shape}) records "
+                    f"lie: layer {search.obstacle} takes no other number of them; write -1 for it "
+                    "in Reshape layers, name record_axis in input_param (batch_axis= of a .onnx), "
+                    "or run the net by sparknet.caffe.Net"
+                )
+            settled[name] = same[0]
+        return settled
 
     def axes(self, inputs: Shapes, input_axes: Mapping[str, int]) -> tuple[dict[str, Shape], Axes]:
         """The shape of every known blob, and the record axis of those that have one."""
@@ -79,31 +140,59 @@ class Outline:
             {name: axis for name, axis in axes.items() if axis is not None},
         )
 
-    def _fit(
-        self, inputs: Shapes, choices: Mapping[str, Sequence[int]], grow: Callable[[int], int]
-    ) -> Axes | None:
-        """The first choice of axes with which every layer accepts more records."""
 
-        def rest(number: int, blobs: dict[str, Pair], axes: Axes) -> Axes | None:
-            for at in range(number, len(self.layers)):
-                layer = self.layers[at]
-                names = [name for name in layer.parameter.bottom if name in inputs]
-                name = next((name for name in names if name not in axes), None)
-                if name is not None:
-                    shape = inputs[name]
-                    for axis in choices.get(name) or (0,):
-                        pair = shape, _along(shape, axis, grow)
-                        found = rest(at, {**blobs, name: pair}, {**axes, name: axis})
-                        if found is not None:
-                            return found
-                    return None
-                if not _is_known(layer, blobs):
-                    _forget(layer, blobs)
-                elif not _add_tops(layer, blobs) or _loses(layer, blobs):
-                    return None
-            return {**dict.fromkeys(inputs, 0), **axes}
+@dataclass(frozen=True)
+class _Leaf:
+    """Where a search ends: at the end of the net, or at a layer for which axes are in doubt."""
 
-        return rest(0, {}, {})
+    axes: Axes
+    fits: bool
+
+
+@dataclass
+class _Search:
+    """Looks for axes of inputs with which the layers accept more records."""
+
+    layers: Sequence[Layer]
+    inputs: Shapes
+    choices: Mapping[str, Sequence[int]]
+    grow: Callable[[int], int]
+    follows: bool
+    """Whether sizes that a Reshape fixes grow with the records."""
+    obstacle: str = "?"
+    """The layer that does not accept more records."""
+
+    def leaves(self) -> Iterator[_Leaf]:
+        return self._rest(0, {}, {}, False)
+
+    def _rest(
+        self, number: int, blobs: dict[str, Pair], axes: Axes, in_doubt: bool
+    ) -> Iterator[_Leaf]:
+        """Behind a Reshape it is in doubt whether its sizes or the axes are at fault."""
+        for at in range(number, len(self.layers)):
+            layer = self.layers[at]
+            names = [name for name in layer.parameter.bottom if name in self.inputs]
+            name = next((name for name in names if name not in axes), None)
+            if name is not None:
+                shape = self.inputs[name]
+                for axis in self.choices.get(name) or (0,):
+                    pair = shape, _along(shape, axis, self.grow)
+                    yield from self._rest(at, {**blobs, name: pair}, {**axes, name: axis}, in_doubt)
+                return
+            if not _is_known(layer, blobs):
+                _forget(layer, blobs)
+                continue
+            reshapes = layer.type == "Reshape" and _grows(blobs[layer.parameter.bottom[0]])
+            in_doubt |= reshapes
+            accepts = _add_tops(layer, blobs) or (
+                self.follows and reshapes and _follow(layer, blobs)
+            )
+            if not accepts or _loses(layer, blobs):
+                self.obstacle = f"'{shown(layer.name)}' ({layer.type})"
+                if in_doubt:
+                    yield _Leaf(axes, False)
+                return
+        yield _Leaf(axes, True)
 
 
 def _is_place(layer: caffe_pb2.LayerParameter) -> bool:
@@ -135,6 +224,19 @@ def _add_tops(layer: Layer, blobs: dict[str, Pair]) -> bool:
     pairs = zip(plan.tops, grown.tops, strict=True)
     blobs |= zip(layer.parameter.top, pairs, strict=False)
     return True
+
+
+def _follow(layer: Layer, blobs: dict[str, Pair]) -> bool:
+    """Let a Reshape of fixed sizes grow where records lie: behind as many values as before it."""
+    shape, grown = blobs[layer.parameter.bottom[0]]
+    top = layer.plan([shape]).tops[0]
+    axis = next(axis for axis, size in enumerate(shape) if size != grown[axis])
+    for place, size in enumerate(top):
+        longer, rest = divmod(size * grown[axis], shape[axis] or 1)
+        if count(top[:place]) == count(shape[:axis]) and not rest:
+            blobs[layer.parameter.top[0]] = (top, (*top[:place], longer, *top[place + 1 :]))
+            return True
+    return False
 
 
 def _loses(layer: Layer, blobs: Mapping[str, Pair]) -> bool:

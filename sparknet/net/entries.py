@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from sparknet.errors import DataError, LayerError, SpecError
+from sparknet.errors import DataError, LayerError, SpecError, shown
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, Layer, Shape, make
 from sparknet.layers.input import Input
@@ -15,6 +15,7 @@ from sparknet.layers.source_layer import SourceLayer
 from sparknet.layers.transform_param import TransformParam
 from sparknet.loaders.image_arrays import ImageArrays
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.onnx.inputs import one_number
 from sparknet.proto import caffe_pb2
 
 NetMessage = caffe_pb2.NetParameter
@@ -143,6 +144,12 @@ def find_entries(
         for name, shape, transform in _tops(layer, kind, phase, records, given)
         if name in read
     ]
+    for name, layer, shape, _ in tops:
+        if not shape and layer.input_param.shape:
+            raise SpecError(
+                f"input '{shown(name)}' has no axis along which records lie: {one_number([name])} "
+                "of a .onnx, or run the net by sparknet.caffe.Net"
+            )
     axes = Outline(net.layer, phase).input_axes({name: shape for name, _, shape, _ in tops})
     labels, blanks = set(_labels(net)), dict(_blanks(net))
     entries = [

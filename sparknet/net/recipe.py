@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -24,7 +24,7 @@ from sparknet.layers.softmax_with_loss import SoftmaxWithLoss
 from sparknet.net.description import NetMessage, SolverMessage, solver_of
 from sparknet.net.net import Net
 from sparknet.onnx import is_onnx, open_model
-from sparknet.onnx.inputs import Axes, Shapes
+from sparknet.onnx.inputs import Axes, Shapes, input_shapes
 from sparknet.proto import Model, caffe_pb2, read_net, upgrade_net
 from sparknet.weights import WeightsWarning
 
@@ -112,7 +112,9 @@ class Recipe:
 
     def _opened(self, path: Any) -> Model:
         model = open_model(path, shapes=self.shapes, batch_axis=self.batch_axis)
-        if is_onnx(path) and not any(sizes[0] for sizes in (self.shapes or {}).values() if sizes):
+        names = dict(input_shapes(model.net))  # without inputs of one number
+        given = [sizes for name, sizes in (self.shapes or {}).items() if name in names]
+        if is_onnx(path) and not any(isinstance(one, Sequence) and one[0] for one in given if one):
             set_batch(model.net, BATCH)
         return model
 

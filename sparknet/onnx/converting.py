@@ -51,10 +51,11 @@ def read_model(
 
     An open size of an input counts records: the net is made for `batch` of them (the default is
     1), and runs with any number.  `shapes` gives the shapes of inputs that leave more sizes open,
-    where None is a size that stays open; `batch_axis` says along which axis of an input records
-    lie, also where the file fixes their number.  Layers that stock Caffe lacks are named by an
-    `OnnxWarning`; `strict` refuses them.  What no layer computes is refused by a sentence that
-    names its node.  A file that is `trusted` may ask for as much memory and work as it likes.
+    where None is a size that stays open, and the value of an input of one number; `batch_axis`
+    says along which axis of an input records lie, also where the file fixes their number.  Layers
+    that stock Caffe lacks are named by an `OnnxWarning`; `strict` refuses them.  What no layer
+    computes is refused by a sentence that names its node.  A file that is `trusted` may ask for as
+    much memory and work as it likes.
     """
     model = converted(path, 1 if batch is None else batch, shapes, batch_axis, trusted)
     _tell(model, str(path), strict)
@@ -77,9 +78,12 @@ def converted(
         source.is_trusted = trusted
         tell(source, shapes or {}, batch_axis or {})
         nodes, source.constants = simplified(source)
-        trial = _Trial(source, nodes, {name: source.inputs[name] for name in shapes or {}}, batch)
+        said: dict[str, Sequence[Any]] = {
+            name: source.inputs[name] for name in shapes or {} if name in source.inputs
+        }
+        trial = _Trial(source, nodes, said, batch)
         reading, model = trial.settled()
-        if not shapes and not batch_axis:
+        if not said and not batch_axis:
             reading, model = _reopened(source, nodes, (reading, model))
     except MemoryError:
         raise FileError(path, "takes more memory than there is") from None
@@ -99,17 +103,20 @@ def _reopened(
     if records is None or goes_on(fixed[1].net, source.outputs):
         return fixed
     opened = reopened(source, records)
-    try:
+    with suppress(FileError):
         reading, model = _Trial(opened, nodes, {}, records).settled()
         check_axes(opened, model.net, reading.opened)
-    except FileError:
-        return fixed
-    same = all(
-        fixed[0].net.blobs[name].shape
-        == of_fixed(reading.net.blobs[name].shape, reading.records, records)
-        for name in source.outputs
-    )
-    return (reading, model) if same and goes_on(model.net, source.outputs) else fixed
+        same = all(
+            fixed[0].net.blobs[name].shape
+            == of_fixed(reading.net.blobs[name].shape, reading.records, records)
+            for name in source.outputs
+        )
+        if same and goes_on(model.net, source.outputs):
+            return reading, model
+    if records > 1:
+        text = f"the net takes {records} records at a time, as the file says: no other number"
+        warnings.warn(f"{source.path}: {text}", OnnxWarning, stacklevel=outside())
+    return fixed
 
 
 @dataclass(eq=False)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from sparknet.errors import FileError, shown
+import numpy as np
+
+from sparknet.errors import FileError, SpecError, shown
 from sparknet.graph.records import Outline
 from sparknet.layers import TEST
+from sparknet.onnx.netlist import FLOAT
 from sparknet.onnx.source import Source
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
 
-Shapes = Mapping[str, Sequence[int | None]]
-"""The shapes of inputs; None is a size that stays open."""
+Shapes = Mapping[str, Sequence[int | None] | float]
+"""The shapes of inputs, where None is a size that stays open; of one number its value."""
 Axes = Mapping[str, int]
 """The axis of records, by input."""
 OPEN = "N"
@@ -28,8 +32,13 @@ def tell(source: Source, shapes: Shapes, batch_axis: Axes) -> None:
                 raise FileError(
                     source.path, f"{what} names '{shown(name)}'; the model's inputs are {has}{near}"
                 )
-    for name, given in shapes.items():
+    for name, said in shapes.items():
         sizes = source.inputs[name]
+        given: Sequence[Any] = said if isinstance(said, Sequence) else (said,)
+        if not sizes and len(given) == 1:
+            source.constants[name] = np.asarray(given[0], source.integers.pop(name, FLOAT))
+            del source.inputs[name]
+            continue
         if len(given) != len(sizes):
             raise FileError(
                 source.path, f"input '{shown(name)}' has {len(sizes)} axes: {list(given)}"
@@ -48,9 +57,32 @@ def tell(source: Source, shapes: Shapes, batch_axis: Axes) -> None:
         source.records[name] = axis
 
 
+def one_number(names: Iterable[str]) -> str:
+    """Ask for the values of inputs that are one number."""
+    said = ", ".join(f"'{shown(name)}': …" for name in names)
+    return f"say the value of an input of one number, shapes={{{said}}}"
+
+
 def check_axes(source: Source, net: caffe_pb2.NetParameter, opened: Axes) -> None:
     """Refuse a model that leaves another axis open than that along which the net has records."""
-    found = record_axes(net)
+    if not opened:
+        return
+    try:
+        found = record_axes(net)
+        agreed = {source.inputs[name][axis] for name, axis in opened.items() if found[name] == axis}
+        agreed.discard(None)
+        known = {name: axis for name, axis in opened.items() if source.inputs[name][axis] in agreed}
+    except SpecError:
+        found, known = {}, {**opened}
+    if any(found.get(name) != axis for name, axis in known.items()):
+        # The layers do not tell, but the file does: one open size is that of all inputs.
+        for layer in net.layer:
+            for top in set(layer.top).intersection(known):
+                layer.input_param.record_axis[:] = [known[top]]
+        try:
+            found = record_axes(net)
+        except SpecError as error:
+            raise FileError(source.path, str(error)) from None
     for name, axis in opened.items():
         if found.get(name, axis) == axis:
             continue

@@ -195,6 +195,16 @@ class Netlist:
             self.left_over.discard(top)
         self._taken.discard(f"layer {made.parameter.name}")
 
+    def is_read(self, blob: Computed) -> bool:
+        return any(blob.name in made.parameter.bottom for made in self.layers)
+
+    def move_up(self, blob: Computed) -> None:
+        """Move the last layer, which makes this blob, behind the maker of what it reads: what the
+        net is for stays the last layer."""
+        made = self.layers.pop()
+        makers = [self.layers.index(self.makers[name]) for name in made.parameter.bottom]
+        self.layers.insert(max(makers, default=len(self.layers) - 1) + 1, made)
+
     def unique(self, name: str, kind: str) -> str:
         """A name that no other layer or blob has."""
         wanted, number = name, 1

@@ -18,6 +18,7 @@ from sparknet.onnx.counting import Incline
 from sparknet.onnx.exactness import exact_quotients
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.growing import counted_number, grown, with_length
+from sparknet.onnx.inputs import one_number
 from sparknet.onnx.lengths import Place, bound
 from sparknet.onnx.limits import Room, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
@@ -130,8 +131,10 @@ class Reading:
         """The results of one branch of an If, whose condition is known."""
         condition = self.values[node.inputs[0]]
         if isinstance(condition, Computed) or condition.size != 1:
+            numbers = [name for name, sizes in self.source.inputs.items() if not sizes]
+            cure = f": {one_number(numbers)}" if numbers else ""
             raise self.source.refuse(
-                node, "its condition depends on values, and a net has no branches"
+                node, f"its condition depends on values, and a net has no branches{cure}"
             )
         branch = node.attributes.get("then_branch" if condition.any() else "else_branch")
         if not isinstance(branch, Branch):
@@ -296,7 +299,8 @@ class Reading:
         return found
 
     def _name_outputs(self) -> None:
-        """Let each output be a blob of its name, whose axes lie in order."""
+        """Let each output be a blob of its name, whose axes lie in order, and which nothing reads:
+        those are a net's outputs."""
         if not self.source.outputs:
             raise FileError(self.source.path, "has no outputs")
         blobs: dict[str, str] = {}
@@ -309,8 +313,9 @@ class Reading:
             try:
                 blob = step.blob()
                 fed = blob.name in self.source.inputs and blob.name != name
-                if fed or blob.name in blobs.values():
+                if fed or blob.name in blobs.values() or self.net.is_read(blob):
                     blob = step.layer("Power", [blob], part="copy")
+                    self.net.move_up(blob)
             except _WRONG as error:
                 raise self.source.refuse(node, _said(error)) from error
             blobs[name] = blob.name

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sparknet.errors import SpecError
 from sparknet.graph.records import Outline
 from sparknet.layers import TEST, Shape
 from sparknet.onnx.geometry import reshaped
@@ -38,7 +39,10 @@ def goes_on(net: caffe_pb2.NetParameter, outputs: Iterable[str]) -> bool:
     """Whether the net takes other numbers of records, and computes each by itself."""
     inputs = dict(input_shapes(net))
     outline = Outline(net.layer, TEST)
-    axes = outline.input_axes(inputs)
+    try:
+        axes = outline.input_axes(inputs)
+    except SpecError:
+        return False
     more = {
         name: (*shape[: axes[name]], 2 * shape[axes[name]] + 1, *shape[axes[name] + 1 :])
         for name, shape in inputs.items()

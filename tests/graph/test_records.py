@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sparknet.errors import LayerError, SpecError
+from sparknet.graph import build
 from sparknet.graph.records import Outline
 from sparknet.layers import TEST, Shape
 from sparknet.proto import parse_net
@@ -91,6 +93,67 @@ def test_the_last_step_alone_has_records_first(records: int) -> None:
     )
     assert found == {"words": 1, "cont": 1, "label": 0}
     assert blobs == {"x": 1, "y": 1, "early": 1, "last": 1, "flat": 0, "ip": 0, "prob": 0}
+
+
+@pytest.mark.parametrize("records", [20, 50, 1])
+@pytest.mark.parametrize("rows", ["-1", "{records}"])
+def test_a_reshape_of_fixed_size_is_followed(records: int, rows: str) -> None:
+    """As many steps as records, too: records of the one are not steps of the other."""
+    found, blobs = axes(
+        {"data": (records, 20, 1), "cont": (20, records)},
+        layer("Permute", "p", "data", "turned", "permute_param { order: [1, 0, 2] }"),
+        lstm("r", "turned cont", "y"),
+        layer("Slice", "s", "y", "early last", "slice_param { axis: 0 slice_point: 19 }"),
+        layer(
+            *("Reshape", "f", "last", "flat"),
+            f"reshape_param {{ shape {{ dim: [{rows.format(records=records)}, 6] }} }}",
+        ),
+        dense("ip", "flat", "ip"),
+    )
+    assert found == {"data": 0, "cont": 1}
+    assert blobs.items() >= {"turned": 1, "y": 1, "last": 1}.items()
+
+
+def test_an_image_beside_states_of_one_record() -> None:
+    """The file fixes one record in a Reshape, which joins it with columns."""
+    found, _ = axes(
+        {"image": (1, 3, 4, 8), "h": (1, 1, 6), "c": (1, 1, 6), "cont": (8, 1)},
+        layer(
+            *("Convolution", "c", "image", "conv"),
+            "convolution_param { num_output: 2 kernel_size: 3 pad: 1 }",
+        ),
+        layer("Permute", "p", "conv", "turned", "permute_param { order: [3, 0, 1, 2] }"),
+        layer("Reshape", "f", "turned", "columns", "reshape_param { shape { dim: [8, 1, 8] } }"),
+        lstm("r", "columns cont h c", "y h1 c1", "expose_hidden: true"),
+    )
+    assert found == {"image": 0, "h": 1, "c": 1, "cont": 1}
+
+
+def joined(steps: int, records: int) -> tuple[dict[str, Shape], tuple[str, ...]]:
+    """Steps and records in one axis, both of fixed number."""
+    sizes = "reshape_param {{ shape {{ dim: [{}] }} }}"
+    return {"x": (steps, records, 7), "cont": (steps, records)}, (
+        layer("Reshape", "f", "x", "flat", sizes.format(f"{steps * records}, 7")),
+        dense("ip", "flat", "ip"),
+        layer("Reshape", "g", "ip", "steps", sizes.format(f"{steps}, {records}, 2")),
+        lstm("r", "steps cont", "y"),
+    )
+
+
+def test_an_axis_of_as_many_records_as_others_have() -> None:
+    inputs, layers = joined(5, 3)
+    assert axes(inputs, *layers)[0] == {"x": 1, "cont": 1}
+
+
+def test_an_axis_that_no_layer_tells_is_demanded() -> None:
+    inputs, layers = joined(3, 3)
+    with pytest.raises(SpecError, match=r"axis of input 'x' \(3 x 3 x 7\) records lie: layer 'r'"):
+        axes(inputs, *layers)
+    said = "input_param { shape { dim: [3, 3, 7] } record_axis: 1 }"
+    assert axes(inputs, layer("Input", "i", "", "x", said), *layers)[0] == {"x": 1, "cont": 1}
+    wrong = layer("Input", "i", "", "x", said.replace("axis: 1", "axis: 3"))
+    with pytest.raises(LayerError, match="record_axis 3: the shape is 3 x 3 x 7"):
+        build(parse_net(text(wrong)), TEST)
 
 
 def test_frames_of_videos() -> None:

@@ -99,3 +99,73 @@ def test_lengths_of_two_names_that_must_be_one(tmp_path: Path) -> None:
     x, mask = draw(2, 7, 3), draw(2, 7, 1, seed=1)
     got = sparknet.Net(path).forward({"x": x, "mask": mask})["y"]
     np.testing.assert_allclose(got, x * mask, rtol=1e-6)
+
+
+def branches(folder: Path) -> Path:
+    """A model that computes otherwise by an input of one number."""
+    kind = onnx.TensorProto.FLOAT
+    results = [onnx.helper.make_tensor_value_info("r", kind, None)]
+    then, other = (
+        onnx.helper.make_graph([node("Mul", f"x {one}", "r")], one, [], results) for one in "ab"
+    )
+    nodes = [
+        node("Equal", "rate low", "is_low"),
+        node("If", "is_low", "y", then_branch=then, else_branch=other),
+    ]
+    constants = {"low": np.array(8000), "a": draw(3), "b": draw(3, seed=1)}
+    path = folder / "model.onnx"
+    types = {"rate": onnx.TensorProto.INT64}
+    shapes: dict[str, list[int | str]] = {"x": ["n", 3], "rate": []}
+    onnx.save(graph(nodes, shapes, constants=constants, types=types), str(path))
+    return path
+
+
+@pytest.mark.parametrize("rate", [8000, 16000])
+def test_the_value_of_an_input_of_one_number(tmp_path: Path, rate: int) -> None:
+    path, x = branches(tmp_path), draw(2, 3)
+    with pytest.raises(FileError, match=r"no branches: say .* one number, shapes=\{'rate': …\}"):
+        sparknet.Net(path)
+    got = sparknet.Net(path, shapes={"rate": rate}).forward({"x": x})["y"]
+    np.testing.assert_allclose(got, run(path, {"x": x, "rate": np.array(rate)})["y"], rtol=1e-6)
+    assert main(["show", str(path), "--shape", f"rate={rate}"]) == 0
+
+
+def test_an_input_of_one_number_that_records_cannot_fill(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(graph([node("Mul", "x by")], {"x": ["n", 3], "by": []}), str(path))
+    with pytest.raises(SpecError, match="'by' has no axis along which records lie"):
+        sparknet.Net(path)
+    x = draw(2, 3)
+    np.testing.assert_allclose(sparknet.Net(path, shapes={"by": 0.5}).forward(x)["y"], x / 2)
+
+
+def test_one_open_size_is_that_of_all_inputs(tmp_path: Path) -> None:
+    """No layer of the net tells that states have their records along the second axis."""
+    path = tmp_path / "model.onnx"
+    nodes = [node("Split", "h", "a b", axis=0), node("Squeeze", "b zero", "s"), node("Add", "x s")]
+    constants = {"zero": np.array([0])}
+    onnx.save(graph(nodes, {"x": ["n", 4], "h": [2, "n", 4]}, constants=constants), str(path))
+    net = sparknet.Net(path)
+    assert {name: entry.axis for name, entry in net.inputs.items()} == {"x": 0, "h": 1}
+    x, h = draw(3, 4), draw(2, 3, 4)
+    np.testing.assert_allclose(net.forward({"x": x, "h": np.moveaxis(h, 1, 0)})["y"], x + h[1])
+
+
+def test_an_image_in_a_recurrent_net_of_one_record(tmp_path: Path) -> None:
+    """Its shape is given whole: channels are no records."""
+    path = tmp_path / "model.onnx"
+    nodes = [
+        *CONV[:1],
+        node("Transpose", "a", "t", perm=[3, 0, 1, 2]),
+        node("Reshape", "t steps", "s"),
+        node("GRU", "s w2 r - - h", "o", hidden_size=3),
+        node("Reshape", "o flat"),
+    ]
+    constants = {"w": W, "w2": draw(1, 9, 32), "r": draw(1, 9, 3)}
+    constants |= {"steps": np.array([6, -1, 32]), "flat": np.array([1, -1])}
+    shapes: dict[str, list[int | str]] = {"x": ["n", 3, 8, "width"], "h": [1, 1, 3]}
+    onnx.save(graph(nodes, shapes, constants=constants), str(path))
+    net = sparknet.Net(path, shapes={"x": [1, 3, 8, 6]})
+    assert {name: entry.axis for name, entry in net.inputs.items()} == {"x": 0, "h": 1}
+    feeds = {"x": draw(1, 3, 8, 6), "h": draw(1, 1, 3)}
+    np.testing.assert_allclose(net.forward(feeds)["y"], run(path, feeds)["y"], rtol=1e-4, atol=1e-5)

