@@ -182,7 +182,7 @@ class _Search:
             if not _is_known(layer, blobs):
                 _forget(layer, blobs)
                 continue
-            reshapes = layer.type == "Reshape" and _grows(blobs[layer.parameter.bottom[0]])
+            reshapes = layer.fixes_sizes and _grows(blobs[layer.parameter.bottom[0]])
             in_doubt |= reshapes
             accepts = _add_tops(layer, blobs) or (
                 self.follows and reshapes and _follow(layer, blobs)

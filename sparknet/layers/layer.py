@@ -109,6 +109,8 @@ class Layer(ABC):
     """The tops are inputs of the net, which its caller fills (Caffe: Net::input_blobs)."""
     time_first: ClassVar[bool] = False
     """Time is axis 0 of the first bottom, and records lie side by side on axis 1 (LSTM, RNN)."""
+    fixes_sizes: ClassVar[bool] = False
+    """The options say the top's sizes, which may hold a number of records (Reshape)."""
     judges: ClassVar[bool] = False
     """Compares predictions with labels: losses and Accuracy."""
     classes: ClassVar[int | None] = None

@@ -13,6 +13,7 @@ class Reshape(Layer):
     type = "Reshape"
     stock = True
     is_view = True
+    fixes_sizes = True
     field = "reshape_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
