@@ -165,9 +165,8 @@ void WindowKernel<Family>::backward(Layer& layer) {
 }
 
 template <class Family>
-bool WindowKernel<Family>::looks_back(const Layer& layer, const Blob& blob) const {
-    return is_any(layer.learns) &&
-           std::count(layer.bottoms.begin(), layer.bottoms.end(), &blob) > 0;
+bool WindowKernel<Family>::looks_back(const Layer& layer, Role role, size_t) const {
+    return is_any(layer.learns) && role == Role::bottom;
 }
 
 template <class Family>

@@ -69,7 +69,7 @@ class WindowKernel final : public Kernel {
     void reshape(Layer& layer) override;
     void forward(Layer& layer) override;
     void backward(Layer& layer) override;
-    bool looks_back(const Layer& layer, const Blob& blob) const override;
+    bool looks_back(const Layer& layer, Role role, size_t i) const override;
     bool fuses() const override { return has_fused_; }
     Followers followers(const Layer& layer) const override;
     bool joins(const Layer& layer, const Layer& product) const override;

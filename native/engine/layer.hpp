@@ -182,20 +182,23 @@ class Kernel {
     // Writes the diff of every bottom i with layer.propagate[i]; adds to the diff of every
     // parameter i with layer.learns[i].
     virtual void backward(Layer& layer) { static_cast<void>(layer); }
-    // Whether backward reads the values of a bottom or top: values that no layer reads again may be
-    // freed before.
-    virtual bool looks_back(const Layer& layer, const Blob& blob) const {
-        static_cast<void>(layer), static_cast<void>(blob);
+    // Whether backward reads the values of a bottom or top: the net keeps a copy of those that a
+    // layer in place overwrites before (plan/backups.cpp), and frees the others when no layer reads
+    // them again.  A layer in place sees what it says: its input, or its result.
+    enum class Role { bottom, top };
+    virtual bool looks_back(const Layer& layer, Role role, size_t number) const {
+        static_cast<void>(layer), static_cast<void>(role), static_cast<void>(number);
         return true;
     }
+    // Whether, in place, a value stays above zero, or not, wherever its gradient is not zero: a
+    // ReLU before it needs no copy.
+    virtual bool leaves_signs(const Layer&) const { return false; }
     // Which loops compute a part of the work, and why, for people; empty where there is one way.
     enum class Part { forward, data, weights };
     virtual std::string method(const Layer& layer, Part part) const {
         static_cast<void>(layer), static_cast<void>(part);
         return {};
     }
-    // Called when the gradients are complete: drops values that were kept for them.
-    virtual void forget() {}
     // Whether forward computes the layers up to fused_last too, when the pass reaches them.
     virtual bool fuses() const { return false; }
     // Whether backward does, after such a forward.
@@ -205,6 +208,15 @@ class Kernel {
         static_cast<void>(layer);
         return false;
     }
+};
+
+// Values of a blob that backward reads, and that a layer in place overwrites before.
+struct Backup {
+    Blob* blob = nullptr;
+    // Whether they are a bottom's, as they are before the forward pass, or a top's, as it is then.
+    bool is_input = false;
+    bool is_taken = false;
+    Tensor values = {};
 };
 
 struct Layer {
@@ -249,6 +261,12 @@ struct Layer {
     // both waits for the second in a pass that comes to it.
     Layer* twin = nullptr;
     bool waits = false;
+    std::vector<Backup> backups;
+    const Backup* find_backup(const Blob& blob) const {
+        for (const Backup& backup : backups)
+            if (backup.blob == &blob) return &backup;
+        return nullptr;
+    }
     // The layer that computes this one together with itself when all of them run.
     Layer* fused_into = nullptr;
     // Whether the last forward pass computed them together.

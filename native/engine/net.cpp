@@ -10,6 +10,7 @@ extern "C" {
 
 #include "instructions.hpp"
 #include "parallel.hpp"
+#include "plan/backups.hpp"
 
 namespace sn {
 
@@ -197,7 +198,7 @@ double Net::forward_layers(size_t first, size_t last) {
                 if (layer.attention) layer.refuse("a layer before it has changed its shape");
                 layer.fused = false;
             }
-            layer.kernel->forward(layer);
+            run_forward(layer);
             // Some layers shape their top by the values of their input.
             if (!layer.is_ready()) layer.note_shapes();
         });
@@ -237,6 +238,7 @@ void Net::backward(size_t first, size_t last, bool overwrite) {
                 const Clock clock(timed_ ? &backward_ns[i] : nullptr);
                 guarded(layer, [&] {
                     layer.check_ready();
+                    const UseBackups using_them(layer);
                     check_gradients(layer);
                     layer.kernel->backward(layer);
                 });

@@ -109,6 +109,10 @@ struct Net {
     // plan/twins.cpp
     void find_twins();
     void choose_twins(size_t first, size_t last);
+    // plan/backups.cpp
+    void find_backups();
+    static void take_backups(Layer& layer, bool inputs);
+    static void run_forward(Layer& layer);
     // plan/blob_lifetimes.cpp
     using Storages = std::map<std::shared_ptr<Storage>, size_t>;
     void find_last_readers();

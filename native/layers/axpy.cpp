@@ -18,6 +18,8 @@ class Axpy final : public Kernel {
         each_value(at, [=](int64_t i, float a) { out[i] = a * x[i] + y[i]; });
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         const Channels at = spread(layer);
         const auto top = layer.tops[0]->diff.read(at.desc);

@@ -34,6 +34,8 @@ class BatchGather final : public Kernel {
             inner_);
     }
 
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "places");
         if (!layer.propagate[0]) return;

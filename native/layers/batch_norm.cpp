@@ -20,14 +20,12 @@ class BatchNorm final : public Kernel {
         mean_.assign(channels, 0.0F);
         variance_.assign(channels, 0.0F);
         if (Layer* relu = layer.fused_relu) slope_ = *relu->kernel->relu_slope(*relu);
-        keeps_ = ready_ = false;
+        ready_ = false;
     }
 
-    // In place the input is kept here.
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return &blob == layer.bottoms[0] && (!layer.in_place() || (global_ && !scales(layer)));
+    bool looks_back(const Layer& layer, Role role, size_t) const override {
+        return role == Role::bottom && needs_input(layer);
     }
-    void forget() override { kept_.storage().give_back(); }
     // The gradient of a blob between would be seen.
     Followers followers(const Layer& layer) const override {
         if (scales(layer)) return Followers::none;
@@ -58,15 +56,11 @@ class BatchNorm final : public Kernel {
     void forward(Layer& layer) override {
         Tensor& x = layer.bottoms[0]->data;
         if (x.count() == 0) return;
-        if (layer.repeats && keeps_) x.copy(kept_);
-        keeps_ = layer.in_place() && layer.backward && (layer.fused || !global_ || scales(layer));
-        if (keeps_) kept_.copy(x);
-        Tensor& from = keeps_ ? kept_ : x;
-        look(from);
+        look(x);
         const bool known = global_ || layer.repeats;
         if (global_) read_statistics(layer);
         meet(layer);
-        const auto values = from.read(view_.desc);
+        const auto values = x.read(view_.desc);
         const auto to = layer.tops[0]->data.write(view_.desc);
         if (known) {
             set(0, view_.operands);
@@ -86,7 +80,8 @@ class BatchNorm final : public Kernel {
     void backward(Layer& layer) override {
         Tensor& diff = layer.bottoms[0]->diff;
         if (diff.count() == 0 || (!layer.fused && !layer.propagate[0] && !scales(layer))) return;
-        const Tensor& x = keeps_ ? kept_ : layer.bottoms[0]->data;
+        // With known statistics the sums of products are not used.
+        const Tensor& x = needs_input(layer) ? layer.bottoms[0]->data : layer.tops[0]->diff;
         if (!ready_) look(x);
         meet(layer);
         set(0, view_.operands);
@@ -108,6 +103,10 @@ class BatchNorm final : public Kernel {
    private:
     // NVIDIA's has a slope and a bias behind the statistics.
     static bool scales(const Layer& layer) { return layer.params.size() > 3; }
+
+    bool needs_input(const Layer& layer) const {
+        return layer.fused_last || !global_ || scales(layer);
+    }
 
     void look(const Tensor& x) {
         view_ = broadcast(x, 1, 1);
@@ -174,11 +173,10 @@ class BatchNorm final : public Kernel {
         }
     }
 
-    bool global_ = false, keeps_ = false, ready_ = false;
+    bool global_ = false, ready_ = false;
     float eps_ = 0, fraction_ = 0, slope_ = 0;
     std::vector<float> mean_, variance_;
     const float *factors_ = nullptr, *shifts_ = nullptr;
-    Tensor kept_;
     Broadcast view_;
     Normaliser passes_;
 };

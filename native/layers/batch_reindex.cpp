@@ -31,6 +31,8 @@ class BatchReindex final : public Kernel {
             inner_);
     }
 
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
     // Threads share an item's values out, so that no two add to the same one.
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "indices");

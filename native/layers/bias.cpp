@@ -21,7 +21,7 @@ class Bias final : public Kernel, public IsAttentionPart<AttentionPart::bias> {
         map(view, x, layer.tops[0]->data, [=](float v, int64_t c) { return v + shifts[c]; });
     }
 
-    bool looks_back(const Layer&, const Blob&) const override { return false; }
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         Tensor& dy = layer.tops[0]->diff;

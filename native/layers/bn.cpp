@@ -30,14 +30,10 @@ class BN final : public Kernel {
         const auto channels = static_cast<size_t>(layer.shape()[1]);
         mean_.assign(channels, 0.0F);
         variance_.assign(channels, 1.0F);
-        keeps_ = ready_ = false;
+        ready_ = false;
     }
 
-    // In place the input is kept here.
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return &blob == layer.bottoms[0] && !layer.in_place();
-    }
-    void forget() override { kept_.storage().give_back(); }
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     bool is_affine(const Layer& layer) const override {
         return statistics_of(layer) != Statistics::batch && layer.tops.size() == 1;
@@ -61,15 +57,11 @@ class BN final : public Kernel {
     void forward(Layer& layer) override {
         Tensor& x = layer.bottoms[0]->data;
         if (x.count() == 0) return;
-        if (layer.repeats && keeps_) x.copy(kept_);
-        keeps_ = layer.in_place() && layer.backward;
-        if (keeps_) kept_.copy(x);
-        Tensor& from = keeps_ ? kept_ : x;
-        look(from);
-        const auto values = from.read(view_.desc);
+        look(x);
+        const auto values = x.read(view_.desc);
         const auto to = layer.tops[0]->data.write(view_.desc);
         if (statistics_ == Statistics::running) read_statistics(layer);
-        if (statistics_ != Statistics::batch || layer.repeats) {
+        if (statistics_ != Statistics::batch) {
             set(layer, 0, view_.operands);
             passes_.apply(values, to);
         } else {
@@ -88,7 +80,7 @@ class BN final : public Kernel {
     void backward(Layer& layer) override {
         Tensor& diff = layer.bottoms[0]->diff;
         if (diff.count() == 0) return;
-        const Tensor& x = keeps_ ? kept_ : layer.bottoms[0]->data;
+        const Tensor& x = layer.bottoms[0]->data;
         if (!ready_) look(x);
         set(layer, 0, view_.operands);
         const auto values = x.read(view_.desc), dy = layer.tops[0]->diff.read(view_.desc);
@@ -163,7 +155,6 @@ class BN final : public Kernel {
     bool keeps_count_ = false, keeps_ = false, ready_ = false;
     float eps_ = 0, momentum_ = 0;
     std::vector<float> mean_, variance_;
-    Tensor kept_;
     Broadcast view_;
     Normaliser passes_;
 };

@@ -30,7 +30,7 @@ class Concat final : public Kernel {
     void forward(Layer& layer) override {
         if (!one()) pieces_.join(data_, layer.tops[0]->data);
     }
-    bool looks_back(const Layer&, const Blob&) const override { return false; }
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
     void backward(Layer& layer) override {
         if (!one()) pieces_.cut(layer.tops[0]->diff, diff_);
     }

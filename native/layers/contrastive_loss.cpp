@@ -32,6 +32,8 @@ class ContrastiveLoss final : public Kernel {
         set_loss(layer, sum / items(layer) / 2);
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         check(layer);
         const float *a = layer.bottom(0), *b = layer.bottom(1);

@@ -31,6 +31,8 @@ class Crop final : public Kernel {
             [=](int64_t whole, int64_t part, int64_t n) { std::copy_n(x + whole, n, y + part); });
     }
 
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
     void backward(Layer& layer) override {
         if (layer.propagate[1]) clear(layer.bottom_diff(1), layer.bottoms[1]->count());
         if (!layer.propagate[0]) return;

@@ -7,9 +7,7 @@ namespace {
 class Div final : public Kernel {
    public:
     bool only_reads() const override { return true; }
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return &blob == layer.bottoms[0] || &blob == layer.bottoms[1];
-    }
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void reshape(Layer& layer) override { spread_.reshape(layer); }
 

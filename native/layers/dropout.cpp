@@ -39,7 +39,8 @@ class Dropout final : public Kernel {
         }
     }
 
-    bool looks_back(const Layer&, const Blob&) const override { return false; }
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+    bool leaves_signs(const Layer&) const override { return true; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;

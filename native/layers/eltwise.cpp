@@ -1,7 +1,8 @@
 // The product, weighted sum or maximum of blobs of one shape (Caffe: eltwise_layer.cpp).
 #include <algorithm>
 
-#include "../engine/saved.hpp"
+#include "../engine/elementwise.hpp"
+#include "../engine/layer.hpp"
 
 namespace sn {
 
@@ -19,10 +20,9 @@ class Eltwise final : public Kernel {
         if (const Layer* relu = layer.fused_relu) slope_ = *relu->kernel->relu_slope(*relu);
     }
 
-    bool looks_back(const Layer&, const Blob&) const override {
-        return operation_ != Operation::sum;
+    bool looks_back(const Layer&, Role role, size_t) const override {
+        return role == Role::bottom && operation_ != Operation::sum;
     }
-    void forget() override { first_.forget(), output_.forget(); }
     Followers followers(const Layer& layer) const override {
         return layer.train ? Followers::relu : Followers::none;
     }
@@ -34,11 +34,8 @@ class Eltwise final : public Kernel {
     bool fuses() const override { return operation_ == Operation::sum; }
 
     void forward(Layer& layer) override {
-        const bool quotient = operation_ == Operation::prod && !stable_;
-        first_.keep(layer.bottoms[0]->data,
-                    layer.backward && layer.in_place() && operation_ != Operation::sum);
         const auto desc = layout(layer);
-        const auto inputs = read(layer, desc, false);
+        const auto inputs = read(layer, desc);
         const auto top = layer.tops[0]->data.write(desc);
         typed(desc, [&](auto type) {
             using T = decltype(type);
@@ -47,7 +44,6 @@ class Eltwise final : public Kernel {
             else
                 combine(pointers<T>(inputs), values_of<T>(top), sn::values(desc));
         });
-        output_.keep(layer.tops[0]->data, layer.backward && quotient && overwritten(layer));
     }
 
     // In place the first bottom's gradient lies where the top's does: it comes last.
@@ -58,7 +54,7 @@ class Eltwise final : public Kernel {
             return;
         }
         const auto desc = layout(layer);
-        const auto inputs = read(layer, desc, true);
+        const auto inputs = read(layer, desc);
         for (size_t i = layer.bottoms.size(); i-- > 0;)
             if (layer.propagate[i])
                 typed(desc, [&](auto type) {
@@ -76,12 +72,9 @@ class Eltwise final : public Kernel {
     }
 
     using Memories = std::vector<dnnl::memory>;
-    Memories read(const Layer& layer, const dnnl::memory::desc& desc, bool as_it_was) const {
+    Memories read(const Layer& layer, const dnnl::memory::desc& desc) const {
         Memories found;
-        for (size_t i = 0; i < layer.bottoms.size(); ++i) {
-            const Tensor& data = layer.bottoms[i]->data;
-            found.push_back((i == 0 && as_it_was ? first_.of(data) : data).read(desc));
-        }
+        for (const Blob* bottom : layer.bottoms) found.push_back(bottom->data.read(desc));
         return found;
     }
 
@@ -150,9 +143,11 @@ class Eltwise final : public Kernel {
                 dx[i] = product * dy[i];
             });
         } else {
-            const auto output = output_.of(layer.tops[0]->data).read(desc);
-            const T *y = values_of<T>(output), *own = x[which];
-            each(n, [=](int64_t i) { dx[i] = y[i] / own[i] * dy[i]; });
+            each(n, [=](int64_t i) {
+                float product = x[0][i];
+                for (size_t k = 1; k < many; ++k) product *= x[k][i];
+                dx[i] = product / x[which][i] * dy[i];
+            });
         }
     }
 
@@ -186,7 +181,6 @@ class Eltwise final : public Kernel {
     bool stable_ = true;
     float slope_ = 0;
     std::vector<float> coefficients_;
-    Saved first_, output_;
 };
 }  // namespace
 

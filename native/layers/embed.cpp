@@ -34,6 +34,8 @@ class Embed final : public Kernel {
             width_);
     }
 
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 0, "indices");
         const float* dy = layer.top_diff();

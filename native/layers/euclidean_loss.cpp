@@ -15,6 +15,8 @@ class EuclideanLoss final : public Kernel {
         set_loss(layer, sum / items(layer) / 2);
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         const float *a = layer.bottom(0), *b = layer.bottom(1);
         difference_gradients(layer, [=](int64_t i) { return a[i] - b[i]; });

@@ -34,6 +34,8 @@ class Filter final : public Kernel {
         }
     }
 
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, layer.tops.size(), "selector");
         for (size_t t = 0; t < layer.tops.size(); ++t) {

@@ -20,7 +20,7 @@ class Flip final : public Kernel {
 
     void forward(Layer& layer) override { turn(layer.bottom(), layer.top()); }
 
-    bool looks_back(const Layer&, const Blob&) const override { return false; }
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         if (layer.propagate[0]) turn(layer.top_diff(), layer.bottom_diff());

@@ -33,7 +33,7 @@ class Gather final : public Kernel {
             inner_);
     }
 
-    bool looks_back(const Layer&, const Blob&) const override { return false; }
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;

@@ -18,20 +18,16 @@ class GELU final : public Kernel {
     }
 
     void forward(Layer& layer) override {
-        kept_.keep(layer.bottoms[0]->data, layer.backward && layer.in_place());
         activation_.run(ending(layer)->algorithm, layer.bottoms[0]->data, layer.tops[0]->data);
     }
 
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return &blob == layer.bottoms[0] && !layer.in_place();
-    }
-    void forget() override { kept_.forget(); }
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         const bool by_tanh = by_tanh_;
         map(
-            layer.tops[0]->diff, kept_.of(layer.bottoms[0]->data), layer.bottoms[0]->diff, true,
+            layer.tops[0]->diff, layer.bottoms[0]->data, layer.bottoms[0]->diff, true,
             [=](float d, float x) { return d * (by_tanh ? tanh_slope(x) : erf_slope(x)); }, 64);
     }
 
@@ -49,7 +45,6 @@ class GELU final : public Kernel {
     }
 
     bool by_tanh_ = false;
-    Saved kept_;
     Activation activation_;
 };
 }  // namespace

@@ -140,9 +140,9 @@ class GridSample final : public Kernel {
             channels_ * taps * taps + 16);
     }
 
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return &blob == layer.bottoms[1] ||
-               (layer.propagate.size() > 1 && layer.propagate[1] && &blob == layer.bottoms[0]);
+    bool looks_back(const Layer& layer, Role role, size_t i) const override {
+        return role == Role::bottom &&
+               (i == 1 || (layer.propagate.size() > 1 && layer.propagate[1]));
     }
 
     void backward(Layer& layer) override {

@@ -67,6 +67,8 @@ class GRU final : public Kernel {
         if (steps_ > 0) std::copy_n(hidden, state, exposed_ ? layer.top(1) : carried_.data());
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "sequence indicators");
         const int64_t state = streams_ * units_, rows = steps_ * streams_, width = 3 * units_;

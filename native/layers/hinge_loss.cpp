@@ -26,6 +26,8 @@ class HingeLoss final : public Kernel {
         set_loss(layer, sum / items(layer));
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "labels");
         if (!layer.propagate[0]) return;

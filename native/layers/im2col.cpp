@@ -32,6 +32,8 @@ class Im2col final : public Kernel {
                             y + n * patches_.rows() * patches_.columns());
     }
 
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         const float* dy = layer.top_diff();

@@ -138,8 +138,8 @@ class InnerProduct final : public Kernel {
                  layer.bottom_diff());
     }
 
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return layer.learns[0] && &blob == layer.bottoms[0];
+    bool looks_back(const Layer& layer, Role role, size_t) const override {
+        return layer.learns[0] && role == Role::bottom;
     }
 
    private:

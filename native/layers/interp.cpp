@@ -60,6 +60,8 @@ class Interp final : public Kernel {
             top_wide_ * walk.inner * 8);
     }
 
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
     void backward(Layer& layer) override {
         if (layer.bottoms.size() > 1 && layer.propagate[1])
             clear(layer.bottom_diff(1), layer.bottoms[1]->count());

@@ -63,9 +63,7 @@ class LayerNorm final : public Kernel {
             width * 4);
     }
 
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return &blob == layer.tops[0];
-    }
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::top; }
 
     // dx = factor · (dy - mean(dy) - y · mean(dy · y))
     void backward(Layer& layer) override {

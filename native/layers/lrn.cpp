@@ -63,6 +63,8 @@ class LRN final : public Kernel {
         run(forward_, arguments);
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         if (!fast_) return backward_plain(layer);

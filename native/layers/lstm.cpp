@@ -44,6 +44,8 @@ class LSTM final : public Kernel {
         return "at the same time as '" + layer.twin->name + "'";
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "sequence indicators");
         const int64_t state = walk_.state_size();

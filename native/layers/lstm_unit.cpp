@@ -22,6 +22,8 @@ class LSTMUnit final : public Kernel {
                      gates_.data(), layer.top(0), squashed_.data(), layer.top(1));
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 2, "sequence indicators");
         float* cell = layer.propagate[0] ? layer.bottom_diff(0) : spare_.data();

@@ -70,6 +70,8 @@ class MatMul final : public Kernel, public IsAttentionPart<AttentionPart::produc
                  b + at(place_b_, i) * k_ * n_, 0, y + i * m_ * n_);
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         const float *a = layer.bottom(0), *b = layer.bottom(1), *dy = layer.top_diff();
         for (size_t side = 0; side < 2; ++side) {

@@ -9,19 +9,15 @@ class Mish final : public Kernel {
     void reshape(Layer&) override { activation_.reset(); }
 
     void forward(Layer& layer) override {
-        kept_.keep(layer.bottoms[0]->data, layer.backward && layer.in_place());
         activation_.run(dnnl::algorithm::eltwise_mish, layer.bottoms[0]->data, layer.tops[0]->data);
     }
 
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return &blob == layer.bottoms[0] && !layer.in_place();
-    }
-    void forget() override { kept_.forget(); }
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         map(
-            layer.tops[0]->diff, kept_.of(layer.bottoms[0]->data), layer.bottoms[0]->diff, true,
+            layer.tops[0]->diff, layer.bottoms[0]->data, layer.bottoms[0]->diff, true,
             [](float d, float x) {
                 const float soft = std::max(x, 0.0F) + std::log1p(std::exp(-std::abs(x)));
                 const float t = std::tanh(soft);
@@ -31,7 +27,6 @@ class Mish final : public Kernel {
     }
 
    private:
-    Saved kept_;
     Activation activation_;
 };
 }  // namespace

@@ -33,16 +33,14 @@ class MVN final : public Kernel {
         eps_ = static_cast<float>(options.real("eps"));
         mean_.assign(static_cast<size_t>(rows_), 0.0F);
         deviation_.assign(static_cast<size_t>(rows_), 1.0F);
-        keeps_ = layer.in_place() && layer.backward && divides_;
-        kept_.resize(keeps_ ? static_cast<size_t>(layer.bottoms[0]->count()) : 0);
+    }
+
+    bool looks_back(const Layer&, Role role, size_t) const override {
+        return role == Role::bottom && divides_;
     }
 
     void forward(Layer& layer) override {
         const float* x = layer.bottom();
-        if (keeps_) {
-            std::copy(x, x + rows_ * size_, kept_.begin());
-            x = kept_.data();
-        }
         float* y = layer.top();
         each_row(
             [&](int64_t r) { normalize(x + r * size_, y + r * size_, static_cast<size_t>(r)); });
@@ -50,8 +48,7 @@ class MVN final : public Kernel {
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
-        // What follows in place may have changed the top: the result is made again.
-        const float* x = !divides_ ? nullptr : keeps_ ? kept_.data() : layer.bottom();
+        const float* x = divides_ ? layer.bottom() : nullptr;
         const float* dy = layer.top_diff();
         float* dx = layer.bottom_diff();
         each_row([&](int64_t r) {
@@ -103,9 +100,9 @@ class MVN final : public Kernel {
     }
 
     int64_t rows_ = 0, size_ = 0;
-    bool divides_ = true, keeps_ = false;
+    bool divides_ = true;
     float eps_ = 0;
-    std::vector<float> mean_, deviation_, kept_;
+    std::vector<float> mean_, deviation_;
 };
 }  // namespace
 

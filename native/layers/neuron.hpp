@@ -8,8 +8,8 @@
 #include "../engine/activation.hpp"
 #include "../engine/affine.hpp"
 #include "../engine/elementwise.hpp"
+#include "../engine/layer.hpp"
 #include "../engine/plan/attention_part.hpp"
-#include "../engine/saved.hpp"
 
 namespace sn {
 
@@ -88,25 +88,15 @@ class Neuron final : public Kernel, public NeuronPart<Function> {
         const Function f = *function_;
         const Tensor& x = layer.bottoms[0]->data;
         Tensor& y = layer.tops[0]->data;
-        if (f.needs() == Needs::input) kept_.keep(x, layer.backward && layer.in_place());
         if constexpr (Function::algorithm == dnnl::algorithm::undef)
             map(x, y, f(0.0F) == 0.0F, [=](float v) { return f(v); }, Function::cost);
         else
             activation_.run(Function::algorithm, x, y);
-        if (f.needs() == Needs::output) kept_.keep(y, layer.backward && overwritten(layer));
     }
 
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        switch (function_->needs()) {
-            case Needs::nothing:
-                return false;
-            case Needs::input:
-                return &blob == layer.bottoms[0] && !layer.in_place();
-            default:
-                return &blob == layer.tops[0];
-        }
+    bool looks_back(const Layer&, Role role, size_t) const override {
+        return function_->needs() == (role == Role::bottom ? Needs::input : Needs::output);
     }
-    void forget() override { kept_.forget(); }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
@@ -119,14 +109,13 @@ class Neuron final : public Kernel, public NeuronPart<Function> {
             return;
         }
         const bool input = f.needs() == Needs::input;
-        const Tensor& v = kept_.of(input ? layer.bottoms[0]->data : layer.tops[0]->data);
+        const Tensor& v = input ? layer.bottoms[0]->data : layer.tops[0]->data;
         const bool finite = std::isfinite(f.slope(0.0F));
         map(dy, v, dx, finite, [=](float d, float at) { return d * f.slope(at); }, Function::cost);
     }
 
    private:
     std::optional<Function> function_;
-    Saved kept_;
     Activation activation_;
 };
 

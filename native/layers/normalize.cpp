@@ -37,6 +37,8 @@ class Normalize final : public Kernel {
         });
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         const float *x = layer.bottom(), *dy = layer.top_diff();
         if (!layer.params.empty() && layer.learns[0]) learn(x, dy, layer.param_diff(0));

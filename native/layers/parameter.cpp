@@ -9,6 +9,8 @@ class Parameter final : public Kernel {
    public:
     void reshape(Layer& layer) override { layer.tops[0]->data.share(layer.params[0]->data); }
     void forward(Layer&) override {}
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
     void backward(Layer& layer) override {
         if (!layer.learns[0]) return;
         const float* dy = layer.top_diff();

@@ -79,6 +79,8 @@ class Permute final : public Kernel {
                    top.data.write(stays_ && is_plain(layout) ? turned : top.data.plain()));
     }
 
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         const Tensor& dy = layer.tops[0]->diff;

@@ -82,8 +82,8 @@ class Pooling final : public Kernel {
     }
 
     // The gradient of EXPECT comes from the values; a gate's sign lies in the top.
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return pool_.looks_back() || (layer.gate && &blob == layer.tops[0]);
+    bool looks_back(const Layer& layer, Role role, size_t i) const override {
+        return (pool_.looks_back() && i == 0) || (layer.gate && role == Role::top);
     }
 
     void backward(Layer& layer) override {

@@ -1,6 +1,7 @@
 // x above zero, slope · x below, with learned slopes (Caffe: prelu_layer.cpp).
 #include "../engine/channels.hpp"
-#include "../engine/saved.hpp"
+#include "../engine/elementwise.hpp"
+#include "../engine/layer.hpp"
 
 namespace sn {
 
@@ -9,9 +10,10 @@ class PReLU final : public Kernel {
    public:
     void reshape(Layer& layer) override { shared_ = layer.options.flag("channel_shared"); }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void forward(Layer& layer) override {
         const Tensor& x = layer.bottoms[0]->data;
-        kept_.keep(x, layer.backward && layer.in_place());
         const Channels at = spread(layer, x);
         const auto from = x.read(at.desc), to = layer.tops[0]->data.write(at.desc);
         typed(at.desc, [&](auto type) {
@@ -28,7 +30,7 @@ class PReLU final : public Kernel {
     }
 
     void backward(Layer& layer) override {
-        const Tensor& x = kept_.of(layer.bottoms[0]->data);
+        const Tensor& x = layer.bottoms[0]->data;
         const Channels at = spread(layer, x);
         const auto in = x.read(at.desc), top = layer.tops[0]->diff.read(at.desc);
         typed(at.desc, [&](auto type) {
@@ -112,7 +114,6 @@ class PReLU final : public Kernel {
     bool shared_ = false;
     std::vector<float> slopes_;
     std::vector<double> sums_;
-    Saved kept_;
 };
 }  // namespace
 

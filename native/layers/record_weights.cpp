@@ -14,8 +14,8 @@ class RecordWeights final : public Kernel {
         rows_ = layer.options.integer("before") * records_;
         after_ = layer.options.integer("after");
     }
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return &blob == layer.bottoms[1];
+    bool looks_back(const Layer&, Role role, size_t i) const override {
+        return role == Role::bottom && i == 1;
     }
     void forward(Layer&) override {}
     void backward(Layer& layer) override {

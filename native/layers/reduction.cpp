@@ -39,6 +39,8 @@ class Reduction final : public Kernel {
         }
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         const float *x = layer.bottom(), *dy = layer.top_diff();

@@ -15,8 +15,7 @@ class ReLU final : public Kernel {
         map(layer.bottoms[0]->data, layer.tops[0]->data, true,
             [=](float x) { return x > 0 ? x : slope * x; });
     }
-    // In place the bottom holds the result; its sign is the input's as long as the slope is
-    // not negative, as Caffe has it too.
+    // Unless the slope is negative, the sign of the result is the input's.
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         const float slope = slope_;
@@ -26,9 +25,10 @@ class ReLU final : public Kernel {
     std::optional<float> relu_slope(const Layer& layer) const override {
         return static_cast<float>(layer.options.real("negative_slope", 0));
     }
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return &blob == layer.bottoms[0];
+    bool looks_back(const Layer& layer, Role role, size_t) const override {
+        return role == (layer.in_place() && slope_ >= 0 ? Role::top : Role::bottom);
     }
+    bool leaves_signs(const Layer&) const override { return slope_ >= 0; }
 
    private:
     float slope_ = 0;

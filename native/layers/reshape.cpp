@@ -18,7 +18,7 @@ class Reshape final : public Kernel {
         layer.tops[0]->diff.share(layer.bottoms[0]->diff);
     }
     void forward(Layer&) override {}
-    bool looks_back(const Layer&, const Blob&) const override { return false; }
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 };
 }  // namespace
 

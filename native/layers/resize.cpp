@@ -131,7 +131,7 @@ class Resize final : public Kernel {
             (top_wide_ + wide_) * lines_);
     }
 
-    bool looks_back(const Layer&, const Blob&) const override { return false; }
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;

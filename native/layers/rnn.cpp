@@ -50,6 +50,8 @@ class RNN final : public Kernel {
         std::copy_n(out, rows * units, layer.top());
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "sequence indicators");
         backward_outputs(layer);

@@ -58,13 +58,9 @@ class Scale final : public Kernel {
     void reshape(Layer& layer) override {
         learned_ = layer.bottoms.size() == 1;
         bias_ = layer.options.flag("bias_term");
-        keeps_ =
-            layer.in_place() && layer.backward && (learned_ ? layer.learns[0] : layer.propagate[1]);
-        if (keeps_) kept_.reshape(layer.shape());
     }
 
     void forward(Layer& layer) override {
-        if (keeps_) kept_.copy(layer.bottoms[0]->data);
         Tensor& y = layer.tops[0]->data;
         if (const auto bytes = layer.bottoms[0]->data.int8(); bytes && run_bytes(layer, *bytes))
             return;
@@ -79,13 +75,10 @@ class Scale final : public Kernel {
             map(layer, view, x, [=](float v, int64_t c) { return v * factors[c]; });
     }
 
-    // In place the input is kept here, where it is needed.
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        if (!learned_ && &blob == layer.bottoms[1]) return true;
-        return &blob == layer.bottoms[0] && !layer.in_place() &&
-               (learned_ ? layer.learns[0] : layer.propagate[1]);
+    bool looks_back(const Layer& layer, Role role, size_t i) const override {
+        if (role == Role::top) return false;
+        return i == 1 || (learned_ ? layer.learns[0] : layer.propagate[1]);
     }
-    void forget() override { kept_.storage().give_back(); }
 
     void backward(Layer& layer) override {
         Tensor& dy = layer.tops[0]->diff;
@@ -94,8 +87,7 @@ class Scale final : public Kernel {
         if (bias_ && layer.learns[shift])
             give(sums_.add_up(view, dy), view, layer.param_diff(shift), true);
         if (learned_ ? layer.learns[0] : layer.propagate[1]) {
-            const Tensor& x = keeps_ ? kept_ : layer.bottoms[0]->data;
-            give(sums_.add_up(view, dy, x), view,
+            give(sums_.add_up(view, dy, layer.bottoms[0]->data), view,
                  learned_ ? layer.param_diff(0) : layer.bottom_diff(1), learned_);
         }
         if (!layer.propagate[0]) return;
@@ -203,8 +195,7 @@ class Scale final : public Kernel {
         return learned_ ? layer.param(0) : layer.bottom(1);
     }
 
-    bool learned_ = true, bias_ = false, keeps_ = false;
-    Tensor kept_;
+    bool learned_ = true, bias_ = false;
     Operand factor_, shift_;
     OperandSums sums_;
 };

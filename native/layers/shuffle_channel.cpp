@@ -65,6 +65,8 @@ class ShuffleChannel final : public Kernel {
         back_.reshape(shape[0], each, group, plane);
     }
     void forward(Layer& layer) override { there_(layer.bottoms[0]->data, layer.tops[0]->data); }
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
     void backward(Layer& layer) override {
         if (layer.propagate[0]) back_(layer.tops[0]->diff, layer.bottoms[0]->diff);
     }

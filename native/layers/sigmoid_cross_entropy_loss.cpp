@@ -32,6 +32,8 @@ class SigmoidCrossEntropyLoss final : public Kernel {
         set_loss(layer, sum / normalizer(layer, outer_, inner_, valid(target)));
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "targets");
         if (!layer.propagate[0]) return;

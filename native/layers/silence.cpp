@@ -9,6 +9,8 @@ namespace {
 class Silence final : public Kernel {
    public:
     void forward(Layer&) override {}
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
     void backward(Layer& layer) override {
         for (size_t i = 0; i < layer.bottoms.size(); ++i)
             if (layer.propagate[i])

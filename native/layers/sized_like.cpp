@@ -8,7 +8,7 @@ namespace {
 class SizedLike final : public Kernel {
    public:
     bool only_reads() const override { return true; }
-    bool looks_back(const Layer&, const Blob&) const override { return false; }
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void reshape(Layer& layer) override {
         top_ = layer.tops[0]->shape();

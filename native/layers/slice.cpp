@@ -38,7 +38,7 @@ class Slice final : public Kernel {
     void forward(Layer& layer) override {
         if (!one()) pieces_.cut(layer.bottoms[0]->data, data_);
     }
-    bool looks_back(const Layer&, const Blob&) const override { return false; }
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
     void backward(Layer& layer) override {
         if (!one() && layer.propagate[0]) pieces_.join(diff_, layer.bottoms[0]->diff);
     }

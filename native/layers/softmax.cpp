@@ -43,6 +43,8 @@ class Softmax final : public Kernel, public HasAttentionPart {
         return static_cast<double>(layer.bottoms[0]->count()) * exponential;
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::top; }
+
     void backward(Layer& layer) override {
         if (!layer.propagate[0] || layer.bottoms[0]->count() == 0) return;
         if (desc_.is_zero()) prepare(layer);

@@ -35,6 +35,8 @@ class SoftmaxWithLoss final : public Kernel {
         if (layer.tops.size() > 1) std::copy(p_.values(), p_.values() + p_.count(), layer.top(1));
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "labels");
         if (!layer.propagate[0]) return;

@@ -21,7 +21,8 @@ class SpatialDropout final : public Kernel {
         pass(layer, layer.bottom(), layer.top());
     }
 
-    bool looks_back(const Layer&, const Blob&) const override { return false; }
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+    bool leaves_signs(const Layer&) const override { return true; }
 
     void backward(Layer& layer) override {
         if (layer.propagate[0]) pass(layer, layer.top_diff(), layer.bottom_diff());

@@ -21,8 +21,8 @@ class Split final : public Kernel {
     Sign sign() const override { return Sign::in_bottom; }
     bool only_splits() const override { return true; }
     bool gates(const Layer& layer) const override { return layer.tops.size() > 1; }
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return layer.gate && &blob == layer.bottoms[0];
+    bool looks_back(const Layer& layer, Role role, size_t) const override {
+        return layer.gate && role == Role::bottom;
     }
     void forward(Layer&) override {}
     void backward(Layer& layer) override {

@@ -1,6 +1,7 @@
 // x · sigmoid(beta · x) (Caffe: swish_layer.cpp).
 #include "../engine/activation.hpp"
-#include "../engine/saved.hpp"
+#include "../engine/elementwise.hpp"
+#include "../engine/layer.hpp"
 
 namespace sn {
 
@@ -18,6 +19,8 @@ class Swish final : public Kernel {
                       static_cast<float>(layer.options.real("beta"))};
     }
 
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::top; }
+
     void forward(Layer& layer) override {
         const float beta = beta_;
         const Tensor& x = layer.bottoms[0]->data;
@@ -27,14 +30,13 @@ class Swish final : public Kernel {
         map(x, sigmoid_, true, [=](float v) { return beta * v; });
         activation_.run(dnnl::algorithm::eltwise_logistic, sigmoid_, sigmoid_);
         map(x, sigmoid_, y, true, [](float v, float s) { return v * s; });
-        kept_.keep(y, layer.backward && overwritten(layer));
     }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         const float beta = beta_;
-        map(layer.tops[0]->diff, kept_.of(layer.tops[0]->data), sigmoid_, layer.bottoms[0]->diff,
-            true, [=](float dy, float y, float s) {
+        map(layer.tops[0]->diff, layer.tops[0]->data, sigmoid_, layer.bottoms[0]->diff, true,
+            [=](float dy, float y, float s) {
                 const float scaled = beta * y;
                 return dy * (scaled + s * (1.0F - scaled));
             });
@@ -44,7 +46,6 @@ class Swish final : public Kernel {
     float beta_ = 1;
     Tensor sigmoid_;
     Activation activation_;
-    Saved kept_;
 };
 }  // namespace
 

@@ -34,6 +34,8 @@ class Tile final : public Kernel {
             inner_);
     }
 
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
         const float* dy = layer.top_diff();

@@ -28,6 +28,8 @@ class Upsample final : public Kernel {
             repeat(layer);
     }
 
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
     void backward(Layer& layer) override {
         if (unpool_ && layer.propagate[1]) clear(layer.bottom_diff(1), layer.bottoms[1]->count());
         if (!layer.propagate[0]) return;

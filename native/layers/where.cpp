@@ -9,8 +9,8 @@ namespace {
 class Where final : public Kernel, public IsAttentionPart<AttentionPart::choice> {
    public:
     bool only_reads() const override { return true; }
-    bool looks_back(const Layer& layer, const Blob& blob) const override {
-        return &blob == layer.bottoms[0];
+    bool looks_back(const Layer&, Role role, size_t i) const override {
+        return role == Role::bottom && i == 0;
     }
 
     void reshape(Layer& layer) override { spread_.reshape(layer); }

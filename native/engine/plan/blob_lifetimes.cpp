@@ -29,8 +29,14 @@ void drop_layouts(const Layer& layer) {
     }
 }
 
-bool looks_back(const Layer& layer, const Blob& blob) {
-    return !layer.prepared || layer.kernel->looks_back(layer, blob);
+// Calls visit(blob) for each bottom and top whose values backward reads.
+template <class F>
+void each_read(const Layer& layer, F&& visit) {
+    for (const auto role : {Kernel::Role::bottom, Kernel::Role::top}) {
+        const Blobs& blobs = role == Kernel::Role::bottom ? layer.bottoms : layer.tops;
+        for (size_t i = 0; i < blobs.size(); ++i)
+            if (!layer.prepared || layer.kernel->looks_back(layer, role, i)) visit(*blobs[i]);
+    }
 }
 }  // namespace
 
@@ -39,6 +45,7 @@ bool looks_back(const Layer& layer, const Blob& blob) {
 void Net::find_last_readers() {
     last_read_.assign(layers.size(), {});
     last_passed_.assign(layers.size(), {});
+    find_backups();
     if (keeps_blobs) return;
     Storages read = read_last(), looked_at = looked_at_last(), passed = passed_last();
     for (const auto& [storage, index] : looked_at) read.erase(storage);
@@ -68,8 +75,8 @@ Net::Storages Net::looked_at_last() const {
     Storages found;
     for (const Layer& layer : layers)
         if (layer.backward)
-            each_blob(layer, [&](const Blob& blob) {
-                if (looks_back(layer, blob)) found.emplace(blob.data.share_storage(), layer.index);
+            each_read(layer, [&](const Blob& blob) {
+                if (!layer.find_backup(blob)) found.emplace(blob.data.share_storage(), layer.index);
             });
     return found;
 }
@@ -119,8 +126,8 @@ void Net::check_gradients(const Layer& layer) const {
     };
     for (const Blob* top : layer.tops)
         if (top->diff.storage().is_gone()) refuse(*top, "the gradients");
-    each_blob(layer, [&](const Blob& blob) {
-        if (blob.data.storage().is_gone() && looks_back(layer, blob)) refuse(blob, "the values");
+    each_read(layer, [&](const Blob& blob) {
+        if (blob.data.storage().is_gone()) refuse(blob, "the values");
     });
 }
 
@@ -137,7 +144,7 @@ void Net::give_back_read(const Layer& layer) {
 
 void Net::give_back_passed(Layer& layer) {
     if (keeps_blobs) return;
-    layer.kernel->forget();
+    for (Backup& backup : layer.backups) backup.values.storage().give_back();
     drop_layouts(layer);
     for (const auto& storage : last_passed_[layer.index]) storage->give_back();
 }

@@ -122,19 +122,25 @@ void Net::unfuse(Layer& head) {
     if (!head.fused) return;
     head.fused = are_ready(head);
     if (!head.fused) return;
-    Tensor& top = head.fused_last->tops[0]->data;
-    const bool is_gone = top.storage().is_gone();
-    Tensor result;
-    if (!is_gone) result.copy(top);
+    std::vector<std::pair<Blob*, std::optional<Tensor>>> later;
+    const auto note = [&](Blob* blob) {
+        later.emplace_back(blob, std::nullopt);
+        if (!blob->data.storage().is_gone()) later.back().second.emplace().copy(blob->data);
+    };
+    note(head.fused_last->tops[0]);
+    for (const Backup& backup : head.backups)
+        if (backup.is_input && backup.is_taken)
+            note(backup.blob), backup.blob->data.copy(backup.values);
     head.fused = false;
     if (head.fused_product) head.fused_product->fused = false;
     const Repeating repeating(head);
     for (size_t i = head.index; i <= head.fused_last->index; ++i)
-        guarded(layers[i], [&] { layers[i].kernel->forward(layers[i]); });
-    if (is_gone)
-        top.storage().give_back();
-    else
-        top.copy(result);
+        guarded(layers[i], [&] { run_forward(layers[i]); });
+    for (auto& [blob, values] : later)
+        if (values)
+            blob->data.copy(*values);
+        else
+            blob->data.storage().give_back();
 }
 
 // Whether a layer before this one has computed it, or its gradient, too.

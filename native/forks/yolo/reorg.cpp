@@ -26,7 +26,7 @@ class Reorg final : public Kernel {
         pairs([=](int64_t near, int64_t far) { reverse ? y[far] = x[near] : y[near] = x[far]; });
     }
 
-    bool looks_back(const Layer&, const Blob&) const override { return false; }
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
 
     void backward(Layer& layer) override {
         if (!layer.propagate[0]) return;
