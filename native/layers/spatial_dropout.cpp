@@ -18,14 +18,17 @@ class SpatialDropout final : public Kernel {
 
     void forward(Layer& layer) override {
         if (train_) draw_ = layer.random.draw();
-        pass(layer, layer.bottom(), layer.top());
+        const float* from = layer.bottom();
+        pass(layer, from, layer.top());
     }
 
     bool looks_back(const Layer&, Role, size_t) const override { return false; }
     bool leaves_signs(const Layer&) const override { return true; }
 
     void backward(Layer& layer) override {
-        if (layer.propagate[0]) pass(layer, layer.top_diff(), layer.bottom_diff());
+        if (!layer.propagate[0]) return;
+        const float* from = layer.top_diff();
+        pass(layer, from, layer.bottom_diff());
     }
 
    private:

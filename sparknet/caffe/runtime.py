@@ -23,7 +23,7 @@ from sparknet.caffe.host.python import PythonHost
 from sparknet.caffe.host_clocks import BACKWARD, FORWARD, HostClocks
 from sparknet.caffe.parameters import EngineParameters
 from sparknet.caffe.precision import Precision, available
-from sparknet.caffe.segments import cut
+from sparknet.caffe.segments import Backups, cut
 from sparknet.errors import LayerError, SpecError, outside
 from sparknet.graph import Graph, Node
 from sparknet.graph.reshape import follow
@@ -72,6 +72,7 @@ class Runtime:
         if not keep_blobs:
             self._share_blobs()
         self.segments = list(cut(self.nodes, self._hosts))
+        self._backups = Backups(self.nodes if self.has_backward else (), self._hosts, self.blobs)
         runs = sum(segment.host is None for segment in self.segments)
         # One native run computes all gradients, and no user code sees them earlier.
         learns = any(host.params for host in self._hosts.values())
@@ -313,6 +314,7 @@ class Runtime:
             host.forward(self._of(node.bottom_ids), tops)
         self._ran.add(number)
         self._host_is_ready(number)
+        self._backups.take(number)
         return sum(
             float(np.vdot(top.data.astype(np.float64), top.diff))
             for top, weight in zip(tops, node.loss_weights, strict=True)
@@ -376,7 +378,7 @@ class Runtime:
     def _backward_host(self, host: Host, number: int) -> None:
         node = self.nodes[number]
         tops, bottoms = self._of(node.top_ids), self._of(node.bottom_ids)
-        with self._blamed(number):
+        with self._blamed(number), self._backups.used(number):
             host.backward(tops, list(node.propagate_down), bottoms)
 
     # -- clocks --------------------------------------------------------------------------

@@ -191,3 +191,38 @@ class Of2015(caffe.Layer):
         assert type(bottom) is type(top) is caffe._caffe.RawBlobVec
         assert self.phase in (caffe.TRAIN, caffe.TEST)
         top[0].data[...] = self.factor * bottom[0].data
+
+
+class Square(caffe.Layer):
+    """Its gradient reads the bottom; it keeps what it overwrites where it works in place."""
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        pass
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(*bottom[0].data.shape)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        self.x = bottom[0].data.copy()
+        top[0].data[...] = self.x**2
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        if propagate_down[0]:
+            bottom[0].diff[...] = 2 * self.x * top[0].diff
+
+
+class Root(caffe.Layer):
+    """Its gradient reads the top."""
+
+    def setup(self, bottom: Any, top: Any) -> None:
+        pass
+
+    def reshape(self, bottom: Any, top: Any) -> None:
+        top[0].reshape(*bottom[0].data.shape)
+
+    def forward(self, bottom: Any, top: Any) -> None:
+        top[0].data[...] = np.sqrt(np.abs(bottom[0].data) + 1)
+
+    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+        if propagate_down[0]:
+            bottom[0].diff[...] = np.sign(bottom[0].data) * top[0].diff / (2 * top[0].data)
