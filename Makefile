@@ -37,7 +37,7 @@ THREADS ?= 1
 # The version of PyTorch that its engine and its modules are tested with.
 TORCH ?= 2.13.0
 
-.PHONY: demo test check test-portable test-aarch64 test-slow test-lowest test-cluster test-long test-torch test-gpu test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx mutants clean setup
+.PHONY: demo test check test-portable test-aarch64 test-slow test-lowest test-cluster test-long test-torch test-gpu test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx fuzz-modules mutants clean setup
 .DELETE_ON_ERROR:
 
 # Without the tools of tests, linters and docs, which setup installs.
@@ -259,6 +259,10 @@ fuzz-kernels: setup
 # Drawn graphs against onnxruntime.
 fuzz-onnx: setup
 	@$(PY) -m tests.onnx --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
+
+# Gradients of drawn modules through ONNX beside torch, in the environment that test-torch makes.
+fuzz-modules: setup
+	@build/torch/bin/python -m tests.torch.drawn_modules --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 # Of a room of sparknet/, or of native/convolution, native/forks, native/layers, native/engine or native/ndarray.
 mutants: setup

@@ -19,9 +19,6 @@ Shape = tuple[int, ...]
 WIDTHS = (1, 2, 3, 4, 8, 16)
 """Channels: from 8 on oneDNN may choose blocked layouts."""
 
-INNER = ("Convolution", "InnerProduct", "BatchNorm", "Scale", "Pooling", "Eltwise", "Concat")
-"""Types whose backward pass does not read their own top: a layer may overwrite it."""
-
 
 @dataclass
 class Draft:
@@ -73,7 +70,7 @@ class Draft:
 
     def place(self, bottom: str) -> str:
         """A new blob; or the same one, where nobody else sees the difference."""
-        free = bottom not in self.used and self.makers.get(bottom) in INNER
+        free = bottom not in self.used and bottom in self.makers
         return bottom if free and self.draw(st.booleans()) else self.top()
 
 
@@ -246,7 +243,7 @@ def lrn(d: Draft) -> None:
 def softmax(d: Draft) -> None:
     bottom = d.pick()
     assert bottom is not None
-    d.layer("Softmax", [bottom], {d.top(): d.shapes[bottom]})
+    d.layer("Softmax", [bottom], {d.place(bottom): d.shapes[bottom]})
 
 
 def loss(d: Draft) -> None:

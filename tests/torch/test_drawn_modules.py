@@ -20,13 +20,11 @@ SECONDS, MOST = 8, 60
 
 
 def embedding() -> nn.Module:
-    """Convolutions, batch norm, and LeakyReLU with a ReLU behind: as in openwakeword's model."""
-    blocks: list[nn.Module] = []
-    for kernel in ((1, 3), (3, 1)):
-        padding = (kernel[0] // 2, kernel[1] // 2)
-        blocks += [nn.Conv2d(4, 4, kernel, padding=padding, bias=False), nn.BatchNorm2d(4)]
-        blocks += [nn.LeakyReLU(0.2), Formula("max", lambda x: x.clamp(min=-0.4))]
-    return nn.Sequential(*blocks, nn.MaxPool2d(2), nn.Conv2d(4, 4, 1), nn.ReLU(), nn.ReLU6())
+    """The beginning of openwakeword's embedding_model: a ReLU before a batch norm."""
+    limit = Formula("max", lambda x: x.clamp(min=-0.4))
+    first = [nn.Conv2d(4, 4, 3, padding=1), nn.ReLU(), nn.BatchNorm2d(4), nn.LeakyReLU(0.2), limit]
+    second = [nn.Conv2d(4, 4, (1, 3), bias=False), nn.LeakyReLU(0.2), limit, nn.MaxPool2d(2)]
+    return nn.Sequential(*first, *second, nn.Conv2d(4, 4, 1))
 
 
 def block(size: int) -> nn.Module:
