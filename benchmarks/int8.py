@@ -125,7 +125,7 @@ def judged(
     described: NetParams,
     trained: Net,
     test: dict[str, Any],
-    method: Literal["mse", "max"] | None,
+    method: Literal["auto", "mse", "max"] | None,
     train: Any,
 ) -> float:
     """The accuracy in float32, or in eight bits as a method calibrates."""

@@ -19,6 +19,8 @@ Array: TypeAlias = npt.NDArray[Any]
 BINS = 2048
 SIGNED, UNSIGNED = 127, 255
 """The largest multiples of a step."""
+LARGEST = 1e30
+"""Larger numbers stand for infinity, as in the masks of attentions: they set no step."""
 
 
 class Histogram:
@@ -31,13 +33,15 @@ class Histogram:
         self.largest = 0.0
 
     def note(self, values: Array) -> None:
-        """Count the finite values other than 0, which eight bits hold as they are."""
+        """Count the values but 0, which eight bits hold as it is, and what stands for infinity."""
         flat = np.asarray(values, np.float32).ravel()
-        flat = flat[np.isfinite(flat) & (flat != 0)]
+        sizes = np.abs(flat)
+        counts = (sizes < LARGEST) & (sizes > 0)
+        if not counts.all():
+            flat, sizes = flat[counts], sizes[counts]
         if not flat.size:
             return
         self.is_signed = self.is_signed or bool(flat.min() < 0)
-        sizes = np.abs(flat)
         largest = float(sizes.max())
         self.largest = max(self.largest, largest)
         if self.top == 0:
@@ -63,7 +67,10 @@ class Histogram:
         return float(tried[int(np.argmin(errors))])
 
 
-METHODS: tuple[Literal["max", "mse"], ...] = ("max", "mse")
+Method: TypeAlias = Literal["auto", "max", "mse"]
+METHODS: tuple[Method, ...] = ("auto", "max", "mse")
+RULES: tuple[str, ...] = METHODS[1:]
+"""The methods that need no look at what a net's outputs lose."""
 
 
 class Calibration:
@@ -77,13 +84,21 @@ class Calibration:
 
     @property
     def blobs(self) -> list[str]:
-        """The blobs to look at: those of layers that multiply or pass on numbers of eight bits, and
-        those that are added up."""
-        copies = {top for node in self._graph.nodes if node.type == "Split" for top in node.tops}
+        """The blobs to look at: what layers read that multiply, pass on or tolerate eight bits."""
+        nodes, names = self._graph.nodes, self._graph.blob_names
+        copies = {top for node in nodes if node.type == "Split" for top in node.tops}
+        read = {
+            names[blob]
+            for node in nodes
+            if node.layer.multiplies_int8(node.plan)
+            or node.layer.passes_int8(node.plan)
+            or node.layer.tolerates_int8
+            for blob in node.bottom_ids
+        }
         return [
             name
             for name, shape in self._shapes.items()
-            if len(shape) > 1 and name not in copies and not name.startswith("label")
+            if len(shape) > 1 and name in read and name not in copies
         ]
 
     def note(self, values: Mapping[str, Array]) -> None:
@@ -91,10 +106,11 @@ class Calibration:
         for name, histogram in self._found.items():
             histogram.note(values[name])
 
-    def done(self, method: str = "mse", float32: Iterable[str] = ()) -> caffe_pb2.Int8Parameter:
-        """What was found, for `Runtime.use_int8`; layers named in ``float32`` stay as they are."""
-        if method not in METHODS:
-            raise SpecError(f"the method of calibration is 'max' or 'mse'; it is {method!r}")
+    def done(
+        self, method: str | Mapping[str, str] = "mse", float32: Iterable[str] = ()
+    ) -> caffe_pb2.Int8Parameter:
+        """The steps by a method, or by that of each blob, "mse" where it has none, for
+        `Runtime.use_int8`; layers named in ``float32`` stay as they are."""
         if not self.batches:
             raise SpecError("there are no records to calibrate on")
         unknown = set(float32).difference(self._graph.layers)
@@ -102,11 +118,27 @@ class Calibration:
             raise SpecError(f"the net has no layer '{min(unknown)}' to keep in float32")
         made = caffe_pb2.Int8Parameter(float32_layer=sorted(float32))
         for name, histogram in self._found.items():
-            clip = histogram.clip(method)
+            clip = histogram.clip(method if isinstance(method, str) else method.get(name, "mse"))
             if clip > 0:
                 levels = SIGNED if histogram.is_signed else UNSIGNED
                 made.values.add(blob=name, step=clip / levels, is_signed=histogram.is_signed)
         return made
+
+    def mixed(self, losses: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
+        """For each blob the method by which the layers that read it lose least, of what each layer
+        loses by each method."""
+        group = _joined(self._graph)
+        sums: dict[str, dict[str, float]] = {}
+        for node in self._graph.nodes:
+            for blob in node.bottom_ids:
+                own = sums.setdefault(group[self._graph.blob_names[blob]], {})
+                for method, lost in losses.items():
+                    own[method] = own.get(method, 0.0) + lost.get(node.name, 0.0)
+        return {
+            name: min(sums[of], key=sums[of].__getitem__)
+            for name, of in group.items()
+            if of in sums
+        }
 
 
 def use(engine: NetEngine, graph: Graph, given: caffe_pb2.Int8Parameter) -> None:
@@ -117,12 +149,12 @@ def use(engine: NetEngine, graph: Graph, given: caffe_pb2.Int8Parameter) -> None
     known = _groups(graph, {one.blob: (one.step, one.is_signed) for one in given.values})
     on = multiplying(graph, given)
     stored = _stored(graph, on)
-    for number in (*on, *_narrow(graph, given)):
-        engine.use_int8(number)
+    narrow = {*on, *_narrow(graph, given)}
+    for number in range(len(graph.nodes)):
+        engine.use_int8(number, number in narrow)
     for number, name in enumerate(graph.blob_names):
-        if name in known:
-            step, is_signed = known[name]
-            engine.set_step(number, step, is_signed, name in stored)
+        step, is_signed = known.get(name, (0.0, True))
+        engine.set_step(number, step, is_signed, name in stored and step > 0)
 
 
 def multiplying(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
@@ -148,7 +180,7 @@ def _narrow(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
 def check(given: caffe_pb2.Int8Parameter) -> None:
     """Refuse steps that no calibration makes."""
     for one in given.values:
-        if not 0 < one.step < 1e30:
+        if not 0 < one.step < LARGEST:
             raise SpecError(f"int8_param: the step of blob '{one.blob}' is {one.step:g}")
 
 

@@ -27,10 +27,10 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--method",
-        choices=("mse", "max"),
-        default="mse",
-        help="how ranges are chosen: max keeps the largest values, mse (the default) clips rare "
-        "ones where that makes the squared error smaller",
+        choices=("auto", "mse", "max"),
+        default="auto",
+        help="how ranges are chosen: max keeps the largest values, mse clips rare ones where that "
+        "makes the squared error smaller, auto (the default) takes what the outputs lose least by",
     )
     parser.add_argument("--exclude", metavar="LAYER[,LAYER]", help="layers that stay in float32")
     parser.add_argument(

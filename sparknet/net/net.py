@@ -310,7 +310,7 @@ class Net:
         self,
         records: Data | None = None,
         *,
-        method: Literal["mse", "max"] = "mse",
+        method: Literal["auto", "mse", "max"] = "auto",
         exclude: Iterable[str] = (),
         most_records: int = RECORDS,
         most_loss: float = MOST_LOSS,
@@ -320,8 +320,8 @@ class Net:
         ``records``, of any kind that `set_validation_data` takes, show how large the values are, at
         most ``most_records`` of them; without them the net reads its own data.  Layers named in
         ``exclude`` stay as they are.  ``method`` "max" keeps the largest values, "mse" clips rare
-        ones.  A layer whose values are further from float32's than ``most_loss`` of their norm
-        stays in float32 too, and a warning names it: docs/precision.md.
+        ones, "auto" takes what the outputs lose least by.  A layer whose values are further from
+        float32's than ``most_loss`` of their norm stays in float32 too: docs/precision.md.
         """
         backend = quantizable(self.backend, self.settings)
         copy = self._copy(Embedded("float32", keep_blobs=True))

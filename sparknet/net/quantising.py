@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ from sparknet.errors import SpecError, outside
 from sparknet.net.backend import Backend, Embedded
 from sparknet.net.description import SolverMessage
 from sparknet.net.fed import FedNet
+from sparknet.net.feed import reshape
+from sparknet.net.rows import rows_of
 from sparknet.proto import caffe_pb2
 
 RECORDS = 512
@@ -19,6 +23,12 @@ RECORDS = 512
 
 MOST_LOSS = 0.1
 """How far from float32's a layer's values may be in eight bits, as a share of their norm."""
+
+CHANGED = 0.01
+"""The share of records whose answer may be another one before a warning says so."""
+
+COMPARED, COMPARED_BYTES = 512, 1 << 28
+"""The most records whose outputs are compared, and the bytes of these with their inputs."""
 
 
 def quantizable(backend: Backend, solver: SolverMessage | None) -> Embedded:
@@ -41,61 +51,190 @@ def calibrate(
 ) -> caffe_pb2.Int8Parameter:
     """Run a net of float32 that keeps its blobs over some records.
 
-    A warning names each layer that loses more than ``most_loss``, and stays in float32."""
-    from sparknet.caffe.int8 import Calibration
+    A warning names each layer that loses more than ``most_loss``, and stays in float32; another one
+    says how far the net's outputs are off if eight bits change its answers."""
+    from sparknet.caffe.int8 import METHODS, RULES, Calibration
 
     if most < 1:
         raise SpecError(f"a calibration needs at least 1 record, not {most}")
-    looked = 0
+    if method not in METHODS:
+        raise SpecError(f"the method of calibration is 'auto', 'max' or 'mse'; it is {method!r}")
+    looked, float32 = 0, set(float32)
     calibration: Calibration | None = None
-    while looked < most and (rows := fed.fill(endless=False)):
-        fed.net.forward()
+    trial = Comparison(fed)
+    for rows in _passes(fed):
         calibration = calibration or Calibration(fed.net.graph)
         calibration.note({name: fed.net.blobs[name].data for name in calibration.blobs})
+        trial.keep(rows)
         looked += rows
+        if looked >= most:
+            break
     if calibration is None:
         raise SpecError("there are no records to calibrate on")
-    made = calibration.done(method, float32)
-    lossy = {name: loss for name, loss in losses(fed.net, made).items() if not loss <= most_loss}
-    for name, loss in lossy.items():
+    rules: tuple[str, ...] = RULES if method == "auto" else (method,)
+    first = calibration.done(rules[0], float32)
+    if not trial.begin(first):
+        if method == "auto":
+            warnings.warn(
+                f"this processor has no eight bits to measure with: method={rules[0]!r} is taken "
+                "unmeasured",
+                stacklevel=outside(),
+            )
+        return first
+    lost = {rule: trial.losses(calibration.done(rule, float32)) for rule in rules}
+    candidates: dict[str, str | dict[str, str]] = {rule: rule for rule in rules}
+    if method == "auto":
+        candidates["mixed"] = calibration.mixed(lost)
+        lost["mixed"] = trial.losses(calibration.done(candidates["mixed"], float32))
+    tried = {}
+    for name, candidate in candidates.items():
+        lossy = {layer for layer, off in lost[name].items() if not off <= most_loss}
+        steps = calibration.done(candidate, float32 | lossy)
+        tried[name] = (trial.outputs(steps), steps, lossy)
+    name = min(tried, key=lambda name: tried[name][0].off)
+    loss, steps, lossy = tried[name]
+    for layer in sorted(lossy):
         warnings.warn(
-            f"layer '{name}' stays in float32: in eight bits its values are {loss:.0%} off, more "
-            f"than {most_loss:.0%}",
+            f"layer '{layer}' stays in float32: in eight bits its values are "
+            f"{lost[name][layer]:.0%} off, more than {most_loss:.0%}",
             stacklevel=outside(),
         )
-    return calibration.done(method, {*float32, *lossy})
+    if loss.off > most_loss or loss.changed > CHANGED * loss.records:
+        warnings.warn(f"eight bits change the net's answers: {loss}", stacklevel=outside())
+    return steps
 
 
-def losses(net: Any, given: caffe_pb2.Int8Parameter) -> dict[str, float]:
-    """How far each layer of eight bits, alone, is from a net of float32 after a pass, as a share of
-    the norm of its values; nothing where the processor has no such numbers."""
-    from sparknet.caffe import Net as CaffeNet
-    from sparknet.caffe.int8 import multiplying
+@dataclass
+class Lost:
+    """What a net's outputs lose in eight bits."""
 
-    message = caffe_pb2.NetParameter()
-    message.CopyFrom(net.graph.parameter)
-    message.int8_param.CopyFrom(given)
-    narrow = CaffeNet.from_proto(message, precision="int8", params=net.flat_params)
-    if narrow.precision != "int8":
-        return {}
-    found, numbers = {}, multiplying(net.graph, given)
-    nodes = [net.graph.nodes[number] for number in numbers]
-    # Each layer runs alone, and what stands behind it in place does not run again.
-    names = net.graph.blob_names
-    read = {names[blob] for node in nodes for blob in node.bottom_ids}
-    values = {name: np.array(net.blobs[name].data) for name in read}
-    for number, node in zip(numbers, nodes, strict=True):
+    output: str = ""
+    off: float = 0.0
+    """How far the output that loses most is from float32's, as a share of its norm."""
+    changed: int = 0
+    """Records whose largest value is another one."""
+    records: int = 0
+
+    def __str__(self) -> str:
+        said = f"output '{self.output}' is {self.off:.1%} off"
+        if self.changed:
+            said += f", and for {self.changed} of {self.records} records another value is largest"
+        return f"{said}; a smaller most_loss=, exclude= or precision='bf16' loses less"
+
+
+class Comparison:
+    """A net of eight bits beside that of float32, over the newest records of a calibration."""
+
+    def __init__(self, fed: FedNet) -> None:
+        self._fed = fed
+        self._batches: deque[tuple[int, dict[str, Any], dict[str, Any]]] = deque()
+        self._narrow: Any = None
+
+    def keep(self, rows: int) -> None:
+        """Remember the batch that the net of float32 has just run, and forget the oldest."""
+        net = self._fed.net
+        inputs = {name: np.array(net.blobs[name].data) for name in net.inputs}
+        outputs = {
+            name: np.array(net.blobs[name].data) for name in net.outputs if name not in inputs
+        }
+        self._batches.append((rows, inputs, outputs))
+        while len(self._batches) > 1 and (
+            sum(batch[0] for batch in self._batches) > COMPARED
+            or sum(a.nbytes for _, *both in self._batches for one in both for a in one.values())
+            > COMPARED_BYTES
+        ):
+            self._batches.popleft()
+
+    def begin(self, given: caffe_pb2.Int8Parameter) -> bool:
+        """Build the net of eight bits; False where the processor has none."""
+        from sparknet.caffe import Net as CaffeNet
+
+        net, message = self._fed.net, caffe_pb2.NetParameter()
+        message.CopyFrom(net.graph.parameter)
+        message.int8_param.CopyFrom(given)
+        self._narrow = CaffeNet.from_proto(message, precision="int8", params=net.flat_params)
+        return bool(self._narrow.precision == "int8")
+
+    def losses(self, given: caffe_pb2.Int8Parameter) -> dict[str, float]:
+        """How far each layer of eight bits, alone, is from float32's in the newest batch, as a
+        share of the norm of its values."""
+        from sparknet.caffe.int8 import multiplying
+
+        net, narrow = self._fed.net, self._narrow
+        narrow.use_int8(given)
+        _, inputs, _ = self._batches[-1]
         for one in (net, narrow):
-            for name in (names[blob] for blob in node.bottom_ids):
-                one.blobs[name].reshape(*values[name].shape)
-                one.blobs[name].data[...] = values[name]
-            one._forward(number, number)
-        tops = [names[blob] for blob in node.top_ids]
-        want = np.concatenate([np.ravel(net.blobs[name].data) for name in tops])
-        made = np.concatenate([np.ravel(narrow.blobs[name].data) for name in tops])
-        norm = float(np.linalg.norm(want))
-        found[node.name] = float(np.linalg.norm(made - want)) / norm if norm > 0 else 0.0
-    return found
+            _run(one, inputs)
+        found, numbers = {}, multiplying(net.graph, given)
+        nodes = [net.graph.nodes[number] for number in numbers]
+        # Each layer runs alone, and what stands behind it in place does not run again.
+        names = net.graph.blob_names
+        read = {names[blob] for node in nodes for blob in node.bottom_ids}
+        values = {name: np.array(net.blobs[name].data) for name in read}
+        for number, node in zip(numbers, nodes, strict=True):
+            for one in (net, narrow):
+                for name in (names[blob] for blob in node.bottom_ids):
+                    one.blobs[name].data[...] = values[name]
+                one._forward(number, number)
+            tops = [names[blob] for blob in node.top_ids]
+            want = np.concatenate([np.ravel(net.blobs[name].data) for name in tops])
+            made = np.concatenate([np.ravel(narrow.blobs[name].data) for name in tops])
+            found[node.name] = _off(made, want)
+        return found
+
+    def outputs(self, given: caffe_pb2.Int8Parameter) -> Lost:
+        """What the net's outputs lose over the batches."""
+        self._narrow.use_int8(given)
+        made: dict[str, list[Any]] = {}
+        wide: dict[str, list[Any]] = {}
+        for _, inputs, outputs in self._batches:
+            _run(self._narrow, inputs)
+            for name, values in outputs.items():
+                wide.setdefault(name, []).append(values)
+                made.setdefault(name, []).append(np.array(self._narrow.blobs[name].data))
+        lost = Lost(records=sum(rows for rows, _, _ in self._batches))
+        for name in wide:
+            off = _off(
+                *(np.concatenate([np.ravel(one) for one in of[name]]) for of in (made, wide))
+            )
+            if off >= lost.off:
+                lost.output, lost.off = name, off
+            if all(
+                one.ndim > 1 and one[0].size > 1 == one[0].size // one.shape[1]
+                for one in wide[name]
+            ):
+                pairs = zip(made[name], wide[name], strict=True)
+                changed = sum(int((a.argmax(1) != b.argmax(1)).sum()) for a, b in pairs)
+                lost.changed = max(lost.changed, changed)
+        return lost
+
+
+def _passes(fed: FedNet) -> Iterator[int]:
+    """Run a net over its data, each batch in its records' own shape; yields their numbers."""
+    if fed.rows is None:
+        while rows := fed.fill():
+            fed.net.forward()
+            yield rows
+        return
+    size = fed.batch
+    for block in fed.rows.blocks(size, size, 0):
+        fed.check_columns(block)
+        for first in range(0, rows_of(block), size):
+            fed.views({k: v[first : first + size] for k, v in block.items()}, None)
+            yield min(size, rows_of(block) - first)
+
+
+def _run(net: Any, inputs: dict[str, Any]) -> None:
+    reshape(net, {name: values.shape for name, values in inputs.items()})
+    for name, values in inputs.items():
+        net.blobs[name].data[...] = values
+    net.forward()
+
+
+def _off(made: Any, want: Any) -> float:
+    """The distance between two arrays, as a share of the norm of the second."""
+    norm = float(np.linalg.norm(want))
+    return float(np.linalg.norm(made - want)) / norm if norm > 0 else 0.0
 
 
 def in_int8(

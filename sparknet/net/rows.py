@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from sparknet.errors import DataError
 from sparknet.layers import Shape
-from sparknet.layers.layer import shape_text
 from sparknet.loaders.opening import open_images
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import ArrayRecords, NamedFor, Records
@@ -246,6 +245,9 @@ def _grouped(
         columns = columns_of(item, names)
         batch = is_batch(columns, entries)
         if not batch:
+            if records and _differs(columns, records[0]):  # a text of another length
+                yield _stacked(records)
+                records, wanted = [], size
             records.append(columns)
         if records and (batch or len(records) == wanted):
             yield _stacked(records)
@@ -256,21 +258,16 @@ def _grouped(
         yield _stacked(records)
 
 
+def _differs(record: Block, other: Block) -> bool:
+    shared = record.keys() & other.keys()
+    return any(record[name].shape != other[name].shape for name in shared)
+
+
 def _stacked(records: Sequence[Block]) -> Block:
-    return {name: _stacked_column(name, records) for name in records[0]}
-
-
-def _stacked_column(name: str, records: Sequence[Block]) -> Array:
-    shape = records[0][name].shape
     for number, record in enumerate(records):
-        if name not in record:
-            raise DataError(f"record {number} of a batch has no column '{name}'")
-        if record[name].shape != shape:
-            raise DataError(
-                f"column '{name}': a record is {shape_text(record[name].shape)}, "
-                f"one before it is {shape_text(shape)}"
-            )
-    return np.stack([record[name] for record in records])
+        if missing := set(records[0]) - set(record):
+            raise DataError(f"record {number} of a batch has no column '{min(missing)}'")
+    return {name: np.stack([record[name] for record in records]) for name in records[0]}
 
 
 def _array(name: object, values: Any) -> Array:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sparknet.errors import DataError
+from sparknet.layers.layer import shape_text
 from sparknet.net.rows import Block, Rows, rows_of
 
 
@@ -70,4 +71,11 @@ def _joined(parts: list[Block]) -> Block:
         missing = set(parts[0]) - set(part)
         if missing:
             raise DataError(f"a batch has no column '{min(missing)}'")
+        for name, values in parts[0].items():
+            shape, before = part[name].shape[1:], values.shape[1:]
+            if shape != before:
+                raise DataError(
+                    f"column '{name}': a record is {shape_text(shape)}, one before it is "
+                    f"{shape_text(before)}"
+                )
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,7 @@ def test_the_command_writes_what_predict_reads(
 
 def test_what_cannot_be_quantised_is_refused() -> None:
     net = Net(parse_net(NET), seed=1)
-    with pytest.raises(SpecError, match="is 'max' or 'mse'; it is 'kl'"):
+    with pytest.raises(SpecError, match="is 'auto', 'max' or 'mse'; it is 'kl'"):
         net.quantize({"data": images(4)}, method="kl")
     with pytest.raises(SpecError, match="at least 1 record, not 0"):
         net.quantize({"data": images(4)}, most_records=0)
@@ -101,3 +102,80 @@ def test_a_layer_that_loses_too_much_stays_in_float32_and_a_warning_names_it() -
     again = Net(parse_net(NET), seed=1)
     again.quantize({"data": data}, method="max", most_loss=1e9)
     assert not again.net.int8_param.float32_layer
+
+
+WIDE = input_layer("data", (500, 16)) + product("scores", "data", "num_output: 5")
+
+
+def rare(weight: float, each: int) -> tuple[Net, np.ndarray]:
+    """A net, and records of which one in so many has a large value, which has a weight of this
+    size."""
+    random = np.random.default_rng(5)
+    data = random.standard_normal((16_000, 16)).astype(np.float32)
+    data[:, 0] = np.where(np.arange(1, 16_001) % each, 0, 40)
+    net = Net(parse_net(WIDE), seed=1)
+    rows = net.net.params["scores"][0].data
+    rows[...] = random.standard_normal(rows.shape)
+    rows[:, 0] *= weight
+    return net, data
+
+
+@needs_int8
+@pytest.mark.parametrize(("weight", "best"), [(30, "max"), (0, "mse")])
+def test_the_method_is_that_by_which_the_outputs_lose_least(weight: float, best: str) -> None:
+    lost = {}
+    for method in ("auto", "max", "mse"):
+        net, data = rare(weight, 2000 if weight else 16_000)
+        want = net.forward({"data": data})["scores"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            net.quantize({"data": data}, method=method, most_records=16_000, most_loss=1e9)
+        lost[method] = distance(net.forward({"data": data})["scores"], want)
+    assert lost["auto"] == lost[best] < 0.9 * max(lost.values())
+
+
+@needs_int8
+def test_a_warning_says_when_eight_bits_change_answers() -> None:
+    net, data = rare(0, 100)
+    said = r"change the net's answers: output 'scores' is \d.*\d of 500 records another value"
+    with pytest.warns(UserWarning, match=said):
+        net.quantize({"data": data}, method="max", most_records=16_000, most_loss=1e9)
+
+
+@needs_int8
+@pytest.mark.parametrize("lengths", [(7,), (5, 11, 23)])
+def test_padded_texts_of_any_length_calibrate(tmp_path: Path, lengths: tuple[int, ...]) -> None:
+    """The mask's -3.4e38 sets no step, and the net's own length, 128 places, is not demanded."""
+    pytest.importorskip("onnx", reason="the package onnx is not installed")
+    from tests.onnx.test_lengths import CONSTANTS, EMBEDDED, FLOAT, KINDS, MASKED, graph, onnx
+
+    nodes = [
+        *EMBEDDED,
+        *(onnx.helper.make_node(*words) for words in (
+            ("MatMul", ["x", "weights"], ["q"]),
+            ("MatMul", ["x", "weights"], ["v"]),
+        )),
+        onnx.helper.make_node("Transpose", ["x"], ["k"], perm=[0, 2, 1]),
+        onnx.helper.make_node("MatMul", ["q", "k"], ["scores"]),
+        onnx.helper.make_node("Cast", ["mask"], ["seen"], to=FLOAT),
+        onnx.helper.make_node("Unsqueeze", ["seen", "second"], ["row"]),
+        onnx.helper.make_node("Sub", ["real", "row"], ["hidden"]),
+        onnx.helper.make_node("Mul", ["hidden", "low"], ["far"]),
+        onnx.helper.make_node("Add", ["scores", "far"], ["sum"]),
+        onnx.helper.make_node("Softmax", ["sum"], ["shares"], axis=-1),
+        onnx.helper.make_node("MatMul", ["shares", "v"], ["z"]),
+        onnx.helper.make_node("MatMul", ["z", "w"], ["y"]),
+    ]  # fmt: skip
+    more = {"real": np.float32(1), "low": np.float32(-3.4e38)}
+    path = tmp_path / "model.onnx"
+    onnx.save(graph(nodes, MASKED, constants=CONSTANTS | more, types=KINDS), str(path))
+    net, texts = Net(str(path)), []
+    for length in lengths:
+        for record in range(3):
+            mask = (np.arange(length) < length - record).astype(np.int64)
+            texts.append({"ids": (np.arange(length) + 7 * record) % 20, "mask": mask})
+    want = [net.forward({k: v[None] for k, v in text.items()})["y"] for text in texts]
+    net.quantize(texts)
+    made = [net.forward({k: v[None] for k, v in text.items()})["y"] for text in texts]
+    assert 1e-4 < max(map(distance, made, want)) < 2 * CLOSE
+    assert all(one.step < 1e3 for one in net.net.int8_param.values)
