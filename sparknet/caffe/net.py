@@ -71,7 +71,8 @@ class Net(Contents):
         net = model.net if model else with_trust(read_net(name), trusted)
         graph = build(net, phase, level, stages)
         if weights is not None:
-            model = open_model(arguments.path("weights", weights))
+            model = open_model(path := arguments.path("weights", weights))
+            weights_io.check_shared_names(graph, model, path)
         models = [model] if model else []
         self._start(graph, None, precision, keep_blobs, models=models, device=device)
 

@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
 from sparknet.caffe import int8
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.runtime import Runtime
-from sparknet.errors import WeightsError
+from sparknet.errors import WeightsError, outside, shown
 from sparknet.graph import Graph
 from sparknet.layers.layer import count, shape_text
 from sparknet.onnx import open_model
 from sparknet.proto import Model, caffe_pb2, write_model
 from sparknet.proto.hdf5 import write_hdf5_model
-from sparknet.proto.model import LayerArrays, copy_arrays
+from sparknet.proto.model import LayerArrays, WeightsWarning, copy_arrays
 
 StrPath = str | os.PathLike[str]
 
+_logger = logging.getLogger("sparknet.caffe")
+_MOST = 5
+"""Names that a warning lists."""
+
 
 def copy_from(runtime: Runtime, path: StrPath) -> None:
-    """Caffe: net.cpp, CopyTrainedLayersFrom.  Nothing is copied unless all of it fits."""
+    """Caffe: net.cpp, CopyTrainedLayersFrom.  Nothing is copied unless all of it fits.
+
+    The log has Caffe's line for each layer of the file that the net lacks.
+    """
     model = open_model(path)
+    check_shared_names(runtime.graph, model, path)
     model.passing = True
     copy_model(runtime, model)
+
+
+def check_shared_names(graph: Graph, model: Model, path: StrPath) -> None:
+    """Warn where a file has weights for none of a net's layers, so that nothing is copied."""
+    held = list(model.by_name())
+    learned = [node.name for node in graph.nodes if node.params]
+    if not learned or not set(learned).isdisjoint(held):
+        return
+    theirs, mine = (
+        ", ".join(f"'{shown(name)}'" for name in names[:_MOST]) or "no layer"
+        for names in (held, learned)
+    )
+    warnings.warn(
+        f"{shown(path)}: nothing is copied, and the net keeps its weights: the file has those of "
+        f"{theirs}; the net's own are of {mine}",
+        WeightsWarning,
+        stacklevel=outside(),
+    )
 
 
 def held_params(graph: Graph, models: Iterable[Model]) -> set[int]:
@@ -57,6 +85,9 @@ def copy_model(runtime: Runtime, model: Model) -> None:
         if not ref.owned
     }
     loose = {node.name for node in graph.nodes if not node.layer.parameter.strict_dim}
+    for layer in model.net.layer:
+        if layer.name not in targets:
+            _logger.info("Ignoring source layer %s", shown(layer.name))
     found = copy_arrays(model, targets, shared, loose)
     if model.passing:
         for held in model.arrays:

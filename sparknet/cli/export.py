@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparknet.cli import flags, net_file
@@ -92,15 +91,16 @@ def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
     for layer in net.layer:
         if layer.HasField("transform_param") and not layer.transform_param.HasField("mean_file"):
             return Preprocessing.of_param(layer.transform_param, None)
-    return Preprocessing.of(described(Path(path).with_suffix(".sparknet.json")))
+    return Preprocessing.of(described(path))
 
 
 def _labels(path: str, model: Model | None) -> tuple[str, ...]:
     """The names of classes, by a .onnx or the file beside the net."""
-    from sparknet.cli.image_flags import labels
+    from sparknet.net.model_inputs import ModelInputs
     from sparknet.onnx.opening import labels_of
 
-    return (() if model is None else labels_of(model, path)) or labels(path)
+    said = ModelInputs.beside(path) or ModelInputs()
+    return (() if model is None else labels_of(model, path)) or said.labels
 
 
 def _transform(net: Any) -> Any:

@@ -51,7 +51,7 @@ def _execute(chosen: Namespace) -> int:
     batches: Iterator[tuple[dict[str, Any], int]]
     if chosen.inputs:
         net = net_file.fed_net(chosen)
-        given = inputs.Inputs(chosen, data_entry(net))
+        given = inputs.Inputs(chosen, data_entry(net), net)
         batches = ((net.forward(batch, blobs), len(names)) for names, batch in given)
     else:
         batches = own_data(chosen, blobs)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparknet.cli import flags
@@ -14,7 +12,7 @@ from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
     from sparknet.loaders.preprocessing import Preprocessing
-    from sparknet.spark.model_inputs import ModelInputs
+    from sparknet.net.model_inputs import ModelInputs
 
 NAMES = (
     "resize",
@@ -117,54 +115,42 @@ def flags_given(chosen: Namespace) -> dict[str, Any]:
 
 
 def _beside(chosen: Namespace) -> dict[str, Any]:
-    """What x.sparknet.json says, for a net x.prototxt or x.caffemodel."""
+    """The settings that the file of the net or of its weights has."""
     from sparknet.proto import read_solver
 
     net = getattr(chosen, "model", None)
     if not net and getattr(chosen, "solver", None):
         solver = read_solver(chosen.solver)
         net = solver.net or solver.train_net
-    return {} if not net else described(Path(net).with_suffix(".sparknet.json"))
+        return described(net) if net else {}
+    return next(filter(None, map(described, _files(chosen))), {})
+
+
+def _files(chosen: Namespace) -> list[str]:
+    files = (getattr(chosen, "model", None), getattr(chosen, "weights", None))
+    return [file for file in files if file]
+
+
+def beside(chosen: Namespace) -> ModelInputs | None:
+    """What x.sparknet.json says of -model, or of -weights."""
+    from sparknet.net.model_inputs import ModelInputs
+
+    return next(filter(None, map(ModelInputs.beside, _files(chosen))), None)
 
 
 @cache
-def described(file: Path) -> dict[str, Any]:
-    """The settings in such a file, of which a line tells; none where there is no file."""
-    how = _inputs(file).preprocessing
-    if how is None:
+def described(net: str) -> dict[str, Any]:
+    """The settings in a net's file, of which a line tells; none where there is no file."""
+    from sparknet.net.model_inputs import ModelInputs
+
+    inputs = ModelInputs.beside(net)
+    if inputs is None or inputs.preprocessing is None:
         return {}
-    said = how.said()
+    said = inputs.preprocessing.said()
     told = ", ".join(f"{name} {_short(value)}" for name, value in said.items())
+    file = ModelInputs.place(net)
     print(f"sparknet: images as {file} says: {told or 'as they are'}", file=sys.stderr)
     return said
-
-
-def labels(net: str) -> tuple[str, ...]:
-    """The names of the classes in the file beside a net; none where it says none."""
-    return _inputs(Path(net).with_suffix(".sparknet.json")).labels
-
-
-def _inputs(file: Path) -> ModelInputs:
-    from sparknet.spark.model_inputs import ModelInputs
-
-    if not file.is_file():
-        return ModelInputs()
-    return ModelInputs.from_json(file.read_text(encoding="utf-8", errors="replace"), str(file))
-
-
-def describe(model: str, how: Preprocessing | None, labels: tuple[str, ...] = ()) -> None:
-    """Write what happens to images, and the names of classes, into the file beside a model, where
-    the verbs find it; also that nothing does, where the file tells of an earlier model."""
-    from sparknet.proto.byte_source import replacing
-    from sparknet.spark.model_inputs import ModelInputs
-
-    before = ModelInputs.beside(model)
-    if (how, labels) == (before.preprocessing, before.labels):
-        return
-    with replacing(Path(model).with_suffix(ModelInputs.SUFFIX)) as file:
-        file.write_text(
-            replace(before, preprocessing=how, labels=labels).to_json(), encoding="utf-8"
-        )
 
 
 def _short(value: Any) -> str:

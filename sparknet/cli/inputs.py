@@ -16,7 +16,7 @@ from sparknet.errors import SparkNetError, printable
 if TYPE_CHECKING:
     from sparknet.loaders.image_arrays import Found
     from sparknet.loaders.records import Records
-    from sparknet.net import Entry
+    from sparknet.net import Entry, Net
 
 Batch = tuple[list[str], dict[str, Any]]
 """The names of some inputs, and their values for the net."""
@@ -40,14 +40,16 @@ class Inputs:
     Images that cannot be read are named on stderr and left out; `failed` counts them.
     """
 
-    def __init__(self, chosen: Namespace, entry: Entry) -> None:
+    def __init__(self, chosen: Namespace, entry: Entry, net: Net) -> None:
         from sparknet.loaders.image_files import SUFFIXES
+        from sparknet.net.ranges import warn_of_pictures
 
         self.failed = 0
         self._entry = entry
         self._batch = chosen.batch or max(entry.batch, 1)
         self._images = _image_paths(chosen.inputs, SUFFIXES)
         self._records = None if self._images else open_records(chosen.inputs)
+        warn_of_pictures(net.tested, [entry.name] if self._images else [])
 
     def __iter__(self) -> Iterator[Batch]:
         """The batches; the next one is made while the net computes."""

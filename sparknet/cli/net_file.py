@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparknet.cli import flags, image_flags
 from sparknet.cli.verb import WrongUse
+from sparknet.errors import FileError, LayerError
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net
@@ -77,7 +79,7 @@ def _axis(text: str) -> tuple[str, int]:
 
 def add_file(parser: ArgumentParser) -> None:
     """Add the net, by position or as -model."""
-    text = "a net: .prototxt, .caffemodel or .onnx"
+    text = "a net: .prototxt, .caffemodel, .onnx or the folder of a saved model"
     parser.add_argument("file", metavar="NET", nargs="?", help=text)
     flags.add(parser, "model", metavar="FILE", help="the same as NET")
 
@@ -115,7 +117,7 @@ def take_words(chosen: Namespace) -> None:
     before = (chosen.file, getattr(chosen, "out_file", None), *getattr(chosen, "inputs", ()))
     words = [word for word in before if word]
     is_out = "out_file" in chosen and chosen.model and len(words) == 1
-    if words and not is_out and ("inputs" not in chosen or Path(words[0]).suffix in NETS):
+    if words and not is_out and ("inputs" not in chosen or _is_net(words[0])):
         if chosen.model:
             raise WrongUse(f"the net is {words[0]} and {chosen.model}: give NET or -model")
         chosen.model = words.pop(0)
@@ -127,6 +129,31 @@ def take_words(chosen: Namespace) -> None:
         chosen.out = words[0]
     if not chosen.model and "solver" not in chosen:
         raise WrongUse("give NET or -model")
+    _enter_folder(chosen)
+
+
+def _is_net(word: str) -> bool:
+    return Path(word).suffix in NETS or _is_folder(word)
+
+
+def _is_folder(word: str) -> bool:
+    from sparknet.net.model_folder import is_model_folder
+
+    return is_model_folder(word)
+
+
+def _enter_folder(chosen: Namespace) -> None:
+    """Name the net and the weights in the folder of a saved model."""
+    from sparknet.net.model_folder import NET, WEIGHTS
+
+    if not chosen.model or not _is_folder(chosen.model):
+        return
+    folder = Path(chosen.model)
+    if not (folder / NET).is_file():
+        raise FileError(folder, "is a module of PyTorch: sparknet.load reads it")
+    chosen.model = str(folder / NET)
+    if "weights" in chosen and not chosen.weights and (folder / WEIGHTS).is_file():
+        chosen.weights = str(folder / WEIGHTS)
 
 
 def add_phase(parser: ArgumentParser, help: str = "the phase that the net is built for") -> None:
@@ -154,15 +181,18 @@ def read(
     return with_trust(in_dialect(net, dialect), trusted)
 
 
-def opened(path: str, chosen: Namespace) -> Model | None:
-    """The model that a file is; None where it is a prototxt."""
+def opened(path: str, chosen: Namespace, describes: bool = False) -> Model | None:
+    """The model that a file is; None where it is a prototxt.
+
+    A verb that ``describes`` a net takes --shape for its data layers.
+    """
     from sparknet.onnx import open_model
     from sparknet.onnx.opening import refuse_axes
 
     shapes, axes = getattr(chosen, "shapes", None), getattr(chosen, "batch_axis", None)
     if Path(path).suffix in MODELS:
         return open_model(path, shapes=shapes, batch_axis=axes, trusted=chosen.trusted)
-    refuse_axes(path, shapes, axes)
+    refuse_axes(path, None if describes else shapes, axes)
     return None
 
 
@@ -175,9 +205,48 @@ def phase_number(chosen: Namespace) -> int:
 def graph(chosen: Namespace, unknown: str = "refuse", model: Model | None = None) -> Graph:
     from sparknet.graph import build
 
-    model = model or opened(chosen.model, chosen)
+    model = model or opened(chosen.model, chosen, describes=True)
     net = read(chosen.model, chosen.trusted, unknown, chosen.dialect, model)
+    if model is None:
+        net = _with_stand_ins(net, chosen)
     return build(net, phase_number(chosen), chosen.level, flags.stages(chosen), unknown)
+
+
+def _with_stand_ins(net: NetParameter, chosen: Namespace) -> NetParameter:
+    """The net with inputs in place of data layers whose files are not there.
+
+    Their size is that of --shape, or of a crop; a line on stderr says what is assumed.
+    """
+    from sparknet.graph.state import filter_net, net_state
+    from sparknet.layers import make
+    from sparknet.net.entries import Entry, source_layers, with_inputs
+
+    phase, given = phase_number(chosen), chosen.shapes or {}
+    found = filter_net(net, net_state(net, phase, chosen.level, flags.stages(chosen)))
+    entries, missing = list[Entry](), set[str]()
+    for layer, kind in source_layers(found):
+        top = layer.top[0] if layer.top else ""
+        try:
+            if not kind.reads or (top not in given and make(layer, phase).plan(())):
+                continue
+            reason = "--shape says so"
+        except LayerError as error:
+            if not isinstance(error.__context__, OSError):
+                raise
+            reason = str(error)
+        options, param = getattr(layer, str(kind.field)), layer.transform_param
+        crop, grey = param.crop_size, param.force_gray or len(param.mean_value) == 1
+        assumed = (options.batch_size, 1 if grey else 3, crop, crop)
+        shape = tuple(size or 1 for size in given.get(top, assumed))
+        if not crop and top not in given:
+            raise WrongUse(reason, f"say what it holds: --shape {top}=NxCxHxW")
+        print(f"'{top}' is taken for {' x '.join(map(str, shape))}: {reason}", file=sys.stderr)
+        missing.add(layer.name)
+        entries += [
+            Entry(name, (shape[0],) if place else shape, layer.name, layer.type)
+            for place, name in enumerate(layer.top)
+        ]
+    return with_inputs(found, entries, missing) if missing else net
 
 
 def add_weighed(parser: ArgumentParser) -> None:
@@ -224,8 +293,8 @@ def fed_net(chosen: Namespace) -> FedNet:
     flags.use_threads(chosen)
     found = weights(chosen)
     is_whole = Path(chosen.model).suffix == ".onnx"
-    return Net(
-        chosen.model if is_whole else read(chosen.model, chosen.trusted, dialect=chosen.dialect),
+    net = Net(
+        chosen.model if is_whole else _of_file(chosen),
         chosen.weights if is_whole else found,
         level=chosen.level,
         stages=flags.stages(chosen),
@@ -236,6 +305,21 @@ def fed_net(chosen: Namespace) -> FedNet:
         shapes=chosen.shapes,
         batch_axis=chosen.batch_axis,
     )
+    if (said := image_flags.beside(chosen)) is not None:
+        net.labels = said.labels or net.labels
+        net.tested.knows_pictures = True
+    return net
+
+
+def _of_file(chosen: Namespace) -> NetParameter:
+    """The net of -model; that of a saved model's folder reads the folder's own files."""
+    from sparknet.net.model_folder import NET, complete, folder_net, is_model_folder, read_folder
+
+    path = Path(chosen.model)
+    if path.name == NET and is_model_folder(path.parent):
+        with complete(path.parent):
+            return folder_net(path.parent, read_folder(path.parent), bool(chosen.trusted))
+    return read(chosen.model, chosen.trusted, dialect=chosen.dialect)
 
 
 def weights(chosen: Namespace) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, TextIO
 
-from sparknet.cli import answers, flags, image_flags, inputs, net_file, predict_spark
+from sparknet.cli import answers, flags, inputs, net_file, predict_spark
 from sparknet.cli.hints import left_out
 from sparknet.cli.parquet_files import write_answers
 from sparknet.cli.verb import Verb, WrongUse
@@ -57,8 +57,8 @@ def _execute(chosen: Namespace) -> int:
         raise WrongUse("give INPUT: image files, or a data set")
     net = net_file.fed_net(chosen)
     labels = read_labels(chosen.labels) if chosen.labels else None
-    known = image_flags.labels(chosen.model) or net.labels
-    source = inputs.Inputs(chosen, data_entry(net))
+    known = net.labels
+    source = inputs.Inputs(chosen, data_entry(net), net)
     shape = answers.FORMATS["json" if chosen.json else chosen.format]
     if chosen.out and chosen.out.endswith(".parquet"):
         write_answers(chosen.out, answers.answers(net, source, wanted, chosen.top, labels, known))

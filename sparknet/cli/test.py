@@ -84,8 +84,6 @@ def _of_data(chosen: Namespace) -> Report:
     """Test on --data; each record counts once, whatever the batch size."""
     records = sources.open_records(chosen.data, image_flags.preprocessing(chosen))
     net = net_file.fed_net(chosen)
-    known = (image_flags.labels(name) for name in (chosen.weights, chosen.model) if name)
-    net.labels = net.labels or next(filter(None, known), ())
     net.set_validation_data(records)
     means = net.test_arrays(chosen.iterations)
     if not means:

@@ -47,7 +47,11 @@ def add(parser: ArgumentParser) -> None:
     add("--strategy", metavar="NAME[:SETTING=VALUE,…]", help="such as averaging:steps=10")
     add("--snapshots", metavar="FOLDER", help="else snapshot_prefix with '_snapshots'")
     setting_flags.add(parser, group, setting_flags.of_train())
-    add("--out", metavar="FILE", help="the model; else snapshot_prefix with '_iter_N.caffemodel'")
+    add(
+        "--out",
+        metavar="FILE",
+        help="the model, a folder or .caffemodel; else snapshot_prefix with '_iter_N.caffemodel'",
+    )
     add("--log", metavar="FILE", help="a line of JSON for each event, added to the file")
     add("--plot", metavar="FILE", help="loss and accuracy, as .svg, .png or .pdf")
     add("--tensorboard", metavar="FOLDER", help="scalars and histograms for TensorBoard")
@@ -64,6 +68,7 @@ def is_wanted(chosen: Namespace) -> bool:
 
 def train(chosen: Namespace) -> int:
     """Train; returns the exit status.  At a signal sparknet.train writes a snapshot and raises."""
+    from sparknet.net.model_folder import SUFFIXES
     from sparknet.summary.curves import Curves
 
     if chosen.snapshot:
@@ -72,6 +77,9 @@ def train(chosen: Namespace) -> int:
     prefix = settings.snapshot_prefix
     for path in (chosen.out or f"{prefix}_iter_0", chosen.log, chosen.plot):
         check_folder(path)
+    if chosen.out and Path(chosen.out).suffix not in ("", *SUFFIXES):
+        kinds = ", ".join(SUFFIXES)
+        raise WrongUse(f"--out {chosen.out}", f"name a folder, or a file that ends in {kinds}")
     if chosen.plot:
         Curves.check(chosen.plot)
     with ExitStack() as stack:
@@ -79,8 +87,7 @@ def train(chosen: Namespace) -> int:
     outcome = trained.outcome
     made = outcome.iteration if outcome.best is None else outcome.best
     out = chosen.out or f"{prefix}_iter_{made}.caffemodel"
-    trained.net.save(out)
-    image_flags.describe(out, trained.net.preprocessing, trained.net.labels)
+    trained.save(out)
     print(f"sparknet train: wrote {out}", file=sys.stderr)
     if not chosen.json:
         for line in metric_lines(outcome.metrics):

@@ -17,7 +17,7 @@ from sparknet.loaders.datum import parse_datum, stored_shape
 from sparknet.loaders.image import Size
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
-from sparknet.loaders.pictures import LABEL, PictureReader
+from sparknet.loaders.pictures import LABEL, Color, PictureReader
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Batch, Column, Indices, Opened, Rows, rows_of
 from sparknet.native.batch_items import ENCODED, BatchItems
@@ -40,7 +40,7 @@ class Datums(Opened):
         backend: str | None = None,
         *,
         size: Size | None = None,
-        color: bool | None = None,
+        color: Color = None,
         invalid: Literal["raise", "drop"] = "raise",
         preprocessing: Preprocessing | None = None,
     ) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 from sparknet import renamed
 from sparknet.errors import FileError
 from sparknet.loaders.image import Size, read_list
-from sparknet.loaders.pictures import PictureReader, Pictures
+from sparknet.loaders.pictures import Color, PictureReader, Pictures
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.proto.byte_source import StrPath
 
@@ -30,7 +30,7 @@ class ImageFiles(Pictures):
         root: StrPath = "",
         *,
         size: Size | None = None,
-        color: bool | None = True,
+        color: Color = True,
         invalid: Literal["raise", "drop"] = "raise",
         preprocessing: Preprocessing | None = None,
     ) -> None:

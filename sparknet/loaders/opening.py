@@ -75,8 +75,10 @@ def open_records(
 def open_images(source: StrPath | Sequence[StrPath], how: Preprocessing | None = None) -> Records:
     """The same; images are resized as ``how`` says, if it does."""
     first = source if isinstance(source, (str, os.PathLike)) else next(iter(source), "")
-    if how is None or how.resize is None or kind_of(first) not in PICTURES:
+    if how is None or kind_of(first) not in PICTURES:
         return open_records(source)
+    if how.resize is None:
+        return open_records(source, color="grey") if how.color == "grey" else open_records(source)
     return open_records(source, preprocessing=how)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -15,18 +16,32 @@ from sparknet.loaders.decoders import Decoders
 from sparknet.loaders.image import LARGEST, Pixels, Size, decode, image_shape
 from sparknet.loaders.image_arrays import ImageArrays
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.loaders.records import Batch, Column, Indices, Opened, rows_of
+from sparknet.loaders.records import (
+    Batch,
+    Chain,
+    Column,
+    Indices,
+    Opened,
+    Records,
+    Subset,
+    rows_of,
+)
 
 Shape3 = tuple[int, int, int]
 
 LABEL = Column(np.dtype(np.int32), ())
 
 
+Color = bool | Literal["bgr", "grey"] | None
+_COLORS = {"bgr": True, "grey": False}
+
+
 class PictureReader:
     """How images become arrays of one shape.
 
     `size` is a height and a width to resize to; without it all images must have the size of
-    the first.  `color` forces colour (blue, green, red) or grey; None takes them as stored.
+    the first.  `color` is True or "bgr" (blue, green, red), False or "grey", or None for images as
+    they are stored; with True a net of one channel gets grey.
     `invalid` says what happens to an image that cannot be decoded: "raise" an error, or "drop"
     it and note it in `failed`, under its name.  A `preprocessing` with a size says more.
     """
@@ -34,7 +49,7 @@ class PictureReader:
     def __init__(
         self,
         size: Size | None,
-        color: bool | None,
+        color: Color,
         invalid: str,
         preprocessing: Preprocessing | None = None,
     ) -> None:
@@ -43,7 +58,15 @@ class PictureReader:
             invalid = "drop"
         if invalid not in ("raise", "drop"):
             raise SpecError(f"invalid is {invalid!r}, neither 'raise' nor 'drop'")
-        self.size, self.color, self.skips = size, color, invalid == "drop"
+        if color not in (True, False, None, *_COLORS):
+            raise SpecError(
+                f"color is {color!r}: True or 'bgr', False or 'grey', or None is needed; "
+                "preprocessing=Preprocessing(color='rgb', resize=…) knows more"
+            )
+        self.size, self.skips = size, invalid == "drop"
+        self.color: bool | None = _COLORS[color] if isinstance(color, str) else color
+        self.preprocessing = preprocessing
+        self.may_be_grey = color is True and (preprocessing is None or preprocessing.color is None)
         self.failed: dict[str, str] = {}
         self._arrays: ImageArrays | None = None
         if preprocessing is not None:
@@ -99,6 +122,13 @@ class Pictures(Opened, ABC):
     def __len__(self) -> int:
         return len(self.labels)
 
+    def in_grey(self) -> Records:
+        """The same images, opened again for a net of one channel."""
+        how = self.reader.preprocessing
+        if how is not None:
+            return cast(Records, self._again(preprocessing=replace(how, color="grey")))
+        return cast(Records, self._again(color=False))
+
     def take(self, indices: Indices) -> Batch:
         rows = rows_of(indices, len(self))
         images = self.reader.decoders.map(self._decoded, rows.tolist())
@@ -134,3 +164,14 @@ class Pictures(Opened, ABC):
             except FileError as error:
                 self.reader.fail(error)
         raise FileError(self.name(0) if len(self) else "records", "no image can be read")
+
+
+def in_grey(records: Records) -> Records:
+    """Records for a net of one channel: images that nobody wants in colour are read in grey."""
+    if isinstance(records, Pictures) and records.reader.may_be_grey:
+        return records.in_grey()
+    if isinstance(records, Chain):
+        return Chain([in_grey(part) for part in records.parts])
+    if isinstance(records, Subset):
+        return Subset(in_grey(records.records), records.indices)
+    return records

@@ -184,7 +184,8 @@ class Preprocessing:
     def over(self, own: Preprocessing, name: str) -> Preprocessing:
         """This description over what the net's transform_param says for the input ``name``."""
         said = self.said()
-        if both := [setting for setting in said if setting in OF_PARAM]:
+        decided = set(OF_PARAM) - ({"mean"} if own.mean is None else set())
+        if both := [setting for setting in said if setting in decided]:
             raise SpecError(
                 f"the net has a transform_param for '{name}', which decides {', '.join(OF_PARAM)}: "
                 f"leave {' and '.join(both)} out, or give a net without it"

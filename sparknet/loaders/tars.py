@@ -13,7 +13,7 @@ from sparknet import renamed
 from sparknet.errors import FileError, shown
 from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.image_files import SUFFIXES
-from sparknet.loaders.pictures import PictureReader, Pictures
+from sparknet.loaders.pictures import Color, PictureReader, Pictures
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.proto.byte_source import StrPath, check_is_file
 
@@ -44,7 +44,7 @@ class Tars(Pictures):
         labels: StrPath | None = None,
         *,
         size: Size | None = None,
-        color: bool | None = True,
+        color: Color = True,
         invalid: Literal["raise", "drop"] = "raise",
         preprocessing: Preprocessing | None = None,
     ) -> None:

@@ -155,6 +155,9 @@ class Pycaffe:
     def __init__(self, module: Any, name: str) -> None:
         self.module, self.name = module, name
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return backend_called, (self.name,)
+
     def lacking(self, gpu: bool = False) -> list[str]:
         names = [*_CALLED, *(_OF_A_GPU if gpu else ())]
         return [name for name in names if not hasattr(self.module, name)]

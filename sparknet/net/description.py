@@ -58,6 +58,10 @@ LEFT_TO_THE_CALLER = (
 """Settings of a solver that `Net` does not follow: whoever calls it decides."""
 
 
+class MeanWarning(UserWarning):
+    """A solver's net names a mean file that is not there."""
+
+
 @dataclass(frozen=True)
 class Description:
     """The net that is trained (or only run), the nets for testing, and the solver.
@@ -150,7 +154,24 @@ def _of_solver(solver: SolverMessage, trusted: bool | None, unknown: str) -> Des
     train, tests = nets.train, [_filtered(net, net.state) for net in nets.tests]
     if not tests:
         tests = [_filtered(train, net_state(train, TEST))]
-    return Description(_filtered(train, train.state), tuple(tests), solver)
+    main = _filtered(train, train.state)
+    _leave_out_missing_means(main, *tests)
+    return Description(main, tuple(tests), solver)
+
+
+def _leave_out_missing_means(*nets: NetMessage) -> None:
+    """Subtract nothing where a mean file is not there: it is of other data than a user's own."""
+    for net in nets:
+        for layer in net.layer:
+            path = layer.transform_param.mean_file
+            if path and not layer.untrusted and not Path(path).exists():
+                layer.transform_param.ClearField("mean_file")
+                warnings.warn(
+                    f"layer '{shown(layer.name)}': there is no mean file '{shown(path)}': unless "
+                    "mean= is given, nothing is subtracted",
+                    MeanWarning,
+                    stacklevel=outside(),
+                )
 
 
 def _filtered(net: NetMessage, state: caffe_pb2.NetState) -> NetMessage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -202,12 +202,16 @@ def _blanks(net: NetMessage) -> Iterator[tuple[str, float]]:
             yield layer.bottom[0], blank
 
 
-def with_inputs(net: NetMessage, entries: Sequence[Entry]) -> NetMessage:
-    """The net with each data layer replaced by an Input layer."""
+def with_inputs(
+    net: NetMessage, entries: Sequence[Entry], names: Collection[str] | None = None
+) -> NetMessage:
+    """The net with each data layer, or those of these names, replaced by an Input layer."""
     shapes = {entry.name: entry.shape for entry in entries}
     changed = NetMessage()
     changed.CopyFrom(net)
     for layer, _ in source_layers(changed):
+        if names is not None and layer.name not in names:
+            continue
         tops = [top for top in layer.top if top in shapes]
         plain = LayerMessage(name=layer.name, type=Input.type, top=tops)
         for top in tops:

@@ -24,10 +24,10 @@ from sparknet.net.entries import (
     only_layers,
     with_inputs,
 )
-from sparknet.net.feed import Array, Feed, Preparation, decoded, misfit, reshape
+from sparknet.net.feed import ENCODED, Array, Feed, Preparation, decoded, misfit, reshape
 from sparknet.net.flow import dependent, last_blobs
 from sparknet.net.metrics import Summary
-from sparknet.net.ranges import warn_of_range
+from sparknet.net.ranges import warn_of_pictures, warn_of_range
 from sparknet.net.rows import (
     Block,
     Rows,
@@ -63,6 +63,8 @@ class FedNet:
         given: Preprocessing | None = None,
     ) -> None:
         self._given = given
+        self.knows_pictures = given is not None
+        """Whether it is known what happens to pictures; else a warning says what is assumed."""
         self.described, self.phase, self.what = described, phase, what
         self._make, self._backend, self._seed = make, backend, seed
         self.places = data_tops(described, others)
@@ -231,6 +233,7 @@ class FedNet:
     def _decoded(self, block: Mapping[str, Array]) -> Block:
         """The block with arrays in place of encoded images."""
         entries = {entry.name: entry for entry in self.known_entries or ()}
+        warn_of_pictures(self, [name for name in block if block[name].dtype.kind in ENCODED])
         return {
             name: decoded(entries[name], values, self.phase == TRAIN) if name in entries else values
             for name, values in block.items()

@@ -28,6 +28,7 @@ from sparknet.net.fed import FedNet
 from sparknet.net.feed import Array, Preparation
 from sparknet.net.lost import warn_of_loss
 from sparknet.net.metrics import Means, flattened
+from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.nets import Nets
 from sparknet.net.origin import find_origin
 from sparknet.net.quantising import MOST_LOSS, RECORDS, calibrate, quantizable
@@ -47,7 +48,8 @@ StrPath = str | os.PathLike[str]
 
 
 class Net:
-    """A net to run, and to train if it has a solver.
+    """A net to run, and to train if it has a solver.  It pickles with its weights and the files
+    that it names, as `copy` copies it: without data and the solver's state.
 
     `source` is a net (`NetParams`, a NetParameter, a prototxt or its text), which runs, or a
     solver (`SolverParams`, a SolverParameter, its prototxt or its text), which also trains.
@@ -109,6 +111,8 @@ class Net:
             batch_axis=batch_axis,
         )
         self.preprocessing, self.labels = origin.preprocessing, origin.labels
+        self.begins_at_random = not origin.has_weights
+        """Whether its first weights are its fillers': neither a file nor the caller gave any."""
         alone = TEST if phase is None else phase
         found = find_backend(backend, precision, keep_blobs, device)
         self._nets, self._is_lost = Nets.begun(origin, found, alone, seed), False
@@ -222,8 +226,7 @@ class Net:
 
     def train(self, steps: int) -> float:
         """Update the weights ``steps`` times; returns the mean loss."""
-        embedded = self._nets.backend.is_embedded
-        if embedded and self.settings is not None and steps > 0 and self.solver.iter == 0:
+        if self.settings and steps > 0 and self.backend.is_embedded and self.iter == 0:
             warn_of_idle(self.net, self.settings)
         losses = 0.0
         for _ in range(steps):
@@ -358,9 +361,13 @@ class Net:
         return other
 
     def save(self, path: StrPath) -> None:
-        """Write a caffemodel; HDF5 if the name ends in .h5."""
+        """Write a caffemodel; HDF5 if the name ends in .h5.
+
+        What happens to images, and the classes' names, go into x.sparknet.json beside it.
+        """
         name = prepare(path)
         (self.net.save_hdf5 if name.endswith(".h5") else self.net.save)(name)
+        ModelInputs({}, self.preprocessing, self.labels).write_beside(name)
 
     def load(self, path: StrPath) -> None:
         """Load the weights of layers with the same names from a caffemodel.
@@ -384,15 +391,11 @@ class Net:
 
     def _repr_html_(self) -> str:
         """Its layers, in a notebook."""
-        try:
+        with suppress(SparkNetError):  # its shapes may be unknown
             return html_summary(build_in_state(self._nets.main.described))
-        except SparkNetError:
-            return escape(repr(self))  # its shapes are not known yet
+        return escape(repr(self))
 
     def plot(self, out: StrPath | None = None) -> Drawing:
         """Its layers as a picture, which a notebook shows; ``out`` is a file named .svg."""
         main = self._nets.main.described
         return plotted(outline(main), main.name).saved(out)
-
-    def __getstate__(self) -> Any:
-        raise TypeError("a Net cannot be pickled: send what it was made from, and get_weights()")

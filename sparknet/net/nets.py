@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from sparknet.errors import SpecError
@@ -11,10 +13,13 @@ from sparknet.layers import TEST, TRAIN, Shape
 from sparknet.loaders.opening import open_images
 from sparknet.loaders.records import with_classes
 from sparknet.net.backend import Backend
-from sparknet.net.description import NetMessage
+from sparknet.net.description import NetMessage, NetSource, describe
+from sparknet.net.entries import UnknownShape
 from sparknet.net.fed import FedNet
 from sparknet.net.origin import Origin
-from sparknet.weights import check_layers, copy_weights, open_weights
+from sparknet.net.portable import kept_folder, portable_net, portable_solver
+from sparknet.proto import parse_net, parse_solver
+from sparknet.weights import WeightCollection, check_layers, copy_weights, open_weights
 
 
 class Nets:
@@ -91,12 +96,40 @@ class Nets:
             (self.main, *self.tests), (others.main, *others.tests), strict=True
         ):
             theirs.records.update(mine.records)
+            theirs.knows_pictures = mine.knows_pictures
         return others
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process builds them from; their data and the solver's state stay here."""
+        origin, solver = self.origin, self.description.solver
+        with suppress(UnknownShape):
+            origin = origin.used(weights=WeightCollection.of(self.main.net))
+        return {
+            "origin": replace(origin, description=None, models=()),  # type: ignore[arg-type]
+            "source": portable_net(self.description.main)
+            if solver is None
+            else portable_solver(solver),
+            "phase": None if solver is not None else self.main.phase,
+            "rest": (self.backend, self._given_seed, self.seed),
+            "known": [(fed.records, fed.knows_pictures) for fed in (self.main, *self.tests)],
+        }
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        text, phase = state["source"].unpacked(kept_folder()), state["phase"]
+        message: NetSource = parse_solver(text) if phase is None else parse_net(text)
+        origin = replace(state["origin"], description=describe(message, phase))
+        backend, given_seed, seed = state["rest"]
+        Nets.__init__(self, origin, backend, TEST if phase is None else phase, given_seed, seed)
+        for fed, (records, knows) in zip((self.main, *self.tests), state["known"], strict=True):
+            fed.records.update(records)
+            fed.knows_pictures = knows
 
     def _fed(self, described: NetMessage, phase: int, make: Any, what: str) -> FedNet:
         others = (self.description.main, *self.description.tests)
         given = self.origin.preprocessing
-        return FedNet(described, phase, make, self.backend, self.seed, what, others, given)
+        fed = FedNet(described, phase, make, self.backend, self.seed, what, others, given)
+        fed.knows_pictures |= self.description.solver is not None
+        return fed
 
     def _make_main(self, net: NetMessage) -> Any:
         origin = self.origin

@@ -36,6 +36,10 @@ class Origin:
     preprocessing: Preprocessing | None = None
     labels: tuple[str, ...] = ()
 
+    @property
+    def has_weights(self) -> bool:
+        return bool(self.files) or self.weights is not None or self.flat is not None
+
     def used(self, weights: WeightCollection | None = None, flat: NDArray | None = None) -> Origin:
         """Once a net has the weights, or for another that has these."""
         return replace(self, files=(), models=(), weights=weights, flat=flat)

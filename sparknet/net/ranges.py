@@ -1,13 +1,15 @@
-"""Values that a net's preprocessing is not for: told once, as nothing else would show it."""
+"""Warn once of pictures without preprocessing, and of values that preprocessing is not for."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from sparknet.errors import outside
+from sparknet.layers.input import Input
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.entries import Entry
 
@@ -25,6 +27,30 @@ _NEAR_ONE = (0.9, 1.1)
 
 class RangeWarning(UserWarning):
     """Values of other sizes than those that the preprocessing of an input is for."""
+
+
+class PreprocessingWarning(UserWarning):
+    """Pictures of which neither the model nor the caller says what the net wants."""
+
+
+def warn_of_pictures(fed: Any, names: Collection[str]) -> None:
+    """Say what is assumed of the pictures for these inputs of a `FedNet`, if nothing says it."""
+    if fed.knows_pictures or not names:
+        return
+    for entry in fed.entries:
+        how = entry.pictures
+        if entry.name in names and how and entry.preprocessing is None and entry.type == Input.type:
+            fed.knows_pictures = True
+            height, width = how.resize or entry.record[1:]
+            order = "grey" if entry.record[0] == 1 else "BGR"
+            warnings.warn(
+                f"nothing says what happens to the pictures for '{entry.name}': they become "
+                f"{height} x {width}, {order}, from 0 to 255, without a mean; give resize, color, "
+                "mean, scale and std as the net was trained (docs/images.md)",
+                PreprocessingWarning,
+                stacklevel=outside(),
+            )
+            return
 
 
 def warn_of_range(entry: Entry, values: Array) -> None:

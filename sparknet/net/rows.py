@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sparknet.errors import DataError
 from sparknet.layers import Shape
 from sparknet.loaders.opening import open_images
+from sparknet.loaders.pictures import in_grey
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import ArrayRecords, NamedFor, Records
 from sparknet.net.entries import DataTop, Entry
@@ -69,7 +70,7 @@ def open_rows(
     if isinstance(data, (str, os.PathLike)):
         data = open_images(os.fspath(data), how)
     if isinstance(getattr(data, "columns", None), Mapping) and hasattr(data, "take"):
-        return _of_records(NamedFor.inputs(data, names))
+        return _of_records(for_inputs(data, entries(), names))
     if isinstance(data, (Mapping, tuple)) or _is_array(data):
         columns = columns_of(data, names)
         _refuse_empty(rows_of(columns))
@@ -87,6 +88,13 @@ def open_rows(
         if iter(data) is data
         else _of_items(data, entries, names)
     )
+
+
+def for_inputs(records: Records, entries: Sequence[Entry] | None, names: Sequence[str]) -> Records:
+    """A reader's records for a net: images in grey for inputs of one channel, and named for it."""
+    images = [entry for entry in entries or () if len(entry.record) == 3 and not entry.is_label]
+    is_grey = {entry.record[0] for entry in images} == {1}
+    return NamedFor.inputs(in_grey(records) if is_grey else records, names)
 
 
 def is_frame(data: object) -> bool:

@@ -119,10 +119,10 @@ def replacing(path: StrPath, mode: int = 0o666) -> Iterator[Path]:
     """Yields a new file beside `path` that takes its name when the block ends without error.
 
     A reader of `path` sees the old content or the new, never a part.  ``mode`` says who may read
-    it, as far as the umask lets them.
+    it, as far as the umask lets them.  The new file's name ends as ``path`` does.
     """
     target = Path(os.path.realpath(path))
-    draft = target.with_name(f".{target.name[:200]}.{os.getpid()}.{os.urandom(4).hex()}")
+    draft = target.with_name(f".{os.getpid()}.{os.urandom(4).hex()}.{target.name[-200:]}")
     try:
         if target.exists() and not target.is_file():
             raise FileError(path, what_it_is(path))

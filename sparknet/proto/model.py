@@ -21,6 +21,10 @@ from sparknet.proto.wire import header
 LayerArrays: TypeAlias = "list[Array | None]"
 
 
+class WeightsWarning(UserWarning):
+    """Some layers of a net were not found in the file of its weights."""
+
+
 @dataclass(eq=False)
 class Model:
     """What a caffemodel holds.

@@ -15,7 +15,10 @@ import numpy as np
 from sparknet.errors import FileError, SparkError, SparkNetError, extra
 from sparknet.loaders.ahead import ahead
 from sparknet.net.heads import Head
+from sparknet.net.model_folder import check_files, is_model_folder, read_folder
+from sparknet.net.ranges import warn_of_pictures
 from sparknet.spark.ask import Ask
+from sparknet.spark.column_types import plain
 from sparknet.spark.given_rows import (
     Array,
     ModuleInput,
@@ -29,12 +32,12 @@ from sparknet.spark.given_rows import (
 from sparknet.spark.model import SparkModel
 from sparknet.spark.module_columns import columns_of
 from sparknet.spark.module_model import ModuleModel, WorkerModule
-from sparknet.spark.net_files import load_model
 from sparknet.spark.prediction import Prediction, WorkerNet, pieces
 from sparknet.spark.remote import local_path
 from sparknet.spark.row_parts import RowReader
-from sparknet.spark.saved_stages import check_files, stage_metadata
+from sparknet.spark.saved_stages import stage_metadata
 from sparknet.spark.stage_columns import INVALID, StageColumn
+from sparknet.spark.stage_models import load_parts
 from sparknet.weights.safetensors import is_safetensors
 
 if TYPE_CHECKING:
@@ -94,6 +97,10 @@ class LoadedModel:
         plan: Prediction = self.model.plan(Ask(columns=columns))
         return plan.mapping
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the model with its weights, for a function that Spark sends to its tasks."""
+        return LoadedModel, (self.model, self._stage)
+
     def __repr__(self) -> str:
         if isinstance(self.model, ModuleModel):
             return f"<LoadedModel '{type(self.model.module).__name__}'>"
@@ -106,6 +113,9 @@ class LoadedModel:
         plan = self._plan(model, ask)
         task = plan.task
         given = batch_of(rows, task.mapping, plan.entries, plan.takes_texts)
+        if isinstance(model, SparkModel):
+            pictures = [name for name, col in task.mapping.items() if _holds_bytes(given, col)]
+            warn_of_pictures(model.net.tested, pictures)
         task = _told(task, given)
         made, valid = _predicted(given, task, plan.worker)
         found: dict[str, Any] = {}
@@ -176,8 +186,8 @@ def load(
 
     ``net`` is what `SparkModel` takes, with its keywords: a caffemodel that `SparkModel.save`
     wrote, a .onnx, a prototxt with ``weights``, a `Net`; or a `SparkModel` or `ModuleModel`; or
-    the folder of a saved `NetModel` or `NetFeaturizer`; or a .safetensors of `ModuleModel.save`,
-    with ``module`` as `ModuleModel.load` takes it.  It needs pyarrow
+    the folder of a saved `NetModel` or `NetFeaturizer`; or what `ModuleModel.save` wrote, with
+    ``module`` as `ModuleModel.load` takes it.  It needs pyarrow
     (``pip install 'sparknet[parquet]'``).
     """
     if module is not None:
@@ -188,12 +198,12 @@ def load(
             kind = type(net).__name__
             raise SparkError(f"a {kind} has its {what} already: give it to that")
         return LoadedModel(net)
-    if isinstance(net, (str, os.PathLike)) and is_safetensors(net) and weights is None:
+    folder = _folder(net)
+    if _is_module(net, folder) and weights is None:
         for name in keywords.keys() - {"module"}:
             raise SparkError(f"a module has no {name}: {net} is a module of PyTorch")
         return LoadedModel(ModuleModel.load(net, module, trusted=trusted))
-    folder = _folder(net)
-    if folder is None:
+    if folder is None or is_model_folder(folder):
         return LoadedModel(SparkModel(net, weights, trusted=trusted, **keywords))
     if weights is not None or keywords:
         what = "weights" if weights is not None else next(iter(keywords))
@@ -206,7 +216,14 @@ def _folder(net: Any) -> Path | None:
     if not isinstance(net, (str, os.PathLike)):
         return None
     here = local_path(net)
-    return Path(here) if here is not None and Path(here).is_dir() else None
+    return Path(here) if here is not None and os.path.isdir(here) else None  # noqa: PTH112 - a text
+
+
+def _is_module(source: Any, folder: Path | None) -> bool:
+    """Whether it is the path of a module's files."""
+    if folder is not None:
+        return is_model_folder(folder) and "module" in read_folder(folder)
+    return isinstance(source, (str, os.PathLike)) and is_safetensors(source)
 
 
 def _loaded_stage(folder: Path, trusted: bool) -> LoadedModel:
@@ -216,7 +233,7 @@ def _loaded_stage(folder: Path, trusted: bool) -> LoadedModel:
         raise FileError(folder, _what_else(folder, metadata))
     check_files(folder, metadata)
     try:
-        model = load_model(folder, metadata, trusted)
+        model = load_parts(folder, metadata, trusted)
         return LoadedModel(model, kind(model, metadata))
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, SparkNetError):
@@ -352,10 +369,14 @@ def _predicted(
 
 def _told(task: Prediction, given: pa.RecordBatch) -> Prediction:
     """The task, with boxes told from 0 to 1 where no picture says how large it is."""
+    is_told = task.pictures is None or _holds_bytes(given, task.pictures.column)
+    return task if is_told else replace(task, pictures=None)
+
+
+def _holds_bytes(given: pa.RecordBatch, column: str) -> bool:
+    """Whether a column holds bytes or structs, as pictures are."""
     import pyarrow as pa
 
-    if task.pictures is None:
-        return task
-    of = given.column(task.pictures.column).type
-    is_bytes = pa.types.is_binary(of) or pa.types.is_large_binary(of)
-    return task if is_bytes or pa.types.is_struct(of) else replace(task, pictures=None)
+    kind = given.column(plain(column)).type
+    of = pa.types
+    return bool(of.is_binary(kind) or of.is_large_binary(kind) or of.is_struct(kind))

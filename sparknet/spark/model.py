@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from sparknet.errors import FileError, SettingError, SparkError, SpecError, shown
+from sparknet.errors import SettingError, SparkError, SpecError, shown
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.native import NDArray
 from sparknet.net import Net
@@ -18,11 +15,12 @@ from sparknet.net.description import NetSource
 from sparknet.net.fed import FedNet
 from sparknet.net.flow import dependent, predictions
 from sparknet.net.heads import Head
-from sparknet.net.quantising import in_int8
-from sparknet.onnx import open_model
+from sparknet.net.model_folder import save_model
+from sparknet.net.model_inputs import ModelInputs
+from sparknet.net.portable import portable_net
+from sparknet.net.ranges import warn_of_pictures
 from sparknet.onnx.inputs import Axes, Shapes
 from sparknet.onnx.opening import refuse_axes
-from sparknet.proto import Model, write_model, write_text
 from sparknet.proto.suggest import did_you_mean, one_of
 from sparknet.spark.ask import Ask, TransformOptions, find_outputs
 from sparknet.spark.batch import batch_for, largest_results
@@ -31,15 +29,14 @@ from sparknet.spark.column_types import check_types, named, told_shapes
 from sparknet.spark.columns import wanted
 from sparknet.spark.evaluating import evaluate
 from sparknet.spark.evaluation import Evaluation
-from sparknet.spark.model_inputs import ModelInputs
+from sparknet.spark.model_source import open_source
 from sparknet.spark.outputs import Output
 from sparknet.spark.pooling import POOLED, pooled
 from sparknet.spark.prediction import Invalid, Prediction
-from sparknet.spark.remote import fetched, written
+from sparknet.spark.remote import written
 from sparknet.spark.shared_weights import send_weights
 from sparknet.spark.texts import TokenizerFile, check_texts
-from sparknet.spark.transformed import frame_session, key_of, pictures_of, transformed
-from sparknet.training.portable import portable_net
+from sparknet.spark.transformed import frame_session, is_picture, key_of, pictures_of, transformed
 from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
@@ -52,14 +49,13 @@ StrPath = str | os.PathLike[str]
 
 FEWEST = 32
 """Texts that go through a net at a time, unless more or `batch=` are asked for."""
-_SUFFIXES = (".caffemodel", ".h5")
 
 
 class SparkModel(FunctionOfColumns):
     """Predicts with a net: ``SparkModel(net, weights=None)``.
 
-    ``net`` is a `Net`, anything that a `Net` is made from, a caffemodel, or a
-    .onnx.  Files may lie
+    ``net`` is a `Net`, anything that a `Net` is made from, a caffemodel, a .onnx, or the folder of
+    a saved model.  Files may lie
     wherever Spark can read: hdfs://…, s3a://….  A net for training works too: it runs in phase
     TEST with its transform_param, and columns that only its losses and accuracies need may be
     missing.  ``columns`` maps its inputs to the data's columns, unless `transform` is given
@@ -71,7 +67,8 @@ class SparkModel(FunctionOfColumns):
     and "max", makes one vector of the tokens' of each text, the blob `pooled`, and `normalized`, of
     length 1; ``pooled`` names the blob of the tokens' vectors where none or several are outputs.
     ``shapes`` and ``batch_axis`` are those of `Net`.  ``tasks_per_gpu`` is how many tasks may
-    compute on a GPU at once, if not all that Spark starts there (docs/gpu.md).  The net of a
+    compute on a GPU at once, if not all that Spark starts there (docs/gpu.md).  A net without
+    weights is refused unless ``random=True`` asks for random ones.  The net of a
     caffemodel imports no Python layer, and reads and writes no file, unless ``trusted`` is True.
     """
 
@@ -92,15 +89,26 @@ class SparkModel(FunctionOfColumns):
         pooled: str | None = None,
         shapes: Shapes | None = None,
         batch_axis: Axes | None = None,
+        random: bool = False,
         **images: Unpack[ImageSettings],
     ) -> None:
         how = Preprocessing.given(preprocessing, images)
-        saved = (
-            ModelInputs()
-            if isinstance(net, Net) or weights is not None
-            else ModelInputs.beside(net)
-        )
-        self.columns = saved.columns | named(columns)
+        said, tokens = ModelInputs(), None
+        self.net: Net
+        """The net, with the weights for prediction."""
+        if isinstance(net, Net):
+            self.net = net
+        else:
+            self.net, said, tokens = open_source(
+                *(net, weights, random),
+                trusted=trusted,
+                preprocessing=how,
+                precision=precision,
+                dialect=dialect,
+                shapes=shapes,
+                batch_axis=batch_axis,
+            )
+        self.columns = said.columns | named(columns)
         self.device = device
         """PyTorch's name of where executors compute; None: where the net does."""
         if tasks_per_gpu is not None and (type(tasks_per_gpu) is not int or tasks_per_gpu < 1):
@@ -109,22 +117,7 @@ class SparkModel(FunctionOfColumns):
             )
         self.tasks_per_gpu = tasks_per_gpu
         """How many tasks of a machine may compute on a GPU at once; None: all of them."""
-        self.net: Net = (
-            net
-            if isinstance(net, Net)
-            else _net(
-                net,
-                weights,
-                trusted=trusted,
-                preprocessing=how or saved.preprocessing,
-                precision=precision,
-                dialect=dialect,
-                shapes=shapes,
-                batch_axis=batch_axis,
-            )
-        )
-        """The net, with the weights for prediction."""
-        self.labels = saved.labels or self.net.labels
+        self.labels = said.labels or self.net.labels
         """The names of the classes of `top`, where they are known; a file's or others may be
         given to `transform`."""
         if net is self.net and weights is not None:
@@ -137,7 +130,7 @@ class SparkModel(FunctionOfColumns):
             raise SpecError(f"this Net is made already: give dialect={dialect!r} to Net itself")
         if net is self.net:
             refuse_axes("this Net is made already", shapes, batch_axis)
-        self.tokens = saved.tokens if tokenizer is None else TokenizerFile.read(tokenizer)
+        self.tokens = tokens if tokenizer is None else TokenizerFile.read(tokenizer)
         """What makes numbers of texts, if the net takes texts."""
         if pooling is None and pooled is not None:
             raise SpecError(f"pooled={pooled!r} is for pooling, which is not given")
@@ -262,6 +255,11 @@ class SparkModel(FunctionOfColumns):
         if data is not None:
             check = check_types if self.tokens is None else check_texts
             check(data, mapping.values(), "the data")
+            told, kinds = told_shapes(data, mapping), data.schema
+            pictures = [
+                name for name, column in mapping.items() if is_picture(kinds[column].dataType)
+            ]
+            warn_of_pictures(tested, set(pictures) - told.keys())
         batch = ask.batch or batch_for(tested, blobs)
         if self.tokens is not None:
             batch = batch if ask.batch else max(batch, FEWEST)
@@ -283,24 +281,15 @@ class SparkModel(FunctionOfColumns):
         )
 
     def save(self, path: StrPath) -> None:
-        """Write a caffemodel, next to it the net as a .prototxt, and as a .json the columns and
-        what happens to images.  `SparkModel(path)` reads all.
+        """Write a folder that `SparkModel`, `sparknet.load` and the command line read: the net, its
+        weights, the columns, what happens to images, the classes' names.
 
+        A name that ends in .caffemodel or .h5 makes it a file, with others of its name beside it.
         ``path`` is any path that Spark can write.
         """
-        name = next(filter(None, (_stem(path, suffix) for suffix in _SUFFIXES)), None)
-        if name is None:
-            raise FileError(path, f"a model is saved as one of {', '.join(_SUFFIXES)}")
-        with written(path) as file:
-            write_model(file, self._model())
-        with written(f"{name}.prototxt") as file:
-            write_text(file, self.net.tested.described)
-        with written(f"{name}{ModelInputs.SUFFIX}") as file:
-            said = ModelInputs(self.columns, self.net.preprocessing, labels=self.labels)
-            file.write_text(said.to_json())
-        if self.tokens is not None:
-            with written(f"{name}{ModelInputs.TOKENIZER}") as file:
-                file.write_bytes(self.tokens.text)
+        said = ModelInputs(self.columns, self.net.preprocessing, self.labels)
+        tokenizer = None if self.tokens is None else self.tokens.text
+        save_model(self.net, path, said, tokenizer, written)
 
     def __repr__(self) -> str:
         return f"<SparkModel '{shown(self.net.tested.described.name)}'>"
@@ -357,36 +346,3 @@ class SparkModel(FunctionOfColumns):
     def _flat(self) -> NDArray:
         """The weights in one buffer, in the order of the net that predicts."""
         return WeightCollection.of(self.net.tested.net, copy=None).flat
-
-    def _model(self) -> Model:
-        tested = self.net.tested
-        params = tested.net.params
-        arrays: list[list[Any]] = [
-            [np.asarray(blob.data) for blob in params.get(layer.name, ())]
-            for layer in tested.described.layer
-        ]
-        return Model(in_int8(tested.described, tested.net, arrays), arrays)
-
-
-def _net(source: Any, weights: Any, **how: Any) -> Net:
-    """A net from files that only Spark may be able to read.
-
-    A caffemodel contains its own description; next to one in HDF5, which does not, lies the net.
-    """
-    if weights is None and isinstance(source, (str, os.PathLike)):
-        if (name := _stem(source, ".h5")) is not None:
-            source, weights = f"{name}.prototxt", source
-        elif _stem(source, ".caffemodel") is not None:
-            weights = source
-    with fetched(source) as description, fetched(weights) as given:
-        net = open_model(given).net if source is weights is not None else description
-        made = Net(net, given, **how)
-        if description is not source or given is not weights:
-            _ = made.net  # reads the copied files
-    return made
-
-
-def _stem(path: StrPath, suffix: str) -> str | None:
-    """A path or URL without ``suffix``; None if it has another suffix."""
-    text = os.fspath(path)
-    return text.removesuffix(suffix) if Path(text).suffix == suffix else None

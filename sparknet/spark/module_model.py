@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sparknet.errors import SettingError, SparkError, extra
+from sparknet.errors import FileError, SettingError, SparkError, extra
 from sparknet.net.heads import Kind
+from sparknet.net.model_folder import read_folder
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.ask import Ask, check_used, output_of
 from sparknet.spark.column_function import FunctionOfColumns
@@ -23,6 +24,7 @@ from sparknet.spark.derived import Derived, with_derived
 from sparknet.spark.evaluating import evaluated, head_of
 from sparknet.spark.evaluation import Evaluation
 from sparknet.spark.first_rows import Array, first_rows, record_sizes
+from sparknet.spark.model_source import model_folder
 from sparknet.spark.outputs import Best, Output
 from sparknet.spark.prediction import Invalid, Prediction
 from sparknet.spark.remote import fetched, written
@@ -31,6 +33,7 @@ from sparknet.spark.transformed import frame_session, key_of, transformed
 from sparknet.training.modules.calling import chosen_inputs, named_outputs, tensor
 from sparknet.training.modules.flat_module import FlatModule
 from sparknet.training.modules.module_files import (
+    MODULE,
     SavedModule,
     StrPath,
     beside,
@@ -38,8 +41,7 @@ from sparknet.training.modules.module_files import (
     made_module,
     read_said,
     read_state,
-    write_said,
-    write_state,
+    save_module,
 )
 from sparknet.training.modules.portable import ModuleParts, PortableModule, packed
 from sparknet.training.modules.trainee import evaluating
@@ -218,16 +220,13 @@ class ModuleModel(FunctionOfColumns):
         return SavedModule.of(self.module, self.made_by, self.columns, self.records, self.kind)
 
     def save(self, path: StrPath) -> None:
-        """Write the module's state dict as .safetensors, next to it as .sparknet.json the columns
-        and the name of what makes the module.  `ModuleModel.load` and `sparknet.load` read both.
+        """Write a folder of the module's state dict, the columns and the name of what makes the
+        module; a name that ends in .safetensors makes it a file, with a .sparknet.json beside it.
+        `ModuleModel.load` and `sparknet.load` read both.
 
         ``path`` is any path that Spark can write.
         """
-        said = beside(path)
-        with written(path) as file:
-            write_state(file, self.module)
-        with written(said) as file:
-            write_said(file, self.saved())
+        save_module(self.module, self.saved(), path, written)
 
     @classmethod
     def load(cls, path: StrPath, module: Any = None, *, trusted: bool | None = None) -> ModuleModel:
@@ -237,11 +236,23 @@ class ModuleModel(FunctionOfColumns):
         given, the file's own class or function is called: one that this program has imported, or
         with ``trusted`` any that Python can import.
         """
+        with model_folder(path) as folder:
+            if folder is not None:
+                return cls.of_folder(folder, os.fspath(path), module, bool(trusted))
         said = beside(path)
         with fetched(said) as file:
             saved = read_said(Path(file), said)
         with fetched(path) as file:
             return cls.read(Path(file), os.fspath(path), saved, module, bool(trusted))
+
+    @classmethod
+    def of_folder(cls, folder: Path, where: str, module: Any, trusted: bool) -> ModuleModel:
+        """The model of a folder on this machine."""
+        metadata = read_folder(folder)
+        if "module" not in metadata:
+            raise FileError(where, "is a net: read it by SparkModel or sparknet.load")
+        saved = SavedModule.read(metadata["module"], where)
+        return cls.read(folder / MODULE, where, saved, module, trusted)
 
     @classmethod
     def read(

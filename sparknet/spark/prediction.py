@@ -17,6 +17,7 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import set_threads
 from sparknet.net import Net
 from sparknet.net.backend import CPU
+from sparknet.net.portable import Portable
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark.box_frames import BoxFrames
 from sparknet.spark.column_types import plain
@@ -31,7 +32,6 @@ from sparknet.spark.shared_weights import SharedWeights
 from sparknet.spark.texts import Texts
 from sparknet.spark.worker_cache import cached
 from sparknet.torch.chosen import device_of_worker, name_of_device, takes_gpu_of_task
-from sparknet.training.portable import Portable
 
 if TYPE_CHECKING:
     import pyarrow as pa

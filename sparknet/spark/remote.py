@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 from sparknet.errors import FileError, SparkError, SparkNetError, bare
+from sparknet.net.model_folder import written_here
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark.background_job import is_classic
 
@@ -64,7 +65,8 @@ def written(path: StrPath, session: SparkSession | None = None) -> Iterator[Path
     """A local path to write the file of ``path`` to; it then appears there whole or not at all."""
     here = local_path(path)
     if here is not None:
-        yield Path(here)
+        with written_here(here) as draft:
+            yield draft
         return
     remote = remote_file(os.fspath(path), session)
     with scratch_folder("staging") as folder:

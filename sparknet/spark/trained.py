@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparknet.spark.model import SparkModel
+from sparknet.spark.model import SparkModel, StrPath
+from sparknet.spark.remote import local_path
 from sparknet.training.trained import Trained
 
 
@@ -21,3 +22,13 @@ class SparkTrained(Trained):
         Of a module it is a `ModuleModel`.
         """
         return SparkModel(self.net, columns=self.columns)
+
+    def save(self, path: StrPath) -> None:
+        """The same, with the columns that it was trained on, to any path that Spark can write."""
+        if local_path(path) is None:
+            self.model.save(path)
+        else:
+            super().save(path)
+
+    def _columns(self) -> dict[str, str]:
+        return self.columns or {}

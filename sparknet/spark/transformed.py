@@ -117,7 +117,7 @@ def pictures_of(
     if len(images) != 1:
         return None
     column = mapping[images[0].name]
-    if data is not None and not _is_picture(data.schema[column].dataType):
+    if data is not None and not is_picture(data.schema[column].dataType):
         return None
     return BoxFrames(
         column,
@@ -127,7 +127,7 @@ def pictures_of(
     )
 
 
-def _is_picture(kind: Any) -> bool:
+def is_picture(kind: Any) -> bool:
     from pyspark.sql.types import BinaryType, StructType
 
     return isinstance(kind, BinaryType) or (

@@ -12,13 +12,13 @@ from sparknet.caffe.idle import check_loss, warn_of_idle
 from sparknet.errors import SettingError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
+from sparknet.net.portable import Portable, portable_solver
 from sparknet.net.scores import GOALS, Goal
 from sparknet.proto.solver import check_step
 from sparknet.proto.suggest import did_you_mean
 from sparknet.training.identity import identity
 from sparknet.training.line import Link
 from sparknet.training.modules.portable import PortableModule
-from sparknet.training.portable import Portable, portable_solver
 from sparknet.training.run_spec import RunSpec
 from sparknet.training.runs import Runs, find_resumed
 from sparknet.training.store import Store

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import numpy as np
 from sparknet.errors import DataError, SettingError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.opening import open_images
-from sparknet.loaders.records import ArrayRecords, NamedFor, Records
+from sparknet.loaders.records import ArrayRecords, Records
 from sparknet.net import Net
+from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.feed import check_numbers
-from sparknet.net.rows import frame_columns, is_frame
+from sparknet.net.rows import for_inputs, frame_columns, is_frame
 from sparknet.net.scratch import PRIVATE_FILE, private
 
 BLOCKS = ".blocks"
@@ -35,10 +37,21 @@ def as_records(
         data = open_images(os.fspath(data), net.preprocessing)
     if is_frame(data):
         net.check_columns([str(name) for name in data.columns])
-        return ArrayRecords(**frame_columns(data, [*net.inputs, more]))
+        return ArrayRecords(**frame_columns(data, [*_names(net), more]))
     if isinstance(data, Records):
-        return NamedFor.inputs(data, net.places)
-    return records_of(data, lambda: list(net.inputs), "the net's inputs")
+        return for_inputs(data, _entries(net), net.places)
+    return records_of(data, lambda: _names(net), "the net's inputs")
+
+
+def _entries(net: Net) -> list[Entry]:
+    """The net's inputs; none while their shapes are not known."""
+    with suppress(UnknownShape):
+        return list(net.inputs.values())
+    return []
+
+
+def _names(net: Net) -> list[str]:
+    return [entry.name for entry in _entries(net)] or net.places
 
 
 def records_of(

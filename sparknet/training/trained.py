@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sparknet.net import Net
+from sparknet.net.model_folder import SUFFIXES, save_model
+from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.scores import Array, confusion_of, without_confusion
 from sparknet.summary import History
 from sparknet.training.rounds import Outcome
@@ -30,6 +34,23 @@ class Trained:
     def confusion(self) -> Array | None:
         """The last validation's confusion matrix, true classes in rows; None without the metric."""
         return confusion_of(self.outcome.metrics)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a folder that `sparknet.load`, `SparkModel` and the command line read: the net, its
+        weights, what happens to images, and the names of the classes.
+
+        A name that ends in .caffemodel or .h5 makes it that file, as `Net.save` does.
+        """
+        said = ModelInputs(self._columns(), self.net.preprocessing, self.net.labels)
+        if Path(path).suffix in SUFFIXES:
+            self.net.save(path)
+            said.write_beside(path)
+        else:
+            save_model(self.net, path, said)
+
+    def _columns(self) -> dict[str, str]:
+        """The net's inputs → the columns that it was trained on."""
+        return {}
 
     def _repr_html_(self) -> str:
         """The curves, the outcome and the net, in a notebook."""

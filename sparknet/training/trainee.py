@@ -11,13 +11,13 @@ from sparknet import native
 from sparknet.loaders.batches import Batches, Transforms
 from sparknet.net import Net
 from sparknet.net.backend import CPU, backend_called, find_backend
+from sparknet.net.portable import Portable
 from sparknet.proto import caffe_pb2, parse_solver
 from sparknet.torch.chosen import chosen_device, device_of_worker, need_torch
 from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, NetFeed, SolverLearner
 from sparknet.training.modules.trainee import ModuleTrainee
 from sparknet.training.plan import Validate
-from sparknet.training.portable import Portable
 from sparknet.training.pycaffe_learner import PycaffeLearner
 from sparknet.training.seat import Seat
 from sparknet.training.worker_records import WorkerRecords, validation

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from sparknet.proto.model import WeightsWarning
 from sparknet.weights.collection import WeightCollection
 from sparknet.weights.copying import (
     NOTHING,
     Opened,
-    WeightsWarning,
     check_layers,
     copy_from,
     copy_weights,

@@ -10,6 +10,7 @@ from typing import Any
 from sparknet.errors import WeightsError, outside, shown
 from sparknet.onnx import open_model
 from sparknet.proto import Model
+from sparknet.proto.model import WeightsWarning
 from sparknet.weights.files import StrPath
 
 Opened = Mapping[str, Model]
@@ -18,10 +19,6 @@ NOTHING: Opened = {}
 
 _MOST = 5
 """Names that a message lists."""
-
-
-class WeightsWarning(UserWarning):
-    """Some layers of a net were not found in the file of its weights."""
 
 
 def copy_from(net: Any, *paths: StrPath) -> None:

@@ -17,7 +17,7 @@ from sparknet.layers import TEST
 from sparknet.layers.batch_norm import BatchNorm
 from sparknet.layers.scale import Scale
 from sparknet.proto import Model, caffe_pb2, upgrade_net
-from sparknet.weights.copying import WeightsWarning
+from sparknet.proto.model import WeightsWarning
 
 Array = np.ndarray[Any, Any]
 _COUNTS = "num_batches_tracked"

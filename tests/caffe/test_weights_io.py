@@ -11,6 +11,7 @@ import pytest
 import sparknet.caffe as caffe
 from sparknet.errors import FileError, WeightsError
 from sparknet.proto import parse_net, read_model
+from sparknet.weights import WeightsWarning
 from tests.caffe.nets import TEXT, make
 
 SHARED = """
@@ -171,3 +172,18 @@ def test_a_blob_added_by_hand(suffix: str, tmp_path: Path) -> None:
     net.copy_from(path)
     np.testing.assert_array_equal(net.params["conv"][1].data, np.arange(11))
     assert float(net.forward()["loss"]) == loss
+
+
+def test_a_file_of_other_layers_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Caffe logs a line for each such layer; of a file that is of no use nothing else tells."""
+    good, other = tmp_path / "good.caffemodel", tmp_path / "other.prototxt"
+    make().save(str(good))
+    other.write_text(SHARED)
+    with pytest.warns(
+        WeightsWarning, match=r"good.caffemodel: nothing is copied.*'ip'.*'one', 'two'"
+    ):
+        caffe.Net(str(other), str(good), caffe.TEST)
+    text = TEXT.replace('name: "ip"', 'name: "ip_of_mine"')
+    with caplog.at_level("INFO", "sparknet.caffe"):
+        caffe.Net.from_proto(parse_net(text), caffe.TEST).copy_from(str(good))
+    assert "Ignoring source layer ip" in caplog.messages

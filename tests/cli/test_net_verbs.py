@@ -163,3 +163,26 @@ def test_what_is_written_is_given_by_position_or_as_a_flag(
         assert (chosen.model, chosen.out) == (net, "x")
     assert main([verb, net, "y", "--out", "x"]) == 2
     assert "the output is y and x: give one" in capsys.readouterr().err
+
+
+def test_a_net_whose_data_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Caffe's own nets name databases and means: a crop or --shape says how large records are."""
+    monkeypatch.chdir(tmp_path)
+    data = """layer { name: "db" type: "Data" top: "data" top: "label" %s
+      data_param { source: "no_lmdb" batch_size: 5 backend: LMDB } }
+    layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+      inner_product_param { num_output: 4 } }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" }"""
+    Path("a.prototxt").write_text(data % 'transform_param { crop_size: 6 mean_file: "no" }')
+    Path("b.prototxt").write_text(data % "")
+    assert main(["show", "a.prototxt"]) == 0
+    told = capsys.readouterr()
+    assert "'data' is taken for 5 x 3 x 6 x 6: layer 'db': Data: the mean file cannot" in told.err
+    assert "436 parameters" in told.out
+    assert main(["draw", "a.prototxt"]) == 0
+    assert main(["show", "b.prototxt"]) == 2
+    assert "hint: say what it holds: --shape data=NxCxHxW" in capsys.readouterr().err
+    assert main(["show", "b.prototxt", "--shape", "data=5x1x6x6"]) == 0
+    assert "148 parameters" in capsys.readouterr().out

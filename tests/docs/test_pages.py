@@ -45,11 +45,11 @@ SILENT = {"data", "pycaffe"}
 
 LEFT = {
     "training": ["lines.caffemodel", "snapshots/run-*/round-00000010/manifest.json"],
-    "spark": ["points.prototxt"],
+    "spark": ["points/model.json"],
     "pipelines": ["models/side-net/weights.caffemodel"],
     "cookbook": ["model.sparknet.json", "snapshots/run-*/round-*/manifest.json"],
-    "tutorial-caffe": ["new.prototxt", "tuned.caffemodel"],
-    "tutorial-photographs": ["shapes.caffemodel"],
+    "tutorial-caffe": ["new.prototxt", "tuned/weights.caffemodel"],
+    "tutorial-photographs": ["shapes/model.json"],
     "tutorial-pytorch": ["trained.onnx"],
     "tutorial-table": ["biopsies/metadata", "predicted/_SUCCESS"],
     "README": ["small.caffemodel", "lenet/solver.prototxt"],

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sparknet import Net, caffe
+from sparknet import Net, caffe, train
 from sparknet.errors import DataError, SpecError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import ArrayRecords
+from sparknet.net.description import MeanWarning
 from sparknet.proto import parse_net, write_blob
 from tests.caffe.host.nets import images, lmdb, of_images, source
 from tests.net.nets import LAYERS, solver_text
@@ -287,3 +288,28 @@ def test_dummy_data_of_another_number_of_records_stays_as_it_is() -> None:
     np.testing.assert_array_equal(found[:, 0], [1] * 6 + [5] * 3)
     net.set_validation_data({"data": np.ones((5, 2))})
     assert (net.fill(), net.net.blobs["fixed"].data.shape) == (4, (3, 2))
+
+
+def test_a_mean_file_of_other_data_that_is_not_there(tmp_path: Path) -> None:
+    """Caffe's own solvers name files that nobody has; net.md: they are not needed."""
+    data = """layer { name: "data" type: "Data" top: "data" top: "label"
+      transform_param { crop_size: 6 scale: 0.5 mean_file: "no.binaryproto" }
+      data_param { source: "no_lmdb" batch_size: 4 backend: LMDB } }"""
+    (tmp_path / "net.prototxt").write_text(data + TAIL)
+    solver = tmp_path / "solver.prototxt"
+    solver.write_text(f'net: "{tmp_path / "net.prototxt"}" base_lr: 0.01 lr_policy: "fixed"')
+    rows = np.full((30, 3, 6, 6), 101, np.uint8), LABELS
+    for how, value in (({}, 50.5), ({"mean": (1, 1, 1)}, 50.0)):
+        with pytest.warns(MeanWarning, match=r"no mean file 'no.binaryproto': unless mean= is"):
+            net = Net(str(solver), **how)
+        net.set_training_data(rows)
+        assert (entered(net)[0] == value).all()
+    with pytest.warns(MeanWarning):
+        trained = train(str(solver), rows, steps=2, workers=1)
+    assert trained.outcome.iteration == 2
+    trained.save(tmp_path / "model")
+    assert (
+        not parse_net((tmp_path / "model" / "net.prototxt").read_text())
+        .layer[0]
+        .HasField("input_param")
+    )

@@ -11,7 +11,7 @@ import pytest
 from sparknet import Net, caffe, train
 from sparknet.caffe import io as caffe_io
 from sparknet.errors import DataError, SpecError
-from sparknet.loaders import ArrayRecords, Batches, Order
+from sparknet.loaders import ArrayRecords, Batches, Order, Subset, open_records
 from sparknet.loaders.preprocessing import Preprocessing
 from tests.loaders.drawn import files
 
@@ -231,3 +231,45 @@ def test_images_of_several_sizes_need_a_size() -> None:
     assert net.forward({"data": images})["prob"].shape == (2, 5)
     with pytest.raises(DataError, match="image 1 is 10 x 90, smaller than the crop of 24 x 24"):
         net.forward({"data": [images[0], encoded("RGB", 10, 90)]})
+
+
+GREY = """
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: [2, 1, 8, 8] } } }
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"color": "grey"}, {"resize": 8}, {"resize": 8, "color": "grey"}], ids=str
+)
+def test_a_net_of_one_channel_takes_photographs_in_grey(how: Any, tmp_path: Path) -> None:
+    """A folder of them, by path and as records; docs/images.md: grey for one channel."""
+    image = pytest.importorskip("PIL.Image")
+    for name, value in (("dark", 30), ("light", 220)):
+        (tmp_path / name).mkdir()
+        image.fromarray(np.full((8, 8), value, np.uint8)).save(tmp_path / name / "a.png")
+    solver = f'base_lr: 0.1 lr_policy: "fixed" net_param {{ {GREY} }}'
+    for data in (str(tmp_path), open_records(tmp_path), Subset(open_records(tmp_path), [0, 1])):
+        if isinstance(data, str) or not how:
+            train(solver, data, steps=1, workers=1, **how)
+        net = Net(solver, **how)
+        net.set_training_data(data)
+        net.fill()
+        found = net.net.blobs["data"].data[:, 0, 0, 0]
+        assert found.tolist() == [30, 220]
+
+
+def test_the_names_of_colours(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "only").mkdir()
+    image.fromarray(np.full((8, 8), 7, np.uint8)).save(tmp_path / "only" / "a.png")
+    shapes = [
+        open_records(tmp_path, color=color).columns["data"].shape
+        for color in ("grey", False, "bgr", True, None)
+    ]
+    assert shapes == [(1, 8, 8), (1, 8, 8), (3, 8, 8), (3, 8, 8), (1, 8, 8)]
+    with pytest.raises(SpecError, match=r"color is 'rgb': True or 'bgr', False or 'grey', or None"):
+        open_records(tmp_path, color="rgb")

@@ -16,9 +16,9 @@ from sparknet import Net, NetParams, read_model
 from sparknet.cli import main
 from sparknet.errors import LayerError, SolverError, SpecError
 from sparknet.graph import build
+from sparknet.net.portable import portable_net
 from sparknet.proto import Model, parse_net, parse_solver, write_blob, write_model, write_text
 from sparknet.spark import SparkModel
-from sparknet.training.portable import portable_net
 from tests.caffe.host.nets import images, lmdb, of_images
 
 INPUT = "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }\n"

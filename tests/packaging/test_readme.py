@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.goldens import ROOT
-from tests.guides import blocks
+from tests.guides import blocks, program
 from tests.packaging.venvs import make_venv, run
 
 
@@ -23,6 +23,32 @@ def test_what_is_no_program_is_a_make_target() -> None:
         program, target = command.split()[:2]
         assert program == "make"
         assert target in targets
+
+
+TUTORIALS = ["table", "pytorch", "photographs", "caffe"]
+
+
+@pytest.mark.parametrize("page", TUTORIALS)
+def test_a_tutorial_says_how_one_gets_it(page: str) -> None:
+    install = next(block for block in blocks(f"docs/tutorial-{page}.md") if block.word == "sh")
+    assert 'pip install "$(ls dist/sparknet-*.whl)' in install.text
+    extras = re.findall(r"\[([\w,-]+)\]", install.text)
+    known = re.findall(r"^([\w-]+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert set(",".join(extras).split(",")) - {""} <= set(known)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", TUTORIALS)
+def test_a_tutorial_runs_as_it_stands(page: str, wheel: Path, tmp_path: Path) -> None:
+    """In an environment that has what the page's own first command installs."""
+    name, folder = f"docs/tutorial-{page}.md", tmp_path / "folder"
+    python = make_venv(tmp_path / "venv")
+    (folder / "dist").mkdir(parents=True)
+    shutil.copy(wheel, folder / "dist")
+    path = os.pathsep.join([str(python.parent), "/usr/bin", "/bin"])
+    install = next(block for block in blocks(name) if block.word == "sh")
+    run("bash", "-euc", install.text, cwd=folder, PATH=path)
+    run(python, "-c", program(name), cwd=folder, PATH=path)
 
 
 @pytest.mark.slow

@@ -137,7 +137,11 @@ WRONG = {
 def test_every_kind_of_bad_row(session: Any) -> None:
     rows = [(n, WRONG.get(n, [float(n), 1.0, 4.0])) for n in range(12)]
     data = session.createDataFrame(rows, "n int, x array<double>").coalesce(1)
-    found = SparkModel(POINTS).transform(data, batch=4, invalid="null", reason="why").collect()
+    found = (
+        SparkModel(POINTS, random=True)
+        .transform(data, batch=4, invalid="null", reason="why")
+        .collect()
+    )
     assert [row.n for row in found] == list(range(12))
     said = {row.n: row.why for row in found if row.why is not None}
     assert said == {
@@ -152,7 +156,7 @@ def test_every_kind_of_bad_row(session: Any) -> None:
             assert row.root is None
         else:
             np.testing.assert_allclose(row.root, [row.n**0.5, 1, 2], rtol=1e-5)
-    kept = SparkModel(POINTS).transform(data, invalid="drop").collect()
+    kept = SparkModel(POINTS, random=True).transform(data, invalid="drop").collect()
     assert [row.n for row in kept] == [n for n in range(12) if n not in WRONG]
 
 
@@ -161,7 +165,7 @@ def test_ten_thousand_rows_stay_ten_thousand(session: Any) -> None:
     data = session.range(0, 10_000, 1, 3).selectExpr(
         "id", "array(id, id + 1, 4) AS x", "concat('row ', id) AS told"
     )
-    made = SparkModel(POINTS).transform(data, batch=37).collect()
+    made = SparkModel(POINTS, random=True).transform(data, batch=37).collect()
     assert [(row.id, row.told) for row in made] == [(n, f"row {n}") for n in range(10_000)]
     roots = np.array([row.root for row in made])
     numbers = np.arange(10_000.0)
@@ -172,10 +176,10 @@ def test_ten_thousand_rows_stay_ten_thousand(session: Any) -> None:
 def test_what_invalid_may_be(session: Any) -> None:
     data = session.createDataFrame([([1.0, 2.0, 3.0],)], "x array<double>")
     with pytest.raises(SparkError, match="invalid is 'skip': it is one of raise, null, drop"):
-        SparkModel(POINTS).transform(data, invalid="skip")  # type: ignore[arg-type]
+        SparkModel(POINTS, random=True).transform(data, invalid="skip")  # type: ignore[arg-type]
     with pytest.raises(SparkError, match=r"reason names a column .* with invalid='null'"):
-        SparkModel(POINTS).transform(data, reason="why")
+        SparkModel(POINTS, random=True).transform(data, reason="why")
     with pytest.raises(SparkError, match="the data has no column 'number' to name rows by"):
-        SparkModel(POINTS).transform(data, key="number")
+        SparkModel(POINTS, random=True).transform(data, key="number")
     with pytest.raises(SparkError, match="the data has a column 'x' already"):
-        SparkModel(POINTS).transform(data, invalid="null", reason="x")
+        SparkModel(POINTS, random=True).transform(data, invalid="null", reason="x")

@@ -18,7 +18,7 @@ pytest.importorskip("pyspark")
 from pyspark.ml import Pipeline
 
 import sparknet
-from sparknet.errors import DataError, FileError, SparkError, SparkNetError
+from sparknet.errors import DataError, FileError, SparkError, SparkNetError, SpecError
 from sparknet.net import Net
 from sparknet.spark import SparkModel
 from sparknet.spark.pipeline import NetEstimator, NetFeaturizer, NetModel, SequenceEncoder
@@ -293,3 +293,26 @@ def test_without_pyspark_and_pandas(
     first = sparknet.load(saved).predict(photographs)["prob"].ravel()
     assert done.stdout.splitlines()[0] == f"['prob'] {float(first[0])}"
     assert done.stdout.splitlines()[1] == f"['prob', 'z'] {float(first[:5].argmax())}"
+
+
+def test_in_a_users_own_function(session: Any) -> None:
+    """A loaded model and a Net go to Spark's tasks in what mapInPandas sends."""
+    net = Net(HEAD.removeprefix("net_param { ") + scores("ip", 2), seed=1)
+    loaded, places = sparknet.load(net), [[float(n), 1.0] for n in range(6)]
+
+    def both(frames: Any) -> Any:
+        for frame in frames:
+            rows = np.stack(list(frame.x)).astype(np.float32)
+            made = loaded.predict({"data": rows})["ip"], net.forward({"data": rows})["ip"]
+            yield pd.DataFrame({"load": made[0][:, 0], "net": made[1][:, 0]})
+
+    data = session.createDataFrame([(place,) for place in places], "x array<double>").coalesce(1)
+    found = data.mapInPandas(both, "load float, net float").toPandas()
+    expected = net.forward({"data": np.float32(places)})["ip"][:, 0]
+    np.testing.assert_allclose(found.load, expected, rtol=1e-6)
+    np.testing.assert_allclose(found.net, expected, rtol=1e-6)
+
+
+def test_a_featurizer_needs_weights() -> None:
+    with pytest.raises(SpecError, match="random=True"):
+        NetFeaturizer(HEAD.removeprefix("net_param { ") + scores("ip", 2))

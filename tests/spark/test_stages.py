@@ -35,10 +35,10 @@ from pyspark.ml.tuning import (
 from sparknet.dsl import SolverParams
 from sparknet.errors import FileError, LayerError, SparkError
 from sparknet.net import Net
+from sparknet.net.model_folder import check_sum
 from sparknet.proto import parse_solver, write_blob
 from sparknet.spark import SparkModel
 from sparknet.spark.pipeline import NetEstimator, NetFeaturizer, NetModel
-from sparknet.spark.pipeline.persistence import check_sum
 from sparknet.training import SlowMo
 from tests.spark.conftest import CONNECT, REMOTE
 
@@ -420,7 +420,7 @@ def test_a_loaded_net_reads_its_own_files_only(session: Any, tmp_path: Path) -> 
       layer { name: "mine" type: "Python" bottom: "data" top: "made"
         python_param { module: "os" layer: "Layer" } }"""
     folder = tmp_path / "python"
-    NetFeaturizer(HEAD.removeprefix("net_param { ")).save(str(folder))
+    NetFeaturizer(HEAD.removeprefix("net_param { "), random=True).save(str(folder))
     net = folder / "net.prototxt"
     told = net.read_text()
     (folder / ".net.prototxt.crc").unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from torch import nn
 
 import sparknet
 from sparknet.errors import FileError, SettingError, SparkError, SparkNetError
-from sparknet.spark import ModuleModel, Trainer, local_session
+from sparknet.spark import ModuleModel, SparkModel, Trainer, local_session
 from sparknet.spark.pipeline import NetEstimator, NetModel
 from sparknet.weights import read_tensors
 from tests.spark.java import start_quickly
@@ -121,6 +122,21 @@ print(sparknet.load(sys.argv[1], trusted=True))
         np.testing.assert_allclose(found, computed(module), rtol=1e-5, atol=1e-6)
 
 
+def test_a_module_is_saved_as_a_folder(tmp_path: Path) -> None:
+    module = shop.Scorer()
+    ModuleModel(module, columns={"points": "features"}, records=ONE).save(tmp_path / "model")
+    names = {path.name for path in (tmp_path / "model").iterdir()}
+    assert names == {"model.json", "module.safetensors"}
+    for loaded in (
+        sparknet.load(tmp_path / "model", trusted=True),
+        pickle.loads(pickle.dumps(sparknet.load(tmp_path / "model", module=shop.Scorer))),
+    ):
+        found = loaded.predict(POINTS)["output"]
+        np.testing.assert_allclose(found, computed(module), rtol=1e-5, atol=1e-6)
+    with pytest.raises(FileError, match=r"model: is a module of PyTorch: sparknet"):
+        SparkModel(tmp_path / "model")
+
+
 def changed(path: Path, **how: Any) -> None:
     said = path.with_name("module.sparknet.json")
     said.write_text(json.dumps(json.loads(said.read_text()) | how))
@@ -190,7 +206,7 @@ def test_a_wrong_state_dict_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "module.sparknet.json").unlink()
     with pytest.raises(FileError, match=r"module.sparknet.json: No such file"):
         sparknet.load(path)
-    with pytest.raises(FileError, match=r"a module is saved as one of .safetensors"):
+    with pytest.raises(FileError, match=r"saved as a folder, or as one of .safetensors"):
         ModuleModel(shop.Scorer(), records=ONE).save(tmp_path / "module.pt")
     with pytest.raises(SparkNetError, match=r"'int' object|not int"):
         ModuleModel(3)

@@ -133,10 +133,10 @@ def test_a_file_without_weights(tmp_path: Path) -> None:
         Net(net_text("one"), empty)
 
 
-def test_pycaffe_is_silent_as_ever(trained: Path) -> None:
+def test_pycaffe_copies_what_fits(trained: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        net = caffe.Net.from_proto(parse_net(net_text("other")), caffe.TEST)
+        net = caffe.Net.from_proto(parse_net(net_text("one", "other")), caffe.TEST)
         net.copy_from(str(trained))
 
 

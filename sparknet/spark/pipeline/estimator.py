@@ -15,11 +15,12 @@ from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.description import NetSource, solver_of
+from sparknet.net.model_folder import as_json, distrust, of_json, unpacked
+from sparknet.net.portable import portable_solver
 from sparknet.net.recipe import Recipe
 from sparknet.net.tuning import tuned
 from sparknet.proto import format_text, parse_solver
 from sparknet.spark.model import SparkModel
-from sparknet.spark.net_files import as_json, distrust, of_json, unpacked
 from sparknet.spark.pipeline.model import NetModel
 from sparknet.spark.pipeline.params import (
     COLUMNS,
@@ -41,7 +42,6 @@ from sparknet.training.modules.calling import arguments
 from sparknet.training.modules.keywords import ModuleKeywords
 from sparknet.training.modules.learning_files import ROLES, read_learning, write_learning
 from sparknet.training.modules.module_files import made_module
-from sparknet.training.portable import portable_solver
 from sparknet.training.setting import settings_of, values_of
 from sparknet.training.strategies import Strategy, make_strategy
 from sparknet.weights import WeightCollection
@@ -275,7 +275,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         how = Preprocessing.of(trainer)
         assert trainer.solver is not None
         untrained = self._model(
-            SparkModel(trainer.solver, preprocessing=how, dialect=trainer.dialect)
+            SparkModel(trainer.solver, preprocessing=how, dialect=trainer.dialect, random=True)
         )
         untrained.check()  # raises now what would fail after training
         trainer = replace(trainer, columns=untrained.input_columns(training=True))

@@ -15,11 +15,11 @@ from sparknet.spark.evaluation import Evaluation
 from sparknet.spark.model import SparkModel
 from sparknet.spark.module_columns import columns_of
 from sparknet.spark.module_model import ModuleModel
-from sparknet.spark.net_files import load_model, save_model
 from sparknet.spark.pipeline.params import COLUMNS, OUTPUT, ParamSetting, StageParams
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
 from sparknet.spark.pipeline.vectors import MAKERS, PREFIX, added, with_blobs
+from sparknet.spark.stage_models import load_parts, save_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -141,11 +141,11 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
 
     def _save_files(self, folder: Path) -> dict[str, Any]:
         heads = [asdict(head) for head in self._columns.all_heads]
-        return {**save_model(self.model, folder), "heads": heads}
+        return {**save_parts(self.model, folder), "heads": heads}
 
     @classmethod
     def _load_files(cls, folder: Path, metadata: dict[str, Any], trusted: bool) -> NetModel:
-        made = cls(load_model(folder, metadata, trusted))
+        made = cls(load_parts(folder, metadata, trusted))
         heads = [Head.of(head) for head in metadata["heads"]]
         made._columns = columns_of(made.model, heads)
         return made

@@ -20,10 +20,10 @@ from pyspark.ml.util import (
 )
 
 from sparknet.errors import FileError, SparkError, SparkNetError
+from sparknet.net.model_folder import FILES, check_file, file_sums, has_sound_names
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark.background_job import is_classic
 from sparknet.spark.remote import remote_file, with_path
-from sparknet.spark.saved_stages import FILES, check_file, check_sum, has_sound_names
 
 Stage = TypeVar("Stage", bound="SavedStage")
 
@@ -44,7 +44,7 @@ class SavedStage(MLWritable, MLReadable):  # type: ignore[misc]
         """Write it into a new folder of this machine, without Spark."""
         folder.mkdir(parents=True)
         more = self._save_files(folder)
-        text = metadata_text(self, _version(), {FILES: _said(folder), **more})
+        text = metadata_text(self, _version(), {FILES: file_sums(folder), **more})
         (folder / "metadata").mkdir()
         (folder / "metadata" / "part-00000").write_text(text + "\n", encoding="utf-8")
         (folder / "metadata" / "_SUCCESS").touch()
@@ -92,7 +92,7 @@ class StageWriter(MLWriter):  # type: ignore[misc]
         stage = self._stage
         with scratch_folder("staging") as staged:
             more = stage._save_files(Path(staged))
-            files = _said(Path(staged))
+            files = file_sums(Path(staged))
             for name in files:
                 remote_file(f"{path}/{name}", session).put(Path(staged, name))
         text = metadata_text(stage, session.version, {FILES: files, **more})
@@ -122,14 +122,6 @@ def metadata_text(stage: SavedStage, version: str, more: dict[str, Any]) -> str:
         **more,
     }
     return json.dumps(told, separators=(",", ":"))
-
-
-def _said(folder: Path) -> dict[str, Any]:
-    """What metadata say of the files of a folder."""
-    return {
-        file.name: {"bytes": file.stat().st_size, "blake2b": check_sum(file)}
-        for file in sorted(folder.iterdir())
-    }
 
 
 def _version() -> str:

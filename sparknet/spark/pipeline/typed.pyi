@@ -426,6 +426,7 @@ class NetFeaturizerParams(ImageSettings, total=False):
     pooled: object
     shapes: object
     batch_axis: object
+    random: object
 
 class NetFeaturizerMethods:
     inputCol: Param[Any]

@@ -17,7 +17,8 @@ import numpy as np
 
 from sparknet.errors import FileError, SettingError, extra, shown
 from sparknet.net.heads import Kind
-from sparknet.proto.byte_source import replacing
+from sparknet.net.model_folder import Writer, write_folder, written_here
+from sparknet.net.model_inputs import ModelInputs
 from sparknet.training.modules.named_code import NamedCode
 from sparknet.training.modules.naming import tensors_of
 from sparknet.weights.safetensors import SUFFIX, read_tensors, write_tensors
@@ -25,8 +26,8 @@ from sparknet.weights.safetensors import SUFFIX, read_tensors, write_tensors
 Array = np.ndarray[Any, Any]
 StrPath = str | os.PathLike[str]
 
-BESIDE = ".sparknet.json"
-"""How the name of the JSON file ends, next to the state dict."""
+MODULE = "module.safetensors"
+"""The state dict in a model's folder."""
 _LARGEST = 1 << 24
 _KINDS = ("classes", "labels", "numbers", None)
 
@@ -206,16 +207,26 @@ def read_state(path: StrPath, module: Any) -> None:
 
 
 def beside(path: StrPath) -> str:
-    """The path of the JSON file next to a state dict; FileError for other files."""
-    text = os.fspath(path)
-    if not text.endswith(SUFFIX):
-        raise FileError(path, f"a module is saved as one of {SUFFIX}")
-    return text.removesuffix(SUFFIX) + BESIDE
+    """The path of the JSON file next to a state dict."""
+    return os.fspath(path).removesuffix(SUFFIX) + ModelInputs.SUFFIX
 
 
-def write_said(path: Path, saved: SavedModule) -> None:
-    with replacing(path) as draft:
-        draft.write_text(json.dumps(saved.said(), indent=1), encoding="utf-8")
+def save_module(
+    module: Any, saved: SavedModule, path: StrPath, written: Writer = written_here
+) -> None:
+    """Write a module's folder; or its state dict as .safetensors, and the rest beside it."""
+    if not os.fspath(path).endswith(SUFFIX):
+
+        def fill(folder: Path) -> dict[str, Any]:
+            write_state(folder / MODULE, module)
+            return {"module": saved.said()}
+
+        write_folder(path, fill, f"a folder, or as one of {SUFFIX}", written)
+        return
+    with written(os.fspath(path)) as file:
+        write_state(file, module)
+    with written(beside(path)) as file:
+        file.write_text(json.dumps(saved.said(), indent=1), encoding="utf-8")
 
 
 def read_said(path: Path, name: str) -> SavedModule:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
-from pathlib import Path
 from typing import Any, NoReturn
 
 from sparknet.errors import SpecError
@@ -14,9 +13,7 @@ from sparknet.training.modules.module_files import (
     Array,
     SavedModule,
     StrPath,
-    beside,
-    write_said,
-    write_state,
+    save_module,
 )
 from sparknet.training.modules.named_code import NamedCode
 from sparknet.training.trained import Trained
@@ -48,11 +45,10 @@ class TrainedModule(Trained):
     """What makes such a module, if that has a name."""
 
     def save(self, path: StrPath) -> None:
-        """Write the state dict as .safetensors, and next to it the name of what makes the module;
-        `sparknet.load` and `ModuleModel.load` read both."""
-        said = beside(path)
-        write_state(path, self.module)
-        write_said(Path(said), self.saved())
+        """Write a folder of the weights and the name of what makes the module, which
+        `sparknet.load` and `ModuleModel.load` read; a .safetensors with a JSON file beside it too.
+        """
+        save_module(self.module, self.saved(), path)
 
     def saved(self) -> SavedModule:
         """What a file says of it."""

@@ -10,8 +10,8 @@ from sparknet.errors import SettingError
 from sparknet.layers import LAYERS
 from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
+from sparknet.net.portable import portable_solver
 from sparknet.proto import caffe_pb2, parse_solver
-from sparknet.training.portable import portable_solver
 from sparknet.training.training_net import settings
 
 _MOST_BYTES = 64 << 20

@@ -11,10 +11,10 @@ from sparknet.loaders.order import Order
 from sparknet.loaders.records import Records
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.net.portable import portable_solver
 from sparknet.proto import parse_solver
 from sparknet.training.learner import Learner
 from sparknet.training.plan import Validate
-from sparknet.training.portable import portable_solver
 from sparknet.training.training_net import settings
 from sparknet.training.virtual.comm import VirtualComm
 from sparknet.training.virtual.learner import Engine, VirtualLearner

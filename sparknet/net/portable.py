@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from sparknet.errors import FileError, shown
+from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, format_text, parse_net, parse_solver, read_net
 from sparknet.proto.untrusted import check_trusted
 
@@ -72,6 +76,9 @@ def _packed(net: NetMessage) -> Iterator[tuple[str, bytes]]:
             if layer.HasField(part) and getattr(getattr(layer, part), field):
                 holder: Any = getattr(layer, part)
                 path = getattr(holder, field)
+                if part == "transform_param" and not layer.untrusted and not Path(path).exists():
+                    holder.ClearField(field)  # as Net does, which says so
+                    continue
                 check_trusted(layer, f"to read '{shown(path)}'")
                 data = _read(path)
                 name = f"sparknet-file-{blake2b(data, digest_size=16).hexdigest()}"
@@ -87,3 +94,13 @@ def _read(path: str) -> bytes:
     if len(data) > _LARGEST_FILE:
         raise FileError(path, f"has {len(data)} bytes: too many to send to workers")
     return data
+
+
+def kept_folder() -> Path:
+    """A folder for files that nets name, which stays until the process ends."""
+    return Path(_kept(os.getpid()).name)
+
+
+@cache
+def _kept(process: int) -> TemporaryDirectory[str]:
+    return scratch_folder("nets")

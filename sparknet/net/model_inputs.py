@@ -1,0 +1,90 @@
+"""ModelInputs: what a caffemodel cannot say of its net, in a JSON file beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sparknet.errors import FileError
+from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.proto.byte_source import replacing
+
+StrPath = str | os.PathLike[str]
+_LARGEST = 1 << 30
+
+
+@dataclass(frozen=True)
+class ModelInputs:
+    """The columns of a model, what happens to its images, and the names of its classes."""
+
+    SUFFIX: ClassVar[str] = ".sparknet.json"
+    FOLDER: ClassVar[str] = "model.json"
+    """The same file where a model is a folder."""
+
+    columns: dict[str, str] = field(default_factory=dict)
+    preprocessing: Preprocessing | None = None
+    labels: tuple[str, ...] = ()
+    """The names of the classes, where they are known."""
+
+    @classmethod
+    def place(cls, model: StrPath) -> Path:
+        """Where the file of a model lies: x.sparknet.json, or model.json in a model's folder."""
+        path = Path(model)
+        shared = (path if path.is_dir() else path.parent) / cls.FOLDER
+        return shared if shared.is_file() else path.with_suffix(cls.SUFFIX)
+
+    @classmethod
+    def beside(cls, model: StrPath) -> ModelInputs | None:
+        """What the file of a model on this machine says; None where there is no file."""
+        place = cls.place(model)
+        return cls.read(place, str(place)) if place.is_file() else None
+
+    @classmethod
+    def read(cls, file: Path, name: str) -> ModelInputs:
+        """What a file says, which is called ``name`` in messages."""
+        if file.stat().st_size > _LARGEST:
+            raise FileError(name, "is too large")
+        return cls.from_json(file.read_text(encoding="utf-8", errors="replace"), name)
+
+    def write_beside(self, model: StrPath) -> None:
+        """Write the file of a caffemodel, unless it says the same or there is nothing to say; the
+        columns of a file that is there stay."""
+        before = ModelInputs.beside(model) or ModelInputs()
+        merged = replace(self, columns=before.columns | self.columns)
+        if merged == before:
+            return
+        with replacing(Path(model).with_suffix(self.SUFFIX)) as file:
+            file.write_text(merged.to_json(), encoding="utf-8")
+
+    def to_json(self) -> str:
+        return json.dumps(self.said(), indent=1)
+
+    def said(self) -> dict[str, Any]:
+        how = None if self.preprocessing is None else json.loads(self.preprocessing.to_json())
+        labels = {"labels": self.labels} if self.labels else {}
+        return {"columns": self.columns, "preprocessing": how, **labels}
+
+    @classmethod
+    def from_json(cls, text: str, name: str) -> ModelInputs:
+        try:
+            return cls.of(json.loads(text), name)
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(name, f"is no description of a model: {error}") from error
+
+    @classmethod
+    def of(cls, said: Any, name: str) -> ModelInputs:
+        """What parsed JSON says."""
+        try:
+            columns, how = dict(said["columns"]), said["preprocessing"]
+            labels = tuple(said.get("labels", ()))
+            if not all(isinstance(one, str) for one in (*columns, *columns.values(), *labels)):
+                raise ValueError("a column or a label is no name")
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise FileError(name, f"is no description of a model: {error!r}") from error
+        images = None if how is None else Preprocessing.from_json(json.dumps(how), name)
+        return cls(columns, images, labels)
