@@ -184,10 +184,10 @@ class Preprocessing:
     def over(self, own: Preprocessing, name: str) -> Preprocessing:
         """This description over what the net's transform_param says for the input ``name``."""
         said = self.said()
-        decided = set(OF_PARAM) - ({"mean"} if own.mean is None else set())
+        decided = [one for one in OF_PARAM if one != "mean" or own.mean is not None]
         if both := [setting for setting in said if setting in decided]:
             raise SpecError(
-                f"the net has a transform_param for '{name}', which decides {', '.join(OF_PARAM)}: "
+                f"the net has a transform_param for '{name}', which decides {', '.join(decided)}: "
                 f"leave {' and '.join(both)} out, or give a net without it"
             )
         return replace(own, **said)

@@ -204,7 +204,7 @@ def test_a_transform_param_decides_what_it_can_say() -> None:
     param = "transform_param { crop_size: 8 mirror: true }"
     refused = Net(ECHO % ("Data", param), mean=3, std=2)
     refused.set_validation_data((np.zeros((6, 3, 9, 9), np.uint8), np.zeros(6)))
-    with pytest.raises(SpecError, match=r"has a transform_param for 'data', .*leave mean and std"):
+    with pytest.raises(SpecError, match=r"has a transform_param for 'data', .*leave std out"):
         refused.test(1)
     net = Net(ECHO % ("Data", param), seed=1, resize=(10, 12))
     net.set_validation_data((np.zeros((6, 3, 19, 19), np.uint8), np.zeros(6, int)))
