@@ -124,15 +124,18 @@ class Outline:
             settled[name] = same[0]
         return settled
 
-    def axes(self, inputs: Shapes, input_axes: Mapping[str, int]) -> tuple[dict[str, Shape], Axes]:
-        """The shape of every known blob, and the record axis of those that have one."""
+    def axes(
+        self, inputs: Shapes, input_axes: Mapping[str, int], follows: bool = False
+    ) -> tuple[dict[str, Shape], Axes]:
+        """The shape of every known blob, and the record axis of those that have one; with
+        `follows` also behind layers whose options fix the number of records."""
         counts = {shape[input_axes[name]] for name, shape in inputs.items() if shape}
         grow = _more(*counts) if len(counts) == 1 else _double
         blobs = {
             name: (shape, _along(shape, input_axes[name], grow)) for name, shape in inputs.items()
         }
         for layer in self.layers:
-            if not _add_tops(layer, blobs):
+            if not _add_tops(layer, blobs, follows):
                 _forget(layer, blobs)
         axes = {name: _axis(pair, grow) for name, pair in blobs.items()}
         return (
@@ -184,10 +187,7 @@ class _Search:
                 continue
             reshapes = layer.fixes_sizes and _grows(blobs[layer.parameter.bottom[0]])
             in_doubt |= reshapes
-            accepts = _add_tops(layer, blobs) or (
-                self.follows and reshapes and _follow(layer, blobs)
-            )
-            if not accepts or _loses(layer, blobs):
+            if not _add_tops(layer, blobs, self.follows) or _loses(layer, blobs):
                 self.obstacle = f"'{shown(layer.name)}' ({layer.type})"
                 if in_doubt:
                     yield _Leaf(axes, False)
@@ -209,8 +209,8 @@ def _forget(layer: Layer, blobs: dict[str, Pair] | dict[str, Shape]) -> None:
         blobs.pop(name, None)
 
 
-def _add_tops(layer: Layer, blobs: dict[str, Pair]) -> bool:
-    """The tops of a layer; False where it does not accept more records."""
+def _add_tops(layer: Layer, blobs: dict[str, Pair], follows: bool = False) -> bool:
+    """Add the tops of a layer; return False where it does not accept more records."""
     if not _is_known(layer, blobs):
         return False
     bottoms = [blobs[name] for name in layer.parameter.bottom]
@@ -218,7 +218,7 @@ def _add_tops(layer: Layer, blobs: dict[str, Pair]) -> bool:
         plan = layer.plan([shape for shape, _ in bottoms])
         grown = layer.plan([shape for _, shape in bottoms])
     except LayerError:
-        return False
+        return follows and layer.fixes_sizes and _follow(layer, blobs)
     if [param.shape for param in plan.params] != [param.shape for param in grown.params]:
         return False
     pairs = zip(plan.tops, grown.tops, strict=True)
@@ -230,7 +230,9 @@ def _follow(layer: Layer, blobs: dict[str, Pair]) -> bool:
     """Let a Reshape of fixed sizes grow where records lie: behind as many values as before it."""
     shape, grown = blobs[layer.parameter.bottom[0]]
     top = layer.plan([shape]).tops[0]
-    axis = next(axis for axis, size in enumerate(shape) if size != grown[axis])
+    axis = next((axis for axis, size in enumerate(shape) if size != grown[axis]), None)
+    if axis is None:
+        return False
     for place, size in enumerate(top):
         longer, rest = divmod(size * grown[axis], shape[axis] or 1)
         if count(top[:place]) == count(shape[:axis]) and not rest:

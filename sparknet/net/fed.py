@@ -112,7 +112,7 @@ class FedNet:
         that have one."""
         inputs = {entry.name: entry.shape for entry in self.entries}
         axes = {entry.name: entry.axis for entry in self.entries}
-        shapes, found = Outline(self.described.layer, self.phase).axes(inputs, axes)
+        shapes, found = Outline(self.described.layer, self.phase).axes(inputs, axes, follows=True)
         unknown = [name for name in self.net.blobs if name not in shapes]
         if unknown:
             reshape(self.net, inputs)

@@ -245,6 +245,7 @@ class _Places:
         _, self._axes = outline.axes(
             {entry.name: entry.shape for entry in entries},
             {entry.name: entry.axis for entry in entries},
+            follows=True,
         )
 
     def weighed(self, layer: LayerMessage) -> Iterator[tuple[int, str]]:

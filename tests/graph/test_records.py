@@ -129,6 +129,17 @@ def test_an_image_beside_states_of_one_record() -> None:
     assert found == {"image": 0, "h": 1, "c": 1, "cont": 1}
 
 
+def test_blobs_behind_a_reshape_of_fixed_size_have_their_axis() -> None:
+    """As many steps as records: the first axis is that of steps, though its size fits."""
+    inputs = {"x": (4, 4, 7), "cont": (4, 4)}
+    split = "reshape_param { shape { dim: [4, 4, 2, 3] } }"
+    layers = lstm("r", "x cont", "y"), layer("Reshape", "f", "y", "z", split)
+    outline = Outline(parse_net(text(*layers)).layer, TEST)
+    found = outline.input_axes(inputs)
+    assert outline.axes(inputs, found, follows=True)[1] == {"x": 1, "cont": 1, "y": 1, "z": 1}
+    assert outline.axes(inputs, found)[1] == {"x": 1, "cont": 1, "y": 1}
+
+
 def joined(steps: int, records: int) -> tuple[dict[str, Shape], tuple[str, ...]]:
     """Steps and records in one axis, both of fixed number."""
     sizes = "reshape_param {{ shape {{ dim: [{}] }} }}"
