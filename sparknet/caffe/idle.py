@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -37,25 +38,64 @@ class IdleWarning(UserWarning):
 
 
 def warn_of_idle(net: Net, solver: SolverParameter) -> None:
-    """Name the layers that learn nothing.  Caffe gives no warning: no filler means 0."""
-    fault = missing_loss(net)
-    if not fault and not (solver.base_lr or solver.stagelr or solver.warmup_iter):
-        fault = "base_lr is 0, so no weight changes: give the solver a learning rate, such as 0.01"
-    if fault:
-        warnings.warn(fault, IdleWarning, stacklevel=outside())
+    """Warn of what keeps a net from learning, of which Caffe says nothing."""
+    for doubt in _doubts(net, solver):
+        warnings.warn(doubt, IdleWarning, stacklevel=outside())
+
+
+def _doubts(net: Net, solver: SolverParameter) -> Iterator[str]:
+    """Yield a sentence about each."""
+    if fault := missing_loss(net):
+        yield fault
         return
+    if not (solver.base_lr or solver.stagelr or solver.warmup_iter):
+        yield "base_lr is 0, so no weight changes: give the solver a learning rate, such as 0.01"
+        return
+    if solver.base_lr < 0:
+        yield f"base_lr is {solver.base_lr:g}: below 0 the loss rises; give a rate above 0"
+    if solver.momentum >= 1:
+        yield f"momentum is {solver.momentum:g}: updates grow without end from 1 on; 0.9 is usual"
+    if solver.weight_decay < 0:
+        yield f"weight_decay is {solver.weight_decay:g}: below 0 the weights grow without end"
+    learnable = [ref for node in net.graph.nodes for ref in node.params]
+    if learnable and not any(ref.needs_gradient for ref in learnable):
+        yield "no layer learns: each lr_mult is 0, or no loss depends on weights"
     if names := idle_layers(net):
         quoted = [f"'{shown(name)}'" for name in names]
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
         many = len(names) > 1
-        warnings.warn(
+        yield (
             f"{'layers' if many else 'layer'} {', '.join(quoted[:_MOST])}{more} "
             f"{'learn' if many else 'learns'} nothing: the weights there start at 0, and so do "
             "those of the layers that follow; give each a weight_filler, such as xavier, or "
-            "weights to begin with",
-            IdleWarning,
-            stacklevel=outside(),
+            "weights to begin with"
         )
+    yield from _squashed_twice(net)
+
+
+def _squashed_twice(net: Net) -> Iterator[str]:
+    """Yield a sentence about each loss that takes scores and is given something else."""
+    makers: dict[str, Node] = {}
+    for node in net.graph.nodes:
+        maker = makers.get(node.bottoms[0]) if node.bottoms else None
+        while maker is not None and maker.layer.splits:
+            maker = makers.get(maker.bottoms[0])
+        how = type(node.layer).squashes
+        if any(node.loss_weights) and how is not None:
+            loss = f"layer '{shown(node.name)}' ({node.type}) takes scores"
+            if how == "softmax" and node.plan.values.get("channels") == 1:
+                yield f"{loss} of at least 2 classes, and there is 1: the loss is always 0"
+            if maker is not None and type(maker.layer).squashes == how:
+                yield (
+                    f"{loss}, and layer '{shown(maker.name)}' ({maker.type}) makes probabilities "
+                    "of them: leave that layer out in training"
+                )
+            elif maker is not None and maker.type == "ReLU":
+                yield (
+                    f"{loss}, and layer '{shown(maker.name)}' (ReLU) cuts them off at 0: leave "
+                    "that layer out"
+                )
+        makers |= dict.fromkeys(node.tops, node)
 
 
 def idle_layers(net: Net) -> list[str]:

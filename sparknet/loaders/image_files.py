@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from sparknet import renamed
-from sparknet.errors import FileError
+from sparknet.errors import FileError, outside, shown
 from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.pictures import Color, PictureReader, Pictures
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.loaders.records import ClassesWarning
 from sparknet.proto.byte_source import StrPath
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp"}
@@ -37,11 +40,10 @@ class ImageFiles(Pictures):
         self.classes: list[str] = []
         if Path(source).is_dir():
             self.classes = class_folders(source)
-            entries = [
-                (path, label)
-                for label, name in enumerate(self.classes)
-                for path in image_paths(Path(source) / name)
-            ]
+            paths = [image_paths(Path(source) / name) for name in self.classes]
+            entries = [(path, label) for label, those in enumerate(paths) for path in those]
+            if entries:
+                _warn_of_folders(Path(source), dict(zip(self.classes, paths, strict=True)))
         else:
             entries = [(str(Path(root) / name), label) for name, label in read_list(str(source))]
         if not entries:
@@ -61,8 +63,27 @@ class ImageFiles(Pictures):
 
 
 def class_folders(folder: StrPath) -> list[str]:
-    """The subfolders of a folder, sorted: the order of the class numbers."""
-    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+    """The subfolders of a folder, sorted: the order of the class numbers.  Hidden ones are none."""
+    there = (entry for entry in os.scandir(folder) if entry.is_dir())
+    return sorted(entry.name for entry in there if not entry.name.startswith("."))
+
+
+def _warn_of_folders(source: Path, images: Mapping[str, Sequence[str]]) -> None:
+    """Warn of a folder that is laid out as no folder of classes is."""
+    empty = [name for name, paths in images.items() if not paths]
+    beside = [path for path in source.iterdir() if path.suffix.lower() in SUFFIXES]
+    inner = [{Path(path).relative_to(source).parts[1:-1][:1] for path in images[n]} for n in images]
+    doubts = []
+    if empty:
+        doubts.append(f"class '{shown(empty[0])}' has no image")
+    if beside:
+        doubts.append(f"{len(beside)} images, as {shown(beside[0].name)}, are in no class's folder")
+    if len(inner) > 1 and () not in set.union(*inner) and all(one == inner[0] for one in inner):
+        names = ", ".join(f"'{shown(name)}'" for name in list(images)[:3])
+        below = ", ".join(sorted(f"'{shown(one[0])}'" for one in inner[0])[:3])
+        doubts.append(f"its classes are {names}, each with the folders {below}: are these classes?")
+    for doubt in doubts:
+        warnings.warn(f"{os.fspath(source)}: {doubt}", ClassesWarning, stacklevel=outside())
 
 
 def image_paths(folder: Path) -> list[str]:

@@ -99,6 +99,9 @@ class ArrayRecords:
     """Arrays of equal length, each a column."""
 
     def __init__(self, **arrays: Any) -> None:
+        for name, values in arrays.items():
+            if np.ma.is_masked(values):
+                raise ArrayError(f"column '{name}' is masked: fill its gaps, or leave them out")
         self.arrays: Batch = {name: np.asarray(values) for name, values in arrays.items()}
         lengths = {name: values.shape[:1] for name, values in self.arrays.items()}
         if not lengths:

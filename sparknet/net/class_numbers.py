@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from sparknet.errors import DataError
+from sparknet.errors import DataError, outside
 from sparknet.layers.hinge_loss import HingeLoss
 from sparknet.layers.infogain_loss import InfogainLoss
 from sparknet.layers.multinomial_logistic_loss import MultinomialLogisticLoss
+from sparknet.layers.sigmoid_cross_entropy_loss import SigmoidCrossEntropyLoss
 from sparknet.layers.softmax_with_loss import SoftmaxWithLoss
+from sparknet.loaders.records import ClassesWarning
 from sparknet.net.entries import LayerMessage
 from sparknet.net.net import Net
 
@@ -41,10 +45,58 @@ class ClassNumbers:
             )
 
 
+@dataclass(frozen=True)
+class Shares(ClassNumbers):
+    """Targets from 0 to 1, as SigmoidCrossEntropyLoss takes them."""
+
+    def check(self, values: np.ndarray[Any, Any], name: str) -> None:
+        """DataError for a value of column ``name`` that is no share."""
+        fits = (values >= 0) & (values <= 1)
+        if self.ignored is not None:
+            fits |= values == self.ignored
+        if not fits.all():
+            odd = float(values[~fits][0])
+            raise DataError(
+                f"column '{name}' holds {odd:g}: targets of SigmoidCrossEntropyLoss are from 0 to 1"
+            )
+
+
+def check_names(net: Net, labels: Sequence[str], what: str) -> None:
+    """DataError for more classes than the net has outputs; a warning for fewer."""
+    for known in class_numbers(net).values() if labels else ():
+        listed = f"the {what} has {len(labels)} classes, and the net's loss has {known.count}"
+        if isinstance(known, Shares) or known.count == len(labels):
+            continue
+        if known.count < len(labels):
+            raise DataError(f"{listed}: give its last layer {len(labels)} outputs, or head=")
+        warnings.warn(
+            f"{listed}: nothing teaches the other outputs", ClassesWarning, stacklevel=outside()
+        )
+
+
+def check_counts(net: Net, arrays: Mapping[str, Any]) -> None:
+    """Warn of labels that are all of one class, or that seem to be numbered from 1."""
+    for name, known in class_numbers(net).items():
+        values = np.asarray(arrays.get(name, ()))
+        if isinstance(known, Shares) or values.size < 2 or values.dtype.kind not in "iuf":
+            continue
+        low, high = values.min(), values.max()
+        told = f"all labels are {low:g}" if low == high else f"labels run from {low:g} to {high:g}"
+        if low == high or (low > 0 and high == known.count - 1):
+            warnings.warn(
+                f"column '{name}' of the training data: {told}, and the net's {known.count} "
+                "classes are numbered from 0",
+                ClassesWarning,
+                stacklevel=outside(),
+            )
+
+
 def class_numbers(net: Net) -> dict[str, ClassNumbers]:
     """Input → the classes of the losses that read it."""
     found: dict[str, ClassNumbers] = {}
     for layer in net.described.layer:
+        if layer.type == SigmoidCrossEntropyLoss.type and layer.bottom[1] in net.inputs:
+            found.setdefault(layer.bottom[1], Shares(2, _ignored(layer)))
         if layer.type not in _ALONG_AXIS and layer.type not in _WHOLE_RECORD:
             continue
         label = layer.bottom[1]

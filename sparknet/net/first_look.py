@@ -2,42 +2,88 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import numpy as np
 
-from sparknet.errors import DataError
+from sparknet.errors import DataError, outside
 from sparknet.layers import TEST, TRAIN
 from sparknet.loaders.records import Records
 from sparknet.net.class_numbers import class_numbers
 from sparknet.net.feed import ENCODED, Feed
 from sparknet.net.net import Net
-from sparknet.net.ranges import warn_of_range
+from sparknet.net.ranges import RangeWarning, warn_of_range
+
+Array = np.ndarray[Any, Any]
 
 
-def look_at_first(net: Net, records: Records, what: str, training: bool = True) -> None:
+Ranges = dict[str, tuple[float, float]]
+_FAR = 50.0
+"""How many times as large values of validation may be as those of training, or as small."""
+_BLOCK = 1024
+
+
+def look_at_first(net: Net, records: Records, what: str, known: Ranges | None = None) -> Ranges:
     """Refuse records of the wrong shape, labels that are no class, and NaN and infinity; warn of
-    values that the preprocessing is not for.
+    values that the preprocessing is not for.  Return the ranges of the values.
 
     It looks at a batch, or at one record where images are to be decoded; workers check the rest as
-    they read it.
+    they read it.  Records of validation are compared with the ranges of training, ``known``.
     """
-    if not training:
+    if not len(records):
+        raise DataError(f"the {what} is empty")
+    if known is not None:
         net.tested.check_columns(records.columns)
-    fed = net.inputs.values() if training else net.tested.entries
+    fed = net.inputs.values() if known is None else net.tested.entries
     entries = [entry for entry in fed if entry.name in records.columns]
     encoded = any(records.columns[entry.name].dtype.kind in ENCODED for entry in entries)
     count = min(len(records), 1 if encoded else max((one.batch for one in entries), default=1))
     block = records.take(slice(0, count))
-    values = Feed(entries, TRAIN if training else TEST, 0).checked(block)
+    values = Feed(entries, TRAIN if known is None else TEST, 0).checked(block)
     classes = class_numbers(net)
+    found: Ranges = {}
     for name, rows in values.items():
-        if rows.dtype.kind == "f":
-            odd = np.flatnonzero(~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1))
-            if odd.size:
-                value = next(one for one in rows[odd[0]].flat if not np.isfinite(one))
-                raise DataError(
-                    f"column '{name}' of the {what} holds {value} in record {odd[0]}: fill or "
-                    "leave out such records"
-                )
+        _check_finite(name, rows, what)
         warn_of_range(next(entry for entry in entries if entry.name == name), rows)
         if name in classes:
             classes[name].check(rows, name)
+        elif rows.size:
+            found[name] = float(rows.min()), float(rows.max())
+    for name in found.keys() & (known or {}).keys():
+        _compare(name, found[name], (known or {})[name])
+    return found
+
+
+def _check_finite(name: str, rows: Array, what: str, first: int = 0) -> None:
+    if rows.dtype.kind != "f":
+        return
+    odd = np.flatnonzero(~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1))
+    if odd.size:
+        value = next(one for one in rows[odd[0]].flat if not np.isfinite(one))
+        raise DataError(
+            f"column '{name}' of the {what} holds {value} in record {first + odd[0]}: fill or "
+            "leave out such records"
+        )
+
+
+def _compare(name: str, held: tuple[float, float], known: tuple[float, float]) -> None:
+    """Warn of values of validation of another size than those of training."""
+    sizes = [max(map(abs, one)) for one in (held, known)]
+    if min(sizes) > 0 and max(sizes) / min(sizes) > _FAR:
+        warnings.warn(
+            f"column '{name}' runs from {known[0]:.4g} to {known[1]:.4g} in the training data and "
+            f"from {held[0]:.4g} to {held[1]:.4g} in the validation data: scale both alike",
+            RangeWarning,
+            stacklevel=outside(),
+        )
+
+
+def find_odd(net: Net, records: Records, what: str) -> None:
+    """Refuse the first record that is not finite: a loss may be NaN for it."""
+    names = [name for name in net.inputs if name in records.columns]
+    if any(records.columns[name].dtype.kind == "f" for name in names):
+        for begin in range(0, len(records), _BLOCK):
+            rows = records.take(slice(begin, begin + _BLOCK))
+            for name in names:
+                _check_finite(name, rows[name], what, begin)

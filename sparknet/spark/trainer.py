@@ -14,7 +14,7 @@ from sparknet.errors import SparkError
 from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
-from sparknet.net.class_numbers import class_numbers
+from sparknet.net.class_numbers import check_names, class_numbers
 from sparknet.net.description import NetSource
 from sparknet.net.recipe import Recipe, names_model
 from sparknet.net.scratch import scratch_folder
@@ -218,6 +218,7 @@ class _Rows:
         self.training, self.labels = with_classes(
             self.training, read, nets.plain.labels, "training data", learns=True
         )
+        check_names(nets.plain, self.labels, "training data")
         self._plain = nets.plain
         self._told = told_shapes(self.training, self.mapping)
         self.held = None

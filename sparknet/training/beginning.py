@@ -56,6 +56,10 @@ class Beginning(ABC):
         }
         self.settings.plan(self.name, validates)  # may be refused
         self.goals: dict[str, Goal] = {}
+        for name in ("metric", "metrics", "goal"):
+            if not validates and getattr(given, name):
+                value = getattr(given, name)
+                raise SettingError(f"{name}={value!r} is for validation, and there is none")
         if validates:
             asked = {name: GOALS[name] for name in given.metrics if name in GOALS}
             self.goals = {**self._known_goals(), **asked}
@@ -105,15 +109,22 @@ class Beginning(ABC):
         names, metric = self._known_metrics(), given.metric
         known = None if names is None else [*names, *given.metrics]
         if metric is None:
-            if given.patience is None or not known or not self.goals.keys().isdisjoint(known):
+            is_known = given.patience is None or not self.goals.keys().isdisjoint(known or ())
+            if not known or (given.goal is None and is_known):
                 return
             metric = known[0]
         name = metric.partition("[")[0]
         if known is not None and name not in known:
             near = did_you_mean(metric, known)
             raise SettingError(f"metric is '{metric}', and validation gives {sorted(known)}{near}")
-        if given.goal is None and name not in self.goals:
+        known_goal = self.goals.get(name)
+        if given.goal is None and known_goal is None:
             raise SettingError(unknown_goal(metric))
+        if given.goal is not None and known_goal not in (None, given.goal):
+            raise SettingError(
+                f"goal is '{given.goal}', and for '{metric}' it is '{known_goal}': a better model "
+                "would lose"
+            )
 
     def check(self, **known: Any) -> None:
         """Refuse to resume a run that differs in what is known by now."""

@@ -131,6 +131,8 @@ def tell(listener: OnEvent | None, event: Event, known: set[str] | None = None) 
         _logger.info(said)
     if event["event"] == "standstill":
         _logger.warning(standstill(event))
+    if event.get("doubt") and is_new_fault({"error": event["text"], "path": ""}, known):
+        _logger.warning(event["text"])
     if event["event"] == "unsaved" and is_new_fault(event, known):
         _logger.warning(unsaved(event))
     for line in (waiting(event), dropped(event), changed(event)):

@@ -6,10 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+from sparknet.errors import Diverged
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.loaders.records import with_classes
+from sparknet.loaders.records import class_names, with_classes
 from sparknet.net import Net
-from sparknet.net.first_look import look_at_first
+from sparknet.net.class_numbers import check_counts, check_names
+from sparknet.net.first_look import find_odd, look_at_first
 from sparknet.net.recipe import Recipe
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import RowWeights, WeighedNets, label_input
@@ -92,15 +94,19 @@ def train(given: ProcessSettings) -> Trained:
             shared["records"] = write_shared(records, Path(folder) / "weighed")
             begun.net.set_training_data(records)
         initial = begun.weights()
-        look_at_first(net, records, "training data")
+        ranges = look_at_first(net, records, "training data")
         if shared["validation"] is not None:
-            look_at_first(net, open_shared(shared["validation"]), "validation data", training=False)
+            look_at_first(net, open_shared(shared["validation"]), "validation data", ranges)
         begun.identity["data"] = sampled(records)
         batch_size = net.batch_size * int(settings(net).iter_size)
         begun.check(records=len(records), batch_size=batch_size)
-        outcome, trained, run = conduct(
-            given, begun, initial.flat, shared, folder, precision=net.precision
-        )
+        try:
+            outcome, trained, run = conduct(
+                given, begun, initial.flat, shared, folder, precision=net.precision
+            )
+        except Diverged:
+            find_odd(net, records, "training data")
+            raise
         net.set_weights(WeightCollection(initial.layout, trained))
         return run.done(Trained(net.get_weights(), run.history, net, outcome))
 
@@ -114,12 +120,13 @@ def share_data(
     """
     given = as_records(data, net, weights)
     given, net.labels = with_classes(given, net.labels, "training data", True)
+    held: Any = None
+    if validation is not None:
+        held = as_records(validation, net)
+        held, _ = with_classes(held, net.labels, "validation data")
     records = write_shared(given, folder / "records")
     net.set_training_data(open_shared(records))  # the data may decide the net's shapes
-    held_out = None
-    if validation is not None:
-        given = as_records(validation, net)
-        held_out = write_shared(
-            with_classes(given, net.labels, "validation data")[0], folder / "validation"
-        )
+    check_names(net, net.labels if class_names(given) else (), "training data")
+    check_counts(net, getattr(given, "arrays", {}))
+    held_out = None if held is None else write_shared(held, folder / "validation")
     return {"records": records, "validation": held_out}

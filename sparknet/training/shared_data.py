@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from sparknet.errors import DataError, SettingError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.opening import open_images
-from sparknet.loaders.records import ArrayRecords, Records
+from sparknet.loaders.records import ArrayRecords, ClassesWarning, Records
 from sparknet.net import Net
 from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.feed import check_numbers
@@ -33,8 +34,8 @@ def as_records(
 
     ``more`` is a column that is read beside those of the net.
     """
-    if isinstance(data, (str, os.PathLike)):
-        data = open_images(os.fspath(data), net.preprocessing)
+    if _are_paths(data):
+        data = open_images(data, net.preprocessing)
     if is_frame(data):
         net.check_columns([str(name) for name in data.columns])
         return ArrayRecords(**frame_columns(data, [*_names(net), more]))
@@ -61,8 +62,8 @@ def records_of(
 
     Only a tuple is asked for them: data may decide what a net's inputs are.
     """
-    if isinstance(data, (str, os.PathLike)):
-        data = open_images(os.fspath(data), None)
+    if _are_paths(data):
+        data = open_images(data, None)
     if isinstance(data, Records):
         return data
     if hasattr(data, "mapInArrow"):
@@ -83,8 +84,20 @@ def records_of(
     )
 
 
+def _are_paths(data: Any) -> bool:
+    """Return whether this is the path of a data set, or a list of such paths."""
+    paths = data if isinstance(data, (list, tuple)) and data else [data]
+    return all(isinstance(one, (str, os.PathLike)) for one in paths)
+
+
 def _batch(given: Any) -> Mapping[str, Any]:
     if isinstance(given, Mapping):
+        for name, values in given.items():
+            if not np.ndim(values):
+                raise DataError(
+                    f"column '{name}' of a batch is one number: give batches of several records, "
+                    "or whole columns"
+                )
         return given
     raise DataError(
         f"a batch is a {type(given).__name__}: give whole columns, or batches as dicts of arrays"
@@ -110,7 +123,9 @@ def open_shared(path: str) -> Records:
     """Open a file of `write_shared`."""
     if path.endswith(BLOCKS):
         return Blocks(path)
-    records: Records = pickle.loads(Path(path).read_bytes())
+    with warnings.catch_warnings():  # who shared them has heard
+        warnings.simplefilter("ignore", ClassesWarning)
+        records: Records = pickle.loads(Path(path).read_bytes())
     return records
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from sparknet.native import NDArray
-from sparknet.net.scores import finished
+from sparknet.net.scores import NAMES, finished
 from sparknet.training.plan import Validate
 
 if TYPE_CHECKING:
@@ -29,8 +30,17 @@ def validate(rounds: Rounds) -> None:
     if best and rounds.best is not None:
         rounds.best.copy_from(model)
     spent = rounds.comm.clock() - begun
+    odd = [name for name, value in metrics.items() if not isfinite(value) and _is_mean(name)]
+    if odd:
+        text = f"'{odd[0]}' of the validation is {metrics[odd[0]]}: its records are not finite"
+        rounds.say("note", text=text, doubt=True)
     said = {"records": records, "metrics": metrics, "best": best}
     rounds.say("validation", **said, bytes_sent=sent, seconds=spent)
+
+
+def _is_mean(name: str) -> bool:
+    """Return whether a metric is no score: those may be NaN, as of a class without records."""
+    return name.partition("[")[0] not in NAMES
 
 
 def _measured(rounds: Rounds, measure: Validate, model: NDArray) -> tuple[int, dict[str, float]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import DataError
-from sparknet.loaders.records import ArrayRecords, Records, Subset
+from sparknet.loaders.records import ArrayRecords, Records, Subset, class_names
 from sparknet.net import Net
 from sparknet.training.comm import Comm
 from sparknet.training.plan import Validate
@@ -106,6 +106,7 @@ def validation(net: Net, part: WorkerRecords, comm: Comm, metrics: Sequence[str]
     """
     mine = share_of(part, part.validation, comm)
     if mine is not None:
+        net.labels = net.labels or class_names(mine)  # the driver has compared them
         net.set_validation_data(mine)
 
     def measure() -> tuple[int, dict[str, float]]:

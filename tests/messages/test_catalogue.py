@@ -71,11 +71,39 @@ def trained(data: Any = (X, Y), using: Any = None, **settings: Any) -> Any:
     return train(solver() if using is None else using, data, **settings)
 
 
-def bare(old: str = "", new: str = "") -> SolverParams:
+def classes(names: str, outputs: int, inner: str = "", empty: str = "") -> None:
+    """Train on a folder with a subfolder of each letter, in which are pictures or such folders."""
+    from PIL import Image
+
+    top = Path(f"classes_{names}{inner}{empty}")
+    for name in names:
+        for folder in inner or ".":
+            (top / name / folder).mkdir(parents=True)
+            if name not in empty:
+                Image.new("RGB", (4, 4)).save(top / name / folder / "a.png")
+    net = NetParams(
+        "few",
+        RDDLayer("data", shape=[2, 3, 4, 4]),
+        RDDLayer("label", shape=[2]),
+        LinearLayer("ip", "data", num_outputs=outputs),
+        SoftmaxWithLoss("loss", ["ip", "label"]),
+    )
+    train(SolverParams(net=net, base_lr=0.1, lr_policy="fixed"), top, steps=0)
+
+
+def bare(old: str = "", new: str = "", **settings: Any) -> SolverParams:
     """A solver of the net with another text in a place; without one, of the net without a loss."""
     text = NET.replace(old, new) if old else NET.partition('layer { name: "accuracy"')[0]
     text = text if old else text.replace(NET.splitlines()[2], "")
-    return SolverParams(net=NetParams.from_text(text), base_lr=0.1, lr_policy="fixed", max_iter=3)
+    if settings.pop("sigmoid", False):
+        text = text.partition('layer { name: "accuracy"')[0] + SIGMOID
+    given = {"base_lr": 0.1, "lr_policy": "fixed", "max_iter": 3} | settings
+    return SolverParams(net=NetParams.from_text(text), **given)
+
+
+SIGMOID = """
+layer { name: "loss" type: "SigmoidCrossEntropyLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
 
 
 def stepped(data: Any, using: Any = "solver.prototxt") -> None:
@@ -205,6 +233,37 @@ PYTHON: dict[str, tuple[Made, list[str]]] = {
     "labels below zero": (lambda: stepped((X, Y - 1)), ["layer 'loss'", "label -1", "2 classes"]),
     "a data set that is not there": (lambda: stepped("trian.npz"), ["trian.npz", "not exist"]),
     # -- train
+    "train: labels of a sigmoid": (
+        lambda: trained(
+            (X, 2.0 * np.eye(2)[Y]), bare("{ dim: [5] }", "{ dim: [5, 2] }", sigmoid=True)
+        ),
+        ["'label'", "holds 2", "from 0 to 1"],
+    ),
+    "train: not a number, late": (
+        lambda: trained((np.where(np.arange(20)[:, None] == 17, np.nan, X), Y)),
+        ["'data'", "nan", "record 17"],
+    ),
+    "train: records in a list": (
+        lambda: trained([{"data": X[0], "label": 1}]),
+        ["'label' of a batch is one number", "whole columns"],
+    ),
+    "train: gaps": (lambda: trained((np.ma.masked_less(X, 0.5), Y)), ["'data'", "masked"]),
+    "train: no records to validate with": (
+        lambda: trained(validation=(X[:0], Y[:0])),
+        ["the validation data is empty"],
+    ),
+    "train: a metric without validation": (
+        lambda: trained(metric="loss"),
+        ["metric='loss' is for validation"],
+    ),
+    "train: a goal that is none": (
+        lambda: trained(validation=(X, Y), metric="loss", goal="max"),
+        ["goal is 'max'", "for 'loss' it is 'min'"],
+    ),
+    "train: more classes than outputs": (
+        lambda: classes("abc", 2),
+        ["3 classes", "loss has 2"],
+    ),
     "train: a batch size": (
         lambda: trained(batch_size=32),
         ["batch_size=32", "module of PyTorch", "first size of its inputs"],
@@ -457,6 +516,46 @@ COMMANDS: dict[str, list[str]] = {
     "census nowhere": ["nowhere", "no such folder"],
     "completion powershell": ["'powershell'", "bash"],
 }
+
+
+DOUBTS: dict[str, tuple[Made, str]] = {
+    "softmax twice": (lambda: stepped((X, Y), squashed("Softmax")), "'act' .Softmax. makes prob"),
+    "scores cut off": (lambda: stepped((X, Y), squashed("ReLU")), "'act' .ReLU. cuts them off"),
+    "one class": (
+        lambda: stepped((X, Y * 0), bare("num_output: 2", "num_output: 1")),
+        "at least 2 classes, and there is 1",
+    ),
+    "no rate": (lambda: stepped((X, Y), solver(base_lr=0)), "base_lr is 0"),
+    "a rate below 0": (lambda: stepped((X, Y), solver(base_lr=-1)), "base_lr is -1"),
+    "momentum": (lambda: stepped((X, Y), solver(momentum=2)), "momentum is 2"),
+    "decay": (lambda: stepped((X, Y), solver(weight_decay=-1)), "weight_decay is -1"),
+    "nothing learns": (lambda: trained(lr_mult={"*": 0}), "no layer learns: each lr_mult is 0"),
+    "labels from 1 on": (
+        lambda: trained((X, Y + 1), bare("num_output: 2", "num_output: 3")),
+        "labels run from 1 to 2, and the net's 3 classes are numbered from 0",
+    ),
+    "labels of one class": (lambda: trained((X, Y * 0)), "all labels are 0"),
+    "validation of another size": (
+        lambda: trained((X * 255, Y), validation=(X, Y)),
+        "'data' runs from .* in the training data and from .* in the validation data",
+    ),
+    "fewer classes": (lambda: classes("ab", 3), "has 2 classes, and the net's loss has 3"),
+    "an empty class": (lambda: classes("ab", 2, empty="a"), "class 'a' has no image"),
+    "folders of folders": (lambda: classes("ab", 2, "cd"), "each with the folders 'c', 'd'"),
+}
+
+
+def squashed(kind: str) -> SolverParams:
+    before, after = NET.splitlines()[-1].split('bottom: "ip"')
+    layer = f'layer {{ name: "act" type: "{kind}" bottom: "ip" top: "act" }}'
+    return bare(NET.splitlines()[-1], f'{layer} {before} bottom: "act" {after}')
+
+
+@pytest.mark.parametrize("name", DOUBTS)
+def test_what_is_said(name: str) -> None:
+    doubted, said = DOUBTS[name]
+    with pytest.warns(UserWarning, match=said):
+        doubted()
 
 
 def test_there_are_more_than_a_hundred() -> None:
