@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from sparknet.errors import ArrayError
 from sparknet.proto import caffe_pb2
+from sparknet.proto.blob_file import RAW
 from sparknet.proto.byte_source import ByteSource
 from sparknet.proto.wire import Piece, header, load, walk
 
@@ -37,6 +38,11 @@ def array_to_blobproto(arr: Array, diff: Array | None = None) -> caffe_pb2.BlobP
 def blobproto_to_array(blob: caffe_pb2.BlobProto, return_diff: bool = False) -> Array:
     """The numbers of a blob, or of its gradient, as float64 in the blob's shape."""
     name = "diff" if return_diff else "data"
+    if raw := getattr(blob, f"raw_{name}"):
+        kind = RAW.get(getattr(blob, f"raw_{name}_type"))
+        if kind is None or len(raw) % np.dtype(kind).itemsize:
+            raise ArrayError(f"the raw {name} of this BlobProto are {len(raw)} bytes, no numbers")
+        return _reshaped(np.frombuffer(raw, kind).astype(np.float64), _shape(blob), "BlobProto")
     source = ByteSource(blob.SerializeToString(), "BlobProto")
     payload = walk(source, None)[1][0]
     if not payload.count(name):

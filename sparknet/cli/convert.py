@@ -30,7 +30,7 @@ def named(words: Sequence[str]) -> list[str]:
     if list(words[:1]) != [VERB.name]:
         return list(words)
     first = next((word for word in words[1:] if not word.startswith("-")), "")
-    for kind in ("safetensors", "onnx") if "." in first else ():  # no kind has a dot
+    for kind in ("safetensors", "onnx", "caffemodel") if "." in first else ():  # no kind has a dot
         if any(word.endswith(f".{kind}") for word in words[1:]):
             return [*words[:1], kind, *words[1:]]
     return list(words)
@@ -68,6 +68,12 @@ def _arguments(parser: ArgumentParser) -> None:
     snapshot = _kind(kinds, "snapshot", "the weights of a snapshot, as a caffemodel", _snapshot)
     snapshot.add_argument("path", metavar="PATH", help="of a snapshot, a run or several runs")
     snapshot.add_argument("out", metavar="OUT.caffemodel", help="HDF5 if its name ends in .h5")
+    model = _kind(kinds, "caffemodel", "a caffemodel, of half the size if wished", _caffemodel)
+    model.add_argument("weights", metavar="IN", help="a .caffemodel, .h5 or .onnx")
+    model.add_argument("out", metavar="OUT.caffemodel", help="HDF5 if its name ends in .h5")
+    model.add_argument(
+        "--half", action="store_true", help="write halves, as NVIDIA's Caffe does and OpenCV reads"
+    )
     convert_onnx.arguments(
         _kind(kinds, "onnx", "an ONNX model, as a prototxt and a caffemodel", convert_onnx.convert)
     )
@@ -211,6 +217,17 @@ def _snapshot(chosen: Namespace) -> int:
     store, round = find(FolderRuns, chosen.path)
     model(store, round).save(chosen.out)
     print(f"{chosen.out}: the weights of {store.path(round)}", file=sys.stderr)
+    return 0
+
+
+def _caffemodel(chosen: Namespace) -> int:
+    from sparknet.net.model_inputs import ModelInputs
+    from sparknet.onnx import open_model
+    from sparknet.proto import write_model
+
+    write_model(chosen.out, open_model(chosen.weights), half=chosen.half)
+    (ModelInputs.beside(chosen.weights) or ModelInputs()).write_beside(chosen.out)
+    print(f"{chosen.out}: {Path(chosen.out).stat().st_size:,} bytes", file=sys.stderr)
     return 0
 
 

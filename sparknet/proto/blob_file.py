@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError, Message
 from sparknet.errors import ArrayError, FileError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.byte_source import ByteSource, StrPath, open_source, replacing
-from sparknet.proto.wire import INT8, Kind, Payload, encode_varint, header, load, load_int8, walk
+from sparknet.proto.wire import INT8, Kind, Payload, encode_varint, header, load, load_bytes, walk
 
 Array: TypeAlias = npt.NDArray[np.float32]
 M = TypeVar("M", bound=Message)
@@ -22,6 +22,10 @@ Chunk: TypeAlias = "bytes | Array | Numbers"
 
 MAX_AXES = 32
 LEGACY = ("num", "channels", "height", "width")
+RAW = {0: "<f8", 1: "<f4", 2: "<f2", 3: "<i4", 4: "<u4"}
+"""The numbers of NVIDIA's raw_data by their Type."""
+_HALF = 2
+LARGEST_HALF = 65504.0
 
 
 def read_blob(path: StrPath) -> Array:
@@ -71,18 +75,40 @@ def load_blob(
     """
     if payload.count("int8_data"):
         return _load_int8(source, blob, payload, what, diff)
+    if payload.count("raw_diff" if diff else "raw_data"):
+        return _load_raw(source, blob, payload, what, "diff" if diff else "data")
     name, double = ("diff", "double_diff") if diff else ("data", "double_data")
     used = double if payload.count(double) else name
     shape, count = blob_shape(blob), payload.count(used)
     needed = checked_count(source.name, what, shape)
-    if diff and count == 0 and needed == payload.count("data") + payload.count("double_data"):
-        return np.zeros(shape, np.float32)
+    if diff and count == 0:
+        raw = payload.count("raw_data") // np.dtype(RAW.get(blob.raw_data_type, "b")).itemsize  # type: ignore[attr-defined]
+        if needed == payload.count("data") + payload.count("double_data") + raw:
+            return np.zeros(shape, np.float32)
     if needed != count:
         raise FileError(
             source.name, f"{what} holds {count} {name} values, its shape {shape} needs {needed}"
         )
     array = aligned(count)
     load(source, payload.pieces.get(used, []), array)
+    return array.reshape(shape)
+
+
+def _load_raw(source: ByteSource, blob: Message, payload: Payload, what: str, name: str) -> Array:
+    """The numbers of a blob of NVIDIA's Caffe, which writes them as bytes."""
+    number, shape = getattr(blob, f"raw_{name}_type"), blob_shape(blob)
+    if number not in RAW:
+        raise FileError(source.name, f"{what} holds raw {name} of type {number}: no numbers")
+    needed = checked_count(source.name, what, shape)
+    pieces, width = payload.pieces[f"raw_{name}"][-1:], np.dtype(RAW[number]).itemsize
+    if pieces[0].size != needed * width:
+        raise FileError(
+            source.name,
+            f"{what} holds {pieces[0].size} bytes of raw {name}, its shape {shape} needs "
+            f"{needed * width}",
+        )
+    array = aligned(needed)
+    load_bytes(source, pieces, array, RAW[number])
     return array.reshape(shape)
 
 
@@ -100,7 +126,7 @@ def _load_int8(source: ByteSource, blob: Message, payload: Payload, what: str, d
     if diff:
         return np.zeros(shape, np.float32)
     array = aligned(count)
-    load_int8(source, payload.pieces["int8_data"], array)
+    load_bytes(source, payload.pieces["int8_data"], array, "i1")
     rows = array.reshape(shape[0], -1)
     rows *= steps[:, None]
     return array.reshape(shape)
@@ -161,8 +187,13 @@ def parsed(source: ByteSource, message_class: type[M], skeleton: bytes) -> M:
     return message
 
 
-def blob_chunks(array: Array, diff: Array | None, description: Message) -> list[Chunk]:
-    """One BlobProto as protobuf would write it, the numbers left in their arrays."""
+def blob_chunks(
+    array: Array, diff: Array | None, description: Message, half: bool = False
+) -> list[Chunk]:
+    """One BlobProto as protobuf would write it, the numbers left in their arrays.
+
+    With ``half`` they are halves, in raw_data.
+    """
     legacy = is_legacy(description) and blob_shape(description) == array.shape
     out: list[Chunk] = []
     if legacy:
@@ -172,13 +203,16 @@ def blob_chunks(array: Array, diff: Array | None, description: Message) -> list[
                     encode_varint(index + 1 << 3) + encode_varint(getattr(description, name))
                 )
     steps = description.int8_step  # type: ignore[attr-defined]
-    for number, values in ((5, None if steps else array), (6, diff)):
+    for number, values in ((5, None if steps or half else array), (6, diff)):
         if values is not None and values.size:
             out += [header(number, values.size * 4), values]
     if not legacy and array.ndim:
         dims = b"".join(encode_varint(size) for size in array.shape)
         inner = header(1, len(dims)) + dims
         out.append(header(7, len(inner)) + inner)
+    if half and not steps and array.size:
+        halves: Numbers = np.ascontiguousarray(array, "<f2").reshape(-1).view(np.int8)
+        out += [encode_varint(10 << 3) + encode_varint(_HALF), header(12, halves.size), halves]
     if steps:
         numbers, raw = _in_int8(array, steps), np.asarray(steps, "<f4").tobytes()
         out += [header(INT8, numbers.size), numbers, header(INT8 + 1, len(raw)) + raw]

@@ -23,7 +23,6 @@ LACKED: Mapping[str, Mapping[str, str]] = {
     },
     "NVIDIA/caffe": {
         "AnnotatedDatum": "record_id",
-        "BlobProto": "raw_data raw_data_type raw_diff raw_diff_type",
         "Datum": "record_id",
         "DropoutParameter": "engine random_seed",
         "ELUParameter": "lambda",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from sparknet.errors import FileError, SpecError, WeightsError
 from sparknet.proto import caffe_pb2, hdf5
 from sparknet.proto.blob_file import (
+    LARGEST_HALF,
     Array,
     Chunk,
     blob_chunks,
@@ -41,12 +44,19 @@ def parse_model(
     return _parse(ByteSource(data, name), diffs)
 
 
-def write_model(path: StrPath, model: Model, write_diff: bool = False) -> None:
-    """Writes a caffemodel that Caffe reads: HDF5 if the name ends in .h5, otherwise binary."""
-    if hdf5.has_suffix(path):
-        hdf5.write_hdf5_model(path, model, write_diff)
+def write_model(
+    path: StrPath, model: Model, write_diff: bool = False, *, half: bool = False
+) -> None:
+    """Writes a caffemodel that Caffe reads: HDF5 if the name ends in .h5, otherwise binary.
+
+    With ``half`` the weights are halves, as NVIDIA's Caffe writes and OpenCV reads them.
+    """
+    if not hdf5.has_suffix(path):
+        write_chunks(path, list(_net_chunks(model, write_diff, half)))
+    elif half:
+        raise FileError(path, "would hold no halves: HDF5 has float32; write a .caffemodel")
     else:
-        write_chunks(path, list(_net_chunks(model, write_diff)))
+        hdf5.write_hdf5_model(path, model, write_diff)
 
 
 def _parse(source: ByteSource, diffs: bool) -> Model:
@@ -64,6 +74,8 @@ def _parse(source: ByteSource, diffs: bool) -> Model:
     for layer in net.layer:
         for blob in layer.blobs:
             del blob.data[:]
+            blob.ClearField("raw_data_type")
+            blob.ClearField("raw_diff_type")
     mark(net, trusted=False)
     return Model(net, arrays, gradients)
 
@@ -90,7 +102,7 @@ def _layer_arrays(
     ]
 
 
-def _net_chunks(model: Model, write_diff: bool) -> Iterator[Chunk]:
+def _net_chunks(model: Model, write_diff: bool, half: bool) -> Iterator[Chunk]:
     """The bytes that protobuf would write: layers come last, each blob among its layer's fields."""
     rest = caffe_pb2.NetParameter()
     rest.CopyFrom(model.net)
@@ -99,12 +111,12 @@ def _net_chunks(model: Model, write_diff: bool) -> Iterator[Chunk]:
     yield before
     for index, layer in enumerate(model.net.layer):
         diffs = model.diffs[index] if write_diff and model.diffs is not None else []
-        yield from wrapped(_LAYER, _layer_chunks(layer, model.arrays[index], diffs))
+        yield from wrapped(_LAYER, _layer_chunks(layer, model.arrays[index], diffs, half))
     yield after
 
 
 def _layer_chunks(
-    layer: caffe_pb2.LayerParameter, arrays: LayerArrays, diffs: LayerArrays
+    layer: caffe_pb2.LayerParameter, arrays: LayerArrays, diffs: LayerArrays, half: bool
 ) -> Iterator[Chunk]:
     rest = caffe_pb2.LayerParameter()
     rest.CopyFrom(layer)
@@ -117,6 +129,11 @@ def _layer_chunks(
             raise WeightsError(
                 layer.name, f"parameter {index} is stored with another layer: write HDF5 (.h5)"
             )
+        if half and array.size and (high := float(np.abs(array).max())) > LARGEST_HALF:
+            raise WeightsError(
+                layer.name,
+                f"parameter {index} has the value {high:g}; a half holds {LARGEST_HALF:g} at most",
+            )
         known = index < len(layer.blobs)
         description = layer.blobs[index] if known else caffe_pb2.BlobProto()
         diff: Array | None = diffs[index] if index < len(diffs) else None
@@ -125,7 +142,7 @@ def _layer_chunks(
                 layer.name,
                 f"parameter {index} has shape {array.shape}, its diff has {diff.shape}",
             )
-        yield from wrapped(_BLOBS, blob_chunks(array, diff, description))
+        yield from wrapped(_BLOBS, blob_chunks(array, diff, description, half))
     yield after
 
 

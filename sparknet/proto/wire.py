@@ -31,7 +31,7 @@ Kind: TypeAlias = "dict[int, Kind | None]"
 
 BLOB_FIELDS = {5: ("data", 4), 6: ("diff", 4), 8: ("double_data", 8), 9: ("double_diff", 8)}
 INT8 = 5300
-BLOB_FIELDS[INT8] = ("int8_data", 1)
+BLOB_FIELDS |= {INT8: ("int8_data", 1), 12: ("raw_data", 1), 13: ("raw_diff", 1)}
 VOLUME = 5
 """Sizes of a blob of C3D."""
 NET: Kind = {100: {7: None}, 2: {6: None, 1: {50: None}}}
@@ -271,15 +271,18 @@ def load(source: ByteSource, pieces: list[Piece], target: npt.NDArray[np.float32
             _load_strided(source, piece, part)
 
 
-def load_int8(source: ByteSource, pieces: list[Piece], target: npt.NDArray[np.float32]) -> None:
-    """Fills a flat array with numbers of eight bits."""
-    done, block = 0, 1 << 20
+def load_bytes(
+    source: ByteSource, pieces: list[Piece], target: npt.NDArray[np.float32], dtype: str
+) -> None:
+    """Fills a flat array with numbers of another type, which lie in whole pieces."""
+    done, width = 0, np.dtype(dtype).itemsize
+    block = (1 << 20) * width
     for piece in pieces:
         for first in range(0, piece.size, block):
-            count = min(block, piece.size - first)
-            raw = source.read(piece.start + first, count)
-            target[done : done + count] = np.frombuffer(raw, np.int8)
-            done += count
+            raw = source.read(piece.start + first, min(block, piece.size - first))
+            with np.errstate(over="ignore", invalid="ignore"):
+                target[done : done + len(raw) // width] = np.frombuffer(raw, dtype)
+            done += len(raw) // width
 
 
 def _load_strided(source: ByteSource, piece: Piece, target: npt.NDArray[np.float32]) -> None:

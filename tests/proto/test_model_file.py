@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet import caffe
+from sparknet.cli import main
 from sparknet.errors import FileError, WeightsError
 from sparknet.proto import caffe_pb2, wire
 from sparknet.proto.model import Model, copy_arrays
 from sparknet.proto.model_file import parse_model, read_model, write_model
 from sparknet.proto.untrusted import unmarked
 from sparknet.proto.upgrade import upgrade_net
+from sparknet.proto.wire import encode_varint
 from tests.goldens import GOLDENS, index
 
 BINARY = index("formats/binary")
@@ -303,3 +306,65 @@ def test_more_than_two_gigabytes(tmp_path: Path) -> None:
     assert got is not None
     assert got.shape == shape
     assert (got[0, 0], got[-1, -1]) == (0, 7)
+
+
+def raw_model(path: Path, kind: int, raw: bytes, shape: bytes = b"\x02\x03") -> Path:
+    """A caffemodel of NVIDIA's Caffe, byte by byte: raw_data_type is field 10, raw_data 12."""
+
+    def field(number: int, inner: bytes) -> bytes:
+        return encode_varint(number << 3 | 2) + encode_varint(len(inner)) + inner
+
+    blob = field(7, field(1, shape)) + bytes([10 << 3, kind]) + field(12, raw)
+    path.write_bytes(field(100, field(1, b"ip") + field(2, b"InnerProduct") + field(7, blob)))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"), [(0, "<f8"), (1, "<f4"), (2, "<f2"), (3, "<i4"), (4, "<u4")]
+)
+def test_raw_numbers_of_nvidias_caffe(kind: int, dtype: str, tmp_path: Path) -> None:
+    numbers = np.array([[1, 2.5, 3], [4, 5, 60000]], dtype)
+    path = raw_model(tmp_path / "m.caffemodel", kind, numbers.tobytes())
+    model = read_model(path, diffs=True)
+    (array,) = model.layer_arrays("ip")
+    assert array is not None
+    assert array.dtype == np.float32
+    np.testing.assert_array_equal(array, numbers.astype(np.float32))
+    assert model.diffs is not None
+    np.testing.assert_array_equal(model.diffs[0][0], np.zeros((2, 3)))
+    message = caffe_pb2.NetParameter.FromString(path.read_bytes())
+    np.testing.assert_array_equal(caffe.io.blobproto_to_array(message.layer[0].blobs[0]), numbers)
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "said"),
+    [
+        (2, b"\0" * 11, r"holds 11 bytes of raw data, its shape \(2, 3\) needs 12"),
+        (1, b"\0" * 12, r"holds 12 bytes of raw data, its shape \(2, 3\) needs 24"),
+        (5, b"\0" * 6, "raw data of type 5: no numbers"),
+    ],
+)
+def test_raw_numbers_that_do_not_fit(kind: int, raw: bytes, said: str, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=rf"layer 'ip' blob 0 .*{said}"):
+        read_model(raw_model(tmp_path / "m.caffemodel", kind, raw))
+
+
+def test_halves_are_written_and_read(tmp_path: Path) -> None:
+    """A file of half the size, from the command line; numbers that no half holds are refused."""
+    whole, half = str(tmp_path / "whole.caffemodel"), str(tmp_path / "half.caffemodel")
+    weights = np.random.default_rng(0).normal(size=(100, 90)).astype(np.float32)
+    layer = caffe_pb2.LayerParameter(name="ip", type="InnerProduct")
+    model = Model(caffe_pb2.NetParameter(layer=[layer]), [[weights]])
+    write_model(whole, model)
+    assert main(["convert", whole, half, "--half"]) == 0
+    assert 0.5 < Path(half).stat().st_size / Path(whole).stat().st_size < 0.505
+    (found,) = read_model(half).layer_arrays("ip")
+    np.testing.assert_array_equal(found, weights.astype(np.float16).astype(np.float32))
+    assert main(["convert", half, str(tmp_path / "again.caffemodel")]) == 0
+    (again,) = read_model(tmp_path / "again.caffemodel").layer_arrays("ip")
+    np.testing.assert_array_equal(again, found)
+    weights[3, 4] = 7e4
+    with pytest.raises(WeightsError, match="layer 'ip': parameter 0 has the value 70000"):
+        write_model(half, model, half=True)
+    with pytest.raises(FileError, match="would hold no halves"):
+        write_model(tmp_path / "x.h5", model, half=True)
