@@ -33,8 +33,11 @@ def named(columns: Any) -> dict[str, str]:
 
 
 def plain(name: str) -> str:
-    """A column's name for mapInArrow: PySpark takes a dot in a name for a field access."""
-    return name.replace(".", "_").replace("`", "_")
+    """Return a column's name for mapInArrow: PySpark takes a dot in a name for a field access.
+
+    Two names never become one, as they would with an underscore.
+    """
+    return name.replace(".", "\u2024").replace("`", "\u2035")
 
 
 def quoted(name: str) -> str:
@@ -42,14 +45,68 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def column_name(data: DataFrame, name: str) -> str | None:
+    """Return the column that Spark takes a name for, whose case may differ; None if none is."""
+    same = _of_name(data, data.schema.fields, name)
+    return same[0].name if same else None
+
+
+def column_names(
+    data: DataFrame, columns: Mapping[str, str], names: Iterable[str] = ()
+) -> dict[str, str]:
+    """Return blob → column as the data writes it, also for ``names`` that differ in case alone."""
+    chosen = dict(columns)
+    for name in (*columns, *names):
+        wanted = chosen.get(name, name)
+        found = column_name(data, wanted)
+        if found not in (None, wanted):
+            chosen[name] = str(found)
+    return chosen
+
+
+def with_fields(data: DataFrame, names: Iterable[str]) -> DataFrame:
+    """Add a column for each name ``struct.field`` that is a field of a struct and no column."""
+    from pyspark.sql.functions import col
+
+    for name in dict.fromkeys(names):
+        if "." not in name or column_name(data, name) is not None:
+            continue
+        fields, path = data.schema.fields, []
+        for step in name.split("."):
+            same = _of_name(data, fields, step)
+            if len(same) != 1:
+                break
+            path.append(quoted(same[0].name))
+            fields = getattr(same[0].dataType, "fields", [])
+        else:
+            data = data.withColumn(name, col(".".join(path)))
+    return data
+
+
+def _of_name(data: DataFrame, fields: Sequence[Any], name: str) -> list[Any]:
+    """The fields that Spark may take a name for; the exact one first."""
+    alike = [field for field in fields if field.name.lower() == name.lower()]
+    exact = [field for field in alike if field.name == name]
+    if len(alike) == len(exact):
+        return exact
+    is_exact = str(data.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    return exact if is_exact else sorted(alike, key=lambda field: bool(field.name != name))
+
+
+def check_unique(data: DataFrame, column: str, what: str) -> Any:
+    """Return the type of a column; raise SparkError if Spark takes several for it."""
+    same = _of_name(data, data.schema.fields, column)
+    if len(same) > 1:
+        raise SparkError(f"{what} has {len(same)} columns called '{column}': rename or drop")
+    return same[0].dataType
+
+
 def check_types(data: DataFrame, columns: Iterable[str], what: str) -> None:
     """SparkError if a column's type is none that a net takes; no job is needed for it."""
     for column in columns:
-        found = [field.dataType for field in data.schema.fields if field.name == column]
-        if len(found) > 1:
-            raise SparkError(f"{what} has {len(found)} columns called '{column}': rename or drop")
-        if not _is_taken(found[0]):
-            kind = found[0].simpleString()
+        found = check_unique(data, column, what)
+        if not _is_taken(found):
+            kind = found.simpleString()
             way = (
                 "cast it, or number its values by StringIndexer" if kind == "string" else "cast it"
             )

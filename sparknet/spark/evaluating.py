@@ -13,7 +13,7 @@ import numpy as np
 from sparknet.errors import SparkError
 from sparknet.net.heads import Head, Kind, find_heads
 from sparknet.spark.by_value import by_value
-from sparknet.spark.column_types import plain, quoted, with_classes
+from sparknet.spark.column_types import column_name, plain, quoted, with_classes, with_fields
 from sparknet.spark.columns import check_finite, column
 from sparknet.spark.evaluation import Evaluation
 from sparknet.spark.places import BAD, in_one_line
@@ -60,6 +60,7 @@ def evaluate(
     if invalid not in INVALID:
         raise SparkError(f"invalid is {invalid!r}: it is one of {', '.join(INVALID)}")
     net, drops = model.net, invalid == "drop"
+    data = with_fields(data, [label or "", *{**model.columns, **columns}.values()])
     judged = _judged(model, data, label, {**model.columns, **columns}, heads)
     data, _ = with_classes(data, [one.truth for one in judged], model.labels, "data")
     inputs = {entry.name for entry in net.tested.entries}
@@ -86,11 +87,13 @@ def evaluated(
     """The evaluation of one output of a module, which ``transform`` computes."""
     if invalid not in INVALID:
         raise SparkError(f"invalid is {invalid!r}: it is one of {', '.join(INVALID)}")
-    if label not in data.columns:
+    data = with_fields(data, [label])
+    truth = column_name(data, label)
+    if truth is None:
         raise SparkError(
             f"the data has no column '{label}' to compare '{head.blob}' with: say which with label="
         )
-    judged = [_Judged(head, _PREFIX + head.blob, label, _truth_shape(head, {}))]
+    judged = [_Judged(head, _PREFIX + head.blob, truth, _truth_shape(head, {}))]
     return _compare(transform, data, judged, columns, batch, invalid == "drop")
 
 
@@ -149,10 +152,11 @@ def _judged(
     judged = []
     for number, head in enumerate(found):
         truth = label if label is not None and not number else None
-        truth = truth or columns.get(head.target or "", head.target)
-        if truth is None or truth not in data.columns:
+        wanted = truth or columns.get(head.target or "", head.target) or "label"
+        truth = column_name(data, wanted)
+        if truth is None:
             raise SparkError(
-                f"the data has no column '{truth or 'label'}' to compare '{head.blob}' with: say "
+                f"the data has no column '{wanted}' to compare '{head.blob}' with: say "
                 "which with label="
             )
         scores = _PREFIX + (head.scores or head.blob)

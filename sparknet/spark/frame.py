@@ -10,7 +10,14 @@ import numpy as np
 from sparknet.errors import SparkError
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
-from sparknet.spark.column_types import check_types, named, plain, quoted
+from sparknet.spark.column_types import (
+    check_types,
+    column_names,
+    named,
+    plain,
+    quoted,
+    with_fields,
+)
 from sparknet.spark.ingest import HELD, NAMED, ROW
 from sparknet.spark.row_parts import PATH
 
@@ -23,13 +30,16 @@ Field = tuple[str, np.dtype[Any], tuple[int, ...]]
 
 
 def frame(data: Any, wanted: Sequence[str], what: str = "the data") -> DataFrame:
-    """A DataFrame unchanged; an RDD of tuples (in order of ``wanted``), dicts or Rows as one."""
+    """Return a DataFrame with the wanted fields of structs as columns, or an RDD as one.
+
+    Its records are tuples (in order of ``wanted``), dicts or Rows.
+    """
     if hasattr(data, "mapInArrow"):
         if data.isStreaming:
             raise SparkError(
                 f"{what} is a stream, which has no end: fit its batches in foreachBatch"
             )
-        return data
+        return with_fields(data, wanted)
     if hasattr(data, "mapPartitions"):
         return _from_rdd(data, wanted, what)
     raise SparkError(f"{what} is {no_data(data)}")
@@ -46,6 +56,7 @@ def mapped(
             raise SparkError(
                 f"columns names blob '{blob}', but records enter at {list(entries)}{near}"
             )
+    chosen = column_names(data, chosen, entries)
     mapping = {entry: chosen.get(entry, entry) for entry in entries}
     for blob, column in mapping.items():
         if column not in data.columns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from sparknet.errors import SettingError, SparkError, SpecError, shown
@@ -25,7 +26,7 @@ from sparknet.proto.suggest import did_you_mean, one_of
 from sparknet.spark.ask import Ask, TransformOptions, find_outputs
 from sparknet.spark.batch import batch_for, largest_results
 from sparknet.spark.column_function import FunctionOfColumns
-from sparknet.spark.column_types import check_types, named, told_shapes
+from sparknet.spark.column_types import check_types, column_names, named, told_shapes
 from sparknet.spark.columns import wanted
 from sparknet.spark.evaluating import evaluate
 from sparknet.spark.evaluation import Evaluation
@@ -190,7 +191,8 @@ class SparkModel(FunctionOfColumns):
             mask=mask,
             vectors=vectors,
         )
-        return transformed(data, self.prediction(session, ask, data))
+        names = (self.columns | named(columns)).values()
+        return transformed(data, names, partial(self.prediction, session, ask))
 
     def evaluate(
         self,
@@ -251,7 +253,7 @@ class SparkModel(FunctionOfColumns):
         """The same without the files that a task fetches."""
         tested, outputs = self.net.tested, self.outputs(ask)
         blobs = list(dict.fromkeys(output.blob for output in outputs))
-        mapping = self.mapping(blobs, named(ask.columns), None if data is None else data.columns)
+        mapping = self.mapping(blobs, named(ask.columns), data)
         if data is not None:
             check = check_types if self.tokens is None else check_texts
             check(data, mapping.values(), "the data")
@@ -315,7 +317,7 @@ class SparkModel(FunctionOfColumns):
         return list(dict.fromkeys(wanted))
 
     def mapping(
-        self, outputs: Sequence[str], columns: dict[str, str], has: Sequence[str] | None = None
+        self, outputs: Sequence[str], columns: dict[str, str], data: DataFrame | None = None
     ) -> dict[str, str]:
         """Input → column, for the inputs that the outputs depend on.
 
@@ -334,12 +336,15 @@ class SparkModel(FunctionOfColumns):
         if self.tokens is not None:
             ids = self.tokens.ids(tested)
             mapping = {ids: given.get(ids, ids)}
+        if data is None:
+            return mapping
+        mapping = column_names(data, mapping)
         for name, column in mapping.items():
-            if has is not None and column not in has:
+            if column not in data.columns:
                 raise SparkError(
                     f"the data has no column '{column}' for the net's input '{name}': it has "
-                    f"{list(has)}; say which with columns={{'{name}': …}}"
-                    f"{did_you_mean(column, has)}"
+                    f"{data.columns}; say which with columns={{'{name}': …}}"
+                    f"{did_you_mean(column, data.columns)}"
                 )
         return mapping
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +20,7 @@ from sparknet.net.model_folder import read_folder
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.ask import Ask, check_used, output_of
 from sparknet.spark.column_function import FunctionOfColumns
-from sparknet.spark.column_types import check_types, named
+from sparknet.spark.column_types import check_types, column_names, named
 from sparknet.spark.columns import Wanted
 from sparknet.spark.derived import Derived, with_derived
 from sparknet.spark.evaluating import evaluated, head_of
@@ -30,7 +32,7 @@ from sparknet.spark.prediction import Invalid, Prediction
 from sparknet.spark.remote import fetched, written
 from sparknet.spark.shared_weights import SharedWeights, send_weights
 from sparknet.spark.transformed import frame_session, key_of, transformed
-from sparknet.training.modules.calling import chosen_inputs, named_outputs, tensor
+from sparknet.training.modules.calling import arguments, chosen_inputs, named_outputs, tensor
 from sparknet.training.modules.flat_module import FlatModule
 from sparknet.training.modules.module_files import (
     MODULE,
@@ -123,7 +125,8 @@ class ModuleModel(FunctionOfColumns):
             labels=labels,
             vectors=vectors,
         )
-        return transformed(data, self.prediction(session, ask, data))
+        names = (self.columns | named(columns)).values()
+        return transformed(data, names, partial(self.prediction, session, ask))
 
     def evaluate(
         self,
@@ -274,6 +277,7 @@ class ModuleModel(FunctionOfColumns):
         if data is None:
             records = self.records
             return {name: given.get(name, name) for name in records}, records
+        given = column_names(data, given, chain(*arguments(self.module)))
         mapping = chosen_inputs(self.module, data.columns, (), given)
         check_types(data, mapping.values(), "the data")
         if records is None or records.keys() != mapping.keys():

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from sparknet.spark.address import session_of
-from sparknet.spark.column_types import check_types, named, told_shapes, with_classes
+from sparknet.spark.column_types import (
+    check_types,
+    column_names,
+    named,
+    told_shapes,
+    with_classes,
+)
 from sparknet.spark.columns import Wanted
 from sparknet.spark.conducting import conduct, partitions
 from sparknet.spark.first_rows import first_rows, record_sizes
@@ -63,6 +70,7 @@ def fit_module(
     names = [said.get(name, name) for name in (*arguments(parts.module)[0], *how.targets)]
     of_rows = [] if row_weights.column is None else [row_weights.column]
     training = frame(data, names + of_rows, "the training data")
+    said = column_names(training, said, (*chain(*arguments(parts.module)), *how.targets))
     offered = [
         one for one in training.columns if one in (*names, *said.values()) or one not in of_rows
     ]
@@ -76,7 +84,8 @@ def fit_module(
     targets = [mapping[name] for name in how.targets]
     training, labels = with_classes(training, targets, (), "training data", learns=True)
     if held is not None:
-        held, _ = with_classes(held, targets, labels, "validation data")
+        same = column_names(held, dict(zip(targets, targets, strict=True))).values()
+        held, _ = with_classes(held, same, labels, "validation data")
     if row_weights.is_given:
         is_class = len(how.targets) == 1 and ModuleLoss(how.loss).kind == "classes"
         training = row_weights.added_to(training, mapping[how.targets[0]] if is_class else None)

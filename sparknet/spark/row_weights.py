@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sparknet.errors import SettingError, SparkError
 from sparknet.net.weighting import RowWeights
 from sparknet.proto.suggest import did_you_mean
-from sparknet.spark.column_types import quoted
+from sparknet.spark.column_types import column_name, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,10 +45,10 @@ class FrameWeights(RowWeights):
         from pyspark.sql import functions
         from pyspark.sql.types import BooleanType, NumericType
 
-        name = str(self.column)
-        if name not in data.columns:
-            near = did_you_mean(name, data.columns)
-            raise SparkError(f"the data has no column '{name}' for weights{near}")
+        name = column_name(data, str(self.column))
+        if name is None:
+            near = did_you_mean(str(self.column), data.columns)
+            raise SparkError(f"the data has no column '{self.column}' for weights{near}")
         kind = data.schema[name].dataType
         if not isinstance(kind, (NumericType, BooleanType)):
             raise SparkError(

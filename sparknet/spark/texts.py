@@ -19,6 +19,7 @@ import numpy as np
 from sparknet.errors import FileError, LayerError, SparkError, SpecError, extra, shown
 from sparknet.graph.records import Outline
 from sparknet.net.fed import FedNet
+from sparknet.spark.column_types import check_unique
 from sparknet.spark.files import received, send
 from sparknet.spark.outputs import Array
 from sparknet.spark.remote import fetched
@@ -236,13 +237,11 @@ def _roles(tested: FedNet) -> dict[str, Role]:
 def check_texts(data: DataFrame, columns: Iterable[str], what: str) -> None:
     """SparkError if a column holds no strings; no job is needed for it."""
     for column in columns:
-        kinds = [field.dataType for field in data.schema.fields if field.name == column]
-        if len(kinds) > 1:
-            raise SparkError(f"{what} has {len(kinds)} columns called '{column}': rename or drop")
-        if kinds[0].simpleString() != "string":
+        kind = check_unique(data, column, what).simpleString()
+        if kind != "string":
             raise SparkError(
-                f"column '{column}' of {what} is of type {kinds[0].simpleString()}, and a "
-                "tokenizer takes strings: cast it"
+                f"column '{column}' of {what} is of type {kind}, and a tokenizer takes strings: "
+                "cast it"
             )
 
 

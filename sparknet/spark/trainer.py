@@ -224,7 +224,7 @@ class _Rows:
         self.held = None
         if validation is not None:
             self.held = frame(validation, wanted, "the validation data")
-            mapped(self.held, entries, columns, "the validation data")
+            read = mapped(self.held, entries, columns, "the validation data").values()
             self.held, _ = with_classes(self.held, read, self.labels, "validation data")
         if weights.is_given:
             self._weigh(nets, weights)

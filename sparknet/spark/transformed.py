@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from sparknet.spark.background_job import is_classic
 from sparknet.spark.box_frames import BoxFrames
 from sparknet.spark.by_value import by_value
 from sparknet.spark.column_function import as_vector, spark_function
-from sparknet.spark.column_types import plain, quoted
+from sparknet.spark.column_types import check_unique, column_name, plain, quoted, with_fields
 from sparknet.spark.columns import Wanted
 from sparknet.spark.outputs import Output
 from sparknet.spark.prediction import Prediction, valid_rows
@@ -39,11 +39,19 @@ def frame_session(data: Any) -> SparkSession:
     return session
 
 
-def transformed(data: DataFrame, given: Prediction) -> DataFrame:
-    """The data with the columns of a prediction.
+def transformed(
+    data: DataFrame, read: Iterable[str], predict: Callable[[DataFrame], Prediction]
+) -> DataFrame:
+    """Return the data with the columns of a prediction.
 
-    Only the columns that the net reads go through Python, unless rows are dropped.
+    ``read`` names columns that may be fields of structs: ``predict`` has them as columns.  Only
+    the columns that the net reads go through Python, unless rows are dropped.
     """
+    rows = with_fields(data, read)
+    return _added(rows, predict(rows)).drop(*rows.columns[len(data.columns) :])
+
+
+def _added(data: DataFrame, given: Prediction) -> DataFrame:
     names = [output.column for output in given.outputs]
     names += [] if given.reason is None else [given.reason]
     for number, name in enumerate(names):
@@ -75,7 +83,12 @@ def _mapped(data: DataFrame, given: Prediction) -> DataFrame:
     """All columns through Python, which leaves rows out."""
     from pyspark.sql.types import StructField, StructType
 
-    rows = data.toDF(*map(plain, data.columns))
+    read = set(given.columns)  # each of them once; others may have one name
+    labels = [
+        plain(name) if name in read else f"sparknet_row_{number}"
+        for number, name in enumerate(data.columns)
+    ]
+    rows = data.toDF(*labels)
     names = [f"sparknet_{number}" for number in range(len(given.outputs))]
     fields = [
         StructField(name, output.spark_type(), True)
@@ -91,12 +104,14 @@ def key_of(ask: Ask, data: DataFrame | None) -> str | None:
     if data is None:
         return None
     if ask.key is not None:
-        if ask.key not in data.columns:
+        if (name := column_name(data, ask.key)) is None:
             near = did_you_mean(ask.key, data.columns)
             raise SparkError(f"the data has no column '{ask.key}' to name rows by{near}")
-        return ask.key
-    kinds = dict(data.dtypes)
-    return PATH if kinds.get(PATH) == "string" and ask.invalid != "drop" else None
+        check_unique(data, name, "the data")
+        return name
+    paths = [kind for name, kind in data.dtypes if name.lower() == PATH]
+    is_named = paths == ["string"] and PATH in data.columns and ask.invalid != "drop"
+    return PATH if is_named else None
 
 
 def pictures_of(

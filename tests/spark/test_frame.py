@@ -105,7 +105,7 @@ def test_validation_data_of_other_types(spark: Any) -> None:
 def test_names_that_spark_would_take_for_fields(spark: Any) -> None:
     data = spark.sql("SELECT 1 AS `a.b`, 2 AS `c``d`")
     mapping = mapped(data, ENTRIES, {"data": "a.b", "label": "c`d"})
-    assert numbered(data, data, mapping, 2).columns[:2] == ["a_b", "c_d"]
+    assert numbered(data, data, mapping, 2).columns[:2] == ["a\u2024b", "c\u2035d"]
 
 
 def test_columns_of_other_names(spark: Any) -> None:
@@ -118,8 +118,8 @@ def test_columns_of_other_names(spark: Any) -> None:
 
 
 def test_what_is_misspelt(spark: Any) -> None:
-    data = spark.createDataFrame([(b"1", 1)], "data binary, Label int")
-    with pytest.raises(SparkError, match=r"no column 'label' .*; did you mean 'Label'\?"):
+    data = spark.createDataFrame([(b"1", 1)], "data binary, Labels int")
+    with pytest.raises(SparkError, match=r"no column 'label' .*; did you mean 'Labels'\?"):
         mapped(data, ENTRIES, None)
     with pytest.raises(SparkError, match=r"columns names blob 'labl', .*; did you mean 'label'\?"):
         mapped(data, ENTRIES, {"labl": "Label"})
