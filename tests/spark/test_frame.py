@@ -126,7 +126,7 @@ def test_what_is_misspelt(spark: Any) -> None:
     with pytest.raises(SparkError, match=r"columns is \['data'\]: a dict"):
         mapped(data, ENTRIES, ["data"])  # type: ignore[arg-type]
     with pytest.raises(SparkError, match=r"the data has 2 columns called 'data'"):
-        mapped(data.select("data", "data", "Label"), ENTRIES, {"label": "Label"})
+        mapped(data.select("data", "data", "Labels"), ENTRIES, {"label": "Labels"})
 
 
 @pytest.mark.parametrize(
