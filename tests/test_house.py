@@ -31,7 +31,7 @@ STOREYS = (
     {"weights"},
     {"net"},
     {"summary"},
-    {"training", "dist"},
+    {"training"},
     {"spark"},
     {"mlflow"},
     {"cli"},
