@@ -82,7 +82,7 @@ def load_ipython_extension(shell: object) -> None:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        if name in _ROOMS or name in ("dist", "renamed"):
+        if name in _ROOMS or name == "renamed":
             return import_module(f"sparknet.{name}")
         if name == "__all__":
             value: Any = sorted({"__version__", *_ROOMS, *_HOME_OF, *_builders()})
