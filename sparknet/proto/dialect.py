@@ -78,14 +78,6 @@ def _rfcn(layer: Layer) -> None:
         layer.ClearField("smooth_l1_loss_param")
 
 
-def _region_loss(fork: caffe_pb2.RegionLossParameter.Fork) -> Callable[[Layer], None]:
-    def tell(layer: Layer) -> None:
-        if layer.type == "RegionLoss" and not layer.region_loss_param.HasField("fork"):
-            layer.region_loss_param.fork = fork
-
-    return tell
-
-
 DIALECTS: Mapping[str, Callable[[Layer], None]] = {
     "segnet": _segnet,
     "pspnet": _pspnet,
@@ -95,9 +87,6 @@ DIALECTS: Mapping[str, Callable[[Layer], None]] = {
     "happynear": _happynear,
     "tsn": _tsn,
     "rfcn": _rfcn,
-    "caffe-yolov2": _region_loss(caffe_pb2.RegionLossParameter.CAFFE_YOLOV2),
-    "mobilenet-yolo": _region_loss(caffe_pb2.RegionLossParameter.MOBILENET_YOLO),
-    "intel": _region_loss(caffe_pb2.RegionLossParameter.INTEL),
 }
 
 

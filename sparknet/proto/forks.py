@@ -30,7 +30,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "LayerParameter": "debug",
         "SolverParameter": "test_and_snapshot_last_epochs",
         "TransformationParameter": ("display forward_packing num_labels"),
-        "type": "TRT",
+        "type": "DetectNetTransformation TRT",
         "value": "SAG",
     },
     "NVIDIA/caffe intel/caffe": {
@@ -54,7 +54,7 @@ LACKED: Mapping[str, Mapping[str, str]] = {
             "max_rotation_angle max_scaling_factor max_smooth min_contrast min_scaling_factor "
             "min_side min_side_max min_side_min smooth_filtering"
         ),
-        "type": "AssistedExcitation GaussianYolov3 LaneData SegmentationEvaluate YoloSeg",
+        "type": "AssistedExcitation GaussianYolov3 LaneData SegmentationEvaluate YoloSeg Yolov3",
         "value": "BBOXandSeg LANE",
     },
     "facebook/C3D": {
@@ -63,14 +63,17 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "ImageDataParameter": "clip_max clip_min",
         "LayerParameter": "blobs_lr down_sampling_param layer weight_decay",
         "type": (
-            "BlackHole L2Normalize VideoSegmentationData VideoWithVoxelTruthData VoxelSoftmax "
-            "VoxelSoftmaxWithLoss"
+            "BlackHole L2Normalize VideoData VideoSegmentationData VideoWithVoxelTruthData "
+            "VoxelSoftmax VoxelSoftmaxWithLoss"
         ),
         "value": "DOWN_SAMPLING ELTWISE_PRODUCT",
     },
     "gklz1982/caffe-yolov2": {
         "QuantizationParameter": "exp_bits exp_max exp_min mant_bits",
-        "type": ("ConvolutionRistretto DeconvolutionRistretto FcRistretto LRNRistretto"),
+        "type": (
+            "BoxData ConvolutionRistretto DeconvolutionRistretto EvalDetection FcRistretto "
+            "LRNRistretto RegionLoss"
+        ),
         "value": "INTEGER_POWER_OF_2_WEIGHTS MINIFLOAT",
     },
     "happynear/caffe-windows": {
@@ -190,6 +193,15 @@ LACKED: Mapping[str, Mapping[str, str]] = {
         "VideoDataParameter": "length_first rand_step step",
         "type": "BatchReduction Scatter SyncBN",
         "value": "STOCHASTIC_SUM TOPK",
+    },
+    "zhaoweicai/cascade-rcnn": {
+        "type": (
+            "BboxAccuracy DetectionData DetectionGroupAccuracy DetectionGroupLoss EvalData "
+            "HardMining"
+        ),
+    },
+    "zhaoweicai/mscnn": {
+        "type": "DetectionAccuracy DetectionLoss ImageGtData",
     },
 }
 

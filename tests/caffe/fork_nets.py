@@ -344,36 +344,20 @@ def deeplab() -> Writer:
     return net
 
 
-def yolov2(train: bool) -> Writer:
-    labels = np.zeros((2, 30, 5), np.float32)
-    labels[0, 0], labels[1, 0] = [1, 0.3, 0.4, 0.2, 0.5], [0, 0.6, 0.6, 0.5, 0.4]
-    net = Writer(data=images(2, 3, 64, 64), **({"label": labels} if train else {}))
+def yolov2() -> Writer:
+    net = Writer(data=images(2, 3, 64, 64))
     early = net.pool("pool2", net.pool("pool1", net.conv("conv1", "data", 8)))
     late = net.pool("pool3", net.conv("conv2", early, 16))
     early = net.add("Reorg", "reorg", early, "reorg_param { stride: 2 }")
     top = net.conv("region", net.add("Concat", "both", f"{early} {late}"), 2 * 8, 1, relu=False)
     biases = "biases: 1.5 biases: 2 biases: 4 biases: 3"
-    if train:
-        net.add(
-            "RegionLoss",
-            "loss",
-            f"{top} label",
-            f"region_loss_param {{ num_class: 3 num: 2 thresh: 0.6 {biases} }}",
-        )
-    else:
-        net.add(
-            "YoloDetectionOutput",
-            "found",
-            top,
-            f"yolo_detection_output_param {{ num_classes: 3 num_box: 2 {biases} }}",
-        )
+    options = f"yolo_detection_output_param {{ num_classes: 3 num_box: 2 {biases} }}"
+    net.add("YoloDetectionOutput", "found", top, options)
     return net
 
 
-def yolov3(train: bool) -> Writer:
-    labels = np.zeros((2, 1, 300, 5), np.float32)
-    labels[0, 0, 0], labels[1, 0, 0] = [1, 0.3, 0.4, 0.2, 0.5], [0, 0.6, 0.6, 0.5, 0.4]
-    net = Writer(data=images(2, 3, 64, 64), **({"label": labels} if train else {}))
+def yolov3() -> Writer:
+    net = Writer(data=images(2, 3, 64, 64))
     biases = (
         "biases: 8 biases: 10 biases: 20 biases: 15 biases: 30 biases: 40 biases: 50 biases: 60"
     )
@@ -388,22 +372,14 @@ def yolov3(train: bool) -> Writer:
         net.conv("map0", coarse, 2 * 8, 1, relu=False),
         net.conv("map1", net.add("Concat", "both", f"{back} {fine}"), 2 * 8, 1, relu=False),
     )
-    if train:
-        for number, scale in ((0, 16), (1, 8)):
-            mask = "mask: 2 mask: 3" if number == 0 else "mask: 0 mask: 1"
-            net.add(
-                "Yolov3",
-                f"loss{number}",
-                f"{maps[number]} label",
-                f"yolov3_param {{ num_class: 3 num: 2 anchors_scale: {scale} coord_scale: 1 {biases} {mask} }}",
-            )
-    else:
-        net.add(
-            "Yolov3DetectionOutput",
-            "found",
-            " ".join(maps),
-            f"yolov3_detection_output_param {{ num_classes: 3 num_box: 2 mask_group_num: 2 anchors_scale: 16 anchors_scale: 8 {biases} mask: 2 mask: 3 mask: 0 mask: 1 }}",
-        )
+    masks = "mask_group_num: 2 anchors_scale: 16 anchors_scale: 8 mask: 2 mask: 3 mask: 0 mask: 1"
+    options = f"num_classes: 3 num_box: 2 {masks} {biases}"
+    net.add(
+        "Yolov3DetectionOutput",
+        "found",
+        " ".join(maps),
+        f"yolov3_detection_output_param {{ {options} }}",
+    )
     return net
 
 
@@ -475,8 +451,6 @@ TRAINED = {
     "ENet": lambda: segnet(drops=True),
     "PSPNet": pspnet,
     "DeepLab": deeplab,
-    "YOLOv2": lambda: yolov2(True),
-    "YOLOv3": lambda: yolov3(True),
     "ShuffleNet": shufflenet,
     "CRNN": crnn,
     "C3D": c3d,
@@ -485,6 +459,6 @@ TESTED = {
     **TRAINED,
     "Faster R-CNN": lambda: detector(False, False),
     "R-FCN": lambda: detector(False, True),
-    "YOLOv2": lambda: yolov2(False),
-    "YOLOv3": lambda: yolov3(False),
+    "YOLOv2": yolov2,
+    "YOLOv3": yolov3,
 }

@@ -16,7 +16,7 @@ from tests.caffe.gradient import input_layer
 from tests.fuzz.layer_cases import CASES, READ_FILES, USERS, Case, Shape
 
 DRAW_OR_COUNT = {
-    *("DetectNetTransformation", "DetectionGroupLoss", "DetectionLoss", "DummyData", "MMDLoss"),
+    *("DummyData", "MMDLoss"),
     *("MarginInnerProduct", "ProposalTarget", "SegAccuracy"),
 }
 """Layers in Python whose values follow from the passes before, too."""
@@ -149,13 +149,10 @@ def test_maps_of_different_numbers_of_images() -> None:
 @pytest.mark.parametrize(
     ("type_name", "shapes", "message"),
     [
-        ("BboxAccuracy", ((4, 8), (4, 5), (4, 6, 2)), "N x 6 true boxes"),
         ("DecodeBBox", ((4, 8, 2), (4, 5)), "N x 8 deltas"),
         ("FrcnnOutput", ((4, 3), (4, 8), (4, 5, 2), (1, 2)), "boxes of 5"),
         ("ProposalTarget", ((5, 5, 2), (3, 8)), "N x 5 proposals"),
         ("Proposal", ((1, 4, 0, 3), (1, 8, 0, 3), (1, 3)), "need scores of 1 x 4 x H x W"),
-        ("DetectionLoss", ((2, 7, 0, 3), (2, 6, 0, 3)), "the map is empty: 2 x 7 x 0 x 3"),
-        ("DetectNetTransformation", ((2, 3, 9, 8), (2, 1, 0, 16)), "needs labels of 2 x 1 x R"),
     ],
 )
 def test_odd_shapes_are_refused_at_once(

@@ -12,10 +12,9 @@ from sparknet import caffe
 from sparknet.proto import parse_net
 from tests.caffe import cascade_nets, detector_nets, fork_nets
 from tests.caffe.fork_nets import Writer
-from tests.caffe.host.test_boxed_data import listing
 
-MORE = {"RefineDet": detector_nets.refinedet, "DetectNet": detector_nets.detectnet}
-TRAINED = {**fork_nets.TRAINED, **MORE, "Cascade R-CNN": cascade_nets.trained}
+MORE = {"RefineDet": detector_nets.refinedet}
+TRAINED = {**fork_nets.TRAINED, **MORE}
 TESTED = {**fork_nets.TESTED, **MORE, "Cascade R-CNN": cascade_nets.tested}
 
 
@@ -44,13 +43,6 @@ def test_forward(name: str) -> None:
 def test_training(name: str, tmp_path: Path) -> None:
     """Every weight of a net that learns changes, and the losses stay numbers."""
     train(TRAINED[name](), tmp_path)
-
-
-def test_mscnn(tmp_path: Path) -> None:
-    """From a window file and its pictures."""
-    boxes = [[(1, 0, 10, 10, 30, 32), (2, 0, 30, 20, 66, 60)], [(2, 0, 12, 14, 44, 50)]]
-    source, _ = listing(tmp_path, boxes, [(64, 80), (70, 60)])
-    train(detector_nets.mscnn(source), tmp_path)
 
 
 def train(written: Writer, tmp_path: Path) -> None:

@@ -87,8 +87,6 @@ CASES: dict[str, tuple[Case, ...]] = {
     "BN": _one("bn_param { bn_mode: LEARN }", IMAGE) + _one("bn_param { frozen: false }", IMAGE),
     "BatchGather": _one("", (2, 3, 4), (2, 2)) + _one("batch_gather_param { axis: 0 }", (3,), (4,)),
     "BatchReindex": _one("", VECTOR, (5,)),
-    "BboxAccuracy": _one("", (4, 8), (4, 5), (4, 6), tops=2)
-    + _one("bbox_reg_param { cls_aware: true }", (4, 12), (4, 5), (4, 6)),
     "Bias": _one("bias_param { axis: 1 }", IMAGE) + _one("bias_param { axis: 1 }", IMAGE, (3, 6)),
     "BoxAnnotatorOHEM": _one(
         "box_annotator_ohem_param { roi_per_img: 2 }", (4, 5), (4, 1), (4, 1), (4, 8), tops=2
@@ -133,30 +131,10 @@ CASES: dict[str, tuple[Case, ...]] = {
         *(IMAGE, (2, 2), IMAGE),
     ),
     "DepthwiseConvolution": _one(f"convolution_param {{ {WINDOW} }}", (2, 4, 6, 5)),
-    "DetectNetTransformation": _one(
-        "detectnet_groundtruth_param { stride: 4 image_size_x: 8 image_size_y: 8 }",
-        *((2, 3, 9, 8), (2, 1, 2, 16)),
-        tops=2,
-    ),
-    "DetectionAccuracy": _one(
-        f"detection_accuracy_param {{ {FIELD} coord_num: 4 }}", (2, 7, 3, 3), (2, 6, 3, 3), tops=2
-    ),
     "DetectionEvaluate": _one(
         "detection_evaluate_param { num_classes: 3 }", (1, 1, 4, 7), (1, 1, 3, 8)
     )
     + _one("detection_evaluate_param { num_classes: 3 }", (4, 7), (3, 8), (2, 2)),
-    "DetectionGroupAccuracy": _one(
-        f"detection_group_accuracy_param {{ {GROUP} }}",
-        *((4, 2, 3, 3), (4, 4, 3, 3), (4, 6, 3, 3)),
-        tops=2,
-    ),
-    "DetectionGroupLoss": _one(
-        f"detection_group_loss_param {{ {GROUP} lambda: 1 bg_multiple: 2 }}",
-        *((4, 2, 3, 3), (4, 4, 3, 3), (4, 6, 3, 3)),
-    ),
-    "DetectionLoss": _one(
-        f"detection_loss_param {{ {FIELD} coord_num: 4 lambda: 1 }}", (2, 7, 3, 3), (2, 6, 3, 3)
-    ),
     "DetectionOutput": _one("detection_output_param { num_classes: 3 }", *SSD)
     + _one("detection_output_param { num_classes: 3 }", *SSD, (2, 6), (2, 12)),
     "DummyData": _one(
@@ -167,10 +145,6 @@ CASES: dict[str, tuple[Case, ...]] = {
     + _one("eltwise_param { operation: PROD }", IMAGE, IMAGE),
     "Embed": _one(f"embed_param {{ num_output: 2 input_dim: 3 {RANDOM} }}", (2, 3)),
     "EuclideanLoss": _one("", VECTOR, VECTOR),
-    "EvalDetection": _one(
-        f"eval_detection_param {{ {REGION.replace('num:', 'num_object:')} }}",
-        *((2, 16, 3, 4), (2, 4, 5)),
-    ),
     "Filter": _one("", VECTOR, (3, 2, 2), (3,), tops=2),
     "Flip": _one("flip_param { flip_width: true flip_height: true }", IMAGE),
     "FocalLoss": _one("", (4, 3), (4,), tops=2)
@@ -181,9 +155,6 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "CumSum": _one("", IMAGE) + _one("cum_sum_param { axis: 0 exclusive: true }", VECTOR),
     "Gather": _one("gather_param { axis: 1 index: 2 index: 0 index: 0 }", IMAGE),
-    "HardMining": _one(
-        "hard_mining_param { num_image: 2 num_roi_per_image: 1 }", (4, 1), (4, 5), (4, 3), tops=2
-    ),
     "HingeLoss": _one("", VECTOR, (3,)) + _one("hinge_loss_param { norm: L2 }", VECTOR, (3,)),
     "Im2col": _one("convolution_param { kernel_size: 3 pad: 1 stride: 2 }", IMAGE),
     "InfogainLoss": _one("", (4, 3), (4,), (3, 3), tops=2),
@@ -273,9 +244,6 @@ CASES: dict[str, tuple[Case, ...]] = {
     "RecordWeights": _one("", VECTOR, (3,)),
     "Reduction": _one("reduction_param { axis: 1 operation: SUMSQ }", IMAGE)
     + _one("reduction_param { axis: 2 operation: MEAN }", IMAGE),
-    "RegionLoss": _one(f"region_loss_param {{ fork: CAFFE_YOLOV2 {REGION} }}", *GRID, (2, 4, 5))
-    + _one(f"region_loss_param {{ fork: MOBILENET_YOLO {REGION} }}", *GRID, (2, 4, 5))
-    + _one(f"region_loss_param {{ {REGION} }}", *GRID, (1, 1, 3, 8)),
     "Reorg": _one("reorg_param { stride: 2 }", (2, 4, 4, 6)),
     "Reshape": _one("reshape_param { shape { dim: 0 dim: -1 } }", IMAGE),
     "GridSample": _one("", IMAGE, (2, 5, 3, 2))
@@ -324,10 +292,6 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "Div": _one("", (2, 3, 1), (2, 1, 5)),
     "Where": _one("", (2, 3, 1), (2, 1, 5), (3, 5)),
-    "Yolov3": _one(
-        f"yolov3_param {{ num_class: 3 num: 2 mask: 1 mask: 2 {V3} anchors_scale: 4 }}",
-        *((2, 16, 3, 4), (2, 4, 5)),
-    ),
     "Yolov3DetectionOutput": _one(
         "yolov3_detection_output_param { num_classes: 2 num_box: 2 confidence_threshold: 0.01 "
         "mask: 0 mask: 1 mask: 2 mask: 3 mask_group_num: 2 anchors_scale: 8 anchors_scale: 4 "
@@ -338,9 +302,9 @@ CASES: dict[str, tuple[Case, ...]] = {
 
 READ_FILES = frozenset(
     {
-        *("AnnotatedData", "BoxData", "Data", "DenseImageData", "DetectionData", "EvalData"),
-        *("HDF5Data", "HDF5Output", "ImageData", "ImageGtData", "ImageLabelmapData"),
-        *("ImageSegData", "MemoryData", "SegData", "VideoData", "WindowData"),
+        *("AnnotatedData", "Data", "DenseImageData"),
+        *("HDF5Data", "HDF5Output", "ImageData", "ImageLabelmapData"),
+        *("ImageSegData", "MemoryData", "SegData", "WindowData"),
     }
 )
 """Types that read or write files, or wait for arrays: they have no bottoms to draw."""

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
-from sparknet.forks.detectnet.mean_ap import overlaps
 from sparknet.forks.detectnet.rectangles import _inside
-
-
-def test_boxes_without_area_overlap_nothing() -> None:
-    boxes = np.array([[0, 0, 4, 4], [2, 2, 2, 2], [2, 0, 6, 4], [4, 0, 8, 4]], float)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        np.testing.assert_allclose(overlaps(boxes, boxes[0]), [1, 0, 1 / 3, 0])
-        np.testing.assert_array_equal(overlaps(boxes, boxes[1]), [0, 0, 0, 0])
 
 
 @pytest.mark.parametrize(("x", "wide", "held"), [(8, 10, True), (7, 10, False), (13, 10, False)])

@@ -17,7 +17,7 @@ AROUND = {"axis": 1, "outer": 2, "channels": 3, "inner": 4}
 
 
 def test_losses_have_weight_and_a_top_of_their_own() -> None:
-    assert len(LOSSES) == 20
+    assert len(LOSSES) == 17
     for name in LOSSES:
         assert LAYERS[name].loss
         assert LAYERS[name].auto_tops

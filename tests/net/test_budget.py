@@ -122,20 +122,6 @@ def test_a_setting_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> N
         untrusted_numbers()
 
 
-def test_boxes_of_few_images_among_2_147_483_646() -> None:
-    text = one(
-        "HardMining",
-        "hard_mining_param { num_image: 2147483646 num_roi_per_image: 1 }",
-        *("4 1", "4 5"),
-    )
-    net = caffe.Net.from_proto(parse_net(text), caffe.TEST, trusted=False)
-    net.blobs["x0"].data[...] = [[0.1], [0.4], [0.3], [0.2]]
-    net.blobs["x1"].data[...] = 0
-    net.blobs["x1"].data[:, 0] = [7, 7, 100000, 7]
-    net.forward()
-    np.testing.assert_array_equal(net.blobs["y"].data[:, 0, 0, 0], [7, 7, 100000, 7])
-
-
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A caffemodel with more weights than a net of unknown origin may make up."""

@@ -112,19 +112,6 @@ def annotated(folder: Path) -> str:
     )
 
 
-def boxed(folder: Path) -> str:
-    return source("DetectionData", "detection_data_param", folder, tops=1)
-
-
-def boxed_first(folder: Path) -> str:
-    anchor = "downsample_rate: 8 field_h: 8 field_w: 8"
-    return source("ImageGtData", "image_gt_data_param", folder, anchor)
-
-
-def boxed_test(folder: Path) -> str:
-    return source("EvalData", "eval_data_param", folder)
-
-
 def edges(folder: Path) -> str:
     return source("ImageLabelmapData", "image_data_param", folder)
 
@@ -132,19 +119,6 @@ def edges(folder: Path) -> str:
 def strided_images(folder: Path) -> str:
     text = source("SegData", "seg_data_param", folder).replace("batch_size: 1", "")
     return text.replace("crop_size: 2", "stride: 2")
-
-
-def boxes_of_yolo(folder: Path) -> str:
-    return source("BoxData", "data_param", folder, "backend: LMDB")
-
-
-def clips(folder: Path) -> str:
-    return source("VideoData", "video_data_param", folder)
-
-
-def video(folder: Path) -> str:
-    text = source("VideoData", "data_param", folder).replace("transform_param", "video_data_param")
-    return text.replace("crop_size: 2", f"video_type: VIDEO video_file: '{folder / 'list'}'")
 
 
 def picture_sizes(folder: Path) -> str:
@@ -172,14 +146,8 @@ TRAPS = {
     dense_images: "DenseImageData: the list '.*' cannot be read",
     segmented_images: "ImageSegData: the list '.*' cannot be read",
     annotated: "AnnotatedData: the database '.*' cannot be read",
-    boxed: "DetectionData: the window file '.*' cannot be read",
-    boxed_first: "ImageGtData: the window file '.*' cannot be read",
-    boxed_test: "EvalData: the window file '.*' cannot be read",
     edges: "ImageLabelmapData: the list '.*' cannot be read",
     strided_images: "SegData: the list '.*' cannot be read",
-    boxes_of_yolo: "BoxData: the database '.*' cannot be read",
-    clips: "VideoData: the list '.*' cannot be read",
-    video: "VideoData: the video '.*' cannot be read",
     picture_sizes: "DetectionEvaluate: to read the sizes '.*sizes' is refused",
 }
 WHY = "the net is of unknown origin; give trusted=True"

@@ -60,7 +60,7 @@ LAYERS_NOT_WRITTEN = {
         *("ScaleRoute", "YoloDetectionOutput", "Yolov3DetectionOutput"),
     ),
     "chooses or weighs examples of a loss, and a net is written for testing": (
-        *("BoxAnnotatorOHEM", "HardMining", "ProposalTarget", "RecordWeights", "TrueBoxes"),
+        *("BoxAnnotatorOHEM", "ProposalTarget", "RecordWeights", "TrueBoxes"),
     ),
     "is part of a loss of face recognition, and a net is written for testing": (
         *("ChannelScale", "InnerDistance", "LabelSpecificAdd", "MarginInnerProduct"),
@@ -71,7 +71,6 @@ LAYERS_NOT_WRITTEN = {
     "cuts or averages regions as no operator of ONNX does": (*("PSROIPooling", "ROIAlign"),),
     "rounds sizes up in some axes only, as no operator of ONNX does": ("Pooling3D",),
     "the number of its items is known only in the forward pass": ("Filter",),
-    "prepares pictures and labels": ("DetectNetTransformation",),
     "has no top, so that there is nothing to write": ("HDF5Output", "Silence"),
 }
 

@@ -360,17 +360,6 @@ def test_the_smooth_loss_of_four_bottoms_is_fast_rcnns_everywhere() -> None:
     assert (layer.type, layer.smooth_l1_loss_param.sigma) == ("SmoothL1Loss", 3)
 
 
-@pytest.mark.parametrize(
-    ("dialect", "fork"),
-    [("caffe-yolov2", 0), ("mobilenet-yolo", 1), ("intel", 2)],
-)
-def test_the_dialects_of_the_region_loss(dialect: str, fork: int) -> None:
-    text = 'layer { name: "l" type: "RegionLoss" }'
-    assert parse_net(text, dialect=dialect).layer[0].region_loss_param.fork == fork
-    other = 'layer { name: "l" type: "RegionLoss" region_loss_param { fork: INTEL } }'
-    assert parse_net(other, dialect=dialect).layer[0].region_loss_param.fork == 2
-
-
 def test_no_such_dialect() -> None:
     with pytest.raises(SpecError, match="unknown dialect 'klingon': it is one of segnet, pspnet"):
         Net(EDGES, dialect="klingon")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 MODULES = {
     "caffe.layers.detectnet.clustering": "sparknet.forks.detectnet.clustering",
-    "caffe.layers.detectnet.mean_ap": "sparknet.forks.detectnet.mean_ap",
 }
 """What stands in for a module that a net names and that cannot be imported."""
 
@@ -16,12 +15,9 @@ MOST_BOXES = 50
 """Boxes that an image may have; rows of zeros fill up, and what is more is left out."""
 
 TYPES = {
-    "DetectNetTransformation": "detectnet_transformation",
     "L1Loss": "l1_loss",
 }
 """A layer type, and its module here."""
 
-HOSTS = {
-    "DetectNetTransformation",
-}
+HOSTS: set[str] = set()
 """Those that Python computes, in `hosts`."""

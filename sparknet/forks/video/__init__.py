@@ -6,11 +6,8 @@ TYPES = {
     "Convolution3D": "convolution3d",
     "Deconvolution3D": "deconvolution3d",
     "Pooling3D": "pooling3d",
-    "VideoData": "video_data",
 }
 """A layer type, and its module here."""
 
-HOSTS = {
-    "VideoData",
-}
+HOSTS: set[str] = set()
 """Those that Python computes, in `hosts`."""

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 TYPES = {
-    "BoxData": "box_data",
-    "EvalDetection": "eval_detection",
-    "RegionLoss": "region_loss",
     "Reorg": "reorg",
     "YoloDetectionOutput": "yolo_detection_output",
-    "Yolov3": "yolov3",
     "Yolov3DetectionOutput": "yolov3_detection_output",
 }
 """A layer type, and its module here."""
 
 HOSTS = {
-    "BoxData",
-    "EvalDetection",
-    "RegionLoss",
     "YoloDetectionOutput",
-    "Yolov3",
 }
 """Those that Python computes, in `hosts`."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.forks.faster_rcnn.rpn.boxes import LARGEST
-from sparknet.layers.layer import Layer, Shape, count, shape_text
+from sparknet.layers.layer import Layer, Shape, shape_text
 
 Array = np.ndarray[Any, Any]
 Overlap = Callable[[Array, Array], Array]
@@ -55,13 +55,6 @@ def split(x: Array, boxes: int) -> Array:
     return found
 
 
-def joined(parts: Array) -> Array:
-    """The map that `split` took apart."""
-    num, boxes, high, wide, values = parts.shape
-    found: Array = parts.transpose(0, 1, 4, 2, 3).reshape(num, boxes * values, high, wide)
-    return found
-
-
 def placed(parts: Array, anchors: Array, scale: float = 1.0) -> Array:
     """The boxes of a map; anchors (boxes x 2) are in cells, or in pixels of `scale` to a cell."""
     _, _, high, wide, _ = parts.shape
@@ -91,23 +84,6 @@ def overlap(one: Array, two: Array) -> Array:
     return found
 
 
-def overlap_inside(one: Array, two: Array) -> Array:
-    """The same of the parts of the boxes inside the image (caffe-yolov2: bbox_util.hpp); what
-    lies outside has no size."""
-    corners = [
-        np.stack([np.maximum(box[..., :2] - box[..., 2:] / 2, 0),
-                  np.minimum(box[..., :2] + box[..., 2:] / 2, 1)])
-        for box in (one[..., :4], two[..., :4])
-    ]  # fmt: skip
-    area = [np.maximum(high - low, 0).prod(-1) for low, high in corners]
-    low = np.maximum(corners[0][0], corners[1][0])
-    high = np.minimum(corners[0][1], corners[1][1])
-    common = np.maximum(high - low, 0).prod(-1)
-    union = area[0] + area[1] - common
-    found: Array = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
-    return found
-
-
 def suppressed(boxes: Array, threshold: float, overlap: Overlap = overlap) -> Array:
     """Places of the boxes, best first, that overlap no kept one before by the threshold or more."""
     left = np.arange(len(boxes))
@@ -117,41 +93,6 @@ def suppressed(boxes: Array, threshold: float, overlap: Overlap = overlap) -> Ar
         chosen.append(first)
         left = left[overlap(boxes[first], boxes[left]) < threshold]
     return np.array(chosen, np.int64)
-
-
-def is_annotated(shape: Shape) -> bool:
-    """Whether labels are rows as AnnotatedData has them, of all images together."""
-    return len(shape) == 4 and tuple(shape[:2]) == (1, 1) and shape[3] == 8
-
-
-def check_truths(layer: Layer, bottoms: Sequence[Shape]) -> None:
-    """Labels are of the map's images: five values for each box, or AnnotatedData's rows."""
-    boxes, labels = bottoms[:2]
-    if is_annotated(labels):
-        return
-    if not labels or labels[0] != boxes[0]:
-        layer.fail(
-            "boxes and labels must have the same number of images; "
-            f"their shapes are {shape_text(boxes)} and {shape_text(labels)}"
-        )
-    if count(labels[1:]) % 5:
-        layer.fail(f"a true box has 5 values; the labels are {shape_text(labels)}")
-
-
-def truths(labels: Array, images: int, end: int = 1) -> list[Array]:
-    """The true boxes of each image: rows of class, centre, width and height, up to the first
-    where the value at `end` is 0; AnnotatedData's classes count from 1."""
-    if is_annotated(labels.shape):
-        rows = labels.reshape(-1, 8).astype(np.float64)
-        low, high = rows[:, 3:5], rows[:, 5:7]
-        boxes = np.concatenate([rows[:, 1:2] - 1, (low + high) / 2, high - low], 1)
-        return [boxes[rows[:, 0] == image] for image in range(images)]
-    found = []
-    many = int(np.prod(labels.shape[1:])) // 5
-    for rows in np.asarray(labels, np.float64).reshape(images, many, 5):
-        ends = np.flatnonzero(rows[:, end] == 0)
-        found.append(rows[: ends[0]] if len(ends) else rows)
-    return found
 
 
 def detections(found: Sequence[Sequence[Array]], many: int, threshold: float) -> Array:

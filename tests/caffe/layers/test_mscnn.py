@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from sparknet.forks.cascade_rcnn.hosts.detection_loss import chosen
-from tests.caffe.gradient import biased, check_gradients
+from tests.caffe.gradient import check_gradients
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import build, draw, same
 
@@ -89,170 +87,6 @@ def test_no_box_out() -> None:
     with pytest.raises(LayerError, match="nms_type 'NEW' must be one of IOU, IOMU, IOFU"):
         build(layer_text("BoxOutput", options.replace("fg", "nms_type: 'NEW' fg"), "a"),
               {"a": draw(1, 6, 2, 2)})  # fmt: skip
-
-
-def _labelled() -> dict[str, Any]:
-    rng = np.random.default_rng(3)
-    labels = np.zeros((2, 6, 3, 4), np.float32)
-    labels[:, 0] = rng.choice([0, 0, 1, 2], (2, 3, 4))
-    y, x = np.meshgrid((np.arange(3) + 0.5) * STRIDE, (np.arange(4) + 0.5) * STRIDE, indexing="ij")
-    labels[:, 1] = x + rng.normal(0, 2, (2, 3, 4))
-    labels[:, 2] = y + rng.normal(0, 2, (2, 3, 4))
-    labels[:, 3:5] = rng.uniform(15, 40, (2, 2, 3, 4))
-    labels[:, 5] = rng.uniform(0, 1, (2, 3, 4))
-    return {"x": rng.normal(0, 0.5, (2, 7, 3, 4)).astype("f4"), "l": labels}
-
-
-def _loss(inputs: Any, kept: Any, weights: Any, smooth: bool = True) -> tuple[float, float]:
-    """Of classes and of boxes, where `kept` background places learn."""
-    x, labels = inputs["x"].astype(float), inputs["l"].astype(float)
-    errors, losses = [], []
-    for n, h, w in np.ndindex(2, 3, 4):
-        label = int(labels[n, 0, h, w])
-        if label or kept[n, h, w]:
-            scores = x[n, :3, h, w]
-            chance = math.exp(scores[label]) / np.exp(scores).sum()
-            errors.append(-math.log(chance) * weights[n, h, w])
-        if label:
-            gx, gy, gw, gh = labels[n, 1:5, h, w]
-            wanted = [
-                (gx - (w + 0.5) * STRIDE) / FIELD[0],
-                (gy - (h + 0.5) * STRIDE) / FIELD[1],
-                math.log(max(gw, 2) / FIELD[0]),
-                math.log(max(gh, 2) / FIELD[1]),
-            ]
-            away = [
-                d - (t - m) / s
-                for d, t, m, s in zip(x[n, 3:, h, w], wanted, MEANS, STDS, strict=True)
-            ]
-            losses += [a * a / 2 if not smooth or abs(a) < 1 else abs(a) - 0.5 for a in away]
-    return float(np.mean(errors)), float(np.mean(losses))
-
-
-def _options(more: str) -> str:
-    return (
-        f"{SCALING} detection_loss_param {{ cls_num: 3 field_w: {FIELD[0]} field_h: {FIELD[1]} "
-        f"downsample_rate: {STRIDE} lambda: 0.7 {more} }}"
-    )
-
-
-@pytest.mark.parametrize("smooth", [True, False])
-def test_the_loss_of_all_places(smooth: bool) -> None:
-    inputs = _labelled()
-    options = _options(f"sample_mode: 'none' bb_smooth: {str(smooth).lower()}")
-    net = build(layer_text("DetectionLoss", options, "x l"), inputs, force=False)
-    net.forward()
-    kept = (inputs["l"][:, 0] == 0) & (inputs["l"][:, 5] < 0.5)
-    errors, boxes = _loss(inputs, kept, np.ones((2, 3, 4)), smooth)
-    same(net.blobs["y"].data.ravel(), np.float32([errors + 0.7 * boxes, 0.7 * boxes]), 1e-5)
-
-
-def test_the_largest_scores_learn() -> None:
-    inputs = _labelled()
-    options = _options("sample_mode: 'bootstrap' bg_multiple: 1")
-    net = build(layer_text("DetectionLoss", options, "x l"), inputs, force=False)
-    net.forward()
-    kept = np.zeros((2, 3, 4), bool)
-    for n in range(2):
-        free = [
-            (h, w)
-            for h, w in np.ndindex(3, 4)
-            if inputs["l"][n, 0, h, w] == 0 and inputs["l"][n, 5, h, w] < 0.5
-        ]
-        for k in (1, 2):
-            many = max(4, int((inputs["l"][n, 0] == k).sum()))
-            for place in sorted(free, key=lambda at, n=n, k=k: -inputs["x"][n, k, at[0], at[1]])[
-                :many
-            ]:  # type: ignore[misc]
-                kept[(n, *place)] = True
-    errors, boxes = _loss(inputs, kept, np.ones((2, 3, 4)))
-    same(net.blobs["y"].data.ravel()[0], np.float32(errors + 0.7 * boxes), 1e-5)
-
-
-def test_weights_of_objects() -> None:
-    inputs = _labelled()
-    options = _options("sample_mode: 'all' iou_weighted: true pos_neg_weighted: true")
-    net = build(layer_text("DetectionLoss", options, "x l"), inputs, force=False)
-    net.forward()
-    objects = inputs["l"][:, 0] != 0
-    kept = ~objects & (inputs["l"][:, 5] < 0.5)
-    weights = np.where(objects, inputs["l"][:, 5], 1).astype(float)
-    many = objects.sum() + kept.sum()
-    weights[objects] *= 0.2 * many / weights[objects].sum()
-    weights[~objects] *= 0.8 * many / kept.sum()
-    errors, boxes = _loss(inputs, kept, weights)
-    same(net.blobs["y"].data.ravel()[0], np.float32(errors + 0.7 * boxes), 1e-5)
-
-
-@pytest.mark.parametrize("mode", ["random", "mixture"])
-def test_background_by_chance(mode: str) -> None:
-    inputs = _labelled()
-    text = layer_text("DetectionLoss", _options(f"sample_mode: '{mode}'"), "xb l")
-    net = build(biased("x") + text, inputs, force=False)
-    net.forward()
-    net.backward()
-    slope = net.blobs["xb"].diff
-    free = (inputs["l"][:, 0] == 0) & (inputs["l"][:, 5] < 0.5)
-    learned = abs(slope[:, :3]).max(1) > 0
-    assert not (learned & ~free & (inputs["l"][:, 0] == 0)).any()
-    assert learned[inputs["l"][:, 0] != 0].all()
-    assert (learned & free).any()
-
-
-def test_gradients_of_the_loss() -> None:
-    inputs = _labelled()
-    inputs["x"] *= 0.3
-    options = _options("sample_mode: 'all' bb_smooth: false iou_weighted: true")
-    net = build(layer_text("DetectionLoss", options, "x l", "y"), inputs, force=False)
-    net.forward()
-    weighted = options + " loss_weight: 1"
-    text = biased("x") + layer_text("DetectionLoss", weighted, "xb l")
-    net = build(text, inputs, force=False)
-    net.forward()
-    net.blobs["y"].diff[...] = [[[[1, 0]]]]
-    net.backward()
-    slope = np.array(net.blobs["xb"].diff)
-    rng, step = np.random.default_rng(0), 1e-2
-    for place in zip(*(rng.integers(0, side, 12) for side in inputs["x"].shape), strict=True):
-        around = []
-        for sign in (1, -1):
-            net.blobs["x"].data[...] = inputs["x"]
-            net.blobs["x"].data[place] += sign * step
-            net.forward()
-            around.append(float(net.blobs["y"].data.ravel()[0]))
-        want = (around[0] - around[1]) / (2 * step)
-        assert slope[place] == pytest.approx(want, rel=2e-2, abs=1e-4)
-
-
-def test_the_detection_loss_of_yolo_is_another() -> None:
-    text = layer_text("DetectionLoss", "detection_loss_param { side: 7 num_object: 2 }", "x l")
-    with pytest.raises(LayerError, match="DetectionLoss of gklz1982/caffe-yolov2"):
-        build(text, _labelled())
-
-
-def test_accuracy() -> None:
-    inputs = _labelled()
-    options = (
-        f"{SCALING} detection_accuracy_param {{ cls_num: 3 field_w: {FIELD[0]} field_h: {FIELD[1]} "
-        f"downsample_rate: {STRIDE} top_k: 2 field_xyr: 2 }}"
-    )
-    net = build(layer_text("DetectionAccuracy", options, "x l", "a o"), inputs, force=False)
-    net.forward()
-    right, objects, shared = [], [], []
-    for n, h, w in np.ndindex(2, 3, 4):
-        label = int(inputs["l"][n, 0, h, w])
-        if not label and inputs["l"][n, 5, h, w] >= 0.5:
-            continue
-        hit = label in np.argsort(-inputs["x"][n, :3, h, w])[:2]
-        right.append(hit)
-        if label:
-            objects.append(hit)
-            x, y, wide, high = _decode(inputs["x"][n, 3:, h, w].astype(float), h, w, FIELD, STRIDE)
-            gx, gy, gw, gh = inputs["l"][n, 1:5, h, w].astype(float)
-            real = [gx - gw / 2, gy - gh / 2, gw, gh]
-            shared.append(_overlap([x, y, wide, high], real, "IOU"))
-    same(net.blobs["a"].data.ravel(), np.float32([np.mean(right), np.mean(objects)]))
-    same(net.blobs["o"].data.ravel(), np.float32([np.mean(shared)]), 1e-4)
 
 
 # -- MMDLoss ---------------------------------------------------------------------------------
@@ -346,18 +180,3 @@ def test_an_axis_backwards(axis: int) -> None:
     net.forward()
     same(net.blobs["y"].data, np.flip(x, axis))
     check_gradients(text, {"x": x})
-
-
-def test_a_picture_without_objects_still_shows_background() -> None:
-    """Four places are drawn for each of the three classes."""
-    asked: list[int] = []
-
-    def integers(low: int, high: int, count: int) -> Any:
-        asked.append(count)
-        return np.arange(count) % high
-
-    values = {"bg_threshold": 0.5, "sample": "random", "bg_multiple": 3.0, "classes": 4}
-    shape, rng = (1, 4, 5), SimpleNamespace(integers=integers)
-    found = chosen(np.zeros(shape), np.zeros(shape), np.zeros((1, 4, 4, 5)), values, rng)
-    assert asked == [12]
-    assert np.flatnonzero(found).tolist() == list(range(12))

@@ -26,14 +26,13 @@ SHAPES: tuple[Shape, ...] = (
     (2,) + (1,) * 12 + (0,),
 )  # fmt: skip
 WANT_AXES = {
-    "BboxAccuracy", "BoxAnnotatorOHEM", "BoxGroupOutput", "BoxOutput", "Convolution3D",
-    "DetectionAccuracy", "DetectionLoss", "DetectNetTransformation",
+    "BoxAnnotatorOHEM", "BoxGroupOutput", "BoxOutput", "Convolution3D",
     "ConvolutionDepthwise", "CtcLoss", "DecodeBBox", "Deconvolution3D", "DenseCRF",
-    "DetectionEvaluate", "DetectionGroupAccuracy", "DetectionGroupLoss", "DetectionOutput",
-    "EvalDetection", "FrcnnOutput", "GRU", "HardMining", "LSTM", "LSTMUnit", "MultiBoxLoss",
+    "DetectionEvaluate", "DetectionOutput",
+    "FrcnnOutput", "GRU", "LSTM", "LSTMUnit", "MultiBoxLoss",
     "MultiStageMeanfield", "Pooling3D", "Proposal", "ProposalTarget", "PSROIPooling",
-    "RegionLoss", "Reorg", "ROIAlign", "ROIPooling", "ScaleRoute", "YoloDetectionOutput",
-    "Yolov3", "Yolov3DetectionOutput",
+    "Reorg", "ROIAlign", "ROIPooling", "ScaleRoute", "YoloDetectionOutput",
+    "Yolov3DetectionOutput",
     "GridSample", "TrueBoxes",
 }  # fmt: skip
 """Types for which none of these blobs has the axes that they need."""
