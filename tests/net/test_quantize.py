@@ -179,3 +179,29 @@ def test_padded_texts_of_any_length_calibrate(tmp_path: Path, lengths: tuple[int
     made = [net.forward({k: v[None] for k, v in text.items()})["y"] for text in texts]
     assert 1e-4 < max(map(distance, made, want)) < 2 * CLOSE
     assert all(one.step < 1e3 for one in net.net.int8_param.values)
+
+
+@needs_int8
+def test_a_net_whose_output_is_boxes_of_any_number() -> None:
+    """What makes the boxes is compared: eight bits may give another number of them."""
+    text = (
+        input_layer("data", (1, 3, 12, 12))
+        + convolution("conv", "data", "num_output: 16 kernel_size: 3")
+        + convolution("places", "conv", "num_output: 4 kernel_size: 3")
+        + convolution("classes", "conv", "num_output: 2 kernel_size: 3")
+        + "".join(
+            layer(f"{name}_last", "Permute", name, "permute_param { order: [0, 2, 3, 1] }")
+            + layer(f"{name}_flat", "Flatten", f"{name}_last")
+            for name in ("places", "classes")
+        )
+        + "layer { name: 'priors' type: 'PriorBox' bottom: 'places' bottom: 'data' top: 'priors' "
+        "prior_box_param { min_size: 4 } }"
+        "layer { name: 'boxes' type: 'DetectionOutput' bottom: 'places_flat' bottom: 'classes_flat'"
+        " bottom: 'priors' top: 'boxes' detection_output_param { num_classes: 2 "
+        "confidence_threshold: 0 nms_param { nms_threshold: 1 } } }"
+    )
+    net, data = Net(parse_net(text), seed=1), images(8)
+    wide = net.forward({"data": data})["boxes"]
+    net.quantize({"data": data})
+    assert net.precision == "int8"
+    assert net.forward({"data": data})["boxes"].shape[3] == wide.shape[3] == 7
