@@ -19,6 +19,11 @@ from sparknet.layers.alignment import align_crops
 from sparknet.layers.layer import TRAIN
 from sparknet.proto import ForkWarning, caffe_pb2, needs_upgrade, upgrade_net
 
+
+class InPlaceWarning(UserWarning):
+    """A layer reads values that another one has overwritten."""
+
+
 AUTOMATIC = "(automatic)"
 """The name of a top that its layer makes although the description leaves it out."""
 
@@ -58,6 +63,7 @@ def build_in_state(
         wiring.add(number, description, state.phase)
         for number, description in enumerate(parameter.layer)
     ]
+    _check_views(wired)
     return Graph(
         name=parameter.name,
         phase=state.phase,
@@ -146,6 +152,40 @@ def _say_which(layer: Layer, bottoms: Sequence[Shape]) -> None:
         layer.fail(f"forks mean different things by it, and train differently: {told} to test only")
     message = f"layer '{shown(layer.name)}' ({layer.type}): {told}"
     warnings.warn(message, ForkWarning, stacklevel=outside())
+
+
+def _check_views(nodes: Sequence[Node]) -> None:
+    """Refuse to train, and warn otherwise, where a layer reads what one in place has written to a
+    view of the same blob (Split, Reshape, Flatten): Caffe computes with it, and says nothing."""
+    memory: dict[int, int] = {}
+    known: dict[int, frozenset[int]] = {}
+    writers: dict[int, frozenset[int]] = {}
+    for number, node in enumerate(nodes):
+        for blob in node.bottom_ids if node.tops else ():
+            place = memory[blob]
+            if other := writers.get(place, frozenset()) - known[blob]:
+                writer = nodes[min(other)]
+                _say(
+                    node.layer,
+                    f"reads values that layer '{shown(writer.name)}' has overwritten, which works "
+                    f"in place on a view of the same blob, '{shown(writer.tops[0])}': give that "
+                    "layer a top of its own",
+                )
+        for top in node.top_ids:
+            if top in node.bottom_ids:
+                writers[memory[top]] = writers.get(memory[top], frozenset()) | {number}
+                known[top] |= {number}
+            elif node.layer.is_view and node.bottom_ids:
+                memory[top], known[top] = memory[node.bottom_ids[0]], known[node.bottom_ids[0]]
+            else:
+                memory[top], known[top] = top, frozenset()
+
+
+def _say(layer: Layer, what: str) -> None:
+    if layer.phase == TRAIN:
+        layer.fail(what)
+    message = f"layer '{shown(layer.name)}' ({layer.type}) {what}"
+    warnings.warn(message, InPlaceWarning, stacklevel=outside())
 
 
 def _check_propagate_down(description: caffe_pb2.LayerParameter) -> None:

@@ -169,6 +169,8 @@ class TorchNet(NetPasses):
             layer.record = None
             if layer.is_view:
                 layer_passes.bind(layer)
+            for top in {*layer.tops} & {*layer.bottoms}:
+                top.data.is_overwritten = True
             for top, weight in zip(layer.tops, layer.loss_weights, strict=True):
                 if weight:
                     top.diff.fill(weight, top.shape)

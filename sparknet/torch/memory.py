@@ -65,6 +65,8 @@ class Memory:
         self._newest = Newest.DEVICE
         self._capacity = count
         self._looked_at = False
+        self.is_overwritten = False
+        """Whether a layer works in place here: layers before it may need what it overwrites."""
         self.gone = False
         """Whether the values were given back, as nobody reads them again."""
 
@@ -160,6 +162,8 @@ class Memory:
     def on_host(self, shape: Sequence[int]) -> NDArray:
         """The newest values as an array, which a program may write to."""
         flat = self._flat() if self._newest is not Newest.HOST else None
+        if flat is not None and self.is_overwritten and not (self._looked_at or self._place.apart):
+            flat = self._values = flat.clone()  # torch's notes keep the other
         self._looked_at = True
         if self._place.apart:
             if flat is not None:

@@ -135,8 +135,8 @@ def net_text(kind: str, case: Case, chains: Sequence[Sequence[str]], phase: int,
     return text
 
 
-def built(text: str, phase: int, precision: str) -> Any:
-    net = caffe.Net.from_proto(parse_net(text), phase, seed=3, precision=precision, trusted=True)
+def built(text: str, phase: int, **settings: Any) -> Any:
+    net = caffe.Net.from_proto(parse_net(text), phase, seed=3, trusted=True, **settings)
     rng = np.random.default_rng(1)
     for name, blobs in net.params.items():
         if net.layer_dict[name].type in ("BatchNorm", "BN"):
@@ -185,11 +185,18 @@ def differences(got: dict[str, Any], want: dict[str, Any], tolerance: float) -> 
 
 
 def compare(
-    kind: str, case: Case, chains: Sequence[Sequence[str]], phase: int, precision: str
+    kind: str,
+    case: Case,
+    chains: Sequence[Sequence[str]],
+    phase: int,
+    precision: Any,
+    keep_blobs: bool = True,
 ) -> list[str]:
     """What differs between the net whose layers work in place and the one whose do not."""
+    texts = [net_text(kind, case, chains, phase, own) for own in (False, True)]
     nets = [
-        built(net_text(kind, case, chains, phase, own), phase, precision) for own in (False, True)
+        built(text, phase, precision=precision, keep_blobs=keeps)
+        for text, keeps in zip(texts, (keep_blobs, True), strict=True)
     ]
     nets[0].flat_params.copy_from(nets[1].flat_params)
     found = []
@@ -210,7 +217,7 @@ def compare(
 def test_a_layer_in_place_behind(kind: str) -> None:
     """A third of the matrix; the nightly test has all of it."""
     some = random.Random(kind).sample(BEHIND, len(BEHIND) // 3)
-    assert compare(kind, FRONT[kind][0], some, caffe.TRAIN, "float32") == []
+    assert compare(kind, FRONT[kind][0], some, caffe.TRAIN, "float32", keep_blobs=False) == []
 
 
 @pytest.mark.slow
@@ -219,7 +226,8 @@ def test_a_layer_in_place_behind(kind: str) -> None:
 @pytest.mark.parametrize("kind", FRONT)
 def test_a_layer_in_place_behind_every_case(kind: str, phase: int, precision: str) -> None:
     for case in FRONT[kind]:
-        assert compare(kind, case, BEHIND, phase, precision) == []
+        for keep_blobs in {True, phase == caffe.TEST}:
+            assert compare(kind, case, BEHIND, phase, precision, keep_blobs) == []
 
 
 def test_phases_and_precisions_of_some() -> None:
@@ -248,4 +256,4 @@ def test_long_chains(kind: str, phase: int) -> None:
 def test_three_in_place(first: str, phase: int, precision: str) -> None:
     chains = [(first, second, "Scale") for second in IN_PLACE]
     for kind, case in zip(["InnerProduct", "Convolution"], LONG, strict=True):
-        assert compare(kind, case, chains, phase, precision) == []
+        assert compare(kind, case, chains, phase, precision, phase == caffe.TEST) == []

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from sparknet.errors import LayerError
-from sparknet.graph import insert_splits, splits
+from sparknet.graph import Graph, insert_splits, splits
+from sparknet.graph.build import InPlaceWarning
+from sparknet.layers.layer import TEST, TRAIN
 from sparknet.proto import parse_net
 from tests.graph.nets import dense, graph, layer, source, text
 
@@ -105,3 +107,25 @@ def test_long_names_times_many_readers_take_no_memory(monkeypatch: pytest.Monkey
     reader = layer("Eltwise", "e", "x " * 100, "y")
     with pytest.raises(LayerError, match="blob 'x' has 100 readers"):
         graph(layer("Input", "n" * 1000, "", "x", "input_param { shape { dim: 1 } }"), reader)
+
+
+def views(top: str, phase: int) -> Graph:
+    """A blob that one layer reads, and another through a view, in place or not."""
+    return graph(
+        source("x", 2, 3),
+        layer("TanH", "t", "x", "t"),
+        layer("Reshape", "f", "t", "f", "reshape_param { shape { dim: 0 dim: -1 } }"),
+        layer("Power", "p", "f", top),
+        layer("Exp", "e", "t", "e"),
+        layer("Eltwise", "s", f"e {top}", "s"),
+        phase=phase,
+    )
+
+
+def test_what_a_layer_in_place_overwrites_through_a_view_is_told() -> None:
+    told = "reads values that layer 'p' has overwritten, which works in place on a view"
+    with pytest.raises(LayerError, match=f"layer 'e': .*{told} of the same blob, 'f'"):
+        views("f", TRAIN)
+    with pytest.warns(InPlaceWarning, match=told):
+        views("f", TEST)
+    assert views("p", TRAIN).outputs == ("s",)

@@ -192,10 +192,11 @@ def gradients(modules: nn.Module, x: Tensor, dy: Tensor, numbers: torch.dtype) -
     return [None if one.grad is None else one.grad.numpy() for one in (at, *ours.parameters())]
 
 
-def net_of(path: Path, batch: int, device: str | None) -> Any:
+def net_of(path: Path, batch: int, device: str | None, trains: bool) -> Any:
     model = read_model(path, batch=batch)
     model.net.force_backward = True
-    net = caffe.Net.from_proto(model.net, caffe.TEST, device=device)
+    phase = caffe.TRAIN if trains else caffe.TEST
+    net = caffe.Net.from_proto(model.net, phase, device=device, keep_blobs=not trains)
     for layer, arrays in zip(model.net.layer, model.arrays, strict=True):
         for blob, array in zip(net.params.get(layer.name, ()), arrays, strict=True):
             blob.data[...] = array
@@ -239,9 +240,11 @@ def differences(modules: nn.Module, x: Tensor, path: Path) -> dict[str, float] |
         return None
     torch.onnx.export(modules, (x,), str(path), opset_version=17, dynamo=False)
     parameters = [one.detach().numpy() for one in modules.parameters()]
+    moving = nn.BatchNorm1d | nn.BatchNorm2d | nn.Dropout
+    trains = not any(isinstance(module, moving) for module in modules.modules())
     found = {}
     for device in ENGINES:
-        net = net_of(path, len(x), device)
+        net = net_of(path, len(x), device, trains)
         (into,), (out,) = net.inputs, net.outputs
         net.blobs[into].data[...] = x.numpy()
         net.forward()
