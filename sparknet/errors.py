@@ -29,7 +29,9 @@ Each is also the matching builtin exception, so that callers can catch those.
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -85,11 +87,21 @@ def printable(text: str) -> str:
     )
 
 
+_FOREIGN = (__file__.removesuffix("errors.py"), f"{os.sep}IPython{os.sep}", "site-packages")
+"""The files whose lines a notebook does not show."""
+
+
 class SparkNetError(Exception):
     """The root of the tree.  Every error can be pickled, to be sent by Spark's workers."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self.args, dict(vars(self)))
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows: the lines of the user's own code, and the sentence."""
+        frames = traceback.extract_tb(self.__traceback__)
+        own = [one for one in frames if not any(part in one.filename for part in _FOREIGN)]
+        return [*traceback.format_list(own), f"{type(self).__name__}: {self}"]
 
 
 def _rebuilt(

@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+import sparknet
 from sparknet.errors import (
     LONGEST_NAME,
     FileError,
@@ -13,6 +14,7 @@ from sparknet.errors import (
     MissingExtra,
     OutOfMemory,
     PeerLost,
+    SparkNetError,
     TextError,
     WeightsError,
     bare,
@@ -108,3 +110,12 @@ def test_names_are_shown_up_to_a_length(more: int) -> None:
     name = "x" * (200 + more)
     assert shown(name) == (name if more <= 0 else "x" * 200 + "…")
     assert shown("tab\tend") == "tab\\tend"
+
+
+def test_a_notebook_shows_the_users_lines_alone() -> None:
+    with pytest.raises(SparkNetError) as caught:
+        sparknet.read_net("nowhere.prototxt")
+    shown = "".join(caught.value._render_traceback_())
+    assert 'sparknet.read_net("nowhere.prototxt")' in shown
+    assert "raise " not in shown
+    assert shown.endswith("FileError: nowhere.prototxt: no such file or folder")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _EXPLICIT = {"strategy", "workers", "snapshots", "columns", "weights", "resources"}
 """Settings that are put together from several flags, were read with the solver, or have no flag."""
 
+_LOCAL = {"validation", "threads", "resume"}
+"""Settings of `sparknet.train` that have another way here."""
+
 
 def add(parser: ArgumentParser) -> None:
     title = "With --spark the workers are tasks of Spark, as by sparknet.spark.Trainer."
@@ -73,6 +76,12 @@ def train(
 
 
 def _check(chosen: Namespace) -> None:
+    from sparknet.spark import Trainer
+    from sparknet.training.setting import settings_of
+
+    others = setting_flags.of_train().keys() - settings_of(Trainer).keys() - _EXPLICIT - _LOCAL
+    if given := setting_flags.given(chosen, sorted(others)):
+        raise WrongUse(f"--{next(iter(given)).replace('_', '-')} is not for work on Spark")
     if chosen.sql and chosen.data:
         raise WrongUse("give --data or --sql, not both")
     if chosen.validation_sql and chosen.validation:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import log, prod
 from typing import Any
 
 import numpy as np
 
 from sparknet.errors import DataError, outside
+from sparknet.layers import LAYERS
 from sparknet.layers.hinge_loss import HingeLoss
 from sparknet.layers.infogain_loss import InfogainLoss
 from sparknet.layers.multinomial_logistic_loss import MultinomialLogisticLoss
@@ -59,6 +60,20 @@ class Shares(ClassNumbers):
             raise DataError(
                 f"column '{name}' holds {odd:g}: targets of SigmoidCrossEntropyLoss are from 0 to 1"
             )
+
+
+def chance_loss(net: Net) -> float | None:
+    """Return the loss of a net that guesses; None where not every loss is a mean over classes."""
+    total = 0.0
+    for layer in net.described.layer:
+        kind = LAYERS.get(layer.type)
+        if kind is None or not (kind.loss or any(layer.loss_weight)):
+            continue
+        if kind is not SoftmaxWithLoss or layer.loss_param.HasField("normalization"):
+            return None
+        weight = layer.loss_weight[0] if layer.loss_weight else 1.0
+        total += weight * log(_count(layer, tuple(net.net.blobs[layer.bottom[0]].shape)))
+    return total or None
 
 
 def check_names(net: Net, labels: Sequence[str], what: str) -> None:

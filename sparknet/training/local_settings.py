@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
 from sparknet.errors import ArgumentError
@@ -9,7 +10,7 @@ from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.net import Net
 from sparknet.net.description import NetSource
 from sparknet.net.rows import Data
-from sparknet.training.kinds import Kind, Switch, Unwritten, Whole
+from sparknet.training.kinds import Kind, Name, Names, Switch, Unwritten, Whole
 from sparknet.training.modules.keywords import ModuleKeywords, check_subject
 from sparknet.training.setting import setting
 from sparknet.training.training_settings import (
@@ -51,6 +52,14 @@ class ProcessSettings(LocalSettings, RunSettings, ModuleKeywords):
     solver: NetSource | Net | None = None  # type: ignore[assignment]
     data: Data | None = None  # type: ignore[assignment]
     _: KW_ONLY
+    features: Sequence[str] | None = setting(
+        None,
+        Names(),
+        "Columns of a table, of one number each, that together are a record of the net's input.",
+    )
+    label: str | None = setting(
+        None, Name(), "The column of a table with the labels: numbers, or names of classes."
+    )
     resume: bool = setting(
         False, Switch(), "Whether to continue from the newest snapshot of the newest run, if any."
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparknet.errors import Diverged
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.loaders.records import class_names, with_classes
+from sparknet.loaders.records import class_names
 from sparknet.net import Net
 from sparknet.net.class_numbers import check_counts, check_names
 from sparknet.net.first_look import find_odd, look_at_first
@@ -23,7 +23,7 @@ from sparknet.training.local_settings import ProcessSettings
 from sparknet.training.modules.training import train_module
 from sparknet.training.runs import FolderRuns, save_weights
 from sparknet.training.setting import called_with, values_of
-from sparknet.training.shared_data import as_records, open_shared, write_shared
+from sparknet.training.shared_data import Table, open_shared, opened, write_shared
 from sparknet.training.trained import Trained
 from sparknet.training.training_net import settings, training_net
 from sparknet.training.training_settings import RunSettings
@@ -87,7 +87,7 @@ def train(given: ProcessSettings) -> Trained:
         begun = NetBeginning(asked, runs, given.resume, validates, nets.make)
         begun.check()
         net = nets.plain
-        shared = share_data(net, given.data, given.validation, Path(folder), weights.column)
+        shared = share_data(net, given, Path(folder))
         records = open_shared(shared["records"])
         if weights.is_given:
             records = weights.added(records, nets.weights, label_input(net))
@@ -111,19 +111,14 @@ def train(given: ProcessSettings) -> Trained:
         return run.done(Trained(net.get_weights(), run.history, net, outcome))
 
 
-def share_data(
-    net: Net, data: Any, validation: Any, folder: Path, weights: str | None = None
-) -> dict[str, Any]:
-    """Write the files that workers map, in a folder that all of them reach.
-
-    ``weights`` is a further column of the training data.
-    """
-    given = as_records(data, net, weights)
-    given, net.labels = with_classes(given, net.labels, "training data", True)
+def share_data(net: Net, settings: Any, folder: Path) -> dict[str, Any]:
+    """Write the files that workers map, in a folder that all of them reach."""
+    table = Table.of(settings)
+    more = getattr(settings, "weight_column", None)
+    given, net.labels = opened(settings.data, net, table, "training data", more)
     held: Any = None
-    if validation is not None:
-        held = as_records(validation, net)
-        held, _ = with_classes(held, net.labels, "validation data")
+    if settings.validation is not None:
+        held, _ = opened(settings.validation, net, table, "validation data")
     records = write_shared(given, folder / "records")
     net.set_training_data(open_shared(records))  # the data may decide the net's shapes
     check_names(net, net.labels if class_names(given) else (), "training data")

@@ -147,5 +147,7 @@ class Hooks:
     """Called after each round where members change: whether this worker was told to leave."""
     arrived: Callable[[int, float], None] | None = None
     """Called where slow workers are left behind: a round was trained, in so many seconds."""
+    chance: float | None = None
+    """The loss of a net that guesses, where that is known."""
     inputs: Callable[[], dict[str, tuple[float, float]]] | None = None
     """The least and the largest value of each input's last batch, for messages."""

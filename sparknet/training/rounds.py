@@ -23,6 +23,10 @@ from sparknet.training.validating import take_best, validate
 
 Json = dict[str, Any]
 
+_FEW_STEPS = 50
+"""Steps in which a loss may be anything."""
+_NEAR = 0.98
+"""The share of the loss by guessing from which on a net has learned nothing."""
 DONE, VALIDATED, SAVED = range(3)
 
 
@@ -92,7 +96,7 @@ class Rounds:
         self.counted = 0
         """This worker's bytes that are in one of the tally's totals."""
         self.tally = Tally()
-        self.interrupted = False
+        self.interrupted = self.is_doubted = False
         self.begun_with = comm.size
         """The number of workers at the beginning, by whose steps iterations count; where members
         change, the number that was asked for."""
@@ -227,6 +231,7 @@ class Rounds:
         self._check_loss(reports, event["loss"])
         self.last = {"warmup": warmup, "rate": self.learner.rate, **event}
         self.say("round", **self.last)
+        self._look_at_loss(event["loss"])
         if mine.note:
             self.say("note", text=mine.note)
 
@@ -267,13 +272,28 @@ class Rounds:
             f"{self._usual_causes()}"
         )
 
-    def _usual_causes(self) -> str:
+    def _look_at_loss(self, loss: float, ends: bool = False) -> None:
+        """Say once that a loss of classes is worse than that of a net which guesses, or no better
+        after all records were seen twice."""
+        chance, seen = self.hooks.chance, self.tally.total_samples
+        if chance is None or self.is_doubted or self.learner.iter < _FEW_STEPS:
+            return
+        had_time = ends and seen >= 2 * (self.plan.records or seen)
+        if loss > 2 * chance or (had_time and loss > _NEAR * chance):
+            self.is_doubted = True
+            done, causes = self.learner.iter, self._usual_causes("too large or too small")
+            text = (
+                f"the loss is {loss:.3g} after {done} iterations, and guessing gives {chance:.3g}"
+            )
+            self.say("note", text=f"{text}; {causes}", doubt=True)
+
+    def _usual_causes(self, rate: str = "too large") -> str:
         given = {} if self.hooks.inputs is None else self.hooks.inputs()
         told = ", ".join(
             f"'{name}' runs from {low:g} to {high:g}" for name, (low, high) in given.items()
         )
         return (
-            f"the usual causes are a base_lr that is too large (the rate is "
+            f"the usual causes are a base_lr that is {rate} (the rate is "
             f"{self.learner.last_rate:g}) and inputs that are not scaled{told and f' ({told})'}"
         )
 
@@ -316,6 +336,7 @@ class Rounds:
         check_weights(self)
         if self.plan.validate_every and self.tally.validated != self.learner.iter:
             validate(self)
+        self._look_at_loss(self.last.get("loss", 0.0), ends=True)
         best = None if reason == "interrupted" else take_best(self)
         tally = self.tally
         tally.total_bytes_sent += sum(self.comm.gather(self._uncounted()))

@@ -106,7 +106,7 @@ GROUPS = {
         *("buffers", "clip_gradients"),
     ),
     "Records": (
-        *("columns", "weight_column", "class_weights", "invalid"),
+        *("columns", "features", "label", "weight_column", "class_weights", "invalid"),
         *("shuffle", "seed"),
     ),
     "The network between workers": (

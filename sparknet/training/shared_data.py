@@ -7,6 +7,7 @@ import pickle
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,102 @@ import numpy as np
 from sparknet.errors import DataError, SettingError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.opening import open_images
-from sparknet.loaders.records import ArrayRecords, ClassesWarning, Records
+from sparknet.loaders.records import (
+    ArrayRecords,
+    ClassesWarning,
+    Records,
+    match_classes,
+    with_classes,
+)
 from sparknet.net import Net
 from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.feed import check_numbers
 from sparknet.net.rows import for_inputs, frame_columns, is_frame
 from sparknet.net.scratch import PRIVATE_FILE, private
+from sparknet.net.weighting import label_input
+from sparknet.proto.suggest import did_you_mean
 
 BLOCKS = ".blocks"
 LARGEST_PICKLE = 1 << 20
 """Readers of files up to this size are pickled; they open their files again."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Which columns of a table are a record of a net's input, and which is the label."""
+
+    features: Sequence[str]
+    label: str | None
+
+    @classmethod
+    def of(cls, settings: Any) -> Table | None:
+        """Return the table that settings describe, if they do."""
+        features, label = getattr(settings, "features", None), getattr(settings, "label", None)
+        if features is None and label is not None:
+            raise SettingError(f"label='{label}' needs features, the other columns of the table")
+        return None if features is None else cls(tuple(features), label)
+
+    def records(
+        self, data: Any, net: Net, what: str, more: str | None
+    ) -> tuple[ArrayRecords, tuple[str, ...]]:
+        """Return arrays for the net's inputs, and the names of the classes from then on."""
+        learns, labels, target = what == "training data", net.labels, label_input(net)
+        inputs = [name for name in _names(net) if name != target]
+        if len(inputs) != 1 or (self.label is not None and target is None):
+            raise SettingError(
+                f"features is for a net with one input and a label, and its inputs are "
+                f"{', '.join(_names(net))}"
+            )
+        columns = self._columns(data, what, more)
+        for name in self.features:
+            check_numbers(name, columns[name])
+            _check_gaps(name, columns[name], what)
+        arrays = {inputs[0]: np.stack([columns[one] for one in self.features], 1).astype("f4")}
+        if self.label is not None and target is not None:
+            values = columns[self.label]
+            gaps = [row for row, one in enumerate(values) if one is None or one != one]
+            if gaps:
+                raise DataError(
+                    f"column '{self.label}' of the {what} has no label in row {gaps[0]}"
+                )
+            if values.dtype.kind in "OUS":
+                known, values = np.unique(values.astype(str), return_inverse=True)
+                numbers, labels = match_classes(known.tolist(), labels, what, learns)
+                values = values if numbers is None else np.array(numbers)[values]
+            arrays[target] = values
+        return ArrayRecords(**arrays, **({} if more is None else {more: columns[more]})), labels
+
+    def _columns(self, data: Any, what: str, more: str | None) -> Mapping[str, Any]:
+        data = open_images(data, None) if _are_paths(data) else data
+        known = data if isinstance(data, Mapping) else getattr(data, "columns", None)
+        if known is None:
+            raise SettingError(f"features names columns of a table, and the {what} is none")
+        wanted = [name for name in (*self.features, self.label, more) if name is not None]
+        for name in wanted:
+            if name not in known:
+                near = did_you_mean(name, [str(one) for one in known])
+                raise DataError(f"the {what} has no column '{name}'{near}")
+        if isinstance(data, Records) and not is_frame(data):
+            data = data.take(slice(0, len(data)))
+        return {name: np.asarray(data[name]) for name in wanted}
+
+
+def _check_gaps(name: str, values: Any, what: str) -> None:
+    odd = np.flatnonzero(~np.isfinite(values)) if values.dtype.kind == "f" else values[:0]
+    if len(odd):
+        raise DataError(
+            f"column '{name}' of the {what} is {values[odd[0]]} in row {odd[0]}: fill the gaps, as "
+            "by frame.fillna, or leave out such rows"
+        )
+
+
+def opened(
+    data: Any, net: Net, table: Table | None, what: str, more: str | None = None
+) -> tuple[Any, tuple[str, ...]]:
+    """Return data as records, with its classes numbered as the net's, and the classes' names."""
+    if table is not None:
+        return table.records(data, net, what, more)
+    return with_classes(as_records(data, net, more), net.labels, what, what == "training data")
 
 
 def as_records(
@@ -37,7 +124,14 @@ def as_records(
     if _are_paths(data):
         data = open_images(data, net.preprocessing)
     if is_frame(data):
-        net.check_columns([str(name) for name in data.columns])
+        there = [str(name) for name in data.columns]
+        if len(there) > 2 and not {*_names(net)} <= {*there}:
+            wanted, held = ", ".join(_names(net)), ", ".join(there)
+            raise DataError(
+                f"the table has the columns {held}, and the net takes {wanted}: name the columns "
+                "of a record by features=[…], and that of the labels by label="
+            )
+        net.check_columns(there)
         return ArrayRecords(**frame_columns(data, [*_names(net), more]))
     if isinstance(data, Records):
         return for_inputs(data, _entries(net), net.places)

@@ -11,6 +11,7 @@ from sparknet import native
 from sparknet.loaders.batches import Batches, Transforms
 from sparknet.net import Net
 from sparknet.net.backend import CPU, backend_called, find_backend
+from sparknet.net.class_numbers import chance_loss
 from sparknet.net.portable import Portable
 from sparknet.proto import caffe_pb2, parse_solver
 from sparknet.torch.chosen import chosen_device, device_of_worker, need_torch
@@ -40,6 +41,11 @@ class Trainee(Protocol):
 
     @property
     def layout(self) -> Layout: ...
+
+    @property
+    def chance(self) -> float | None:
+        """The loss of a model that guesses, where that is known."""
+        ...
 
     def learner(self, batches: Batches) -> Learner:
         """What trains it, with random numbers of this worker's own; the weights come later."""
@@ -111,6 +117,10 @@ class NetTrainee:
     @property
     def layout(self) -> Layout:
         return layout_of(self.net.net)
+
+    @property
+    def chance(self) -> float | None:
+        return chance_loss(self.net)
 
     def learner(self, batches: Batches) -> Learner:
         net, feed = self.net, NetFeed(self.net, batches)

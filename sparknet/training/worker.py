@@ -273,6 +273,7 @@ class _Participant:
             own=met["own"],
             layout=trainee.layout,
             inputs=trainee.ranges,
+            chance=trainee.chance,
             newcomers=(lambda: bool(line.call("newcomers")[0]["newcomers"]))
             if self.is_elastic
             else None,

@@ -84,6 +84,8 @@ def test_one_is_for_spark_alone(capsys: pytest.CaptureFixture[str]) -> None:
     solver = str(ROOT / "models" / "lenet" / "solver.prototxt")
     assert main(["train", "-solver", solver, "--invalid", "drop"]) == 2
     assert "--invalid is for work on Spark" in capsys.readouterr().err
+    assert main(["train", "-solver", solver, "--spark", "--restarts", "2"]) == 2
+    assert "--restarts is not for work on Spark" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

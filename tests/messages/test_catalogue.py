@@ -264,6 +264,18 @@ PYTHON: dict[str, tuple[Made, list[str]]] = {
         lambda: classes("abc", 2),
         ["3 classes", "loss has 2"],
     ),
+    "train: a table": (
+        lambda: trained(pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y})),
+        ["a, b, y", "data, label", "features=", "label="],
+    ),
+    "train: a column of a table": (
+        lambda: trained(pd.DataFrame({"a": X[:, 0], "y": Y}), features=["age"], label="y"),
+        ["no column 'age'"],
+    ),
+    "train: a gap in a table": (
+        lambda: trained(pd.DataFrame({"a": X[:, 0] * np.nan, "y": Y}), features=["a"], label="y"),
+        ["'a'", "nan in row 0", "fillna"],
+    ),
     "train: a batch size": (
         lambda: trained(batch_size=32),
         ["batch_size=32", "module of PyTorch", "first size of its inputs"],

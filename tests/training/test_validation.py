@@ -176,3 +176,36 @@ def test_other_classes_without_names_are_told(tmp_path: Path) -> None:
     net = Net(SolverParams(net=PHOTOS, base_lr=1, lr_policy="fixed"))
     with pytest.warns(ClassesWarning, match="numbered from 0 in this order: 'dog', 'elk'"):
         net.set_validation_data(photos(tmp_path, dog=1, elk=1))
+
+
+def test_columns_of_a_table(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    points = np.random.default_rng(0).normal(size=(200, 2)).astype(np.float32)
+    words = np.where(points[:, 0] > 0, "yes", "no")
+    table = pandas.DataFrame(points, columns=["a", "b"]).assign(answer=words, row=range(200))
+    net = NetParams(
+        "table",
+        RDDLayer("data", shape=[20, 2]),
+        RDDLayer("label", shape=[20]),
+        LinearLayer("ip", "data", num_outputs=2, weight_filler="xavier"),
+        SoftmaxWithLoss("loss", ["ip", "label"]),
+    )
+    solver = SolverParams(net=net, base_lr=0.5, lr_policy="fixed", random_seed=1)
+    how: Any = {"features": ["a", "b"], "label": "answer", "metrics": ["confusion"], "steps": 40}
+    trained = train(solver, table, validation=table[table.answer == "yes"], **how)
+    assert trained.net.labels == ("no", "yes")
+    assert trained.confusion is not None
+    assert trained.confusion.sum(1).tolist() == [0, (words == "yes").sum()]
+    plain = train(solver, (points, (words == "yes").astype(int)), steps=40)
+    assert trained.weights.allclose(plain.weights)
+
+
+def test_a_loss_above_that_of_guessing_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    pixels = np.random.default_rng(0).integers(0, 255, (40, 3, 3, 3), dtype=np.uint8)
+    solver = SolverParams(net=PHOTOS, base_lr=0.05, lr_policy="fixed", random_seed=1)
+    trained = train(solver, (pixels, np.arange(40) % 3), steps=60)
+    notes = [event["text"] for event in trained.history.events if event["event"] == "note"]
+    assert len(notes) == 1
+    assert "after 50 iterations, and guessing gives 1.1; the usual causes are a base_lr" in notes[0]
+    assert "'data' runs from 0 to 25" in notes[0]
+    assert notes[0] in [record.message for record in caplog.records]

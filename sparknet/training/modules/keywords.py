@@ -11,7 +11,7 @@ from sparknet.training.kinds import Choice, InProgram, Number, Unwritten, Whole
 from sparknet.training.setting import setting
 
 _OF_NETS = (
-    *("head", "lr_mult", "batch_axis", "dialect"),
+    *("head", "lr_mult", "batch_axis", "dialect", "features", "label"),
     *("resize", "resize_mode", "pad", "interpolation", "crop", "color", "upright", "mean"),
     *("scale", "std", "mirror"),
 )
@@ -23,7 +23,7 @@ _CURES = {
     "lr_schedule": "a net's is the solver's lr_policy",
     "accumulate": "a net's is the solver's iter_size",
     "clip_gradients": "a net's is the solver's clip_gradients",
-    "target": "a net's targets are inputs of its loss",
+    "target": "a net's targets are inputs of its loss, and label= names the column of a table",
 }
 """What a net has in place of a module's settings."""
 

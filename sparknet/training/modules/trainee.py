@@ -37,6 +37,8 @@ class ModuleTrainee:
         self.flat = FlatModule(self.module)
         self._loss = ModuleLoss(self._parts.loss)
 
+    chance: float | None = None
+
     @property
     def layout(self) -> Layout:
         return self.flat.layout

@@ -90,7 +90,7 @@ def simulate(given: SimulationSettings) -> Trained:
     net = begun.net
     threads = given.threads or share_of_cores(given.workers)
     with scratch_folder() as folder, _computing_with(threads):
-        shared = share_data(net, given.data, given.validation, Path(folder))
+        shared = share_data(net, given, Path(folder))
         records, held_out = (one and open_shared(one) for one in shared.values())
         initial = begun.weights()
         begun.identity["data"] = sampled(records)
