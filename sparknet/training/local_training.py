@@ -23,7 +23,7 @@ from sparknet.training.local_settings import ProcessSettings
 from sparknet.training.modules.training import train_module
 from sparknet.training.runs import FolderRuns, save_weights
 from sparknet.training.setting import called_with, values_of
-from sparknet.training.shared_data import Table, open_shared, opened, write_shared
+from sparknet.training.shared_data import TableColumns, open_shared, opened, write_shared
 from sparknet.training.trained import Trained
 from sparknet.training.training_net import settings, training_net
 from sparknet.training.training_settings import RunSettings
@@ -113,7 +113,7 @@ def train(given: ProcessSettings) -> Trained:
 
 def share_data(net: Net, settings: Any, folder: Path) -> dict[str, Any]:
     """Write the files that workers map, in a folder that all of them reach."""
-    table = Table.of(settings)
+    table = TableColumns.of(settings)
     more = getattr(settings, "weight_column", None)
     given, net.labels = opened(settings.data, net, table, "training data", more)
     held: Any = None

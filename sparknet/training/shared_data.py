@@ -37,14 +37,14 @@ LARGEST_PICKLE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Table:
+class TableColumns:
     """Which columns of a table are a record of a net's input, and which is the label."""
 
     features: Sequence[str]
     label: str | None
 
     @classmethod
-    def of(cls, settings: Any) -> Table | None:
+    def of(cls, settings: Any) -> TableColumns | None:
         """Return the table that settings describe, if they do."""
         features, label = getattr(settings, "features", None), getattr(settings, "label", None)
         if features is None and label is not None:
@@ -106,7 +106,7 @@ def _check_gaps(name: str, values: Any, what: str) -> None:
 
 
 def opened(
-    data: Any, net: Net, table: Table | None, what: str, more: str | None = None
+    data: Any, net: Net, table: TableColumns | None, what: str, more: str | None = None
 ) -> tuple[Any, tuple[str, ...]]:
     """Return data as records, with its classes numbered as the net's, and the classes' names."""
     if table is not None:
