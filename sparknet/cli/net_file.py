@@ -137,14 +137,15 @@ def _is_net(word: str) -> bool:
 
 
 def _is_folder(word: str) -> bool:
-    from sparknet.net.model_folder import is_model_folder
+    from sparknet.weights.files import is_model_folder
 
     return is_model_folder(word)
 
 
 def _enter_folder(chosen: Namespace) -> None:
     """Name the net and the weights in the folder of a saved model."""
-    from sparknet.net.model_folder import NET, WEIGHTS
+    from sparknet.net.model_folder import NET
+    from sparknet.weights.files import WEIGHTS
 
     if not chosen.model or not _is_folder(chosen.model):
         return
@@ -313,7 +314,8 @@ def fed_net(chosen: Namespace) -> FedNet:
 
 def _of_file(chosen: Namespace) -> NetParameter:
     """The net of -model; that of a saved model's folder reads the folder's own files."""
-    from sparknet.net.model_folder import NET, complete, folder_net, is_model_folder, read_folder
+    from sparknet.net.model_folder import NET, complete, folder_net, read_folder
+    from sparknet.weights.files import is_model_folder
 
     path = Path(chosen.model)
     if path.name == NET and is_model_folder(path.parent):

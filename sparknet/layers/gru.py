@@ -9,6 +9,9 @@ from sparknet.layers.recurrent import Recurrent
 class GRU(Recurrent):
     """Gates in the order update, reset, candidate; h' = (1 - z) n + z h (Cho et al., 2014).
 
+    Bottoms: time x records x values, and ``cont`` of time x records, 0 where a sequence begins,
+    else 1; then what is the same at all steps, records x values, if there is such an input.
+    docs/cookbook.md has a time series.
     ``reset_after`` gates the product of the hidden state and the candidate's weights, else the
     hidden state before it.  Parameters: weights of the input, biases, weights of the hidden state,
     bias of the candidate's product.  Values besides those of `Recurrent`: reset_after.

@@ -9,6 +9,9 @@ from sparknet.layers.recurrent import Recurrent
 class LSTM(Recurrent):
     """Gates in the order input, forget, output, candidate (Caffe: lstm_layer.cpp).
 
+    Bottoms: time x records x values, and ``cont`` of time x records, 0 where a sequence begins,
+    else 1; then what is the same at all steps, records x values, if there is such an input.
+    docs/cookbook.md has a time series.
     Exposed states: h, then c.
     """
 

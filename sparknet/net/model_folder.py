@@ -28,13 +28,14 @@ from sparknet.net.scratch import scratch_folder
 from sparknet.proto import Model, caffe_pb2, parse_net, write_model, write_text
 from sparknet.proto.byte_source import replacing
 from sparknet.proto.untrusted import mark
+from sparknet.weights.files import WEIGHTS
 
 NetParameter = caffe_pb2.NetParameter
 StrPath = str | os.PathLike[str]
 Writer = Callable[[str], AbstractContextManager[Path]]
 """Yields a local path for the file of a path, which then appears there."""
 
-NET, WEIGHTS, TOKENIZER = "net.prototxt", "weights.caffemodel", "tokenizer.json"
+NET, TOKENIZER = "net.prototxt", "tokenizer.json"
 SUFFIXES = (".caffemodel", ".h5")
 FILES = "files"
 """What metadata call the sizes and check sums of the other files."""
@@ -136,16 +137,6 @@ def _tested_model(net: Net) -> Model:
 
 
 # -- reading -------------------------------------------------------------------------------------
-
-
-def is_model_folder(path: Any) -> bool:
-    """Whether it is the path of a model's folder on this machine."""
-    if not isinstance(path, (str, os.PathLike)):
-        return False
-    try:
-        return (Path(path) / ModelInputs.FOLDER).is_file()
-    except (OSError, ValueError):  # the text of a prototxt
-        return False
 
 
 def read_folder(folder: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from sparknet.errors import FileError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.proto.byte_source import replacing
+from sparknet.weights.files import DESCRIPTION
 
 StrPath = str | os.PathLike[str]
 _LARGEST = 1 << 30
@@ -21,7 +22,7 @@ class ModelInputs:
     """The columns of a model, what happens to its images, and the names of its classes."""
 
     SUFFIX: ClassVar[str] = ".sparknet.json"
-    FOLDER: ClassVar[str] = "model.json"
+    FOLDER: ClassVar[str] = DESCRIPTION
     """The same file where a model is a folder."""
 
     columns: dict[str, str] = field(default_factory=dict)

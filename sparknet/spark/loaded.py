@@ -15,7 +15,7 @@ import numpy as np
 from sparknet.errors import FileError, SparkError, SparkNetError, extra
 from sparknet.loaders.ahead import ahead
 from sparknet.net.heads import Head
-from sparknet.net.model_folder import check_files, is_model_folder, read_folder
+from sparknet.net.model_folder import check_files, read_folder
 from sparknet.net.ranges import warn_of_pictures
 from sparknet.spark.ask import Ask
 from sparknet.spark.column_types import plain
@@ -38,6 +38,7 @@ from sparknet.spark.row_parts import RowReader
 from sparknet.spark.saved_stages import stage_metadata
 from sparknet.spark.stage_columns import INVALID, StageColumn
 from sparknet.spark.stage_models import load_parts
+from sparknet.weights.files import is_model_folder
 from sparknet.weights.safetensors import is_safetensors
 
 if TYPE_CHECKING:

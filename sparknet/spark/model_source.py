@@ -14,7 +14,6 @@ from sparknet.net.model_folder import (
     FILES,
     TOKENIZER,
     complete,
-    is_model_folder,
     load_net,
     parse_metadata,
     read_folder,
@@ -25,6 +24,7 @@ from sparknet.onnx import open_model
 from sparknet.onnx.opening import refuse_axes
 from sparknet.spark.remote import exists, fetched, local_path
 from sparknet.spark.texts import TokenizerFile
+from sparknet.weights.files import is_model_folder
 
 StrPath = str | os.PathLike[str]
 Opened = tuple[Net, ModelInputs, TokenizerFile | None]

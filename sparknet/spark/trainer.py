@@ -43,6 +43,7 @@ from sparknet.training.strategies import Strategy
 from sparknet.training.training_net import training_net
 from sparknet.training.training_settings import RunSettings, StrPath, WithSolver
 from sparknet.weights import WeightCollection
+from sparknet.weights.files import is_model_folder
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -176,7 +177,7 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
                 # By a file, whose layers are copied by name.
                 weights = Path(stack.enter_context(scratch_folder()), "init.caffemodel")
                 given.save(weights)
-            elif weights is not None and _is_folder(weights):
+            elif weights is not None and _is_folder(weights) and not is_model_folder(weights):
                 folder = stack.enter_context(scratch_folder())
                 runs_at = partial(open_runs, session)
                 weights = save_weights(runs_at, os.fspath(weights), folder)

@@ -28,6 +28,7 @@ from sparknet.training.trained import Trained
 from sparknet.training.training_net import settings, training_net
 from sparknet.training.training_settings import RunSettings
 from sparknet.weights import WeightCollection
+from sparknet.weights.files import is_model_folder
 
 
 @called_with(ProcessSettings)
@@ -68,7 +69,11 @@ def train(given: ProcessSettings) -> Trained:
 
         def make_net(resumed_seed: int | None) -> Net:
             begin_with = given.weights
-            if isinstance(begin_with, (str, os.PathLike)) and Path(begin_with).is_dir():
+            if (
+                isinstance(begin_with, (str, os.PathLike))
+                and Path(begin_with).is_dir()
+                and not is_model_folder(begin_with)
+            ):
                 begin_with = save_weights(FolderRuns, os.fspath(begin_with), folder)
             return training_net(
                 given.solver,

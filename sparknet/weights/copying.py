@@ -11,7 +11,7 @@ from sparknet.errors import WeightsError, outside, shown
 from sparknet.onnx import open_model
 from sparknet.proto import Model
 from sparknet.proto.model import WeightsWarning
-from sparknet.weights.files import StrPath
+from sparknet.weights.files import WEIGHTS, StrPath, is_model_folder
 
 Opened = Mapping[str, Model]
 """Files of weights, by their paths; later ones override earlier."""
@@ -34,7 +34,10 @@ def copy_from(net: Any, *paths: StrPath) -> None:
 
 def open_weights(paths: Iterable[StrPath], known: Opened = NOTHING) -> Opened:
     """Read the files of weights, but for those that are known."""
-    names = [os.fspath(path) for path in paths]
+    names = [
+        os.path.join(path, WEIGHTS) if is_model_folder(path) else os.fspath(path)  # noqa: PTH118
+        for path in paths
+    ]
     return {name: known.get(name) or open_model(name) for name in names}
 
 

@@ -55,6 +55,20 @@ def read_weights(path: StrPath) -> tuple[Layout, dict[str, list[Array]]]:
     return layouts.done(), found
 
 
+DESCRIPTION, WEIGHTS = "model.json", "weights.caffemodel"
+"""Names in the folder of a saved model."""
+
+
+def is_model_folder(path: object) -> bool:
+    """Whether it is the path of a saved model's folder on this machine."""
+    if not isinstance(path, (str, os.PathLike)):
+        return False
+    try:
+        return (Path(path) / DESCRIPTION).is_file()
+    except (OSError, ValueError):  # the text of a prototxt
+        return False
+
+
 def prepare(path: StrPath) -> str:
     """Make the folder of a file of weights; WeightsError for a name of another format."""
     name = os.fspath(path)

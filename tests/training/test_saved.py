@@ -154,6 +154,20 @@ def test_random_weights_predict_only_if_asked(make: Any, tmp_path: Path) -> None
     make(Net(NET))
 
 
+def test_weights_of_a_folder(trained: Any, photographs: Path, tmp_path: Path) -> None:
+    trained.save(tmp_path / "model")
+    net = Net(NET, tmp_path / "model")
+    np.testing.assert_array_equal(net.get_weights().flat, trained.weights.flat)
+    again = sparknet.train(
+        SOLVER.replace("base_lr: 0.01", "base_lr: 1e-9"),
+        *(str(photographs),),
+        weights=tmp_path / "model",
+        steps=1,
+        **HOW,
+    )
+    np.testing.assert_allclose(again.weights.flat, trained.weights.flat, atol=1e-6)
+
+
 def test_damaged_and_other_folders(trained: Any, tmp_path: Path) -> None:
     trained.save(tmp_path / "model")
     with pytest.raises(FileError, match=r"x.pt: a model is saved as a folder, or as one of"):
