@@ -47,7 +47,7 @@ class Inputs:
         self.failed = 0
         self._entry = entry
         self._batch = chosen.batch or max(entry.batch, 1)
-        self._images = _image_paths(chosen.inputs, SUFFIXES)
+        self._images = image_paths(chosen.inputs, SUFFIXES)
         self._records = None if self._images else open_records(chosen.inputs)
         warn_of_pictures(net.tested, [entry.name] if self._images else [])
 
@@ -89,9 +89,9 @@ class Inputs:
             number += len(rows)
 
 
-def _image_paths(words: Sequence[str], suffixes: set[str]) -> list[str]:
+def image_paths(words: Sequence[str], suffixes: set[str]) -> list[str]:
     """The image files of the words and of folders of images; empty for a data set."""
-    from sparknet.loaders.image_files import image_paths
+    from sparknet.loaders.image_files import image_paths as below
 
     found: list[str] = []
     for word in words:
@@ -99,7 +99,7 @@ def _image_paths(words: Sequence[str], suffixes: set[str]) -> list[str]:
         if path.suffix.lower() in suffixes:
             found.append(word)
         elif path.is_dir() and not any((path / name).exists() for name in ("data.mdb", "CURRENT")):
-            found += image_paths(path)
+            found += below(path)
         elif found:
             raise WrongUse(f"{word} is no image: give images, or one data set")
     return found

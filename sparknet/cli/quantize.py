@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sparknet.cli import flags, image_flags, net_file, sources
+from sparknet.cli import flags, image_flags, inputs, net_file, sources
 from sparknet.cli.verb import Verb, WrongUse
+
+if TYPE_CHECKING:
+    from sparknet.loaders.preprocessing import Preprocessing
+    from sparknet.net import Net
+    from sparknet.net.rows import Data
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -16,7 +23,8 @@ def _arguments(parser: ArgumentParser) -> None:
         "--calibrate",
         metavar="SOURCE",
         nargs="+",
-        help=f"records to calibrate with (default: the net's own data): {sources.HELP}",
+        help="what to calibrate with (default: the net's own data): images, folders of images, or "
+        f"records: {sources.HELP}",
     )
     parser.add_argument(
         "--most-records",
@@ -46,6 +54,19 @@ def _arguments(parser: ArgumentParser) -> None:
     image_flags.add(parser)
 
 
+def _records(words: Sequence[str], net: Net, how: Preprocessing | None) -> Data:
+    """Return the photographs that `sparknet predict` would take, or the records of a data set."""
+    import numpy as np
+
+    from sparknet.loaders.image_files import SUFFIXES
+
+    paths = inputs.image_paths(words, SUFFIXES)
+    pictures = [entry.name for entry in net.inputs.values() if entry.pictures is not None]
+    if paths and len(pictures) == 1:
+        return {pictures[0]: np.array(paths)}
+    return sources.open_records(words, how)
+
+
 def _execute(chosen: Namespace) -> int:
     # --calibrate takes all words up to the next flag, OUT too.
     net_file.take_words(chosen)
@@ -64,7 +85,7 @@ def _execute(chosen: Namespace) -> int:
             "give --calibrate SOURCE",
         )
     net.quantize(
-        sources.open_records(chosen.calibrate, how) if chosen.calibrate else None,
+        _records(chosen.calibrate, net, how) if chosen.calibrate else None,
         method=chosen.method,
         exclude=chosen.exclude.split(",") if chosen.exclude else (),
         most_records=chosen.most_records,

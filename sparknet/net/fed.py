@@ -88,6 +88,8 @@ class FedNet:
         self._entries: list[Entry] | None = None
         self._losses: list[tuple[str, float]] = []
         self._looked_at: set[str] = set()
+        self.needs_labels = True
+        """Whether data must have labels; a calibration computes without them."""
 
     # -- what it is ----------------------------------------------------------------------
 
@@ -196,8 +198,10 @@ class FedNet:
         return shapes
 
     def check_columns(self, columns: Collection[str]) -> None:
+        labels = {entry.name for entry in self.known_entries or () if entry.is_label}
+        spared = set() if self.needs_labels else labels
         for place in self.places:
-            if place.name not in columns and not place.is_optional:
+            if place.name not in {*columns, *spared} and not place.is_optional:
                 held = ", ".join(f"'{column}'" for column in columns) or "none"
                 raise DataError(f"the {self.what} has no column '{place.name}'; it has {held}")
 

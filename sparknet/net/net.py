@@ -321,13 +321,14 @@ class Net:
         """Multiply numbers of eight bits from now on; `save` then writes them.
 
         ``records``, of any kind that `set_validation_data` takes, show how large the values are, at
-        most ``most_records`` of them; without them the net reads its own data.  Layers named in
-        ``exclude`` stay as they are.  ``method`` "max" keeps the largest values, "mse" clips rare
-        ones, "auto" takes what the outputs lose least by.  A layer whose values are further from
-        float32's than ``most_loss`` of their norm stays in float32 too: docs/precision.md.
+        most ``most_records`` of them, without labels too; else the net reads its own data.  Layers
+        named in ``exclude`` stay as they are.  ``method`` "max" keeps the largest values, "mse"
+        clips rare ones, "auto" takes what the outputs lose least by.  A layer whose values are
+        further from float32's than ``most_loss`` of their norm stays in float32 too.
         """
         backend = quantizable(self.backend, self.settings)
         copy = self._copy(Embedded("float32", keep_blobs=True))
+        copy.tested.needs_labels = False
         if records is not None:
             copy.set_validation_data(records)
         found = calibrate(copy.tested, method, exclude, most_records, most_loss)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from sparknet import Net
 from sparknet.cli import main
@@ -47,6 +48,29 @@ def test_a_net_is_quantised_saved_and_loaded(tmp_path: Path) -> None:
     wide = Net(message, path)
     assert wide.precision == "float32"
     assert distance(wide.forward({"data": data})["scores"], want) < CLOSE
+
+
+@needs_int8
+def test_a_net_with_a_loss_calibrates_on_photographs_without_labels(tmp_path: Path) -> None:
+    text = NET + input_layer("label", (4,)) + layer("loss", "SoftmaxWithLoss", "scores label")
+    pixels = np.random.default_rng(2).integers(0, 256, (6, 12, 12, 3), np.uint8)
+    for number, image in enumerate(pixels):
+        Image.fromarray(image).save(tmp_path / f"{number}.png")
+    mean = (100, 110, 120)
+    net = Net(parse_net(text), seed=1, mean=mean, scale=1 / 64)
+    model, weights, out = (str(tmp_path / name) for name in ("n.prototxt", "n.caffemodel", "q"))
+    write_text(model, parse_net(text))
+    net.save(weights)
+    words = ["-model", model, "-weights", weights, "--calibrate", str(tmp_path)]
+    assert main(["quantize", *words, f"{out}.caffemodel"]) == 0
+    steps = Net(model, f"{out}.caffemodel", precision="int8").net.int8_param
+    net.quantize({"data": pixels[..., ::-1].transpose(0, 3, 1, 2)})
+    assert steps == net.net.int8_param
+    plain = Net(parse_net(text), weights)
+    values = (pixels[..., ::-1].astype(np.float32) - mean).transpose(0, 3, 1, 2) / 64
+    want = plain.forward({"data": values})["scores"]
+    found = net.forward({"data": pixels[..., ::-1].transpose(0, 3, 1, 2)})["scores"]
+    assert 1e-4 < distance(found, want) < 2 * CLOSE
 
 
 @needs_int8
