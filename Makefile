@@ -37,7 +37,7 @@ THREADS ?= 1
 # The version of PyTorch that its engine and its modules are tested with.
 TORCH ?= 2.13.0
 
-.PHONY: demo test check test-portable test-aarch64 test-slow test-lowest test-cluster test-long test-torch test-gpu test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-onnx fuzz-modules mutants clean setup
+.PHONY: demo test check test-portable test-aarch64 test-slow test-lowest test-cluster test-long test-torch test-gpu test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-engines fuzz-onnx fuzz-modules mutants clean setup
 .DELETE_ON_ERROR:
 
 # Without the tools of tests, linters and docs, which setup installs.
@@ -259,6 +259,10 @@ fuzz-kernels: setup
 # Drawn graphs against onnxruntime.
 fuzz-onnx: setup
 	@$(PY) -m tests.onnx --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
+
+# Drawn nets in both engines, in the environment that test-torch makes.
+fuzz-engines: setup
+	@build/torch/bin/python -m tests.fuzz.engines --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 # Gradients of drawn modules through ONNX beside torch, in the environment that test-torch makes.
 fuzz-modules: setup

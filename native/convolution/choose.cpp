@@ -20,6 +20,7 @@
 #include <string>
 
 #include "../engine/instructions.hpp"
+#include "../engine/nan.hpp"
 #include "../engine/net.hpp"
 #include "convolution.hpp"
 #include "depthwise.hpp"
@@ -115,8 +116,8 @@ Description within_bounds(Description description, const Window& window) {
 dnnl::post_ops post_ops(const Layer& layer, bool ends) {
     dnnl::post_ops made;
     if (layer.fused_sum) made.append_sum(1.0F);
-    if (layer.fused_relu) made.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
-    if (const auto& end = layer.fused_ending; ends && end)
+    const auto end = layer.fused_relu ? std::optional(relu_ending) : layer.fused_ending;
+    if (end && (ends || layer.fused_relu))
         made.append_eltwise(end->algorithm, end->alpha, end->beta);
     return made;
 }
@@ -144,8 +145,8 @@ bool WindowKernel<Family>::make_int8(const Layer& layer) {
 }
 
 template <class Family>
-auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, bool fused) const
-    -> ForwardPass {
+auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, bool fused,
+                                     bool may_end) const -> ForwardPass {
     const auto kind = layer.has_gradients() ? dnnl::prop_kind::forward_training
                                             : dnnl::prop_kind::forward_inference;
     // Only a picture's gradients are faster in the layout that it has.
@@ -160,7 +161,7 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
         made.fast = std::make_unique<DepthwisePlanes>(layer, window, fused);
     if (!made.fast && !Family::reverse && Points::suits(layer, window))
         made.fast = std::make_unique<Points>(window);
-    made.ends = fused && layer.fused_ending &&
+    made.ends = may_end && fused && layer.fused_ending &&
                 (made.fast ? made.fast->ends(*layer.fused_ending) : !spoils_functions());
     if (fused) with.set_post_ops(post_ops(layer, made.ends));
     const auto describe = [&](memory::format_tag from, memory::format_tag to, bool or_none) {
@@ -250,7 +251,7 @@ template <class Family>
 void WindowKernel<Family>::reshape(Layer& layer) {
     many_axes_.reset();
     weight_sum_ = {}, bias_sum_ = {};
-    forward_ = {}, fused_ = {};
+    forward_ = {}, fused_ = {}, unended_ = {}, searched_ = 0;
     ending_.reset();
     fast_data_.reset(), fast_weights_.reset();
     int8_.reset(), int8_fused_.reset();
@@ -299,8 +300,12 @@ std::string WindowKernel<Family>::method(const Layer& layer, Kernel::Part part) 
 }
 
 template void WindowKernel<Convolutions>::reshape(Layer&);
+template auto WindowKernel<Convolutions>::make_pass(const Layer&, const Window&, bool, bool) const
+    -> ForwardPass;
 template std::string WindowKernel<Convolutions>::method(const Layer&, Kernel::Part) const;
 template void WindowKernel<Deconvolutions>::reshape(Layer&);
+template auto WindowKernel<Deconvolutions>::make_pass(const Layer&, const Window&, bool, bool) const
+    -> ForwardPass;
 template std::string WindowKernel<Deconvolutions>::method(const Layer&, Kernel::Part) const;
 
 }  // namespace sn

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../engine/instructions.hpp"
+#include "../engine/nan.hpp"
 #include "../engine/net.hpp"
 #include "fused_pass.hpp"
 #include "int8_convolution.hpp"
@@ -49,7 +50,9 @@ void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
     const Tensor& bottom = source(layer, i, fuse);
     if (int8_) return (fuse ? int8_fused_ : int8_)->run(layer, bottom, i);
     const bool folds = fuse && !layer.fused_affine.empty();
-    const ForwardPass& pass = fuse ? fused_ : forward_;
+    const bool unended = fuse && would_lose_nan(layer, bottom);
+    if (unended && !unended_.primitive) unended_ = make_pass(layer, *fused_window_, true, false);
+    const ForwardPass& pass = unended ? unended_ : fuse ? fused_ : forward_;
     const memory weights = folds ? folded_.weights(layer, pass.weights, window_->plain_weights)
                                  : layer.params[0]->data.read(pass.weights, window_->plain_weights);
     const memory from = bottom.read(pass.source);
@@ -78,11 +81,27 @@ void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
     if (fuse && !pass.ends) end(layer, top);
 }
 
+// oneDNN's clip makes a number of NaN: where there is one it is computed behind the pass.
+template <class Family>
+bool WindowKernel<Family>::would_lose_nan(const Layer& layer, const Tensor& bottom) {
+    if (!loses_nan(layer.fused_ending) || fused_.fast || !fused_.ends) return false;
+    const Tensor& weights = layer.params[0]->data;
+    const uint64_t version = weights.storage().version();
+    if (version == 0 || version != searched_) has_nan_ = has_nan(weights), searched_ = version;
+    const auto some = [](const Blobs& params, size_t first) {
+        return std::any_of(params.begin() + static_cast<long>(first), params.end(),
+                           [](const Blob* one) { return has_nan(one->data); });
+    };
+    return has_nan_ || has_nan(bottom) || some(layer.params, 1) ||
+           (layer.fused_sum && has_nan(layer.fused_other->data)) ||
+           std::any_of(layer.fused_affine.begin(), layer.fused_affine.end(),
+                       [&](const Layer* affine) { return some(affine->params, 0); });
+}
+
 // The function behind a pass that does not compute it.
 template <class Family>
 void WindowKernel<Family>::end(const Layer& layer, Tensor& top) {
-    if (const auto& end = layer.fused_ending)
-        ending_.run(end->algorithm, top, top, end->alpha, end->beta);
+    if (const auto& end = layer.fused_ending) finish(*end, ending_, top);
 }
 
 template <class Family>

@@ -111,9 +111,15 @@ class WindowKernel final : public Kernel {
         // Whether it computes the function at its end, too.
         bool ends = false;
     };
-    ForwardPass make_pass(const Layer& layer, const Window& window, bool fused) const;
+    ForwardPass make_pass(const Layer& layer, const Window& window, bool fused,
+                          bool may_end = true) const;
+    bool would_lose_nan(const Layer& layer, const Tensor& bottom);
 
-    ForwardPass forward_, fused_;
+    // The last one leaves the function at the end out.
+    ForwardPass forward_, fused_, unended_;
+    // The version of the weights that were searched for NaN, and whether there is one.
+    uint64_t searched_ = 0;
+    bool has_nan_ = false;
     Activation ending_;
     View bias_view_;
     Operand padded_bias_;

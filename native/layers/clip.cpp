@@ -13,9 +13,13 @@ struct Clip {
     Needs needs() const { return Needs::input; }
     static std::optional<Ending> ending(const Options& options) {
         const Clip made(options);
+        if (made.least > made.most) return std::nullopt;
         return Ending{dnnl::algorithm::eltwise_clip_v2, made.least, made.most};
     }
-    float operator()(float x) const { return x < least ? least : (x > most ? most : x); }
+    float operator()(float x) const {
+        const float below = x > most ? most : x;
+        return below < least ? least : below;
+    }
     float slope(float x) const { return x >= least && x <= most ? 1.0F : 0.0F; }
 
     float least, most;

@@ -15,8 +15,7 @@ SN_KERNEL void drop_values(const T* x, T* y, int64_t begin, int64_t end, Random:
     SN_EACH(k, end - begin) {
         const int64_t i = begin + k;
         const bool kept = draw.bits(static_cast<uint64_t>(i)) >> 24 >= bound;
-        const float value = x[i] * scale;
-        y[i] = kept ? value : 0.0F;
+        y[i] = x[i] * (kept ? scale : 0.0F);  // Caffe: NaN and infinity give NaN
     }
 }
 
@@ -32,7 +31,6 @@ class Dropout final : public Kernel {
         const Tensor& x = layer.bottoms[0]->data;
         if (train_) {
             draw_ = layer.random.draw();
-            desc_ = x.newest();
             drop(x, layer.tops[0]->data);
         } else if (!layer.in_place() || scale_ != 1.0F) {
             map(x, layer.tops[0]->data, true, [s = scale_](float v) { return v * s; });
@@ -52,12 +50,11 @@ class Dropout final : public Kernel {
     }
 
    private:
-    // The mask is not stored: the draw and the place of a value tell whether it is kept.
+    // The mask is not stored: the draw and the place of a value tell whether it is kept.  Places
+    // are those of plain rows, so that every engine and processor drops the same values.
     void drop(const Tensor& from, Tensor& to) const {
         if (from.count() == 0) return;
-        // Without a forward pass before, the layout is that of other shapes, or there is none.
-        const auto plain = from.plain();
-        const auto desc = desc_.get_dims() == plain.get_dims() ? desc_ : plain;
+        const auto desc = retyped(from.plain(), from.newest().get_data_type());
         const auto source = from.read(desc), target = to.write(desc);
         typed(desc, [&](auto type) {
             using T = decltype(type);
@@ -76,7 +73,6 @@ class Dropout final : public Kernel {
     float scale_ = 1;
     uint64_t bound_ = 0;
     Random::Draw draw_{0};
-    dnnl::memory::desc desc_;
 };
 }  // namespace
 

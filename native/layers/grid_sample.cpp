@@ -27,13 +27,11 @@ class Axis {
     int64_t taps() const { return mode_ == "nearest" ? 1 : mode_ == "bilinear" ? 2 : 4; }
 
     Mixture at(float place) const {
+        constexpr float far = 1e5F;  // beyond every image, as is what is no number
         const auto size = static_cast<float>(size_);
-        float slope = corners_ ? last_ / 2 : size / 2;
-        float pixel = corners_ ? (place + 1) / 2 * last_ : ((place + 1) * size - 1) / 2;
-        if (!std::isfinite(pixel)) {  // nowhere
-            pixel = padding_ == "zeros" || std::isnan(pixel) ? -100 : pixel < 0 ? 0 : last_;
-            slope = 0;
-        }
+        const float near = std::isnan(place) ? -far : std::min(std::max(place, -far), far);
+        float pixel = corners_ ? (near + 1) / 2 * last_ : ((near + 1) * size - 1) / 2;
+        float slope = near != place ? 0 : corners_ ? last_ / 2 : size / 2;
         Mixture found;
         if (taps() == 4) {
             cubic(pixel, slope, found);

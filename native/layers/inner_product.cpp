@@ -3,14 +3,13 @@
 #include <cmath>
 #include <optional>
 
-#include "../engine/activation.hpp"
-#include "../engine/elementwise.hpp"
 #include "../engine/int8.hpp"
 #include "../engine/matmul/few_rows.hpp"
 #include "../engine/matmul/gemm.hpp"
 #include "../engine/matmul/int8_product.hpp"
 #include "../engine/matmul/product.hpp"
 #include "../engine/matmul/transposed_product.hpp"
+#include "../engine/nan.hpp"
 #include "../engine/net.hpp"
 #include "../engine/parallel.hpp"
 
@@ -73,9 +72,9 @@ class InnerProduct final : public Kernel {
         if (layer.fused_sum)
             map(top, layer.fused_other->data, top, true, [](float y, float x) { return y + x; });
         if (layer.fused_relu)
-            map(top, top, true, [](float y) { return y > 0 ? y : 0.0F; });
+            map(top, top, true, [](float y) { return y < 0 ? 0.0F : y; });
         else if (const auto& end = layer.fused_ending)
-            ending_.run(end->algorithm, top, top, end->alpha, end->beta);
+            finish(*end, ending_, top);
     }
 
     // Whether what follows was computed, too.
@@ -223,7 +222,7 @@ class InnerProduct final : public Kernel {
 
     static ProductEnd end_of(const Layer& layer) {
         ProductEnd end = {layer.fused_sum != nullptr, layer.fused_ending};
-        if (layer.fused_relu) end.function = Ending{dnnl::algorithm::eltwise_relu};
+        if (layer.fused_relu) end.function = relu_ending;
         return end;
     }
 
@@ -253,7 +252,7 @@ class InnerProduct final : public Kernel {
         const Matrix weights = {inputs_, outputs_, !transpose_};
         plain_weights_ = describe(weights, dnnl::memory::data_type::f32);
         forward_.reshape({rows_, inputs_}, weights, bias_, layer.net->factors, keeps_);
-        if (!keeps_ || !layer.fused_last) return;
+        if (!keeps_ || !layer.fused_last || loses_nan(layer.fused_ending)) return;
         fused_.reshape({rows_, inputs_}, weights, bias_, layer.net->factors, true, end_of(layer));
     }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <cmath>
+#include <limits>
 
 namespace sn {
 
@@ -48,7 +50,7 @@ void PlanePool::forward_max(const float* in, float* out, int32_t* picked) const 
         int64_t at = -1;
         for (int64_t y = top; y < bottom; ++y)
             for (int64_t i = y * width + left; i < y * width + right; ++i)
-                if (in[i] > best) best = in[i], at = i;
+                if (in[i] > best || std::isnan(in[i])) best = in[i], at = i;
         out[o] = best;
         if (picked) picked[o] = static_cast<int32_t>(at);
     });
@@ -79,12 +81,16 @@ void PlanePool::forward_sample(const float* in, float* out, int32_t* picked,
         const bool empty = top >= bottom || left >= right;
         int64_t at = empty ? -1 : top * width + left;
         double sum = 0;
-        for (int64_t y = top; y < bottom && sum <= goal; ++y)
-            for (int64_t i = y * width + left; i < y * width + right && sum <= goal; ++i) {
+        bool passed = std::isnan(total);
+        for (int64_t y = top; y < bottom && !passed; ++y)
+            for (int64_t i = y * width + left; i < y * width + right && !passed; ++i) {
                 sum += static_cast<double>(in[i]);
-                if (sum > goal) at = i;
+                passed = sum > goal;
+                if (passed) at = i;
             }
-        out[o] = empty ? 0.0F : in[at];
+        out[o] = empty               ? 0.0F
+                 : std::isnan(total) ? std::numeric_limits<float>::quiet_NaN()
+                                     : in[at];
         if (picked) picked[o] = static_cast<int32_t>(at);
     });
 }

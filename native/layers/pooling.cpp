@@ -2,7 +2,7 @@
 // oneDNN computes the poolings that it defines as Caffe does; the rest are plain loops.
 #include <algorithm>
 
-#include "../engine/elementwise.hpp"
+#include "../engine/nan.hpp"
 #include "../engine/primitive.hpp"
 #include "global_mean.hpp"
 #include "narrow_pool.hpp"
@@ -74,10 +74,13 @@ class Pooling final : public Kernel {
     }
     bool fuses() const override { return true; }
 
+    // oneDNN's maxima, and those of narrow numbers, pass NaN over.
     void forward(Layer& layer) override {
-        if (forward_narrow(layer)) return;
+        const bool plain =
+            algorithm_ == dnnl::algorithm::pooling_max && has_nan(layer.bottoms[0]->data);
+        if (!plain && forward_narrow(layer)) return;
         if (is_mean(layer)) return mean_of_channels(layer.bottoms[0]->data, layer.tops[0]->data);
-        forward_wide(layer);
+        plain ? forward_plain(layer) : forward_wide(layer);
         if (layer.fused) layer.fused_relu->kernel->forward(*layer.fused_relu);
     }
 

@@ -12,8 +12,10 @@ class ReLU final : public Kernel {
     }
     void forward(Layer& layer) override {
         const float slope = slope_;
-        map(layer.bottoms[0]->data, layer.tops[0]->data, true,
-            [=](float x) { return x > 0 ? x : slope * x; });
+        const Tensor& x = layer.bottoms[0]->data;
+        if (slope == 0)  // NaN stays
+            return map(x, layer.tops[0]->data, true, [](float v) { return v <= 0 ? 0.0F : v; });
+        map(x, layer.tops[0]->data, true, [=](float v) { return v > 0 ? v : slope * v; });
     }
     // Unless the slope is negative, the sign of the result is the input's.
     void backward(Layer& layer) override {

@@ -1,5 +1,7 @@
 // Probabilities along one axis (Caffe: softmax_layer.cpp), or their logarithms.
-#include "../engine/layer.hpp"
+#include <cmath>
+
+#include "../engine/nan.hpp"
 #include "../engine/plan/attention_part.hpp"
 #include "../engine/primitive.hpp"
 
@@ -33,9 +35,15 @@ class Softmax final : public Kernel, public HasAttentionPart {
 
     void forward(Layer& layer) override {
         if (layer.bottoms[0]->count() == 0) return;
+        const auto spoilt = rows_with_nan(layer);
         prepare(layer);
         run(forward_, {{DNNL_ARG_SRC, layer.bottoms[0]->data.read(desc_)},
                        {DNNL_ARG_DST, layer.tops[0]->data.write(desc_)}});
+        if (spoilt.empty()) return;
+        float* y = layer.tops[0]->data.edit();
+        each_value(layer, [&](int64_t i, size_t row) {
+            if (spoilt[row]) y[i] = std::numeric_limits<float>::quiet_NaN();
+        });
     }
 
     std::optional<double> products(const Layer& layer) const override {
@@ -54,6 +62,27 @@ class Softmax final : public Kernel, public HasAttentionPart {
     }
 
    private:
+    // body(place of a value, number of its row)
+    template <class F>
+    static void each_value(const Layer& layer, F&& body) {
+        const int64_t channels = layer.options.integer("channels"),
+                      inner = layer.options.integer("inner");
+        for (int64_t i = 0; i < layer.bottoms[0]->count(); ++i)
+            body(i, static_cast<size_t>(i / (channels * inner) * inner + i % inner));
+    }
+
+    // Whether each row has a NaN, of which oneDNN makes zeros elsewhere; empty if none has.
+    static std::vector<bool> rows_with_nan(const Layer& layer) {
+        const Tensor& values = layer.bottoms[0]->data;
+        if (!has_nan(values)) return {};
+        const float* x = values.read();
+        std::vector<bool> found(static_cast<size_t>(values.count()));
+        each_value(layer, [&](int64_t i, size_t row) {
+            if (std::isnan(x[i])) found[row] = true;
+        });
+        return found;
+    }
+
     // Primitives for the layout that the input comes in: the same at every pass.
     void prepare(const Layer& layer) {
         auto desc = layer.bottoms[0]->data.layout();

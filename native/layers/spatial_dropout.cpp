@@ -18,23 +18,27 @@ class SpatialDropout final : public Kernel {
 
     void forward(Layer& layer) override {
         if (train_) draw_ = layer.random.draw();
+        if (is_nothing(layer)) return;
         const float* from = layer.bottom();
-        pass(layer, from, layer.top());
+        pass(from, layer.top());
     }
 
     bool looks_back(const Layer&, Role, size_t) const override { return false; }
     bool leaves_signs(const Layer&) const override { return true; }
 
     void backward(Layer& layer) override {
-        if (!layer.propagate[0]) return;
+        if (!layer.propagate[0] || is_nothing(layer)) return;
         const float* from = layer.top_diff();
-        pass(layer, from, layer.bottom_diff());
+        pass(from, layer.bottom_diff());
     }
 
    private:
+    bool is_nothing(const Layer& layer) const {
+        return !train_ && scale_ == 1.0F && layer.in_place();
+    }
+
     // What is kept follows from the draw and the channel's number: no mask is stored.
-    void pass(const Layer& layer, const float* from, float* to) const {
-        if (!train_ && scale_ == 1.0F && layer.in_place()) return;
+    void pass(const float* from, float* to) const {
         const auto draw = draw_;
         const auto bound = bound_;
         const bool drops = train_;
@@ -46,8 +50,7 @@ class SpatialDropout final : public Kernel {
                 for (int64_t p = begin; p < end; ++p) {
                     const bool kept = !drops || draw.bits(static_cast<uint64_t>(p)) >> 24 >= bound;
                     const float by = kept ? scale : 0.0F;
-                    for (int64_t i = p * area; i < (p + 1) * area; ++i)
-                        to[i] = kept ? from[i] * by : 0.0F;
+                    for (int64_t i = p * area; i < (p + 1) * area; ++i) to[i] = from[i] * by;
                 }
             },
             area);

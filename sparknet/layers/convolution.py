@@ -64,6 +64,8 @@ def plan_convolution(
             )
     top_sizes = window.grow(sizes) if reverse else window.shrink(sizes)
     check_outputs(layer, bottom, window, top_sizes)
+    if 0 in bottom and 0 not in (*outer, *top_sizes):
+        layer.fail(f"has nothing to read, as its bottom is {shape_text(bottom)}, but an output")
     rows, columns = (channels, outputs) if reverse else (outputs, channels)
     params = weights(layer, (rows, columns // group, *window.kernel), (outputs,))
     values = {

@@ -137,8 +137,9 @@ def _backward_translated(layer: TorchLayer, shares: bool) -> None:
     assert layer.translation is not None
     _refuse_gradients(layer)
     if layer.record is None and shares:
+        blob = (*layer.tops, *layer.bottoms)[0]
         layer.refuse(
-            f"the values of '{layer.tops[0].name}' were given back after their last reader: "
+            f"the values of '{blob.name}' were given back after their last reader: "
             "begin with the forward pass of the whole net, or make the net with keep_blobs=True"
         )
     if layer.record is None:  # the forward pass has ended early

@@ -1,4 +1,5 @@
-"""Nets of one layer, drawn: shapes for each bottom, options, values; built, run, and reshaped.
+"""Nets of one layer or a few, drawn: shapes for each bottom, options, values; built, run, and
+reshaped.
 
 A drawn net is a prototxt, whose comments say in which phase it is built and to which shapes its
 inputs change between two passes.
@@ -10,6 +11,7 @@ import hashlib
 import random
 import re
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -29,8 +31,9 @@ WHOLE = (0, 1, 2, 3, 4, 5, 8, 16, -1, -2)
 REAL = (0.0, 0.5, 1.0, -1.0, 2.0, 1e-3, 30.0)
 
 
-def drawn(rng: random.Random, type_name: str | None = None) -> bytes:
-    """A net with a layer of the type, or of any; about half of them can be built."""
+def drawn(rng: random.Random, type_name: str | None = None, behind: Sequence[str] = ()) -> bytes:
+    """A net with a layer of the type, or of any; about half of them can be built.  Layers of the
+    types ``behind`` follow, each on a top of the layer before it."""
     type_name = type_name or rng.choice(TYPES)
     case = rng.choice(CASES[type_name])
     shapes = [list(shape) for shape in case.shapes]
@@ -42,7 +45,14 @@ def drawn(rng: random.Random, type_name: str | None = None) -> bytes:
     lines += [f"# then x{i}: {_told(shape)}" for i, shape in enumerate(later)]
     lines += ["force_backward: true"]
     lines += [input_layer(f"x{i}", shape).rstrip() for i, shape in enumerate(shapes)]
-    lines += [_layer(rng, type_name, case)]
+    names, tops = [f"x{i}" for i in range(len(shapes))], [f"y{i}" for i in range(case.tops)]
+    lines += [_layer(rng, type_name, case, "l", names, tops)]
+    for number, follower in enumerate(behind):
+        ends = parse_text(lines[-1], caffe_pb2.NetParameter).layer[0].top or names or ["x0"]
+        case = rng.choice([one for one in CASES[follower] if len(one.shapes) <= 2])
+        names = [rng.choice(ends) for _ in case.shapes]
+        tops = [f"{'abcdef'[number]}{i}" for i in range(case.tops)]
+        lines += [_layer(rng, follower, case, f"l{number}", names, tops)]
     return "\n".join(lines).encode()
 
 
@@ -79,16 +89,16 @@ def type_of(data: bytes) -> str:
     return found[0].decode() if found else ""
 
 
-def _layer(rng: random.Random, type_name: str, case: Case) -> str:
+def _layer(
+    rng: random.Random, type_name: str, case: Case, name: str, names: list[str], tops: list[str]
+) -> str:
     kind = LAYERS[type_name]
-    names = [f"x{i}" for i in range(len(case.shapes))]
-    tops = [f"y{i}" for i in range(case.tops)]
     if kind.in_place and names and tops and rng.random() < 0.2:
         tops[0] = names[0]
     if rng.random() < 0.1:
         tops = tops[: kind.tops.least] or tops
     layer = parse_text(case.options, caffe_pb2.LayerParameter)
-    layer.name, layer.type = "l", type_name
+    layer.name, layer.type = name, type_name
     layer.bottom.extend(names)
     layer.top.extend(tops)
     fields = [name for name in (kind.field, *kind.fields) if name is not None]
@@ -131,21 +141,33 @@ def _value(rng: random.Random, field: Any) -> Any:
 def layer(data: bytes) -> None:
     """Build, forward and backward, change the inputs, backward, and both passes again."""
     text = data.decode("utf-8", "replace")
-    if any(len(number) > 2 for number in re.findall(r"\d+", text.split("name:")[0])):
-        return
-    rng = np.random.default_rng(int.from_bytes(hashlib.sha256(data).digest()[:8], "little"))
+    if is_drawn(text):
+        for refusal in passes(built(text), text, values_for(data)):
+            if "cannot be computed for" in refusal:
+                raise AssertionError(f"refused by no rule of its own: {refusal}")
+
+
+def is_drawn(text: str) -> bool:
+    """Whether a net is small enough to be built."""
+    sizes = re.findall(r"\d+", text.split("name:")[0])
+    return all(len(number) <= 2 for number in sizes) and is_small(parse_net(text))
+
+
+def values_for(data: bytes) -> np.random.Generator:
+    """The values that a drawn net is filled with."""
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(data).digest()[:8], "little"))
+
+
+def built(text: str, **options: Any) -> Any:
+    """The net, in its phase."""
     phase = caffe.TEST if "# phase TEST" in text else caffe.TRAIN
-    message = parse_net(text)
-    if not is_small(message):
-        return
-    net: Any = caffe.Net.from_proto(message, phase, seed=1, trusted=False)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)  # of odd numbers
-        _run(net, text, rng)
+    return caffe.Net.from_proto(parse_net(text), phase, seed=1, trusted=False, **options)
 
 
-def _run(net: Any, text: str, rng: np.random.Generator) -> None:
-    _passes(net, rng)
+def passes(net: Any, text: str, rng: np.random.Generator, noise: float = 0.0) -> Iterator[str]:
+    """Run the passes of `layer` with values that are `moved`, and tell after each why it was
+    refused, or nothing."""
+    yield from _both_passes(net, rng, noise)
     for name, sizes in re.findall(r"^# then (x\d+): *([\d ]*)$", text, re.MULTILINE):
         if name in net.blobs:
             net.blobs[name].reshape(*map(int, sizes.split()))
@@ -153,21 +175,40 @@ def _run(net: Any, text: str, rng: np.random.Generator) -> None:
         net.reshape()
     with suppress(SparkNetError):
         net.backward()  # what the pass before has left may fit no longer
-    _passes(net, rng)
+    net.clear_param_diffs()
+    yield from _both_passes(net, rng, noise)
 
 
-def _passes(net: Any, rng: np.random.Generator) -> None:
-    """Both passes; values that the layer cannot take may be refused."""
+def _both_passes(net: Any, rng: np.random.Generator, noise: float) -> Iterator[str]:
     for name in net.inputs:
         _fill(net.blobs[name].data, rng)
-    try:
-        net.forward()
+        if noise:
+            net.blobs[name].data[...] = moved(net.blobs[name].data, noise)
+    refusal = _refusal(net.forward)
+    yield refusal
+    if not refusal:
         for name in net.outputs:
             net.blobs[name].diff[...] = rng.uniform(-1, 1, net.blobs[name].data.shape)
-        net.backward()
-    except SparkNetError as error:
-        if "cannot be computed for" in str(error):
-            raise AssertionError("refused by no rule of its own") from error
+        yield _refusal(net.backward)
+
+
+def _refusal(run: Callable[[], Any]) -> str:
+    """Why a pass is refused: values that a layer cannot take may be."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # of odd numbers
+        try:
+            run()
+        except SparkNetError as error:
+            return str(error)
+    return ""
+
+
+def moved(values: Any, noise: float) -> Any:
+    """Values a little further from zero, whole ones above their number.  Equal ones stay equal
+    unless ``noise`` is below zero."""
+    seen = values if noise > 0 else np.arange(values.size).reshape(values.shape)
+    with np.errstate(all="ignore"):
+        return values * (1 + abs(noise) * (1 + np.sin(1e4 * seen))) if noise else values
 
 
 def _fill(values: Any, rng: np.random.Generator) -> None:
@@ -182,5 +223,8 @@ def _fill(values: Any, rng: np.random.Generator) -> None:
         values[..., :1] = rng.integers(0, 2, values[..., :1].shape)
     elif kind < 0.95:
         values[...] = rng.uniform(0, 1, values.shape)
+    elif kind < 0.98 and values.size:
+        values[...] = rng.uniform(-1, 1, values.shape)
+        values.flat[rng.integers(values.size)] = np.nan
     else:
         values[...] = rng.choice([np.nan, np.inf, -np.inf, 1e30, -7, 2**31], values.shape)

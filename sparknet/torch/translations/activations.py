@@ -31,7 +31,7 @@ def prelu(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     x, slope = bottoms[0], params[0]
     if not layer.options["channel_shared"]:
         slope = slope.reshape(-1, *(1,) * (x.dim() - 2))
-    return torch.where(x > 0, x, slope * x)
+    return functional.relu(x) + slope * x.clamp(max=0)  # Caffe: a slope of NaN spoils all values
 
 
 @translates("ELU")
@@ -57,8 +57,7 @@ def absval(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 @translates("BNLL")
 def bnll(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    x = bottoms[0]
-    return x.clamp(min=0) + torch.log1p(torch.exp(-x.abs()))
+    return functional.softplus(bottoms[0], threshold=50)
 
 
 @translates("Power", narrow=True)
@@ -69,7 +68,7 @@ def power(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     if exponent != 1 and x.dtype == torch.bfloat16:
         x = x.float()
     if options["diff_scale"] == 0:
-        return torch.full_like(x, shift).pow(exponent) + x * 0
+        return torch.full_like(x, shift).pow(exponent)
     base = x * scale if scale != 1 else x
     base = base + shift if shift else base
     if exponent == 1:
@@ -91,7 +90,7 @@ def log(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 @translates("Clip", narrow=True)
 def clip(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return bottoms[0].clamp(layer.options["min"], layer.options["max"])
+    return bottoms[0].clamp(max=layer.options["max"]).clamp(min=layer.options["min"])
 
 
 @translates("Threshold", no_gradient=True)
@@ -153,5 +152,4 @@ def spatial_dropout(layer: Translatable, bottoms: Tensors, params: Tensors) -> T
     planes = (*x.shape[:2], *(1,) * (x.dim() - 2))
     bound = int(options["ratio"] * 2.0**40)
     kept: Tensor = layer.draw().top40(planes[0] * planes[1], x.device) >= bound
-    kept = kept.reshape(planes)
-    return torch.where(kept, x * options["scale"], torch.zeros_like(x))
+    return x * (kept.reshape(planes).to(x.dtype) * options["scale"])

@@ -56,6 +56,18 @@ def divisor(layer: Translatable, outer: int, inner: int, counted: Tensor | None)
     return float(max(1, {"full": outer * inner, "batch_size": outer}.get(mode, 1)))
 
 
+class _AtLeast(torch.autograd.Function):
+    """Values of at least a bound, with the gradient of the values themselves."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, least: float) -> Tensor:
+        return values.clamp(min=least)
+
+    @staticmethod
+    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, None]:
+        return given, None
+
+
 def _weighed(layer: Translatable, items: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Each item times the weight of its record; items lie as the first bottom's axes do."""
     weights = layer.record_weights
@@ -82,7 +94,7 @@ def softmax_with_loss(layer: Translatable, bottoms: Tensors, params: Tensors) ->
     logs = torch.log_softmax(x, 1)
     own = logs.gather(1, labels.unsqueeze(1)).squeeze(1)
     # Caffe's probabilities are at least FLT_MIN; its gradient is not cut off there.
-    losses = -(own + (own.detach().clamp(min=-87.3365447505531) - own.detach()))
+    losses = -applied(_AtLeast, own, log(_LEAST))
     if "class_weights" in options:
         by_class = on_device(layer, options["class_weights"], x)
         losses = losses * by_class[labels]
@@ -106,8 +118,7 @@ def infogain_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Top
     matrix = bottoms[2] if len(bottoms) > 2 else on_device(layer, options["matrix"], x)
     rows = matrix.reshape(channels, channels)[labels].movedim(-1, 1)
     logs = torch.log_softmax(x, 1)
-    cut = logs + (logs.detach().clamp(min=log(_TINY)) - logs.detach())
-    losses = -(rows * cut).sum(1)
+    losses = -(rows * applied(_AtLeast, logs, log(_TINY))).sum(1)
     losses = torch.where(counted, losses, torch.zeros_like(losses))
     total = _weighed_sum(layer, losses, bottoms[0])
     loss = (total / divisor(layer, outer, inner, counted)).to(bottoms[0].dtype)
@@ -177,8 +188,7 @@ def multinomial_logistic_loss(layer: Translatable, bottoms: Tensors, params: Ten
     labels, _ = labels_of(layer, bottoms[1], channels)
     own = bottoms[0].reshape(num, channels).gather(1, labels.reshape(-1, 1))
     # Below the least probability the slope is that at it.
-    own = own + (own.detach().clamp(min=_TINY) - own.detach())
-    losses = -torch.log(own)
+    losses = -torch.log(applied(_AtLeast, own, _TINY))
     total = _weighed_sum(layer, losses, bottoms[0])
     return (total / _items(layer)).to(bottoms[0].dtype)
 

@@ -15,6 +15,7 @@ from sparknet.torch.translations.table import (
     aligned,
     applied,
     translates,
+    wide,
 )
 
 
@@ -33,7 +34,7 @@ def batch_norm(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     now, spread = mean.new_zeros(2, len(mean))
     y = _normed(x, factor, shift, now, spread, True, options["eps"])
     if each == 1:
-        spread = torch.zeros_like(spread)
+        spread = now * 0  # which keeps NaN
     with torch.no_grad():
         fraction = options["moving_average_fraction"]
         if x.is_cuda:  # fewer kernels
@@ -112,7 +113,7 @@ def mvn(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     if x.numel() == 0:
         return x + 0
     axes = (1, 2, 3) if options["across_channels"] else (2, 3)
-    centred = x - x.mean(axes, keepdim=True)
+    centred = x - x.mean(axes, keepdim=True, dtype=wide(x)).to(x.dtype)
     if not options["normalize_variance"]:
         return centred
     return applied(_Divided, centred, axes, options["eps"])

@@ -127,8 +127,10 @@ def interp(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     x = bottoms[0].reshape(*bottoms[0].shape, *(1,) * (4 - bottoms[0].dim()))
     begin, end = -options["pad_beg"], -options["pad_end"]
     x = x[:, :, begin : x.shape[2] - end, begin : x.shape[3] - end]
-    if x.shape[2:] == shape[2:] or x.numel() == 0:
+    if x.shape[2:] == shape[2:]:
         return x + 0
+    if x.numel() == 0:
+        return x.new_zeros(shape) + x.sum()
     mixtures = _kept(
         layer,
         "mixtures",
@@ -196,6 +198,6 @@ def grid_sample(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     image, grid = bottoms
     if prod(layer.top_shapes[0]) == 0 or image.numel() == 0:
         return image.new_zeros(layer.top_shapes[0])
-    grid = grid.nan_to_num(_FAR).clamp(-_FAR, _FAR)
+    grid = grid.nan_to_num(-_FAR).clamp(-_FAR, _FAR)
     names = ("mode", "padding_mode", "align_corners")
     return functional.grid_sample(image, grid, *(layer.options[name] for name in names))

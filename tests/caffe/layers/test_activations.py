@@ -212,6 +212,21 @@ def test_extreme_values(name: str, want: Any) -> None:
         np.testing.assert_allclose(net.blobs["y"].data, np.asarray(want, np.float32), atol=1e-30)
 
 
+def test_clip_with_its_bounds_exchanged_gives_the_lower_one() -> None:
+    """Caffe: max(min, min(x, max))."""
+    net = make_net(layer('type: "Clip" clip_param { min: 2 max: -1 }'), {"x": [-3, 0, 1, 5]})
+    net.forward()
+    assert np.array_equal(net.blobs["y"].data, [2, 2, 2, 2])
+
+
+def test_bnll_has_half_a_slope_at_zero() -> None:
+    net = make_net(layer('type: "BNLL"'), {"x": np.zeros(3)})
+    net.forward()
+    net.blobs["y"].diff[...] = 1
+    net.backward()
+    np.testing.assert_allclose(net.blobs["x"].diff, 0.5)
+
+
 def test_exponential_is_exact_to_two_units() -> None:
     x = np.linspace(-87, 88.5, 200001).astype(np.float32)
     net = make_net(layer('type: "Exp"'), {"x": x})

@@ -95,3 +95,30 @@ def test_behind_a_convolution(channels: int) -> None:
     np.testing.assert_allclose(y, kept * c / np.float32(0.6), rtol=1e-6)
     want = kept * np.array(net.blobs["y"].diff) / np.float32(0.6)
     np.testing.assert_allclose(net.blobs["c"].diff, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["Dropout", "SpatialDropout"])
+@pytest.mark.parametrize(("phase", "drops"), [(caffe.TRAIN, 1), (caffe.TEST, 1), (caffe.TEST, 0)])
+def test_in_place_behind_any_layout(kind: str, phase: int, drops: int) -> None:
+    """The same values are dropped as of a blob in plain rows, forward and backward."""
+    options = f"dropout_param {{ sample_weights_test: {'true' if drops else 'false'} }}"
+    found = []
+    for front in ("LogSoftmax", "Convolution"):
+        text = (
+            f'layer {{ name: "f" type: "{front}" bottom: "x" top: "y" '
+            "convolution_param { num_output: 16 kernel_size: 1 } }"
+            f'layer {{ name: "l" type: "{kind}" bottom: "y" top: "y" {options} }}'
+            'layer { name: "s" type: "LogSoftmax" bottom: "y" top: "z" }'
+        )
+        caffe.set_random_seed(1)
+        net = make_net(text, {"x": np.random.default_rng(1).normal(size=(3, 16, 5, 4))}, phase)
+        if front == "Convolution":
+            net.params["f"][0].data[...] = np.random.default_rng(2).normal(size=(16, 16, 1, 1))
+        net.forward()
+        net.blobs["z"].diff[...] = np.random.default_rng(3).normal(size=(3, 16, 5, 4))
+        net.backward()
+        y, dy = np.array(net.blobs["y"].data), np.array(net.blobs["y"].diff)
+        assert np.array_equal(y != 0, dy != 0)
+        found.append(y != 0)
+    assert np.array_equal(*found)
+    assert 0.3 < found[0].mean() < 0.7 if drops else found[0].all()

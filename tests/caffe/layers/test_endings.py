@@ -92,6 +92,20 @@ def _convolved(x: Array, weights: Array, group: int, stride: int, pad: int) -> A
     return np.concatenate(sums, 3).transpose(0, 3, 1, 2)
 
 
+def _check_nan(net: Any, want: Callable[[], Array]) -> None:
+    """A NaN in the first record, in a weight or in what is added goes through, and stays alone."""
+    for blob in (net.blobs["data"], net.params["product"][0], net.blobs["other"]):
+        kept = np.array(blob.data)
+        blob.data.flat[kept.size // kept.shape[0] // 2] = np.nan
+        net.forward()
+        spoilt = np.isnan(net.blobs[list(net.blobs)[-1]].data)
+        assert spoilt[np.isnan(want())].all()
+        if blob is net.blobs["data"]:
+            assert spoilt[0].any()
+            assert not spoilt[1:].any()
+        blob.data[...] = kept
+
+
 @pytest.mark.parametrize("place", ["in place", "behind"])
 @pytest.mark.parametrize("added", [False, True])
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -106,11 +120,15 @@ def test_products(size: str, function: str, added: bool, place: str) -> None:
     )
     net = _net(text)
     got, spent = _run(net, np.random.default_rng(3))
-    weights, bias = (np.asarray(blob.data, np.float64) for blob in net.params["product"])
-    made = net.blobs["data"].data.astype(np.float64) @ weights.T + bias
-    want = FUNCTIONS[function][1](made + (net.blobs["other"].data if added else 0))
-    np.testing.assert_allclose(got, want, atol=2e-5, rtol=2e-5)
+
+    def want() -> Array:
+        weights, bias = (np.asarray(blob.data, np.float64) for blob in net.params["product"])
+        made = net.blobs["data"].data.astype(np.float64) @ weights.T + bias
+        return FUNCTIONS[function][1](made + (net.blobs["other"].data if added else 0))
+
+    np.testing.assert_allclose(got, want(), atol=2e-5, rtol=2e-5)
     assert spent == 0
+    _check_nan(net, want)
 
 
 CASES = [
@@ -135,12 +153,16 @@ def test_convolutions(size: str, function: str, added: bool) -> None:
     )
     net = _net(text)
     got, spent = _run(net, np.random.default_rng(4))
-    weights, bias = (np.asarray(blob.data, np.float64) for blob in net.params["product"])
-    made = _convolved(net.blobs["data"].data, weights, group, stride, pad)
-    made += bias.reshape(-1, 1, 1)
-    want = FUNCTIONS[function][1](made + (net.blobs["other"].data if added else 0))
-    np.testing.assert_allclose(got, want, atol=3e-5, rtol=3e-5)
+
+    def want() -> Array:
+        weights, bias = (np.asarray(blob.data, np.float64) for blob in net.params["product"])
+        made = _convolved(net.blobs["data"].data, weights, group, stride, pad)
+        made += bias.reshape(-1, 1, 1)
+        return FUNCTIONS[function][1](made + (net.blobs["other"].data if added else 0))
+
+    np.testing.assert_allclose(got, want(), atol=3e-5, rtol=3e-5)
     assert spent == 0
+    _check_nan(net, want)
 
 
 @pytest.mark.parametrize("function", ["gelu", "swish", "sigmoid", "clip"])

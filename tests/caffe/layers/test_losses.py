@@ -301,6 +301,24 @@ def test_label_out_of_range(kind: str, label: float) -> None:
             net.backward()
 
 
+@pytest.mark.parametrize(
+    ("kind", "least"), [("SoftmaxWithLoss", np.finfo("f4").tiny), ("InfogainLoss", 1e-20)]
+)
+@pytest.mark.parametrize("apart", [1e4, 1e7, 1e9, 1e30])
+def test_the_loss_of_a_diverged_net_is_the_largest(kind: str, least: float, apart: float) -> None:
+    inputs: dict[str, Any] = {"x": [[apart, 0], [apart, 0]], "t": [1, 1]}
+    if kind == "InfogainLoss":
+        inputs["m"] = np.eye(2)
+    assert loss_of(layer(kind, " ".join(inputs)), inputs) == pytest.approx(-np.log(least), rel=1e-4)
+
+
+@pytest.mark.parametrize("value", [0, -2, -1e30])
+def test_a_probability_below_zero_has_the_largest_loss(value: float) -> None:
+    inputs = {"x": [[value, 1]], "t": [0]}
+    found = loss_of(layer("MultinomialLogisticLoss", "x t"), inputs)
+    assert found == pytest.approx(-np.log(1e-20), rel=1e-4)
+
+
 @pytest.mark.parametrize("ignore", [-1, 255])
 def test_ignored_labels_may_be_out_of_range(ignore: int) -> None:
     x = np.random.default_rng(0).normal(size=(2, 3))

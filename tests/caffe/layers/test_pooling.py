@@ -22,6 +22,8 @@ def text(method: str, rest: str, **names: str) -> str:
     return layer_text("Pooling", f"pooling_param {{ pool: {method} {rest} }}", **names)
 
 
+CONVOLVED = """layer { name: "conv" type: "Convolution" bottom: "x" top: "c"
+  convolution_param { num_output: 16 kernel_size: 1 } }"""
 GEOMETRY = [
     "kernel_size: 2 stride: 2",
     "kernel_size: 3 stride: 2",
@@ -156,3 +158,19 @@ def test_odd_sizes_do_not_break() -> None:
     huge = "kernel_size: 2000000000 pad: 1999999999 stride: 2000000000"
     y, *_ = passes(text("MAX", huge), {"x": wide})
     assert y.max() == wide.max()
+
+
+@pytest.mark.parametrize("method", ["MAX", "AVE", "STOCHASTIC"])
+@pytest.mark.parametrize("front", ["", CONVOLVED])
+def test_a_window_with_nan_is_nan(front: str, method: str) -> None:
+    x = np.abs(np.sin(values(2, 16, 6, 6))) + 0.1
+    x[1, 3, 2, 2] = np.nan
+    lines = front + text(method, "kernel_size: 2 stride: 2", bottom="c" if front else "x")
+    for phase in (caffe.TRAIN, caffe.TEST):
+        net = make_net(lines, {"x": x}, phase)
+        if front:
+            net.params["conv"][0].data[...] = np.eye(16)[:, :, None, None]
+        net.forward()
+        spoilt = np.isnan(net.blobs["y"].data)
+        assert spoilt[1, :, 1, 1].all() if front else spoilt[1, 3, 1, 1]
+        assert spoilt.sum() == (16 if front else 1)

@@ -59,3 +59,14 @@ def test_in_place(kind: str) -> None:
 @pytest.mark.parametrize("axis", [1, 2])
 def test_layouts(channels: int, axis: int, kind: str) -> None:
     same_in_blocks(kind, f"softmax_param {{ axis: {axis} }}", np.sin(values(2, channels, 4, 3)))
+
+
+@pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("axis", [1, 2])
+def test_a_row_with_nan_is_nan(axis: int, kind: str) -> None:
+    x = np.sin(values(2, 20, 4, 3))
+    x[1, 7, 2, 1] = np.nan
+    y, _, _ = passes(text(axis, kind), {"x": x})
+    want = softmax(x, axis)
+    np.testing.assert_allclose(y, want if kind == "Softmax" else np.log(want), rtol=1e-4)
+    assert np.isnan(y).sum() == x.shape[axis]
