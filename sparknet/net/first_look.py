@@ -50,6 +50,13 @@ def look_at_first(net: Net, records: Records, what: str, known: Ranges | None = 
             classes[name].check(rows, name)
         elif rows.size:
             found[name] = float(rows.min()), float(rows.max())
+    if known is None and count > 1 and found and all(low == high for low, high in found.values()):
+        warnings.warn(
+            f"column '{next(iter(found))}' holds {next(iter(found.values()))[0]:g} alone in the "
+            f"first {count} records: a net learns nothing of constants",
+            RangeWarning,
+            stacklevel=outside(),
+        )
     for name in found.keys() & (known or {}).keys():
         _compare(name, found[name], (known or {})[name])
     return found

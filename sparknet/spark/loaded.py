@@ -32,6 +32,7 @@ from sparknet.spark.given_rows import (
 from sparknet.spark.model import SparkModel
 from sparknet.spark.module_columns import columns_of
 from sparknet.spark.module_model import ModuleModel, WorkerModule
+from sparknet.spark.outputs import Best
 from sparknet.spark.prediction import Prediction, WorkerNet, pieces
 from sparknet.spark.remote import local_path
 from sparknet.spark.row_parts import RowReader
@@ -122,6 +123,8 @@ class LoadedModel:
         found: dict[str, Any] = {}
         for output, column in zip(task.outputs, made, strict=False):
             values = numbers(column, plan.records.get(output.blob))
+            if isinstance(output, Best) and values is not None and np.isfinite(values).all():
+                values = values.astype(np.int64)  # as labels are; Spark's evaluators want doubles
             found[output.column] = listed(column) if values is None else values
         if ask.reason is not None:
             found[ask.reason] = listed(made[-1])

@@ -23,8 +23,8 @@ from sparknet.training.validating import take_best, validate
 
 Json = dict[str, Any]
 
-_FEW_STEPS = 50
-"""Steps in which a loss may be anything."""
+_FEW_STEPS = (50, 10)
+"""Steps in which a loss may be anything, while training goes on and at its end."""
 _NEAR = 0.98
 """The share of the loss by guessing from which on a net has learned nothing."""
 DONE, VALIDATED, SAVED = range(3)
@@ -276,7 +276,7 @@ class Rounds:
         """Say once that a loss of classes is worse than that of a net which guesses, or no better
         after all records were seen twice."""
         chance, seen = self.hooks.chance, self.tally.total_samples
-        if chance is None or self.is_doubted or self.learner.iter < _FEW_STEPS:
+        if chance is None or self.is_doubted or self.learner.iter < _FEW_STEPS[ends]:
             return
         had_time = ends and seen >= 2 * (self.plan.records or seen)
         if loss > 2 * chance or (had_time and loss > _NEAR * chance):

@@ -551,6 +551,7 @@ DOUBTS: dict[str, tuple[Made, str]] = {
         lambda: trained((X * 255, Y), validation=(X, Y)),
         "'data' runs from .* in the training data and from .* in the validation data",
     ),
+    "constants": (lambda: trained((X * 0, Y)), "'data' holds 0 alone in the first 5 records"),
     "fewer classes": (lambda: classes("ab", 3), "has 2 classes, and the net's loss has 3"),
     "an empty class": (lambda: classes("ab", 2, empty="a"), "class 'a' has no image"),
     "folders of folders": (lambda: classes("ab", 2, "cd"), "each with the folders 'c', 'd'"),

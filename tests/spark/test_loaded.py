@@ -180,6 +180,7 @@ def test_pictures_in_every_form(session: Any, saved: Path, photographs: list[Pat
     for given in (frame, {"content": contents}, contents, photographs, list(map(str, photographs))):
         found = loaded.predict(given, ["prob"], **options)
         assert list(found["class"]) == [row["class"] for row in rows]
+        assert found["class"].dtype == np.int64
         assert list(found["prob"]) == [[one.asDict() for one in row.prob] for row in rows]
     plain = SparkModel(saved).transform(data, ["prob"]).collect()
     every = loaded.predict(photographs, ["prob"])["prob"]
