@@ -55,6 +55,8 @@ def blobs_of_records(nodes: Sequence[Node]) -> set[str] | None:
     the records."""
     if any(node.layer.time_first for node in nodes):
         return None  # Steps, on the first axis, are written one by one.
+    if any(any(node.layer.parameter.input_param.record_axis) for node in nodes):
+        return None  # The first axis is written as that of records.
     inputs = {
         top: shape
         for node in nodes

@@ -10,6 +10,7 @@ import pytest
 import sparknet
 from sparknet.cli import main
 from sparknet.errors import FileError, SpecError
+from sparknet.onnx import write_model
 from tests.onnx.graphs import draw, graph, node, onnx, read_model, run
 
 W = draw(4, 3, 3, 3)
@@ -149,6 +150,15 @@ def test_one_open_size_is_that_of_all_inputs(tmp_path: Path) -> None:
     assert {name: entry.axis for name, entry in net.inputs.items()} == {"x": 0, "h": 1}
     x, h = draw(3, 4), draw(2, 3, 4)
     np.testing.assert_allclose(net.forward({"x": x, "h": np.moveaxis(h, 1, 0)})["y"], x + h[1])
+
+
+def test_records_along_another_axis_are_written_as_they_are(tmp_path: Path) -> None:
+    path, out = tmp_path / "model.onnx", tmp_path / "again.onnx"
+    nodes = [node("Relu", "x"), node("Relu", "h", "z")]
+    onnx.save(graph(nodes, {"x": ["n", 4], "h": [2, "n", 4]}, ["y", "z"]), str(path))
+    write_model(out, sparknet.Net(path))
+    sizes = onnx.load(str(out)).graph.input[1].type.tensor_type.shape.dim
+    assert [one.dim_value for one in sizes] == [2, 1, 4]
 
 
 def test_an_image_in_a_recurrent_net_of_one_record(tmp_path: Path) -> None:
