@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -69,3 +69,27 @@ def names(module: str, **found: Any) -> Callable[[str], Any]:
         return found[name]
 
     return get
+
+
+def start_and_stop(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Have `NDArray.subarray` take start and stop, and warn of lists that meant another part."""
+
+    @wraps(function)
+    def call(array: Any, *lists: Sequence[int], **named: Sequence[int]) -> Result:
+        if "stop" in named:
+            begin = [*lists, named.pop("start", ())][0]
+            warn("subarray(start=…, stop=…)", "subarray(offsets, shape)")
+            named["shape"] = [b - a for a, b in zip(begin, named.pop("stop"), strict=True)]
+            return function(array, begin, **named)
+        if len(lists) == 2 and any(lists[0]):
+            begin, end = lists
+            limits = zip(begin, end, array.shape, strict=False)
+            if all(0 <= first < last <= size for first, last, size in limits):
+                message = (
+                    f"subarray({begin}, {end}) takes offsets and a shape, as in the paper; "
+                    f"until 0.2 it ended before {end}: write a[start:stop, …] for that"
+                )
+                warnings.warn(message, FutureWarning, 2)
+        return function(array, *lists, **named)
+
+    return call

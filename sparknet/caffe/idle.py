@@ -116,9 +116,7 @@ def _zeros(net: Net) -> frozenset[int]:
     """The places of the learnable blobs that are 0."""
     flat, spans = net.flat_params, pairwise(net._runtime.parameters.offsets)
     return frozenset(
-        place
-        for place, (begin, end) in enumerate(spans)
-        if not flat.subarray([begin], [end]).norm2()
+        place for place, (begin, end) in enumerate(spans) if not flat[begin:end].norm2()
     )
 
 

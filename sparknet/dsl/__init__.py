@@ -10,17 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from sparknet.dsl.builders import CaffeLayer, builder
 from sparknet.dsl.layer_spec import LayerSpec
-from sparknet.dsl.listing import ActivationLayer, ConvLayer, LinearLayer, PoolLayer, RDDLayer
+from sparknet.dsl.listing import (
+    ActivationLayer,
+    Ave,
+    ConvLayer,
+    LinearLayer,
+    Max,
+    PoolLayer,
+    RDDLayer,
+)
 from sparknet.dsl.net_params import NetParams
 from sparknet.dsl.solver_params import SolverParams
 from sparknet.layers import LAYERS
 
 __all__ = [
     "ActivationLayer",
+    "Ave",
     "CaffeLayer",
     "ConvLayer",
     "LayerSpec",
     "LinearLayer",
+    "Max",
     "NetParams",
     "PoolLayer",
     "RDDLayer",

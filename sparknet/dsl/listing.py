@@ -28,6 +28,8 @@ ACTIVATIONS = {
     "relu6": "ReLU6",
 }
 FILLER = "xavier"
+Max, Ave = "max", "ave"
+"""What `PoolLayer` computes, as Listing 2 spells it."""
 POOLS = {"max": "MAX", "ave": "AVE", "avg": "AVE", "average": "AVE", "stochastic": "STOCHASTIC"}
 
 
@@ -108,13 +110,16 @@ def LinearLayer(name: str, bottoms: object, *, num_outputs: object, **options: o
 def ActivationLayer(  # noqa: N802
     name: str, bottoms: object, *, activation: object = "relu", **options: object
 ) -> LayerSpec:
-    """ReLU, Sigmoid, TanH …, by `activation`, of the blobs `bottoms`.
+    """ReLU, Sigmoid, TanH …, by `activation` (a name, or the builder), of the blobs `bottoms`.
 
     `options` are that type's; ``in_place=True`` saves a blob.
 
     >>> ActivationLayer("relu1", ["ip1"], activation="tanh").type
     'TanH'
     """
+    type_name = getattr(activation, "__name__", None)
+    if type_name in ACTIVATIONS.values():
+        return build(str(type_name), name, bottoms, **options)  # type: ignore[arg-type]
     kind = _choice(name, "activation", activation, ACTIVATIONS)
     return build(kind, name, bottoms, **options)  # type: ignore[arg-type]
 

@@ -28,7 +28,7 @@ _REFUSED = ("layer", "layers", "input", "input_dim", "input_shape")
 
 
 class NetParams(Content):
-    """A net: its name, then its layers, which may be nested in lists.
+    """A net: its name, which may be left out, then its layers, which may be nested in lists.
 
     Keywords are NetParameter's own fields (``force_backward``, ``state`` …).
     The net is checked for both phases, as far as its include rules serve them;
@@ -47,14 +47,24 @@ class NetParams(Content):
     layers: tuple[LayerSpec, ...]
     checked: bool
 
-    def __init__(self, name: str, *layers: Layers, check: bool = True, **fields: object) -> None:
+    def __init__(
+        self,
+        *layers: str | Layers,
+        name: str | None = None,
+        check: bool = True,
+        **fields: object,
+    ) -> None:
         net = caffe_pb2.NetParameter()
+        if name is None:
+            name, layers = (
+                (layers[0], layers[1:])
+                if layers[:1] and isinstance(layers[0], str)
+                else ("net", layers)
+            )
 
         def fail(message: str) -> NoReturn:
             raise SpecError(f"net {short_repr(name)}: {message}")
 
-        if not isinstance(name, str):
-            raise SpecError(f"a net's name comes before its layers; it is {short_repr(name)}")
         set_field(net, net.DESCRIPTOR.fields_by_name["name"], name, fail)
         for key in fields:
             if key in _REFUSED:

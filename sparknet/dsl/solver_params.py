@@ -40,9 +40,10 @@ class SolverParams(Content, SolverFields):
 
     Keywords are SolverParameter's fields; ``net``, ``train_net`` and
     ``test_net`` take a path or a `NetParams`.  Fields read as attributes.
-    ``check=False`` leaves out the checks that Caffe makes of fields together.
+    Without ``lr_policy`` the rate is "fixed".  ``check=False`` leaves out the checks that Caffe
+    makes of fields together.
 
-    >>> solver = SolverParams(net="net.prototxt", base_lr=0.01, momentum=0.9, lr_policy="fixed")
+    >>> solver = SolverParams(net="net.prototxt", base_lr=0.01, momentum=0.9)
     >>> solver.but(base_lr=0.5).base_lr
     0.5
     """
@@ -53,7 +54,7 @@ class SolverParams(Content, SolverFields):
 
     def __init__(self, *, check: bool = True, **fields: Unpack[SolverOptions]) -> None:
         solver = caffe_pb2.SolverParameter()
-        set_fields(solver, _with_nets(fields), _fail, "")
+        set_fields(solver, {"lr_policy": "fixed", **_with_nets(fields)}, _fail, "")
         self._settle(solver, check)
 
     def _settle(self, solver: Any, check: bool) -> None:

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
+from sparknet import renamed
 from sparknet.errors import ArrayError, IndexOutOfRange
 from sparknet.native import exchange
 from sparknet.native.arithmetic import Arithmetic, ArrayLike
@@ -139,12 +140,15 @@ class NDArray(Arithmetic):
 
     # ---- Views
 
-    def subarray(self, start: Sequence[int], stop: Sequence[int]) -> NDArray:
-        """From `start` to before `stop` along every axis."""
-        starts, stops = list(start), list(stop)
-        if len(starts) != self.ndim or len(stops) != self.ndim:
-            raise ArrayError(f"{starts} to {stops} are not offsets for {self.ndim} axes")
-        sizes = [b - a for a, b in zip(starts, stops, strict=True)]
+    @renamed.start_and_stop
+    def subarray(self, offsets: Sequence[int], shape: Sequence[int]) -> NDArray:
+        """Return the part of a `shape` whose first element lies at `offsets`.
+
+        This is the paper's subArray.  ``a[1:3, 2:4]`` is the part between positions.
+        """
+        starts, sizes = list(offsets), list(shape)
+        if len(starts) != self.ndim or len(sizes) != self.ndim:
+            raise ArrayError(f"{starts} and {sizes} are no offsets and sizes of {self.ndim} axes")
         return self._sliced(starts, sizes, None)
 
     def slice(self, axis: int, index: int) -> NDArray:
@@ -218,9 +222,10 @@ class NDArray(Arithmetic):
 
     # ---- Elements
 
-    def get(self, *index: int) -> float | int:
-        """One element."""
-        return self._get(self._positions(index))
+    def get(self, *index: int | Sequence[int]) -> float | int:
+        """Return one element: get(i, j, …) or get((i, j, …))."""
+        listed = index[0] if len(index) == 1 and isinstance(index[0], tuple | list) else index
+        return self._get(self._positions(cast("Sequence[int]", listed)))
 
     def set(self, *index_and_value: float | Sequence[int]) -> NDArray:
         """set(i, j, …, value) or set((i, j, …), value): writes one element."""

@@ -14,7 +14,7 @@ from sparknet.errors import FileError, SpecError, TextError, outside, shown
 from sparknet.graph.splits import find_readers
 from sparknet.graph.state import filter_net, net_state
 from sparknet.graph.unknown import check_policy, leave_out_unknown
-from sparknet.layers import TEST
+from sparknet.layers import LAYERS, TEST, TRAIN
 from sparknet.onnx import is_onnx, open_model
 from sparknet.proto import (
     UnknownWarning,
@@ -62,6 +62,10 @@ class MeanWarning(UserWarning):
     """A solver's net names a mean file that is not there."""
 
 
+class UsualSolverWarning(UserWarning):
+    """A net is trained by a solver that nobody described."""
+
+
 @dataclass(frozen=True)
 class Description:
     """The net that is trained (or only run), the nets for testing, and the solver.
@@ -72,6 +76,24 @@ class Description:
     main: NetMessage
     tests: tuple[NetMessage, ...]
     solver: SolverMessage | None = None
+    train: NetMessage | None = None
+    """Of a net without a solver: the net that is trained once there is one."""
+
+    def usual_solver(self) -> SolverMessage | None:
+        """Return a solver for a net that has none but a loss, and warn of its settings."""
+        layers = () if self.train is None else self.train.layer
+        judges = any(layer.type in LAYERS and LAYERS[layer.type].loss for layer in layers)
+        if not (judges or any(any(layer.loss_weight) for layer in layers)):
+            return None
+        message = (
+            "the net comes without a solver and learns by SGD with base_lr 0.01 and momentum 0.9: "
+            "SolverParams(net=…) says otherwise"
+        )
+        warnings.warn(message, UsualSolverWarning, stacklevel=outside())
+        return SolverMessage(base_lr=0.01, momentum=0.9, lr_policy="fixed", type="SGD")
+
+    def with_solver(self, solver: SolverMessage) -> Description:
+        return replace(self, main=self.train or self.main, solver=solver, train=None)
 
     def known_part(self) -> Description:
         """The same without layers of unknown types, of which a warning tells."""
@@ -80,7 +102,7 @@ class Description:
             message = f"layer '{shown(layer.name)}' ({shown(layer.type)}): {layer.reason}: left out"
             warnings.warn(message, UnknownWarning, stacklevel=outside())
         tests = tuple(known[id(net)][0] for net in self.tests)
-        return replace(self, main=known[id(self.main)][0], tests=tests)
+        return replace(self, main=known[id(self.main)][0], tests=tests, train=None)
 
     def bare_solver(self, net: NetMessage) -> SolverMessage:
         """A solver of one net, without the settings that Net or its callers handle."""
@@ -137,7 +159,10 @@ def _describe(
         net = upgrade_net(message) if trusted is None else with_trust(message, trusted)
         state = net_state(net, TEST if phase is None else phase, level, stages)
         main = _filtered(net, state)
-        return Description(main, (main,))
+        train = None
+        if phase is None:
+            train = _filtered(net, net_state(net, TRAIN, level, stages))
+        return Description(main, (main,), train=train)
     if phase is not None or level or stages:
         raise SpecError("phase, level and stages are for a net alone: a solver has its own")
     return _of_solver(upgrade_solver(message), trusted, unknown)

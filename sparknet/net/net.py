@@ -51,25 +51,25 @@ class Net:
     """A net to run, and to train if it has a solver.  It pickles with its weights and the files
     that it names, as `copy` copies it: without data and the solver's state.
 
-    `source` is a net (`NetParams`, a NetParameter, a prototxt or its text), which runs, or a
-    solver (`SolverParams`, a SolverParameter, its prototxt or its text), which also trains.
-    A .onnx is a net with its weights.  `weights` is a caffemodel, a .onnx or a WeightCollection,
-    or for a net without a solver the buffer of all weights (`flat_weights` of such a net), which
-    is used without a copy.  A net without a solver is built for phase TEST unless `phase` is given;
-    `level` and `stages` choose layers as in Caffe.  `backend` is
-    "embedded", or a module with pycaffe's interface, or its name ("caffe").  `seed` seeds
-    fillers, dropout, crops and mirrors, instead of the solver's random_seed.
-    ``precision="bf16"`` multiplies in bfloat16: docs/precision.md.  ``device="cuda:0"`` computes
-    with PyTorch, there: docs/gpu.md.  ``keep_blobs=True`` stores
-    all blobs and gradients, not only the requested outputs; in the test phase the last bits may
-    then differ: docs/pycaffe.md.  ``trusted=False`` is for a net of unknown origin: no layer
-    imports a module, or reads or writes a file.  The net of a caffemodel is treated so, unless
-    ``trusted=True``.  ``unknown="skip"`` leaves out fields and layers that sparknet does not know,
-    and layers that read those; a warning names each.  ``dialect`` is the fork whose meaning counts
-    where no field tells forks apart: "segnet", "pspnet", "hed", "textboxes" or "faceboxes".
-    ``preprocessing``, or its settings as keywords (``resize=256, crop=224,
-    mean=(104, 117, 123)``), says what happens to images: docs/images.md.  ``shapes`` and
-    ``batch_axis={"data": 0}`` say of a .onnx what its file leaves open: docs/onnx.md.
+    `source` is a net (`NetParams`, a NetParameter, a prototxt or its text), which runs, or a solver
+    (`SolverParams`, a SolverParameter, its prototxt or its text), which also trains. A net with a
+    loss is trained by a usual solver, of which a warning tells. A .onnx is a net with its weights.
+    `weights` is a caffemodel, a .onnx or a WeightCollection, or for a net without a solver the
+    buffer of all weights (`flat_weights` of such a net), which is used without a copy. A net
+    without a solver is built for phase TEST unless `phase` is given; `level` and `stages` choose
+    layers as in Caffe. `backend` is "embedded", or a module with pycaffe's interface, or its name
+    ("caffe"). `seed` seeds fillers, dropout, crops and mirrors, instead of the solver's
+    random_seed. ``precision="bf16"`` multiplies in bfloat16: docs/precision.md. ``device="cuda:0"``
+    computes with PyTorch, there: docs/gpu.md. ``keep_blobs=True`` stores all blobs and gradients,
+    not only the requested outputs; in the test phase the last bits may then differ:
+    docs/pycaffe.md. ``trusted=False`` is for a net of unknown origin: no layer imports a module, or
+    reads or writes a file. The net of a caffemodel is treated so, unless ``trusted=True``.
+    ``unknown="skip"`` leaves out fields and layers that sparknet does not know, and layers that
+    read those; a warning names each. ``dialect`` is the fork whose meaning counts where no field
+    tells forks apart: "segnet", "pspnet", "hed", "textboxes" or "faceboxes". ``preprocessing``, or
+    its settings as keywords (``resize=256, crop=224, mean=(104, 117, 123)``), says what happens to
+    images: docs/images.md. ``shapes`` and ``batch_axis={"data": 0}`` say of a .onnx what its file
+    leaves open: docs/onnx.md.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
@@ -118,8 +118,6 @@ class Net:
         self._nets, self._is_lost = Nets.begun(origin, found, alone, seed), False
         with suppress(UnknownShape):  # the data will decide it
             _ = self.net
-
-    # -- what it is ----------------------------------------------------------------------
 
     @property
     def settings(self) -> SolverMessage | None:
@@ -189,10 +187,8 @@ class Net:
     # -- data ----------------------------------------------------------------------------
 
     def set_training_data(self, data: Data, *, transformed: bool = False) -> None:
-        """Train on these records; docs/net.md says what they can be.
-
-        `transformed` records have been through `transforms` already.
-        """
+        """Train on these records (docs/net.md); `transformed` ones have passed `transforms`."""
+        self._learn()
         self.labels = self._nets.set_data(self._nets.main, data, transformed, self.labels)
 
     def set_validation_data(self, data: Data, net: int = 0, *, transformed: bool = False) -> None:
@@ -238,6 +234,11 @@ class Net:
             self.apply_update()
         return losses / max(steps, 1)
 
+    def _learn(self) -> None:
+        """Give a net without a solver the usual one, if it has a loss."""
+        if solver := self._nets.description.usual_solver():
+            self._nets = self.with_solver(solver)._nets
+
     def feed(self, columns: Collection[str]) -> Callable[[dict[str, Array], int], int]:
         """What puts transformed batches of these columns into the net, and counts their records.
 
@@ -251,6 +252,7 @@ class Net:
 
         ``load`` puts a batch into the net, in the place of the training data's next one.
         """
+        self._learn()
         if self.settings is None:
             raise SolverError("a net without a solver cannot be trained: make the Net of a solver")
         net = self.net
@@ -337,10 +339,7 @@ class Net:
         self.net.use_int8(found)
 
     def copy(self) -> Net:
-        """Another Net of the same source, with a copy of the weights.
-
-        Data and the solver's state (iterations, histories) are not copied.
-        """
+        """Return a Net of the same source and weights, without data and the solver's state."""
         return self._copy(self._nets.backend)
 
     def with_solver(self, solver: SolverMessage) -> Net:
@@ -352,7 +351,7 @@ class Net:
         vars(other).update(vars(self))
         origin = nets.origin if solver is None else nets.origin.with_solver(solver)
         with suppress(UnknownShape):
-            if self.settings is None and self.flat_weights is not None:
+            if origin.description.solver is None and self.flat_weights is not None:
                 origin = origin.used(flat=self.flat_weights.copy())  # the net is built on them
             else:
                 origin = origin.used(weights=WeightCollection.of(self.net, copy=None))
@@ -381,8 +380,6 @@ class Net:
     def flat_weights(self) -> NDArray | None:
         """The buffer of all weights; None where the backend has no single one."""
         return getattr(self.net, "flat_params", None)
-
-    # -- inside --------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         read = (place for place in self._nets.main.places if place.is_read)

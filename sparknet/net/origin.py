@@ -45,7 +45,7 @@ class Origin:
         return replace(self, files=(), models=(), weights=weights, flat=flat)
 
     def with_solver(self, solver: SolverMessage) -> Origin:
-        return replace(self, description=replace(self.description, solver=solver))
+        return replace(self, description=self.description.with_solver(solver))
 
 
 def find_origin(
@@ -82,6 +82,7 @@ def find_origin(
     if isinstance(weights, NDArray):
         if solver is not None:
             raise SpecError("a buffer of weights is for a net without a solver")
+        description = replace(description, train=None)  # what learns has weights of its own
     elif weights is None:
         files += [path] if path else []
     elif not isinstance(weights, WeightCollection):

@@ -69,6 +69,8 @@ def open_rows(
     """
     if isinstance(data, (str, os.PathLike)):
         data = open_images(os.fspath(data), how)
+    if hasattr(data, "toLocalIterator"):
+        return _of_items(_OfSpark(data), entries, names)
     if isinstance(getattr(data, "columns", None), Mapping) and hasattr(data, "take"):
         return _of_records(for_inputs(data, entries(), names))
     if isinstance(data, (Mapping, tuple)) or _is_array(data):
@@ -135,6 +137,8 @@ def columns_of(item: Any, names: Sequence[str]) -> Block:
     """An item's values by column: by name for a mapping or named tuple, else in order."""
     if hasattr(item, "_asdict"):
         item = item._asdict()
+    elif hasattr(item, "__fields__"):  # a Row of Spark
+        item = item.asDict()
     if isinstance(item, Mapping):
         return {str(name): _array(name, values) for name, values in item.items()}
     fields = getattr(getattr(item, "dtype", None), "names", None)
@@ -172,6 +176,16 @@ def _of_records(records: Any) -> Rows:
 
     _refuse_empty(len(records))
     return Rows(blocks, True, shapes)
+
+
+class _OfSpark:
+    """The records of an RDD or a DataFrame, which come to this process partition by partition."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._data.toLocalIterator(prefetchPartitions=True))
 
 
 def _of_items(items: Iterable[Any], entries: Entries, names: Sequence[str]) -> Rows:

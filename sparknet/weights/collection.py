@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from sparknet.errors import ArrayError, WeightsError
 from sparknet.layers.layer import shape_text
 from sparknet.native import NDArray
+from sparknet.native.arithmetic import ArrayLike
 from sparknet.weights.files import StrPath, read_weights, write_weights
-from sparknet.weights.layout import Layout, flat_of, layout_of
+from sparknet.weights.layout import Layout, Layouts, flat_of, layout_of
 from sparknet.weights.scattered import Scattered
+
+Array = np.ndarray[Any, Any]
 
 
 class WeightCollection(Mapping[str, list[NDArray]]):
@@ -81,9 +84,23 @@ class WeightCollection(Mapping[str, list[NDArray]]):
         Scattered.values(net, self.layout).scatter(self.flat)
 
     @classmethod
+    def of_arrays(cls, arrays: Mapping[str, ArrayLike | Sequence[ArrayLike]]) -> WeightCollection:
+        """A copy of arrays by layer name, such as the layer outputs that `Net.forward` returns."""
+        layouts, lists = Layouts(), dict[str, list[Array]]()
+        for name, value in arrays.items():
+            listed = value if isinstance(value, list | tuple) else [value]
+            lists[name] = [np.asarray(array, np.float32) for array in listed]
+            shapes = [array.shape for array in lists[name]]
+            layouts.add(name, "", shapes, [None] * len(shapes))
+        return cls._copied(layouts.done(), lists)
+
+    @classmethod
     def load(cls, path: StrPath) -> WeightCollection:
         """The weights of a caffemodel of any age, or of an HDF5 file."""
-        layout, arrays = read_weights(path)
+        return cls._copied(*read_weights(path))
+
+    @classmethod
+    def _copied(cls, layout: Layout, arrays: Mapping[str, Sequence[Array]]) -> WeightCollection:
         made = cls(layout)
         for name, views in made.items():
             for view, array in zip(views, arrays[name], strict=True):
@@ -119,8 +136,13 @@ class WeightCollection(Mapping[str, list[NDArray]]):
 
     # -- arithmetic ----------------------------------------------------------------------
 
-    def __add__(self, other: WeightCollection) -> WeightCollection:
+    def __add__(self, other: WeightCollection | Literal[0]) -> WeightCollection:
+        """Add a collection, or the 0 with which `sum` and Spark's `RDD.sum` begin."""
+        if isinstance(other, int) and not other:
+            return self.copy()
         return WeightCollection(self.layout, self.flat + self._like(other))
+
+    __radd__ = __add__
 
     def __sub__(self, other: WeightCollection) -> WeightCollection:
         return WeightCollection(self.layout, self.flat - self._like(other))
@@ -136,8 +158,9 @@ class WeightCollection(Mapping[str, list[NDArray]]):
     def __neg__(self) -> WeightCollection:
         return self * -1.0
 
-    def __iadd__(self, other: WeightCollection) -> WeightCollection:
-        self.flat.add(self._like(other))
+    def __iadd__(self, other: WeightCollection | Literal[0]) -> WeightCollection:
+        if not isinstance(other, int) or other:
+            self.flat.add(self._like(other))
         return self
 
     def __isub__(self, other: WeightCollection) -> WeightCollection:
@@ -188,7 +211,7 @@ class WeightCollection(Mapping[str, list[NDArray]]):
         name, index = self.layout.locate(place)
         raise WeightsError(name, f"parameter {index} holds {self.flat.numpy()[place]}")
 
-    def _like(self, other: WeightCollection) -> NDArray:
+    def _like(self, other: WeightCollection | int) -> NDArray:
         if not isinstance(other, WeightCollection):
             raise ArrayError(f"a {type(other).__name__} is no WeightCollection")
         if self.layout == other.layout:

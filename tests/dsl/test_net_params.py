@@ -179,8 +179,16 @@ def test_what_is_no_net(arguments: list[object], fields: dict[str, object], sent
 
 
 def test_a_name_is_a_string() -> None:
-    with pytest.raises(SpecError, match="a net's name comes before its layers; it is 3"):
+    with pytest.raises(SpecError, match="net 'net': 3 is no layer"):
         NetParams(3)  # type: ignore[arg-type]
+    with pytest.raises(SpecError, match="net 3: name: 3 is not a string"):
+        NetParams(name=3)  # type: ignore[arg-type]
+
+
+def test_a_name_may_be_left_out() -> None:
+    net = lenet()
+    assert NetParams(*net, name="lenet") == NetParams(name="lenet").with_layers(*net) == net
+    assert NetParams(*net) == NetParams(list(net)) == net.with_name("net")
 
 
 def test_fields_of_the_net_itself() -> None:

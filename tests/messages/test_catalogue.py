@@ -217,7 +217,10 @@ PYTHON: dict[str, tuple[Made, list[str]]] = {
         ["'fc7'", "'prob'"],
     ),
     # -- Net as in SparkNet
-    "training without a solver": (lambda: Net("net.prototxt").train(3), ["without a solver"]),
+    "training without a solver": (
+        lambda: Net("net.prototxt", phase=1).train(3),
+        ["without a solver"],
+    ),
     "training without data": (lambda: Net("solver.prototxt").train(3), ["no training data"]),
     "testing without data": (lambda: Net("solver.prototxt").test(), ["set_validation_data"]),
     "columns of two lengths": (lambda: stepped((X, Y[:7])), ["'data' has 20", "'label' has 7"]),
@@ -295,7 +298,7 @@ PYTHON: dict[str, tuple[Made, list[str]]] = {
     ),
     "net.train: no loss": (lambda: stepped({"data": X}, bare()), ["no loss in its TRAIN phase"]),
     "train: no policy": (
-        lambda: trained(using=SolverParams(net=NetParams.from_text(NET), base_lr=1)),
+        lambda: trained(using=solver().but(lr_policy=None)),
         ["no lr_policy", "'fixed' keeps base_lr", "step"],
     ),
     "train: no end": (
@@ -409,7 +412,6 @@ PYTHON: dict[str, tuple[Made, list[str]]] = {
     ),
     "dsl: a shape in words": (lambda: RDDLayer("data", shape="3x8x8"), ["'data'", "list of sizes"]),
     "dsl: a name for a layer": (lambda: net_of("data"), ["'data'", "ConvLayer"]),
-    "dsl: no name": (lambda: NetParams(RDDLayer("x", shape=[1])), ["name comes before"]),  # type: ignore[arg-type]
     "dsl: a pooling": (
         lambda: PoolLayer("p", "data", pool="maximum", kernel=2),
         ["'p'", "'maximum'", "'max'"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -63,9 +64,9 @@ def test_transposing_and_reshaping_are_numpys(data: st.DataObject) -> None:
 
 def test_sparknets_own_names() -> None:
     array = NDArray(range(24), (2, 3, 4))
-    part = array.subarray((0, 1, 1), (2, 3, 3))
+    part = array.subarray(offsets=(0, 1, 1), shape=(2, 2, 2))
     assert part.shape == (2, 2, 2)
-    assert part.get(1, 1, 1) == 22
+    assert part.get(1, 1, 1) == part.get([1, 1, 1]) == 22
     assert part.address == array.address + 4 * 5
     assert array.slice(1, 2).to_flat().tolist() == [8, 9, 10, 11, 20, 21, 22, 23]
     array.set(1, 2, 2, -1)
@@ -74,6 +75,21 @@ def test_sparknets_own_names() -> None:
     assert array[0, 1, 1] == 7
     assert [row.shape for row in array] == [(3, 4), (3, 4)]
     assert len(array) == 2
+
+
+def test_subarray_took_start_and_stop() -> None:
+    array = NDArray(range(12), (3, 4))
+    with pytest.warns(DeprecationWarning, match=r"is called subarray\(offsets, shape\) now"):
+        part = array.subarray(start=[1, 1], stop=[2, 3])
+    assert part.numpy().tolist() == [[5, 6]]
+    with pytest.warns(FutureWarning, match=r"until 0.2 it ended before \[2, 2\]: write a\[start"):
+        part = array.subarray([1, 1], [2, 2])
+    assert part.numpy().tolist() == [[5, 6], [9, 10]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert array.subarray([0, 0], [2, 2]).shape == (2, 2)
+        assert array.subarray(offsets=[1, 1], shape=[2, 2]).shape == (2, 2)
+        assert array.subarray([1, 2], [2, 2]).shape == (2, 2)
 
 
 def test_a_view_keeps_its_memory() -> None:
@@ -100,14 +116,15 @@ def test_what_is_no_index_is_refused(key: Any) -> None:
 
 def test_ranges_and_axes_are_checked() -> None:
     array = NDArray.zeros((3, 4))
-    for start, stop in [
+    for offsets, shape in [
         ((0, 0), (4, 4)),
-        ((-1, 0), (1, 1)),
-        ((2, 2), (1, 3)),
+        ((-1, 0), (2, 1)),
+        ((2, 2), (-1, 1)),
+        ((1, 2), (3, 1)),
         ((0, 0), (1 << 70, 1)),
     ]:
         with pytest.raises(IndexOutOfRange):
-            array.subarray(start, stop)
+            array.subarray(offsets, shape)
     with pytest.raises(ArrayError, match="2 axes"):
         array.subarray((0,), (1,))
     with pytest.raises(IndexOutOfRange):

@@ -99,14 +99,15 @@ def test_training_is_that_of_pycaffe(iter_size: int) -> None:
 def test_made_from_anything_that_describes_it(tmp_path: Path) -> None:
     (tmp_path / "net.prototxt").write_text(NET)
     (tmp_path / "solver.prototxt").write_text(solver_text())
-    nets = [NET, tmp_path / "net.prototxt", str(tmp_path / "net.prototxt"), parse_net(NET)]
+    nets: list[Any] = [NET, tmp_path / "net.prototxt", str(tmp_path / "net.prototxt")]
+    nets.append(parse_net(NET))
     nets.append(NetParams.from_text(NET))
     for source in nets:
         net = Net(source, seed=3)
         assert net.solver is None
         assert net.net.params["ip"][0].data.shape == (3, 2)
         with pytest.raises(SolverError, match="without a solver cannot be trained"):
-            net.train(1)
+            Net(source, phase=caffe.TEST).train(1)
     text = solver_text()
     solvers = [text, tmp_path / "solver.prototxt", parse_solver(text), SolverParams.from_text(text)]
     for source in solvers:

@@ -196,3 +196,22 @@ def test_what_is_no_net(
 def test_what_is_no_rdd() -> None:
     with pytest.raises(SparkError, match="net_rdd takes an RDD, not a list"):
         net_rdd([1], make)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["tuples", "Rows", "DataFrame"])
+def test_a_net_of_the_driver_takes_an_rdd(spark: Any, kind: str) -> None:
+    """Rows go by name, whatever their order."""
+    from pyspark.sql import Row
+
+    tuples = list(zip(POINTS.tolist(), SIDES.tolist(), strict=True))
+    rows = [Row(label=side, data=point) for point, side in tuples]
+    data = spark.sparkContext.parallelize(tuples if kind == "tuples" else rows, 3)
+    net, other = make((POINTS, SIDES)), Net(SOLVER)
+    other.set_training_data(spark.createDataFrame(data) if kind == "DataFrame" else data)
+    assert [net.train(20), net.taken] == [other.train(20), other.taken]
+
+
+def test_weights_in_an_rdd_have_a_sum(spark: Any) -> None:
+    weights = Net(SOLVER).get_weights()
+    total = spark.sparkContext.parallelize([weights, weights, weights], 4).sum()
+    np.testing.assert_allclose(flat(total), 3 * flat(weights), rtol=1e-6)
