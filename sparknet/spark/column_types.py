@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sparknet.errors import SparkError
+from sparknet.errors import SparkError, outside
 from sparknet.loaders.records import match_classes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_BYTES, _ROWS = (f"spark.sql.execution.arrow.max{one}PerBatch" for one in ("Bytes", "Records"))
+_MANY, _FEW = "10000", "128"
+"""Rows of an Arrow batch: Spark's default, and as many as are below 2 GiB if a row has 16 MB."""
 IMAGE = frozenset({"height", "width", "nChannels", "data"})
 """The fields of Spark's image struct."""
 SHAPE = "sparknet_shape"
@@ -99,6 +103,28 @@ def check_unique(data: DataFrame, column: str, what: str) -> Any:
     if len(same) > 1:
         raise SparkError(f"{what} has {len(same)} columns called '{column}': rename or drop")
     return same[0].dataType
+
+
+def bound_batches(data: DataFrame, columns: Iterable[str]) -> None:
+    """Bound the rows of Arrow batches of bytes or images, if this Spark has no bound of bytes.
+
+    Before PySpark 4.1 one batch has 10,000 rows: over 2 GiB of photographs end in Java's
+    OversizedAllocationException.
+    """
+    from pyspark.sql.types import BinaryType, StructType
+
+    conf, read = data.sparkSession.conf, set(columns)
+    kinds = [field.dataType for field in data.schema.fields if field.name in read]
+    if not any(isinstance(kind, (BinaryType, StructType)) for kind in kinds):
+        return
+    if conf.isModifiable(_BYTES) or conf.get(_ROWS) != _MANY:
+        return
+    conf.set(_ROWS, _FEW)
+    warnings.warn(
+        f"this Spark does not bound the bytes of Arrow batches: {_ROWS} is {_FEW} in this session "
+        f"from now on, where it was {_MANY}; set it to less if {_FEW} rows are over 2 GiB",
+        stacklevel=outside(),
+    )
 
 
 def check_types(data: DataFrame, columns: Iterable[str], what: str) -> None:

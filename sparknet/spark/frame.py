@@ -11,6 +11,7 @@ from sparknet.errors import SparkError
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
 from sparknet.spark.column_types import (
+    bound_batches,
     check_types,
     column_names,
     named,
@@ -29,10 +30,13 @@ PATH_TYPE = (PATH, "string")
 Field = tuple[str, np.dtype[Any], tuple[int, ...]]
 
 
-def frame(data: Any, wanted: Sequence[str], what: str = "the data") -> DataFrame:
+def frame(
+    data: Any, wanted: Sequence[str], what: str = "the data", fewer: Sequence[str] = ()
+) -> DataFrame:
     """Return a DataFrame with the wanted fields of structs as columns, or an RDD as one.
 
-    Its records are tuples (in order of ``wanted``), dicts or Rows.
+    Its records are tuples (in order of ``wanted``, or of ``fewer`` if they are as many), dicts or
+    Rows, or the values of the only column.
     """
     if hasattr(data, "mapInArrow"):
         if data.isStreaming:
@@ -41,7 +45,7 @@ def frame(data: Any, wanted: Sequence[str], what: str = "the data") -> DataFrame
             )
         return with_fields(data, wanted)
     if hasattr(data, "mapPartitions"):
-        return _from_rdd(data, wanted, what)
+        return _from_rdd(data, wanted, what, fewer)
     raise SparkError(f"{what} is {no_data(data)}")
 
 
@@ -71,13 +75,14 @@ def mapped(
 def numbered(
     training: DataFrame, validation: DataFrame | None, mapping: dict[str, str], workers: int | None
 ) -> DataFrame:
-    """Both sets in ``workers`` even partitions, each row with its number and its set.
+    """Return both sets in ``workers`` even partitions, each row with its number and its set.
 
     The shuffle evens out skewed and empty partitions, and a stage that is run again reads its
     records from it.  Where each worker reads all rows (None) the partitions stay.
     """
     from pyspark.errors import PySparkException
 
+    bound_batches(training, mapping.values())
     named = any(PATH_TYPE in data.dtypes for data in (training, validation) if data is not None)
     both = _marked(training, mapping, False, named)
     if validation is not None:
@@ -112,13 +117,16 @@ def _marked(data: DataFrame, mapping: dict[str, str], held: bool, named: bool) -
     )
 
 
-def _from_rdd(rdd: Any, wanted: Sequence[str], what: str) -> DataFrame:
+def _from_rdd(rdd: Any, wanted: Sequence[str], what: str, fewer: Sequence[str]) -> DataFrame:
     from pyspark.sql.types import StructType
 
     session = session_of(rdd, what)
     first = rdd.take(1)
     if not first:
         raise SparkError(f"{what} is an RDD without records")
+    if fewer and not _has_names(first[0]):
+        count = len(first[0]) if isinstance(first[0], (tuple, list)) else 1
+        wanted = fewer if count == len(fewer) else wanted
     fields = [_field(name, value) for name, value in _named(first[0], wanted).items()]
     schema = StructType()
     for name, dtype, shape in fields:
@@ -129,16 +137,21 @@ def _from_rdd(rdd: Any, wanted: Sequence[str], what: str) -> DataFrame:
 
 def _named(record: Any, wanted: Sequence[str]) -> dict[str, Any]:
     """The wanted values of a record, by name."""
-    if hasattr(record, "__fields__"):  # a Row
-        record = record.asDict()
-    if isinstance(record, dict):
+    if _has_names(record):
+        record = record if isinstance(record, dict) else record.asDict()
         return {name: record[name] for name in wanted if name in record} or record
+    if isinstance(record, (np.ndarray, bytes)) and len(wanted) == 1:
+        return {wanted[0]: record}
     if not isinstance(record, (tuple, list)) or len(record) != len(wanted):
         raise SparkError(
             f"a record of an RDD is a {type(record).__name__}{_length(record)}: a dict, or a tuple "
             f"of {len(wanted)} ({', '.join(wanted)}), is needed"
         )
     return dict(zip(wanted, record, strict=True))
+
+
+def _has_names(record: Any) -> bool:
+    return isinstance(record, dict) or hasattr(record, "__fields__")  # a Row
 
 
 def _length(record: Any) -> str:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sparknet.errors import SettingError, SparkError, SpecError, shown
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
@@ -30,6 +30,7 @@ from sparknet.spark.column_types import check_types, column_names, named, told_s
 from sparknet.spark.columns import wanted
 from sparknet.spark.evaluating import evaluate
 from sparknet.spark.evaluation import Evaluation
+from sparknet.spark.frame import frame
 from sparknet.spark.model_source import open_source
 from sparknet.spark.outputs import Output
 from sparknet.spark.pooling import POOLED, pooled
@@ -41,6 +42,7 @@ from sparknet.spark.transformed import frame_session, is_picture, key_of, pictur
 from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
+    from pyspark import RDD
     from pyspark.sql import DataFrame, SparkSession
     from typing_extensions import Unpack
 
@@ -140,7 +142,7 @@ class SparkModel(FunctionOfColumns):
 
     def transform(
         self,
-        data: DataFrame,
+        data: DataFrame | RDD[Any],
         outputs: Sequence[str] | None = None,
         *,
         columns: dict[str, str] | None = None,
@@ -155,7 +157,8 @@ class SparkModel(FunctionOfColumns):
         mask: Literal["bytes", "runs"] | None = None,
         vectors: bool = False,
     ) -> DataFrame:
-        """The data with a column for each of ``outputs``, blobs of the net (its own by default).
+        """Return the data with a column for each of ``outputs``, blobs of the net (its own by
+        default).  An RDD has records as for `Trainer.fit`, or without the labels.
 
         A blob of one value per record becomes a float, any other an array of floats, or with
         ``vectors`` a vector of pyspark.ml.  A DetectionOutput becomes an array of structs (label,
@@ -176,6 +179,7 @@ class SparkModel(FunctionOfColumns):
         ``key``; else by a column ``path`` or an image's origin, where there is one, or by its
         partition and number.
         """
+        data = self._frame(data, columns, outputs)
         session = frame_session(data)
         ask = Ask(
             outputs=outputs,
@@ -196,7 +200,7 @@ class SparkModel(FunctionOfColumns):
 
     def evaluate(
         self,
-        data: DataFrame,
+        data: DataFrame | RDD[Any],
         label: str | None = None,
         *,
         columns: dict[str, str] | None = None,
@@ -212,6 +216,7 @@ class SparkModel(FunctionOfColumns):
         Rows that `transform` cannot predict, or whose truth is missing or does not fit, fail the
         job, or are left out and counted as ``dropped`` (``invalid="drop"``).
         """
+        data = self._frame(data, columns)
         return evaluate(self, data, label, named(columns), heads, batch, invalid)
 
     def asked(
@@ -297,6 +302,17 @@ class SparkModel(FunctionOfColumns):
         return f"<SparkModel '{shown(self.net.tested.described.name)}'>"
 
     # -- inside --------------------------------------------------------------------------
+
+    def _frame(
+        self, data: Any, columns: dict[str, str] | None, outputs: Sequence[str] | None = None
+    ) -> DataFrame:
+        """Return a DataFrame as it is, and an RDD as one."""
+        if hasattr(data, "mapInArrow") or not hasattr(data, "mapPartitions"):
+            return data
+        named_by = self.columns | named(columns)
+        names = [named_by.get(name, name) for name in self.net.inputs]
+        made = self._outputs(self.net.tested, outputs)
+        return frame(data, names, "the data", [*self.mapping(made, named(columns)).values()])
 
     def _pool(self, kind: str, of: str | None) -> None:
         if self.tokens is None:

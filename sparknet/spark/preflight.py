@@ -285,6 +285,11 @@ def translated(error: Exception) -> SparkError:
         )
     if "Barrier" in text and "dynamic resource allocation" in text:
         return SparkError("set spark.dynamicAllocation.enabled to false: workers start together")
+    if "OversizedAllocationException" in text:
+        return SparkError(
+            "an Arrow batch of the rows is over 2 GiB: set "
+            "spark.sql.execution.arrow.maxRecordsPerBatch to fewer rows"
+        )
     if lost := _LOST.search(text):
         return SparkError(f"{tried(error)}; Spark says: {lost[0].strip()}")
     said = _essence(text) or type(error).__name__

@@ -16,7 +16,14 @@ from sparknet.spark.background_job import is_classic
 from sparknet.spark.box_frames import BoxFrames
 from sparknet.spark.by_value import by_value
 from sparknet.spark.column_function import as_vector, spark_function
-from sparknet.spark.column_types import check_unique, column_name, plain, quoted, with_fields
+from sparknet.spark.column_types import (
+    bound_batches,
+    check_unique,
+    column_name,
+    plain,
+    quoted,
+    with_fields,
+)
 from sparknet.spark.columns import Wanted
 from sparknet.spark.outputs import Output
 from sparknet.spark.prediction import Prediction, valid_rows
@@ -48,7 +55,9 @@ def transformed(
     the columns that the net reads go through Python, unless rows are dropped.
     """
     rows = with_fields(data, read)
-    return _added(rows, predict(rows)).drop(*rows.columns[len(data.columns) :])
+    given = predict(rows)
+    bound_batches(rows, given.columns)
+    return _added(rows, given).drop(*rows.columns[len(data.columns) :])
 
 
 def _added(data: DataFrame, given: Prediction) -> DataFrame:

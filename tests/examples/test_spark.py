@@ -5,6 +5,7 @@ The applications run at a size that shows that they run, and at full size where 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,6 +68,7 @@ def test_the_demo(tmp_path: Path) -> None:
     ("name", "words", "least"),
     [
         pytest.param("train_on_sql.py", (), 0.9, marks=pytest.mark.slow),
+        pytest.param("train_on_stream.py", (), 0.9, marks=pytest.mark.slow),
         pytest.param("rdd_averaging.py", ("4",), 0.9, marks=pytest.mark.slow),
         pytest.param("rdd_averaging.py", ("4", "reduce"), 0.9, marks=pytest.mark.slow),
         pytest.param("mnist_spark.py", (), 0.95, marks=pytest.mark.slow),
@@ -229,3 +232,14 @@ def test_nowcasting(workers: int, connect: bool) -> None:
     persistence, linear, net = (errors[-1] for errors in found.values())
     assert linear < 0.2 * persistence
     assert net < linear
+
+
+@pytest.mark.slow
+def test_it_learns_from_files_that_arrive(tmp_path: Path) -> None:
+    points = np.random.default_rng(0).random((3, 200, 2))
+    for number, part in enumerate(points):
+        rows = [json.dumps({"place": p.tolist(), "side": int(p[0] > p[1])}) for p in part]
+        (tmp_path / f"{number}.json").write_text("\n".join(rows))
+    said = output("train_on_stream.py", str(tmp_path))
+    assert "batches 3" in said
+    assert share(said, "accuracy") >= 0.9

@@ -6,7 +6,10 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock, call
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ from pyspark.sql import Row
 
 from sparknet.errors import SparkError
 from sparknet.spark import Trainer
+from sparknet.spark.column_types import bound_batches
 from sparknet.spark.frame import frame, mapped, numbered
 from sparknet.spark.ingest import HELD, ROW
 from sparknet.spark.preflight import translated
@@ -106,6 +110,29 @@ def test_names_that_spark_would_take_for_fields(spark: Any) -> None:
     data = spark.sql("SELECT 1 AS `a.b`, 2 AS `c``d`")
     mapping = mapped(data, ENTRIES, {"data": "a.b", "label": "c`d"})
     assert numbered(data, data, mapping, 2).columns[:2] == ["a\u2024b", "c\u2035d"]
+
+
+@pytest.mark.parametrize("kind", ["binary", "int", "array<double>"])
+@pytest.mark.parametrize("has_bound", [False, True])
+def test_batches_of_bytes_have_a_bound(spark: Any, kind: str, has_bound: bool) -> None:
+    """On PySpark 3.5 a partition of 2.4 GiB of photographs failed in Java; no such is here."""
+    rows = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    real = spark.createDataFrame([], f"n int, x {kind}")
+    conf = SimpleNamespace(
+        isModifiable=lambda name: has_bound, get={rows: "10000"}.__getitem__, set=Mock()
+    )
+    data: Any = SimpleNamespace(schema=real.schema, sparkSession=SimpleNamespace(conf=conf))
+    with nullcontext() if has_bound or kind != "binary" else pytest.warns(UserWarning, match=rows):
+        bound_batches(data, ["x"])
+    bound = [] if has_bound or kind != "binary" else [call(rows, "128")]
+    assert conf.set.mock_calls == bound
+
+
+def test_this_spark_keeps_its_batches(spark: Any) -> None:
+    rows = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
+    if spark.conf.isModifiable("spark.sql.execution.arrow.maxBytesPerBatch"):
+        bound_batches(spark.createDataFrame([], "x binary"), ["x"])
+        assert spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == rows
 
 
 def test_columns_of_other_names(spark: Any) -> None:

@@ -57,6 +57,28 @@ def test_values_are_those_of_forward(frame: Any) -> None:
     np.testing.assert_array_equal(column(predicted, "class"), scores.argmax(1))
 
 
+@pytest.mark.parametrize("kind", ["tuples", "dicts", "inputs", "values"])
+def test_an_rdd(spark: Any, kind: str) -> None:
+    images, labels = records(COUNT)
+    rows = {
+        "tuples": [*zip(images, labels, strict=True)],
+        "dicts": [
+            {"label": int(label), "data": x} for x, label in zip(images, labels, strict=True)
+        ],
+        "inputs": [(image,) for image in images],
+        "values": list(images),
+    }[kind]
+    net = Net(solver())
+    model, rdd = SparkModel(net), spark.sparkContext.parallelize(rows, 2)
+    found = model.transform(rdd, ["ip"], best="class")
+    assert {"data", "ip", "class"} <= set(found.columns)
+    made = np.array([row.ip for row in found.collect()])
+    np.testing.assert_allclose(made, expected(net, "ip"), rtol=1e-5, atol=1e-4)
+    if kind == "dicts":
+        assert model.evaluate(rdd).rows == COUNT
+        assert model.evaluate(rdd).accuracy == (made.argmax(1) == labels).mean()
+
+
 def test_what_only_the_loss_reads_is_not_asked_for(frame: Any) -> None:
     predicted = SparkModel(Net(solver())).transform(frame, columns=COLUMNS, prefix="my_", batch=7)
     assert predicted.schema["my_ip"].simpleString() == "my_ip:array<float>"
