@@ -41,6 +41,8 @@ struct Blob {
     bool alone = true;
     // For a parameter's gradient, during a pass: it counts as zero, whatever its memory contains.
     bool blank = false;
+    // The layers that read it and those that write it, in their order.
+    std::vector<Layer*> readers, writers;
     // What each of its records counts for in a loss; nothing: 1 (layers/record_weights.cpp).
     const Blob* weights = nullptr;
 

@@ -49,9 +49,8 @@ Blob& Net::add_param(const Shape& shape, std::shared_ptr<const sn_array> data,
     blob.diff.share(std::make_shared<Storage>(std::move(diff)));
     blob.reshape(shape);
     // The same gradient in another shape.
-    for (Blob& other : params)
-        if (&other != &blob && other.diff.read() == blob.diff.read())
-            other.alone = blob.alone = false;
+    const auto [same, is_new] = gradients_.emplace(blob.diff.read(), &blob);
+    if (!is_new) same->second->alone = blob.alone = false;
     return blob;
 }
 
@@ -78,19 +77,14 @@ Layer& Net::add_layer(const std::string& type, const std::string& name, const Bl
     forward_ns.resize(layer.index + 1);
     backward_ns.resize(layer.index + 1);
     layers.push_back(std::move(layer));
-    note_uses(layers.back());
-    return layers.back();
-}
-
-void Net::note_uses(const Layer& layer) {
-    for (size_t i = 0; i < layer.params.size(); ++i) {
-        const auto before = layer.params.begin() + static_cast<long>(i);
-        bool used = std::find(layer.params.begin(), before, layer.params[i]) != before;
-        for (const Layer& other : layers)
-            used = used || (&other != &layer && std::count(other.params.begin(), other.params.end(),
-                                                           layer.params[i]) > 0);
-        if (used) layer.params[i]->alone = false;
+    Layer* added = &layers.back();
+    for (Blob* param : own) {
+        if (!param->readers.empty()) param->alone = false;
+        param->readers.push_back(added);
     }
+    for (Blob* bottom : bottoms) bottom->readers.push_back(added);
+    for (Blob* top : tops) top->writers.push_back(added);
+    return *added;
 }
 
 void Net::reseed(uint64_t from) {
@@ -107,6 +101,7 @@ void Net::time(bool on) {
 // Primitives are made for a number of threads.  When that changes (sn_set_threads, or a fork,
 // whose child has one), they are made again.
 void Net::gather_threads() {
+    blocks_channels_.reset();
     const int team = threads();
     if (team == threads_) return;
     threads_ = team;

@@ -5,8 +5,10 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "layer.hpp"
@@ -123,7 +125,6 @@ struct Net {
     void check_gradients(const Layer& layer) const;
     void give_back_read(const Layer& layer);
     void give_back_passed(Layer& layer);
-    void note_uses(const Layer& layer);
     template <class F>
     void guarded(Layer& layer, F&& run);
     template <class F>
@@ -133,6 +134,11 @@ struct Net {
     std::vector<std::vector<std::shared_ptr<Storage>>> last_read_, last_passed_;
     // A caller wants to keep another blob than before.
     bool wants_changed_ = false;
+
+    // A parameter of each gradient.
+    std::unordered_map<const float*, Blob*> gradients_;
+    // What blocks_channels() has found in this pass.
+    mutable std::optional<bool> blocks_channels_;
 
     bool timed_ = false;
     int threads_ = 0;

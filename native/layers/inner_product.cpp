@@ -213,9 +213,8 @@ class InnerProduct final : public Kernel {
     std::optional<Int8> stored_in_int8(const Layer& last) const {
         const Blob& top = *last.tops[0];
         if (!may_store_int8(last)) return std::nullopt;
-        for (const Layer& reader : last.net->layers)
-            if (std::count(reader.bottoms.begin(), reader.bottoms.end(), &top) > 0 && !reader.int8)
-                return std::nullopt;
+        for (const Layer* reader : top.readers)
+            if (!reader->int8) return std::nullopt;
         return Int8{{{rows_, outputs_}, int8_type(top.is_signed), dnnl::memory::format_tag::ab},
                     top.step};
     }

@@ -20,11 +20,13 @@ from sparknet.errors import FileError, SpecError
 from sparknet.loaders.mnist import MNIST
 from sparknet.loaders.opening import open_records
 from sparknet.loaders.records import Records
-from sparknet.proto.byte_source import StrPath, replacing
+from sparknet.proto.byte_source import StrPath, open_file, replacing
 
 PIECE = 1 << 20
 PATIENCE = 60.0
 """Seconds that a server may stay silent."""
+_MOST_MEMBERS, _MOST_UNPACKED = 64, 1 << 28
+"""Of CIFAR-10's archive, which has 8 files of 186 MB."""
 SCHEMES = ("http", "https", "file")
 
 
@@ -128,7 +130,7 @@ def _copy(source: BinaryIO, out: BinaryIO, file: Published, url: str) -> None:
 
 def _digest(path: Path) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while piece := file.read(PIECE):
             digest.update(piece)
     return digest.hexdigest()
@@ -142,7 +144,15 @@ def _unpacked(archive: Path) -> list[Path]:
         return paths
     try:
         with tarfile.open(archive, "r|gz") as tar:
-            for info in tar:
+            total = 0
+            for number, info in enumerate(tar):
+                total += info.size
+                if number > _MOST_MEMBERS or total > _MOST_UNPACKED:
+                    raise FileError(
+                        archive,
+                        f"unpacks to more than {_MOST_MEMBERS} files or {_MOST_UNPACKED} bytes: "
+                        "not CIFAR-10's",
+                    )
                 path = missing.pop(Path(info.name).name, None)
                 if path is not None and (data := tar.extractfile(info)) is not None:
                     with replacing(path) as draft, draft.open("wb") as out:

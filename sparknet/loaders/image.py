@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sparknet.errors import FileError, extra, shown
 from sparknet.native.decoding import resize_image
-from sparknet.proto.byte_source import check_is_file
+from sparknet.proto.byte_source import check_is_file, open_file, read_file
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 Size = tuple[int, int]
@@ -21,6 +20,9 @@ FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 LONGEST_LINE = 1 << 16
 LARGEST = 1 << 26
 """Pixels; an image of more is a mistake or a trap."""
+LARGEST_FILE = 1 << 30
+MOST_SCANNED = 1 << 30
+"""Pixels that the scans of a progressive JPEG may pass over: an encoder makes some ten scans."""
 DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 CHANNELS = {"1": 1, "L": 1, "I": 1, "F": 1, "I;16": 1, "I;16B": 1, "LA": 4, "RGBA": 4, "PA": 4}
 """Channels by PIL mode as OpenCV's unchanged decoding has them; any other mode is colour, 3."""
@@ -41,17 +43,28 @@ def open_image(image: str | bytes, name: str) -> Any:
     """An image whose header has been read."""
     with extra("pillow", "images", "reading images"):
         from PIL import Image, UnidentifiedImageError
-    file = io.BytesIO(image) if isinstance(image, bytes) else image
+    if isinstance(image, str):
+        check_is_file(image)
+        image = read_file(image, LARGEST_FILE)
     try:
-        return Image.open(file, formats=FORMATS)
-    except FileNotFoundError as error:
-        raise FileError(name, "does not exist") from error
-    except MemoryError:
+        picture = Image.open(io.BytesIO(image), formats=FORMATS)
+        _check_scans(picture, image, name)
+        return picture
+    except (FileError, MemoryError):
         raise
     except UnidentifiedImageError as error:  # which names the object in memory
         raise FileError(name, "is no image that can be read") from error
     except Exception as error:
         raise FileError(name, f"is no image that can be read: {shown(error)}") from error
+
+
+def _check_scans(picture: Any, data: bytes, name: str) -> None:
+    """FileError for a progressive JPEG that passes over its pixels too often."""
+    scans, (width, height) = data.count(b"\xff\xda"), picture.size
+    if picture.format == "JPEG" and scans * width * height > MOST_SCANNED:
+        raise FileError(
+            name, f"has {scans} scans of {height} x {width} pixels, which take too long"
+        )
 
 
 def check_size(picture: Any, name: str) -> None:
@@ -81,7 +94,7 @@ def read_list(path: str) -> Iterator[tuple[str, int]]:
 def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
     """The lines of a list that are not empty, without spaces around them, counted from 1."""
     check_is_file(path)
-    with Path(path).open(encoding="utf-8", errors="surrogateescape") as lines:
+    with io.TextIOWrapper(open_file(path), "utf-8", "surrogateescape") as lines:
         number = 0
         while line := lines.readline(LONGEST_LINE):
             number += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable
 from math import isfinite
@@ -11,6 +12,7 @@ import numpy as np
 
 from sparknet.errors import FileError, SpecError, shown
 from sparknet.loaders.transform import mean_image
+from sparknet.proto.byte_source import read_file
 from sparknet.proto.suggest import did_you_mean
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
@@ -26,6 +28,7 @@ INTERPOLATIONS = {
 MODES = ("exact", "shorter", "fit")
 COLORS = ("bgr", "rgb", "grey")
 LONGEST_SIDE = 1 << 14
+_MOST_MEAN = 1 << 28
 
 
 def _size(name: str, value: Any) -> Size | None:
@@ -81,9 +84,10 @@ def read_mean(path: str) -> Floats:
     if not path.endswith(".npy"):
         return mean_image(path)
     try:
-        found: Floats = np.load(path, allow_pickle=False).astype(np.float32)
+        data = io.BytesIO(read_file(path, _MOST_MEAN))
+        found: Floats = np.load(data, allow_pickle=False).astype(np.float32)
         return found
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, MemoryError) as error:
         raise FileError(path, f"is no array that can be read: {shown(error)}") from error
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sparknet.errors import FileError, shown
 from sparknet.proto import caffe_pb2
-from sparknet.proto.byte_source import StrPath
+from sparknet.proto.byte_source import StrPath, read_file
 from sparknet.proto.text import parse_text
 
 _LARGEST = 64 << 20
@@ -26,16 +26,9 @@ def read_labels(path: StrPath) -> list[str]:
 
 def _text(path: StrPath) -> str:
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(_LARGEST + 1)
-        if len(data) > _LARGEST:
-            raise FileError(path, f"has over {_LARGEST} bytes: too many for names of classes")
-        return data.decode("utf-8")
-    except (OSError, ValueError) as error:
-        if isinstance(error, FileError):
-            raise
-        reason = getattr(error, "strerror", None) or "is no text in UTF-8"
-        raise FileError(path, f"cannot be read: {reason}") from error
+        return read_file(path, _LARGEST).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FileError(path, "cannot be read: is no text in UTF-8") from error
 
 
 def _of_map(text: str, path: StrPath) -> list[str]:

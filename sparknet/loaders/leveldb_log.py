@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from sparknet.errors import FileError
 from sparknet.loaders.crc32c import masked
+from sparknet.proto.byte_source import open_file
 
 Entry = tuple[bytes, int, "bytes | None"]
 """Key, age (the newest is the smallest), value; None marks a deletion."""
@@ -73,10 +74,7 @@ def log_records(path: Path) -> Iterator[bytes]:
 
 
 def opened(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise FileError(path, f"cannot be opened: {error.strerror}") from error
+    return open_file(path)
 
 
 def _pieces(block: bytes, path: Path) -> Iterator[tuple[int, bytes]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sparknet.errors import FileError
 from sparknet.native.guard import Guard
+from sparknet.proto.byte_source import open_file
 
 MAGIC, VERSION = 0xBEEFC0DE, 1
 META = struct.Struct("<16x IIQQ I44x IHH QQQQQ QQ")
@@ -164,7 +165,7 @@ class LMDB:
 
 
 def _map(file: Path, path: str) -> mmap | bytes:
-    with file.open("rb") as opened:
+    with open_file(file) as opened:
         if file.stat().st_size == 0:
             return b""
         try:

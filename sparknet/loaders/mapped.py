@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -12,13 +11,19 @@ import numpy as np
 from sparknet.errors import FileError, shown
 from sparknet.loaders.records import Array, ArrayRecords, Batch, Indices, Opened
 from sparknet.native.guard import Guard
-from sparknet.proto.byte_source import StrPath, check_is_file
+from sparknet.proto.byte_source import StrPath, check_is_file, open_file
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Order = Literal["C", "F"]
 
 MOST_GROWTH = 1100
 """Deflate makes at most about 1030 bytes out of one."""
+_FREE, _GROWTH = 1 << 28, 32
+
+
+def most_unpacked(packed: int) -> int:
+    """The most bytes that so many packed ones may become."""
+    return min(MOST_GROWTH * max(packed, 1), _FREE + _GROWTH * packed)
 
 
 class FileRecords(Opened, ArrayRecords):
@@ -47,7 +52,7 @@ def map_file(path: StrPath, guards: list[Guard]) -> Bytes:
     """The bytes of an ordinary file, for reading; its guard joins the others."""
     check_is_file(path)
     try:
-        with Path(path).open("rb") as file:
+        with open_file(path) as file:
             if not file.seek(0, 2):
                 return np.zeros(0, np.uint8)
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError
-from sparknet.loaders.mapped import MOST_GROWTH, Bytes, FileRecords, map_file, shaped
+from sparknet.loaders.mapped import Bytes, FileRecords, map_file, most_unpacked, shaped
 from sparknet.native.guard import Guard
 from sparknet.proto.byte_source import StrPath
 
@@ -36,7 +36,7 @@ def read_idx(path: StrPath, magic: int, guards: list[Guard]) -> Bytes:
     """The bytes of an IDX file, in the shape that its header announces."""
     memory: Any = map_file(path, guards)
     packed = memory[:2].tobytes() == GZIP
-    room = len(memory) * (MOST_GROWTH if packed else 1)
+    room = most_unpacked(len(memory)) if packed else len(memory)
     file = gzip.GzipFile(fileobj=io.BytesIO(memory)) if packed else io.BytesIO(memory[:64])
     sizes = _sizes(file, path, magic)
     total = math.prod(sizes)

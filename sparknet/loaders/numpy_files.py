@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from sparknet.errors import FileError, shown
-from sparknet.loaders.mapped import MOST_GROWTH, Bytes, FileRecords, map_file, shaped
+from sparknet.loaders.mapped import Bytes, FileRecords, map_file, most_unpacked, shaped
 from sparknet.loaders.records import Array
 from sparknet.native.guard import Guard
 from sparknet.proto.byte_source import StrPath
@@ -46,6 +46,10 @@ def read_npz(path: StrPath, guards: list[Guard]) -> dict[str, Array]:
             members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
             if not members:
                 raise FileError(path, "holds no arrays")
+            packed = [info for info in members if info.compress_type == zipfile.ZIP_DEFLATED]
+            total = sum(info.file_size for info in packed)
+            if total > most_unpacked(len(memory)):
+                raise FileError(path, f"unpacks to {total} bytes, too many for its {len(memory)}")
             return {
                 info.filename[: -len(".npy")]: _array(_member(archive, info, memory), path)
                 for info in members
@@ -62,7 +66,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, memory: Bytes) -> B
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise NotImplementedError(f"'{info.filename}' is not packed as numpy packs")
     if info.compress_type != zipfile.ZIP_STORED:
-        if info.file_size > MOST_GROWTH * max(info.compress_size, 1):
+        if info.file_size > most_unpacked(info.compress_size):
             raise ValueError(f"'{info.filename}' announces {info.file_size} bytes")
         return np.frombuffer(archive.read(info), np.uint8)
     header = memory[info.header_offset : info.header_offset + LOCAL.size].tobytes()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.records import Chain, Records
-from sparknet.proto.byte_source import StrPath, check_is_file
+from sparknet.proto.byte_source import StrPath, check_is_file, open_file
 
 if TYPE_CHECKING:
     from sparknet.loaders.preprocessing import Preprocessing
@@ -89,7 +89,7 @@ def kind_of(source: StrPath) -> str:
         stored = any((path / name).is_file() for name in ("data.mdb", "CURRENT"))
         return "datums" if stored else "images"
     check_is_file(source)
-    with path.open("rb") as file:
+    with open_file(path) as file:
         start = file.read(1 << 10)
     for magic, kind in STARTS.items():
         if start.startswith(magic):

@@ -6,7 +6,7 @@ import os
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from sparknet import renamed
@@ -15,7 +15,7 @@ from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.image_files import SUFFIXES
 from sparknet.loaders.pictures import Color, PictureReader, Pictures
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.proto.byte_source import StrPath, check_is_file
+from sparknet.proto.byte_source import StrPath, check_is_file, open_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Tars(Pictures):
     def stored(self, number: int) -> bytes:
         member = self.members[number]
         try:
-            with Path(self.paths[member.tar]).open("rb", buffering=0) as file:
+            with open_file(self.paths[member.tar]) as file:
                 file.seek(member.start)
                 return file.read(member.size)
         except OSError as error:
@@ -91,7 +91,7 @@ class Tars(Pictures):
 def members(path: str, number: int = 0) -> Iterator[Member]:
     """The images of a tar file, in the order in which they lie."""
     check_is_file(path)
-    with Path(path).open("rb") as file:
+    with open_file(path) as file:
         yield from _walk(path, file, number, 0, os.fstat(file.fileno()).st_size, "")
 
 

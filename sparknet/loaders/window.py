@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sparknet.errors import FileError
 from sparknet.loaders.image import Pixels
-from sparknet.proto.byte_source import check_is_file
+from sparknet.proto.byte_source import check_is_file, open_file
 
 HEAD = 1 << 16
 LARGEST = 2**31 - 1
@@ -38,7 +38,7 @@ def first_channels(path: str) -> int:
     windows, then the windows (Caffe: window_data_layer.cpp).
     """
     check_is_file(path)
-    with Path(path).open(encoding="utf-8", errors="surrogateescape") as file:
+    with io.TextIOWrapper(open_file(path), "utf-8", "surrogateescape") as file:
         words = file.read(HEAD).split()
     if len(words) < 6 or words[0] != "#":
         raise FileError(path, "is no window file: it must begin with '# number'")
@@ -104,7 +104,7 @@ class Words:
         self.ahead: str | None = None
 
     def _read(self) -> Iterator[str]:
-        with Path(self.path).open(encoding="utf-8", errors="surrogateescape") as lines:
+        with io.TextIOWrapper(open_file(self.path), "utf-8", "surrogateescape") as lines:
             while line := lines.readline(HEAD):
                 yield from line.split()
 

@@ -26,7 +26,7 @@ from sparknet.net.portable import Portable, kept_folder, portable_net
 from sparknet.net.quantising import in_int8
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import Model, caffe_pb2, parse_net, write_model, write_text
-from sparknet.proto.byte_source import replacing
+from sparknet.proto.byte_source import open_file, read_file, replacing
 from sparknet.proto.untrusted import mark
 from sparknet.weights.files import WEIGHTS
 
@@ -148,12 +148,8 @@ def read_folder(folder: Path) -> dict[str, Any]:
 
 def parse_metadata(file: Path, name: str) -> dict[str, Any]:
     try:
-        if file.stat().st_size > _LARGEST:
-            raise FileError(name, f"{file.name} is too large")
-        metadata = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        if isinstance(error, SparkNetError):
-            raise
+        metadata = json.loads(read_file(file, _LARGEST))
+    except (FileError, ValueError, RecursionError) as error:
         raise FileError(name, f"is no saved model: {error}") from error
     if not isinstance(metadata, dict) or not has_sound_names(metadata.get(FILES)):
         raise FileError(name, "is no saved model: its model.json names no files")
@@ -275,7 +271,7 @@ def check_file(file: Path, name: str, said: Any) -> None:
 
 def check_sum(file: Path) -> str:
     sum = blake2b(digest_size=32)
-    with file.open("rb") as read:
+    with open_file(file) as read:
         while data := read.read(_AT_ONCE):
             sum.update(data)
     return sum.hexdigest()

@@ -6,10 +6,11 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from sparknet.errors import FileError, SparkNetError
+from sparknet.errors import FileError, SparkNetError, shown
 
 StrPath = str | os.PathLike[str]
 
@@ -87,20 +88,39 @@ class FileSource(ByteSource):
             raise FileError(self.name, error.strerror or str(error)) from error
 
 
-@contextmanager
-def open_source(path: StrPath) -> Iterator[FileSource]:
-    """Opens an ordinary file; a folder, a pipe or a device is refused without waiting for it."""
+def open_file(path: StrPath) -> BufferedReader:
+    """Open an untrusted file for reading.
+
+    FileError, without waiting, for a folder, a pipe or a device, and for a name that no file has.
+    """
     name = os.fspath(path)
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        raise FileError(name, _reason(error)) from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise FileError(name, what_it_is(name))
-        yield FileSource(descriptor, name)
-    finally:
+        raise FileError(shown(name), _reason(error)) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
+        raise FileError(name, what_it_is(name))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_file(path: StrPath, max_bytes: int) -> bytes:
+    """Read the whole of an untrusted file; FileError if it has more bytes than that."""
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > max_bytes:
+            raise FileError(path, f"has {size} bytes; {max_bytes} are the most")
+        try:
+            return file.read(max_bytes)
+        except OSError as error:
+            raise FileError(path, _reason(error)) from error
+
+
+@contextmanager
+def open_source(path: StrPath) -> Iterator[FileSource]:
+    """Open an untrusted file that is read by position."""
+    with open_file(path) as file:
+        yield FileSource(file.fileno(), os.fspath(path))
 
 
 def check_is_file(path: StrPath) -> None:

@@ -42,6 +42,8 @@ class Tokens:
     def __init__(self, text: str, name: str, skipped: list[Unknown] | None = None) -> None:
         self._source, self._name = text.removeprefix("\ufeff"), name
         self.skipped = skipped
+        self._lines = self._counted = 0
+        """The line ends before a place that only moves on."""
         self._matches = _TOKEN.finditer(self._source)
         self.kind, self.text = END, ""
         self.advance()
@@ -91,8 +93,10 @@ class Tokens:
         """Whether the current token, unknown in this message type, is to be passed over."""
         if self.skipped is None:
             return False
-        line = self._source.count("\n", 0, _start(self._match)) + 1
-        self.skipped.append(Unknown(message, self.text, line))
+        start = _start(self._match)
+        self._lines += self._source.count("\n", self._counted, start)
+        self._counted = start
+        self.skipped.append(Unknown(message, self.text, self._lines + 1))
         return True
 
     def fail_at(self, position: int, message: str) -> NoReturn:

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from numbers import Number
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from sparknet.errors import DataError, FileError
+from sparknet.errors import DataError
+from sparknet.loaders.image import LARGEST_FILE
+from sparknet.proto.byte_source import read_file
 from sparknet.spark.column_types import plain
 
 if TYPE_CHECKING:
@@ -176,10 +177,7 @@ def _fits(shape: Sequence[int], entry: Taken) -> bool:
 def _content(path: Any, what: str) -> bytes:
     if not isinstance(path, (str, os.PathLike)):
         raise DataError(f"{what} holds paths and {type(path).__name__}")
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise FileError(path, error.strerror or str(error)) from error
+    return read_file(path, LARGEST_FILE)
 
 
 # -- results -----------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from sparknet.errors import FileError, LayerError, SparkError, SpecError, extra, shown
 from sparknet.graph.records import Outline
 from sparknet.net.fed import FedNet
+from sparknet.proto.byte_source import read_file
 from sparknet.spark.column_types import check_unique
 from sparknet.spark.files import received, send
 from sparknet.spark.outputs import Array
@@ -119,7 +119,7 @@ class Texts:
         if self.content is not None:
             return _Tokenizer(self.content, self.file)
         path = received(self.file)
-        text = path.read_bytes()
+        text = read_file(path, _LARGEST)
         if _digest(text) != path.stem.rpartition("-")[2]:
             raise FileError(path, "is another tokenizer than the one that was sent")
         return _Tokenizer(text, str(path))
@@ -177,13 +177,7 @@ class TokenizerFile:
         if not isinstance(path, (str, os.PathLike)):
             raise SparkError(f"tokenizer is {path!r}: the path of a tokenizer.json is needed")
         with fetched(path) as file:
-            try:
-                size = Path(file).stat().st_size
-                text = Path(file).read_bytes() if size <= _LARGEST else b""
-            except OSError as error:
-                raise FileError(path, error.strerror or str(error)) from error
-        if size > _LARGEST:
-            raise FileError(path, f"has {size} bytes; a tokenizer has {_LARGEST} at most")
+            text = read_file(file, _LARGEST)
         return cls(text, os.fspath(path), _Tokenizer(text, os.fspath(path)).pads_left)
 
     def ids(self, tested: FedNet) -> str:

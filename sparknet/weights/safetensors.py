@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, shown
+from sparknet.proto.byte_source import open_file
 
 Array = np.ndarray[Any, Any]
 StrPath = str | os.PathLike[str]
@@ -46,10 +47,9 @@ def is_safetensors(path: StrPath) -> bool:
 
 def read_tensors(path: StrPath) -> dict[str, Array]:
     """The arrays of a file by name; floats of two bytes become float32."""
-    file = Path(path)
     try:
-        size = file.stat().st_size
-        with file.open("rb") as opened:
+        with open_file(path) as opened:
+            size = os.fstat(opened.fileno()).st_size
             header, begin = _header(path, opened, size)
             told = _checked(path, header, size - begin)
             found: dict[str, Array] = {}

@@ -73,7 +73,7 @@ def test_pairs_whose_second_word_may_be_missing(tmp_path: Path) -> None:
 
 
 def test_names_of_classes_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="cannot be read: No such file or directory"):
+    with pytest.raises(FileError, match="no such file or folder"):
         read_labels(tmp_path / "none")
 
 

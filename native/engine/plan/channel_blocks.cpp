@@ -7,8 +7,11 @@
 namespace sn {
 
 bool Net::blocks_channels() const {
-    return std::any_of(layers.begin(), layers.end(),
-                       [](const Layer& layer) { return layer.kernel->prefers_blocks(layer); });
+    if (!blocks_channels_)
+        blocks_channels_ = std::any_of(layers.begin(), layers.end(), [](const Layer& layer) {
+            return layer.kernel->prefers_blocks(layer);
+        });
+    return *blocks_channels_;
 }
 
 }  // namespace sn

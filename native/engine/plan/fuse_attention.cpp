@@ -15,14 +15,6 @@ namespace sn {
 namespace {
 using Members = std::set<Layer*>;
 
-bool reads(const Layer& layer, const Blob& blob) {
-    return std::count(layer.bottoms.begin(), layer.bottoms.end(), &blob) > 0;
-}
-
-bool writes(const Layer& layer, const Blob& blob) {
-    return std::count(layer.tops.begin(), layer.tops.end(), &blob) > 0;
-}
-
 int64_t last_size(const Blob& blob, size_t from_end = 1) {
     const Shape& shape = blob.shape();
     return shape.size() < from_end ? 0 : shape[shape.size() - from_end];
@@ -77,13 +69,14 @@ class Search {
 
     // The layer that makes a blob, if it may be computed with the last product.
     Layer* maker(const At& at) const {
-        for (size_t i = at.reader->index; i-- > 0;) {
-            Layer& layer = net_.layers[i];
-            if (!writes(layer, *at.blob)) continue;
-            const bool may = is_free(layer) && barred_.count(&layer) == 0 && !layer.bottoms.empty();
-            return may ? &layer : nullptr;
-        }
-        return nullptr;
+        const auto& writers = at.blob->writers;
+        const auto before = std::find_if(writers.rbegin(), writers.rend(), [&](const Layer* layer) {
+            return layer->index < at.reader->index;
+        });
+        if (before == writers.rend()) return nullptr;
+        Layer& layer = **before;
+        const bool may = is_free(layer) && barred_.count(&layer) == 0 && !layer.bottoms.empty();
+        return may ? &layer : nullptr;
     }
 
     void enter(At& at, Layer& layer, size_t bottom = 0) {
@@ -275,11 +268,10 @@ bool Net::are_hidden(const Layer& head, const std::set<Layer*>& members,
     for (Layer* member : members)
         for (const Blob* top : member->tops) {
             bool hidden = !top->wanted;
-            for (size_t i = member->index + 1; i < layers.size(); ++i) {
-                const bool inside =
-                    i == head.index || members.count(const_cast<Layer*>(&layers[i])) > 0;
-                if (!inside && (reads(layers[i], *top) || writes(layers[i], *top))) hidden = false;
-            }
+            for (const auto* users : {&top->readers, &top->writers})
+                for (Layer* user : *users)
+                    if (user->index > member->index && user != &head && members.count(user) == 0)
+                        hidden = false;
             for (float weight : member->loss_weights) hidden = hidden && weight == 0;
             if (!hidden) barred.insert(member);
         }

@@ -17,11 +17,8 @@ bool is_plain_relu(const Layer& layer) {
 bool Net::is_hidden(const Blob& blob) const {
     if (keeps_blobs || blob.wanted) return false;
     long readers = 0;
-    for (const Layer& layer : layers) {
-        const bool overwrites = std::count(layer.tops.begin(), layer.tops.end(), &blob) > 0;
-        const long reads = std::count(layer.bottoms.begin(), layer.bottoms.end(), &blob);
-        if (!overwrites) readers += reads;
-    }
+    for (const Layer* layer : blob.readers)
+        if (std::count(layer->tops.begin(), layer->tops.end(), &blob) == 0) ++readers;
     return readers == 1;
 }
 

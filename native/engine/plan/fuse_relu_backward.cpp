@@ -7,10 +7,6 @@
 namespace sn {
 
 namespace {
-bool reads(const Layer& layer, const Blob* blob) {
-    return std::find(layer.bottoms.begin(), layer.bottoms.end(), blob) != layer.bottoms.end();
-}
-
 bool is_gate(const Layer& relu) {
     const auto slope = relu.kernel->relu_slope(relu);
     return slope && *slope >= 0.0F && relu.backward && relu.propagate[0] && relu.in_place() &&
@@ -29,12 +25,12 @@ void Net::find_gates() {
             layer.bottoms[0] != relu.tops[0])
             continue;
         const auto sign = layer.kernel->sign();
-        const auto leaves_top = [&](const Layer& other) {
-            return &other == &layer || !reads(other, layer.tops[0]) ||
-                   (other.kernel->only_reads() && !other.in_place());
+        const auto leaves_top = [&](const Layer* other) {
+            return other == &layer || (other->kernel->only_reads() && !other->in_place());
         };
         if (sign == Kernel::Sign::in_bottom ||
-            (sign == Kernel::Sign::in_top && std::all_of(layers.begin(), layers.end(), leaves_top)))
+            (sign == Kernel::Sign::in_top &&
+             std::all_of(layer.tops[0]->readers.begin(), layer.tops[0]->readers.end(), leaves_top)))
             layer.gate = &relu;
     }
 }

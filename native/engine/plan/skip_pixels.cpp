@@ -8,14 +8,6 @@
 namespace sn {
 
 namespace {
-bool reads(const Layer& layer, const Blob& blob) {
-    return std::count(layer.bottoms.begin(), layer.bottoms.end(), &blob) > 0;
-}
-
-bool writes(const Layer& layer, const Blob& blob) {
-    return std::count(layer.tops.begin(), layer.tops.end(), &blob) > 0;
-}
-
 const Layer& last_of(const Layer& head) {
     return head.fused_last ? *head.fused_last : head;
 }
@@ -35,17 +27,17 @@ bool are_planes(const Shape& shape, int64_t every) {
 // is no convolution that begins a chain, or if a caller looks at the result.
 bool Net::find_readers(const Layer& head, const Blob& blob, std::vector<Layer*>& found) {
     if (blob.wanted) return false;
-    for (Layer& layer : layers) {
-        if (is_inside(head, layer)) continue;
-        if (writes(layer, blob)) return false;
-        if (!reads(layer, blob)) continue;
-        if (layer.kernel->only_splits()) {
-            for (const Blob* top : layer.tops)
-                if (!find_readers(layer, *top, found)) return false;
-        } else if (layer.fused_into || layer.fused_other == &blob) {
+    for (const Layer* writer : blob.writers)
+        if (!is_inside(head, *writer)) return false;
+    for (Layer* layer : blob.readers) {
+        if (is_inside(head, *layer)) continue;
+        if (layer->kernel->only_splits()) {
+            for (const Blob* top : layer->tops)
+                if (!find_readers(*layer, *top, found)) return false;
+        } else if (layer->fused_into || layer->fused_other == &blob) {
             return false;
         } else {
-            found.push_back(&layer);
+            found.push_back(layer);
         }
     }
     return true;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,11 @@ import numpy as np
 from sparknet.caffe.host.batches import BatchHost
 from sparknet.errors import FileError
 from sparknet.loaders.decoders import Decoders
-from sparknet.loaders.image import Pixels, decode
+from sparknet.loaders.image import LARGEST_FILE, Pixels, decode
 from sparknet.loaders.prefetch import Array, Arrays, Maker, room
 from sparknet.loaders.window import cut, read_windows
 from sparknet.native.decoding import resize_image
+from sparknet.proto.byte_source import read_file
 
 
 class WindowDataHost(BatchHost):
@@ -79,7 +79,7 @@ class WindowMaker:
 
     def _held(self, path: str) -> bytes:
         if path not in self.files:
-            self.files[path] = Path(path).read_bytes()
+            self.files[path] = read_file(path, LARGEST_FILE)
         return self.files[path]
 
     def _place(self, out: Array, box: Any, mirror: bool) -> None:

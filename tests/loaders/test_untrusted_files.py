@@ -1,0 +1,180 @@
+"""Files of strangers: what is no file is refused at once, and no file takes more than its share."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import struct
+import tarfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparknet.caffe as caffe
+from sparknet.errors import FileError
+from sparknet.loaders import MNIST, NumpyFiles, Tars, open_records
+from sparknet.loaders.fetching import _unpacked
+from sparknet.loaders.image import decode, read_list
+from sparknet.loaders.image_settings import read_mean
+from sparknet.loaders.labels import read_labels
+from sparknet.net.model_folder import check_sum
+from sparknet.proto import caffe_pb2, parse_net, read_model, read_net, read_state
+from sparknet.spark.texts import TokenizerFile
+from sparknet.weights.safetensors import read_tensors, write_tensors
+from tests.caffe.gradient import input_layer
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "caffemodel": read_model,
+    "image": lambda path: decode(path, path, None),
+    "labels": read_labels,
+    "list": lambda path: list(read_list(path)),
+    "mean": lambda path: read_mean(path),
+    "mnist": lambda path: MNIST(path, path),
+    "net": read_net,
+    "npz": NumpyFiles,
+    "records": open_records,
+    "safetensors": read_tensors,
+    "stage": lambda path: check_sum(Path(path)),
+    "state": read_state,
+    "tar": Tars,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_is_no_file_is_refused_at_once(reader: str, tmp_path: Path) -> None:
+    pipe, folder = tmp_path / "pipe.npy", tmp_path / "folder.npy"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    for path in (pipe, Path("/dev/zero"), Path("no\0name.npy"), folder):
+        if reader == "records" and path == folder:
+            continue
+        with pytest.raises(FileError):
+            READERS[reader](str(path))
+
+
+def test_a_tokenizer_is_an_ordinary_file() -> None:
+    with pytest.raises(FileError, match="is not an ordinary file"):
+        TokenizerFile.read("/dev/zero")
+
+
+def test_small_files_unpack_to_no_gigabytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparknet.loaders.mapped._FREE", 1 << 16)
+    packed = tmp_path / "images.gz"
+    with gzip.open(packed, "wb") as file:
+        file.write(struct.pack(">4I", 0x803, 8, 1 << 10, 1 << 8) + bytes(1 << 21))
+    with pytest.raises(FileError, match="announces 8 x 1024 x 256 bytes and is too short"):
+        MNIST(packed, packed)
+    archive = tmp_path / "bomb.npz"
+    np.savez_compressed(archive, **{name: np.zeros(1 << 14) for name in "abc"})
+    with pytest.raises(FileError, match=f"unpacks to {3 * (128 + (1 << 17))} bytes, too many for"):
+        NumpyFiles(archive)
+    tar = tmp_path / "cifar-10-binary.tar.gz"
+    with tarfile.open(tar, "w:gz", compresslevel=1) as file:
+        for number in range(100):
+            file.addfile(tarfile.TarInfo(f"{number}.txt"))
+    with pytest.raises(FileError, match="unpacks to more than 64 files"):
+        _unpacked(tar)
+
+
+def test_a_jpeg_of_many_scans_is_refused() -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    file = io.BytesIO()
+    image.new("L", (4096, 4096)).save(file, "JPEG", progressive=True)
+    data = file.getvalue()
+    assert decode(data, "fine", False).shape == (1, 4096, 4096)
+    at = data.rindex(b"\xff\xda")
+    scan = data[at:-2]
+    with pytest.raises(
+        FileError, match=r"many: has 9\d scans of 4096 x 4096 pixels, which take too"
+    ):
+        decode(data[:at] + scan * 90 + data[-2:], "many", False)
+
+
+def layers(count: int) -> str:
+    return "".join(
+        f"layer {{ name: 'c{n}' type: 'Convolution' bottom: '{f'b{n - 1}' if n else 'data'}' "
+        f"top: 'c{n}' convolution_param {{ num_output: 1 kernel_size: 1 }} }}"
+        f"layer {{ name: 'b{n}' type: 'BatchNorm' bottom: 'c{n}' top: 'b{n}' }}"
+        for n in range(count)
+    )
+
+
+def net(count: int, _: Path) -> Callable[[], Any]:
+    message = parse_net(input_layer("data", (1, 1, 2, 2)) + layers(count))
+    return lambda: caffe.Net.from_proto(message, caffe.TEST, keep_blobs=False)
+
+
+def unknown(count: int, _: Path) -> Callable[[], Any]:
+    text = "odd { more { b: 1 } }\n" * count + "odd: 1 " * count
+    return lambda: parse_net(text, unknown="skip")
+
+
+def tensors(count: int, folder: Path) -> Callable[[], Any]:
+    path = folder / f"{count}.safetensors"
+    write_tensors(path, {str(n): np.zeros(1, np.float32) for n in range(count)})
+    return lambda: read_tensors(path)
+
+
+def model(count: int, folder: Path) -> Callable[[], Any]:
+    message = caffe_pb2.NetParameter()
+    for n in range(count):
+        message.layer.add(name=str(n), type="Bias").blobs.add(data=[1.0]).shape.dim.append(1)
+    path = folder / f"{count}.caffemodel"
+    path.write_bytes(message.SerializeToString())
+    return lambda: read_model(path)
+
+
+def arrays(count: int, folder: Path) -> Callable[[], Any]:
+    path = folder / f"{count}.npz"
+    np.savez(path, **{f"x{n}": np.zeros(1) for n in range(count)})
+    return lambda: NumpyFiles(path)
+
+
+def images(count: int, folder: Path) -> Callable[[], Any]:
+    path = folder / f"{count}.tar"
+    with tarfile.open(path, "w") as tar:
+        for n in range(count):
+            tar.addfile(tarfile.TarInfo(f"{n % 5}/{n}.jpg"))
+    return lambda: Tars(path)
+
+
+def names(count: int, folder: Path) -> Callable[[], Any]:
+    path = folder / f"{count}.prototxt"
+    path.write_text("".join(f"item {{ name: 'n' label: {n} }}\n" for n in range(count)))
+    return lambda: read_labels(path)
+
+
+def listed(count: int, folder: Path) -> Callable[[], Any]:
+    path = folder / f"{count}.txt"
+    path.write_text("a.jpg 1\n" * count)
+    return lambda: list(read_list(str(path)))
+
+
+LINEAR = {
+    net: 60, unknown: 1500, tensors: 1000, model: 500, arrays: 200, images: 700, names: 2000,
+    listed: 20_000,
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::sparknet.proto.UnknownWarning")
+@pytest.mark.parametrize("make", LINEAR, ids=lambda make: make.__name__)
+def test_four_times_as_much_takes_four_times_as_long(
+    make: Callable[[int, Path], Callable[[], Any]], tmp_path: Path
+) -> None:
+    few, many = (make(times * LINEAR[make], tmp_path) for times in (1, 4))
+    few()
+    assert min(map(seconds, [many] * 2)) < 9 * min(map(seconds, [few] * 3)) + 0.02
+
+
+def seconds(read: Callable[[], Any]) -> float:
+    """Of processor time: the machine may be busy."""
+    start = time.process_time()
+    read()
+    return time.process_time() - start
