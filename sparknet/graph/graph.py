@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from sparknet.graph.node import Node
 from sparknet.graph.params import Learnable
@@ -12,6 +11,7 @@ from sparknet.graph.reshape import reshape_nodes
 from sparknet.graph.unknown import LeftOut
 from sparknet.layers import Shape
 from sparknet.layers.layer import count
+from sparknet.native.alone import cached_property
 from sparknet.proto import caffe_pb2
 
 FLOAT_BYTES = 4

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 
 from sparknet.errors import LayerError, SpecError, shown
 from sparknet.layers import LAYERS, Layer, Shape, make
 from sparknet.layers.layer import count
 from sparknet.layers.recurrent import Recurrent
+from sparknet.native.alone import cached_property
 from sparknet.proto import caffe_pb2
 
 Shapes = Mapping[str, Shape]

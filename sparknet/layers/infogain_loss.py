@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sparknet.errors import shown
 from sparknet.layers.layer import Plan, Shape, between, count, shape_text
 from sparknet.layers.loss import Loss, check_label_count, ignore_label, normalizing
 from sparknet.layers.softmax import around
+from sparknet.native.alone import cached_property
 from sparknet.proto import read_blob
 from sparknet.proto.untrusted import check_trusted
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
 from sparknet.errors import LayerError
+from sparknet.native.alone import cached_property
 from sparknet.proto import caffe_pb2
 from sparknet.proto.message_fields import is_repeated
 

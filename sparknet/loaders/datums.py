@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +19,7 @@ from sparknet.loaders.lmdb import LMDB
 from sparknet.loaders.pictures import LABEL, Color, PictureReader
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Batch, Column, Indices, Opened, Rows, rows_of
+from sparknet.native.alone import cached_property
 from sparknet.native.batch_items import ENCODED, BatchItems
 from sparknet.proto.byte_source import StrPath
 

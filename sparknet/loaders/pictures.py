@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -26,6 +25,7 @@ from sparknet.loaders.records import (
     Subset,
     rows_of,
 )
+from sparknet.native.alone import cached_property
 
 Shape3 = tuple[int, int, int]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from sparknet.errors import DataError, LayerError, SpecError, shown
@@ -15,6 +14,7 @@ from sparknet.layers.source_layer import SourceLayer
 from sparknet.layers.transform_param import TransformParam
 from sparknet.loaders.image_arrays import ImageArrays
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.native.alone import cached_property
 from sparknet.onnx.inputs import one_number
 from sparknet.proto import caffe_pb2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -13,6 +13,7 @@ from sparknet.errors import DataError, LayerError, SpecError
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, TRAIN, Shape
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.native.alone import cached_property
 from sparknet.net.backend import Backend
 from sparknet.net.entries import (
     Entry,

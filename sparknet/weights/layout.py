@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NoReturn
 
 from sparknet.errors import ArrayError, WeightsError
 from sparknet.layers import LAYERS, Shape
 from sparknet.layers.layer import count, shape_text
 from sparknet.native import NDArray
+from sparknet.native.alone import cached_property
 
 Span = tuple[int, int]
 

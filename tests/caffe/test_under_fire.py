@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +15,7 @@ import pytest
 
 import sparknet.caffe as caffe
 from sparknet.errors import LayerError, SpecError
+from sparknet.layers.layer import Layer
 from sparknet.native.core import lib
 from sparknet.proto import parse_net
 from tests.goldens import ROOT
@@ -175,6 +178,34 @@ def test_forking(before: bool) -> None:
     code = FORK.format(root=str(ROOT), before=before)
     done = subprocess.run([sys.executable, "-c", code], timeout=120)
     assert done.returncode == 0
+
+
+def test_a_fork_while_another_thread_describes_a_layer_leaves_no_lock() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    class Waiting:
+        copied = ("options",)
+
+        def __getattr__(self, name: str) -> object:
+            entered.set()
+            leave.wait()
+            raise AttributeError(name)
+
+    def describe() -> None:
+        with pytest.raises(AttributeError):
+            vars(Layer)["_as_given"].__get__(Waiting(), Layer)
+
+    thread = threading.Thread(target=describe)
+    thread.start()
+    entered.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        make()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    leave.set()
+    thread.join()
 
 
 def test_a_thousand_nets_leak_nothing() -> None:
