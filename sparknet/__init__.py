@@ -69,14 +69,8 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(shell: object) -> None:
-    """``%load_ext sparknet``: ``import caffe`` means `sparknet.caffe`; notebooks show trainings.
-
-    A training without an ``on_event`` then has a bar in its cell.
-    """
+    """Let ``import caffe`` mean `sparknet.caffe`: ``%load_ext sparknet``."""
     import_module("sparknet.caffe.alias").install()
-    if import_module("sparknet.summary.notebook").kernel_display() is not None:
-        progress = import_module("sparknet.summary").Progress
-        import_module("sparknet.training.observing").show_by(progress)
 
 
 if not TYPE_CHECKING:

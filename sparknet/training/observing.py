@@ -34,9 +34,6 @@ class Observer(ABC):
         """The training ended in an error, or was interrupted."""
 
 
-_shown: list[Callable[[], OnEvent]] = []
-"""What makes the listener of a training that has none; the last one counts."""
-
 _makers: list[Callable[[], Observer]] = []
 _unheard = ContextVar("unheard", default=False)
 
@@ -51,17 +48,10 @@ def unheard() -> Iterator[None]:
         _unheard.reset(before)
 
 
-def show_by(make: Callable[[], OnEvent]) -> None:
-    """Let each training without an ``on_event`` have such a listener from now on."""
-    _shown[:] = [make]
-
-
 def listener(given: OnEvent | None) -> OnEvent | None:
     """Return the listener of a training that begins now: a bar on a terminal or in a notebook."""
     if given is not None or _unheard.get():
         return given
-    if _shown:
-        return _shown[0]()
     is_watched = getattr(sys.stderr, "isatty", bool)() or kernel_display() is not None
     return Progress() if is_watched else None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -58,12 +57,6 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     return Kernel(monkeypatch, SimpleNamespace(kernel=object()))
 
 
-@pytest.fixture
-def no_default() -> Iterator[None]:
-    yield
-    observing._shown.clear()
-
-
 def test_one_output_is_drawn_again(kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     progress = Progress(clock=clock)
@@ -104,7 +97,7 @@ def test_lines_are_escaped_and_bounded(kernel: Kernel) -> None:
 
 
 def test_a_terminal_is_no_notebook(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], no_default: None
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kernel = Kernel(monkeypatch, SimpleNamespace())
     for event in TRAINING:
@@ -115,13 +108,8 @@ def test_a_terminal_is_no_notebook(
     assert "step 30: validation accuracy 0.9, loss 0.7" in capsys.readouterr().err
 
 
-def test_the_extension_shows_trainings(
-    kernel: Kernel, capsys: pytest.CaptureFixture[str], no_default: None
-) -> None:
-    data = {"x": np.ones((8, 2)), "t": np.ones((8, 1))}
-    sparknet.train(SOLVER, data, steps=2)
-    assert not kernel.outputs
-    sparknet.load_ipython_extension(None)
+def test_trainings_are_shown(kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> None:
+    data = {"x": np.arange(16.0).reshape(8, 2) / 16, "t": np.ones((8, 1))}
     sparknet.train(SOLVER, data, steps=2)
     [states] = kernel.outputs
     assert "step 2/2 100%" in states[-1]
