@@ -211,11 +211,16 @@ def _pictures(
 
 
 def _snapshot(chosen: Namespace) -> int:
+    from sparknet.loaders.preprocessing import Preprocessing
+    from sparknet.net.model_inputs import ModelInputs
     from sparknet.training.runs import FolderRuns, find
-    from sparknet.training.snapshot import model
+    from sparknet.training.snapshot import model, read_manifest
 
     store, round = find(FolderRuns, chosen.path)
     model(store, round).save(chosen.out)
+    how = read_manifest(store, round)["run"].get("preprocessing")
+    images = None if how is None else Preprocessing.from_json(str(how), store.path(round))
+    ModelInputs(preprocessing=images).write_beside(chosen.out)
     print(f"{chosen.out}: the weights of {store.path(round)}", file=sys.stderr)
     return 0
 

@@ -15,6 +15,7 @@ import sparknet
 from sparknet.cli import main
 from sparknet.errors import FileError, SpecError
 from sparknet.net import Net
+from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.ranges import PreprocessingWarning
 from sparknet.spark.model import SparkModel
 
@@ -101,6 +102,7 @@ def test_the_command_line_writes_and_reads_folders(
     command = ["train", str(tmp_path / "s.prototxt"), "--data", str(photographs), "--steps", "20"]
     command += ["--resize", "8", "--color", "rgb", "--mean-value", "128", "--scale", "0.015625"]
     out, snapshots = str(tmp_path / "model"), ["--snapshots", str(tmp_path / "snapshots")]
+    snapshots += ["--snapshot-every", "1"]
     assert main([*command, *snapshots, "--out", out]) == 0
     assert {path.name for path in Path(out).iterdir()} == {
         *("model.json", "net.prototxt", "weights.caffemodel")
@@ -111,6 +113,11 @@ def test_the_command_line_writes_and_reads_folders(
     assert [line["outputs"]["prob"][0]["label"] for line in lines] == ["blue"] * 4 + ["red"] * 4
     assert main([*command, "--out", "x.onnx"]) == 2
     assert main(["show", out]) == 0
+    again = tmp_path / "again.caffemodel"
+    assert main(["convert", "snapshot", str(tmp_path / "snapshots"), str(again)]) == 0
+    said = ModelInputs.beside(again)
+    assert said is not None
+    assert said.preprocessing == SparkModel(out).net.preprocessing
 
 
 def test_a_bare_file_says_what_it_does_not_know(
