@@ -42,14 +42,12 @@ class Inputs:
 
     def __init__(self, chosen: Namespace, entry: Entry, net: Net) -> None:
         from sparknet.loaders.image_files import SUFFIXES
-        from sparknet.net.ranges import warn_of_pictures
 
         self.failed = 0
-        self._entry = entry
+        self._entry, self._net = entry, net
         self._batch = chosen.batch or max(entry.batch, 1)
         self._images = image_paths(chosen.inputs, SUFFIXES)
         self._records = None if self._images else open_records(chosen.inputs)
-        warn_of_pictures(net.tested, [entry.name] if self._images else [])
 
     def __iter__(self) -> Iterator[Batch]:
         """The batches; the next one is made while the net computes."""
@@ -61,6 +59,7 @@ class Inputs:
 
     def _of_images(self) -> Iterator[Batch]:
         from sparknet.loaders.image_arrays import stacked
+        from sparknet.net.ranges import warn_of_pictures
 
         arrays = self._entry.images(training=False)
         for begin in range(0, len(self._images), self._batch):
@@ -68,6 +67,7 @@ class Inputs:
             found = arrays.all(paths, paths.__getitem__)
             good = [(path, one) for path, one in zip(paths, found, strict=True) if self._good(one)]
             if good:
+                warn_of_pictures(self._net.tested, [self._entry.name])
                 names, images = zip(*good, strict=True)
                 yield list(names), {self._entry.name: stacked(images)}
 

@@ -229,7 +229,8 @@ def _with_stand_ins(net: NetParameter, chosen: Namespace) -> NetParameter:
     for layer, kind in source_layers(found):
         top = layer.top[0] if layer.top else ""
         try:
-            if not kind.reads or (top not in given and make(layer, phase).plan(())):
+            is_there = top not in given and (layer.untrusted or make(layer, phase).plan(()))
+            if not kind.reads or is_there:  # the build says what is not trusted
                 continue
             reason = "--shape says so"
         except LayerError as error:
@@ -238,7 +239,7 @@ def _with_stand_ins(net: NetParameter, chosen: Namespace) -> NetParameter:
             reason = str(error)
         options, param = getattr(layer, str(kind.field)), layer.transform_param
         crop, grey = param.crop_size, param.force_gray or len(param.mean_value) == 1
-        assumed = (options.batch_size, 1 if grey else 3, crop, crop)
+        assumed = (getattr(options, "batch_size", 1), 1 if grey else 3, crop, crop)
         shape = tuple(size or 1 for size in given.get(top, assumed))
         if not crop and top not in given:
             raise WrongUse(reason, f"say what it holds: --shape {top}=NxCxHxW")

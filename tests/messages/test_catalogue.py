@@ -170,9 +170,9 @@ PYTHON: dict[str, tuple[Made, list[str]]] = {
     "a misspelt bottom": (lambda: Net("bottom.prototxt"), ["layer 'ip'", "'dta'", "'data'"]),
     "a misspelt phase": (lambda: Net("enum.prototxt"), ["enum.prototxt:7", "'TESTING'", "'TEST'"]),
     "a broken ONNX model": (lambda: Net("bad.onnx"), ["bad.onnx", "no ONNX model"]),
-    "a folder that is not there": (
-        lambda: Net("net.prototxt").save("missing/net.caffemodel"),
-        ["missing/net.caffemodel", "cannot be written"],
+    "a folder that cannot be made": (
+        lambda: Net("net.prototxt").save("net.prototxt/net.caffemodel"),
+        ["net.prototxt/net.caffemodel", "cannot be written"],
     ),
     "a mean file that is not there": (
         lambda: Net("deploy.prototxt", resize=8, mean="mean.binaryproto"),
