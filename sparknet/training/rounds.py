@@ -169,6 +169,9 @@ class Rounds:
         self._say_start()
         if self.lost:
             self.say("note", text=self.lost)
+        if self.hooks.resume is None:
+            seed = int(self.hooks.identity.get("seed") or 0)
+            self.strategy.make_unequal(self.learner, self.comm.rank, seed)
         if self.strategy.warmup and self.hooks.resume is None:
             steps = min(self.strategy.warmup, self._left())
             self._account(warm_up(self.learner, self.comm, steps), warmup=True)

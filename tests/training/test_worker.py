@@ -291,7 +291,7 @@ def test_strategies_by_name() -> None:
         with pytest.raises(SettingError, match=message):
             make_strategy("averaging", **wrong)
     assert (SlowMo(3).steps, DiLoCo(3).steps, BMUF(3).steps, AllReduce(3).steps) == (3, 3, 3, 3)
-    assert Averaging(3).settings() == {"name": "averaging", "warmup": 0, "steps": 3,
+    assert Averaging(3).settings() == {"name": "averaging", "warmup": 0, "unequal": 0.0, "steps": 3,
                                        "seconds": None, "momentum": "keep",
                                        "codec": None}  # fmt: skip
 

@@ -13,6 +13,8 @@ from functools import partial
 from math import sqrt
 from typing import Any, ClassVar
 
+import numpy as np
+
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
 from sparknet.training.comm import Comm
@@ -99,10 +101,13 @@ class Strategy(ABC):
 
     warmup: int = 0
     """Iterations that worker 0 trains alone before the first round."""
+    unequal: float = 0.0
+    """The noise in the other workers' initial weights, as a share of their root mean square."""
 
     def __post_init__(self) -> None:
         try:
             self.need(self.warmup >= 0, "warmup", "at least 0")
+            self.need(0 <= self.unequal < float("inf"), "unequal", "at least 0")
             self.check()
         except TypeError:  # a text or a list was compared with a number
             for one in fields(self):
@@ -120,6 +125,17 @@ class Strategy(ABC):
         if not holds:
             value = getattr(self, setting)
             raise SettingError(f"{type(self).__name__}: {setting} must be {wanted}, not {value!r}")
+
+    def make_unequal(self, learner: Learner, rank: int, seed: int) -> None:
+        """Add noise to the initial weights of all workers but the first, as `unequal` says."""
+        if not (rank and self.unequal):
+            return
+        generator = np.random.default_rng([seed, rank])
+        for begin, end in learned_spans(learner.weights.size, learner.statistics):
+            part = learner.weights[begin:end]
+            scale = self.unequal * part.norm2() / sqrt(end - begin)
+            part.add(NDArray(generator.normal(0, scale, end - begin)))
+        learner.settle()
 
     @property
     def needs_state(self) -> bool:

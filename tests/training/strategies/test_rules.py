@@ -298,6 +298,22 @@ def test_warm_up() -> None:
         assert learner.rate == alone.rate
 
 
+@pytest.mark.parametrize("strategy", [Averaging, Downpour, DynamicAveraging, ElasticAveraging])
+def test_unequal_beginnings(strategy: Any) -> None:
+    """The workers' weights differ in the first round; after a warm-up nothing is left of that."""
+
+    def weights(steps: int, **settings: Any) -> list[Any]:
+        group = learners(2)
+        made = strategy(**settings)
+        small.together(2, lambda rank, comm: work(group[rank], made, comm, RunPlan(steps=steps)))
+        return [small.weights(learner) for learner in group]
+
+    usual, other = weights(20), weights(20, unequal=0.5)
+    assert not np.allclose(usual[1], other[1], rtol=1e-3)
+    for equal, unequal in zip(weights(3, warmup=3), weights(3, warmup=3, unequal=0.5), strict=True):
+        np.testing.assert_array_equal(equal, unequal)
+
+
 # -- Downpour ----------------------------------------------------------------------------------
 
 
