@@ -252,6 +252,8 @@ class Netlist:
             maker = self.makers.get(bottom)
             free = readers[bottom] == 1 and bottom not in keep and maker is not None
             same = self.blobs[bottom].stored == self.blobs[top].stored
+            if made.layer.squashes and top in keep:
+                continue  # scores beside probabilities tell that these are labels
             if free and same and maker is not None and not _is_view(maker):
                 self.rename(bottom, top)
                 readers[top] = readers.get(top, 0)

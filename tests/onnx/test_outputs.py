@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sparknet import Net
+from sparknet.net.heads import find_heads
 from tests.onnx.graphs import agree, draw, graph, node, onnx, run
 
 X = ["n", 3, 4, 5]
@@ -74,3 +75,14 @@ def test_an_output_that_another_node_reads_is_an_output_of_the_net(tmp_path: Pat
     for name, want in run(path, {"x": x}).items():
         np.testing.assert_allclose(got[name], want, rtol=1e-5, atol=1e-6)
     assert net.described.layer[-1].name == "Gemm_y"
+
+
+@pytest.mark.parametrize(("last", "kind"), [("Sigmoid", "labels"), ("Softmax", "classes")])
+def test_probabilities_tell_what_they_are_of(last: str, kind: str, tmp_path: Path) -> None:
+    """Several labels are no classes; the scores are read beside the probabilities."""
+    nodes = [node("Gemm", "x w", "scores"), node(last, "scores")]
+    path = tmp_path / "model.onnx"
+    onnx.save(graph(nodes, {"x": ["n", 3]}, ["y"], {"w": draw(3, 4)}), str(path))
+    (head,) = find_heads(Net(path))
+    assert (head.blob, head.kind, head.probabilities) == ("y", kind, "y")
+    assert head.scores not in (None, "y")
