@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from sparknet.errors import SparkError
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark.background_job import is_classic
+from sparknet.spark.by_value import by_value
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +37,42 @@ def send(session: SparkSession, name: str, write: Callable[[Path], object]) -> N
     else:
         session.addArtifacts(str(path), file=True)
     sent.add(name)
+
+
+def withdraw(session: SparkSession, name: str) -> None:
+    """Stop offering a file, and delete the driver's copy and those on the executors.
+
+    DataFrames that need it can no longer be computed; `send` offers it again.
+    """
+    if name not in _sent.get(session, set()):
+        return
+    if is_classic(session):
+        context = session.sparkContext
+        by_job = context._jsc.sc().addedFiles().valuesIterator()  # Spark has no removeFile
+        while by_job.hasNext():
+            files = by_job.next()
+            for url in _strings(files.keysIterator()):
+                if url.endswith(f"/{name}"):
+                    files.remove(url)
+        rows = session.range(0, context.defaultParallelism, 1, context.defaultParallelism)
+        rows.mapInArrow(by_value(partial(_removed, name=name)), "id long").collect()
+    _sent[session].discard(name)
+    Path(_folder().name, name).unlink(missing_ok=True)
+
+
+def _strings(names: Any) -> list[str]:
+    found = []
+    while names.hasNext():
+        found.append(str(names.next()))
+    return found
+
+
+def _removed(batches: Iterable[Any], name: str) -> Iterator[Any]:
+    from pyspark import SparkFiles
+
+    for batch in batches:
+        Path(SparkFiles.get(name)).unlink(missing_ok=True)
+        yield batch
 
 
 def received(name: str) -> Path:

@@ -30,13 +30,15 @@ from sparknet.spark.column_types import check_types, column_names, named, told_s
 from sparknet.spark.columns import wanted
 from sparknet.spark.evaluating import evaluate
 from sparknet.spark.evaluation import Evaluation
+from sparknet.spark.files import withdraw
 from sparknet.spark.frame import frame
 from sparknet.spark.model_source import open_source
 from sparknet.spark.outputs import Output
 from sparknet.spark.pooling import POOLED, pooled
 from sparknet.spark.prediction import Invalid, Prediction
 from sparknet.spark.remote import written
-from sparknet.spark.shared_weights import send_weights
+from sparknet.spark.session import running_session
+from sparknet.spark.shared_weights import send_weights, weights_name
 from sparknet.spark.texts import TokenizerFile, check_texts
 from sparknet.spark.transformed import frame_session, is_picture, key_of, pictures_of, transformed
 from sparknet.weights import WeightCollection
@@ -300,6 +302,16 @@ class SparkModel(FunctionOfColumns):
 
     def __repr__(self) -> str:
         return f"<SparkModel '{shown(self.net.tested.described.name)}'>"
+
+    def unpersist(self) -> None:
+        """Delete the file of the weights on the driver and the executors, as in Spark's own words.
+
+        Each model leaves one there until the session ends.  Compute the DataFrames that `transform`
+        made before; a new `transform` sends the weights again.
+        """
+        session = running_session()
+        if session is not None:
+            withdraw(session, weights_name(self._flat()))
 
     # -- inside --------------------------------------------------------------------------
 

@@ -67,9 +67,13 @@ class SharedWeights:
 
 def send_weights(session: SparkSession, flat: NDArray) -> str:
     """Offer weights to tasks, which find them by `SparkFiles.get` under the name returned."""
-    name = f"sparknet-{_digest(flat)}.weights"
+    name = weights_name(flat)
     send(session, name, lambda path: _write(path, flat))
     return name
+
+
+def weights_name(flat: NDArray) -> str:
+    return f"sparknet-{_digest(flat)}.weights"
 
 
 def _write(path: Path, flat: NDArray) -> None:

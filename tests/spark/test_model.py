@@ -16,6 +16,7 @@ from pyspark.errors import PythonException
 from sparknet.errors import FileError, SparkError, SpecError
 from sparknet.net import Net
 from sparknet.spark import SparkModel, Trainer
+from sparknet.spark.files import _folder
 from tests.spark.conftest import null_in_list
 from tests.spark.digits import NET, records, solver
 
@@ -55,6 +56,25 @@ def test_values_are_those_of_forward(frame: Any) -> None:
     flat = expected(net, "conv").reshape(COUNT, -1)
     np.testing.assert_allclose(column(predicted, "conv"), flat, rtol=1e-5, atol=1e-4)
     np.testing.assert_array_equal(column(predicted, "class"), scores.argmax(1))
+
+
+def test_models_that_are_no_longer_needed_leave_no_files(spark: Any, frame: Any) -> None:
+    from pyspark import SparkFiles
+
+    def files() -> set[Path]:
+        roots = (Path(SparkFiles.getRootDirectory()), Path(_folder().name))
+        return {path for root in roots for path in root.glob("sparknet-*.weights")}
+
+    before, rows = files(), frame.limit(1)
+    for seed in (101, 102, 103):
+        model = SparkModel(Net(NET, seed=seed))
+        model.transform(rows, ["ip"], columns=COLUMNS).collect()
+        assert len(files() - before) == 2
+        model.unpersist()
+        assert files() == before
+    first = model.transform(rows, ["ip"], columns=COLUMNS).collect()  # sent again
+    assert len(first) == 1
+    model.unpersist()
 
 
 @pytest.mark.parametrize("kind", ["tuples", "dicts", "inputs", "values"])
