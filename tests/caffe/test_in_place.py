@@ -173,14 +173,14 @@ def gradients(net: Any) -> dict[str, Any]:
 
 def differences(got: dict[str, Any], want: dict[str, Any], tolerance: float) -> list[str]:
     """What differs by more than a share of its largest value; the bias before a normalisation,
-    whose gradient is 0 but for rounding, of a thousandth of the chain's largest."""
+    whose gradient is 0 but for rounding, of a hundredth of the chain's largest."""
     lines, largest, chain_of = [], dict[str, float](), {}
     assert got.keys() == want.keys()
     for name, right in want.items():
         chain_of[name] = number = name.split("_")[1].split("[")[0]
         size = float(np.abs(right[np.isfinite(right)]).max(initial=1e-4))
         largest[name] = size
-        largest[number] = max(largest.get(number, 0.0), size / 1000)
+        largest[number] = max(largest.get(number, 0.0), size / 100)
     for name, right in want.items():
         with np.errstate(invalid="ignore"):
             away = np.abs(got[name] - right) / max(largest[name], largest[chain_of[name]])
