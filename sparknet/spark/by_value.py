@@ -30,6 +30,11 @@ def by_value(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
             work = pickle.loads(data)
         except ImportError as error:
             os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+            if (error.name or "sparknet").partition(".")[0] != "sparknet":
+                raise ImportError(
+                    f"the executors' Python cannot import '{error.name}': install it there, or "
+                    "send it with addPyFile"
+                ) from None
             raise ImportError(f"{missing} ({error})") from None
         return work(batches)
 

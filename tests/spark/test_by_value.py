@@ -37,3 +37,15 @@ def test_a_python_without_the_package_says_so_in_one_sentence(
         ImportError, match=r"^the executors' Python cannot import sparknet: install"
     ):
         pickle.loads(told)([])
+
+
+def test_a_module_of_the_user_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.cloudpickle import dumps
+
+    sent = dumps(by_value(partial(doubled, times=3)))
+    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")
+    monkeypatch.setitem(sys.modules, doubled.__module__, None)
+    with pytest.raises(
+        ImportError, match=r"cannot import 'tests\.spark\.test_by_value': install it"
+    ):
+        pickle.loads(sent)([])
