@@ -198,4 +198,5 @@ def _picked(
     goal = sums[..., -1:] * wanted.double().reshape(*sums.shape[:-1], 1)
     found = (sums > goal) & (inside > 0)
     first = found.to(torch.int8).argmax(4, keepdim=True)
-    return windows.gather(4, first).squeeze(4)
+    y = windows.gather(4, first).squeeze(4)
+    return torch.where(sums[..., -1].isnan(), torch.full_like(y, torch.nan), y)

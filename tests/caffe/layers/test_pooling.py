@@ -164,7 +164,7 @@ def test_odd_sizes_do_not_break() -> None:
 @pytest.mark.parametrize("front", ["", CONVOLVED])
 def test_a_window_with_nan_is_nan(front: str, method: str) -> None:
     x = np.abs(np.sin(values(2, 16, 6, 6))) + 0.1
-    x[1, 3, 2, 2] = np.nan
+    x[1, 3, 3, 2] = np.nan
     lines = front + text(method, "kernel_size: 2 stride: 2", bottom="c" if front else "x")
     for phase in (caffe.TRAIN, caffe.TEST):
         net = make_net(lines, {"x": x}, phase)
