@@ -132,7 +132,7 @@ def _stage(batches: Any, secret: bytes) -> Iterator[Any]:
 def _winner(job: float, stage: float) -> str:
     if stage < job:
         return ""
-    return ": here the meeting loses, as each of the K sends a message to every other"
+    return ": here the meeting loses, as all K processes of Python share two cores"
 
 
 def scheduling() -> Part:
