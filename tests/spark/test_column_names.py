@@ -60,7 +60,7 @@ def test_training_and_evaluating(rows: Any) -> None:
     weights = [
         np.asarray(
             Trainer(NET, workers=1, steps=3, columns=columns)
-            .fit(rows, validation=rows.withColumnsRenamed({"Label": "LABEL"}))
+            .fit(rows, validation=rows.drop("more").withColumnRenamed("Label", "LABEL"))
             .weights.flat
         )
         for columns in (None, named)
