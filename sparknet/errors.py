@@ -156,7 +156,7 @@ class FileError(SparkNetError, OSError):
 
     def __init__(self, path: object, message: str) -> None:
         super().__init__(f"{path}: {message}")
-        self.path = str(path)
+        self.path, self.reason = str(path), message
 
 
 class WeightsError(SparkNetError, ValueError):

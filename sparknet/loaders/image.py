@@ -44,8 +44,11 @@ def open_image(image: str | bytes, name: str) -> Any:
     with extra("pillow", "images", "reading images"):
         from PIL import Image, UnidentifiedImageError
     if isinstance(image, str):
-        check_is_file(image)
-        image = read_file(image, LARGEST_FILE)
+        try:
+            check_is_file(image)
+            image = read_file(image, LARGEST_FILE)
+        except FileError as error:
+            raise FileError(name, error.reason) from error
     try:
         picture = Image.open(io.BytesIO(image), formats=FORMATS)
         _check_scans(picture, image, name)

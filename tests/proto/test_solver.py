@@ -56,7 +56,7 @@ def test_accepts_every_solver_that_trained() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('net: "n"', r"unknown lr_policy '\(none\)': it is one of fixed"),
+        ('net: "n"', "the solver has no lr_policy: 'fixed' keeps base_lr"),
         ('net: "n" lr_policy: "Fixed"', "did you mean 'fixed'"),
         ('net: "n" lr_policy: "exp" gamma: nan', "gamma is nan"),
         ('net: "n" lr_policy: "sigmoid" gamma: 1', "stepsize is 0, but lr_policy 'sigmoid'"),

@@ -178,7 +178,7 @@ def judged(folder: Path, plan: RunPlan, resume: int | None = None) -> tuple[list
 
 def test_the_best_weights_outlive_an_interruption(tmp_path: Path) -> None:
     """They are in the snapshots, though the run itself goes on from the last ones."""
-    patient = {"validate_every": 1, "patience": 9}
+    patient: Any = {"validate_every": 1, "patience": 9, "goal": "max"}
     outcomes, whole = judged(tmp_path / "whole", RunPlan(steps=24, **patient))
     assert [outcome.best for outcome in outcomes] == [8, 8]
     judged(tmp_path / "cut", RunPlan(steps=12, snapshot_every=1, **patient))
@@ -188,7 +188,7 @@ def test_the_best_weights_outlive_an_interruption(tmp_path: Path) -> None:
 
 
 def test_patience_may_begin_and_end_with_a_resumption(tmp_path: Path) -> None:
-    patient = {"validate_every": 1, "patience": 9}
+    patient: Any = {"validate_every": 1, "patience": 9, "goal": "max"}
     judged(tmp_path, RunPlan(steps=12, snapshot_every=3, validate_every=1))
     outcomes, _ = judged(tmp_path, RunPlan(steps=20, snapshot_every=5, **patient), 3)
     assert [outcome.best for outcome in outcomes] == [None, None]  # the last of what is known
