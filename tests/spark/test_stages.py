@@ -437,3 +437,13 @@ def test_a_loaded_net_reads_its_own_files_only(session: Any, tmp_path: Path) -> 
     metadata.write_text(json.dumps(said))
     with pytest.raises(FileError, match=r"is no saved NetFeaturizer: .*the net's files are"):
         NetFeaturizer.load(str(folder))
+
+    folder = tmp_path / "estimator"
+    NetEstimator(HEAD + TAIL, maxIter=1).save(str(folder))
+    metadata = next((folder / "metadata").glob("part-*"))
+    said = json.loads(metadata.read_text())
+    said["paramMap"]["solver"] = f'net_param {{ {python} }} base_lr: 1 lr_policy: "fixed"'
+    (folder / "metadata" / f".{metadata.name}.crc").unlink(missing_ok=True)
+    metadata.write_text(json.dumps(said))
+    again = NetEstimator.load(str(folder))
+    assert "Python" not in str(again.getSolver())

@@ -366,6 +366,8 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
 
     @classmethod
     def _load_files(cls, folder: Path, metadata: dict[str, Any], trusted: bool) -> NetEstimator:
+        for params in (metadata["paramMap"], metadata["defaultParamMap"]):
+            params.pop("solver", None)  # never written there, and it would be trusted
         is_plain = "featuresCol" in metadata["defaultParamMap"]  # and made of no Trainer
         made = cls() if is_plain else cls(Trainer())
         if (code := metadata.get("learning")) is not None:
