@@ -2,7 +2,7 @@
 
     python -m benchmarks.strategies [--workers 2] [--steps 2400] [--only NAME …] [--write]
 
-The data are those of sparknet/papers/digits.py: 8,500 to train on, 1,500 to test on. Every run sees
+The data are those of benchmarks/digits.py: 8,500 to train on, 1,500 to test on. Every run sees
 as many samples as one worker in so many steps. --write puts the table into docs/strategies.md; it
 is for the real digits only.
 """

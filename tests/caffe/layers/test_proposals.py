@@ -14,7 +14,6 @@ from sparknet.errors import LayerError
 from sparknet.forks.faster_rcnn.hosts.proposal_target import ProposalTargetHost
 from sparknet.forks.faster_rcnn.rpn.boxes import anchors, encoded, grid, kept, moved, overlaps
 from sparknet.forks.faster_rcnn.rpn.settings import settings
-from sparknet.forks.yolo.hosts.region_loss import cell_of
 from sparknet.proto import parse_net
 from sparknet.proto.untrusted import with_trust
 from tests.caffe.gradient import input_layer
@@ -225,15 +224,6 @@ def test_suppression() -> None:
     assert kept(boxes, 0.79, 10).tolist() == [0, 2, 3]
     assert kept(boxes, 0.85, 10).tolist() == [0, 1, 2, 3]
     assert kept(boxes, 0.85, 2).tolist() == [0, 1]
-
-
-def test_the_cell_of_a_true_box() -> None:
-    box = np.array([1, 0.0, 0.0, 0.2, 0.3])
-    assert cell_of(box, 4, 5, 2) == (0, 0)
-    assert cell_of(np.array([1, 0.99, 0.5, 0.2, 0.3]), 4, 5, 2) == (2, 4)
-    for wrong in ([0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [1, 0, 0, 0, 0], [0, 0, -0.1, 0, 0]):
-        with pytest.raises(ValueError, match="class, centre, width and height do not fit"):
-            cell_of(box + wrong, 4, 5, 2)
 
 
 def test_an_overlap_at_the_threshold_is_no_background() -> None:
