@@ -14,6 +14,7 @@ WORKERS, SAMPLES = 4, 25600
 PULLS, BATCHES = (1, 4, 16), (4, 16, 64)
 COUNTS = (500, 2000, 8500)
 HIDDEN = (8, 32, 128)
+UNEQUAL, WARMUPS = (0.0, 1.0, 5.0), (0, 50)
 BATCH = 16
 _WIDE = 2e5
 """Bytes in the time of a step, of the study of model sizes."""
@@ -27,6 +28,11 @@ def together(batch: int = BATCH, pull: int = 1, bound: int | None = 1000, **more
     strategy = Downpour(pull_every=pull, max_staleness=bound)
     steps = SAMPLES // (batch * WORKERS)
     return Arm(strategy, WORKERS, steps, batch=batch, jitter=0.2, **more)
+
+
+def begun(unequal: float, warmup: int) -> Arm:
+    strategy = Downpour(unequal=unequal, warmup=warmup)
+    return Arm(strategy, WORKERS, SAMPLES // (BATCH * WORKERS), batch=BATCH, jitter=0.2)
 
 
 def alone(**more: Any) -> Arm:
@@ -105,6 +111,16 @@ def tensorspark() -> Part:
         ],
         f"**What is dropped**, batches of {BATCH}",
     )
+    beginnings = MarkdownTable(
+        ("unequal", *(f"warm-up of {warmup}" for warmup in WARMUPS)),
+        [
+            [f"{unequal:g}", *(_percent(begun(unequal, warmup)) for warmup in WARMUPS)]
+            for unequal in UNEQUAL
+        ],
+        f"**Unequal beginnings** (Figures 5 and 6), batches of {BATCH}: noise in the initial "
+        "weights of all workers but the first, as a share of their root mean square, and steps of "
+        "that one alone before the first round",
+    )
     head = ("one worker", f"Downpour, K = {WORKERS}", "difference, points", "verdict")
     data = MarkdownTable(
         ("records", *head), _sizes("records"), f"**Size of the data**, batches of {BATCH}"
@@ -134,5 +150,5 @@ def tensorspark() -> Part:
         "tensorspark",
         f"TensorSpark: staleness, data size and model size, {WORKERS} workers",
         text,
-        [stale, bounds, data, model],
+        [stale, bounds, beginnings, data, model],
     )
