@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -74,7 +75,9 @@ def find_heads(net: Net, blobs: Sequence[str] | None = None) -> list[Head]:
     tested = net.tested
     shapes, axes = tested.layout()
     if blobs is None:
-        blobs = predictions(tested.described, set(tested.net.params))
+        last = predictions(tested.described, set(tested.net.params))
+        features = _copies(tested.described.layer)
+        blobs = [name for name in last if name not in features] or last
     numbered = {top for layer in tested.described.layer if _is_numbered(layer) for top in layer.top}
     losses = [one for one in (*tested.described.layer, *net.described.layer) if _is_loss(one)]
     return [
@@ -82,6 +85,18 @@ def find_heads(net: Net, blobs: Sequence[str] | None = None) -> list[Head]:
         for name in blobs
         if name in axes and name not in numbered
     ]
+
+
+def _copies(layers: Sequence[LayerMessage]) -> set[str]:
+    """The outputs that copy what other layers read: features, which no label is compared with."""
+    readers = Counter(name for layer in layers for name in layer.bottom)
+    return {
+        layer.top[0]
+        for layer in layers
+        if layer.type == Power.type
+        and not layer.HasField("power_param")
+        and readers[layer.bottom[0]] > 1
+    }
 
 
 def _is_numbered(layer: LayerMessage) -> bool:

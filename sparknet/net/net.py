@@ -33,7 +33,7 @@ from sparknet.net.nets import Nets
 from sparknet.net.origin import find_origin
 from sparknet.net.quantising import MOST_LOSS, RECORDS, calibrate, quantizable
 from sparknet.net.rows import Data, Record, default_columns
-from sparknet.net.scores import Scores, check_names, finished
+from sparknet.net.scores import Goal, Scores, check_names, finished
 from sparknet.net.testing import run_test
 from sparknet.onnx.inputs import Axes, Shapes
 from sparknet.weights import WeightCollection, copy_from
@@ -178,6 +178,11 @@ class Net:
     def tested(self) -> FedNet:
         """The net that `forward` runs, with its description, entries and blobs."""
         return self._nets.share(self._nets.test(0))
+
+    @property
+    def goals(self) -> dict[str, Goal]:
+        """Whether a larger or a smaller value is better, by top; shapes need not be known."""
+        return self._nets.test(0).goals
 
     @property
     def iter(self) -> int:

@@ -12,6 +12,7 @@ from sparknet.caffe.idle import check_loss, warn_of_idle
 from sparknet.errors import SettingError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
+from sparknet.net.entries import UnknownShape
 from sparknet.net.portable import Portable, portable_solver
 from sparknet.net.scores import GOALS, Goal
 from sparknet.proto.solver import check_step
@@ -106,6 +107,8 @@ class Beginning(ABC):
 
     def _check_metric(self, given: RunSettings) -> None:
         """Refuse a metric that no validation will give, or whose better values are not known."""
+        if (given.metric, given.goal, given.patience) == (None, None, None):
+            return
         names, metric = self._known_metrics(), given.metric
         known = None if names is None else [*names, *given.metrics]
         if metric is None:
@@ -196,13 +199,16 @@ class NetBeginning(Beginning):
         return identity(self.net)
 
     def _known_metrics(self) -> Collection[str] | None:
-        tested = self.net.tested
+        try:
+            tested = self.net.tested
+        except UnknownShape:  # the data says it later
+            return None
         if tested.evaluated:  # which name their metrics themselves
             return None
         return tested.measured(dict.fromkeys(tested.net.outputs))
 
     def _known_goals(self) -> Mapping[str, Goal]:
-        return self.net.tested.goals
+        return self.net.goals
 
     def weights(self) -> WeightCollection:
         check_backend(self.net, self.strategy, self._keeps)

@@ -85,5 +85,6 @@ def test_a_net_in_three_precisions() -> None:
     task = precisions.Task(net, learned, held, steps=60, rate=0.05)
     found = precisions.accuracies(task, 1)
     assert [*found] == [*precisions.PRECISIONS]
-    assert min(found.values()) > 0.95
+    assert found["float32"] > 0.95
+    assert min(found.values()) > found["float32"] - 0.02
     assert "| signs | accuracy | " in precisions.line("signs", task, 2, 1.0)

@@ -77,7 +77,7 @@ def test_pillow_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def absent(name: str, *args: Any, **kwargs: Any) -> Any:
         if name.startswith("PIL"):
-            raise ImportError(name)
+            raise ModuleNotFoundError(name)
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", absent)

@@ -75,6 +75,7 @@ def test_an_output_that_another_node_reads_is_an_output_of_the_net(tmp_path: Pat
     for name, want in run(path, {"x": x}).items():
         np.testing.assert_allclose(got[name], want, rtol=1e-5, atol=1e-6)
     assert net.described.layer[-1].name == "Gemm_y"
+    assert [head.blob for head in find_heads(net)] == ["y"]
 
 
 @pytest.mark.parametrize(("last", "kind"), [("Sigmoid", "labels"), ("Softmax", "classes")])

@@ -84,7 +84,7 @@ def test_boxes_on_spark_are_in_each_pictures_pixels(session: Any) -> None:
     sizes = [(20, 20), (100, 40), (60, 200)]
     rows = [(n, encoded(*size)) for n, size in enumerate(sizes)] + [(3, b"no picture")]
     data = session.createDataFrame(rows, "n int, content binary").coalesce(1)
-    model = SparkModel(DETECTOR, columns={"data": "content"}, resize=20)
+    model = SparkModel(DETECTOR, columns={"data": "content"}, resize=20, random=True)
     made = model.transform(data, labels=["none", "dog"], invalid="null", batch=2).orderBy("n")
     found = [row.found for row in made.collect()]
     assert found[3] is None

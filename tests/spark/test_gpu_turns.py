@@ -99,7 +99,7 @@ def test_an_error_gives_the_turn_back() -> None:
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2"])
 def test_a_number_that_is_none(wrong: Any) -> None:
     with pytest.raises(SettingError, match=f"^tasks_per_gpu must be a whole number.*{wrong!r}"):
-        SparkModel(models.net("lenet"), tasks_per_gpu=wrong)
+        SparkModel(models.net("lenet"), random=True, tasks_per_gpu=wrong)
 
 
 def test_a_net_computes_in_its_turn() -> None:

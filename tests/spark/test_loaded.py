@@ -226,7 +226,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "one record": (np.zeros((3, 12, 12), np.float32), r"the first axis is that of the rows"),
     "axes": (np.zeros((1, 12, 12, 3), np.float32), r"rows of the shape \(12, 12, 3\), and the net"),
     "a number": (3, "is int: an array, a list"),
-    "no such file": ("nothing.png", "nothing.png: No such file"),
+    "no such file": ("nothing.png", "nothing.png: no such file"),
     "a column": ({"b": [b""]}, r"have no column 'data' .* columns=\{'data'"),
     "shapes": ([np.zeros((3, 12, 12)), np.zeros((3, 2, 12))], "rows of the shapes"),
     "kinds": ([b"x", 3.0], "holds values of no one kind"),

@@ -301,7 +301,7 @@ def test_files_that_are_no_tokenizer(text: bytes, says: str, model: Path, tmp_pa
 
 
 def test_settings_that_do_not_fit(tokenizer: Path, model: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="No such file"):
+    with pytest.raises(FileError, match="no such file"):
         SparkModel(model, tokenizer=tmp_path / "none.json")
     with pytest.raises(SpecError, match="pooling is of a net that takes texts: give tokenizer"):
         SparkModel(model, pooling="mean")

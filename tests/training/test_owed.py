@@ -76,7 +76,10 @@ def test_nothing_counts_twice_after_a_loss(
 ) -> None:
     """The last worker dies in a round, which is lost, as is what it owed before."""
     monkeypatch.setattr(test_joining, "PLAN", replace(test_joining.PLAN, steps=60))
-    workers = [Worker(rank, Downpour(2, damping=1.0, codec=codec)) for rank in range(WORKERS)]
+    workers = [
+        Worker(rank, Downpour(2, damping=1.0, codec=codec, max_staleness=1000))
+        for rank in range(WORKERS)
+    ]
     counted = [Counting(one, codec) for one in workers[:-1]]
     lost = Counting(workers[-1], codec, dies_at)
     lost.others = counted
