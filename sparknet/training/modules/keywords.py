@@ -105,7 +105,7 @@ def check_subject(given: Any, others: Collection[str] = ()) -> None:
         if given.solver is not None:
             raise SettingError("give a solver or a module, not both")
         for name in _OF_NETS:
-            if getattr(given, name, None) is not None:
+            if name not in others and getattr(given, name, None) is not None:
                 raise SettingError(f"{name} is for nets, and a module was given")
         if getattr(given, "backend", "embedded") != "embedded":
             raise SettingError("backend is for nets, and a module was given")

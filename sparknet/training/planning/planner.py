@@ -91,7 +91,7 @@ class PlanningSettings(ImageKeywords, ModuleKeywords, WithSolver):
 
     def __post_init__(self) -> None:
         check_settings(self)
-        check_subject(self, others=("target",))
+        check_subject(self, others=("target", "label"))
         if self.module is None and self.solver is None:
             raise ArgumentError("missing a required argument: 'solver'")
         if self.module is not None and self.data is None:
