@@ -65,7 +65,7 @@ def test_a_slow_worker_is_named(session: Any, capsys: pytest.CaptureFixture[str]
     (met,) = chosen(history, "workers")
     where = f"{met['workers'][SLOW]['host']} (process {met['workers'][SLOW]['process']})"
     assert (slow["worker"], slow["where"]) == (SLOW, where)
-    assert (slow["round"], slow["iteration"]) in {(1, 2), (2, 4), (3, 6)}  # by how slow it is
+    assert slow["iteration"] == 2 * slow["round"] <= 10  # by how slow it is
     assert slow["seconds"] > 0.1 > 1.5 * slow["median"] > 0
     said = f"step {slow['iteration']}: worker 1 on {where} is slow: {slow['seconds']:.3g} s a step"
     assert f"{said}, others {slow['median']:.3g} s\n" in capsys.readouterr().err
