@@ -150,6 +150,6 @@ def test_an_interruption_leaves_a_snapshot_from_which_a_later_run_goes_on(
     interrupt = Saboteur(lambda _: os.kill(driver.process.pid, signal.SIGINT), at_round(3))
     result = driver.fit(interrupt, snapshots=str(tmp_path))
     assert result["error"] == "Interrupted"
-    assert re.fullmatch(r"interrupted at iteration \d+; left: .*/round-0\d+", result["message"])
+    assert re.fullmatch(r"interrupted at iteration \d+; left: .*/round-0\d+; .*", result["message"])
     again = driver.fit(snapshots=str(tmp_path), resume=True)
     assert again["weights"] == whole["weights"]
