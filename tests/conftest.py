@@ -33,7 +33,7 @@ LATEST = float(os.environ.get("SPARKNET_LATEST", "inf"))
 """In seconds since 1970: no test of .ci/run begins later, as a machine's time is limited."""
 NO_TIME = "CI had no time left for it"
 SLOW_ROWS = int(os.environ.get("SPARKNET_SLOW_ROWS", "1"))
-"""Of each slow test with parameters, .ci/run runs one row in so many: other rows at each commit."""
+"""Of each slow test with parameters, .ci/run runs one row in so many: other rows each day."""
 
 settings.register_profile("patient", deadline=None)  # a busy machine is no fault
 settings.load_profile("patient")

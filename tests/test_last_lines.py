@@ -48,17 +48,17 @@ def test_skipped_tests_are_counted_by_reason(tmp_path: Path) -> None:
     assert "skipped 3: it is Sunday\nskipped 1: no paper\n" in said
 
 
-def test_each_commit_draws_other_rows_of_slow_tests() -> None:
+def test_each_day_draws_other_rows_of_slow_tests() -> None:
     names = [f"test_a[{row}]" for row in range(20)] + ["test_b", "test_c[only]"]
-    drawn = [draw_rows(names, 4, f"commit {n}") for n in range(40)]
-    assert drawn[0] == draw_rows(names, 4, "commit 0")
+    drawn = [draw_rows(names, 4, f"day {n}") for n in range(40)]
+    assert drawn[0] == draw_rows(names, 4, "day 0")
     for chosen in drawn:
         assert list(chosen) == names
         assert sum(chosen[name] for name in names[:20]) == 5
         assert chosen["test_b"]
         assert chosen["test_c[only]"]
     assert all(any(chosen[name] for chosen in drawn) for name in names)
-    assert all(draw_rows(names, 1, "commit 0").values())
+    assert all(draw_rows(names, 1, "day 0").values())
 
 
 def test_what_ci_has_no_time_for_is_told() -> None:
