@@ -27,7 +27,7 @@ from sparknet.net.quantising import in_int8
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import Model, caffe_pb2, parse_net, write_model, write_text
 from sparknet.proto.byte_source import open_file, read_file, replacing
-from sparknet.proto.untrusted import mark
+from sparknet.proto.untrusted import NET_FILES, check_solver_files, mark
 from sparknet.weights.files import WEIGHTS
 
 NetParameter = caffe_pb2.NetParameter
@@ -66,6 +66,7 @@ def save_model(
     said: ModelInputs,
     tokenizer: bytes | None = None,
     written: Writer = written_here,
+    exists: Callable[[str], bool] = os.path.exists,
 ) -> None:
     """Write a folder; or a caffemodel (.h5: HDF5), and beside it its net and what it cannot say."""
     suffix = Path(path).suffix
@@ -79,6 +80,11 @@ def save_model(
 
         write_folder(path, fill, f"a folder, or as one of {', '.join(SUFFIXES)}", written)
         return
+    if exists(f"{stem}.prototxt") and not exists(f"{stem}{ModelInputs.SUFFIX}"):
+        raise FileError(
+            f"{stem}.prototxt",
+            "is no saved model's and would be overwritten: give another name, or a folder's",
+        )
     with written(os.fspath(path)) as file:
         write_model(file, _tested_model(net))
     with written(f"{stem}.prototxt") as file:
@@ -221,6 +227,13 @@ def distrust(net: NetParameter, own: Collection[str]) -> None:
             if "source" in options.DESCRIPTOR.fields_by_name:
                 options.ClearField("source")
             layer.ClearField("untrusted")
+
+
+def distrust_solver(solver: caffe_pb2.SolverParameter, own: Collection[str] = ()) -> None:
+    """Let a solver read no net, and its nets nothing but their own files."""
+    check_solver_files(solver, NET_FILES)
+    for net in (solver.net_param, solver.train_net_param, *solver.test_net_param):
+        distrust(net, own)
 
 
 def as_json(how: Preprocessing | None) -> Any:

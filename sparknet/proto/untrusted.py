@@ -46,12 +46,20 @@ def solver_with_trust(
     return copy
 
 
-def _check_files(solver: caffe_pb2.SolverParameter) -> None:
-    for field in ("net", "train_net", "test_net", "weights"):
+NET_FILES = ("net", "train_net", "test_net")
+
+
+def check_solver_files(solver: caffe_pb2.SolverParameter, fields: tuple[str, ...]) -> None:
+    """Raise SolverError if one of these fields of a solver of unknown origin names a file."""
+    for field in fields:
         named = getattr(solver, field)
         if named:
             name = shown(named if isinstance(named, str) else named[0])
             raise SolverError(f"{field}: to read '{name}' is refused: {UNTRUSTED}")
+
+
+def _check_files(solver: caffe_pb2.SolverParameter) -> None:
+    check_solver_files(solver, (*NET_FILES, "weights"))
     prefix = PurePath(solver.snapshot_prefix)
     if prefix.is_absolute() or ".." in prefix.parts:
         name = shown(solver.snapshot_prefix)

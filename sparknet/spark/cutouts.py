@@ -9,7 +9,7 @@ import numpy as np
 from sparknet.errors import SparkError
 from sparknet.loaders.image import decode, encode
 from sparknet.proto.suggest import did_you_mean
-from sparknet.spark.column_types import quoted
+from sparknet.spark.column_types import column_name, quoted, with_fields
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,14 +19,16 @@ Array = np.ndarray[Any, Any]
 
 
 def cut_out(data: DataFrame, pictures: str, found: str, into: str = "object") -> DataFrame:
-    """A row for each detection, whose picture is the part that the detection covers.
+    """Return a row for each detection, whose picture is the part that the detection covers.
 
     ``pictures`` is a column of encoded images, ``found`` one of detections in their pixels, as
-    `SparkModel.transform` adds it.  The column ``into`` has the detection, in place of ``found``;
-    the parts are PNG files, at least a pixel high and wide.
+    `SparkModel.transform` adds it; both may be fields of structs.  The column ``into`` has the
+    detection, in place of ``found``; the parts are PNG files, at least a pixel high and wide.
     """
     from pyspark.sql import functions as F
 
+    data = with_fields(data, (pictures, found))
+    pictures, found = (column_name(data, name) or name for name in (pictures, found))
     _check(data, pictures, found, into)
     corners = F.array(*(F.col(quoted(found))[corner] for corner in CORNERS))
     parts = _cutter(pictures)(F.col(quoted(pictures)), corners)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 from sparknet.errors import SparkError
 from sparknet.net.scratch import scratch_folder
@@ -17,18 +17,19 @@ from sparknet.spark.by_value import by_value
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_sent: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
+_sent: dict[str, WeakSet[SparkSession]] = {}
+"""File → the sessions that have it."""
 
 
 def send(session: SparkSession, name: str, write: Callable[[Path], object]) -> None:
     """Offer tasks a file as ``SparkFiles.get(name)``; ``write`` makes it if it does not exist.
 
-    The name must depend on the contents.  The file stays until the process ends: DataFrames are
+    The name must depend on the contents.  The file stays while its sessions run: DataFrames are
     computed late and repeatedly, and a Spark in this process reads the file each time.
     """
-    sent = _sent.setdefault(session, set())
-    if name in sent:
+    if session in _sent.get(name, ()):
         return
+    _delete_stopped()
     path = Path(_folder().name) / name
     if not path.exists():
         write(path)
@@ -36,7 +37,21 @@ def send(session: SparkSession, name: str, write: Callable[[Path], object]) -> N
         session.sparkContext.addFile(str(path))  # addArtifacts, too, but only since Spark 4
     else:
         session.addArtifacts(str(path), file=True)
-    sent.add(name)
+    _sent.setdefault(name, WeakSet()).add(session)
+
+
+def _delete_stopped() -> None:
+    """Delete the files of sessions that have stopped, unless another one has them."""
+    for name, sessions in list(_sent.items()):
+        if not any(map(_runs, sessions)):
+            del _sent[name]
+            Path(_folder().name, name).unlink(missing_ok=True)
+
+
+def _runs(session: SparkSession) -> bool:
+    if is_classic(session):
+        return session.sparkContext._jsc is not None
+    return not getattr(session, "is_stopped", False)
 
 
 def withdraw(session: SparkSession, name: str) -> None:
@@ -44,7 +59,7 @@ def withdraw(session: SparkSession, name: str) -> None:
 
     DataFrames that need it can no longer be computed; `send` offers it again.
     """
-    if name not in _sent.get(session, set()):
+    if session not in _sent.get(name, ()):
         return
     if is_classic(session):
         context = session.sparkContext
@@ -56,8 +71,8 @@ def withdraw(session: SparkSession, name: str) -> None:
                     files.remove(url)
         rows = session.range(0, context.defaultParallelism, 1, context.defaultParallelism)
         rows.mapInArrow(by_value(partial(_removed, name=name)), "id long").collect()
-    _sent[session].discard(name)
-    Path(_folder().name, name).unlink(missing_ok=True)
+    _sent[name].discard(session)
+    _delete_stopped()
 
 
 def _strings(names: Any) -> list[str]:

@@ -36,7 +36,7 @@ from sparknet.spark.model_source import open_source
 from sparknet.spark.outputs import Output
 from sparknet.spark.pooling import POOLED, pooled
 from sparknet.spark.prediction import Invalid, Prediction
-from sparknet.spark.remote import written
+from sparknet.spark.remote import exists, written
 from sparknet.spark.session import running_session
 from sparknet.spark.shared_weights import send_weights, weights_name
 from sparknet.spark.texts import TokenizerFile, check_texts
@@ -298,7 +298,7 @@ class SparkModel(FunctionOfColumns):
         """
         said = ModelInputs(self.columns, self.net.preprocessing, self.labels)
         tokenizer = None if self.tokens is None else self.tokens.text
-        save_model(self.net, path, said, tokenizer, written)
+        save_model(self.net, path, said, tokenizer, written, exists)
 
     def __repr__(self) -> str:
         return f"<SparkModel '{shown(self.net.tested.described.name)}'>"

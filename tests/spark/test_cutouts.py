@@ -47,6 +47,15 @@ def test_each_object_is_a_row(session: Any) -> None:
     np.testing.assert_array_equal(pixels(cut[2].content), pictures[1][2:, :])
 
 
+def test_fields_of_structs_are_cut(session: Any) -> None:
+    whole = np.arange(63, dtype=np.uint8).reshape(9, 7)
+    rows = [(png(whole), [(1, 0.9, 1.0, 2.0, 4.0, 9.0)])]
+    data = session.createDataFrame(rows, f"content binary, found {FOUND}")
+    rows = cut_out(data.selectExpr("struct(*) AS rec"), "REC.content", "rec.found").collect()
+    assert rows[0].asDict().keys() == {"rec", "REC.content", "object"}
+    np.testing.assert_array_equal(pixels(rows[0]["REC.content"]), whole[2:, 1:4])
+
+
 @pytest.mark.parametrize(
     ("corners", "size"),
     [((3, 3, 3, 3), (1, 1)), ((6.9, 8.9, 20, 20), (1, 1)), ((5, 2, 1, 1), (1, 1))],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from pyspark.errors import PythonException
 from sparknet.errors import FileError, SparkError, SpecError
 from sparknet.net import Net
 from sparknet.spark import SparkModel, Trainer
-from sparknet.spark.files import _folder
+from sparknet.spark.files import _folder, send
 from tests.spark.conftest import null_in_list
 from tests.spark.digits import NET, records, solver
 
@@ -122,6 +123,34 @@ def test_one_value_a_record_is_a_number_through_its_transform(frame: Any, tmp_pa
     weights, bias = (np.asarray(blob.data) for blob in model.net.net.params["score"])
     pixels = records(COUNT)[0].reshape(COUNT, -1).astype(np.float32)
     np.testing.assert_allclose(found, ((pixels - 8) / 2) @ weights[0] + bias[0], atol=1e-4)
+
+
+def test_files_of_stopped_sessions_go() -> None:
+    def session() -> Any:
+        context = SimpleNamespace(_jsc=object(), addFile=lambda path: None)
+        return FakeSession(_jsparkSession=None, sparkContext=context)
+
+    class FakeSession(SimpleNamespace):
+        __hash__ = object.__hash__
+
+    first, second = session(), session()
+    for one, name in ((first, "a.weights"), (first, "b.weights"), (second, "b.weights")):
+        send(one, name, lambda path: path.write_bytes(b"weights"))
+    first.sparkContext._jsc = None
+    send(second, "c.weights", lambda path: path.write_bytes(b"weights"))
+    kept = [(Path(_folder().name) / f"{name}.weights").exists() for name in "abc"]
+    assert kept == [False, True, True]
+    second.sparkContext._jsc = None
+
+
+def test_a_net_of_the_user_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "x.prototxt").write_text("name: 'mine'")
+    model = SparkModel(Net(solver()))
+    with pytest.raises(FileError, match=r"x.prototxt: is no saved model's and would be overwritt"):
+        model.save(tmp_path / "x.caffemodel")
+    assert [file.name for file in tmp_path.iterdir()] == ["x.prototxt"]
+    model.save(tmp_path / "y.caffemodel")
+    model.save(tmp_path / "y.caffemodel")
 
 
 def test_a_caffemodel_is_enough(frame: Any, tmp_path: Path) -> None:

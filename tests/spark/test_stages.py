@@ -33,7 +33,7 @@ from pyspark.ml.tuning import (
 )
 
 from sparknet.dsl import SolverParams
-from sparknet.errors import FileError, LayerError, SparkError
+from sparknet.errors import FileError, LayerError, SparkError, SparkNetError
 from sparknet.net import Net
 from sparknet.net.model_folder import check_sum
 from sparknet.proto import parse_solver, write_blob
@@ -447,3 +447,9 @@ def test_a_loaded_net_reads_its_own_files_only(session: Any, tmp_path: Path) -> 
     metadata.write_text(json.dumps(said))
     again = NetEstimator.load(str(folder))
     assert "Python" not in str(again.getSolver())
+    # A grid that was saved beside an estimator has values that no converter has seen.
+    for grid in (said["paramMap"]["solver"], 'net: "elsewhere.prototxt" base_lr: 1'):
+        with pytest.raises(SparkNetError, match="of unknown origin"):
+            again.copy({again.solver: grid}).fit(rows)
+    assert again.copy({again.solver: HEAD + TAIL}).trainer.solver is not None
+    assert again.setSolver(said["paramMap"]["solver"]).trainer.solver is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,11 +16,11 @@ from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.description import NetSource, solver_of
-from sparknet.net.model_folder import as_json, distrust, of_json, unpacked
+from sparknet.net.model_folder import as_json, distrust_solver, of_json, unpacked
 from sparknet.net.portable import portable_solver
 from sparknet.net.recipe import Recipe
 from sparknet.net.tuning import tuned
-from sparknet.proto import format_text, parse_solver
+from sparknet.proto import parse_solver
 from sparknet.spark.model import SparkModel
 from sparknet.spark.pipeline.model import NetModel
 from sparknet.spark.pipeline.params import (
@@ -27,12 +28,15 @@ from sparknet.spark.pipeline.params import (
     FLOAT,
     INT,
     OUTPUT,
+    OwnText,
     ParamSetting,
     StageParams,
     count,
     invalid,
     of_training,
+    solver_text,
     text,
+    with_weights,
 )
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
@@ -65,20 +69,6 @@ def _strategy(value: Any) -> Any:
     return make_strategy(value).name
 
 
-def _solver(value: Any) -> Any:
-    """A solver as text, which a saved grid can hold; one with files beside it as it is."""
-    if isinstance(value, (str, Path, Net)) or (settings := solver_of(value)) is None:
-        return value
-    whole = portable_solver(settings)
-    return value if whole.files else _with_weights(whole.text, settings)
-
-
-def _with_weights(text: str, settings: Any) -> str:
-    message = parse_solver(text)
-    message.weights.extend(settings.weights)
-    return format_text(message)
-
-
 def _labels(value: Any) -> Any:
     """Weights of classes, with names of labels as JSON has them."""
     if not isinstance(value, Mapping):
@@ -97,7 +87,7 @@ _UNSAVED = ("on_event", "resources")
 _CONVERTED = {"strategy": _strategy, "class_weights": _labels}
 
 TRAINER = {
-    "solver": ParamSetting("the net and how it learns", _solver),
+    "solver": ParamSetting("the net and how it learns", solver_text),
     **{
         _NAMED.get(name, name): of_training(
             told, (name,) if name in _NAMED else (), _CONVERTED.get(name)
@@ -186,6 +176,8 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         "weight": "weightCol",
     }
 
+    _is_trusted = True
+
     def __init__(
         self,
         solver: NetSource | Net | Trainer | None = None,
@@ -240,9 +232,22 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         values |= {name: getattr(self, name) for name in _UNSAVED}
         if self.given("module") is not None:
             return Trainer(strategy=strategy, **values, **self._of_module())
-        solver, values["weights"] = self._recipe().applied(self.given("solver"), values["weights"])
+        solver, values["weights"] = self._recipe().applied(self._source(), values["weights"])
         values |= dict.fromkeys(values_of(Recipe(), Recipe))  # they are in the solver now
         return Trainer(self._tuned(solver), strategy=strategy, **values)
+
+    def _put(self, name: str, value: Any) -> None:
+        is_text = name == "solver" and isinstance(value, str)
+        super()._put(name, OwnText(value) if is_text else value)
+
+    def _source(self) -> Any:
+        """The solver; that of a saved grid is trusted as far as the saved estimator is."""
+        solver = self.given("solver")
+        if self._is_trusted or not isinstance(solver, str) or isinstance(solver, OwnText):
+            return solver
+        message = parse_solver(solver if ":" in solver else f"net: {json.dumps(solver)}")
+        distrust_solver(message)
+        return message
 
     def _of_module(self) -> dict[str, Any]:
         for name in SOLVER:
@@ -334,7 +339,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         return super()._params_as_json(kept)
 
     def _save_files(self, folder: Path) -> dict[str, Any]:
-        solver = self.given("solver")
+        solver = self._source()
         if self.given("module") is not None:
             code = write_learning({role: self.given(role) for role in ROLES}, folder)
             if (begin := weights_of(self.given("weights"))) is not None:
@@ -346,7 +351,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         if settings is None:
             raise SparkError("NetEstimator has a net instead of a solver: it cannot be saved")
         whole = portable_solver(settings)
-        (folder / _SOLVER).write_text(_with_weights(whole.text, settings), encoding="utf-8")
+        (folder / _SOLVER).write_text(with_weights(whole.text, settings), encoding="utf-8")
         for name, data in whole.files.items():
             (folder / name).write_bytes(data)
         weights = weights_of(solver)
@@ -370,6 +375,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
             params.pop("solver", None)  # never written there, and it would be trusted
         is_plain = "featuresCol" in metadata["defaultParamMap"]  # and made of no Trainer
         made = cls() if is_plain else cls(Trainer())
+        made._is_trusted = trusted
         if (code := metadata.get("learning")) is not None:
             found = read_learning(code, folder, trusted)
             made._setDefault(**{role: one for role, one in found.items() if one is not None})
@@ -381,8 +387,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         text, own = unpacked(folder, _SOLVER, metadata["data"])
         solver: Any = parse_solver(text)
         if not trusted:
-            for net in (solver.net_param, solver.train_net_param, *solver.test_net_param):
-                distrust(net, own)
+            distrust_solver(solver, own)
         if (of := metadata["net"]) is not None:
             weights = WeightCollection.load(folder / _WEIGHTS)
             how = of_json(of["preprocessing"])

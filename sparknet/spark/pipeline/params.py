@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from pyspark.ml.param import Param, Params, TypeConverters
 
 from sparknet import renamed
 from sparknet.errors import SparkError
+from sparknet.net import Net
+from sparknet.net.description import solver_of
+from sparknet.net.portable import portable_solver
+from sparknet.proto import format_text, parse_solver
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.stage_columns import INVALID
 from sparknet.training import setting as training
@@ -25,6 +30,27 @@ def text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("a name is needed")
     return value
+
+
+class OwnText(str):
+    """A solver's text or path that this program set; the grid of a saved stage has a plain str."""
+
+    __slots__ = ()
+
+
+def solver_text(value: Any) -> Any:
+    """Return a solver as text, which a saved grid can hold; one with files beside it as it is."""
+    if isinstance(value, (str, Path, Net)) or (settings := solver_of(value)) is None:
+        return value
+    whole = portable_solver(settings)
+    return value if whole.files else OwnText(with_weights(whole.text, settings))
+
+
+def with_weights(text: str, settings: Any) -> str:
+    """Return a solver's text with the files of weights that its settings name."""
+    message = parse_solver(text)
+    message.weights.extend(settings.weights)
+    return format_text(message)
 
 
 def texts(value: Any) -> list[str]:
