@@ -24,6 +24,7 @@ from hypothesis import settings
 from benchmarks.digits import digits, source
 from tests.engines import leave_out
 from tests.goldens import SUITES, index
+from tests.retry import OUTPUT, passes_alone
 
 PROPERTY, DATA = "golden", "data"
 EVERYDAY = "not slow"
@@ -139,18 +140,26 @@ def _outcomes(config: pytest.Config) -> tuple[dict[str, set[str]], dict[str, set
     return ran, failed
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)  # after xdist's workers have ended
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     config = session.config
     stopped = session.shouldstop or session.shouldfail or config.option.collectonly
-    if exitstatus != pytest.ExitCode.OK or stopped or hasattr(config, "workerinput"):
+    if stopped or hasattr(config, "workerinput"):
+        return
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if exitstatus == pytest.ExitCode.TESTS_FAILED and reporter:
+        if not passes_alone(session, reporter.stats):
+            return
+        session.exitstatus = pytest.ExitCode.OK
+    elif exitstatus != pytest.ExitCode.OK:
         return
     if _missing(config, _outcomes(config)[0]):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    for line in (*_used(terminalreporter), *_skipped(terminalreporter), *_golden_counts(config)):
+    lines = (*_used(terminalreporter), *_skipped(terminalreporter), *_golden_counts(config))
+    for line in (*lines, *config.stash.get(OUTPUT, [])):
         terminalreporter.write_line(line)
 
 
