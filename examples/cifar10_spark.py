@@ -25,8 +25,8 @@ from sparknet import (
 )
 from sparknet.dsl import Accuracy, MemoryData
 from sparknet.loaders import ArrayRecords, open_records
+from sparknet.report import Progress
 from sparknet.spark import Trainer, get_session, read_records
-from sparknet.summary import Progress
 
 WORKERS, BATCH = 2, 50
 SCALED = {"mean_value": 128, "scale": 1 / 64}

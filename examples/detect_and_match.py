@@ -27,8 +27,8 @@ from trials import against, head, row
 from sparknet import ConvLayer, NetParams, PoolLayer, RDDLayer, SolverParams
 from sparknet.dsl import Flatten, ReLU
 from sparknet.models import Map, ssd
+from sparknet.report import Progress
 from sparknet.spark import SparkModel, Trainer, cut_out, get_session
-from sparknet.summary import Progress
 
 SIDE, CUT, BATCH, EPOCHS, NEAREST = 104, 40, 16, 5, 5
 PIXELS: dict[str, Any] = {"mean": 96, "scale": 1 / 64}

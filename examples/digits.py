@@ -26,7 +26,7 @@ from sparknet import (
 from sparknet.dsl import Accuracy
 from sparknet.loaders import ArrayRecords, Subset
 from sparknet.native.decoding import resize_image
-from sparknet.summary import JsonLines, Progress, plot, together
+from sparknet.report import JsonLines, Progress, plot, together
 
 BATCH, HELD_OUT = 32, 360
 DEMO = Path(__file__).parents[1] / "build" / "demo"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from digits import DEMO, HELD_OUT, digits, solver
 
+from sparknet.report import JsonLines, Progress, plot, together
 from sparknet.spark import Trainer, get_session, read_records
-from sparknet.summary import JsonLines, Progress, plot, together
 
 WORKERS = 2
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions
 
 from sparknet import SolverParams
 from sparknet.proto import parse_net
+from sparknet.report import Progress
 from sparknet.spark import Trainer, get_session, read_records
-from sparknet.summary import Progress
 
 WORKERS = 2
 

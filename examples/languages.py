@@ -25,9 +25,9 @@ from trials import against, head, row
 
 from sparknet import Dropout, LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
 from sparknet.dsl import Accuracy, Concat, Convolution, Embed, Pooling, ReLU, Reshape
+from sparknet.report import Progress
 from sparknet.spark import get_session
 from sparknet.spark.pipeline import NetEstimator, SequenceEncoder
-from sparknet.summary import Progress
 
 LANGUAGES = "ca cs da de es fr gl it nb nl pl pt ro sk sl sv".split()  # noqa: SIM905
 LENGTH, BATCH, WIDTHS, EPOCHS = 48, 32, (2, 3, 4, 5), 12

@@ -16,8 +16,8 @@ from digits import digits, net
 
 from sparknet import SolverParams
 from sparknet.loaders import Chain, open_records
+from sparknet.report import Progress
 from sparknet.spark import Trainer, get_session
-from sparknet.summary import Progress
 
 WORKERS = 2
 Record = tuple[np.ndarray, int]

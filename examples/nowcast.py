@@ -32,8 +32,8 @@ from sparknet.dsl import (
 )
 from sparknet.models import conv_lstm
 from sparknet.net import Net
+from sparknet.report import Progress
 from sparknet.spark import Trainer, get_session
-from sparknet.summary import Progress
 
 SIDE, SEEN, AHEAD, AROUND = 32, 5, 5, 11
 BATCH, UNITS, FILTERS, EPOCHS = 16, 24, 8, 8

@@ -19,8 +19,8 @@ from sparknet import (
     SolverParams,
 )
 from sparknet.dsl import Accuracy
+from sparknet.report import Progress
 from sparknet.spark import Trainer, get_session
-from sparknet.summary import Progress
 
 WORKERS = 2
 MEASURED = ("alcohol", "malic_acid", "color_intensity", "hue", "proline")

@@ -21,7 +21,7 @@ Every layer type has a builder here, which a star import brings and `dir(sparkne
 
 `train` does so by several processes of this machine, `sparknet.spark.Trainer` by the workers of a
 Spark cluster.  `sparknet.training` has the strategies by which workers synchronise,
-`sparknet.models` well-known nets, `sparknet.summary` progress and plots; `sparknet.caffe` is a
+`sparknet.models` well-known nets, `sparknet.report` progress and plots; `sparknet.caffe` is a
 pycaffe.
 
 Names are loaded when they are first used, so that ``import sparknet`` stays cheap.
@@ -55,7 +55,7 @@ _HOMES = {
     "sparknet.weights": ("WeightCollection",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ROOMS = ("caffe", "dsl", "errors", "graph", "models", "spark", "summary", "training")
+_ROOMS = ("caffe", "dsl", "errors", "graph", "models", "report", "spark", "training")
 
 
 def _builders() -> list[str]:
@@ -76,7 +76,7 @@ def load_ipython_extension(shell: object) -> None:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        if name in _ROOMS or name == "renamed":
+        if name in _ROOMS or name in ("renamed", "summary"):
             return import_module(f"sparknet.{name}")
         if name == "__all__":
             value: Any = sorted({"__version__", *_ROOMS, *_HOME_OF, *_builders()})
@@ -95,8 +95,8 @@ else:
     from sparknet import errors as errors
     from sparknet import graph as graph
     from sparknet import models as models
+    from sparknet import report as report
     from sparknet import spark as spark
-    from sparknet import summary as summary
     from sparknet import training as training
     from sparknet.dsl import *  # noqa: F403 - SparkNet's own names
     from sparknet.dsl.typed import *  # noqa: F403 - a builder for each layer type

@@ -30,10 +30,10 @@ STOREYS = (
     {"caffe"},
     {"weights"},
     {"net"},
-    {"summary"},
     {"training"},
     {"spark"},
-    {"mlflow"},
+    {"report"},
+    {"mlflow", "summary"},
     {"cli"},
 )
 LEVEL = {room: level for level, rooms in enumerate(STOREYS) for room in rooms}
@@ -185,7 +185,7 @@ def test_every_layer_type_has_its_file() -> None:
 
 
 WITHOUT_TYPES = (
-    *("native", "loaders", "graph", "weights", "net", "training", "summary", "spark", "cli"),
+    *("native", "loaders", "graph", "weights", "net", "training", "report", "spark", "cli"),
     *("dsl/checks.py", "caffe/runtime.py", "caffe/segments.py", "caffe/timing.py"),
 )
 """Where facts about a layer type are asked of its class: no type is named there.

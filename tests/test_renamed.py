@@ -140,3 +140,12 @@ def _in_float32(**words: Any) -> list[str]:
     quantize: Callable[..., Any] = net.quantize
     quantize(records, **words)
     return list(net.described.int8_param.float32_layer)
+
+
+def test_the_room_of_listeners() -> None:
+    from sparknet import report
+
+    with told("sparknet.summary.History is called sparknet.report.History now"):
+        assert import_module("sparknet.summary").History is report.History
+    with pytest.raises(AttributeError, match=r"'sparknet\.summary' has no attribute 'nothing'"):
+        _ = import_module("sparknet.summary").nothing

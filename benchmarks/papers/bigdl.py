@@ -20,9 +20,9 @@ from sparknet import models
 from sparknet.graph.build import build_in_state
 from sparknet.native import NDArray
 from sparknet.spark.place_of_task import gathered
-from sparknet.summary.spread import Spread
 from sparknet.training import Cluster
 from sparknet.training.mesh import Listener
+from sparknet.training.planning.spread import Spread
 from sparknet.training.shared_memory import SWITCH
 from sparknet.training.tcp import TcpComm
 

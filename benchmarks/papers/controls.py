@@ -9,7 +9,6 @@ from typing import Literal
 
 from benchmarks.papers.cells import Item, MarkdownTable, Part, Said, TableCell
 from benchmarks.papers.trainings import Arm, ArmRun, apart, averaging, round_of, run, spread
-from sparknet.summary.spread import Difference, Spread
 from sparknet.training import (
     BMUF,
     AllReduce,
@@ -22,6 +21,7 @@ from sparknet.training import (
     Strategy,
 )
 from sparknet.training.planning.planned import short
+from sparknet.training.planning.spread import Difference, Spread
 
 SIZES = (2, 4, 8)
 TUNING = (101, 102)

@@ -28,9 +28,9 @@ from benchmarks.papers.trainings import (
 from sparknet import models
 from sparknet.native import NDArray
 from sparknet.net import Net
-from sparknet.summary.spread import Difference, Spread
 from sparknet.training import Averaging, DynamicAveraging, Strategy
 from sparknet.training.mesh import Listener
+from sparknet.training.planning.spread import Difference, Spread
 from sparknet.training.tcp import TcpComm
 
 STEPS, CHECK, WORKERS = 1000, 10, 4

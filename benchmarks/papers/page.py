@@ -22,7 +22,7 @@ from benchmarks.papers import (
     trainings,
 )
 from benchmarks.papers.cells import Part
-from sparknet.summary.svg import Panel, svg
+from sparknet.graph.curves import Panel, svg
 
 HEAD = """# The papers' experiments
 

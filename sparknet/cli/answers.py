@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from sparknet.errors import DataError, printable
-from sparknet.summary.json_lines import as_json
+from sparknet.report.log import as_json
 
 if TYPE_CHECKING:
     from sparknet.cli.inputs import Inputs

@@ -22,7 +22,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _execute(chosen: Namespace) -> int:
-    from sparknet.summary.report import report
+    from sparknet.report.page import report
 
     place = Path(chosen.runs[0])
     usual = place / "report.html" if place.is_dir() else place.with_suffix(".html")

@@ -16,7 +16,7 @@ import numpy as np
 from sparknet.cli import caffe_flags, flags, image_flags, net_file, sources
 from sparknet.cli.verb import Verb, WrongUse
 from sparknet.errors import DataError, shown
-from sparknet.summary.json_lines import as_json
+from sparknet.report.log import as_json
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net

@@ -11,8 +11,8 @@ from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
     from sparknet.proto.caffe_pb2 import SolverParameter
+    from sparknet.report import Listener
     from sparknet.spark import SparkTrained
-    from sparknet.summary import Listener
 
 _EXPLICIT = {"strategy", "workers", "snapshots", "columns", "weights", "resources"}
 """Settings that are put together from several flags, were read with the solver, or have no flag."""

@@ -18,8 +18,8 @@ from sparknet.errors import FileError
 
 if TYPE_CHECKING:
     from sparknet.proto.caffe_pb2 import SolverParameter
+    from sparknet.report import History, Listener
     from sparknet.spark import SparkTrained
-    from sparknet.summary import History, Listener
     from sparknet.training.trained import Trained
 
 _EXPLICIT = {"strategy", "workers", "snapshots", "validation", "weights", "dialect"}
@@ -68,8 +68,8 @@ def is_wanted(chosen: Namespace) -> bool:
 
 def train(chosen: Namespace) -> int:
     """Train; returns the exit status.  At a signal sparknet.train writes a snapshot and raises."""
+    from sparknet.graph.curves import Curves
     from sparknet.net.model_folder import SUFFIXES
-    from sparknet.summary.curves import Curves
 
     if chosen.snapshot:
         raise WrongUse("-snapshot is for training by the solver alone", "give --resume")
@@ -140,7 +140,7 @@ def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trai
 
 def listener(chosen: Namespace, settings: SolverParameter, stack: ExitStack) -> Listener:
     """The listeners to the training's events; the stack closes them, the plot last."""
-    from sparknet.summary import History, JsonLines, Progress, RunFolder, TensorBoard, together
+    from sparknet.report import History, JsonLines, Progress, RunFolder, TensorBoard, together
 
     history = History()
     if chosen.plot:
@@ -160,7 +160,7 @@ def listener(chosen: Namespace, settings: SolverParameter, stack: ExitStack) -> 
 
 def _plot(history: History, path: str) -> None:
     """Draw the plot, also after an interruption, if there is anything to draw."""
-    from sparknet.summary import plot
+    from sparknet.report import plot
 
     if history.loss[0] or history.metrics:
         plot(history, path)

@@ -68,7 +68,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sparknet.errors import ListenerError
-from sparknet.summary.events import is_new_fault, standstill, unsaved
+from sparknet.training.history import is_new_fault, standstill, unsaved
 
 _logger = logging.getLogger("sparknet.training")
 

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from sparknet.summary import Progress
-from sparknet.summary.events import Event
-from sparknet.summary.notebook import kernel_display
+from sparknet.training.history import Event
+from sparknet.training.progress import Progress, kernel_display
 
 if TYPE_CHECKING:
     from sparknet.training.events import OnEvent

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import Diverged, SettingError, SpecError
+from sparknet.graph.curves import Curves, Panel, Series, svg
 from sparknet.loaders.image_keywords import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.recipe import Recipe
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
-from sparknet.summary.curves import Curves
-from sparknet.summary.svg import Panel, Series, svg
 from sparknet.training.local_settings import ProcessSettings
 from sparknet.training.local_training import train
 from sparknet.training.observing import unheard

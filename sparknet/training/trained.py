@@ -12,7 +12,7 @@ from sparknet.net import Net
 from sparknet.net.model_folder import SUFFIXES, save_model
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.scores import Array, confusion_of, without_confusion
-from sparknet.summary import History
+from sparknet.training.history import History
 from sparknet.training.rounds import Outcome
 from sparknet.weights import WeightCollection
 

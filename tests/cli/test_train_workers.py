@@ -18,8 +18,8 @@ from sparknet.cli.train_workers import parse_strategy
 from sparknet.cli.verb import WrongUse
 from sparknet.errors import SettingError
 from sparknet.onnx import write_model
+from sparknet.report import History
 from sparknet.spark import SparkModel
-from sparknet.summary import History
 from sparknet.training import STRATEGIES
 from tests.cli.conftest import ROOT, Run, Task, make_task
 from tests.cli.test_train_plain import by_pycaffe, weights

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sparknet.net import Net
-from sparknet.summary import History
+from sparknet.report import History
 
 ROOT = Path(__file__).resolve().parents[2]
 

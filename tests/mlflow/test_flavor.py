@@ -31,7 +31,7 @@ import sparknet
 import sparknet.mlflow
 from sparknet import Net
 from sparknet.errors import FileError, SettingError
-from sparknet.mlflow.tracking import MlflowWarning, _Tracked
+from sparknet.report.mlflow_runs import MlflowWarning, _Tracked
 from sparknet.spark import SparkModel
 from sparknet.spark.pipeline import NetFeaturizer, NetModel
 

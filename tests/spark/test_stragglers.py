@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.report import Progress
 from sparknet.spark import Trainer
-from sparknet.summary import Progress
 from sparknet.training import Averaging
 from sparknet.training.stragglers import Slow, Stragglers
 from tests.spark.burner import burning

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError
-from sparknet.summary import History, progress
-from sparknet.training import snapshot
+from sparknet.report import History
+from sparknet.training import progress, snapshot
 from sparknet.training.events import tell
 from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.rounds import work

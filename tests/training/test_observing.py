@@ -11,9 +11,9 @@ import pytest
 
 import sparknet
 from sparknet.errors import Diverged
-from sparknet.summary import Progress
-from sparknet.summary.events import Event
+from sparknet.report import Progress
 from sparknet.training import observing
+from sparknet.training.history import Event
 
 SOLVER = """
 net_param {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparknet.summary import Progress as Shown
+from sparknet.report import Progress as Shown
 from sparknet.training.driver import RunProgress
 from sparknet.training.events import tell
 from sparknet.training.waiting import Standing, Waiting

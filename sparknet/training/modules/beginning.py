@@ -13,8 +13,8 @@ from typing import Any
 from sparknet.errors import SettingError, extra
 from sparknet.native import NDArray
 from sparknet.net.scores import Goal
-from sparknet.summary import History
 from sparknet.training.beginning import Beginning
+from sparknet.training.history import History
 from sparknet.training.modules.calling import ModuleLoss, tensor
 from sparknet.training.modules.flat_module import FlatModule
 from sparknet.training.modules.keywords import ModuleKeywords

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import inf
 from typing import Literal
 
-from sparknet.summary.spread import difference
 from sparknet.training.planning.planned import Row, duration, short
+from sparknet.training.planning.spread import difference
 from sparknet.training.planning.trials import Trial
 from sparknet.training.strategies import (
     BMUF,

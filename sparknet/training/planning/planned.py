@@ -8,8 +8,8 @@ from math import isfinite
 from typing import Any
 
 from sparknet.graph.table import aligned
-from sparknet.summary.spread import Spread
 from sparknet.training.planning.measuring import Measured
+from sparknet.training.planning.spread import Spread
 from sparknet.training.planning.trials import Trial
 from sparknet.training.strategies import DynamicAveraging, Strategy
 

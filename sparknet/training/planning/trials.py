@@ -11,8 +11,8 @@ from typing import Any
 from sparknet.caffe.solvers.settings import settings
 from sparknet.errors import ListenerError
 from sparknet.net import Net
-from sparknet.summary.spread import Spread
 from sparknet.training.events import Event
+from sparknet.training.planning.spread import Spread
 from sparknet.training.strategies import Strategy
 from sparknet.training.virtual import Cluster, simulate
 

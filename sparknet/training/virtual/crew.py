@@ -13,9 +13,9 @@ from sparknet.errors import PeerLost
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import Records
 from sparknet.native import NDArray
-from sparknet.summary import History
 from sparknet.training.events import Event, OnEvent, tell
 from sparknet.training.failure import failure
+from sparknet.training.history import History
 from sparknet.training.learner import Learner
 from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.rounds import Outcome, work

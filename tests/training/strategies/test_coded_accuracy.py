@@ -13,9 +13,9 @@ import pytest
 
 from benchmarks.digits import TRAINED, records
 from sparknet.proto import caffe_pb2, parse_text
-from sparknet.summary.spread import Spread
 from sparknet.training import AllReduce, Cluster, DiLoCo, Downpour, simulate
 from sparknet.training.codecs import Codec
+from sparknet.training.planning.spread import Spread
 
 # 36 trainings of 400 steps of two workers: about a minute.
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("mnist")]

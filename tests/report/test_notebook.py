@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import sparknet
-from sparknet.summary import Progress
+from sparknet.report import Progress
 from sparknet.training import observing
-from tests.summary.events import TRAINING, round_event
-from tests.summary.test_progress import Clock
+from tests.report.events import TRAINING, round_event
+from tests.report.test_progress import Clock
 
 SOLVER = """
 base_lr: 0.1 lr_policy: "fixed" random_seed: 1

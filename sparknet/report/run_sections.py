@@ -7,12 +7,19 @@ from html import escape
 from typing import Any
 
 from sparknet.graph.boxes import drawing
-from sparknet.summary.events import single, standstill, unsaved
-from sparknet.summary.progress import ENDS, clock_time
-from sparknet.summary.report.chart import Curve, Points, lines, short, stacks, table
-from sparknet.summary.report.confusion import confusion
-from sparknet.summary.report.layer_charts import layer_charts
-from sparknet.summary.report.reading import AXES, Json, ReportedRun
+from sparknet.report.charts import (
+    Curve,
+    Points,
+    confusion,
+    layer_charts,
+    lines,
+    short,
+    stacks,
+    table,
+)
+from sparknet.report.runs import AXES, Json, ReportedRun
+from sparknet.training.history import single, standstill, unsaved
+from sparknet.training.progress import ENDS, clock_time
 
 PARTS = ("loading", "computing", "waiting", "communicating")
 _UNITS = {"samples": "samples", "time": "seconds", "epochs": "epochs"}

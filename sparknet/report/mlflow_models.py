@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import sparknet
 from sparknet.errors import FileError, SettingError, extra
-from sparknet.mlflow.example import example_of
+from sparknet.graph.plots import png
 from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
 from sparknet.spark.loaded import LoadedModel, load
@@ -19,6 +21,46 @@ from sparknet.spark.model import SparkModel
 from sparknet.spark.module_model import ModuleModel
 from sparknet.spark.saved_stages import stage_metadata
 from sparknet.training.modules.module_files import beside, read_said
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sparknet.net import Entry
+    from sparknet.spark.loaded import LoadedModel
+
+
+def example_of(loaded: LoadedModel) -> pd.DataFrame:
+    """A data frame of one row, with a column for each of the model's inputs."""
+    import pandas as pd
+
+    mapping = loaded.mapping()
+    if isinstance(loaded.model, ModuleModel):
+        records = loaded.model.records
+        return pd.DataFrame({column: [_row(records[name])] for name, column in mapping.items()})
+    entries = {entry.name: entry for entry in loaded.model.net.tested.entries}
+    texts = loaded.model.tokens is not None
+    return pd.DataFrame(
+        {column: [_value(entries[name], texts)] for name, column in mapping.items()}
+    )
+
+
+def _row(records: Any) -> Any:
+    """Of a module's argument."""
+    zero = np.zeros_like(records[0])
+    return zero if zero.ndim else zero.item()
+
+
+def _value(entry: Entry, texts: bool) -> Any:
+    if texts:
+        return "a text"
+    if entry.pictures is not None:
+        sides = zip(entry.stored[-2:], entry.record[-2:], strict=True)
+        height, width = (stored or seen for stored, seen in sides)
+        return png(np.zeros((height, width, 3), np.uint8))  # a black one
+    if not entry.record:
+        return 0.0
+    return np.zeros(entry.record)
+
 
 FLAVOR_NAME = "sparknet"
 _MODULE = "sparknet.mlflow"
@@ -95,7 +137,7 @@ def log_model(model: Any, name: str = "model", **more: Any) -> Any:
     with extra("mlflow", "mlflow", "MLflow's format"):
         from mlflow.models import Model
     return Model.log(
-        artifact_path=None, name=name, flavor=sys.modules[_MODULE], model=model, **more
+        artifact_path=None, name=name, flavor=import_module(_MODULE), model=model, **more
     )
 
 

@@ -13,12 +13,11 @@ import pytest
 
 from sparknet.errors import FileError
 from sparknet.graph.boxes import drawing
-from sparknet.summary import TensorBoard, plot, report
-from sparknet.summary.report import chart
-from sparknet.summary.report.chart import Curve, lines, stacks
-from sparknet.summary.report.documents import sections
-from sparknet.summary.svg import svg
-from tests.summary.events import layers, round_event, validation
+from sparknet.graph.curves import svg
+from sparknet.report import TensorBoard, charts, plot, report
+from sparknet.report.charts import Curve, lines, stacks
+from sparknet.report.page import document_sections
+from tests.report.events import layers, round_event, validation
 
 Parts = list[dict[str, str]]
 
@@ -118,7 +117,7 @@ def test_many_bars_have_few_labels(count: int, every: int) -> None:
     [(9999, "9999"), (1e4, "10k"), (-2.5e5, "-250k"), (1e6, "1M"), (1e9, "1G"), (0.5, "0.5")],
 )
 def test_short_numbers(value: float, said: str) -> None:
-    assert chart.short(value) == said
+    assert charts.short(value) == said
 
 
 # -- a net -----------------------------------------------------------------------------------
@@ -208,7 +207,7 @@ def test_what_matplotlib_is_given(
         made.append(figure(*args, **options))
         return made[-1]
 
-    module = importlib.import_module("sparknet.summary.curves")
+    module = importlib.import_module("sparknet.graph.curves")
     monkeypatch.setattr(module, "_figure", lambda kind: kept)
     plot(
         [*(round_event(n) for n in range(1, count + 1)), validation(1, loss=1.0)],
@@ -280,7 +279,7 @@ def test_each_rounds_seconds_are_told_in_turn(tmp_path: Path) -> None:
 def test_a_documents_words_stand_above_its_tables() -> None:
     head = {"title": "T", "tables": [{"head": ["h"], "rows": [[0.25], [None], [7]]}]}
     content = {"event": "experiment", "parts": [{**head, "text": "a < b"}, head]}
-    text = "".join(sections(content))
+    text = "".join(document_sections(content))
     assert text.count("<p>") == 1
     assert text.index("<p>a &lt; b</p>") < text.index("<th>h</th>")
     assert re.findall("<td>([^<]*)</td>", text) == ["0.25", "–", "7"] * 2

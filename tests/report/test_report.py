@@ -17,11 +17,11 @@ from sparknet.errors import FileError, SettingError
 from sparknet.graph.boxes import drawing
 from sparknet.graph.outline import outline
 from sparknet.proto import write_text
-from sparknet.summary import RunFolder, report
-from sparknet.summary.report.reading import ReportedRun, read
+from sparknet.report import RunFolder, report
+from sparknet.report.runs import ReportedRun, read
 from sparknet.training import Averaging, Cluster, simulate
 from sparknet.training.planning import plan
-from tests.summary import browser
+from tests.report import browser
 from tests.training import small
 
 STRAGGLING = Cluster(step=0.5, slow={1: 2.0}, failures=[(2, 20.0)], restart=5.0, latency=0.25)

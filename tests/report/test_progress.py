@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from sparknet.summary import Progress
-from sparknet.summary.meter import Meter
-from sparknet.summary.progress import CLEAR, bar, clock_time
-from tests.summary.events import START, TRAINING, round_event, validation
+from sparknet.report import Progress
+from sparknet.training.progress import CLEAR, Meter, bar, clock_time
+from tests.report.events import START, TRAINING, round_event, validation
 
 
 class Clock:
@@ -135,7 +134,7 @@ def test_a_terminal() -> None:
 
     ours, theirs = pty.openpty()
     program = (
-        "from sparknet.summary import Progress; from tests.summary.events import TRAINING\n"
+        "from sparknet.report import Progress; from tests.report.events import TRAINING\n"
         "progress = Progress()\nfor event in TRAINING: progress(event)\nprogress.close()"
     )
     subprocess.run([sys.executable, "-c", program], stderr=theirs, check=True, timeout=60)

@@ -6,7 +6,7 @@ Spark.
 
 from __future__ import annotations
 
-from sparknet.mlflow.flavor import (
+from sparknet.report.mlflow_models import (
     FLAVOR_NAME,
     _load_pyfunc,
     get_default_pip_requirements,
@@ -14,7 +14,7 @@ from sparknet.mlflow.flavor import (
     log_model,
     save_model,
 )
-from sparknet.mlflow.tracking import autolog
+from sparknet.report.mlflow_runs import autolog
 
 __all__ = [
     "FLAVOR_NAME",

@@ -1,4 +1,4 @@
-"""TensorBoard: writes the events as scalars and histograms to an event file."""
+"""TensorBoard: the events as scalars and histograms in an event file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, extra
-from sparknet.summary.events import (
+from sparknet.training.history import (
     KINDS,
     Event,
     blob_name,

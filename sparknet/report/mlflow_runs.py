@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import extra
-from sparknet.mlflow.flavor import log_model
 from sparknet.net.scratch import scratch_folder
-from sparknet.summary.events import Event, number, share_communicating, single
-from sparknet.summary.json_lines import JsonLines
-from sparknet.summary.report import report
+from sparknet.report.log import JsonLines
+from sparknet.report.mlflow_models import log_model
+from sparknet.report.page import report
 from sparknet.training import observing
+from sparknet.training.history import Event, number, share_communicating, single
 from sparknet.training.modules.trained import TrainedModule
 
 if TYPE_CHECKING:

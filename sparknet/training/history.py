@@ -5,19 +5,130 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from sparknet.errors import DataError, FileError, extra
-from sparknet.summary.curves import Curves
-from sparknet.summary.events import KINDS, Event, blob_name, number, seconds, single
-from sparknet.summary.svg import Panel, Series, svg
-from sparknet.summary.thinning import Thinned
+from sparknet.graph.curves import Curves, Panel, Series, svg
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+Event = Mapping[str, Any]
+Value = TypeVar("Value")
+Listener = Callable[[Event], None]
+
+
+def together(*listeners: Listener | None) -> Listener:
+    """A listener that passes each event to all ``listeners``; None is skipped."""
+    present = [listener for listener in listeners if listener is not None]
+
+    def tell(event: Event) -> None:
+        for listener in present:
+            listener(event)
+
+    return tell
+
+
+def number(event: Event, field: str) -> float | None:
+    """A field's value, None where it is unknown."""
+    value = event.get(field)
+    return None if value is None else float(value)
+
+
+KINDS = ("weights", "gradients")
+"""What an event of layers tells of each blob."""
+
+
+def blob_name(parameter: Event) -> str:
+    """A blob of parameters: the layer's name, with the blob's number after the first."""
+    number = int(parameter["blob"])
+    return f"{parameter['layer']}[{number}]" if number else str(parameter["layer"])
+
+
+def edges(histogram: Event) -> list[float]:
+    """Where the bins of a histogram begin, and where the last one ends."""
+    low, high, count = histogram["low"], histogram["high"], len(histogram["counts"])
+    return [low + (high - low) * place / count for place in range(count + 1)]
+
+
+def single(metrics: Mapping[str, Value]) -> dict[str, Value]:
+    """The metrics of one number; those with one for each class do not fit on a line."""
+    return {name: value for name, value in metrics.items() if not name.endswith("]")}
+
+
+def seconds(event: Event) -> float:
+    """The time that a round took."""
+    parts = (number(event, f"seconds_{part}") for part in ("computing", "communicating"))
+    return sum(part or 0.0 for part in parts)
+
+
+def share_communicating(event: Event) -> float | None:
+    """The share of a round's time that its workers spent in communication."""
+    total = seconds(event)
+    spent = number(event, "seconds_communicating")
+    return None if spent is None or not total else spent / total
+
+
+def unsaved(event: Event) -> str:
+    """A line about a snapshot that could not be written."""
+    path, worker, error = event["path"], event["worker"], event["error"]
+    return f"no snapshot in {path}: worker {worker} could not write it: {error}"
+
+
+def is_new_fault(event: Event, known: set[str] | None) -> bool:
+    """Return whether no snapshot before failed so, and add the fault to those that are known."""
+    fault = str(event["error"]).replace(str(event["path"]), "")
+    if known is None or fault not in known:
+        (set[str]() if known is None else known).add(fault)
+        return True
+    return False
+
+
+def standstill(event: Event) -> str:
+    """A line about workers that do not get on."""
+    told = "; ".join(f"worker {rank} {doing}" for rank, doing in event["workers"].items())
+    return f"no worker has got on for {event['seconds']:.0f} s: {told}"
+
+
+Item = TypeVar("Item")
+
+
+class Thinned(Generic[Item]):
+    """Holds the newest ``most`` values, and every n-th of the older ones.
+
+    n is 1 until there are ``most`` older values, and doubles whenever there are more.  The first
+    value stays, and the older values that stay are equally far apart.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._count, self._step = most, 0, 1
+        self._old: list[tuple[int, Item]] = []
+        """The older values, each with its number in the order of arrival."""
+        self._new: deque[tuple[int, Item]] = deque()
+
+    def add(self, value: Item) -> None:
+        self._new.append((self._count, value))
+        self._count += 1
+        if len(self._new) > self._most:
+            self._age(*self._new.popleft())
+
+    def _age(self, number: int, value: Item) -> None:
+        if number % self._step:
+            return
+        self._old.append((number, value))
+        if len(self._old) > self._most:
+            self._step *= 2
+            self._old = [one for one in self._old if one[0] % self._step == 0]
+
+    @property
+    def values(self) -> list[Item]:
+        """The values, oldest first."""
+        return [value for _, value in (*self._old, *self._new)]
+
 
 MOST = 1024
 """Events of one kind that are kept of the newest, and of the older ones."""
@@ -207,3 +318,21 @@ def _event(line: str, path: str | os.PathLike[str], place: int) -> dict[str, Any
     if not isinstance(event, dict) or "event" not in event:
         raise FileError(os.fspath(path), f"line {place} is no event of a training log")
     return event
+
+
+def plot(source: History | Iterable[Event] | str | os.PathLike[str], out: str | Path) -> None:
+    """Draw a history, or its JSON lines, to a file named .svg, .png or .pdf.
+
+    SVG needs no other package; matplotlib (extra ``plots``) draws the other formats.
+    """
+    Curves.check(out)
+    try:
+        _history(source).plot(out)
+    except DataError as error:
+        raise FileError(out, str(error)) from None
+
+
+def _history(source: Any) -> History:
+    if isinstance(source, History):
+        return source
+    return History.read(source) if isinstance(source, (str, os.PathLike)) else History(source)

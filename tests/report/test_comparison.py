@@ -12,9 +12,9 @@ from scipy import stats
 
 from sparknet.cli import main
 from sparknet.errors import SettingError
-from sparknet.summary import RunFolder, report
-from sparknet.summary.spread import Spread, critical, difference
+from sparknet.report import RunFolder, report
 from sparknet.training import Averaging, Cluster, Strategy, simulate
+from sparknet.training.planning.spread import Spread, critical, difference
 from tests.training import small
 
 

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 from sparknet.errors import FileError, MissingExtra
-from sparknet.summary import History, JsonLines, plot
-from sparknet.summary.svg import ticks
-from tests.summary.events import START, TRAINING, round_event, validation
+from sparknet.graph.curves import ticks
+from sparknet.report import History, JsonLines, plot
+from tests.report.events import START, TRAINING, round_event, validation
 
 SVG = "{http://www.w3.org/2000/svg}"
 

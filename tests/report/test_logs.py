@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError, MissingExtra
-from sparknet.summary import History, JsonLines, TensorBoard, together
-from sparknet.summary.history import MOST
-from tests.summary.events import START, TRAINING, layers, round_event, validation
+from sparknet.report import History, JsonLines, TensorBoard, together
+from sparknet.training.history import MOST
+from tests.report.events import START, TRAINING, layers, round_event, validation
 
 
 def test_json_lines_and_back(tmp_path: Path) -> None:

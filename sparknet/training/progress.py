@@ -1,17 +1,140 @@
-"""Progress: shows a bar on a terminal and in a notebook, plain lines elsewhere."""
+"""Progress: a bar on a terminal and in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from importlib import import_module
 from typing import Any, TextIO
 
 from sparknet.errors import shown
-from sparknet.summary.events import Event, is_new_fault, single, standstill, unsaved
-from sparknet.summary.meter import Meter
-from sparknet.summary.notebook import Cell, kernel_display
+from sparknet.training.history import Event, is_new_fault, number, single, standstill, unsaved
+
+RECENT = 20
+"""Rounds over which the speed is measured."""
+
+
+class Meter:
+    """The state that a progress bar shows; ``clock`` returns seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._first = 0.0
+        self._goal: tuple[str, float] | None = None
+        self._position = 0.0
+        self._recent: deque[tuple[float, float]] = deque([(self._began, 0.0)], RECENT + 1)
+        self._computing = self._communicating = 0.0
+        self.iteration = 0
+        self.loss: float | None = None
+        self.metrics: dict[str, float] = {}
+
+    def add(self, event: Event) -> None:
+        """Update the state by an event."""
+        self.iteration = int(event.get("iteration") or self.iteration)
+        if event["event"] == "start":
+            self._start(event)
+        elif event["event"] == "round":
+            self._round(event)
+        elif event["event"] == "validation":
+            self.metrics = {name: float(value) for name, value in event["metrics"].items()}
+
+    def _start(self, event: Event) -> None:
+        goals = ((name, number(event, name)) for name in ("steps", "seconds"))
+        self._goal = next(((name, value) for name, value in goals if value), None)
+        self._began = self._clock()
+        self._recent.clear()
+        self._recent.append((self._began, 0.0))
+        self._first = self._position = self._measure(event)
+
+    def _round(self, event: Event) -> None:
+        self._recent.append((self._clock(), self._recent[-1][1] + (event.get("samples") or 0)))
+        self._computing += event.get("seconds_computing") or 0.0
+        self._communicating += event.get("seconds_communicating") or 0.0
+        self.loss = number(event, "loss")
+        self._position = self._measure(event)
+
+    def _measure(self, event: Event) -> float:
+        """The progress, in the unit of the goal."""
+        if self._goal and self._goal[0] == "seconds":
+            return self._clock() - self._began
+        return number(event, "iteration") or 0.0
+
+    @property
+    def goal(self) -> tuple[str, float] | None:
+        """The measure that ends the training, and its value at the end."""
+        return self._goal
+
+    @property
+    def fraction(self) -> float | None:
+        """The finished share, 0 to 1; None if no end is set."""
+        return min(self._position / self._goal[1], 1.0) if self._goal else None
+
+    @property
+    def remaining(self) -> float | None:
+        """The estimated seconds left."""
+        if self._goal is None or self._position <= self._first:
+            return None
+        pace = (self._recent[-1][0] - self._began) / (self._position - self._first)
+        return max(self._goal[1] - self._position, 0.0) * pace
+
+    @property
+    def samples_per_second(self) -> float | None:
+        (began, before), (now, after) = self._recent[0], self._recent[-1]
+        return (after - before) / (now - began) if now > began else None
+
+    @property
+    def share_communicating(self) -> float | None:
+        total = self._computing + self._communicating
+        return self._communicating / total if total else None
+
+
+def kernel_display() -> Callable[..., Any] | None:
+    """IPython's `display`, in a process that serves a notebook; it is not imported for this."""
+    module = sys.modules.get("IPython")
+    shell = module.get_ipython() if module else None
+    if getattr(shell, "kernel", None) is None:  # a terminal has none
+        return None
+    display: Callable[..., Any] = import_module("IPython.display").display
+    return display
+
+
+class Cell:
+    """A bar with words beside it and lines below.
+
+    It is IPython's own way to change an output (``display_id``): it needs no other package
+    and no widgets in the browser, and a saved notebook keeps the last state.
+    """
+
+    def __init__(self, display: Callable[..., Any]) -> None:
+        self._display = display
+        self._handle: Any = None
+        self._share: float | None = None
+        self._words = ""
+        self._lines: Sequence[str] = ()
+
+    def show(self, share: float | None, words: str, lines: Sequence[str]) -> None:
+        """Draw this in place of what was there."""
+        self._share, self._words, self._lines = share, words, lines
+        if self._handle is None:
+            self._handle = self._display(self, display_id=True)
+        else:
+            self._handle.update(self)
+
+    def __repr__(self) -> str:
+        return "\n".join(filter(None, (self._words, *self._lines)))
+
+    def _repr_html_(self) -> str:
+        bar = ""
+        if self._share is not None:
+            bar = f'<progress max="1" value="{self._share:.4f}"></progress> '
+        lines = "".join(f"<br>{escape(line)}" for line in self._lines)
+        return f"<div>{bar}{escape(self._words)}{lines}</div>"
+
 
 BAR = 24
 CLEAR = "\r\x1b[K"
