@@ -346,7 +346,7 @@ def export(model: Any, path: Path, feeds: Mapping[str, Any], dynamo: bool, opset
 def compared(path: Path, feeds: Mapping[str, Any]) -> float:
     """The largest difference to onnxruntime for two records, one and three, and another length."""
     import sparknet
-    from sparknet.onnx.checking import largest_difference, run
+    from sparknet.onnx.onnxruntime_check import largest_difference, run
 
     net = sparknet.Net(str(path))
     worst = 0.0

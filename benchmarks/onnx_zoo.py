@@ -145,7 +145,7 @@ def compared(path: Path) -> tuple[float, list[str]]:
     import sparknet.caffe as caffe
     from sparknet.caffe.weights_io import copy_model
     from sparknet.onnx import foreign_types, read_model
-    from sparknet.onnx.checking import largest_difference, run
+    from sparknet.onnx.onnxruntime_check import largest_difference, run
     from sparknet.onnx.source import read_source
 
     model = read_model(path, batch=2)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import sparknet
-from sparknet.onnx.checking import run
+from sparknet.onnx.onnxruntime_check import run
 from sparknet.onnx.source import read_source
 
 LIMIT = 240

@@ -84,7 +84,7 @@ def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
     """What happens to images, by a .onnx, the net's transform_param or the file beside it."""
     from sparknet.cli.image_flags import described
     from sparknet.loaders.preprocessing import Preprocessing
-    from sparknet.onnx.opening import preprocessing_of
+    from sparknet.onnx.model import preprocessing_of
 
     if model is not None and (known := preprocessing_of(model, path)) is not None:
         return known
@@ -97,7 +97,7 @@ def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
 def _labels(path: str, model: Model | None) -> tuple[str, ...]:
     """The names of classes, by a .onnx or the file beside the net."""
     from sparknet.net.model_inputs import ModelInputs
-    from sparknet.onnx.opening import labels_of
+    from sparknet.onnx.model import labels_of
 
     said = ModelInputs.beside(path) or ModelInputs()
     return (() if model is None else labels_of(model, path)) or said.labels
@@ -114,7 +114,7 @@ def _check(chosen: Namespace, net: Net, transform: Any) -> int:
     """Run both on the same inputs; prints the largest difference."""
     import numpy as np
 
-    from sparknet.onnx.checking import largest_difference, results, run
+    from sparknet.onnx.onnxruntime_check import largest_difference, results, run
 
     given = _given(chosen.check_inputs) if chosen.check_inputs else {}
     rng = np.random.default_rng(1)

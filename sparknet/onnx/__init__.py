@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sparknet.onnx.converting import OnnxWarning, foreign_types, read_model
-from sparknet.onnx.opening import open_model
+from sparknet.onnx.model import OnnxWarning, foreign_types, open_model, read_model
 from sparknet.onnx.source import SUFFIX, is_onnx
 from sparknet.onnx.writing import write_model
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.onnx.folding_indices import PLACING
 from sparknet.onnx.geometry import (
     Inputs,
     axes_of,
@@ -18,7 +19,6 @@ from sparknet.onnx.geometry import (
     split_sizes,
 )
 from sparknet.onnx.limits import bounded, spread
-from sparknet.onnx.placing import PLACING
 from sparknet.onnx.source import Array, OnnxNode
 
 Fold = Callable[[OnnxNode, Inputs], Any]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, shown
-from sparknet.onnx.detections import DetectionSearch
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.limits import Room
-from sparknet.onnx.probes import ACTIVATIONS, PROBE
+from sparknet.onnx.operators.activations import ACTIVATIONS, PROBE
+from sparknet.onnx.operators.detection import DetectionSearch
 from sparknet.onnx.source import Array, OnnxNode, Source
 
 _WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)

@@ -43,8 +43,8 @@ def room(size: int) -> Array:
     return made
 
 
-def turned(matrix: Array) -> Array:
-    """The transpose, whose rows lie in memory as they are read."""
+def contiguous_transpose(matrix: Array) -> Array:
+    """Return the transpose with its rows contiguous in memory."""
     other: Array = matrix.T
     if other.flags.c_contiguous:
         return other

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from sparknet.onnx.kernels import even_window
+from sparknet.onnx.geometry import even_window
 from sparknet.onnx.netlist import Computed, Made, Value
 from sparknet.onnx.source import Array, OnnxNode
 
 if TYPE_CHECKING:
     from sparknet.layers import Shape
-    from sparknet.onnx.reading import Reading
+    from sparknet.onnx.conversion import Reading
 
 Outputs = Value | list[Value]
 Converter = Callable[["Step"], Outputs]

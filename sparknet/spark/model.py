@@ -21,7 +21,7 @@ from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.portable import portable_net
 from sparknet.net.ranges import warn_of_pictures
 from sparknet.onnx.inputs import Axes, Shapes
-from sparknet.onnx.opening import refuse_axes
+from sparknet.onnx.model import refuse_axes
 from sparknet.proto.suggest import did_you_mean, one_of
 from sparknet.spark.ask import Ask, TransformOptions, find_outputs
 from sparknet.spark.batch import batch_for, largest_results

@@ -21,7 +21,7 @@ from sparknet.net.model_folder import (
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.scratch import scratch_folder
 from sparknet.onnx import open_model
-from sparknet.onnx.opening import refuse_axes
+from sparknet.onnx.model import refuse_axes
 from sparknet.spark.remote import exists, fetched, local_path
 from sparknet.spark.texts import TokenizerFile
 from sparknet.weights.files import is_model_folder

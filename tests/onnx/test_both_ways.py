@@ -91,7 +91,7 @@ def written() -> set[str]:
     """The operators of ONNX that the code of export names."""
     known = {schema.name for schema in onnx.defs.get_all_schemas()}
     room = ROOT / "sparknet" / "onnx"
-    files = (*(room / "writers").glob("*.py"), room / "writing.py", room / "rounding.py")
+    files = (*(room / "writers").glob("*.py"), room / "writing.py", room / "layer_export.py")
     return {name for file in files for name in named(ast.parse(file.read_text()))} & known
 
 

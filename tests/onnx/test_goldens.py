@@ -15,7 +15,7 @@ import sparknet.caffe as caffe
 from sparknet.caffe.weights_io import as_model, copy_model
 from sparknet.errors import SparkNetError
 from sparknet.onnx import read_model, write_model
-from sparknet.onnx.checking import largest_difference, results
+from sparknet.onnx.onnxruntime_check import largest_difference, results
 from tests.caffe.replay import set_inputs, set_params
 from tests.goldens import GOLDENS, index
 from tests.onnx.graphs import run

@@ -15,7 +15,7 @@ from sparknet.cli import main
 from sparknet.errors import LayerError, SettingError
 from sparknet.graph.batch import set_batch
 from sparknet.onnx import write_model
-from sparknet.onnx.checking import largest_difference
+from sparknet.onnx.onnxruntime_check import largest_difference
 from sparknet.proto import parse_net, write_text
 from tests.onnx.graphs import converted, draw, onnx, run
 

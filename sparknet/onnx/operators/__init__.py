@@ -5,18 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 _MODULES = (
-    *("activations", "arithmetic", "classical", "comparing", "cutting", "detecting", "einsum"),
-    *(
-        "gathering",
-        "matrices",
-        "moving",
-        "normalising",
-        "picking",
-        "pooling",
-        "quantised",
-        "recurrent",
-    ),
-    *("reducing", "resizing", "scattering", "shapes", "transforms", "trees", "windows"),
+    *("activations", "arithmetic", "comparison", "convolution", "detection", "gather_scatter"),
+    *("matrix_products", "ml", "normalization", "pooling", "quantization", "recurrent"),
+    *("reductions", "resize", "shapes", "slicing"),
 )
 
 

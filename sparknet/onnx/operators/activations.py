@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,8 @@ import numpy as np
 from sparknet.onnx.folding import TYPES
 from sparknet.onnx.netlist import FLOAT, LARGEST, Computed, Value
 from sparknet.onnx.operators.arithmetic import combine
-from sparknet.onnx.operators.comparing import differs
-from sparknet.onnx.probes import HALF_ROOT
+from sparknet.onnx.operators.comparison import differs
+from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
 _PLAIN = {
@@ -224,3 +225,27 @@ def image_scaler(step: Step) -> Outputs:
         step.refuse(f"it has {bias.size} biases for the shape {list(x.shape)}")
     scaled = step.pointwise("Power", of=x, part="scaled", scale=scale)
     return combine(step, "Add", scaled, bias.reshape(-1, *[1] * (len(x.shape) - 2)))
+
+
+HALF_ROOT = float(np.float16(2**0.5))
+PROBE = np.linspace(-6, 6, 49, dtype=np.float32)
+
+
+def _gelu(x: Array) -> Any:
+    return x * 0.5 * (1 + np.array([math.erf(float(one) / 2**0.5) for one in x]))
+
+
+def _gelu_of_half(x: Array) -> Any:
+    """As exporters write it for half floats, which have no nearer root of 2."""
+    return x * 0.5 * (1 + np.array([math.erf(float(one) / HALF_ROOT) for one in x]))
+
+
+def _gelu_by_tanh(x: Array) -> Any:
+    return 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
+
+
+ACTIVATIONS: dict[str, Callable[[Array], Any]] = {
+    "Gelu": _gelu,
+    "GeluTanh": _gelu_by_tanh,
+    "GeluHalf": _gelu_of_half,
+}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.layers import Shape
-from sparknet.onnx.folding import fold
+from sparknet.onnx.folding import TYPES, fold
 from sparknet.onnx.limits import spread
 from sparknet.onnx.netlist import LARGEST, Computed, Made, Value
 from sparknet.onnx.source import Array, OnnxNode
@@ -299,3 +299,38 @@ def _swish(step: Step, x: Computed, gate: Computed) -> Computed | None:
         return None
     step.reading.net.remove(made)
     return step.layer("Swish", [x])
+
+
+_STEEP = (
+    *("ArgMax", "ArgMin", "Ceil", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less"),
+    *("LessOrEqual", "Round", "Sign", "TopK"),
+)
+"""Operators for which a last digit may make a difference."""
+_MIXING = (
+    *("AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "Einsum", "GRU", "Gemm"),
+    *("GlobalAveragePool", "InstanceNormalization", "LSTM", "LayerNormalization", "MatMul", "RNN"),
+    *("ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare"),
+)
+"""Operators whose results are sums, of which nobody knows the last digit."""
+
+
+def exact_quotients(nodes: Sequence[OnnxNode]) -> set[str]:
+    """The values that are read by a steep operator, through others that do not mix them."""
+    found: set[str] = set()
+    for node in reversed(nodes):
+        if _is_steep(node) or (node.op not in _MIXING and not found.isdisjoint(node.outputs)):
+            found.update(node.inputs)
+    found.discard("")
+    return found
+
+
+def _is_steep(node: OnnxNode) -> bool:
+    if node.op == "Cast":
+        to: Any = TYPES.get(node.attributes.get("to", 0))
+        return to is not None and to not in (_FLOATS)
+    if node.op == "GridSample":
+        return node.attributes.get("mode") == "nearest"
+    return node.op in _STEEP
+
+
+_FLOATS = {TYPES[number] for number in (1, 10, 11, 16)}

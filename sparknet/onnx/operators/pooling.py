@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from sparknet.onnx.netlist import Computed
-from sparknet.onnx.operators.cutting import taken
-from sparknet.onnx.operators.windows import NodeWindow, window_of
+from sparknet.onnx.operators.convolution import NodeWindow, window_of
+from sparknet.onnx.operators.slicing import taken
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 

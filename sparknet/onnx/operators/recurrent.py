@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from sparknet.onnx.netlist import Computed, Value
-from sparknet.onnx.operators.cutting import cut, taken
-from sparknet.onnx.operators.matrices import linear
-from sparknet.onnx.operators.moving import joined
+from sparknet.onnx.operators.matrix_products import linear
+from sparknet.onnx.operators.shapes import joined
+from sparknet.onnx.operators.slicing import cut, taken
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 

@@ -1,14 +1,20 @@
-"""Operators that leave the values alone: other shapes, other types, nothing at all."""
+"""Operators that change shapes or move values: Reshape, Transpose, Pad, Concat, Expand, Tile."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from sparknet.layers import Shape
 from sparknet.onnx.geometry import reshaped
-from sparknet.onnx.netlist import Computed
-from sparknet.onnx.reopening import view
+from sparknet.onnx.limits import spread
+from sparknet.onnx.netlist import Computed, Value
+from sparknet.onnx.operators.slicing import MOST_PLACES, cut, taken
+from sparknet.onnx.reopening import for_any, view, whole
+from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
 
@@ -89,3 +95,261 @@ def _axes(step: Step) -> list[int] | None:
 
 def _view(step: Step, shape: tuple[int, ...] | list[int]) -> Computed:
     return step.reshape(step.blob(), shape)
+
+
+@reads("Transpose")
+def transpose(step: Step) -> Outputs:
+    """Done when somebody reads the value in order: two transposes may cancel."""
+    value = step.value(0)
+    axes = len(value.shape)
+    order = [int(axis) for axis in step.attribute("perm", range(axes)[::-1])]
+    if sorted(order) != list(range(axes)):
+        step.refuse(f"perm {order} is no order of {axes} axes")
+    return permute(value, order)
+
+
+def permute(value: Value, order: Sequence[int]) -> Value:
+    """A value with its axes in another order; no layer is made for it yet."""
+    if not isinstance(value, Computed):
+        return np.transpose(value, order)
+    pads = value.pads
+    if pads is not None:
+        before, after = (tuple(one[axis] for axis in order) for one in pads)
+        pads = before, after
+    if value.order is not None:
+        order = [value.order[axis] for axis in order]
+    same = None if list(order) == list(range(len(order))) else tuple(order)
+    return Computed(value.name, value.stored, same, pads)
+
+
+@reads("Pad")
+def pad(step: Step) -> Outputs:
+    """Zeros around an image wait for a layer that pads; the rest is made here."""
+    shape = step.shape(0)
+    given = step.attribute("pads", step.attribute("paddings"))
+    if given is None:
+        given = np.ravel(step.constant(1, "the padding")).tolist()
+    axes = np.ravel(step.constant(3, "its axes")).tolist() if step.has(3) else None
+    before, after = _pads(step, [int(one) for one in given], axes, len(shape))
+    mode = step.attribute("mode", "constant")
+    x = step.value(0)
+    if min(*before, *after, 0) < 0:
+        if mode != "constant" and max(*before, *after) > 0:
+            step.refuse("it pads by its own values and cuts at once")
+        x = _padded_below(step, before, after)
+        before, after = ([max(one, 0) for one in pads] for pads in (before, after))
+    if not any(before) and not any(after):
+        return x
+    if mode != "constant":
+        return _padded_by_places(step, before, after, mode)
+    number = step.attribute("value", 0.0)
+    if step.has(2):
+        number = float(np.ravel(step.constant(2, "the value of the padding"))[0])
+    assert isinstance(x, Computed)
+    order = x.order or range(len(shape))
+    outside = [axis for axis, own in enumerate(order) if own < 2]  # records and channels
+    spatial = len(shape) > 2 and not any(before[axis] or after[axis] for axis in outside)
+    if number == 0 and spatial and x.pads is None:
+        return Computed(x.name, x.stored, x.order, (tuple(before), tuple(after)))
+    return _padded_by_blocks(step, step.plain(x), before, after, float(number))
+
+
+def _pads(
+    step: Step, given: list[int], axes: list[int] | None, count: int
+) -> tuple[list[int], list[int]]:
+    named = list(range(count)) if axes is None else [step.axis(axis, count) for axis in axes]
+    if len(given) != 2 * len(named):
+        step.refuse(f"{len(given)} pads for {len(named)} axes")
+    before, after = [0] * count, [0] * count
+    for place, axis in enumerate(named):
+        before[axis], after[axis] = given[place], given[place + len(named)]
+    if max((abs(pad) for pad in given), default=0) > MOST_PLACES:
+        step.refuse(f"{max(given)} is too much padding")
+    return before, after
+
+
+def _padded_below(step: Step, before: list[int], after: list[int]) -> Computed:
+    """Padding by less than nothing cuts off."""
+    x = step.blob()
+    for axis in range(len(x.shape)):
+        low, high = min(before[axis], 0), min(after[axis], 0)
+        if low or high:
+            x = cut(step, x, axis, -low, x.shape[axis] + high, part=f"cut_{axis}")
+    return x
+
+
+def _padded_by_places(step: Step, before: list[int], after: list[int], mode: str) -> Computed:
+    modes = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+    if mode not in modes:
+        step.refuse(f"its mode is '{mode}'")
+    x = step.blob()
+    for axis, (low, high) in enumerate(zip(before, after, strict=True)):
+        if low or high:
+            places = np.pad(np.arange(x.shape[axis]), (low, high), mode=modes[mode])  # type: ignore[call-overload]
+            x = taken(step, x, axis, places.tolist(), part=f"axis_{axis}")
+    return x
+
+
+def _padded_by_blocks(
+    step: Step, x: Computed, before: list[int], after: list[int], number: float
+) -> Computed:
+    """Blocks of one number before and after."""
+    for axis, (low, high) in enumerate(zip(before, after, strict=True)):
+        if not low and not high:
+            continue
+        pieces: list[Value] = [x]
+        for size, place in ((low, 0), (high, len(pieces))):
+            if size:
+                shape = [*x.shape[:axis], size, *x.shape[axis + 1 :]]
+                block = np.broadcast_to(np.float32(number), shape)
+                pieces.insert(0 if place == 0 else len(pieces), block)
+        x = joined(step, pieces, axis, part=f"padded_{axis}")
+    return x
+
+
+# -- pieces ----------------------------------------------------------------------------------
+
+
+@reads("Concat")
+def concat(step: Step) -> Outputs:
+    values = [step.value(place) for place in range(len(step.inputs))]
+    axes = max(len(one.shape) for one in values)
+    values = [one for one in values if isinstance(one, Computed) or one.size]
+    first, last = values[0], values[-1]
+    rows = np.arange(step.batch)[:, None]
+    if (
+        len(values) == 2
+        and isinstance(last, Computed)
+        and last.shape == rows.shape
+        and last.integral
+    ):
+        taken = all(one.op == "GatherND" for one in step.readers_of(0))
+        if taken and not isinstance(first, Computed) and np.array_equal(first, rows):
+            return replace(last, rows=-1)
+    axis = step.axis(int(step.attribute("axis", 1)), axes)
+    if fixed := step.reading.source.fixed:
+        if any(step.is_batched(one.shape[axis : axis + 1]) for one in values):
+            step.refuse("it puts records behind others")
+        values = [one if isinstance(one, Computed) else for_any(one, 0, fixed) for one in values]
+    return joined(step, values, axis)
+
+
+def joined(step: Step, values: Sequence[Value], axis: int, part: str | None = None) -> Computed:
+    order = values[0].order if isinstance(values[0], Computed) else None
+    lazy = [one for one in values if isinstance(one, Computed) and one.pads is None]
+    if order is not None and len(lazy) == len(values) and all(one.order == order for one in lazy):
+        stored = [Computed(one.name, one.stored) for one in lazy]
+        made = step.layer("Concat", stored, part=part, axis=order[axis])
+        return Computed(made.name, made.stored, order)
+    first = next(step.plain(one) for one in values if isinstance(one, Computed))
+    blobs = [
+        step.plain(one) if isinstance(one, Computed) else _beside(step, one, first, axis, place)
+        for place, one in enumerate(values)
+    ]
+    if len(blobs) == 1:
+        return blobs[0]
+    return step.layer("Concat", blobs, part=part, axis=axis)
+
+
+def _beside(step: Step, array: Array, other: Computed, axis: int, place: int) -> Computed:
+    """A constant for every record: nothing times a piece of another blob, plus the constant."""
+    if not step.is_batched(other.shape):
+        return step.parameter(np.ascontiguousarray(array))
+    lead = next(i for i, size in enumerate(other.shape) if size % step.batch == 0)
+    rows = other.shape[lead]
+    if lead != 0 or axis == 0 or array.shape[0] not in (1, rows):
+        step.refuse("a constant of this shape cannot be joined to the records")
+    one = array[:1]
+    if not np.array_equal(np.broadcast_to(one, array.shape), array):
+        step.refuse("a constant that differs from record to record cannot be joined to them")
+    if step.reading.net.lengths and rows in step.reading.net.anchors:
+        # A piece of the other blob may be shorter than that.
+        return step.parameter(np.broadcast_to(one, (rows, *array.shape[1:])))
+    x = other
+    size, wanted = x.shape[axis], array.shape[axis]
+    part = f"constant_{place}"
+    if wanted <= size:
+        x = cut(step, x, axis, 0, wanted, part=f"{part}_room")
+    else:
+        x = cut(step, x, axis, 0, 1, part=f"{part}_one")
+        x = step.layer("Tile", [x], part=f"{part}_room", axis=axis, tiles=wanted)
+    zeros = step.layer("Power", [x], part=f"{part}_zeros", scale=0.0)
+    block = np.ascontiguousarray(one[0], np.float32)
+    return step.layer("Bias", [zeros], [block], part=part, axis=1, num_axes=-1)
+
+
+@reads("Expand")
+def expand(step: Step) -> Outputs:
+    x = step.blob()
+    wanted = [int(size) for size in np.ravel(step.constant(1, "its shape"))]
+    if fixed := step.reading.source.fixed:
+        wanted = whole(x.shape, wanted, step.batch, fixed)
+    return tiled(step, x, spread(x.shape, wanted))
+
+
+def tiled(step: Step, x: Computed, shape: Shape) -> Computed:
+    x = step.reshape(x, (1,) * (len(shape) - len(x.shape)) + x.shape, part="axes")
+    if any(
+        step.is_open(wanted) and size != wanted for size, wanted in zip(x.shape, shape, strict=True)
+    ):
+        return step.sized(x, shape, part="spread")
+    for axis, (size, wanted) in enumerate(zip(x.shape, shape, strict=True)):
+        if size != wanted:
+            x = step.layer("Tile", [x], part=f"tiled_{axis}", axis=axis, tiles=wanted)
+    return x
+
+
+@reads("Tile")
+def tile(step: Step) -> Outputs:
+    x = step.blob()
+    repeats = [int(one) for one in np.ravel(step.constant(1, "its repeats"))]
+    if len(repeats) != len(x.shape) or min(repeats, default=0) < 1:
+        step.refuse(f"repeats {repeats} for {len(x.shape)} axes")
+    copied = [size for size, times in zip(x.shape, repeats, strict=True) if times > 1]
+    if step.reading.source.fixed and step.is_batched(copied):
+        step.refuse("it copies the records")
+    for axis, times in enumerate(repeats):
+        size = x.shape[axis]
+        if step.is_open(times) and size != 1 and not step.is_open(size):
+            one, size = (
+                step.reshape(x, _with_axis(x.shape, axis, 1), part=f"each_{axis}"),
+                x.shape[axis],
+            )
+            wide = step.sized(one, _with_axis(x.shape, axis, times), part=f"rows_{axis}")
+            shape = (*x.shape[:axis], times * size, *x.shape[axis + 1 :])
+            x, repeats[axis] = step.reshape(wide, shape, part=f"repeated_{axis}"), 1
+    each = [size == 1 and step.is_open(n) for size, n in zip(x.shape, repeats, strict=True)]
+    whole = zip(x.shape, repeats, each, strict=True)
+    x = step.sized(x, [times if opened else size for size, times, opened in whole], part="spread")
+    for axis, times in enumerate(repeats):
+        if times > 1 and not each[axis]:
+            x = step.layer("Tile", [x], part=f"axis_{axis}", axis=axis, tiles=times)
+    return x
+
+
+def _with_axis(shape: Sequence[int], axis: int, times: int) -> Shape:
+    """With an axis more, in front of this one."""
+    return (*shape[:axis], times, *shape[axis:])
+
+
+@reads("DepthToSpace", "SpaceToDepth")
+def depth_and_space(step: Step) -> Outputs:
+    x, size = step.blob(), int(step.attribute("blocksize", 0))
+    if len(x.shape) != 4 or size < 1:
+        step.refuse(f"a blocksize of {size} and {len(x.shape)} axes")
+    n, c, h, w = x.shape
+    if step.op == "SpaceToDepth":
+        blocks = (n, c, h // size, size, w // size, size)
+        first = step.attribute("mode", "DCR") == "DCR"
+        order = (0, 3, 5, 1, 2, 4) if first else (0, 1, 3, 5, 2, 4)
+        shape = (n, c * size * size, h // size, w // size)
+    elif step.attribute("mode", "DCR") == "DCR":
+        blocks = (n, size, size, c // size**2, h, w)
+        order, shape = (0, 3, 4, 1, 5, 2), (n, c // size**2, h * size, w * size)
+    else:
+        blocks = (n, c // size**2, size, size, h, w)
+        order, shape = (0, 1, 4, 2, 5, 3), (n, c // size**2, h * size, w * size)
+    if prod(blocks) != prod(x.shape):
+        step.refuse(f"{list(x.shape)} does not divide into blocks of {size}")
+    cells = step.reshape(x, blocks, part="blocks")
+    return step.reshape(step.layer("Permute", [cells], part="moved", order=list(order)), shape)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module
 
-_MODULES = ("combining", "detection", "normalising", "pointwise", "recurrent", "shaping", "windows")
+_MODULES = (
+    "arithmetic",
+    "detection",
+    "normalization",
+    "recurrent",
+    "shapes",
+    "windows",
+)
 
 
 def load() -> None:

@@ -15,13 +15,13 @@ import numpy as np
 from sparknet.errors import FileError, shown
 from sparknet.graph.budget import Budget
 from sparknet.onnx.counting import Incline
-from sparknet.onnx.exactness import exact_quotients
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.growing import counted_number, grown, with_length
 from sparknet.onnx.inputs import one_number
 from sparknet.onnx.lengths import Place, bound
 from sparknet.onnx.limits import Room, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
+from sparknet.onnx.operators.arithmetic import exact_quotients
 from sparknet.onnx.reopening import beside
 from sparknet.onnx.source import Array, Branch, OnnxNode, Source
 from sparknet.onnx.step import OPERATORS, Step

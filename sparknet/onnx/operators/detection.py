@@ -1,4 +1,4 @@
-"""The nodes that `write_model` puts around NonMaxSuppression, as one: what a detector finds."""
+"""SSD detections: the nodes that `write_model` puts around NonMaxSuppression, as one layer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from sparknet.onnx.limits import bounded
+from sparknet.onnx.operators.shapes import permute
 from sparknet.onnx.source import Array, OnnxNode
+from sparknet.onnx.step import Outputs, Step, reads
 
 OP = "sparknet.Detections"
 _ROWS = [1, 1, -1, 7]
@@ -98,3 +101,29 @@ class DetectionSearch:
     def _numbers(self, name: str) -> list[float] | None:
         value = self.constants.get(name)
         return None if value is None or value.size > 8 else np.ravel(value).tolist()
+
+
+@reads(OP)
+def detections(step: Step) -> Outputs:
+    """The boxes are whole already: they are offsets to prior boxes of 0."""
+    boxes, scores = step.blob(0), step.plain(permute(step.value(1), (0, 2, 1)))
+    if len(boxes.shape) != 3 or boxes.shape[0] != 1 or boxes.shape[2] != 4:
+        step.refuse(f"boxes of the shape {list(boxes.shape)}: they are read for one image")
+    count, classes = boxes.shape[1], scores.shape[2]
+    zeros = np.zeros(bounded((1, 2, 4 * count)), np.float32)
+    priors = step.layer("Parameter", [], [zeros], part="priors", shape={"dim": [1, 2, 4 * count]})
+    return step.layer(
+        "DetectionOutput",
+        [
+            step.reshape(boxes, (1, 4 * count), part="boxes"),
+            step.reshape(scores, (1, count * classes), part="scores"),
+            priors,
+        ],
+        num_classes=classes,
+        background_label_id=-1,
+        nms_param={"nms_threshold": step.attribute("overlap"), "top_k": -1},
+        keep_top_k=step.attribute("keep"),
+        code_type="CORNER",
+        variance_encoded_in_target=True,
+        confidence_threshold=step.attribute("least"),
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.onnx.kernels import even_window
+from sparknet.onnx.geometry import even_window
 from sparknet.onnx.limits import bounded
 from sparknet.onnx.netlist import Computed
 from sparknet.onnx.source import Array
