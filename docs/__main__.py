@@ -16,7 +16,7 @@ PAGE = Path(__file__).with_name("layers.md")
 HEAD = """# Layers
 
 Every layer type that sparknet knows, with the options that it reads. `python -m docs` writes this
-page from the registry (`sparknet/layers/registry.py`) and the schema (`proto/caffe.proto`); do not
+page from the classes (`sparknet/layers`) and the schema (`proto/caffe.proto`); do not
 edit it by hand. In the DSL each option is a keyword: `Pooling("pool1", ["conv1"], kernel_size=2)`.
 """
 

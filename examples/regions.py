@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scenes import NAMES, Box, scene
 
-from sparknet.forks.ssd.average_precision import mean_average_precision
+from sparknet.layers.detection_evaluate import mean_average_precision
 
 GREY, LEAST, OUTLINE = 25, 12, 12
 """How far from the median the background goes, the pixels of a region, the side of an outline.

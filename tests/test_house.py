@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ STOREYS = (
     {"errors", "renamed"},
     {"proto"},
     {"native"},
-    {"loaders", "forks"},
+    {"loaders"},
     {"layers"},
     {"graph"},
     {"dsl"},
@@ -76,16 +76,7 @@ def sources() -> list[Path]:
 
 def room_of(path: Path) -> str:
     parts = path.relative_to(ROOT).parts
-    return storey(parts) if len(parts) > 1 else path.stem
-
-
-def storey(parts: Sequence[str]) -> str:
-    """A family of forks has layers, hosts and readers, which stand beside those of Caffe."""
-    if parts[0] != "forks" or len(parts) == 1 or parts[1] == "__init__.py":
-        return parts[0]
-    return {"hosts": "caffe", "readers": "loaders"}.get(
-        parts[2] if len(parts) > 2 else "", "layers"
-    )
+    return parts[0] if len(parts) > 1 else path.stem
 
 
 def imports(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, ast.AST]]:
@@ -116,12 +107,9 @@ def test_imports_point_one_way(path: Path) -> None:
     assert room in LEVEL, f"{room} is no room of the house"
     for name in imported(path):
         head, *rest = name.split(".")
-        if head == "sparknet" and rest and rest[0] in LEVEL and storey(rest) != room:
-            above = LEVEL[storey(rest)] >= LEVEL[room]
+        if head == "sparknet" and rest and rest[0] in LEVEL and rest[0] != room:
+            above = LEVEL[rest[0]] >= LEVEL[room]
             assert not above, f"{path.name} imports {name}, which lies above it"
-        if name.startswith("sparknet.forks."):
-            of_fork = path.is_relative_to(ROOT / "forks")
-            assert of_fork, f"{path.name} imports {name}: whoever needs no fork meets none"
         if head in CONFINED:
             assert room in CONFINED[head], f"{path.name} imports {name}: not in {room}"
 
@@ -169,21 +157,6 @@ def test_sizes_are_watched() -> None:
             warnings.warn(f"{path.relative_to(TOP)} has {lines} lines", stacklevel=1)
 
 
-def snake(name: str) -> str:
-    step = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
-    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", step).lower()
-
-
-def test_every_layer_type_has_its_file() -> None:
-    from sparknet.layers import LAYERS
-
-    for type_name in LAYERS:
-        module = LAYERS[type_name].__module__
-        assert LAYERS[type_name].type == type_name
-        stem = module.rpartition(".")[2].replace("_", "")
-        assert stem == type_name.lower(), f"{type_name} lives in {module}"
-
-
 WITHOUT_TYPES = (
     *("native", "loaders", "graph", "weights", "net", "training", "report", "spark", "cli"),
     *("dsl/checks.py", "caffe/runtime.py", "caffe/segments.py", "caffe/timing.py"),
@@ -192,7 +165,7 @@ WITHOUT_TYPES = (
 
 Types are named where somebody writes nets or reads old ones: dsl has a function for each and
 SparkNet's five, models are nets, proto/upgrade knows the types' earlier names.  In caffe stand
-pycaffe's own lists (coord_map, draw, net_spec) and the register of hosts.
+pycaffe's own lists (coord_map, draw, net_spec).
 """
 
 
@@ -260,10 +233,12 @@ def test_the_error_tree_is_drawn_whole() -> None:
 
 
 def test_every_layer_type_is_computed_by_the_engine_or_by_a_host() -> None:
-    from sparknet.caffe.host import HOSTS
     from sparknet.layers import LAYERS
+    from sparknet.layers.host import Host
     from sparknet.native.net import kernel_types
 
     computed = set(kernel_types()) - {"Host"}
-    assert computed | set(HOSTS) == set(LAYERS)
-    assert not computed & set(HOSTS)
+    hosts = {name: LAYERS[name].host for name in LAYERS if LAYERS[name].host}
+    assert computed | hosts.keys() == LAYERS.keys()
+    assert not computed & hosts.keys()
+    assert all(issubclass(host, Host) for host in hosts.values())

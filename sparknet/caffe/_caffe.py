@@ -31,8 +31,16 @@ from sparknet.caffe.solvers import (
     get_solver,
 )
 from sparknet.caffe.timer import Timer
-from sparknet.caffe.vectors import BoolVec, DtypeVec, IntVec, LayerVec, NetVec, StringVec
-from sparknet.layers.user_layer import BlobVec, RawBlobVec
+from sparknet.layers.user_layer import (
+    BlobVec,
+    BoolVec,
+    DtypeVec,
+    IntVec,
+    LayerVec,
+    NetVec,
+    RawBlobVec,
+    StringVec,
+)
 from sparknet.layers.user_layer import UserLayer as Layer
 from sparknet.proto.caffe_pb2 import LayerParameter, SolverParameter
 

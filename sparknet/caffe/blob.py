@@ -13,8 +13,7 @@ from sparknet.graph.plots import Raster
 from sparknet.graph.tiles import MOST, Channels, tiles
 from sparknet.layers import Shape
 from sparknet.layers.layer import count
-from sparknet.layers.sizes import Sizes, blob_shape
-from sparknet.layers.user_layer import ShapeBlob
+from sparknet.layers.user_layer import ShapeBlob, Sizes, blob_shape
 from sparknet.native import NDArray
 from sparknet.native.engine import NetEngine
 from sparknet.native.staged_rows import DeviceRows, StagedRows

@@ -12,13 +12,12 @@ from typing import Any
 from sparknet.caffe import arguments
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.runtime import Runtime
-from sparknet.caffe.vectors import DtypeVec, IntVec, LayerVec, StringVec
 from sparknet.errors import IndexOutOfRange, shown
 from sparknet.graph import Graph, Node, html_summary
 from sparknet.graph.boxes import plotted
 from sparknet.graph.outline import outline_of
 from sparknet.graph.plots import Drawing
-from sparknet.layers.user_layer import BlobVec, UserLayer
+from sparknet.layers.user_layer import BlobVec, DtypeVec, IntVec, LayerVec, StringVec, UserLayer
 from sparknet.proto import caffe_pb2
 
 

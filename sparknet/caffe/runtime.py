@@ -1,7 +1,7 @@
 """A graph in the engine: its memory, its passes, and what happens when shapes change.
 
 Runs of layers that the engine computes are one native call each.  Layers
-that live in Python (`sparknet.caffe.host`) lie between those runs.
+that live in Python (`sparknet.layers.host`) lie between those runs.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 
 from sparknet.caffe import int8
+from sparknet.caffe.blame import blamed
 from sparknet.caffe.blob import Blob, EngineBlob
-from sparknet.caffe.host import HOSTS, Host, make_host
-from sparknet.caffe.host.blame import blamed
-from sparknet.caffe.host.python import PythonHost
 from sparknet.caffe.host_clocks import BACKWARD, FORWARD, HostClocks
 from sparknet.caffe.parameters import EngineParameters
 from sparknet.caffe.precision import Precision, available
@@ -28,7 +26,9 @@ from sparknet.errors import LayerError, SpecError, outside
 from sparknet.graph import Graph, Node
 from sparknet.graph.reshape import follow
 from sparknet.layers import Shape
+from sparknet.layers.host import Host
 from sparknet.layers.layer import TRAIN
+from sparknet.layers.python import PythonHost
 from sparknet.layers.user_layer import BlobVec, RawBlobVec
 from sparknet.native import NDArray
 from sparknet.native.alone import alone
@@ -121,11 +121,11 @@ class Runtime:
             own = BlobVec(self.parameters.blob(ref.learnable, ref.shape) for ref in node.params)
             self.params.append(own)
             ids = [self.parameters.number(ref) for ref in node.params]
-            kind = "Host" if node.type in HOSTS else node.type
+            kind = "Host" if node.layer.host else node.type
             self.engine.add_layer(kind, node.name, node.bottom_ids, node.top_ids, ids)
             self._describe(number, node)
-            if node.type in HOSTS:
-                self._hosts[number] = make_host(node, own, self.seed + number)
+            if node.layer.host:
+                self._hosts[number] = node.layer.host(node, own, self.seed + number)
             if number not in self._hosts or node.layer.user_code:
                 self._ran.add(number)  # its kernel begins with zeros
 
@@ -145,7 +145,7 @@ class Runtime:
         return self.keep_blobs or self.graph.phase == TRAIN
 
     def _describe(self, number: int, node: Node) -> None:
-        if node.type not in HOSTS:
+        if not node.layer.host:
             self.engine.set_options(number, node.plan.values)
         back = self.has_backward
         learns = [back and ref.needs_gradient for ref in node.params]

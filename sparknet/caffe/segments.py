@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparknet.caffe.blob import Blob
-from sparknet.caffe.host import Host
 from sparknet.graph import Node
+from sparknet.layers.host import Host
 
 
 @dataclass(frozen=True)

@@ -55,10 +55,10 @@ def _execute(chosen: Namespace) -> int:
 
 def _untranslated(graph: Graph) -> dict[str, str]:
     """Names and types of layers that PyTorch does not compute."""
-    from sparknet.caffe.host import HOSTS
     from sparknet.torch.chosen import untranslated
 
-    return untranslated(((node.name, node.type) for node in graph.nodes), HOSTS)
+    hosts = {node.type for node in graph.nodes if node.layer.host}
+    return untranslated(((node.name, node.type) for node in graph.nodes), hosts)
 
 
 @contextmanager

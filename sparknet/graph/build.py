@@ -15,7 +15,7 @@ from sparknet.graph.splits import insert_splits
 from sparknet.graph.state import filter_net, net_state
 from sparknet.graph.unknown import LeftOut, check_policy, leave_out_unknown
 from sparknet.layers import Layer, Plan, Shape, make
-from sparknet.layers.alignment import align_crops
+from sparknet.layers.crop import align_crops
 from sparknet.layers.layer import TRAIN
 from sparknet.proto import ForkWarning, caffe_pb2, needs_upgrade, upgrade_net
 

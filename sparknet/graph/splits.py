@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from sparknet.errors import LayerError
-from sparknet.layers.split import Split
+from sparknet.layers.concat import Split
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import LayerError
-from sparknet.layers.layer import Shape, count, shape_text
+from sparknet.layers.layer import Layer, Param, Shape, count, shape_text
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
 
@@ -162,3 +162,17 @@ FILLERS: dict[str, Fill] = {
     "bilinear": _bilinear,
     "diagonal": _diagonal,
 }
+
+
+def learnable(layer: Layer, shape: Shape, filler: caffe_pb2.FillerParameter) -> Param:
+    check_filler(layer.name, filler, shape)
+    return Param(shape, filler)
+
+
+def weights(layer: Layer, weight: Shape, bias: Shape) -> tuple[Param, ...]:
+    """The weights and, with ``bias_term``, the biases of conv, InnerProduct and Embed."""
+    options = layer.options
+    found: tuple[Param, ...] = (learnable(layer, weight, options.weight_filler),)
+    if options.bias_term:
+        found += (learnable(layer, bias, options.bias_filler),)
+    return found

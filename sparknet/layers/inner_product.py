@@ -1,21 +1,23 @@
-"""InnerProduct: a fully connected layer."""
+"""InnerProduct, Embed and MatMul."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparknet.layers.layer import Layer, Plan, Shape, count
-from sparknet.layers.learnable import weights
+from sparknet.layers.fillers import weights
+from sparknet.layers.layer import Layer, Plan, Shape, count, exactly, layer, shape_text
 
 
+@layer("InnerProduct")
 class InnerProduct(Layer):
-    """Caffe: inner_product_layer.cpp.  Axes from ``axis`` on are one vector.
+    """A fully connected layer (Caffe: inner_product_layer.cpp).
+
+    Axes from ``axis`` on are one vector.
 
     ``normalize``, of happynear's fork, gives every row of the weights length 1 in each forward
     pass, in the blob itself; the gradient is that of the weights as they are then.
     """
 
-    type = "InnerProduct"
     stock = True
     field = "inner_product_param"
     copied = ("transpose", "bias_term", "normalize")
@@ -45,3 +47,61 @@ class InnerProduct(Layer):
 
     def multiplies_narrow(self, plan: Plan) -> bool:
         return True
+
+
+@layer("Embed")
+class Embed(Layer):
+    """A row of a table for every index (Caffe: embed_layer.cpp).
+
+    No gradient reaches the indices."""
+
+    stock = True
+    field = "embed_param"
+    gathers = True
+    copied = ("bias_term",)
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        options = self.options
+        for name in ("num_output", "input_dim"):
+            if getattr(options, name) < 1:
+                self.fail(f"{name} must be positive; it is {getattr(options, name)}")
+        outputs, rows = options.num_output, options.input_dim
+        params = weights(self, (rows, outputs), (outputs,))
+        values = {"num_output": outputs, "input_dim": rows}
+        return Plan(((*bottoms[0], outputs),), params, values)
+
+    def takes(self, bottom: int) -> str:
+        return "indices"
+
+
+@layer("MatMul")
+class MatMul(Layer):
+    """The last two axes are matrices; the axes before them are equal, or 1 in one of the blobs.
+
+    Values: transpose_a, transpose_b (the matrices are stored transposed).
+    """
+
+    field = "matmul_param"
+    bottoms = exactly(2)
+    copied = ("transpose_a", "transpose_b")
+    narrow_in_int8 = True
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        a, b = bottoms
+        if len(a) != len(b) or len(a) < 2:
+            self.fail(
+                "the bottoms need equally many axes, at least 2; "
+                f"they are {shape_text(a)} and {shape_text(b)}"
+            )
+        options = self.options
+        rows, inner = a[-2:][::-1] if options.transpose_a else a[-2:]
+        other, columns = b[-2:][::-1] if options.transpose_b else b[-2:]
+        pairs = list(zip(a[:-2], b[:-2], strict=True))
+        if inner != other or any(x != y and 1 not in (x, y) for x, y in pairs):
+            self.fail(f"the matrices {shape_text(a)} and {shape_text(b)} do not fit each other")
+        top = (*(y if x == 1 else x for x, y in pairs), rows, columns)
+        return Plan((top,))
+
+    def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
+        inner = bottoms[0][-2 if plan.values["transpose_a"] else -1]
+        return count(plan.tops[0]) * inner

@@ -1,7 +1,7 @@
 """What a layer is to everything above it: a type, its arity, and a shape rule.
 
 A layer's parameters, defaults and shape rule live once, in
-``sparknet/layers/<type>.py``.  A layer object is made from one
+the module of its family.  A layer object is made from one
 ``LayerParameter``; ``infer`` maps bottom shapes to a `Plan`: top shapes, the
 learnable blobs with their fillers, and the resolved values that a kernel
 needs.  Calling ``infer`` again with other bottom shapes is Caffe's Reshape.
@@ -10,9 +10,9 @@ needs.  Calling ``infer`` again with other bottom shapes is Caffe's Reshape.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from sparknet.errors import LayerError
 from sparknet.native.alone import cached_property
@@ -76,11 +76,16 @@ class Plan:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
+L = TypeVar("L", bound="Layer")
+
+
 class Layer(ABC):
     """A layer type.  Concrete subclasses are final."""
 
     type: ClassVar[str]
-    """Caffe's type name."""
+    """Caffe's type name, which `layer` sets."""
+    host: ClassVar[Any] = None
+    """The `Host` that computes the layer in Python; None: a kernel does."""
     field: ClassVar[str | None] = None
     """The LayerParameter field that holds this type's options, e.g. ``pooling_param``."""
     fields: ClassVar[tuple[str, ...]] = ()
@@ -292,6 +297,23 @@ class Layer(ABC):
             self.fail(f"{what} would have more than {MAX_COUNT} values: {shape_text(shape)}")
 
 
+CLASSES: dict[str, type[Layer]] = {}
+"""The layer types by Caffe's type name, as far as their modules are loaded."""
+
+
+def layer(type_name: str) -> Callable[[type[L]], type[L]]:
+    """Register a class as the layer type of this name."""
+
+    def register(kind: type[L]) -> type[L]:
+        known = CLASSES.setdefault(type_name, kind)
+        if known is not kind:
+            raise ValueError(f"two classes for layer type '{type_name}': {known}, {kind}")
+        kind.type = type_name
+        return kind
+
+    return register
+
+
 def count(shape: Sequence[int]) -> int:
     """The number of values in a shape."""
     total = 1
@@ -303,3 +325,11 @@ def count(shape: Sequence[int]) -> int:
 def shape_text(shape: Sequence[int]) -> str:
     """A shape as messages show it: ``2 x 3 x 5``, or ``scalar``."""
     return " x ".join(map(str, shape)) if shape else "scalar"
+
+
+def legacy_shape(layer: Layer, shape: Shape, what: str) -> tuple[int, int, int, int]:
+    """A shape of at most four axes, filled up with ones (Caffe: blob.hpp, LegacyShape)."""
+    if len(shape) > 4:
+        layer.fail(f"{what} may have at most 4 axes; its shape is {shape_text(shape)}")
+    num, channels, height, width = (*shape, 1, 1, 1, 1)[:4]
+    return num, channels, height, width

@@ -1,23 +1,25 @@
-"""Pooling: the maximum, the average or a random pick of each window of an image."""
+"""Pooling and SPP."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, between, count, shape_text
+from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, between, count, layer, shape_text
 
 Pair = tuple[int, int]
 
 
+@layer("Pooling")
 class Pooling(Layer):
-    """Caffe: pooling_layer.cpp.  A second top of MAX pooling holds the winners' positions.
+    """The maximum, the average or a random pick of each window of an image.
+
+    Caffe: pooling_layer.cpp.  A second top of MAX pooling holds the winners' positions.
 
     Forks round the output size down in three ways: ``round_mode: FLOOR``, ``ceil_mode: false``
     and ``torch_pooling: true``.
     """
 
-    type = "Pooling"
     stock = True
     field = "pooling_param"
     tops = between(1, 2)
@@ -138,3 +140,47 @@ def _outputs(size: int, kernel: int, stride: int, pad: int, mode: str, padded: b
     if padded and (outputs - 1) * stride >= size + pad:
         outputs -= 1
     return outputs
+
+
+@layer("SPP")
+class SPP(Layer):
+    """Spatial pyramid pooling, levels of 1, 4, 16 … bins, one vector an image.
+
+    Caffe: spp_layer.cpp.  A pyramid of one level gives 4 axes, a taller one gives 2."""
+
+    stock = True
+    field = "spp_param"
+
+    @property
+    def draws(self) -> bool:
+        return self.choice("pool") == "stochastic"
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        bottom = check_image(self, bottoms[0])
+        size = (bottom[2], bottom[3])
+        height = self.options.pyramid_height
+        if height < 1:
+            self.fail(f"pyramid_height must be positive; it is {height}")
+        if 0 in size:
+            self.fail(f"the image must not be empty; the input is {shape_text(bottom)}")
+        method = self.choice("pool")
+        levels: list[dict[str, Any]] = []
+        # A level with more bins than pixels is refused, which bounds this loop.
+        for level in range(height):
+            levels.append(self._level(size, method, 2**level))
+        values = {"method": method, "pyramid_height": height, "levels": tuple(levels)}
+        first = levels[0]["output"]
+        if height == 1:
+            return Plan(((*bottom[:2], *first),), values=values)
+        bins = sum(level["output"][0] * level["output"][1] for level in levels)
+        return Plan(((bottom[0], bottom[1] * bins),), values=values)
+
+    def _level(self, size: tuple[int, int], method: str, bins: int) -> dict[str, Any]:
+        kernel = (-(-size[0] // bins), -(-size[1] // bins))
+        pad = (
+            (kernel[0] * bins - size[0] + 1) // 2,
+            (kernel[1] * bins - size[1] + 1) // 2,
+        )
+        outputs, values = plan_pooling(self, size, method, kernel, kernel, pad, "ceil")
+        values["output"] = outputs
+        return values

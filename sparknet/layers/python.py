@@ -8,11 +8,12 @@ from types import ModuleType
 from typing import Any
 
 from sparknet.errors import LayerError, shown
-from sparknet.forks import SUPPLIED
 from sparknet.layers.fillers import constant
-from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least
+from sparknet.layers.host import Host, HostBlob, HostNode
+from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least, layer
 from sparknet.layers.user_layer import (
     BlobVec,
+    BoolVec,
     Phase,
     RawBlobVec,
     ShapeBlob,
@@ -22,7 +23,47 @@ from sparknet.layers.user_layer import (
 from sparknet.proto import caffe_pb2
 from sparknet.proto.untrusted import check_trusted
 
+SUPPLIED = {
+    "caffe.layers.detectnet.clustering": "sparknet.layers.detectnet",
+    "rpn.anchor_target_layer": "sparknet.layers.rpn",
+    "rpn.proposal_layer": "sparknet.layers.rpn",
+    "rpn.proposal_target_layer": "sparknet.layers.rpn",
+}
+"""Modules of Python layers that nets name, and what stands in where they cannot be imported."""
 
+
+class PythonHost(Host):
+    """Runs the object that shape inference made, on real blobs (Caffe: python_layer.hpp)."""
+
+    def __init__(self, node: HostNode, params: BlobVec, seed: int) -> None:
+        super().__init__(node, params, seed)
+        assert isinstance(node.layer, Python)
+        self.instance: Any = node.layer.instance
+        for blob, made in zip(params, self.instance.blobs, strict=True):
+            blob.data[...] = made.data
+        self.instance.blobs = params
+
+    def reshape(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+        self._call(lambda: self.instance.reshape(bottoms, tops))
+
+    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+        self._call(lambda: self.instance.forward(bottoms, tops))
+
+    def backward(
+        self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
+    ) -> None:
+        self._call(lambda: self.instance.backward(tops, BoolVec(propagate_down), bottoms))
+
+    def _call(self, work: Callable[[], Any]) -> None:
+        try:
+            work()
+        except LayerError:
+            raise
+        except Exception as error:
+            raise blamed(self.node.name, error) from error
+
+
+@layer("Python")
 class Python(Layer):
     """``setup`` runs once, ``reshape`` at every `infer`, both on blobs that have a shape only;
     tops that ``reshape`` leaves alone keep their shapes.
@@ -35,7 +76,7 @@ class Python(Layer):
     learnable blobs; where they are given the fillers do not count).
     """
 
-    type = "Python"
+    host = PythonHost
     stock = True
     field = "python_param"
     bottoms = at_least(0)

@@ -1,4 +1,4 @@
-"""The base of RNN and LSTM: layers that walk along time (Caffe: recurrent_layer.cpp)."""
+"""RNN, LSTM and GRU; one step of an LSTM."""
 
 from __future__ import annotations
 
@@ -6,8 +6,18 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least, count, shape_text
-from sparknet.layers.learnable import learnable
+from sparknet.layers.fillers import learnable
+from sparknet.layers.layer import (
+    Layer,
+    Param,
+    Plan,
+    Shape,
+    at_least,
+    count,
+    exactly,
+    layer,
+    shape_text,
+)
 from sparknet.proto import caffe_pb2
 
 
@@ -135,3 +145,88 @@ class Recurrent(Layer):
             filler = self.options.bias_filler if bias else self.options.weight_filler
             params.append(learnable(self, shape, filler))
         return tuple(params)
+
+
+@layer("RNN")
+class RNN(Recurrent):
+    """h = tanh(W_xh x + b_h + W_hh h), o = tanh(W_ho h + b_o) (Caffe: rnn_layer.cpp).
+
+    Bottoms: time x records x values, and ``cont`` of time x records, 0 where a sequence begins,
+    else 1; then what is the same at all steps, records x values, if there is such an input.
+    docs/cookbook.md has a time series.
+    """
+
+    stock = True
+    states = 1
+
+    def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:
+        fixed: list[Shape] = [(hidden, static)] if static else []
+        own: list[Shape] = [(hidden, hidden), (hidden, hidden), (hidden,)]
+        return [(hidden, inputs), (hidden,), *fixed, *own]
+
+
+@layer("LSTM")
+class LSTM(Recurrent):
+    """Gates in the order input, forget, output, candidate (Caffe: lstm_layer.cpp).
+
+    Bottoms: time x records x values, and ``cont`` of time x records, 0 where a sequence begins,
+    else 1; then what is the same at all steps, records x values, if there is such an input.
+    docs/cookbook.md has a time series.
+    Exposed states: h, then c.
+    """
+
+    stock = True
+    states = 2
+
+    def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:
+        gates = 4 * hidden
+        fixed: list[Shape] = [(gates, static)] if static else []
+        return [(gates, inputs), (gates,), *fixed, (gates, hidden)]
+
+
+@layer("GRU")
+class GRU(Recurrent):
+    """Gates in the order update, reset, candidate; h' = (1 - z) n + z h (Cho et al., 2014).
+
+    Bottoms: time x records x values, and ``cont`` of time x records, 0 where a sequence begins,
+    else 1; then what is the same at all steps, records x values, if there is such an input.
+    docs/cookbook.md has a time series.
+    ``reset_after`` gates the product of the hidden state and the candidate's weights, else the
+    hidden state before it.  Parameters: weights of the input, biases, weights of the hidden state,
+    bias of the candidate's product.  Values besides those of `Recurrent`: reset_after.
+    """
+
+    states = 1
+    copied = ("reset_after",)
+
+    def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:
+        if static:
+            self.fail("takes no static input")
+        return [(3 * hidden, inputs), (3 * hidden,), (3 * hidden, hidden), (hidden,)]
+
+
+@layer("LSTMUnit")
+class LSTMUnit(Layer):
+    """Computes the next cell and hidden state from the cell (1 x streams x units), the gates
+    (1 x streams x 4 units) and cont (1 x streams) (Caffe: lstm_unit_layer.cpp).
+
+    Values: streams, units.
+    """
+
+    stock = True
+    bottoms = exactly(3)
+    tops = exactly(2)
+    unforced = (2,)
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        cell, gates, cont = bottoms
+        if len(cell) != 3 or cell[0] != 1:
+            self.fail(f"the cell must be 1 x streams x units; it is {shape_text(cell)}")
+        streams, units = cell[1:]
+        if gates != (1, streams, 4 * units):
+            self.fail(
+                f"the gates must be 1 x {streams} x {4 * units}; they are {shape_text(gates)}"
+            )
+        if cont != (1, streams):
+            self.fail(f"the sequence indicators must be 1 x {streams}; they are {shape_text(cont)}")
+        return Plan(tops=(cell, cell), values={"streams": streams, "units": units})

@@ -1,11 +1,11 @@
-"""Softmax: values along one axis turned into probabilities."""
+"""Softmax and LogSoftmax."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from sparknet.layers.layer import Layer, Plan, Shape, count
+from sparknet.layers.layer import Layer, Plan, Shape, count, layer
 
 
 def around(shape: Shape, axis: int) -> dict[str, int]:
@@ -18,10 +18,12 @@ def around(shape: Shape, axis: int) -> dict[str, int]:
     }
 
 
+@layer("Softmax")
 class Softmax(Layer):
-    """Caffe: softmax_layer.cpp.  Values: axis, outer, channels, inner."""
+    """Values along one axis turned into probabilities (Caffe: softmax_layer.cpp).
 
-    type = "Softmax"
+    Values: axis, outer, channels, inner."""
+
     stock = True
     squashes: ClassVar[str | None] = "softmax"
     field = "softmax_param"
@@ -33,3 +35,12 @@ class Softmax(Layer):
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         axis = self.axis(self.options.axis, bottoms[0])
         return Plan(tops=(bottoms[0],), values=around(bottoms[0], axis))
+
+
+@layer("LogSoftmax")
+class LogSoftmax(Softmax):
+    """y = x - max(x) - log(sum(exp(x - max(x)))) along the axis, of which Caffe's Softmax and Log
+    make -inf where x is more than 87 below the largest value."""
+
+    stock = False
+    squashes = None

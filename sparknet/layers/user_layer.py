@@ -1,5 +1,7 @@
 """What a user's Python layer works with: ``caffe.Layer``, its blobs, ``import caffe``.
 
+The vectors are those of pycaffe's C++ module; programs ask for their types by name:
+``type(net.params["conv1"]) is caffe._caffe.BlobVec``.
 A blob here is only a shape; its ``data`` and ``diff`` arrays are made on first use.
 """
 
@@ -7,17 +9,75 @@ from __future__ import annotations
 
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from operator import index
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from sparknet.layers.layer import TEST, TRAIN, Shape
-from sparknet.layers.sizes import Sizes, blob_shape
+from sparknet.errors import ArgumentError, ArrayError, shown
+from sparknet.layers.layer import MAX_AXES, MAX_COUNT, TEST, TRAIN, Shape, count, shape_text
 from sparknet.proto import caffe_pb2
+
+
+class Sizes(ABC):
+    """The number of values of a shape, and its first four axes under their old names."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> Shape: ...
+
+    @property
+    def count(self) -> int:
+        return count(self.shape)
+
+    @property
+    def num(self) -> int:
+        return self._legacy(0)
+
+    @property
+    def channels(self) -> int:
+        return self._legacy(1)
+
+    @property
+    def height(self) -> int:
+        return self._legacy(2)
+
+    @property
+    def width(self) -> int:
+        return self._legacy(3)
+
+    def _legacy(self, axis: int) -> int:
+        """Caffe: blob.hpp, LegacyShape: axes beyond the last have size 1; at most four axes."""
+        shape = self.shape
+        if len(shape) > 4:
+            raise ArrayError(
+                f"num, channels, height and width are for at most 4 axes; "
+                f"the blob is {shape_text(shape)}"
+            )
+        return shape[axis] if axis < len(shape) else 1
+
+
+def blob_shape(sizes: Sequence[Any]) -> Shape:
+    """A shape that a blob can have, of whole numbers.  Caffe: blob.cpp, Reshape."""
+    shape = tuple(map(_size, sizes))
+    fits = len(shape) <= MAX_AXES and min(shape, default=0) >= 0 and count(shape) <= MAX_COUNT
+    if not fits:
+        raise ArrayError(f"no blob can have the shape {shape_text(shape)}")
+    return shape
+
+
+def _size(size: Any) -> int:
+    try:
+        return int(index(size))
+    except TypeError:
+        told = f"{shown(repr(size))} ({type(size).__name__})"
+        raise ArgumentError(f"a size of a blob must be a whole number; it is {told}") from None
+
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -76,6 +136,30 @@ class BlobVec(list[Any]):
 
     def add_blob(self, *dims: int) -> None:
         self.append(ShapeBlob(dims))
+
+
+class LayerVec(list[Any]):
+    """``net.layers``."""
+
+
+class NetVec(list[Any]):
+    """``solver.test_nets``."""
+
+
+class StringVec(list[str]):
+    """Names of layers or blobs."""
+
+
+class IntVec(list[int]):
+    """Numbers of blobs."""
+
+
+class DtypeVec(list[float]):
+    """Loss weights."""
+
+
+class BoolVec(list[bool]):
+    """The ``propagate_down`` of a Python layer."""
 
 
 class UserLayer:

@@ -1,21 +1,133 @@
-"""WindowData: batches of windows cut from images (R-CNN)."""
+"""WindowData: windows cut from images, foreground and background."""
 
 from __future__ import annotations
 
-from sparknet.layers.layer import Plan, exactly, shape_text
-from sparknet.layers.source_layer import SourceLayer
-from sparknet.layers.transform_param import TransformParam
-from sparknet.loaders.window import first_channels
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sparknet.errors import FileError
+from sparknet.layers.host import BatchHost
+from sparknet.layers.layer import Plan, exactly, layer, shape_text
+from sparknet.layers.source_layer import SourceLayer, TransformParam
+from sparknet.loaders.decoders import Decoders
+from sparknet.loaders.image import LARGEST_FILE, Pixels, decode
+from sparknet.loaders.prefetch import Array, Arrays, Maker, room
+from sparknet.loaders.window import cut, first_channels, read_windows
+from sparknet.native.decoding import resize_image
+from sparknet.proto.byte_source import read_file
 
 
+class WindowDataHost(BatchHost):
+    def maker(self) -> Callable[[int], Maker[Arrays]]:
+        values = self.node.plan.values
+        # The layer has a scale of its own; transform_param's is that of upgraded nets.
+        scale = self.node.layer.options.scale * values["scale"]
+        return partial(WindowMaker, values, self.node.plan.tops[0][1], scale, self.seed)
+
+
+class WindowMaker:
+    """Background first, then the share of foreground; a batch's number seeds its random draws."""
+
+    def __init__(
+        self, values: Mapping[str, Any], channels: int, scale: float, seed: int, first: int
+    ) -> None:
+        self.values, self.channels, self.seed = values, channels, seed
+        self.scale = np.float32(scale)
+        self.crop: int = values["crop_size"]
+        self.windows = read_windows(
+            values["source"], values["fg_threshold"], values["bg_threshold"]
+        )
+        size: int = values["batch_size"]
+        share = int(np.float32(size) * np.float32(values["fg_fraction"]))
+        self.counts = (size - share, share)
+        pools = (self.windows.background, self.windows.foreground)
+        for count, pool, name in zip(self.counts, pools, ("background", "foreground"), strict=True):
+            if count < 0 or (count > 0 and len(pool) == 0):
+                raise FileError(values["source"], f"has no {name} window for {count} of {size}")
+        self.pools = pools
+        self.mean = self._mean()
+        self.decoders = Decoders()
+        self.files: dict[str, bytes] = {}
+
+    def make(self, number: int, spare: Arrays | None) -> list[Array]:
+        rng = np.random.default_rng([self.seed, number])
+        boxes = [
+            pool[rng.integers(len(pool), size=count)]
+            for count, pool in zip(self.counts, self.pools, strict=True)
+            if count
+        ]
+        chosen = np.concatenate(boxes)
+        mirrored = rng.integers(2, size=len(chosen)).astype(bool) & self.values["mirror"]
+        out = room([(len(chosen), self.channels, self.crop, self.crop), (len(chosen),)], spare)
+        out[0].fill(0)
+        work = zip(out[0], chosen, mirrored, strict=True)
+        self.decoders.map(lambda one: self._place(*one), work)
+        out[1][:] = chosen[:, 1]
+        return out
+
+    def close(self) -> None:
+        self.decoders.close()
+
+    def _image(self, number: int) -> Pixels:
+        path = self.values["root_folder"] + self.windows.images[number]
+        file = self._held(path) if self.values["cache_images"] else path
+        pixels: Pixels = decode(file, path, True).transpose(1, 2, 0)
+        if pixels.shape[2] != self.channels:
+            raise FileError(self.values["source"], f"says {self.channels} channels; {path} has 3")
+        return pixels
+
+    def _held(self, path: str) -> bytes:
+        if path not in self.files:
+            self.files[path] = read_file(path, LARGEST_FILE)
+        return self.files[path]
+
+    def _place(self, out: Array, box: Any, mirror: bool) -> None:
+        """One window, warped, mirrored and put in its place."""
+        options = self.values
+        image = self._image(int(box[0]))
+        square = options["crop_mode"] == "square"
+        try:
+            part = cut(image, box[2:], self.crop, options["context_pad"], square)
+        except ValueError as error:
+            name = self.windows.images[int(box[0])]
+            raise FileError(options["source"], f"image {name}: {error}") from error
+        left = part.right if mirror else part.left
+        width = min(part.width, self.crop - left)
+        pixels = resize_image(part.pixels, part.height, width)
+        values = pixels[:, ::-1] if mirror else pixels
+        place = (slice(None), slice(part.top, part.top + part.height), slice(left, left + width))
+        mean = self.mean[place] if self.mean.shape[1] > 1 else self.mean
+        out[place] = (values.transpose(2, 0, 1).astype(np.float32) - mean) * self.scale
+
+    def _mean(self) -> Array:
+        """The middle of the mean image, one value a channel, or zero."""
+        mean = self.values["mean"]
+        if mean is None:
+            values = np.zeros(self.channels, np.float32)
+            values[:] = self.values["mean_values"] or 0.0
+            return values.reshape(-1, 1, 1)
+        # Caffe takes the margin of the width for both axes.
+        margin = (mean.shape[2] - self.crop) // 2
+        middle: Array = mean[:, margin : margin + self.crop, margin : margin + self.crop]
+        if middle.shape[1:] != (self.crop, self.crop):
+            raise FileError(self.values["source"], "needs a mean image that is no lower than wide")
+        return middle
+
+
+@layer("WindowData")
 class WindowData(SourceLayer):
-    """Caffe: window_data_layer.cpp.  The window file says how many channels images have.
+    """Batches of windows cut from images (R-CNN) (Caffe: window_data_layer.cpp).
+
+    The window file says how many channels images have.
 
     Values: source, root_folder, batch_size, fg_threshold, bg_threshold, fg_fraction,
     context_pad, crop_mode, cache_images, and those of `TransformParam`.
     """
 
-    type = "WindowData"
+    host = WindowDataHost
     stock = True
     field = "window_data_param"
     fields = ("transform_param",)

@@ -12,11 +12,13 @@ import numpy as np
 
 from sparknet.errors import DataError, outside
 from sparknet.layers import LAYERS
-from sparknet.layers.hinge_loss import HingeLoss
-from sparknet.layers.infogain_loss import InfogainLoss
-from sparknet.layers.multinomial_logistic_loss import MultinomialLogisticLoss
-from sparknet.layers.sigmoid_cross_entropy_loss import SigmoidCrossEntropyLoss
-from sparknet.layers.softmax_with_loss import SoftmaxWithLoss
+from sparknet.layers.losses import (
+    HingeLoss,
+    InfogainLoss,
+    MultinomialLogisticLoss,
+    SigmoidCrossEntropyLoss,
+    SoftmaxWithLoss,
+)
 from sparknet.loaders.records import ClassesWarning
 from sparknet.net.entries import LayerMessage
 from sparknet.net.net import Net

@@ -9,9 +9,8 @@ from typing import Any
 from sparknet.errors import DataError, LayerError, SpecError, shown
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, Layer, Shape, make
-from sparknet.layers.input import Input
-from sparknet.layers.source_layer import SourceLayer
-from sparknet.layers.transform_param import TransformParam
+from sparknet.layers.inputs import Input
+from sparknet.layers.source_layer import SourceLayer, TransformParam
 from sparknet.loaders.image_arrays import ImageArrays
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native.alone import cached_property

@@ -9,10 +9,9 @@ from math import prod
 from typing import Any, Literal
 
 from sparknet.layers import LAYERS, Layer
-from sparknet.layers.argmax import ArgMax
+from sparknet.layers.activations import Power, Sigmoid
 from sparknet.layers.concat import Concat
-from sparknet.layers.power import Power
-from sparknet.layers.sigmoid import Sigmoid
+from sparknet.layers.reduction import ArgMax
 from sparknet.layers.softmax import Softmax
 from sparknet.net.entries import LayerMessage, NetMessage
 from sparknet.net.flow import predictions

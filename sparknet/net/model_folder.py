@@ -17,7 +17,7 @@ import numpy as np
 
 from sparknet.errors import FileError, SparkNetError
 from sparknet.layers import LAYERS
-from sparknet.layers.infogain_loss import InfogainLoss
+from sparknet.layers.losses import InfogainLoss
 from sparknet.layers.source_layer import SourceLayer
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.model_inputs import ModelInputs

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import outside
-from sparknet.layers.input import Input
+from sparknet.layers.inputs import Input
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.entries import Entry
 

@@ -13,9 +13,8 @@ import numpy as np
 from sparknet.errors import DataError, SettingError, SpecError
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, TRAIN
-from sparknet.layers.input import Input
+from sparknet.layers.inputs import Input, RecordWeights
 from sparknet.layers.layer import shape_text
-from sparknet.layers.record_weights import RecordWeights
 from sparknet.loaders.records import Batch, Column, Counted, Indices, Records, class_names
 from sparknet.net.description import NetMessage, SolverMessage
 from sparknet.net.feed import check_numbers

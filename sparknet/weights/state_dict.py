@@ -14,7 +14,7 @@ import numpy as np
 from sparknet.errors import WeightsError, outside, shown
 from sparknet.graph import Graph, Node, build
 from sparknet.layers import TEST
-from sparknet.layers.batch_norm import BatchNorm
+from sparknet.layers.normalization import BatchNorm
 from sparknet.layers.scale import Scale
 from sparknet.proto import Model, caffe_pb2, upgrade_net
 from sparknet.proto.model import WeightsWarning

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from sparknet import caffe
-from sparknet.caffe.host import HOSTS
 from sparknet.errors import LayerError, SparkNetError
 from sparknet.layers import LAYERS
 from sparknet.proto import parse_net
 from tests.caffe.gradient import input_layer
 from tests.fuzz.layer_cases import CASES, READ_FILES, USERS, Case, Shape
 
+HOSTS = {name for name in LAYERS if LAYERS[name].host}
 DRAW_OR_COUNT = {
     *("DummyData", "MMDLoss"),
     *("MarginInnerProduct", "ProposalTarget", "SegAccuracy"),
@@ -88,7 +88,7 @@ def test_after_a_reshape_backward_needs_a_forward(type_name: str, case: Case) ->
     assert told(net.forward) or "run it forward first" not in told(net.backward)
 
 
-@pytest.mark.parametrize(("type_name", "case"), all_cases(set(HOSTS) - DRAW_OR_COUNT))
+@pytest.mark.parametrize(("type_name", "case"), all_cases(HOSTS - DRAW_OR_COUNT))
 def test_layers_in_python_follow_a_reshape(type_name: str, case: Case) -> None:
     """What the old shapes had decided counts no longer."""
     net, shapes = built(type_name, case), fewer(case)
@@ -167,7 +167,7 @@ def test_what_no_rule_refuses_names_the_layer(monkeypatch: pytest.MonkeyPatch) -
         raise IndexError("index 7\nis out of bounds")
 
     net = built("TripletLoss", CASES["TripletLoss"][0])
-    monkeypatch.setattr("sparknet.caffe.host.triplet_loss.TripletLossHost.forward", broken)
+    monkeypatch.setattr("sparknet.layers.metric_learning.TripletLossHost.forward", broken)
     wanted = "layer 'l': TripletLoss: cannot be computed for inputs of 3 x 4, 3 x 4, 3 x 4: "
     with pytest.raises(
         LayerError, match=f"^{wanted}IndexError: index 7 is out of bounds$"

@@ -11,8 +11,8 @@ from sparknet.cli import main
 from sparknet.loaders import Blocks, Datums
 from sparknet.loaders.lmdb import LMDB
 from sparknet.proto import caffe_pb2, read_blob
-from tests.caffe.host.nets import images, lmdb, net, passes
 from tests.goldens import GOLDENS
+from tests.layers.host.nets import images, lmdb, net, passes
 from tests.loaders.test_mnist import write_mnist
 from tests.loaders.test_pictures import png, tar
 

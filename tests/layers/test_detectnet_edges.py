@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparknet.forks.detectnet.rectangles import _inside
+from sparknet.layers.detectnet import _inside
 
 
 @pytest.mark.parametrize(("x", "wide", "held"), [(8, 10, True), (7, 10, False), (13, 10, False)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from sparknet.forks.faster_rcnn.rpn.boxes import grid
+from sparknet.layers.anchors import grid
 from tests.graph.nets import graph, layer, source
 
 

@@ -4,29 +4,35 @@ import pytest
 
 from sparknet.errors import LayerError
 from sparknet.layers import LAYERS, Layer, make
-from sparknet.layers.registry import MODULES
+from sparknet.layers.layer import layer as register
 from sparknet.proto import caffe_pb2
 from tests.goldens import GOLDENS
 from tests.layers.nets import layer
 
 
-@pytest.mark.parametrize("name", sorted(MODULES))
-def test_every_line_leads_to_its_class(name: str) -> None:
-    found = LAYERS[name]
-    assert issubclass(found, Layer)
-    assert found.type == name
-    assert found.__module__ == MODULES[name]
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_type_has_a_class_of_its_name(name: str) -> None:
+    assert issubclass(LAYERS[name], Layer)
+    assert (LAYERS[name].type, LAYERS[name].__name__.removesuffix("Layer")) == (name, name)
     fields = caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name
-    assert {found.field or "name", *found.fields} <= set(fields)
+    assert {LAYERS[name].field or "name", *LAYERS[name].fields} <= set(fields)
 
 
 def test_it_is_a_mapping() -> None:
     assert "Pooling" in LAYERS
     assert "pooling" not in LAYERS
-    assert list(LAYERS) == list(MODULES)
-    assert len(LAYERS) == len(MODULES)
+    assert list(LAYERS) == sorted(LAYERS.keys())
+    assert len(LAYERS) == len(set(LAYERS)) > 130
     with pytest.raises(KeyError):
         LAYERS["Pool"]
+
+
+def test_a_name_has_one_class() -> None:
+    pooling = LAYERS["Pooling"]
+    assert register("Pooling")(pooling) is pooling
+    with pytest.raises(ValueError, match="two classes for layer type 'Pooling'"):
+        register("Pooling")(LAYERS["SPP"])
+    assert (LAYERS["Pooling"], LAYERS["SPP"].type) == (pooling, "SPP")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparknet.layers.window import Window, truncated
+from sparknet.layers.convolution import Window, truncated
 
 SMALL = st.integers(1, 5)
 

@@ -16,7 +16,7 @@ from sparknet.errors import FileError
 from sparknet.loaders import CIFAR10, MNIST, ArrayRecords, Blocks, Datums, NumpyFiles, Records
 from sparknet.loaders import write_blocks as write
 from sparknet.loaders.cursor import Cursor
-from tests.caffe.host.nets import images, of_images
+from tests.layers.host.nets import images, of_images
 
 COUNT = 60
 PIXELS = images(COUNT, 3, 32, 32)

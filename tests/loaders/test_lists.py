@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError, SpecError
-from sparknet.forks.segmentation.readers.labelled_pictures import read_pairs
-from sparknet.forks.ssd.readers.picture_sizes import in_pixels, read_sizes
+from sparknet.layers.detection_evaluate import in_pixels, read_sizes
+from sparknet.layers.labelled_pictures import read_pairs
 from sparknet.loaders.image import LARGEST, check_size
 from sparknet.loaders.labels import read_labels
 from sparknet.loaders.preprocessing import Preprocessing

@@ -21,7 +21,6 @@ HERE = Path(__file__).resolve().parent
 
 ALSO = {
     "errors": ["tests/test_errors.py", "tests/proto", "tests/weights"],
-    "forks": ["tests/layers", "tests/caffe/host", "tests/caffe/layers"],
     "graph": ["tests/graph", "tests/dsl", "tests/layers"],
     "layers": ["tests/layers", "tests/graph"],
     "native": [

@@ -11,7 +11,7 @@ import pytest
 
 from sparknet import Net, WeightCollection, caffe
 from sparknet.errors import ArrayError, SpecError
-from tests.caffe.host.nets import images, lmdb, of_images
+from tests.layers.host.nets import images, lmdb, of_images
 from tests.net import public_caffe
 from tests.net.nets import NET, blobs_of_three, solver_text
 from tests.net.test_data_layers import TAIL

@@ -17,7 +17,7 @@ from sparknet.loaders.order import Order
 from sparknet.loaders.records import ArrayRecords
 from sparknet.net.description import MeanWarning
 from sparknet.proto import parse_net, write_blob
-from tests.caffe.host.nets import images, lmdb, of_images, source
+from tests.layers.host.nets import images, lmdb, of_images, source
 from tests.net.nets import LAYERS, solver_text
 
 TAIL = """

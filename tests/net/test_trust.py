@@ -19,7 +19,7 @@ from sparknet.graph import build
 from sparknet.net.portable import portable_net
 from sparknet.proto import Model, parse_net, parse_solver, write_blob, write_model, write_text
 from sparknet.spark import SparkModel
-from tests.caffe.host.nets import images, lmdb, of_images
+from tests.layers.host.nets import images, lmdb, of_images
 
 INPUT = "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }\n"
 MODULE = "import pathlib\npathlib.Path(__file__).with_name('ran').touch()\n"

@@ -18,8 +18,8 @@ from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.report import Display, say, say_outputs
 from sparknet.caffe.solvers.settings import NetSource, SolverSource, settings
 from sparknet.caffe.solvers.snapshot import StrPath
-from sparknet.caffe.vectors import NetVec
 from sparknet.errors import SolverError, shown
+from sparknet.layers.user_layer import NetVec
 from sparknet.native import NDArray
 from sparknet.proto import check_construction
 from sparknet.proto.solver import check_step

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from sparknet.forks.cascade_rcnn.cascade_boxes import kept
+from sparknet.layers.cascade_rcnn import kept
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import build, draw, same
 

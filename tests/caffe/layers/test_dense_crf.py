@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from sparknet.forks.segmentation.hosts.permutohedral import Lattice, coloured, grid
+from sparknet.layers.crf import Lattice, coloured, grid
 from tests.caffe.gradient import check_gradients
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import build, draw, same

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from sparknet.forks.detectnet.rectangles import grouped
+from sparknet.layers.detectnet import grouped
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import build, same
 

@@ -11,9 +11,9 @@ import pytest
 
 from sparknet import caffe
 from sparknet.errors import LayerError
-from sparknet.forks.faster_rcnn.hosts.proposal_target import ProposalTargetHost
-from sparknet.forks.faster_rcnn.rpn.boxes import anchors, encoded, grid, kept, moved, overlaps
-from sparknet.forks.faster_rcnn.rpn.settings import settings
+from sparknet.layers.anchors import anchors, encoded, grid, kept, moved, overlaps
+from sparknet.layers.proposal import ProposalTargetHost
+from sparknet.layers.rpn import settings
 from sparknet.proto import parse_net
 from sparknet.proto.untrusted import with_trust
 from tests.caffe.gradient import input_layer

@@ -1,1 +1,0 @@
-"""The layers of this family that Python computes."""

@@ -1,1 +1,0 @@
-"""What the layers of this family read."""

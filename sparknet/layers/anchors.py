@@ -1,0 +1,137 @@
+"""Anchors of Faster R-CNN, and boxes: overlaps, deltas, non-maximum suppression.
+
+Ren et al., NIPS 2015; the rules and constants are those of py-faster-rcnn (lib/rpn,
+lib/fast_rcnn/config.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+RATIOS = (0.5, 1.0, 2.0)
+SCALES = (8, 16, 32)
+LARGEST = np.log(1000 / 16) * 4
+"""A logarithm of a change of size beyond this gives no box that any image could hold."""
+
+
+def anchors(
+    base: int = 16, ratios: Sequence[float] = RATIOS, scales: Sequence[float] = SCALES
+) -> Array:
+    """A box of each ratio and scale around the first square of `base` pixels."""
+    centre, area = (base - 1) / 2, base * base
+    rows = []
+    for ratio in ratios:
+        wide = np.round(np.sqrt(area / ratio))
+        high = np.round(wide * ratio)
+        for scale in scales:
+            half = np.array([wide * scale - 1, high * scale - 1]) / 2
+            rows.append([centre - half[0], centre - half[1], centre + half[0], centre + half[1]])
+    return np.array(rows)
+
+
+def grid(high: int, wide: int, stride: int, base: Array) -> Array:
+    """All anchors of a map: position by position, and at each one row for each base anchor."""
+    x, y = np.meshgrid(np.arange(wide) * stride, np.arange(high) * stride)
+    shifts = np.stack([x.ravel(), y.ravel()] * 2, 1)
+    found: Array = (shifts[:, None] + base[None]).reshape(-1, 4)
+    return found
+
+
+def measured(boxes: Array) -> tuple[Array, Array]:
+    """Sizes and centres, N x 2 each."""
+    sizes = boxes[:, 2:4] - boxes[:, :2] + 1
+    return sizes, boxes[:, :2] + sizes / 2
+
+
+def encoded(boxes: Array, truth: Array) -> Array:
+    """What moves boxes to others: shifts in shares of the size, and logarithms of sizes."""
+    (sizes, centres), (real, middle) = measured(boxes), measured(truth)
+    return np.concatenate([(middle - centres) / sizes, np.log(real / sizes)], 1)
+
+
+def moved(boxes: Array, deltas: Array) -> Array:
+    """Boxes moved by such numbers."""
+    sizes, centres = measured(boxes)
+    middle = centres + deltas[:, :2] * sizes
+    half = sizes * np.exp(np.minimum(deltas[:, 2:4], LARGEST)) / 2
+    return np.concatenate([middle - half, middle + half], 1)
+
+
+def clipped(boxes: Array, high: float, wide: float) -> Array:
+    """Boxes with their corners inside an image."""
+    most = np.array([wide - 1, high - 1] * 2)
+    return np.asarray(np.clip(boxes, 0, most))
+
+
+def overlaps(one: Array, two: Array) -> Array:
+    """Intersections over unions of each of N boxes with each of M."""
+    low = np.maximum(one[:, None, :2], two[None, :, :2])
+    high = np.minimum(one[:, None, 2:4], two[None, :, 2:4])
+    common = np.maximum(high - low + 1, 0).prod(2)
+    area = [(boxes[:, 2:4] - boxes[:, :2] + 1).prod(1) for boxes in (one, two)]
+    found: Array = common / (area[0][:, None] + area[1][None] - common)
+    return found
+
+
+def suppressed(
+    many: int, threshold: float, most: int, share: Callable[[int, Array], Array]
+) -> Array:
+    """Places of the boxes that overlap no kept one before them by more than a threshold.
+
+    ``share`` says by how much the boxes at some places overlap the one at another.
+    """
+    left = np.arange(many)
+    chosen: list[int] = []
+    while len(left) and len(chosen) < most:
+        first, left = int(left[0]), left[1:]
+        chosen.append(first)
+        left = left[share(first, left) <= threshold]
+    return np.array(chosen, np.int64)
+
+
+def kept(boxes: Array, threshold: float, most: int) -> Array:
+    """Places of the boxes that are left where common pixels are a share of all of both."""
+    low, high = boxes[:, :2], boxes[:, 2:4]
+    area = (high - low + 1).prod(1)
+
+    def share(first: int, left: Array) -> Array:
+        sides = np.minimum(high[first], high[left]) - np.maximum(low[first], low[left]) + 1
+        common = np.maximum(sides, 0).prod(1)
+        return np.asarray(common / (area[first] + area[left] - common))
+
+    return suppressed(len(boxes), threshold, most, share)
+
+
+def propose(
+    scores: Array,
+    deltas: Array,
+    image: Array,
+    *,
+    base: Array,
+    stride: int,
+    least: float,
+    before: int,
+    after: int,
+    threshold: float,
+) -> tuple[Array, Array]:
+    """The best boxes of one image, and their scores.
+
+    `scores` (A x H x W) and `deltas` (4 A x H x W) are of each anchor at each place; `image` is
+    height, width and scale.  Boxes below `least` pixels of the unscaled image are left out, the
+    `before` best compete, and at most `after` stay.
+    """
+    _, high, wide = scores.shape
+    places = grid(high, wide, stride, base)
+    by_place = deltas.reshape(-1, 4, high, wide).transpose(2, 3, 0, 1).reshape(-1, 4)
+    boxes = clipped(moved(places, by_place.astype(np.float64)), image[0], image[1])
+    found = scores.transpose(1, 2, 0).ravel()
+    size = boxes[:, 2:] - boxes[:, :2] + 1
+    large = np.flatnonzero((size >= least * image[2]).all(1) & np.isfinite(found))
+    order = large[np.argsort(-found[large], kind="stable")][: before if before > 0 else None]
+    order = order[kept(boxes[order], threshold, after if after > 0 else len(order))]
+    return boxes[order], found[order]

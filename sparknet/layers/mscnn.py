@@ -1,0 +1,230 @@
+"""MS-CNN (Cai et al., 2016): BoxOutput; Cascade R-CNN's BoxGroupOutput."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparknet.layers.cascade_rcnn import check_overlap, inside, kept, scaling
+from sparknet.layers.host import Host, HostBlob
+from sparknet.layers.layer import Layer, Plan, Shape, at_least, between, count, layer, shape_text
+
+Array = np.ndarray[Any, Any]
+
+
+class BoxGroupOutputHost(Host):
+    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+        values = self.node.plan.values
+        groups = [
+            self._boxes(bottoms[2 * number].data, bottoms[2 * number + 1].data, number)
+            for number in range(len(values["strides"]))
+        ]
+        rows = []
+        for image in range(len(groups[0])):
+            boxes = np.concatenate([group[image] for group in groups])
+            boxes = boxes[np.argsort(-boxes[:, 4], kind="stable")]
+            if values["max_nms_num"]:
+                boxes = boxes[: values["max_nms_num"]]
+            most = values["max_post_nms_num"] or len(boxes)
+            boxes = boxes[kept(boxes, values["iou_thr"], values["nms_type"], most, 1)]
+            rows.append(np.concatenate([np.full((len(boxes), 1), image), boxes], 1))
+        put_boxes(tops, np.concatenate([np.zeros((0, 6)), *rows]))
+
+    def _boxes(self, scores: Array, deltas: Array, number: int) -> list[Array]:
+        """Of each image the boxes that are large and likely enough, with their scores."""
+        values = self.node.plan.values
+        stride, (heights, widths) = values["strides"][number], values["sizes"][number]
+        many, (high, wide) = len(heights), scores.shape[2:]
+        images = len(scores) // many
+        sizes = np.array([widths, heights], np.float64).T[None, :, :, None, None]
+        parts = deltas.reshape(images, many, 4, high, wide).astype(np.float64)
+        means, stds = (np.array(values[name]).reshape(4, 1, 1) for name in ("means", "stds"))
+        parts = parts * stds + means
+        reach, grows = 1 / values["field_xyr"], np.log(values["field_whr"])
+        x, y = np.meshgrid(np.arange(wide) + 0.5, np.arange(high) + 0.5)
+        middle = np.clip(parts[:, :, :2], -reach, reach) * sizes + np.stack([x, y]) * stride
+        size = np.exp(np.clip(parts[:, :, 2:], -grows, grows)) * sizes
+        low = middle - size / 2
+        boxes = np.concatenate([low, low + size - 1], 2).transpose(0, 1, 3, 4, 2)
+        likely = 1 - scores[:, 0].reshape(images, many, high, wide).astype(np.float64)
+        found = []
+        for image, one in zip(boxes, likely, strict=True):
+            own = inside(image.reshape(-1, 4), high * stride, wide * stride)
+            large = (own[:, 2:] - own[:, :2] + 1 >= values["min_size"]).all(1)
+            chosen = large & (one.ravel() >= values["fg_thr"])
+            found.append(np.concatenate([own, one.ravel()[:, None]], 1)[chosen])
+        return found
+
+
+def put_boxes(tops: Sequence[HostBlob], found: Array) -> None:
+    """Rows of image and corners, and with a score; where there is none, the forks have a box of
+    their own in the first top, and zeros in the second."""
+    rows = (
+        [found[:, :5], found] if len(found) else [np.array([[0.0, 1, 1, 10, 10]]), np.zeros((1, 6))]
+    )
+    for top, values in zip(tops, rows, strict=False):
+        shape = (*values.shape, 1, 1)
+        if tuple(top.shape) != shape:
+            top.reshape(*shape)
+        top.data[...] = values.reshape(shape)
+
+
+@layer("BoxGroupOutput")
+class BoxGroupOutput(Layer):
+    """box_group_output_layer.cpp; bottoms: for each group of anchors, scores and deltas.
+
+    Items of the scores are image by image, and in each image anchor by anchor; class 0 is the
+    background.  Boxes end at the image's size at most, one pixel after its last.  Top 0 has rows
+    (image, x1, y1, x2, y2), top 1 the score too.  nms_type and the rows without a box are
+    BoxOutput's.  The number of boxes is known only in the forward pass.
+    Values: fg_thr, iou_thr, nms_type, max_nms_num, max_post_nms_num, min_size, field_whr,
+    field_xyr, strides, sizes (of each group its anchors' heights, widths), means, stds.
+    """
+
+    host = BoxGroupOutputHost
+    field = "box_group_output_param"
+    fields = ("bbox_reg_param",)
+    bottoms = at_least(2)
+    tops = between(1, 2)
+    gradient = False
+    reshapes = True
+    numbered = True
+    copied = (
+        "field_whr",
+        "field_xyr",
+        "fg_thr",
+        "iou_thr",
+        "max_nms_num",
+        "max_post_nms_num",
+        "min_size",
+    )
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        options = self.options
+        groups = list(options.box_group_param)
+        if len(bottoms) != 2 * len(groups):
+            self.fail(
+                f"{len(groups)} box_group_param need twice as many bottoms, not {len(bottoms)}"
+            )
+        if not (options.field_whr > 0 and options.field_xyr > 0):
+            self.fail("field_whr and field_xyr must be positive")
+        for number, group in enumerate(groups):
+            scores, deltas = bottoms[2 * number : 2 * number + 2]
+            many = len(group.field_h)
+            if not many or many != len(group.field_w) or group.stride < 1:
+                self.fail(f"box_group_param {number} needs a stride, and field_h for each field_w")
+            fits = len(scores) == len(deltas) == 4 and scores[0] == deltas[0]
+            fits = fits and count(scores[1:]) > 0
+            if not fits or scores[0] % many or deltas != (scores[0], 4, *scores[2:]):
+                self.fail(
+                    f"group {number} of {many} anchors cannot have scores {shape_text(scores)} "
+                    f"and deltas {shape_text(deltas)}"
+                )
+            images = bottoms[0][0] // len(groups[0].field_h)
+            if scores[0] // many != images:
+                self.fail(
+                    f"group {number} has {scores[0] // many} images, and group 0 has {images}"
+                )
+        values = {
+            "nms_type": check_overlap(self, options.nms_type),
+            "strides": tuple(group.stride for group in groups),
+            "sizes": tuple((tuple(g.field_h), tuple(g.field_w)) for g in groups),
+            **scaling(self),
+        }
+        return Plan(((1, 5, 1, 1), (1, 6, 1, 1))[: len(self.parameter.top)], values=values)
+
+
+class BoxOutputHost(Host):
+    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+        values = self.node.plan.values
+        fields = [
+            found_boxes(bottom.data.astype(np.float64), number, values)
+            for number, bottom in enumerate(bottoms)
+        ]
+        rows = []
+        for image in range(len(fields[0])):
+            boxes = np.concatenate([field[image] for field in fields])
+            # Of equal scores the fork takes the later one first.
+            boxes = boxes[np.lexsort((-np.arange(len(boxes)), -boxes[:, 4]))]
+            if values["max_nms_num"]:
+                boxes = boxes[: values["max_nms_num"]]
+            most = values["max_post_nms_num"] or len(boxes)
+            boxes = boxes[kept(boxes, values["iou_thr"], values["nms_type"], most, 0)]
+            rows.append(np.concatenate([np.full((len(boxes), 1), image), boxes], 1))
+        put_boxes(tops, np.concatenate([np.zeros((0, 6)), *rows]))
+
+
+def found_boxes(predicted: Array, number: int, values: Mapping[str, Any]) -> list[Array]:
+    """Of each image the boxes that are large and likely enough: corners and score."""
+    stride, size = values["strides"][number], np.array(values["sizes"][number], np.float64)
+    scores, deltas = np.split(predicted, [predicted.shape[1] - 4], 1)
+    high, wide = predicted.shape[2:]
+    means, stds = (np.array(values[name]).reshape(4, 1, 1) for name in ("means", "stds"))
+    parts = deltas * stds + means
+    reach, grows = 1 / values["field_xyr"], abs(np.log(values["field_whr"]))
+    x, y = np.meshgrid(np.arange(wide) + 0.5, np.arange(high) + 0.5)
+    size = size[:, None, None]
+    middle = np.clip(parts[:, :2], -reach, reach) * size + np.stack([x, y]) * stride
+    extent = np.exp(np.clip(parts[:, 2:], -grows, grows)) * size
+    low = np.maximum(middle - extent / 2, 0)
+    extent = np.minimum(extent, np.array([wide, high])[:, None, None] * stride - low)
+    likely = scores[:, 1:].max(1) - scores[:, 0]
+    chosen = (extent >= values["min_size"]).all(1) & (likely >= values["fg_thr"])
+    rows = np.concatenate([low, low + extent, likely[:, None]], 1).transpose(0, 2, 3, 1)
+    return [own[mask] for own, mask in zip(rows, chosen, strict=True)]
+
+
+@layer("BoxOutput")
+class BoxOutput(Layer):
+    """box_output_layer.cpp of MS-CNN; each bottom (N x (classes + 4) x H x W) has the scores and
+    deltas of one field at every place.
+
+    Top 0 has rows (image, x1, y1, x2, y2), top 1 the score too: the largest of a class less that of
+    the background, class 0.  nms_type is what an overlap is a part of: the union (IOU), the smaller
+    box (IOMU) or the first one (IOFU).  The number of boxes is known only in the forward pass;
+    without one there is a row (0, 1, 1, 10, 10) in top 0 and of zeros in top 1.
+    Values: fg_thr, iou_thr, nms_type, max_nms_num, max_post_nms_num, min_size, field_whr,
+    field_xyr, strides, sizes (width and height of each field), means, stds.
+    """
+
+    host = BoxOutputHost
+    field = "box_output_param"
+    fields = ("bbox_reg_param",)
+    bottoms = at_least(1)
+    tops = between(1, 2)
+    gradient = False
+    reshapes = True
+    numbered = True
+    copied = (
+        "fg_thr",
+        "iou_thr",
+        "max_nms_num",
+        "max_post_nms_num",
+        "min_size",
+        "field_whr",
+        "field_xyr",
+    )
+
+    def infer(self, bottoms: Sequence[Shape]) -> Plan:
+        options = self.options
+        for name in ("field_h", "field_w", "downsample_rate"):
+            found = getattr(options, name)
+            if len(found) != len(bottoms) or min(found) < 1:
+                self.fail(f"needs a positive {name} for each of {len(bottoms)} bottoms")
+        if not (options.field_whr > 0 and options.field_xyr > 0):
+            self.fail("field_whr and field_xyr must be positive")
+        for shape in bottoms:
+            if len(shape) != 4 or shape[1] < 6 or shape[:2] != bottoms[0][:2]:
+                self.fail(
+                    "needs bottoms of N x (2 classes or more, and 4) x H x W, with one N and one "
+                    f"number of classes; one is {shape_text(shape)}"
+                )
+        values = {
+            "nms_type": check_overlap(self, options.nms_type),
+            "strides": tuple(options.downsample_rate),
+            "sizes": tuple(zip(options.field_w, options.field_h, strict=True)),
+            **scaling(self),
+        }
+        return Plan(((1, 5, 1, 1), (1, 6, 1, 1))[: len(self.parameter.top)], values=values)
