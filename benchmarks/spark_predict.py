@@ -26,8 +26,8 @@ from benchmarks.peers.contests import CONTESTS, Contest
 from benchmarks.peers.nets import inference_net
 from sparknet.native import set_threads
 from sparknet.net import Net
+from sparknet.predict.request import batch_for
 from sparknet.spark import SparkModel, local_session
-from sparknet.spark.batch import batch_for
 
 MLP = Contest("mlp_tabular", 256, (100,), 2, "ip3")
 NETS = {

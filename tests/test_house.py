@@ -30,7 +30,7 @@ STOREYS = (
     {"caffe"},
     {"weights"},
     {"net"},
-    {"training"},
+    {"training", "predict"},
     {"spark"},
     {"report"},
     {"mlflow", "summary"},
@@ -158,7 +158,18 @@ def test_sizes_are_watched() -> None:
 
 
 WITHOUT_TYPES = (
-    *("native", "loaders", "graph", "weights", "net", "training", "report", "spark", "cli"),
+    *(
+        "native",
+        "loaders",
+        "graph",
+        "weights",
+        "net",
+        "training",
+        "predict",
+        "report",
+        "spark",
+        "cli",
+    ),
     *("dsl/checks.py", "caffe/runtime.py", "caffe/segments.py", "caffe/timing.py"),
 )
 """Where facts about a layer type are asked of its class: no type is named there.

@@ -30,7 +30,6 @@ TYPES_ONLY = {
     ("sparknet.spark.evaluating", "sparknet.spark.model"): "a method of SparkModel",
     ("sparknet.training.keeping", "sparknet.training.rounds"): "snapshots of a worker's rounds",
     ("sparknet.training.validating", "sparknet.training.rounds"): "validations of these",
-    ("sparknet.spark.row_parts", "sparknet.spark.prediction"): "the reader of a prediction's rows",
 }
 """Imports for type checkers alone, which would close a circle: part, whole, and what it is."""
 

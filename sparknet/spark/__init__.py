@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sparknet import renamed
+from sparknet.predict.worker_cache import cached, clear_cache
 from sparknet.spark.cutouts import cut_out
 from sparknet.spark.mean import tree_mean
 from sparknet.spark.model import SparkModel
@@ -15,7 +16,6 @@ from sparknet.spark.reading import read_images, read_records
 from sparknet.spark.session import get_session, local_session
 from sparknet.spark.trained import SparkTrained
 from sparknet.spark.trainer import Trainer
-from sparknet.spark.worker_cache import cached, clear_cache
 
 __all__ = [
     "ModuleModel",

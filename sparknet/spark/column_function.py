@@ -13,15 +13,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError
-from sparknet.spark.ask import Ask, FunctionOptions
+from sparknet.predict.prediction import Prediction
+from sparknet.predict.request import Ask, FunctionOptions
 from sparknet.spark.by_value import by_value
-from sparknet.spark.prediction import Prediction, frames, structs
+from sparknet.spark.predict_task import ModelTask, frames, structs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from typing_extensions import Unpack
 
-    from sparknet.spark.outputs import Output
+    from sparknet.predict.outputs import Output
 
 
 class ColumnFunction:
@@ -32,7 +33,7 @@ class ColumnFunction:
         ask: Ask,
         outputs: Sequence[Output],
         columns: Mapping[str, str],
-        prediction: Callable[[SparkSession, Ask], Prediction],
+        prediction: Callable[[SparkSession, Ask], ModelTask],
     ) -> None:
         if ask.vectors and (ask.reason is not None or len(outputs) > 1):
             raise SparkError("a column function makes a vector of one output, without a reason")
@@ -62,11 +63,12 @@ class ColumnFunction:
         return len(self._outputs) > 1 or self._ask.reason is not None
 
     def _function(self, session: SparkSession) -> Any:
-        given = self._prediction(session, self._ask)
-        apart = {name: name for name in given.mapping}
+        task = self._prediction(session, self._ask)
+        apart = {name: name for name in task.prediction.mapping}
         names = [output.column for output in self._outputs]
         names += [] if self._ask.reason is None else [self._ask.reason]
-        return spark_function(replace(given, mapping=apart), names if self._is_struct else [])
+        task = replace(task, prediction=replace(task.prediction, mapping=apart))
+        return spark_function(task, names if self._is_struct else [])
 
 
 class FunctionOfColumns(ABC):
@@ -80,7 +82,7 @@ class FunctionOfColumns(ABC):
     @abstractmethod
     def prediction(
         self, session: SparkSession, ask: Ask, data: DataFrame | None = None
-    ) -> Prediction:
+    ) -> ModelTask:
         """The task for a DataFrame, or for columns of any."""
 
     def udf(
@@ -106,7 +108,7 @@ class FunctionOfColumns(ABC):
         self.udf(outputs, **keywords).register(session, name)
 
 
-def spark_function(given: Prediction, names: Sequence[str]) -> Any:
+def spark_function(task: ModelTask, names: Sequence[str]) -> Any:
     """Spark's function of the columns that a prediction reads.
 
     It makes a struct of the outputs under these names; without names the only output itself.
@@ -114,13 +116,13 @@ def spark_function(given: Prediction, names: Sequence[str]) -> Any:
     """
     from pyspark.sql import functions
 
-    kind = _type(given, names)
+    kind = _type(task.prediction, names)
     if not hasattr(functions, "arrow_udf"):
-        work = by_value(partial(frames, given=given, names=tuple(names)))
+        work = by_value(partial(frames, task=task, names=tuple(names)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the missing type hints
             return functions.pandas_udf(work, kind, functions.PandasUDFType.SCALAR_ITER)
-    work = by_value(partial(structs, given=given, names=tuple(names)))
+    work = by_value(partial(structs, task=task, names=tuple(names)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return functions.arrow_udf(work, kind, functions.ArrowUDFType.SCALAR_ITER)
@@ -143,10 +145,17 @@ def _session() -> SparkSession:
     return session
 
 
+def spark_type(output: Output) -> Any:
+    """Return Spark's type of an output's column."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return from_arrow_type(output.arrow_type())
+
+
 def _type(given: Prediction, names: Sequence[str]) -> Any:
     from pyspark.sql.types import StringType, StructField, StructType
 
-    kinds = [output.spark_type() for output in given.outputs]
+    kinds = [spark_type(output) for output in given.outputs]
     if given.reason is not None:
         kinds.append(StringType())
     if not names:

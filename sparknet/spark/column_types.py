@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError, outside
 from sparknet.loaders.records import match_classes
+from sparknet.predict.columns import IMAGE, VECTOR
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -15,33 +16,10 @@ if TYPE_CHECKING:
 _BYTES, _ROWS = (f"spark.sql.execution.arrow.max{one}PerBatch" for one in ("Bytes", "Records"))
 _MANY, _FEW = "10000", "128"
 """Rows of an Arrow batch: Spark's default, and as many as are below 2 GiB if a row has 16 MB."""
-IMAGE = frozenset({"height", "width", "nChannels", "data"})
-"""The fields of Spark's image struct."""
 SHAPE = "sparknet_shape"
+"""The key of a column's metadata for the shape of its raw records."""
 CLASSES = "sparknet_classes"
-"""In the metadata of a column of class numbers: the names of the classes."""
-"""The name of a column's metadata that hold the shape of its raw records."""
-VECTOR = frozenset({"type", "size", "indices", "values"})
-"""The fields of pyspark.ml's vectors."""
-
-
-def named(columns: Any) -> dict[str, str]:
-    """The user's map from blobs to columns; SparkError if it is no such dict."""
-    if columns is None:
-        return {}
-    if not isinstance(columns, Mapping) or not all(
-        isinstance(one, str) for one in columns.values()
-    ):
-        raise SparkError(f"columns is {columns!r}: a dict of blobs' names and columns' is needed")
-    return dict(columns)
-
-
-def plain(name: str) -> str:
-    """Return a column's name for mapInArrow: PySpark takes a dot in a name for a field access.
-
-    Two names never become one, as they would with an underscore.
-    """
-    return name.replace(".", "\u2024").replace("`", "\u2035")
+"""The key of a column's metadata for the names of the classes that its numbers stand for."""
 
 
 def quoted(name: str) -> str:
@@ -139,6 +117,17 @@ def check_types(data: DataFrame, columns: Iterable[str], what: str) -> None:
             raise SparkError(
                 f"column '{column}' of {what} is of type {kind}, and a net takes numbers, arrays "
                 f"of them, bytes, images and vectors: {way}"
+            )
+
+
+def check_texts(data: DataFrame, columns: Iterable[str], what: str) -> None:
+    """SparkError if a column holds no strings; no job is needed for it."""
+    for column in columns:
+        kind = check_unique(data, column, what).simpleString()
+        if kind != "string":
+            raise SparkError(
+                f"column '{column}' of {what} is of type {kind}, and a tokenizer takes strings: "
+                "cast it"
             )
 
 

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.errors import SparkError
+from sparknet.predict.columns import named, plain
+from sparknet.predict.prediction import PATH
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
 from sparknet.spark.column_types import (
     bound_batches,
     check_types,
     column_names,
-    named,
-    plain,
     quoted,
     with_fields,
 )
 from sparknet.spark.ingest import HELD, NAMED, ROW
-from sparknet.spark.row_parts import PATH
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

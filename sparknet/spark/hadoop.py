@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import FileError, SparkError
 from sparknet.net.scratch import scratch_folder
+from sparknet.predict.files import local_path
 from sparknet.spark.background_job import is_classic
-from sparknet.spark.remote import local_path, said_by_java
+from sparknet.spark.remote import said_by_java
 from sparknet.training.runs import FolderRuns, Runs, run_names
 from sparknet.training.store import MANIFEST, ROUND, UNNAMED, Buffer, FolderStore, Store
 

@@ -17,9 +17,9 @@ from sparknet.errors import SparkError, SparkNetError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.records import ArrayRecords, Batch, Column, Records, Subset, column_of
 from sparknet.net.scratch import PRIVATE_FILE
+from sparknet.predict.columns import Wanted, arrays
+from sparknet.predict.prediction import BAD, at_place
 from sparknet.proto.byte_source import replacing
-from sparknet.spark.columns import Wanted, arrays
-from sparknet.spark.places import BAD, at_place
 from sparknet.training.identity import check_sum
 from sparknet.training.worker_records import WorkerRecords
 

@@ -17,9 +17,9 @@ from sparknet.loaders.ahead import ahead
 from sparknet.net.heads import Head
 from sparknet.net.model_folder import check_files, read_folder
 from sparknet.net.ranges import warn_of_pictures
-from sparknet.spark.ask import Ask
-from sparknet.spark.column_types import plain
-from sparknet.spark.given_rows import (
+from sparknet.predict.columns import plain
+from sparknet.predict.files import local_path
+from sparknet.predict.local_rows import (
     Array,
     ModuleInput,
     Taken,
@@ -29,16 +29,17 @@ from sparknet.spark.given_rows import (
     listed,
     numbers,
 )
+from sparknet.predict.outputs import Best
+from sparknet.predict.prediction import Prediction, RowReader, Worker, pieces
+from sparknet.predict.request import Ask
 from sparknet.spark.model import SparkModel
 from sparknet.spark.module_columns import columns_of
-from sparknet.spark.module_model import ModuleModel, WorkerModule
-from sparknet.spark.outputs import Best
-from sparknet.spark.prediction import Prediction, WorkerNet, pieces
-from sparknet.spark.remote import local_path
-from sparknet.spark.row_parts import RowReader
+from sparknet.spark.module_model import ModuleModel
+from sparknet.spark.predict_task import WorkerNet
 from sparknet.spark.saved_stages import stage_metadata
 from sparknet.spark.stage_columns import INVALID, StageColumn
 from sparknet.spark.stage_models import load_parts
+from sparknet.spark.worker_module import WorkerModule
 from sparknet.weights.files import is_model_folder
 from sparknet.weights.safetensors import is_safetensors
 
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Unpack
 
-    from sparknet.spark.ask import TransformOptions
+    from sparknet.predict.request import TransformOptions
 
 __all__ = ["LoadedModel", "load"]
 
@@ -358,7 +359,7 @@ def _kept(values: Any, valid: Array) -> Any:
 
 
 def _predicted(
-    given: pa.RecordBatch, task: Prediction, worker: WorkerNet
+    given: pa.RecordBatch, task: Prediction, worker: Worker
 ) -> tuple[list[pa.ChunkedArray], Array]:
     """The columns of all rows, and which rows are valid."""
     import pyarrow as pa

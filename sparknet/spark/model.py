@@ -22,24 +22,23 @@ from sparknet.net.portable import portable_net
 from sparknet.net.ranges import warn_of_pictures
 from sparknet.onnx.inputs import Axes, Shapes
 from sparknet.onnx.model import refuse_axes
+from sparknet.predict.columns import named, wanted
+from sparknet.predict.evaluation import Evaluation
+from sparknet.predict.files import exists, written
+from sparknet.predict.outputs import Output
+from sparknet.predict.prediction import Invalid, Prediction
+from sparknet.predict.request import Ask, TransformOptions, batch_for, find_outputs, largest_results
+from sparknet.predict.texts import POOLED, TokenizerFile, pooled
 from sparknet.proto.suggest import did_you_mean, one_of
-from sparknet.spark.ask import Ask, TransformOptions, find_outputs
-from sparknet.spark.batch import batch_for, largest_results
 from sparknet.spark.column_function import FunctionOfColumns
-from sparknet.spark.column_types import check_types, column_names, named, told_shapes
-from sparknet.spark.columns import wanted
+from sparknet.spark.column_types import check_texts, check_types, column_names, told_shapes
 from sparknet.spark.evaluating import evaluate
-from sparknet.spark.evaluation import Evaluation
 from sparknet.spark.files import withdraw
 from sparknet.spark.frame import frame
 from sparknet.spark.model_source import open_source
-from sparknet.spark.outputs import Output
-from sparknet.spark.pooling import POOLED, pooled
-from sparknet.spark.prediction import Invalid, Prediction
-from sparknet.spark.remote import exists, written
+from sparknet.spark.predict_task import ModelTask, SentNet
 from sparknet.spark.session import running_session
-from sparknet.spark.shared_weights import send_weights, weights_name
-from sparknet.spark.texts import TokenizerFile, check_texts
+from sparknet.spark.shared_weights import send_texts, send_weights, weights_name
 from sparknet.spark.transformed import frame_session, is_picture, key_of, pictures_of, transformed
 from sparknet.weights import WeightCollection
 
@@ -246,15 +245,20 @@ class SparkModel(FunctionOfColumns):
 
     def prediction(
         self, session: SparkSession, ask: Ask, data: DataFrame | None = None
-    ) -> Prediction:
+    ) -> ModelTask:
         """The task for a DataFrame, or for columns of any."""
-        task, tested = self.plan(ask, data), self.net.tested
-        return replace(
-            task,
-            texts=None if self.tokens is None else self.tokens.sent(session, tested),
-            net=portable_net(tested.described),
-            weights=send_weights(session, self._flat()),
+        given, tested = self.plan(ask, data), self.net.tested
+        if self.tokens is not None:
+            given = replace(given, texts=send_texts(session, self.tokens, tested))
+        sent = SentNet(
+            portable_net(tested.described),
+            send_weights(session, self._flat()),
+            preprocessing=self.net.preprocessing,
+            precision=self.net.precision,
+            device=self.device or self.net.device,
+            tasks_per_gpu=self.tasks_per_gpu,
         )
+        return ModelTask(given, sent)
 
     def plan(self, ask: Ask, data: DataFrame | None = None) -> Prediction:
         """The same without the files that a task fetches."""
@@ -283,10 +287,6 @@ class SparkModel(FunctionOfColumns):
             reason=ask.reason,
             key=key_of(ask, data),
             pictures=pictures_of(tested, mapping, outputs, data, shapes),
-            preprocessing=self.net.preprocessing,
-            precision=self.net.precision,
-            device=self.device or self.net.device,
-            tasks_per_gpu=self.tasks_per_gpu,
         )
 
     def save(self, path: StrPath) -> None:

@@ -22,8 +22,8 @@ from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.scratch import scratch_folder
 from sparknet.onnx import open_model
 from sparknet.onnx.model import refuse_axes
-from sparknet.spark.remote import exists, fetched, local_path
-from sparknet.spark.texts import TokenizerFile
+from sparknet.predict.files import exists, fetched, local_path
+from sparknet.predict.texts import TokenizerFile
 from sparknet.weights.files import is_model_folder
 
 StrPath = str | os.PathLike[str]

@@ -10,9 +10,9 @@ from typing import Any
 
 from sparknet.errors import SparkError
 from sparknet.net.heads import Head, HeadBlobs, Kind
+from sparknet.predict.evaluation import head_of
 from sparknet.proto.suggest import one_of
 from sparknet.spark.derived import Derived
-from sparknet.spark.evaluating import head_of
 from sparknet.spark.module_model import ModuleModel
 from sparknet.spark.stage_columns import Given, StageColumns
 

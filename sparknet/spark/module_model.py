@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import blake2b
 from itertools import chain
 from math import prod
 from pathlib import Path
@@ -17,22 +15,24 @@ import numpy as np
 from sparknet.errors import FileError, SettingError, SparkError, extra
 from sparknet.net.heads import Kind
 from sparknet.net.model_folder import read_folder
+from sparknet.predict.columns import Wanted, named
+from sparknet.predict.evaluation import Evaluation, head_of
+from sparknet.predict.files import fetched, written
+from sparknet.predict.outputs import Best, Output
+from sparknet.predict.prediction import Invalid, Prediction
+from sparknet.predict.request import Ask, check_used, output_of
 from sparknet.proto.suggest import did_you_mean
-from sparknet.spark.ask import Ask, check_used, output_of
 from sparknet.spark.column_function import FunctionOfColumns
-from sparknet.spark.column_types import check_types, column_names, named
-from sparknet.spark.columns import Wanted
+from sparknet.spark.column_types import check_types, column_names
 from sparknet.spark.derived import Derived, with_derived
-from sparknet.spark.evaluating import evaluated, head_of
-from sparknet.spark.evaluation import Evaluation
+from sparknet.spark.evaluating import evaluated
 from sparknet.spark.first_rows import Array, first_rows, record_sizes
 from sparknet.spark.model_source import model_folder
-from sparknet.spark.outputs import Best, Output
-from sparknet.spark.prediction import Invalid, Prediction
-from sparknet.spark.remote import fetched, written
-from sparknet.spark.shared_weights import SharedWeights, send_weights
+from sparknet.spark.predict_task import ModelTask, SentModule
+from sparknet.spark.shared_weights import send_weights
 from sparknet.spark.transformed import frame_session, key_of, transformed
-from sparknet.training.modules.calling import arguments, chosen_inputs, named_outputs, tensor
+from sparknet.spark.worker_module import computed
+from sparknet.training.modules.calling import arguments, chosen_inputs
 from sparknet.training.modules.flat_module import FlatModule
 from sparknet.training.modules.module_files import (
     MODULE,
@@ -46,13 +46,12 @@ from sparknet.training.modules.module_files import (
     save_module,
 )
 from sparknet.training.modules.portable import ModuleParts, PortableModule, packed
-from sparknet.training.modules.trainee import evaluating
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from typing_extensions import Unpack
 
-    from sparknet.spark.ask import TransformOptions
+    from sparknet.predict.request import TransformOptions
 
 _BATCH = 64
 _LARGEST = 64 << 20
@@ -168,12 +167,12 @@ class ModuleModel(FunctionOfColumns):
 
     def prediction(
         self, session: SparkSession, ask: Ask, data: DataFrame | None = None
-    ) -> ModulePrediction:
+    ) -> ModelTask:
         """The task for a DataFrame, or for columns of any."""
-        task = self.plan(ask, data)
+        given = self.plan(ask, data)
         sent = PortableModule(
             packed(ModuleParts(self.module, None, None, None)),
-            {name: name for name in task.mapping},
+            {name: name for name in given.mapping},
             (),
             1,
             "average",
@@ -181,16 +180,17 @@ class ModuleModel(FunctionOfColumns):
             "cpu",
         )
         flat = flat_copy(sent, self.module)
-        return replace(task, module=sent, weights=send_weights(session, flat.weights))
+        weights = send_weights(session, flat.weights)
+        return ModelTask(given, SentModule(sent, weights, self.derived))
 
-    def plan(self, ask: Ask, data: DataFrame | None = None) -> ModulePrediction:
+    def plan(self, ask: Ask, data: DataFrame | None = None) -> Prediction:
         """The same without the files that a task fetches."""
         mapping, records = self._given(ask, data)
         made = self.computed(records)
         found = _outputs(made, ask)
         batch = ask.batch or _BATCH
         record = 4 * sum(prod(made[one.blob].shape[1:]) for one in found)
-        return ModulePrediction(
+        return Prediction(
             mapping=mapping,
             shapes={name: Wanted(one.shape[1:]) for name, one in records.items()},
             outputs=found,
@@ -199,7 +199,6 @@ class ModuleModel(FunctionOfColumns):
             invalid=ask.invalid,
             reason=ask.reason,
             key=key_of(ask, data),
-            derived=self.derived,
         )
 
     def computed(self, records: Mapping[str, Array]) -> dict[str, Array]:
@@ -288,65 +287,12 @@ class ModuleModel(FunctionOfColumns):
         return f"<ModuleModel '{type(self.module).__name__}'>"
 
 
-@dataclass(frozen=True)
-class ModulePrediction(Prediction):
-    """A task that predicts with a module."""
-
-    module: PortableModule | None = None
-    derived: Mapping[str, Derived] = field(default_factory=dict)
-
-    @property
-    def cache_key(self) -> Any:
-        assert self.module is not None
-        code = blake2b(self.module.data, digest_size=16).hexdigest()
-        return self.weights, code, tuple(self.derived.items())
-
-    def make_net(self) -> Any:
-        from pyspark import SparkFiles
-
-        assert self.module is not None
-        weights = SharedWeights(Path(SparkFiles.get(self.weights)))
-        flat = FlatModule(self.module.unpacked().module, learns=False)
-        flat.weights.copy_from(weights.flat)
-        flat.push()
-        return WorkerModule(flat.module, self.derived)
-
-
-@dataclass(frozen=True)
-class WorkerModule:
-    """A module in a Python worker."""
-
-    module: Any
-    derived: Mapping[str, Derived] = field(default_factory=dict)
-
-    def run(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
-        made = with_derived(computed(self.module, values), self.derived)
-        return {name: made[name] for name in blobs}
-
-    def trim(self) -> None:
-        """Nothing is kept between partitions but the weights."""
-
-
 def flat_copy(sent: PortableModule, module: Any) -> FlatModule:
     """A module's values as one flat buffer; the module itself stays as it is."""
     flat = FlatModule(sent.unpacked().module, learns=False)
     flat.module.load_state_dict(module.state_dict(), strict=False)
     flat.pull()
     return flat
-
-
-def computed(module: Any, values: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs of a batch by name, as float32."""
-    import torch
-
-    given = {name: tensor(one, True) for name, one in values.items()}
-    with torch.no_grad(), evaluating(module):
-        made = module(**given)
-    return {
-        name: one.detach().cpu().to(torch.float32).numpy()
-        for name, one in named_outputs(made).items()
-        if isinstance(one, torch.Tensor)
-    }
 
 
 def _outputs(made: Mapping[str, Array], ask: Ask) -> list[Output]:

@@ -7,15 +7,9 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from sparknet.predict.columns import Wanted, named
 from sparknet.spark.address import session_of
-from sparknet.spark.column_types import (
-    check_types,
-    column_names,
-    named,
-    told_shapes,
-    with_classes,
-)
-from sparknet.spark.columns import Wanted
+from sparknet.spark.column_types import check_types, column_names, told_shapes, with_classes
 from sparknet.spark.conducting import conduct, partitions
 from sparknet.spark.first_rows import first_rows, record_sizes
 from sparknet.spark.footprint import THREADS

@@ -21,8 +21,8 @@ from sparknet.errors import SparkError
 from sparknet.net import Net
 from sparknet.net.scratch import PRIVATE_FOLDER, private
 from sparknet.net.state import State, restore, state_of
+from sparknet.predict.worker_cache import cached, clear_cache
 from sparknet.spark.scratch import local_directory
-from sparknet.spark.worker_cache import cached, clear_cache
 from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from sparknet.errors import FileError, SparkError
 from sparknet.loaders import Records, open_records, tars
 from sparknet.loaders.image_files import image_paths
 from sparknet.loaders.records import Array, Column, class_names
+from sparknet.predict.prediction import in_one_line
 from sparknet.proto.byte_source import StrPath
 from sparknet.spark.by_value import by_value
 from sparknet.spark.column_types import CLASSES, SHAPE
-from sparknet.spark.places import in_one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,77 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlparse
 
-from sparknet.errors import FileError, SparkError, SparkNetError, bare
-from sparknet.net.model_folder import written_here
-from sparknet.net.scratch import scratch_folder
+from sparknet.errors import FileError, SparkError
+from sparknet.predict.files import RemoteFile, local_path
 from sparknet.spark.background_job import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-StrPath = str | os.PathLike[str]
-
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^\s{}]*")
-
-
-def local_path(path: StrPath) -> str | None:
-    """The path on this machine that a path or a file: URL names; None if it lies elsewhere."""
-    text = os.fspath(path)
-    parsed = urlparse(text)
-    if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
-        return unquote(parsed.path)
-    return text if len(parsed.scheme) < 2 else None  # no scheme, or a drive letter
-
-
-@contextmanager
-def fetched(source: Any, session: SparkSession | None = None) -> Iterator[Any]:
-    """The source of a net or of weights; a URL is replaced by a temporary local copy."""
-    if not isinstance(source, (str, os.PathLike)) or not _URL.fullmatch(os.fspath(source)):
-        yield source
-        return
-    url = os.fspath(source)
-    if (path := local_path(url)) is not None:
-        yield path
-        return
-    remote = remote_file(url, session)
-    with scratch_folder("fetched") as folder:
-        copy = Path(folder, Path(url).name)
-        remote.fetch(copy)
-        try:
-            yield str(copy)
-        except SparkNetError as error:
-            raise with_path(error, str(copy), url) from error
-
-
-def exists(path: StrPath) -> bool:
-    """Whether there is such a file, wherever Spark can read."""
-    here = local_path(path)
-    return Path(here).is_file() if here is not None else remote_file(os.fspath(path)).exists()
-
-
-@contextmanager
-def written(path: StrPath, session: SparkSession | None = None) -> Iterator[Path]:
-    """A local path to write the file of ``path`` to; it then appears there whole or not at all."""
-    here = local_path(path)
-    if here is not None:
-        with written_here(here) as draft:
-            yield draft
-        return
-    remote = remote_file(os.fspath(path), session)
-    with scratch_folder("staging") as folder:
-        copy = Path(folder, Path(path).name)
-        yield copy
-        remote.put(copy)
 
 
 @contextmanager
@@ -86,21 +27,6 @@ def said_by_java(path: str) -> Iterator[None]:
         said: Any = error.java_exception
         message = str(said.getMessage() or said.toString())
         raise FileError(path, message.removeprefix(f"{path}: ")) from error
-
-
-class RemoteFile(ABC):
-    """A file where Spark reads and writes."""
-
-    @abstractmethod
-    def exists(self) -> bool: ...
-
-    @abstractmethod
-    def fetch(self, copy: Path) -> None:
-        """Copy it to a path of this machine."""
-
-    @abstractmethod
-    def put(self, copy: Path) -> None:
-        """Make it, or replace it, from a file of this machine."""
 
 
 def remote_file(url: str, session: SparkSession | None = None) -> RemoteFile:
@@ -202,12 +128,3 @@ def _session(url: str) -> SparkSession:
     if session is None:
         raise SparkError(f"{url} is reached through Spark, and no session runs: start one first")
     return session
-
-
-def with_path(error: SparkNetError, copy: str, url: str) -> SparkNetError:
-    """The error of reading a copy, with the original's name."""
-    found = bare(type(error), str(error).replace(copy, url))
-    vars(found).update(vars(error))
-    if hasattr(found, "path"):
-        found.path = url
-    return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 import stat
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,9 @@ import numpy as np
 from sparknet.errors import FileError
 from sparknet.native import NDArray
 from sparknet.native.guard import Guard
-from sparknet.spark.files import send
+from sparknet.net.fed import FedNet
+from sparknet.predict.texts import Texts, TokenizerFile
+from sparknet.spark.files import received, send
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,6 +73,13 @@ def send_weights(session: SparkSession, flat: NDArray) -> str:
     name = weights_name(flat)
     send(session, name, lambda path: _write(path, flat))
     return name
+
+
+def send_texts(session: SparkSession, tokens: TokenizerFile, tested: FedNet) -> Texts:
+    """Offer a tokenizer to tasks; returns what makes a net's inputs of texts there."""
+    texts = tokens.here(tested)
+    send(session, texts.file, lambda path: path.write_bytes(tokens.text))
+    return replace(texts, content=None, find=received)
 
 
 def weights_name(flat: NDArray) -> str:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from sparknet.net import Net
 from sparknet.net.heads import Head, HeadBlobs, find_heads, served
+from sparknet.predict.prediction import Invalid
 from sparknet.spark.model import SparkModel
-from sparknet.spark.prediction import Invalid
 
 Made = Literal["vector", "number", "class", "classes", "labels"]
 """What becomes of a blob's numbers."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sparknet.errors import CommError
 from sparknet.native import set_threads
 from sparknet.net.backend import backend_called
-from sparknet.spark.columns import Wanted
+from sparknet.predict.columns import Wanted
 from sparknet.spark.ingest import about, opened, write
 from sparknet.spark.place_of_task import device_of, task_host
 from sparknet.spark.scratch import scratch

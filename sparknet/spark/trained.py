@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sparknet.predict.files import local_path
 from sparknet.spark.model import SparkModel, StrPath
-from sparknet.spark.remote import local_path
 from sparknet.training.trained import Trained
 
 

@@ -19,17 +19,17 @@ from sparknet.net.description import NetSource
 from sparknet.net.recipe import Recipe, names_model
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import WeighedNets, label_input
+from sparknet.predict.columns import named, wanted
+from sparknet.predict.files import fetched, local_path
 from sparknet.spark import preflight
 from sparknet.spark.address import session_of
-from sparknet.spark.column_types import named, told_shapes, with_classes
-from sparknet.spark.columns import wanted
+from sparknet.spark.column_types import told_shapes, with_classes
 from sparknet.spark.conducting import conduct, partitions
 from sparknet.spark.footprint import footprint
 from sparknet.spark.frame import frame, mapped, numbered
 from sparknet.spark.hadoop import open_runs
 from sparknet.spark.model import SparkModel
 from sparknet.spark.module_training import fit_module
-from sparknet.spark.remote import fetched, local_path
 from sparknet.spark.row_weights import COLUMN as WEIGHT
 from sparknet.spark.row_weights import FrameWeights, without_weights
 from sparknet.spark.task import Columns

@@ -9,25 +9,24 @@ from typing import TYPE_CHECKING, Any
 from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.fed import FedNet
+from sparknet.predict.columns import Wanted, plain
+from sparknet.predict.detections import BoxFrames
+from sparknet.predict.outputs import Output
+from sparknet.predict.prediction import PATH, Prediction
+from sparknet.predict.request import Ask
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.address import no_data, session_of
-from sparknet.spark.ask import Ask
 from sparknet.spark.background_job import is_classic
-from sparknet.spark.box_frames import BoxFrames
 from sparknet.spark.by_value import by_value
-from sparknet.spark.column_function import as_vector, spark_function
+from sparknet.spark.column_function import as_vector, spark_function, spark_type
 from sparknet.spark.column_types import (
     bound_batches,
     check_unique,
     column_name,
-    plain,
     quoted,
     with_fields,
 )
-from sparknet.spark.columns import Wanted
-from sparknet.spark.outputs import Output
-from sparknet.spark.prediction import Prediction, valid_rows
-from sparknet.spark.row_parts import PATH
+from sparknet.spark.predict_task import ModelTask, valid_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,7 +46,7 @@ def frame_session(data: Any) -> SparkSession:
 
 
 def transformed(
-    data: DataFrame, read: Iterable[str], predict: Callable[[DataFrame], Prediction]
+    data: DataFrame, read: Iterable[str], predict: Callable[[DataFrame], ModelTask]
 ) -> DataFrame:
     """Return the data with the columns of a prediction.
 
@@ -55,25 +54,26 @@ def transformed(
     the columns that the net reads go through Python, unless rows are dropped.
     """
     rows = with_fields(data, read)
-    given = predict(rows)
-    bound_batches(rows, given.columns)
-    return _added(rows, given).drop(*rows.columns[len(data.columns) :])
+    task = predict(rows)
+    bound_batches(rows, task.prediction.columns)
+    return _added(rows, task).drop(*rows.columns[len(data.columns) :])
 
 
-def _added(data: DataFrame, given: Prediction) -> DataFrame:
+def _added(data: DataFrame, task: ModelTask) -> DataFrame:
+    given = task.prediction
     names = [output.column for output in given.outputs]
     names += [] if given.reason is None else [given.reason]
     for number, name in enumerate(names):
         if name in data.columns or name in names[:number]:
             raise SparkError(f"the data has a column '{name}' already: give prefix, or drop it")
     if given.invalid == "drop":
-        return _mapped(data, given)
+        return _mapped(data, task)
     from pyspark.sql.functions import array, col, inline
 
     # Spark computes a function of a filter's columns twice, once for the filter, unless a
     # generator makes them; it knows which rows and columns a generator leaves as they are.
     places = [f"sparknet_{number}" for number in range(len(names))]
-    made = spark_function(given, places)(*(col(quoted(name)) for name in given.columns))
+    made = spark_function(task, places)(*(col(quoted(name)) for name in given.columns))
     wide = data.select("*", inline(array(made)).alias(*places))
     return _finished(wide.toDF(*data.columns, *names), given)
 
@@ -88,10 +88,11 @@ def _finished(made: DataFrame, given: Prediction) -> DataFrame:
     return made
 
 
-def _mapped(data: DataFrame, given: Prediction) -> DataFrame:
+def _mapped(data: DataFrame, task: ModelTask) -> DataFrame:
     """All columns through Python, which leaves rows out."""
     from pyspark.sql.types import StructField, StructType
 
+    given = task.prediction
     read = set(given.columns)  # each of them once; others may have one name
     labels = [
         plain(name) if name in read else f"sparknet_row_{number}"
@@ -100,11 +101,11 @@ def _mapped(data: DataFrame, given: Prediction) -> DataFrame:
     rows = data.toDF(*labels)
     names = [f"sparknet_{number}" for number in range(len(given.outputs))]
     fields = [
-        StructField(name, output.spark_type(), True)
+        StructField(name, spark_type(output), True)
         for name, output in zip(names, given.outputs, strict=True)
     ]
     schema = StructType([*rows.schema.fields, *fields])
-    made = rows.mapInArrow(by_value(partial(valid_rows, given=given)), schema)
+    made = rows.mapInArrow(by_value(partial(valid_rows, task=task)), schema)
     return _finished(made.toDF(*data.columns, *(o.column for o in given.outputs)), given)
 
 

@@ -23,8 +23,8 @@ from sparknet.loaders.image import decode, read_list
 from sparknet.loaders.image_settings import read_mean
 from sparknet.loaders.labels import read_labels
 from sparknet.net.model_folder import check_sum
+from sparknet.predict.texts import TokenizerFile
 from sparknet.proto import caffe_pb2, parse_net, read_model, read_net, read_state
-from sparknet.spark.texts import TokenizerFile
 from sparknet.weights.safetensors import read_tensors, write_tensors
 from tests.caffe.gradient import input_layer
 

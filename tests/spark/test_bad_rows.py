@@ -6,6 +6,7 @@ Below Spark, on the functions that its tasks call, so that no JVM is needed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -22,11 +23,11 @@ from hypothesis import strategies as st
 from sparknet.errors import SparkError, SparkNetError
 from sparknet.net import Net
 from sparknet.net.class_numbers import ClassNumbers, class_numbers
+from sparknet.predict.columns import Wanted, wanted
+from sparknet.predict.request import Ask
 from sparknet.spark import SparkModel
-from sparknet.spark.ask import Ask
-from sparknet.spark.columns import Wanted, wanted
 from sparknet.spark.ingest import HELD, NAMED, ROW, opened, write
-from sparknet.spark.prediction import Prediction, WorkerNet, predicted, structs
+from sparknet.spark.predict_task import ModelTask, SentNet, WorkerNet, predicted, structs
 
 pytest.importorskip("pyspark")
 pa = pytest.importorskip("pyarrow")
@@ -89,20 +90,22 @@ def net(how: str) -> Net:
     return Net(NET, seed=1, **HOWS[how])
 
 
-class _Local(Prediction):
-    """A prediction whose weights no Spark sends."""
+class _Local(SentNet):
+    """A net whose weights no Spark sends."""
 
-    def make_net(self) -> Any:
+    def open(self) -> Any:
         made = Net(NET, seed=1, preprocessing=self.preprocessing)
         return WorkerNet(made, SimpleNamespace(check=lambda: None))  # type: ignore[arg-type]
 
 
-def asked(how: str, batch: int, invalid: Any) -> Prediction:
+def asked(how: str, batch: int, invalid: Any) -> ModelTask:
     why = "why" if invalid == "null" else None
     ask = Ask(outputs=["ip"], batch=batch, invalid=invalid, reason=why)
     with patch("sparknet.spark.model.send_weights", lambda *_: f"{how}.weights"):
         found = SparkModel(net(how)).prediction(None, ask)  # type: ignore[arg-type]
-    return _Local(**{name: getattr(found, name) for name in found.__dataclass_fields__})
+    sent: Any = found.model
+    local = _Local(**{name: getattr(sent, name) for name in sent.__dataclass_fields__})
+    return replace(found, model=local)
 
 
 def results(rows: list[str], how: str, batch: int, invalid: Any) -> list[Any]:

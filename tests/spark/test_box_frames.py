@@ -11,9 +11,9 @@ import pytest
 from sparknet.errors import FileError
 from sparknet.loaders.image_arrays import ImageArrays
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.predict.binary import Binary
+from sparknet.predict.detections import BoxFrames, frame
 from sparknet.spark import SparkModel
-from sparknet.spark.binary import Binary
-from sparknet.spark.box_frames import BoxFrames, frame
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError, SparkError
-from sparknet.spark.columns import Wanted, arrays, column
+from sparknet.predict.columns import Wanted, arrays, column
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -17,7 +17,7 @@ from sparknet.errors import SettingError, SparkError
 from sparknet.net import Net
 from sparknet.spark import SparkModel
 from sparknet.spark.gpu_turns import Turns
-from sparknet.spark.prediction import WorkerNet
+from sparknet.spark.predict_task import WorkerNet
 
 GPU = f"GPU-of-test-{os.getpid()}"
 HOLDER = """

@@ -12,8 +12,8 @@ from sparknet import Net
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.image_arrays import ImageArrays
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.predict.columns import arrays, pictures, wanted
 from sparknet.spark import SparkModel, Trainer
-from sparknet.spark.columns import arrays, pictures, wanted
 from tests.loaders.drawn import encoded, files
 from tests.net.test_images import ECHO, MEAN, by_caffe, deploy
 

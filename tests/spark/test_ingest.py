@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import CommError, FileError, SparkError
-from sparknet.spark.columns import Wanted
+from sparknet.predict.columns import Wanted
 from sparknet.spark.ingest import HELD, ROW, opened, write
 from sparknet.spark.task import sent
 from sparknet.training.worker_records import WorkerRecords

@@ -256,7 +256,7 @@ def test_a_worker_keeps_the_net_between_jobs(session: Any, frame: Any) -> None:
         import pyarrow as pa
 
         for _ in batches:
-            keys = getattr(sys.modules.get("sparknet.spark.worker_cache"), "_store", ())
+            keys = getattr(sys.modules.get("sparknet.predict.worker_cache"), "_store", ())
             nets = sum(isinstance(key, tuple) and "weights" in str(key[0]) for key in keys)
             yield pa.RecordBatch.from_pydict({"nets": pa.array([nets], pa.int32())})
 

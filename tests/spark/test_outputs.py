@@ -10,10 +10,11 @@ import pytest
 
 from sparknet.errors import SparkError
 from sparknet.net import Net
+from sparknet.predict.detections import Detections
+from sparknet.predict.outputs import Classes, Scalar
+from sparknet.predict.request import Ask, find_outputs
 from sparknet.spark import SparkModel
-from sparknet.spark.ask import Ask, find_outputs
-from sparknet.spark.outputs import Classes, Scalar
-from sparknet.spark.ragged import Detections
+from sparknet.spark.column_function import spark_type
 
 
 def detector(batch: int) -> Net:
@@ -93,7 +94,7 @@ def test_the_type_of_detections_is_that_of_no_shape(batch: int) -> None:
         net.forward(detections(last))
         (output,) = model.asked()
         assert output == Detections("found", "found")
-        kind = output.spark_type().simpleString()
+        kind = spark_type(output).simpleString()
         assert kind == f"array<struct<label:int,name:string,{numbers}>>"
     with pytest.raises(
         SparkError, match="best needs an output with one row per record: 'found' has any number"

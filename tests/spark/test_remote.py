@@ -14,8 +14,8 @@ pytest.importorskip("pyspark")
 
 from sparknet.errors import FileError, SparkError
 from sparknet.net import Net
+from sparknet.predict.files import fetched, written
 from sparknet.spark import SparkModel, Trainer
-from sparknet.spark.remote import fetched, written
 from tests.spark.digits import records, solver, tuples
 
 

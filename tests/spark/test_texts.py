@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from sparknet import load
 from sparknet.errors import FileError, MissingExtra, SparkError, SpecError
+from sparknet.predict.evaluation import Classified
+from sparknet.predict.texts import Texts
 from sparknet.spark import SparkModel
-from sparknet.spark.evaluation import Classified
-from sparknet.spark.texts import Texts
 from tests.onnx.graphs import draw, graph, node, onnx, run
 from tests.spark.conftest import CONNECT
 

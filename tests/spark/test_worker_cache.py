@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sparknet.spark.worker_cache import cached, clear_cache
+from sparknet.predict.worker_cache import cached, clear_cache
 
 
 @pytest.fixture(autouse=True)

@@ -67,7 +67,7 @@ def test_the_types_of_params_are_current() -> None:
 
 
 def test_the_keywords_of_transform_have_types() -> None:
-    from sparknet.spark.ask import Ask, FunctionOptions, TransformOptions
+    from sparknet.predict.request import Ask, FunctionOptions, TransformOptions
 
     known = Ask.__dataclass_fields__.keys() - {"outputs"}
     assert TransformOptions.__annotations__.keys() == known

@@ -11,7 +11,7 @@ from pyspark.ml import Model
 
 from sparknet.errors import SparkError
 from sparknet.net.heads import Head
-from sparknet.spark.evaluation import Evaluation
+from sparknet.predict.evaluation import Evaluation
 from sparknet.spark.model import SparkModel
 from sparknet.spark.module_columns import columns_of
 from sparknet.spark.module_model import ModuleModel

@@ -12,8 +12,8 @@ from sparknet.spark.stage_columns import Made
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from sparknet.predict.prediction import Invalid
     from sparknet.spark.model import SparkModel
-    from sparknet.spark.prediction import Invalid
 
 Make = Callable[[str, Any], "Column"]
 

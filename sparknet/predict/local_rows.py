@@ -13,8 +13,8 @@ import numpy as np
 
 from sparknet.errors import DataError
 from sparknet.loaders.image import LARGEST_FILE
+from sparknet.predict.columns import plain
 from sparknet.proto.byte_source import read_file
-from sparknet.spark.column_types import plain
 
 if TYPE_CHECKING:
     import pandas as pd

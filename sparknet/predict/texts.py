@@ -8,26 +8,26 @@ once.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from sparknet.errors import FileError, LayerError, SparkError, SpecError, extra, shown
 from sparknet.graph.records import Outline
+from sparknet.net.entries import NetMessage
 from sparknet.net.fed import FedNet
+from sparknet.predict.files import fetched
+from sparknet.predict.outputs import Array
+from sparknet.predict.worker_cache import cached
+from sparknet.proto import parse_net
 from sparknet.proto.byte_source import read_file
-from sparknet.spark.column_types import check_unique
-from sparknet.spark.files import received, send
-from sparknet.spark.outputs import Array
-from sparknet.spark.remote import fetched
-from sparknet.spark.worker_cache import cached
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
 Role = Literal["ids", "mask", "types", "places"]
 _LARGEST = 1 << 28
@@ -53,7 +53,9 @@ class Texts:
     longest: int | None
     """The most that it takes; None: any number."""
     content: bytes | None = field(default=None, repr=False)
-    """The file's, where no task fetches it."""
+    """The file's, unless ``find`` gives a path of it."""
+    find: Callable[[str], Path] | None = None
+    """Finds the file in a task, by its name."""
 
     def read(self, values: pa.Array, name: str) -> tuple[list[Any], dict[int, SparkError]]:
         """For each row its tokens, and the errors of rows that have none."""
@@ -116,9 +118,9 @@ class Texts:
         return made
 
     def _tokenizer(self) -> _Tokenizer:
-        if self.content is not None:
-            return _Tokenizer(self.content, self.file)
-        path = received(self.file)
+        if self.find is None:
+            return _Tokenizer(self.content or b"", self.file)
+        path = self.find(self.file)
         text = read_file(path, _LARGEST)
         if _digest(text) != path.stem.rpartition("-")[2]:
             raise FileError(path, "is another tokenizer than the one that was sent")
@@ -202,12 +204,6 @@ class TokenizerFile:
                 "another pooling"
             )
 
-    def sent(self, session: SparkSession, tested: FedNet) -> Texts:
-        """Offer the tokenizer to tasks."""
-        texts = self.here(tested)
-        send(session, texts.file, lambda path: path.write_bytes(self.text))
-        return replace(texts, content=None)
-
     def here(self, tested: FedNet) -> Texts:
         """What makes the net's inputs of texts in this process."""
         shapes = {entry.name: entry.shape for entry in tested.entries}
@@ -226,17 +222,6 @@ def _roles(tested: FedNet) -> dict[str, Role]:
         entry.name: next((role for part, role in _ROLES if part in entry.name.lower()), "ids")
         for entry in tested.entries
     }
-
-
-def check_texts(data: DataFrame, columns: Iterable[str], what: str) -> None:
-    """SparkError if a column holds no strings; no job is needed for it."""
-    for column in columns:
-        kind = check_unique(data, column, what).simpleString()
-        if kind != "string":
-            raise SparkError(
-                f"column '{column}' of {what} is of type {kind}, and a tokenizer takes strings: "
-                "cast it"
-            )
 
 
 class _Lengths:
@@ -280,3 +265,85 @@ class _Lengths:
 
 def _digest(text: bytes) -> str:
     return blake2b(text, digest_size=16).hexdigest()
+
+
+POOLED, NORMALIZED = "pooled", "normalized"
+EMBEDDINGS = (POOLED, NORMALIZED)
+KINDS = ("mean", "cls", "max")
+_USUAL = ("last_hidden_state", "token_embeddings", "hidden_states")
+_AXES = 3
+
+_MEAN = """
+layer {{ name: "pooled_rows" type: "Reshape" bottom: "{mask}" top: "pooled_rows"
+  reshape_param {{ shape {{ dim: 0 dim: 1 dim: -1 }} }} }}
+layer {{ name: "pooled_sums" type: "MatMul" bottom: "pooled_rows" bottom: "{of}"
+  top: "pooled_sums" }}
+layer {{ name: "pooled_sum" type: "Reshape" bottom: "pooled_sums" top: "pooled_sum"
+  reshape_param {{ shape {{ dim: 0 dim: -1 }} }} }}
+layer {{ name: "pooled_count" type: "Reduction" bottom: "{mask}" top: "pooled_count"
+  reduction_param {{ axis: 1 }} }}
+layer {{ name: "pooled_some" type: "Clip" bottom: "pooled_count" top: "pooled_some"
+  clip_param {{ min: 1e-9 max: 1e30 }} }}
+layer {{ name: "pooled_share" type: "Power" bottom: "pooled_some" top: "pooled_share"
+  power_param {{ power: -1 }} }}
+layer {{ name: "pooled" type: "Scale" bottom: "pooled_sum" bottom: "pooled_share" top: "pooled"
+  scale_param {{ axis: 0 }} }}
+"""
+_MAX = """
+layer {{ name: "pooled_hidden" type: "Power" bottom: "{mask}" top: "pooled_hidden"
+  power_param {{ scale: 1e9 shift: -1e9 }} }}
+layer {{ name: "pooled_seen" type: "Bias" bottom: "{of}" bottom: "pooled_hidden" top: "pooled_seen"
+  bias_param {{ axis: 0 }} }}
+layer {{ name: "pooled_most" type: "ArgMax" bottom: "pooled_seen" top: "pooled_most"
+  argmax_param {{ axis: 1 out_max_val: true }} }}
+layer {{ name: "pooled" type: "Reshape" bottom: "pooled_most" top: "pooled"
+  reshape_param {{ shape {{ dim: 0 dim: -1 }} }} }}
+"""
+_CLS = """
+layer {{ name: "pooled_first" type: "Gather" bottom: "{of}" top: "pooled_first"
+  gather_param {{ axis: 1 index: 0 }} }}
+layer {{ name: "pooled" type: "Reshape" bottom: "pooled_first" top: "pooled"
+  reshape_param {{ shape {{ dim: 0 dim: -1 }} }} }}
+"""
+_NORM = """
+layer {{ name: "pooled_square" type: "Reduction" bottom: "pooled" top: "pooled_square"
+  reduction_param {{ axis: 1 operation: SUMSQ }} }}
+layer {{ name: "pooled_least" type: "Clip" bottom: "pooled_square" top: "pooled_least"
+  clip_param {{ min: 1e-24 max: 1e30 }} }}
+layer {{ name: "pooled_factor" type: "Power" bottom: "pooled_least" top: "pooled_factor"
+  power_param {{ power: -0.5 }} }}
+layer {{ name: "normalized" type: "Scale" bottom: "pooled" bottom: "pooled_factor" top: "normalized"
+  scale_param {{ axis: 0 }} }}
+"""
+
+
+def pooled(tested: FedNet, kind: str, of: str | None, mask: str | None) -> NetMessage:
+    """The net with `pooled`, one vector for each text, and `normalized`, of length 1.
+
+    ``of`` is the blob of texts x tokens x numbers; ``mask`` is the input that says which tokens
+    are none.
+    """
+    if kind not in KINDS:
+        raise SpecError(f"pooling is {kind!r}: one of {', '.join(KINDS)} is needed")
+    shapes, _ = tested.layout()
+    taken = set(EMBEDDINGS).intersection(shapes)
+    if taken:
+        raise SpecError(f"the net has a blob '{min(taken)}' already: leave pooling out")
+    if of is None:
+        outputs = [*_USUAL, *tested.net.outputs]
+        fitting = [one for one in outputs if len(shapes.get(one, ())) == _AXES]
+        if not fitting:
+            raise SpecError(
+                "pooling needs a blob of texts x tokens x numbers, and no output is one: name one "
+                "with pooled="
+            )
+        of = fitting[0]
+    elif len(shapes.get(of, ())) != _AXES:
+        raise SpecError(f"pooled is {of!r}: no blob of texts x tokens x numbers")
+    if mask is None and kind != "cls":
+        raise SpecError(f"pooling='{kind}' needs an input that is a mask, as 'attention_mask'")
+    text = {"mean": _MEAN, "cls": _CLS, "max": _MAX}[kind] + _NORM
+    made = NetMessage()
+    made.CopyFrom(tested.described)
+    made.layer.extend(parse_net(text.format(of=of, mask=mask)).layer)
+    return made

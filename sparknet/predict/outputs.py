@@ -39,11 +39,6 @@ class Output(ABC):
     def collect(self, count: int) -> Collected:
         """An empty column of ``count`` records."""
 
-    def spark_type(self) -> Any:
-        from pyspark.sql.pandas.types import from_arrow_type
-
-        return from_arrow_type(self.arrow_type())
-
     def rows(self, made: Array, count: int) -> Array:
         """The blob's values with one row per record."""
         if not self.axis:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparknet.net import Net
-from sparknet.spark.batch import ENOUGH, MOST, batch_for
+from sparknet.predict.request import ENOUGH, MOST, batch_for
 
 CONV = """layer { name: "c" type: "Convolution" bottom: "x" top: "c"
   convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }"""

@@ -1,24 +1,169 @@
-"""Parts: as many rows as go through a net at a time, read from Arrow batches, and bad rows."""
+"""Prediction: runs Arrow batches through a model, with an error for each bad row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from sparknet.errors import SparkNetError
-from sparknet.spark.column_types import plain
-from sparknet.spark.columns import arrays
-from sparknet.spark.outputs import Array
-from sparknet.spark.places import BAD, at_place
+from sparknet.errors import DataError, FileError, SparkError, SparkNetError, bare
+from sparknet.predict.columns import Wanted, arrays, plain
+from sparknet.predict.detections import BoxFrames
+from sparknet.predict.outputs import Array, At, Collected, Output
+from sparknet.predict.texts import Texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sparknet.spark.prediction import Prediction
-    from sparknet.spark.texts import Texts
+    from sparknet.predict.texts import Texts
+
+Invalid = Literal["raise", "null", "drop"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model reads of rows, and the columns that it makes of them."""
+
+    mapping: dict[str, str]
+    shapes: dict[str, Wanted]
+    outputs: Sequence[Output]
+    batch: int
+    """Records that go through the net at a time."""
+    most: int
+    """The largest number of rows in an Arrow batch of results."""
+    invalid: Invalid = "raise"
+    reason: str | None = None
+    """The column for what is wrong with a row."""
+    key: str | None = None
+    """The column whose value names a row in messages."""
+    pictures: BoxFrames | None = None
+    """The pictures in which boxes are found, where those are told in pixels."""
+    texts: Texts | None = None
+    """What makes the inputs of a column of texts."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        more = [] if self.key is None else [self.key]
+        return list(dict.fromkeys([*self.mapping.values(), *more]))
+
+
+class Worker(Protocol):
+    """A model where it computes."""
+
+    def run(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
+        """Return blobs of a batch; they may lie in the model's own memory."""
+
+    def trim(self) -> None:
+        """Give back the memory that only a pass needs."""
+
+
+@dataclass(frozen=True)
+class PredictedRows:
+    """Rows as they came, and the columns that were made of them."""
+
+    rows: pa.RecordBatch
+    columns: list[pa.Array]
+    valid: Array
+
+
+def pieces(parts: Iterable[RowPart], given: Prediction, worker: Worker) -> Iterator[PredictedRows]:
+    """Yield the rows of each Arrow batch of results with their predictions.
+
+    Rows before a bad one come first, so that a ``limit`` that they satisfy meets no error.
+    """
+    piece = None
+    try:
+        for part in parts:
+            piece = piece or _Piece(given, worker, part.rows)
+            piece.add(part)
+            if part.is_last:
+                done, piece = piece.done(), None
+                yield done
+    except SparkNetError:
+        if piece is not None and (done := piece.done()).rows.num_rows:
+            yield done
+        raise
+
+
+class _Piece:
+    """The columns of an Arrow batch of results as they are filled."""
+
+    def __init__(self, given: Prediction, worker: Worker, rows: pa.RecordBatch) -> None:
+        self._given, self._worker, self._rows = given, worker, rows
+        self._blobs = list(dict.fromkeys(output.blob for output in given.outputs))
+        self._columns = [output.collect(rows.num_rows) for output in given.outputs]
+        self._errors: dict[int, str] = {}
+        self._is_done = np.zeros(rows.num_rows, bool)
+
+    def add(self, part: RowPart) -> None:
+        for number, error in part.errors.items():
+            self._errors[number] = str(error)
+        if not len(part.at):
+            return
+        try:
+            self._run(part)
+        except SparkNetError as error:
+            if len(part.at) == 1:
+                self._refuse(part, error)
+                return
+            for one in part.singly():
+                self.add(one)
+
+    def _run(self, part: RowPart) -> None:
+        made = self._worker.run(part.values, self._blobs)
+        at: Any = part.at
+        if len(at) == at[-1] - at[0] + 1 and (at[1:] > at[:-1]).all():
+            at = slice(int(at[0]), int(at[-1]) + 1)
+        puts: list[Callable[[], None]] = []
+        for output, column in zip(self._given.outputs, self._columns, strict=True):
+            check_made(output, made[output.blob], len(part.at))
+            puts.append(partial(_put, output, column, at, made[output.blob], part))
+        for put in puts:
+            put()
+        self._is_done[at] = True
+
+    def _refuse(self, part: RowPart, error: SparkNetError) -> None:
+        """A row that the net cannot compute with."""
+        if self._given.invalid == "raise":
+            raise part.placed(error)
+        self._errors[int(part.at[0])] = str(error)
+
+    def done(self) -> PredictedRows:
+        """Return the rows up to the first one that is neither predicted nor refused."""
+        import pyarrow as pa
+
+        valid = self._is_done
+        columns = [column.arrow(valid) for column in self._columns]
+        if self._given.reason is not None:
+            reasons = [self._errors.get(number) for number in range(self._rows.num_rows)]
+            columns.append(pa.array(reasons, pa.string()))
+        is_known = valid.copy()
+        is_known[list(self._errors)] = True
+        count = len(valid) if is_known.all() else int(is_known.argmin())
+        return PredictedRows(
+            self._rows.slice(0, count), [one.slice(0, count) for one in columns], valid[:count]
+        )
+
+
+def check_made(output: Output, made: Array, count: int) -> None:
+    """SparkError if a blob has no row for each record, or a value that is not finite."""
+    if not np.isfinite(made).all():
+        odd = made[~np.isfinite(made)][0]
+        raise SparkError(
+            f"blob '{output.blob}' became {odd:g}, though its record has finite values"
+        )
+    if not output.is_list and (made.ndim <= output.axis or made.shape[output.axis] != count):
+        raise SparkError(f"blob '{output.blob}' became {made.shape} for {count} records")
+
+
+def _put(output: Output, column: Collected, at: At, made: Array, part: RowPart) -> None:
+    column.put(at, output.rows(made, len(part.at)), part.frames)
 
 
 @dataclass(frozen=True)
@@ -193,3 +338,29 @@ class RowReader:
 
 PATH = "path"
 """The column of Spark's file sources that names a row's file."""
+
+
+BAD = (DataError, FileError, SparkError)
+"""Errors that a bad row can cause."""
+_HIDE = "SPARK_HIDE_TRACEBACK"
+"""PySpark's worker reads this variable when it reports the error that it ends with."""
+
+
+def at_place(error: SparkNetError, place: str) -> SparkNetError:
+    """The error with a place behind its sentence."""
+    found = bare(type(error), f"{error} ({place})")
+    vars(found).update(vars(error))
+    return found
+
+
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """Let an error of sparknet leave the worker without its traceback.
+
+    The process ends with that error, so that no other traceback is hidden.
+    """
+    try:
+        yield
+    except SparkNetError:
+        os.environ[_HIDE] = "1"
+        raise

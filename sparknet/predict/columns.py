@@ -21,13 +21,16 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.class_numbers import ClassNumbers
 from sparknet.net.entries import CHANNELS, Entry
 from sparknet.net.feed import raising, shaped
-from sparknet.spark.binary import Binary, Shape, Sizes
-from sparknet.spark.column_types import IMAGE, VECTOR, plain
+from sparknet.predict.binary import Binary, Shape, Sizes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
+IMAGE = frozenset({"height", "width", "nChannels", "data"})
+"""The fields of Spark's image struct."""
+VECTOR = frozenset({"type", "size", "indices", "values"})
+"""The fields of pyspark.ml's vectors."""
 
 _SPARSE = 0
 _LARGEST = float(np.finfo(np.float32).max)
@@ -89,6 +92,25 @@ def arrays(
         if want.classes is not None:
             want.classes.check(found[blob], name)
     return found
+
+
+def named(columns: Any) -> dict[str, str]:
+    """Return the user's map from blobs to columns; SparkError if it is no such dict."""
+    if columns is None:
+        return {}
+    if not isinstance(columns, Mapping) or not all(
+        isinstance(one, str) for one in columns.values()
+    ):
+        raise SparkError(f"columns is {columns!r}: a dict of blobs' names and columns' is needed")
+    return dict(columns)
+
+
+def plain(name: str) -> str:
+    """Return a column's name for mapInArrow: PySpark takes a dot in a name for a field access.
+
+    Two names never become one, as they would with an underscore.
+    """
+    return name.replace(".", "\u2024").replace("`", "\u2035")
 
 
 def check_finite(values: Array, name: str) -> None:

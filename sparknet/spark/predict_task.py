@@ -1,0 +1,249 @@
+"""Tasks of a prediction: a model that travels to executors, and the functions that Spark calls."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparknet.errors import SparkError
+from sparknet.loaders.ahead import ahead
+from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.native import set_threads
+from sparknet.net import Net
+from sparknet.net.backend import CPU
+from sparknet.net.portable import Portable
+from sparknet.net.scratch import scratch_folder
+from sparknet.predict.columns import plain
+from sparknet.predict.prediction import (
+    PredictedRows,
+    Prediction,
+    RowReader,
+    Worker,
+    in_one_line,
+    pieces,
+)
+from sparknet.predict.worker_cache import cached
+from sparknet.spark.derived import Array, Derived
+from sparknet.spark.files import received
+from sparknet.spark.gpu_turns import Turns
+from sparknet.spark.place_of_task import device_of
+from sparknet.spark.shared_weights import SharedWeights
+from sparknet.spark.worker_module import WorkerModule
+from sparknet.torch.chosen import device_of_worker, name_of_device, takes_gpu_of_task
+from sparknet.training.modules.flat_module import FlatModule
+from sparknet.training.modules.portable import PortableModule
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sparknet.caffe.precision import Precision
+
+
+class SentModel(ABC):
+    """A model without its weights, which executors fetch as a file, once."""
+
+    @property
+    @abstractmethod
+    def key(self) -> Any:
+        """What tells the model of this task from others in a Python worker."""
+
+    @abstractmethod
+    def open(self) -> Worker:
+        """Make the model, in a task."""
+
+
+@dataclass(frozen=True)
+class ModelTask:
+    """What a task of a prediction does, and the model that it does it with."""
+
+    prediction: Prediction
+    model: SentModel
+
+
+@dataclass(frozen=True)
+class SentNet(SentModel):
+    """A net that travels to executors."""
+
+    net: Portable
+    weights: str
+    """The file of the weights, as SparkFiles knows it."""
+    preprocessing: Preprocessing | None = None
+    precision: Precision = "float32"
+    device: str | None = None
+    """PyTorch's name of where the net computes."""
+    tasks_per_gpu: int | None = None
+    """How many tasks may compute there at once."""
+
+    @property
+    def key(self) -> Any:
+        where = self._device, self.tasks_per_gpu
+        return self.weights, self.net.text, self.preprocessing, self.precision, where
+
+    def open(self) -> WorkerNet:
+        set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+        weights = SharedWeights(received(self.weights))
+        with scratch_folder() as folder:
+            text = self.net.unpacked(Path(folder))
+            net = Net(
+                text,
+                weights.flat,
+                preprocessing=self.preprocessing,
+                precision=self.precision,
+                device=self._device,
+            )
+            _ = net.tested  # reads the folder's files
+        return WorkerNet(net, weights, self._turns(net.tested.net.device))
+
+    @property
+    def _device(self) -> str | None:
+        """Of "cuda" and "auto" the GPU that Spark gave this task."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context is None or not takes_gpu_of_task(self.device):
+            return self.device
+        gpu = device_of(context.resources())
+        return device_of_worker(self.device, context.partitionId(), None if gpu == CPU else gpu)
+
+    def _turns(self, device: str | None) -> Turns | None:
+        """Where PyTorch computes, and tasks are not to do so all at once."""
+        if device is None or self.tasks_per_gpu is None:
+            return None
+        return Turns(name_of_device(device), self.tasks_per_gpu)
+
+
+@dataclass(frozen=True)
+class WorkerNet:
+    """A net, in a Python worker over weights that all workers share."""
+
+    net: Net
+    weights: SharedWeights | None = None
+    turns: Turns | None = None
+
+    def run(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
+        """The blobs, in the net's memory."""
+        if self.turns is None:
+            made = self.net.tested.views(values, blobs)
+        else:
+            with self.turns.taken():
+                made = self.net.tested.views(values, blobs)
+                self.trim()
+        if self.weights is not None:
+            self.weights.check()
+        return made
+
+    def trim(self) -> None:
+        """Give back the memory that only a pass needs."""
+        self.net.tested.net.trim()
+
+
+@dataclass(frozen=True)
+class SentModule(SentModel):
+    """A module of PyTorch that travels to executors."""
+
+    module: PortableModule
+    weights: str
+    derived: Mapping[str, Derived] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Any:
+        code = blake2b(self.module.data, digest_size=16).hexdigest()
+        return self.weights, code, tuple(self.derived.items())
+
+    def open(self) -> WorkerModule:
+        weights = SharedWeights(received(self.weights))
+        flat = FlatModule(self.module.unpacked().module, learns=False)
+        flat.weights.copy_from(weights.flat)
+        flat.push()
+        return WorkerModule(flat.module, self.derived)
+
+
+def predicted(batches: Iterable[pa.RecordBatch], task: ModelTask) -> Iterator[PredictedRows]:
+    """The rows of a partition with their predictions.
+
+    The first come back after one batch of the net, for `show` and `limit`, then twice as many each
+    time, up to the whole Arrow batch.
+    """
+    from pyspark import TaskContext
+
+    context: Any = TaskContext.get()
+    reader = RowReader(task.prediction, context.partitionId() if context is not None else 0)
+    with in_one_line():
+        worker = cached(task.model.key, task.model.open)
+        yield from pieces(ahead(reader.parts(ahead(batches))), task.prediction, worker)
+        worker.trim()
+
+
+# -- as Spark calls it -----------------------------------------------------------------------
+
+
+def valid_rows(batches: Iterable[pa.RecordBatch], task: ModelTask) -> Iterator[pa.RecordBatch]:
+    """For mapInArrow: the rows that the net can compute with, and their predictions."""
+    import pyarrow as pa
+
+    names = [f"sparknet_{number}" for number in range(len(task.prediction.outputs))]
+    for piece in predicted(batches, task):
+        columns = [*piece.rows.columns, *piece.columns]
+        whole = pa.RecordBatch.from_arrays(columns, [*piece.rows.schema.names, *names])
+        yield whole if piece.valid.all() else whole.filter(pa.array(piece.valid))
+
+
+def structs(columns: Iterable[Any], task: ModelTask, names: Sequence[str]) -> Iterator[pa.Array]:
+    """For an Arrow function: the columns made as one column of structs, or the only one."""
+    import pyarrow as pa
+
+    for piece in predicted((_batch(one, task.prediction) for one in columns), task):
+        if not names:
+            yield piece.columns[0]
+            continue
+        yield pa.StructArray.from_arrays(piece.columns, names=list(names))
+
+
+def frames(columns: Iterable[Any], task: ModelTask, names: Sequence[str]) -> Iterator[Any]:
+    """For a pandas function: the same, as data frames or series."""
+    import pandas as pd
+
+    for piece in predicted((_batch(one, task.prediction) for one in columns), task):
+        series = list(map(_series, piece.columns))
+        yield pd.DataFrame(dict(zip(names, series, strict=True))) if names else series[0]
+
+
+def _series(made: pa.Array) -> Any:
+    """Over Arrow's memory; but PySpark 3.5 knows a list that is missing by None alone."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if made.null_count and pa.types.is_nested(made.type):
+        return made.to_pandas()
+    return pd.Series(made, dtype=pd.ArrowDtype(made.type))
+
+
+def _batch(columns: Any, given: Prediction) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    given_columns = columns if isinstance(columns, tuple) else (columns,)
+    if len(given_columns) != len(given.columns):
+        raise SparkError(
+            f"the function takes a column for each of the net's inputs {list(given.mapping)}: "
+            f"{len(given_columns)} are given"
+        )
+    arrays = [_array(one) for one in given_columns]
+    return pa.RecordBatch.from_arrays(arrays, list(map(plain, given.columns)))
+
+
+def _array(column: Any) -> pa.Array:
+    """What Spark hands over, an array of Arrow, a series or a struct's frame of pandas."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.Array):
+        return column
+    if hasattr(column, "columns"):
+        fields = [_array(column[name]) for name in column.columns]
+        return pa.StructArray.from_arrays(fields, names=list(column.columns))
+    # Else a NaN inside a list would be a null.
+    return pa.array(column, from_pandas=column.dtype != object)
