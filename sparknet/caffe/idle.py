@@ -51,12 +51,7 @@ def _doubts(net: Net, solver: SolverParameter) -> Iterator[str]:
     if not (solver.base_lr or solver.stagelr or solver.warmup_iter):
         yield "base_lr is 0, so no weight changes: give the solver a learning rate, such as 0.01"
         return
-    if solver.base_lr < 0:
-        yield f"base_lr is {solver.base_lr:g}: below 0 the loss rises; give a rate above 0"
-    if solver.momentum >= 1:
-        yield f"momentum is {solver.momentum:g}: updates grow without end from 1 on; 0.9 is usual"
-    if solver.weight_decay < 0:
-        yield f"weight_decay is {solver.weight_decay:g}: below 0 the weights grow without end"
+    yield from _odd_settings(solver)
     learnable = [ref for node in net.graph.nodes for ref in node.params]
     if learnable and not any(ref.needs_gradient for ref in learnable):
         yield "no layer learns: each lr_mult is 0, or no loss depends on weights"
@@ -71,6 +66,37 @@ def _doubts(net: Net, solver: SolverParameter) -> Iterator[str]:
             "weights to begin with"
         )
     yield from _squashed_twice(net)
+
+
+def _odd_settings(solver: SolverParameter) -> Iterator[str]:
+    """Yield a sentence about each setting that no training wants."""
+    policy, gamma, clip = solver.lr_policy, solver.gamma, solver.clip_gradients
+    decay = solver.base_lr * solver.weight_decay
+    if solver.base_lr < 0:
+        yield f"base_lr is {solver.base_lr:g}: below 0 the loss rises; give a rate above 0"
+    if solver.momentum >= 1:
+        yield f"momentum is {solver.momentum:g}: updates grow without end from 1 on; 0.9 is usual"
+    if solver.weight_decay < 0:
+        yield f"weight_decay is {solver.weight_decay:g}: below 0 the weights grow without end"
+    if decay >= 1:
+        yield f"base_lr x weight_decay is {decay:g}: from 1 on a step takes more than the weights"
+    if not clip:
+        yield "clip_gradients is 0, so no weight changes: leave it out, or give a norm above 0"
+    if policy in ("step", "multistep", "exp") and not gamma:
+        begin = {"step": solver.stepsize, "exp": 1}.get(policy, next(iter(solver.stepvalue), None))
+        if begin is not None:
+            yield f"gamma is 0: by lr_policy '{policy}' the rate is 0 from iteration {begin} on"
+    elif policy in ("step", "multistep") and gamma > 1:
+        yield f"gamma is {gamma:g}: by lr_policy '{policy}' the rate grows; 0.1 is usual"
+    elif policy == "inv" and not (gamma and solver.power):
+        yield f"gamma is {gamma:g} and power {solver.power:g}: by lr_policy 'inv' the rate stays"
+    if policy == "multistep" and not solver.stepvalue:
+        yield "lr_policy 'multistep' has no stepvalue: the rate stays base_lr"
+    if 0 < solver.max_iter < solver.warmup_iter:
+        yield (
+            f"warmup_iter is {solver.warmup_iter}, and training ends at max_iter "
+            f"{solver.max_iter}: the rate never reaches base_lr"
+        )
 
 
 def _squashed_twice(net: Net) -> Iterator[str]:

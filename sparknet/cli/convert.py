@@ -229,8 +229,9 @@ def _caffemodel(chosen: Namespace) -> int:
     from sparknet.net.model_inputs import ModelInputs
     from sparknet.onnx import open_model
     from sparknet.proto import write_model
+    from sparknet.weights.files import prepare
 
-    write_model(chosen.out, open_model(chosen.weights), half=chosen.half)
+    write_model(prepare(chosen.out), open_model(chosen.weights), half=chosen.half)
     (ModelInputs.beside(chosen.weights) or ModelInputs()).write_beside(chosen.out)
     print(f"{chosen.out}: {Path(chosen.out).stat().st_size:,} bytes", file=sys.stderr)
     return 0

@@ -224,6 +224,8 @@ def check_numbers(name: str, values: Array) -> None:
     advice = ""
     if values.dtype.kind == "U" or (values.size and isinstance(values.flat[0], str)):
         advice = ": number the classes from 0, as numpy.unique(…, return_inverse=True) does"
+    elif values.dtype.kind == "O":
+        advice = ": objects are not read, an array of one type is: .astype(numpy.float32)"
     raise DataError(f"column '{name}' holds {what}, not numbers{advice}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -19,9 +20,14 @@ Array = np.ndarray[Any, Any]
 
 
 Ranges = dict[str, tuple[float, float]]
+_LARGEST = float(np.finfo(np.float32).max)
 _FAR = 50.0
 """How many times as large values of validation may be as those of training, or as small."""
 _BLOCK = 1024
+_OUTLIER = 1e6
+"""How many times as large as those of the first records a value may be."""
+_SCANNED = 1 << 26
+"""Bytes of a column that are looked through for outliers."""
 
 
 def look_at_first(net: Net, records: Records, what: str, known: Ranges | None = None) -> Ranges:
@@ -57,6 +63,8 @@ def look_at_first(net: Net, records: Records, what: str, known: Ranges | None = 
             RangeWarning,
             stacklevel=outside(),
         )
+    if found and not encoded:
+        _warn_of_outliers(records, what, found)
     for name in found.keys() & (known or {}).keys():
         _compare(name, found[name], (known or {})[name])
     return found
@@ -65,13 +73,40 @@ def look_at_first(net: Net, records: Records, what: str, known: Ranges | None = 
 def _check_finite(name: str, rows: Array, what: str, first: int = 0) -> None:
     if rows.dtype.kind != "f":
         return
-    odd = np.flatnonzero(~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1))
+    is_sound = np.abs(rows) <= _LARGEST  # also false for NaN
+    odd = np.flatnonzero(~is_sound.reshape(len(rows), -1).all(axis=1))
     if odd.size:
-        value = next(one for one in rows[odd[0]].flat if not np.isfinite(one))
+        value = next(one for one in rows[odd[0]].flat if not abs(one) <= _LARGEST)
         raise DataError(
             f"column '{name}' of the {what} holds {value} in record {first + odd[0]}: fill or "
             "leave out such records"
         )
+
+
+def _warn_of_outliers(records: Records, what: str, known: Ranges) -> None:
+    """Warn of a value in a later record that is far beyond those of the first."""
+    sizes = {name: records.columns[name].dtype.itemsize * len(records) for name in known}
+    names = [
+        name
+        for name, size in sizes.items()
+        if records.columns[name].dtype.kind == "f"
+        and size * math.prod(records.columns[name].shape) <= _SCANNED
+    ]
+    for begin in range(0, len(records) if names else 0, _BLOCK):
+        block = records.take(slice(begin, begin + _BLOCK))
+        for name in names:
+            rows, (low, high) = np.abs(block[name].reshape(len(block[name]), -1)), known[name]
+            largest = float(np.nanmax(rows, initial=0))
+            if largest > _OUTLIER * max(abs(low), abs(high), 1):
+                record = begin + int(np.flatnonzero((rows == largest).any(axis=1))[0])
+                warnings.warn(
+                    f"column '{name}' of the {what} holds {largest:g} in record {record}, and the "
+                    f"first records run from {low:.4g} to {high:.4g}: mend or leave out such "
+                    "records",
+                    RangeWarning,
+                    stacklevel=outside(),
+                )
+                return
 
 
 def _compare(name: str, held: tuple[float, float], known: tuple[float, float]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sparknet import renamed
 from sparknet.caffe.idle import check_loss, warn_of_idle
-from sparknet.errors import SolverError, SparkNetError, shown
+from sparknet.errors import SolverError, SparkNetError, SpecError, shown
 from sparknet.graph import html_summary
 from sparknet.graph.boxes import plotted
 from sparknet.graph.build import build_in_state
@@ -313,6 +313,11 @@ class Net:
 
     def set_weights(self, weights: WeightCollection) -> None:
         """Copy these weights into the net; they must have exactly its layers."""
+        if not hasattr(weights, "to_net"):
+            raise SpecError(
+                f"weights are {type(weights).__name__}: a WeightCollection is needed, which "
+                "get_weights, WeightCollection.load and WeightCollection.of_arrays make"
+            )
         weights.to_net(self.net)
 
     @renamed.keywords(float32="exclude", records_used="most_records")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import DataError, SettingError, SpecError
+from sparknet.errors import DataError, SettingError, SpecError, outside
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, TRAIN
 from sparknet.layers.inputs import Input, RecordWeights
 from sparknet.layers.layer import shape_text
-from sparknet.loaders.records import Batch, Column, Counted, Indices, Records, class_names
+from sparknet.loaders.records import (
+    Batch,
+    ClassesWarning,
+    Column,
+    Counted,
+    Indices,
+    Records,
+    class_names,
+)
 from sparknet.net.description import NetMessage, SolverMessage
 from sparknet.net.feed import check_numbers
 from sparknet.net.flow import from_learned
@@ -62,6 +71,14 @@ class RowWeights:
             raise DataError(
                 f"class_weights has label {missing[0]:g}, which no training record has: their "
                 f"labels are {listed}{' …' if len(counts) > _LISTED else ''}"
+            )
+        learned = [label for label in counts if weights.get(label, 1.0) > 0]
+        if len(learned) == 1 < len(counts):
+            warnings.warn(
+                f"class_weights leaves label {learned[0]:g} alone, and the weight of all others is "
+                "0: the net learns to answer it always",
+                ClassesWarning,
+                stacklevel=outside(),
             )
         return weights
 

@@ -204,7 +204,8 @@ def _shaped(rows: Array, name: str, kinds: Binary) -> Array:
     for sizes in kinds.sizes(each):
         if each == math.prod(sizes):
             return rows.reshape(len(rows), *sizes)
-    raise SparkError(f"column '{name}' has {each} values per row, but the net takes {shape}")
+    cure = ": one record is a batch of one, such as x[None]" if rows.ndim == 1 else ""
+    raise SparkError(f"column '{name}' has {each} values per row, but the net takes {shape}{cure}")
 
 
 def _flat(rows: Array) -> Array:

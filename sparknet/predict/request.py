@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import prod
 from types import NoneType
 from typing import Any, Literal, TypedDict
@@ -21,6 +21,7 @@ from sparknet.predict.files import fetched
 from sparknet.predict.outputs import Best, Classes, Output, Scalar, Values, Vector
 from sparknet.predict.prediction import Invalid
 from sparknet.proto.byte_source import StrPath
+from sparknet.proto.suggest import did_you_mean
 
 INVALID = ("raise", "null", "drop")
 MASKS = ("bytes", "runs")
@@ -67,6 +68,15 @@ class Ask:
     labels: Sequence[str] | StrPath | None = None
     mask: str | None = None
     vectors: bool = False
+
+    @classmethod
+    def of(cls, what: str, outputs: Sequence[str] | None, keywords: Mapping[str, Any]) -> Ask:
+        """Return what is asked for by the keywords of a function; SparkError for one it lacks."""
+        names = [field.name for field in fields(cls)]
+        for name in keywords.keys() - names:
+            near = did_you_mean(name, names) or f"; it takes {', '.join(names)}"
+            raise SparkError(f"{what} has no keyword '{name}'{near}")
+        return cls(outputs=outputs, **keywords)
 
     def __post_init__(self) -> None:
         if self.outputs is not None:

@@ -18,6 +18,12 @@ from sparknet.proto.untrusted import unmarked
 M = TypeVar("M", bound=Message)
 
 _LARGEST = 1 << 30
+_BINARY = {
+    b"PK\x03\x04": "an archive, as torch.save and numpy.savez write",
+    b"\x80": "a pickle",
+    b"\x89HDF": "HDF5",
+}
+"""The first bytes of files that are taken for text."""
 
 
 def parse_text(
@@ -48,6 +54,10 @@ def read_text(path: StrPath, message_class: type[M], skipped: list[Unknown] | No
         if source.size > _LARGEST:
             raise FileError(path, f"is no text file: it holds {source.size} bytes")
         data = source.read(0, source.size)
+    for beginning, kind in _BINARY.items():
+        if bytes(data[:4]).startswith(beginning):
+            cure = "a net is a prototxt, a caffemodel or a .onnx (torch.onnx.export)"
+            raise TextError(f"is {kind}: {cure}", os.fspath(path))
     return parse_text(data, message_class, os.fspath(path), skipped)
 
 

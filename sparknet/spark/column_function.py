@@ -94,7 +94,7 @@ class FunctionOfColumns(ABC):
         Of one output it makes a column as `transform` does, of several a struct of them.
         ``keywords`` are those of `transform`, but for prefix, key and invalid="drop".
         """
-        ask = Ask(outputs=outputs, **keywords)
+        ask = Ask.of("udf", outputs, keywords)
         return ColumnFunction(ask, *self.function(ask), self.prediction)
 
     def register(

@@ -85,7 +85,7 @@ class LoadedModel:
             if self._stage is not None and outputs is None and not keywords:
                 found, index = self._stage.columns(self, rows)
             else:
-                ask = Ask(outputs=outputs, **keywords)
+                ask = Ask.of("predict", outputs, keywords)
                 found, index = self._asked(self.model, rows, ask)
         return frame(found, index) if is_frame(rows) else found
 

@@ -237,6 +237,8 @@ class SparkModel(FunctionOfColumns):
         for name in named(ask.columns):
             if name not in entries:
                 near = did_you_mean(name, entries)
+                if (column := named(ask.columns)[name]) in entries:
+                    near = f": say columns={{'{column}': '{name}'}}"
                 raise SparkError(
                     f"columns names '{name}', but the net's inputs are {entries}{near}"
                 )

@@ -107,6 +107,10 @@ def _net(source: Any, weights: Any, **keywords: Any) -> Net:
     """
     if weights is None:
         if (name := _stem(source, ".h5")) is not None:
+            if not exists(f"{name}.prototxt"):
+                raise FileError(
+                    source, f"holds weights without their net: {name}.prototxt is missing"
+                )
             source, weights = f"{name}.prototxt", source
         elif _stem(source, ".caffemodel") is not None:
             weights = source

@@ -23,5 +23,7 @@ def stage_metadata(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError, FileError) as error:
         raise FileError(folder, f"is no saved stage: {error}") from error
     if not isinstance(metadata, dict):
-        raise FileError(folder, "is no saved stage: it has no metadata")
+        raise FileError(
+            folder, "is no saved stage: it has no metadata, and no model.json as a saved model has"
+        )
     return metadata

@@ -23,7 +23,9 @@ _OTHERS = {
     ".hdf5": "name it .h5 for HDF5, or .caffemodel",
     ".onnx": "name it .caffemodel, or write it by sparknet.onnx",
     ".safetensors": "name it .caffemodel, or write it by `sparknet convert`",
-    **dict.fromkeys((".npz", ".npy", ".pkl", ".prototxt", ".keras"), "name it .caffemodel"),
+    **dict.fromkeys(
+        (".npz", ".npy", ".pb", ".pkl", ".prototxt", ".keras", ".tflite"), "name it .caffemodel"
+    ),
 }
 """Suffix → the cure, for formats that are not written here."""
 StrPath = str | os.PathLike[str]
@@ -70,7 +72,7 @@ def is_model_folder(path: object) -> bool:
 
 
 def prepare(path: StrPath) -> str:
-    """Make the folder of a file of weights; WeightsError for a name of another format."""
+    """Make the folder of a file of weights; FileError for a name of another format."""
     name = os.fspath(path)
     if cure := _OTHERS.get(Path(name).suffix.lower()):
         raise FileError(name, f"would be a caffemodel by another name: {cure}")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 
 from sparknet import (
     ConvLayer,
@@ -25,7 +26,8 @@ from sparknet import (
     train,
 )
 from sparknet.caffe import get_solver
-from sparknet.caffe.idle import IdleWarning, idle_layers
+from sparknet.caffe.idle import IdleWarning, _odd_settings, idle_layers
+from sparknet.proto import caffe_pb2
 
 DATA = RDDLayer("data", shape=[8, 1, 4, 4]), RDDLayer("label", shape=[8])
 LOSS = SoftmaxWithLoss("loss", ["ip2", "label"])
@@ -103,6 +105,27 @@ def test_idle_layers_do_not_move_and_others_do() -> None:
         for name in ("conv", "ip1"):
             moved = bool(np.any(made.net.params[name][0].data))
             assert moved == (name not in idle), name
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ("base_lr: 1 weight_decay: 2", "base_lr x weight_decay is 2"),
+        ("base_lr: 1 clip_gradients: 0", "clip_gradients is 0, so no weight changes"),
+        ("base_lr: 1 lr_policy: 'step' stepsize: 7", "'step' the rate is 0 from iteration 7 on"),
+        ("base_lr: 1 lr_policy: 'multistep' stepvalue: 3", "the rate is 0 from iteration 3 on"),
+        ("base_lr: 1 lr_policy: 'exp'", "the rate is 0 from iteration 1 on"),
+        ("base_lr: 1 lr_policy: 'step' stepsize: 7 gamma: 10", "'step' the rate grows"),
+        ("base_lr: 1 lr_policy: 'multistep' gamma: 0.1", "has no stepvalue: the rate stays"),
+        ("base_lr: 1 lr_policy: 'inv' gamma: 1", "and power 0: by lr_policy 'inv' the rate stays"),
+        ("base_lr: 1 warmup_iter: 9 max_iter: 8", "the rate never reaches base_lr"),
+        ("base_lr: 1 lr_policy: 'step' stepsize: 7 gamma: 0.1 max_iter: 8", None),
+        ("base_lr: 1 lr_policy: 'inv' gamma: 0.1 power: 0.75 weight_decay: 0.1", None),
+    ],
+)
+def test_settings_that_no_training_wants(settings: str, says: str | None) -> None:
+    (*told,) = _odd_settings(text_format.Parse(settings, caffe_pb2.SolverParameter()))
+    assert [(says or "") in text for text in told] == [True] * bool(says)
 
 
 def test_pycaffe_warns_once() -> None:

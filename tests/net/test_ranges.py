@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sparknet import Net, train
+from sparknet.errors import DataError
 from sparknet.net.ranges import RangeWarning
 from tests.net.test_images import MEAN, deploy
 
@@ -67,3 +68,19 @@ def test_before_training() -> None:
     with pytest.warns(RangeWarning, match="from 0 to 1, and its preprocessing") as told:
         train(text, given, steps=1, **SCALED)
     assert sum(one.category is RangeWarning for one in told) == 1
+
+
+def test_an_outlier_in_a_late_record() -> None:
+    text = """base_lr: 0.01 lr_policy: "fixed" net_param {
+        layer { name: "data" type: "Input" top: "data" input_param { shape { dim: [4, 2] } } }
+        layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param {
+          num_output: 1 weight_filler { type: "xavier" } } }
+        layer { name: "sum" type: "Reduction" bottom: "ip" top: "sum" loss_weight: 1 } }"""
+    values = np.random.default_rng(0).normal(size=(1500, 2)).astype(np.float32)
+    values[1400, 1] = -1e30
+    with pytest.warns(
+        RangeWarning, match=r"'data' of the training data holds 1e\+30 in record 1400"
+    ):
+        train(text, {"data": values}, steps=1)
+    with pytest.raises(DataError, match=r"holds 1e\+300 in record 0: fill or leave out"):
+        train(text, {"data": np.full((8, 2), 1e300)}, steps=1)

@@ -10,7 +10,7 @@ import pytest
 from sparknet import train
 from sparknet.errors import DataError, LayerError, SettingError, SpecError
 from sparknet.layers import LAYERS
-from sparknet.loaders.records import ArrayRecords
+from sparknet.loaders.records import ArrayRecords, ClassesWarning
 from sparknet.net import Net
 from sparknet.net.weighting import RowWeights, weighted
 
@@ -190,6 +190,11 @@ def test_balanced_classes() -> None:
     records = ArrayRecords(label=np.array([0, 1, 1, 1]))
     found = RowWeights(classes="balanced").added(records, ["w"], "label").take(slice(None))
     np.testing.assert_allclose(found["w"], [2, 2 / 3, 2 / 3, 2 / 3], rtol=1e-6)
+
+
+def test_a_class_that_is_left_alone() -> None:
+    with pytest.warns(ClassesWarning, match="class_weights leaves label 1 alone"):
+        RowWeights(classes={0: 0}).by_label({0: 3, 1: 5})
 
 
 @pytest.mark.parametrize(

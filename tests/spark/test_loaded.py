@@ -233,6 +233,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a path and a number": (["a.png", 3], "a.png"),
     "not finite": (np.full((2, 3, 12, 12), np.nan), r"holds nan, .* \(row 0\)"),
     "a long row": (np.zeros((2, 7)), "has 7 values per row, but the net takes"),
+    "all numbers of a record": (np.zeros(432), "one record is a batch of one, such as x.None"),
     "nothing in a row": (np.zeros((2, 0)), "without any number"),
 }
 
@@ -243,6 +244,22 @@ def test_rows_that_fit_no_net(name: str) -> None:
     loaded = sparknet.load(Net(PHOTOGRAPHS, seed=1))
     with pytest.raises(SparkNetError, match=said):
         loaded.predict(rows)
+
+
+def test_what_is_no_model(tmp_path: Path, saved: Path) -> None:
+    with pytest.raises(SparkError, match="predict has no keyword 'bacth'; did you mean 'batch'"):
+        sparknet.load(saved).predict([b""], bacth=3)  # type: ignore[call-arg]
+    (tmp_path / "x.h5").write_bytes(b"\x89HDF")
+    (tmp_path / "x.pth").write_bytes(b"PK\x03\x04 of torch.save")
+    for name, said in {
+        ".": "is no saved stage: it has no metadata, and no model.json as a saved model has",
+        "x.h5": "holds weights without their net: .*x.prototxt is missing",
+        "x.pth": "is an archive, as torch.save and numpy.savez write: a net is a prototxt",
+    }.items():
+        with pytest.raises(SparkNetError, match=said):
+            sparknet.load(tmp_path / name)
+    with pytest.raises(SpecError, match="weights are list: a WeightCollection is needed"):
+        Net(PHOTOGRAPHS, seed=1).set_weights([1, 2])  # type: ignore[arg-type]
 
 
 def test_what_is_given_twice(saved: Path) -> None:
