@@ -14,7 +14,20 @@
 
 from __future__ import annotations
 
-from sparknet.layers.layer import TEST, TRAIN, Arity, Layer, Param, Plan, Shape
+from sparknet.layers.host import Host
+from sparknet.layers.layer import TEST, TRAIN, Arity, Layer, Param, Plan, Shape, layer
 from sparknet.layers.registry import LAYERS, make
 
-__all__ = ["LAYERS", "TEST", "TRAIN", "Arity", "Layer", "Param", "Plan", "Shape", "make"]
+__all__ = [
+    "LAYERS",
+    "TEST",
+    "TRAIN",
+    "Arity",
+    "Host",
+    "Layer",
+    "Param",
+    "Plan",
+    "Shape",
+    "layer",
+    "make",
+]

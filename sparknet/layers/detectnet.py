@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.layers.user_layer import UserLayer
+from sparknet.layers.user_layer import UserLayer, supplies
 
 Array = np.ndarray[Any, Any]
 MAX_BOXES = 50
@@ -120,6 +120,7 @@ class _Clusters(UserLayer):
         raise NotImplementedError
 
 
+@supplies("caffe.layers.detectnet.clustering")
 class ClusterGroundtruth(_Clusters):
     """param_str: image width, height, stride, classes; each box once."""
 
@@ -130,6 +131,7 @@ class ClusterGroundtruth(_Clusters):
         return np.unique(candidates, axis=0)
 
 
+@supplies("caffe.layers.detectnet.clustering")
 class ClusterDetections(_Clusters):
     """param_str: image width, height, stride, the least coverage, how many boxes a group needs
     more than, how far they may differ (a part of their size), the least height, classes.

@@ -12,6 +12,7 @@ from sparknet.layers.fillers import constant
 from sparknet.layers.host import Host, HostBlob, HostNode
 from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least, layer
 from sparknet.layers.user_layer import (
+    SUPPLIED,
     BlobVec,
     BoolVec,
     Phase,
@@ -22,14 +23,6 @@ from sparknet.layers.user_layer import (
 )
 from sparknet.proto import caffe_pb2
 from sparknet.proto.untrusted import check_trusted
-
-SUPPLIED = {
-    "caffe.layers.detectnet.clustering": "sparknet.layers.detectnet",
-    "rpn.anchor_target_layer": "sparknet.layers.rpn",
-    "rpn.proposal_layer": "sparknet.layers.rpn",
-    "rpn.proposal_target_layer": "sparknet.layers.rpn",
-}
-"""Modules of Python layers that nets name, and what stands in where they cannot be imported."""
 
 
 class PythonHost(Host):
@@ -131,7 +124,7 @@ class Python(Layer):
         return instance
 
     def _module(self, name: str) -> ModuleType:
-        """The user's module; Faster R-CNN's own are here, too, for nets that come without them."""
+        """Import the user's module, or return what sparknet has in its place (`supplies`)."""
         own = SUPPLIED.get(name)
         if own is None or not self.parameter.untrusted:
             check_trusted(self.parameter, f"to import the module '{shown(name)}'")
@@ -140,7 +133,7 @@ class Python(Layer):
             except ImportError:
                 if own is None:
                     raise
-        return importlib.import_module(own)
+        return own
 
     def _call(self, work: Callable[[], Any]) -> Any:
         try:

@@ -6,6 +6,7 @@ is first asked for.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -19,29 +20,54 @@ from sparknet.proto.suggest import did_you_mean
 
 
 class LayerTypes(Mapping[str, type[Layer]]):
-    """Layer types by Caffe's type name."""
+    """Layer types by Caffe's type name; packages from outside add theirs by an entry point."""
 
     def __init__(self) -> None:
-        self._complete = False
-
-    def _classes(self) -> dict[str, type[Layer]]:
-        if not self._complete:
-            for module in iter_modules([str(Path(__file__).parent)]):
-                import_module(f"{__package__}.{module.name}")
-            self._complete = True
-        return CLASSES
+        self._loaded: set[str] = set()
 
     def __getitem__(self, type_name: str) -> type[Layer]:
-        return self._classes()[type_name]
+        self._load("sparknet")
+        if type_name not in CLASSES:
+            self._load("outside")
+        return CLASSES[type_name]
 
     def __contains__(self, type_name: object) -> bool:
-        return type_name in self._classes()
+        try:
+            return isinstance(type_name, str) and self[type_name] is not None
+        except KeyError:
+            return False
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._classes()))
+        self._load("sparknet")
+        self._load("outside")
+        return iter(sorted(CLASSES))
 
     def __len__(self) -> int:
-        return len(self._classes())
+        return len(list(iter(self)))
+
+    def _load(self, source: str) -> None:
+        if source in self._loaded:
+            return
+        if source == "sparknet":
+            for module in iter_modules([str(Path(__file__).parent)]):
+                import_module(f"{__package__}.{module.name}")
+        else:
+            _load_entry_points()
+        self._loaded.add(source)
+
+
+def _load_entry_points() -> None:
+    """Import what installed packages name in the group ``sparknet.layers``."""
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="sparknet.layers"):
+        try:
+            entry.load()
+        except Exception as error:
+            text = (
+                f"the layers of '{entry.value}' cannot be loaded: {type(error).__name__}: {error}"
+            )
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 LAYERS = LayerTypes()

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.layers.anchors import RATIOS, SCALES, anchors, encoded, grid, overlaps, propose
 from sparknet.layers.layer import TRAIN
-from sparknet.layers.user_layer import UserLayer
+from sparknet.layers.user_layer import UserLayer, supplies
 
 
 def settings(param_str: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,6 +50,7 @@ OTHERWISE = (6000, 300)
 """How many boxes compete, and how many stay."""
 
 
+@supplies("rpn.proposal_layer")
 class ProposalLayer(UserLayer):
     """Bottoms: scores (1 x 2A x H x W, the second half objects), deltas, image size and scale.
 
@@ -112,6 +113,7 @@ ANCHOR_DEFAULTS = {
 }
 
 
+@supplies("rpn.anchor_target_layer")
 class AnchorTargetLayer(UserLayer):
     """Bottoms: scores of the anchors, true boxes (x1, y1, x2, y2, class), image size, image.
 
@@ -191,6 +193,7 @@ TARGET_DEFAULTS = {
 }
 
 
+@supplies("rpn.proposal_target_layer")
 class ProposalTargetLayer(UserLayer):
     """Bottoms: proposals (0, x1, y1, x2, y2) and true boxes (x1, y1, x2, y2, class).
 

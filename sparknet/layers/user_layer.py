@@ -10,12 +10,12 @@ from __future__ import annotations
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from operator import index
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -162,6 +162,9 @@ class BoolVec(list[bool]):
     """The ``propagate_down`` of a Python layer."""
 
 
+U = TypeVar("U", bound="UserLayer")
+
+
 class UserLayer:
     """The base class of Python layers: pycaffe's ``Layer``.
 
@@ -181,6 +184,20 @@ class UserLayer:
 
     def reshape(self, bottom: Any, top: Any) -> None:
         """Called before every forward pass: give the tops their shapes."""
+
+
+SUPPLIED: dict[str, ModuleType] = {}
+"""Modules of Python layers that nets name, and what stands in where they cannot be imported."""
+
+
+def supplies(name: str) -> Callable[[type[U]], type[U]]:
+    """Put a class into the module that stands in for a net's own of this name."""
+
+    def register(kind: type[U]) -> type[U]:
+        setattr(SUPPLIED.setdefault(name, ModuleType(name)), kind.__name__, kind)
+        return kind
+
+    return register
 
 
 def use_caffe(module: ModuleType | None) -> None:
