@@ -24,6 +24,7 @@ export SPARKNET_TOOLS := $(TOOLS)
 BASE := $(VENV)/.base
 RUNS := $(VENV)/.runs
 DEPS := $(VENV)/.deps
+PAGES := sparknet/dsl/typed.pyi
 BUILT := $(VENV)/.built
 SOURCES := CMakeLists.txt $(shell find native proto -type f -not -name '*.pyc' 2>/dev/null)
 # Around a step: how long it took; two steps run at a time.
@@ -190,9 +191,6 @@ format: setup
 		| xargs -0 $(VENV)/bin/clang-format -i
 
 layers: setup
-	@$(PY) -m docs
-	@$(PY) -m sparknet.dsl
-	@$(PY) -m sparknet.spark.pipeline
 
 docs: setup
 	@echo '==> the documentation as a site: build/site/index.html'
@@ -276,9 +274,14 @@ mutants: setup
 clean:
 	rm -rf build $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find sparknet -name '*.so' -delete
-	rm -f sparknet/proto/_descriptor.py sparknet/proto/caffe_pb2.pyi
+	rm -f sparknet/proto/_descriptor.py sparknet/proto/caffe_pb2.pyi sparknet/dsl/typed.pyi sparknet/spark/pipeline/typed.pyi docs/layers.md docs/settings.md
 
-setup: $(BUILT) $(RUNS) $(DEPS)
+setup: $(PAGES)
+
+# What the build makes of layer types and settings: two stubs and two pages of the docs.
+$(PAGES): $(BUILT) $(RUNS) $(DEPS) $(shell find sparknet stubs docs -name '*.py')
+	@$(PY) -m stubs sparknet
+	@$(PY) -m docs
 
 # $(call install,WHAT,OPTIONS): what .ci/requirements.py lists with these options.
 define install

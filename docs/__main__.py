@@ -15,7 +15,7 @@ PAGE = Path(__file__).with_name("layers.md")
 
 HEAD = """# Layers
 
-Every layer type that sparknet knows, with the options that it reads. `python -m docs` writes this
+Every layer type that sparknet knows, with the options that it reads. `make docs` writes this
 page from the classes (`sparknet/layers`) and the schema (`proto/caffe.proto`); do not
 edit it by hand. In the DSL each option is a keyword: `Pooling("pool1", ["conv1"], kernel_size=2)`.
 """
@@ -47,5 +47,4 @@ def page() -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
-    print(f"{PAGE.name}: {len(LAYERS)} layer types")
     settings_page.PAGE.write_text(settings_page.page())

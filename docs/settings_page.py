@@ -16,7 +16,7 @@ PAGE = Path(__file__).with_name("settings.md")
 HEAD = """# Settings of training
 
 Every keyword of `sparknet.train`, `simulate` and `Trainer`, with the flag of `sparknet train` that
-sets it. `make layers` writes this page from the settings themselves; do not edit it by hand. In a
+sets it. `make docs` writes this page from the settings themselves; do not edit it by hand. In a
 [pipeline](pipelines.md) each setting of `Trainer`, but for those of a module, is a Param of the
 same name; `steps` is also called `maxIter`, `weight_column` is called `weightCol`, and `invalid`
 is `handleInvalid`. `Trainer` has the `weights` of `train`, too, and takes a `Net` or a `SparkModel`

@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, InclusionLevel
 
 from docs import settings_page
@@ -21,10 +20,9 @@ TREE = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+)([^)#]+)[^)]*\)")
 
 
 def on_pre_build(config: Any) -> None:
-    if PAGE.read_text() != layers_page():
-        raise PluginError(f"{PAGE} is not what the layers say: run make layers")
-    if settings_page.PAGE.read_text() != settings_page.page():
-        raise PluginError(f"{settings_page.PAGE} is not what the settings say: run make layers")
+    """Write the pages that are made from the code."""
+    PAGE.write_text(layers_page())
+    settings_page.PAGE.write_text(settings_page.page())
 
 
 def on_files(files: Any, config: Any) -> Any:

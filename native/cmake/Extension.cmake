@@ -69,7 +69,7 @@ if(SKBUILD_WHEEL)
 else()
   set(messages "${PROJECT_SOURCE_DIR}/sparknet/proto")
 endif()
-file(MAKE_DIRECTORY "${messages}")
+file(MAKE_DIRECTORY "${messages}" "${CMAKE_CURRENT_BINARY_DIR}/whole")
 add_custom_command(
   OUTPUT "${messages}/_descriptor.py" "${messages}/caffe_pb2.pyi"
   COMMAND "${Python_EXECUTABLE}" "${proto}/compile.py" "${messages}"
@@ -80,4 +80,30 @@ add_custom_target(messages ALL DEPENDS "${messages}/_descriptor.py" "${messages}
 if(SKBUILD_WHEEL)
   install(FILES "${messages}/_descriptor.py" "${messages}/caffe_pb2.pyi"
           DESTINATION sparknet/proto)
+endif()
+
+# A source tree's stubs are made by `make setup`. A wheel's need the package whole: its Python files beside what was built.
+if(SKBUILD_WHEEL)
+  set(whole "${CMAKE_CURRENT_BINARY_DIR}/whole")
+  set(copy "${CMAKE_COMMAND}" -E copy_directory)
+  set(libraries "${whole}/sparknet/native")
+  set(bundle "")
+  if(SPARKNET_ONEDNN_BUNDLE)
+    set(bundle COMMAND "${CMAKE_COMMAND}" -E copy "${SPARKNET_ONEDNN_BUNDLE}" "${libraries}/libdnnl.so.3")
+  elseif(SPARKNET_ONEDNN)
+    string(APPEND libraries ":$<TARGET_FILE_DIR:DNNL::dnnl>")
+  endif()
+  add_custom_target(
+    stubs ALL
+    COMMAND ${copy} "${PROJECT_SOURCE_DIR}/sparknet" "${whole}/sparknet"
+    COMMAND ${copy} "${SPARKNET_OUTPUT}/native" "${whole}/sparknet/native"
+    COMMAND ${copy} "${messages}" "${whole}/sparknet/proto"
+    COMMAND ${copy} "${PROJECT_SOURCE_DIR}/stubs" "${whole}/stubs" ${bundle}
+    COMMAND "${CMAKE_COMMAND}" -E env --unset=PYTHONPATH "LD_LIBRARY_PATH=${libraries}"
+            "${Python_EXECUTABLE}" -m stubs "${CMAKE_CURRENT_BINARY_DIR}/stubs"
+    WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/whole"
+    COMMENT "Writing the stubs of layer types and Params"
+    VERBATIM)
+  add_dependencies(stubs messages _sparknet _buffer)
+  install(DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/stubs/" DESTINATION sparknet)
 endif()

@@ -12,7 +12,13 @@ import pytest
 from tests.goldens import ROOT
 from tests.packaging.venvs import run
 
-BUILT = ("sparknet/native/*.so*", "sparknet/proto/_descriptor.py", "sparknet/proto/caffe_pb2.pyi")
+BUILT = (
+    "sparknet/native/*.so*",
+    "sparknet/proto/_descriptor.py",
+    "sparknet/proto/caffe_pb2.pyi",
+    "sparknet/dsl/typed.pyi",
+    "sparknet/spark/pipeline/typed.pyi",
+)
 """What an editable build puts into the tree."""
 
 

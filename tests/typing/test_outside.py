@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from sparknet.dsl.__main__ import STUB, stub
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
+from stubs import builders, params
 from tests.goldens import ROOT
 
 SCRIPTS = Path(__file__).with_name("scripts")
@@ -55,15 +57,26 @@ def test_wrong_uses_are_errors_where_they_stand(checked: list[tuple[str, int, st
     assert [(line, code) for file, line, code in checked if file == "wrong"] == expected
 
 
-def test_the_builders_types_are_current() -> None:
-    assert STUB.read_text(encoding="utf-8") == stub(), "run make layers"
+@pytest.mark.parametrize("stub", [builders, params])
+def test_the_stubs_are_current(stub: ModuleType) -> None:
+    written = (ROOT / "sparknet" / stub.PATH).read_text(encoding="utf-8")
+    assert written == stub.stub(), "run make layers"
 
 
-def test_the_types_of_params_are_current() -> None:
-    pytest.importorskip("pyspark")
-    from sparknet.spark.pipeline import __main__ as pipeline
-
-    assert pipeline.STUB.read_text(encoding="utf-8") == pipeline.stub(), "run make layers"
+def test_the_stubs_without_pyspark(tmp_path: Path) -> None:
+    """A wheel is built where pyspark and what it imports are not installed."""
+    program = """
+import importlib.util, runpy, sys
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *words: None if name == "pyspark" else find(name, *words)
+sys.modules.update(dict.fromkeys(["pandas", "py4j", "pyarrow", "cloudpickle"]))
+sys.argv = ["stubs", "out"]
+runpy.run_module("stubs", run_name="__main__")
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, check=True)
+    for stub in (builders, params):
+        assert (tmp_path / "out" / stub.PATH).read_text(encoding="utf-8") == stub.stub()
 
 
 def test_the_keywords_of_transform_have_types() -> None:

@@ -1,11 +1,10 @@
-"""``python -m sparknet.spark.pipeline``: write typed.pyi, what type checkers read of Params."""
+"""sparknet/spark/pipeline/typed.pyi: the Params of the stages, with setters and getters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from inspect import Parameter, signature
-from pathlib import Path
 from typing import Any
 
 from sparknet.loaders.preprocessing import Preprocessing
@@ -24,9 +23,9 @@ from sparknet.spark.pipeline.params import (
     texts,
 )
 
-STUB = Path(__file__).with_name("typed.pyi")
+PATH = "spark/pipeline/typed.pyi"
 
-HEAD = """# Written by python -m sparknet.spark.pipeline from the stages' Params.
+HEAD = """# Written by python -m stubs from the stages' Params.
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
@@ -88,8 +87,3 @@ def _type(convert: Callable[[Any], Any] | None) -> str:
     """The type of a Param, whose converter may check a setting of training first."""
     inner = convert.args[1] if isinstance(convert, partial) else convert
     return _TYPES.get(inner, "Any" if inner is None else "object")
-
-
-if __name__ == "__main__":
-    STUB.write_text(stub(), encoding="utf-8")
-    print(f"{STUB.name}: {len(stub().splitlines())} lines")

@@ -1,9 +1,8 @@
-"""``python -m sparknet.dsl``: write sparknet/dsl/typed.pyi, what type checkers read."""
+"""sparknet/dsl/typed.pyi: a function with typed keywords for each layer type."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from sparknet.dsl import TYPES
@@ -13,9 +12,9 @@ from sparknet.dsl.options import KNOWN, groups_of, option_fields
 from sparknet.proto import caffe_pb2
 from sparknet.proto.message_fields import is_repeated
 
-STUB = Path(__file__).with_name("typed.pyi")
+PATH = "dsl/typed.pyi"
 
-HEAD = """# Written by python -m sparknet.dsl from the layer types and proto/caffe.proto.
+HEAD = """# Written by python -m stubs from the layer types and proto/caffe.proto.
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
@@ -117,8 +116,3 @@ def _given(field: Any) -> str:
         names = {"SupportsIndex": "int", "Text": "str", "SupportsFloat": "float"}
         kind = names.get(_scalar(field), _scalar(field))
     return f"Sequence[{kind}]" if is_repeated(field) else kind
-
-
-if __name__ == "__main__":
-    STUB.write_text(stub(), encoding="utf-8")
-    print(f"{STUB.name}: {len(TYPES)} layer types")
