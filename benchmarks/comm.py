@@ -25,13 +25,13 @@ from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
+from sparknet.comm.collectives import Comm, raw_bytes
+from sparknet.comm.handshake import make_secret
+from sparknet.comm.mesh import Listener
+from sparknet.comm.shared_memory import SWITCH
+from sparknet.comm.tcp_comm import TcpComm
+from sparknet.comm.wire import AES_GCM, GMAC, HMAC, NONE
 from sparknet.native import NDArray, set_threads
-from sparknet.training.comm import Comm, raw_bytes
-from sparknet.training.handshake import make_secret
-from sparknet.training.mesh import Listener
-from sparknet.training.shared_memory import SWITCH
-from sparknet.training.tcp import TcpComm
-from sparknet.training.wire import AES_GCM, GMAC, HMAC, NONE
 
 FLOATS = 61_000_000
 """CaffeNet's parameters: 244 MB."""

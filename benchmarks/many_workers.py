@@ -18,12 +18,12 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from sparknet.comm.collectives import Comm
+from sparknet.comm.handshake import make_secret
+from sparknet.comm.mesh import Listener
+from sparknet.comm.shared_memory import SWITCH
+from sparknet.comm.tcp_comm import TcpComm
 from sparknet.native import NDArray, set_threads
-from sparknet.training.comm import Comm
-from sparknet.training.handshake import make_secret
-from sparknet.training.mesh import Listener
-from sparknet.training.shared_memory import SWITCH
-from sparknet.training.tcp import TcpComm
 
 FLOATS = 4_000_000
 """16 MB."""

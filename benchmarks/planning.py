@@ -24,22 +24,22 @@ from benchmarks.comm import spread
 from benchmarks.digits import TRAINED, records
 from benchmarks.papers.dynamic import solver
 from sparknet import models, native
+from sparknet.comm.codecs import Codec
+from sparknet.comm.handshake import make_secret
+from sparknet.comm.mesh import Listener
+from sparknet.comm.tcp_comm import TcpComm
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.training import Averaging, Cluster, Strategy, train, work
-from sparknet.training.codecs import Codec
-from sparknet.training.handshake import make_secret
 from sparknet.training.learner import NetFeed, SolverLearner
-from sparknet.training.mesh import Listener
 from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.planning import Measured, plan, predict
 from sparknet.training.planning.batches import made_up, with_batch
 from sparknet.training.planning.measuring import Runner, measure
 from sparknet.training.planning.planned import short
 from sparknet.training.planning.subject import NetSubject
-from sparknet.training.tcp import TcpComm
 
 NETS = {"lenet": 64, "cifar10_quick": 32, "cifar10_full": 32}
 LENGTHS = (5, 20)

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.comm.mesh import TOGETHER, Listener
+from sparknet.comm.tcp_comm import TcpComm
+from sparknet.comm.wire import choose_seal
 from sparknet.native import NDArray
 from sparknet.spark import local_session, tree_mean
-from sparknet.training.mesh import TOGETHER, Listener
-from sparknet.training.tcp import TcpComm
-from sparknet.training.wire import choose_seal
 from sparknet.weights import LayerBlobs, Layout, WeightCollection
 
 NUMBERS = 61_000_000

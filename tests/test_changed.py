@@ -30,8 +30,8 @@ TESTS_OF = runpy.run_path(str(SCRIPT))["tests_of"]
         ),
         ("sparknet/weights/nothing.py", "tests/weights/test_weights.py", "tests/net/test_net.py"),
         (
-            "tests/training/groups.py",
-            "tests/training/test_comm.py",
+            "tests/comm/groups.py",
+            "tests/comm/test_collectives.py",
             "tests/training/strategies/test_alone.py",
         ),
         ("tests/net/test_net.py", "tests/net/test_net.py", "tests/net/test_flow.py"),

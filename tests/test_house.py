@@ -21,6 +21,7 @@ STOREYS = (
     {"errors", "renamed"},
     {"proto"},
     {"native"},
+    {"comm"},
     {"loaders"},
     {"layers"},
     {"graph"},
@@ -160,6 +161,7 @@ def test_sizes_are_watched() -> None:
 WITHOUT_TYPES = (
     *(
         "native",
+        "comm",
         "loaders",
         "graph",
         "weights",

@@ -17,14 +17,14 @@ import sparknet
 from benchmarks.papers import trainings
 from benchmarks.papers.cells import CurvePanel, Curves, Item, MarkdownTable, Part, TableCell
 from sparknet import models
+from sparknet.comm.mesh import Listener
+from sparknet.comm.shared_memory import SWITCH
+from sparknet.comm.tcp_comm import TcpComm
 from sparknet.graph.build import build_in_state
 from sparknet.native import NDArray
 from sparknet.spark.place_of_task import gathered
 from sparknet.training import Cluster
-from sparknet.training.mesh import Listener
 from sparknet.training.planning.spread import Spread
-from sparknet.training.shared_memory import SWITCH
-from sparknet.training.tcp import TcpComm
 
 TASKS = (2, 4, 8, 16, 32, 64)
 NODES = (16, 32, 64, 96, 128, 192, 256)

@@ -26,12 +26,12 @@ from benchmarks.papers.trainings import (
     spread,
 )
 from sparknet import models
+from sparknet.comm.mesh import Listener
+from sparknet.comm.tcp_comm import TcpComm
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.training import Averaging, DynamicAveraging, Strategy
-from sparknet.training.mesh import Listener
 from sparknet.training.planning.spread import Difference, Spread
-from sparknet.training.tcp import TcpComm
 
 STEPS, CHECK, WORKERS = 1000, 10, 4
 THRESHOLDS = (0.02, 0.05, 0.1, 0.2)

@@ -35,7 +35,7 @@ folder = Path("papers") / "trainings"
 """Where trainings are kept, and what was measured; drawing cells again takes an empty one."""
 
 
-MEETING = tuple(f"sparknet/training/{name}.py" for name in ("tcp", "mesh", "grid", "grid_comm"))
+MEETING = tuple(f"sparknet/comm/{name}.py" for name in ("tcp_comm", "mesh", "grid", "grid_comm"))
 """The files whose speed a mean over real connections depends on."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from sparknet.comm.wire import choose_seal
 from sparknet.errors import SparkError
 from sparknet.native import NDArray
 from sparknet.net.backend import EMBEDDED
@@ -20,7 +21,6 @@ from sparknet.training.conducting import elastic_of
 from sparknet.training.rounds import Outcome
 from sparknet.training.run import Run
 from sparknet.training.training_settings import Protection, RunSettings
-from sparknet.training.wire import choose_seal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

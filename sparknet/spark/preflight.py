@@ -13,6 +13,8 @@ from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from sparknet.comm.rpc import Link
+from sparknet.comm.wire import AES_GCM, GMAC, HMAC
 from sparknet.errors import SparkError
 from sparknet.net.backend import EMBEDDED
 from sparknet.spark import containers, probe
@@ -22,9 +24,7 @@ from sparknet.spark.by_value import MISSING
 from sparknet.spark.resources import TaskResources
 from sparknet.spark.session import has_dead_java
 from sparknet.training.events import Event
-from sparknet.training.line import Link
 from sparknet.training.waiting import FIRST
-from sparknet.training.wire import AES_GCM, GMAC, HMAC
 from sparknet.training.worker import void
 
 if TYPE_CHECKING:

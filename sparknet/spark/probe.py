@@ -10,6 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from sparknet.comm.acceptor import open_port
+from sparknet.comm.handshake import PREFLIGHT
+from sparknet.comm.rpc import Link
+from sparknet.comm.wire import choose_seal
 from sparknet.errors import CommError, SparkNetError
 from sparknet.net.backend import CPU, backend_called
 from sparknet.spark.footprint import room
@@ -20,11 +24,7 @@ from sparknet.torch.chosen import (
     device_of_worker,
     takes_gpu_of_task,
 )
-from sparknet.training.acceptor import open_port
-from sparknet.training.handshake import PREFLIGHT
-from sparknet.training.line import Link
 from sparknet.training.rendezvous import Presence
-from sparknet.training.wire import choose_seal
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sparknet.comm.rpc import Line
 from sparknet.errors import CommError
 from sparknet.native import set_threads
 from sparknet.net.backend import backend_called
@@ -18,7 +19,6 @@ from sparknet.spark.place_of_task import device_of, task_host
 from sparknet.spark.scratch import scratch
 from sparknet.spark.shared_records import once
 from sparknet.torch.chosen import takes_gpu_of_task
-from sparknet.training.line import Line
 from sparknet.training.run_spec import RunSpec
 from sparknet.training.seat import Seat
 from sparknet.training.worker import reporting, take_part

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from sparknet.caffe.idle import check_loss, warn_of_idle
+from sparknet.comm.rpc import Link
 from sparknet.errors import SettingError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
@@ -18,7 +19,6 @@ from sparknet.net.scores import GOALS, Goal
 from sparknet.proto.solver import check_step
 from sparknet.proto.suggest import did_you_mean
 from sparknet.training.identity import identity
-from sparknet.training.line import Link
 from sparknet.training.modules.portable import PortableModule
 from sparknet.training.run_spec import RunSpec
 from sparknet.training.runs import Runs, find_resumed

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from sparknet.comm.wire import choose_seal
 from sparknet.native import NDArray
 from sparknet.training.beginning import Beginning
 from sparknet.training.local_launcher import LocalWorkers, Place
@@ -17,7 +18,6 @@ from sparknet.training.rounds import Outcome
 from sparknet.training.run import Run
 from sparknet.training.strategies import Strategy
 from sparknet.training.training_settings import RunSettings
-from sparknet.training.wire import choose_seal
 
 
 def conduct(

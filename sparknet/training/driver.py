@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from sparknet.comm.handshake import DRIVER, PREFLIGHT
+from sparknet.comm.rpc import Gate, Line
+from sparknet.comm.wire import HMAC, Silent
 from sparknet.errors import CommError, PeerLost
 from sparknet.training.events import Event, OnEvent
 from sparknet.training.failure import Failure, failure
-from sparknet.training.handshake import DRIVER, PREFLIGHT
-from sparknet.training.line import Gate, Line
 from sparknet.training.membership import Elastic, Membership
 from sparknet.training.rendezvous import Rendezvous, Standstill
 from sparknet.training.store import Buffer, Store
-from sparknet.training.wire import HMAC, Silent
 
 Answer = tuple[dict[str, Any], Buffer]
 

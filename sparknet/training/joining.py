@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import asdict, astuple, replace
 from typing import Any
 
+from sparknet.comm.codecs import MEAN_ERRORS, OWN_ERRORS, of_parts
+from sparknet.comm.collectives import Comm
+from sparknet.comm.grid import bounds
 from sparknet.native import NDArray
-from sparknet.training.codecs import MEAN_ERRORS, OWN_ERRORS, of_parts
-from sparknet.training.comm import Comm
-from sparknet.training.grid import bounds
 from sparknet.training.plan import Hooks
 from sparknet.training.rounds import Milestone, Rounds
 from sparknet.training.tally import Tally

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from sparknet.comm.codecs import MEAN_ERRORS, OWN_ERRORS, of_parts
 from sparknet.errors import Diverged, FileError
 from sparknet.native import NDArray
 from sparknet.training import snapshot
-from sparknet.training.codecs import MEAN_ERRORS, OWN_ERRORS, of_parts
 from sparknet.training.regroup import regroup
 from sparknet.training.tally import Tally
 

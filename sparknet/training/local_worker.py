@@ -15,13 +15,13 @@ import threading
 from functools import partial
 from pathlib import Path
 
+from sparknet.comm.rpc import Line
+from sparknet.comm.threads import start
 from sparknet.native import set_threads
 from sparknet.net.scratch import PRIVATE_FOLDER
-from sparknet.training.line import Line
 from sparknet.training.local_launcher import Place
 from sparknet.training.seat import Seat
 from sparknet.training.shared_data import open_shared
-from sparknet.training.thread_start import start
 from sparknet.training.worker import reporting, take_part
 from sparknet.training.worker_records import WorkerRecords
 

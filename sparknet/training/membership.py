@@ -34,10 +34,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from sparknet.comm.rpc import Line
 from sparknet.errors import PeerLost
 from sparknet.training.arrivals import Arrivals, Behind
 from sparknet.training.events import Event
-from sparknet.training.line import Line
 from sparknet.training.rendezvous import Json, Loss, Standstill, is_empty, waits
 
 _LEFT_BEHIND = "it was left behind"

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.comm.collectives import Comm
 from sparknet.native import NDArray
-from sparknet.training.comm import Comm
 from sparknet.training.snapshot import Saved
 from sparknet.training.worker_state import Values
 

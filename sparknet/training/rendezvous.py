@@ -1,7 +1,7 @@
 """Rendezvous: gathers the workers of an attempt at the driver, and notices lost ones.
 
 Spark's own barrier polls once a second, and waits for ever for a Python worker that hangs.
-After the rendezvous the workers watch each other (`sparknet.training.heartbeat`).  They go on to
+After the rendezvous the workers watch each other (`sparknet.comm.heartbeat`).  They go on to
 tell the driver what they do, and the driver tells them of a worker that it has lost.
 """
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from sparknet.comm.rpc import Line
+from sparknet.comm.threads import start
 from sparknet.errors import CommError, PeerLost
-from sparknet.training.line import Line
-from sparknet.training.thread_start import start
 
 HOLD = 0.5
 """Seconds for which the driver may keep the call of a worker that waits for the others."""

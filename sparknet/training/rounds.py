@@ -9,9 +9,9 @@ from functools import partial
 from math import ceil, isfinite
 from typing import Any
 
+from sparknet.comm.collectives import Comm
 from sparknet.errors import Diverged
 from sparknet.native import NDArray
-from sparknet.training.comm import Comm
 from sparknet.training.histograms import look
 from sparknet.training.keeping import changing, check_weights, resume, save
 from sparknet.training.learner import Learner

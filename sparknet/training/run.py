@@ -43,14 +43,14 @@ from typing import TypeVar
 
 import numpy as np
 
+from sparknet.comm.handshake import make_secret
+from sparknet.comm.rpc import Link
 from sparknet.errors import CommError, OutOfMemory, PeerLost, SparkNetError, WorkerError
 from sparknet.native import NDArray
 from sparknet.training.driver import Driver
 from sparknet.training.events import Event, OnEvent, tell
 from sparknet.training.failure import Failure, first_cause
-from sparknet.training.handshake import make_secret
 from sparknet.training.history import History
-from sparknet.training.line import Link
 from sparknet.training.membership import Elastic, Membership
 from sparknet.training.observing import listener, observers
 from sparknet.training.rounds import Outcome

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sparknet.comm.rpc import Link
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.portable import Portable
 from sparknet.net.scores import Goal
-from sparknet.training.line import Link
 from sparknet.training.modules.portable import PortableModule
 from sparknet.training.plan import RunPlan
 from sparknet.training.training_settings import RunSettings

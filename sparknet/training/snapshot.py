@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+from sparknet.comm.collectives import Comm
+from sparknet.comm.grid import bounds
+from sparknet.comm.rpc import Refused
 from sparknet.errors import FileError, shown
 from sparknet.native import NDArray
-from sparknet.training.comm import Comm
-from sparknet.training.grid import bounds
-from sparknet.training.line import Refused
 from sparknet.training.store import MANIFEST, Store
 from sparknet.training.strategies import STRATEGIES
 from sparknet.training.worker_state import (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from sparknet import native
+from sparknet.comm.collectives import Comm
 from sparknet.loaders.batches import Batches, Transforms
 from sparknet.net import Net
 from sparknet.net.backend import CPU, backend_called, find_backend
@@ -15,7 +16,6 @@ from sparknet.net.class_numbers import chance_loss
 from sparknet.net.portable import Portable
 from sparknet.proto import caffe_pb2, parse_solver
 from sparknet.torch.chosen import chosen_device, device_of_worker, need_torch
-from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, NetFeed, SolverLearner
 from sparknet.training.modules.trainee import ModuleTrainee
 from sparknet.training.plan import Validate

@@ -16,19 +16,20 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.comm.collectives import Comm
+from sparknet.comm.mesh import Listener
+from sparknet.comm.rpc import Line, Link
+from sparknet.comm.tcp_comm import TcpComm
 from sparknet.errors import CommError, PeerLost, SparkNetError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import Records
 from sparknet.native import NDArray
 from sparknet.training import snapshot
-from sparknet.training.comm import Comm
 from sparknet.training.driver import DriverStore
 from sparknet.training.failure import failure
 from sparknet.training.joining import join
 from sparknet.training.learner import Learner
-from sparknet.training.line import Line, Link
-from sparknet.training.mesh import Listener
 from sparknet.training.plan import Hooks
 from sparknet.training.rendezvous import Presence
 from sparknet.training.rounds import Outcome, Parting, Rounds
@@ -36,7 +37,6 @@ from sparknet.training.run_spec import RunSpec
 from sparknet.training.seat import Seat
 from sparknet.training.store import FolderStore, Store
 from sparknet.training.strategies import make_strategy
-from sparknet.training.tcp import TcpComm
 from sparknet.training.trainee import Trainee, computes, make_trainee
 from sparknet.training.worker_records import WorkerRecords, agreed, gathered, introduced
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.comm.collectives import Comm
 from sparknet.errors import DataError
 from sparknet.loaders.records import ArrayRecords, Records, Subset, class_names
 from sparknet.net import Net
-from sparknet.training.comm import Comm
 from sparknet.training.plan import Validate
 
 

@@ -107,8 +107,8 @@ def test_the_page_tells_of_its_last_check(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_page_older_than_the_code_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     commits = {"abc..HEAD": "1\n2\n", "def..HEAD": ""}
     monkeypatch.setattr(papers, "_git", lambda *words: commits[words[2]])
-    timed = replace(part(), measures=["sparknet/training/tcp.py"])
+    timed = replace(part(), measures=["sparknet/comm/tcp_comm.py"])
     page = "`python -m benchmarks.papers some`, made on 2026-01-01 from commit abc"
-    line = "some: made from abc; sparknet/training/tcp.py changed 2 times since"
+    line = "some: made from abc; sparknet/comm/tcp_comm.py changed 2 times since"
     assert papers.older(page, [timed]) == [line]
     assert papers.older(page, [part()]) == papers.older(page.replace("abc", "def"), [timed]) == []

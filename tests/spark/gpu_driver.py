@@ -11,13 +11,13 @@ from typing import Any
 
 from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 
+from sparknet.comm.handshake import make_secret
+from sparknet.comm.rpc import Link
+from sparknet.comm.wire import choose_seal
 from sparknet.errors import SparkError
 from sparknet.spark import executors, get_session, preflight
 from sparknet.spark.resources import TaskResources
 from sparknet.training.driver import Driver
-from sparknet.training.handshake import make_secret
-from sparknet.training.line import Link
-from sparknet.training.wire import choose_seal
 from tests.spark.java import start_quickly
 
 

@@ -26,10 +26,10 @@ from typing import Any
 
 from pyspark import cloudpickle
 
+from sparknet.comm.shared_memory import SWITCH
 from sparknet.errors import CommError, SparkError
 from sparknet.spark import Trainer, local_session
 from sparknet.training.run import Run
-from sparknet.training.shared_memory import SWITCH
 from tests.spark.cluster import parent, until
 from tests.spark.digits import solver, tuples
 from tests.training import attacker as attackers

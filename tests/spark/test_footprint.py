@@ -43,9 +43,9 @@ def test_values_that_two_layers_read_count_once_and_those_of_a_frozen_one_do_not
 
 LIMITED = """
 import json
-from sparknet.training.handshake import make_secret
-from sparknet.training.line import Link
-from sparknet.training.wire import HMAC
+from sparknet.comm.handshake import make_secret
+from sparknet.comm.rpc import Link
+from sparknet.comm.wire import HMAC
 from sparknet.errors import SparkError
 from sparknet.spark import Trainer, local_session, preflight
 from sparknet.training.driver import Driver

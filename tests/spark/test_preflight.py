@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import sparknet
+from sparknet.comm.handshake import make_secret
+from sparknet.comm.rpc import Link
+from sparknet.comm.wire import choose_seal
 from sparknet.errors import SettingError, SparkError
 from sparknet.spark import Trainer, preflight, probe
 from sparknet.training.driver import Driver
-from sparknet.training.handshake import make_secret
-from sparknet.training.line import Link
-from sparknet.training.wire import choose_seal
 from tests.spark.conftest import SLOTS
 
 SECRET = make_secret()

@@ -17,13 +17,14 @@ pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 import torch
 from torch import nn
 
+from sparknet.comm.local_comm import LocalComm
 from sparknet.errors import DataError, SettingError
 from sparknet.training import AllReduce, Averaging, RunPlan, work
-from sparknet.training.local import LocalComm
 from sparknet.training.modules.calling import ModuleLoss, chosen_inputs, tensor
 from sparknet.training.modules.rates import ScheduledRates
 from sparknet.training.regroup import Carried
 from sparknet.training.strategies import STRATEGIES, make_strategy
+from tests.comm.groups import together
 from tests.torch.modules import (
     LABELS,
     POINTS,
@@ -35,7 +36,6 @@ from tests.torch.modules import (
     values,
 )
 from tests.torch.test_variety import PAIRS, check_equal, loop, ours, sgd, usual
-from tests.training.groups import together
 
 SGD, ADAM = torch.optim.SGD, torch.optim.Adam
 OPTIMIZERS = {

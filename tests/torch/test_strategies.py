@@ -13,14 +13,14 @@ pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 import torch
 from torch import nn
 
+from sparknet.comm.codecs import Codec
+from sparknet.comm.local_comm import LocalComm
 from sparknet.training import AllReduce, DiLoCo, RunPlan
-from sparknet.training.codecs import Codec
-from sparknet.training.local import LocalComm
 from sparknet.training.plan import Hooks
 from sparknet.training.rounds import Rounds
+from tests.comm.groups import together
 from tests.torch.modules import LABELS, POINTS, learner_of, perceptron, records
 from tests.torch.test_learner import OPTIMIZERS
-from tests.training.groups import together
 from tests.training.strategies.test_coded_gradients import Coded
 
 BATCH, STEPS = 12, 24

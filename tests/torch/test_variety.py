@@ -20,12 +20,12 @@ pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 import torch
 from torch import nn
 
+from sparknet.comm.local_comm import LocalComm
 from sparknet.errors import SettingError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import ArrayRecords
 from sparknet.training import Averaging, RunPlan, work
-from sparknet.training.local import LocalComm
 from sparknet.training.modules.beginning import ModuleBeginning, parts_of
 from sparknet.training.modules.calling import chosen_inputs, named_outputs
 from sparknet.training.modules.keywords import ModuleKeywords

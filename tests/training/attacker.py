@@ -16,10 +16,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sparknet.training import wired, worker
-from sparknet.training.handshake import MAGIC, NONCE, SAID
-from sparknet.training.line import Line, Link
-from sparknet.training.mesh import Listener
+from sparknet.comm import connections as wired
+from sparknet.comm.handshake import MAGIC, NONCE, SAID
+from sparknet.comm.mesh import Listener
+from sparknet.comm.rpc import Line, Link
+from sparknet.training import worker
 from sparknet.training.run import Run
 
 CHALLENGE = len(MAGIC) + NONCE

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from sparknet.comm.tcp_comm import TcpComm
 from sparknet.training import local_worker
 from sparknet.training.learner import SolverLearner
 from sparknet.training.store import FolderStore
-from sparknet.training.tcp import TcpComm
 
 PHASES: dict[str, tuple[type, str]] = {
     "computing": (SolverLearner, "_load"),

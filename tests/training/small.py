@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from sparknet import caffe
+from sparknet.comm.collectives import Comm
+from sparknet.comm.local_comm import LocalComm
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import ArrayRecords
 from sparknet.proto import caffe_pb2, parse_net, parse_text
-from sparknet.training.comm import Comm
 from sparknet.training.learner import SolverLearner
-from sparknet.training.local import LocalComm
 
 RECORDS = 96
 BATCH = 4

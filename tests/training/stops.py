@@ -25,12 +25,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sparknet.comm.shared_memory import SWITCH
 from sparknet.errors import CommError
 from sparknet.training import local_launcher
 from sparknet.training.local_launcher import Place
 from sparknet.training.local_training import train
 from sparknet.training.run import Run
-from sparknet.training.shared_memory import SWITCH
 from sparknet.training.strategies import AllReduce, Averaging, Downpour, DynamicAveraging, Strategy
 from tests.training import flows
 from tests.training.attacker import Cut, tap

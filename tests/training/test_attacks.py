@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.comm.handshake import DRIVER, MESH, Caller, dial
+from sparknet.comm.mesh import Listener
+from sparknet.comm.rpc import Gate
+from sparknet.comm.wire import HMAC
 from sparknet.errors import CommError, PeerLost
 from sparknet.proto import parse_net
-from sparknet.training.handshake import DRIVER, MESH, Caller, dial
-from sparknet.training.line import Gate
 from sparknet.training.local_training import train
-from sparknet.training.mesh import Listener
 from sparknet.training.run import Run
 from sparknet.training.strategies import Averaging
 from sparknet.training.trained import Trained
-from sparknet.training.wire import HMAC
+from tests.comm.groups import SECRET, in_threads
 from tests.goldens import ROOT
 from tests.training import small
 from tests.training.attacker import CHALLENGE, Attacker, Flood, Meddler, Relay, Replay, tap
-from tests.training.groups import SECRET, in_threads
 
 STEPS = 24
 ARRAYS = dict(small.records().arrays)

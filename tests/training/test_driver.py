@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from sparknet.comm.handshake import DRIVER, MESH, PREFLIGHT, Caller, call, dial, make_secret
+from sparknet.comm.rpc import Line, Link
+from sparknet.comm.wire import HMAC, Wire
 from sparknet.errors import CommError, SettingError
 from sparknet.training.driver import Driver, DriverStore
-from sparknet.training.handshake import DRIVER, MESH, PREFLIGHT, Caller, call, dial, make_secret
-from sparknet.training.line import Line, Link
 from sparknet.training.rendezvous import Presence
 from sparknet.training.store import FolderStore
-from sparknet.training.wire import HMAC, Wire
 from sparknet.training.worker import _tell
 
 SECRET = make_secret()

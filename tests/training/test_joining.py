@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.comm import connections as wired
+from sparknet.comm import tcp_comm as tcp
+from sparknet.comm.mesh import Listener
+from sparknet.comm.tcp_comm import TcpComm
+from sparknet.comm.wire import Pipe
 from sparknet.errors import CommError
 from sparknet.loaders.order import Order
 from sparknet.native import NDArray
-from sparknet.training import tcp, wired
 from sparknet.training.joining import join
-from sparknet.training.mesh import Listener
 from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.rounds import Rounds
 from sparknet.training.strategies import (
@@ -32,10 +35,8 @@ from sparknet.training.strategies import (
     SlowMo,
     Strategy,
 )
-from sparknet.training.tcp import TcpComm
-from sparknet.training.wire import Pipe
+from tests.comm.groups import SECRET, connected, in_threads
 from tests.training import small
-from tests.training.groups import SECRET, connected, in_threads
 
 TRAINED: list[tuple[int, ...]] = [(0, 1), (0,), (1,), ()]
 WORKERS, STEPS, ITERATIONS = 3, 2, 12

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.comm.grid import grid_of
 from sparknet.loaders.order import Order
 from sparknet.native import NDArray
-from sparknet.training.grid import grid_of
 from sparknet.training.joining import join
 from sparknet.training.rounds import Parting, Rounds
 from sparknet.training.strategies import Averaging, DiLoCo, Strategy

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.comm.codecs import Codec
 from sparknet.errors import CommError
-from sparknet.training.codecs import Codec
 from sparknet.training.learner import Steps
 from sparknet.training.strategies import Downpour
+from tests.comm.groups import group, in_threads
 from tests.training import test_joining
-from tests.training.groups import group, in_threads
 from tests.training.test_joining import WORKERS, Cut, Worker
 
 Sum = Any

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.comm.collectives import Comm
 from sparknet.loaders.order import Order
-from sparknet.training.comm import Comm
 from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.rounds import Outcome, work
 from sparknet.training.store import FolderStore

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from sparknet.comm.handshake import make_secret
+from sparknet.comm.rpc import Line, Link
+from sparknet.comm.wire import HMAC
 from sparknet.errors import CommError, PeerLost
 from sparknet.training import rendezvous
 from sparknet.training.driver import Driver
-from sparknet.training.handshake import make_secret
-from sparknet.training.line import Line, Link
 from sparknet.training.membership import Elastic
 from sparknet.training.rendezvous import HOLD, Presence, Rendezvous
-from sparknet.training.wire import HMAC
 
 SECRET = make_secret()
 QUICK, SLOW = 0.2, 60.0

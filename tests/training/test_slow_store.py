@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.comm.handshake import make_secret
+from sparknet.comm.rpc import Link
+from sparknet.comm.wire import HMAC
 from sparknet.training import local_launcher
 from sparknet.training.driver import Driver, DriverStore
-from sparknet.training.handshake import make_secret
-from sparknet.training.line import Link
 from sparknet.training.local_training import train
 from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.rendezvous import Presence
@@ -24,7 +25,6 @@ from sparknet.training.strategies import Averaging
 from sparknet.training.virtual.cluster import Cluster
 from sparknet.training.virtual.comm import VirtualComm
 from sparknet.training.virtual.stage import perform
-from sparknet.training.wire import HMAC
 from tests.training import small
 from tests.training.test_changing import ARRAYS, SOLVER, of_kind
 from tests.training.test_failing_store import WORKERS, readable

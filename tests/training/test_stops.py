@@ -20,20 +20,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.comm.mesh import TOGETHER, UPWARD
+from sparknet.comm.rpc import Gate, Line, Link
+from sparknet.comm.shared_memory import SWITCH
+from sparknet.comm.wire import HMAC
 from sparknet.errors import CommError, PeerLost
 from sparknet.training import local_launcher, run
-from sparknet.training.line import Gate, Line, Link
 from sparknet.training.local_launcher import Place
 from sparknet.training.local_training import train
-from sparknet.training.mesh import TOGETHER, UPWARD
 from sparknet.training.run import Run
-from sparknet.training.shared_memory import SWITCH
 from sparknet.training.strategies import Averaging, Downpour, Strategy
-from sparknet.training.wire import HMAC
+from tests.comm.groups import SECRET
 from tests.goldens import ROOT
 from tests.training import flows, small
 from tests.training.attacker import Attacker, Cut, tap
-from tests.training.groups import SECRET
 from tests.training.test_attacks import ARRAYS, SOLVER
 
 pytestmark = pytest.mark.slow  # deadlines are waited for

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.comm.local_comm import LocalComm
 from sparknet.errors import Diverged, SettingError
-from sparknet.training.local import LocalComm
 from sparknet.training.plan import Hooks, RunPlan, steps_for
 from sparknet.training.rounds import Outcome, work
 from sparknet.training.store import FolderStore

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from sparknet.comm.collectives import Comm
 from sparknet.loaders.batches import Batches, Transforms, one_pass
 from sparknet.net.scores import Scores
-from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner
 from sparknet.training.modules.calling import ModuleLoss, computing_in, tensor
 from sparknet.training.modules.flat_module import FlatModule

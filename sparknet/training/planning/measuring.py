@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from sparknet.comm.codecs import CODES, Coder
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
-from sparknet.training.codecs import CODES, Coder
 from sparknet.training.conducting import usable_cores
 from sparknet.training.costs import Costs, added
 from sparknet.training.events import Event

@@ -7,9 +7,9 @@ from functools import partial
 from math import sqrt
 from typing import ClassVar, final
 
+from sparknet.comm.codecs import CODES, MEAN_ERRORS, OWN_ERRORS, Codec
+from sparknet.comm.collectives import Comm
 from sparknet.native import NDArray
-from sparknet.training.codecs import CODES, MEAN_ERRORS, OWN_ERRORS, Codec
-from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, Steps, repeat
 from sparknet.training.strategies.strategy import (
     Round,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, final
 
+from sparknet.comm.codecs import Codec
+from sparknet.comm.collectives import Comm
 from sparknet.native import NDArray
-from sparknet.training.codecs import Codec
-from sparknet.training.comm import Comm
 from sparknet.training.costs import LONGEST, RATIO, Costs, Spent, added
 from sparknet.training.learner import Learner
 from sparknet.training.strategies.averaging import Averaging

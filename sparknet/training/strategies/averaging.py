@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, final
 
+from sparknet.comm.codecs import Codec
+from sparknet.comm.collectives import Comm
 from sparknet.native import NDArray
-from sparknet.training.codecs import Codec
-from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, Steps, repeat
 from sparknet.training.strategies.periodic import (
     Periodic,

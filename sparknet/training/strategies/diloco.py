@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
+from sparknet.comm.collectives import Comm
+from sparknet.comm.grid import bounds
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
-from sparknet.training.comm import Comm
-from sparknet.training.grid import bounds
 from sparknet.training.learner import Learner, Steps
 from sparknet.training.strategies.outer import Moving, Outer
 from sparknet.training.strategies.periodic import SharedModel, settle_momentum

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, final
 
+from sparknet.comm.codecs import CODES, OWN_ERRORS, Codec
+from sparknet.comm.collectives import Comm, Server
 from sparknet.native import NDArray
-from sparknet.training.codecs import CODES, OWN_ERRORS, Codec
-from sparknet.training.comm import Comm, Server
 from sparknet.training.learner import Learner, Steps
 from sparknet.training.redo import Redo
 from sparknet.training.strategies.strategy import (

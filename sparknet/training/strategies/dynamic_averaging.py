@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final
 
+from sparknet.comm.collectives import Comm
 from sparknet.native import NDArray
-from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, Steps
 from sparknet.training.strategies.periodic import (
     Periodic,

@@ -6,11 +6,11 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, final
 
+from sparknet.comm.codecs import CODES, MEAN_ERRORS, OWN_ERRORS, Codec, of_parts
+from sparknet.comm.collectives import Comm
+from sparknet.comm.grid import bounds
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
-from sparknet.training.codecs import CODES, MEAN_ERRORS, OWN_ERRORS, Codec, of_parts
-from sparknet.training.comm import Comm
-from sparknet.training.grid import bounds
 from sparknet.training.learner import Learner, Steps
 from sparknet.training.strategies.strategy import (
     Round,

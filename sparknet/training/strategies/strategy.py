@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sparknet.comm.collectives import Comm
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
-from sparknet.training.comm import Comm
 from sparknet.training.learner import Learner, Steps, repeat
 from sparknet.training.redo import Redo
 from sparknet.weights import Span

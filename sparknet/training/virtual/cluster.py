@@ -8,8 +8,8 @@ from math import inf, isfinite
 
 import numpy as np
 
+from sparknet.comm.grid import grid_of
 from sparknet.errors import SettingError
-from sparknet.training.grid import grid_of
 
 
 @dataclass(frozen=True, kw_only=True)

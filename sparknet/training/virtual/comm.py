@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sparknet.comm.codecs import CODES, Codec, Coder
+from sparknet.comm.collectives import Accept, Comm, Server, raw_bytes
+from sparknet.comm.local_comm import DEADLINE, LocalServer
+from sparknet.comm.parameter_server import Shard
 from sparknet.errors import PeerLost
 from sparknet.native import NDArray
 from sparknet.native.codes import code_length
-from sparknet.training.codecs import CODES, Codec, Coder
-from sparknet.training.comm import Accept, Comm, Server, raw_bytes
-from sparknet.training.local import DEADLINE, LocalServer
-from sparknet.training.shard import Shard
 from sparknet.training.virtual.cluster import Cluster, Pace
 from sparknet.training.virtual.stage import Act, Stage
 

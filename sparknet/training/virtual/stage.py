@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from threading import Semaphore, Thread
 from typing import Any
 
+from sparknet.comm.threads import start
 from sparknet.errors import CommError, PeerLost
-from sparknet.training.thread_start import start
 
 Act = Callable[[Sequence[Any]], tuple[Any, float]]
 """What a meeting does with the workers' values: its result, and the seconds that it takes."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from sparknet.comm.collectives import Comm
 from sparknet.native import NDArray
-from sparknet.training.comm import Comm
 from sparknet.training.learner import SolverLearner, Steps
 from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.rounds import work

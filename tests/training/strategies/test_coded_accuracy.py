@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from benchmarks.digits import TRAINED, records
+from sparknet.comm.codecs import Codec
 from sparknet.proto import caffe_pb2, parse_text
 from sparknet.training import AllReduce, Cluster, DiLoCo, Downpour, simulate
-from sparknet.training.codecs import Codec
 from sparknet.training.planning.spread import Spread
 
 # 36 trainings of 400 steps of two workers: about a minute.

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.training.codecs import Codec
+from sparknet.comm.codecs import Codec
 from sparknet.training.plan import RunPlan
 from sparknet.training.rounds import work
 from sparknet.training.strategies import AllReduce
+from tests.comm.groups import group, together
+from tests.comm.test_codecs import encoded_by_numpy
 from tests.training import small
-from tests.training.groups import group, together
-from tests.training.test_codecs import encoded_by_numpy
 
 TEXT = "momentum: 0.5 base_lr: 0.05 weight_decay: 0.01"
 SIZE, STEPS = 3, 25

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.comm.local_comm import LocalComm
 from sparknet.errors import SettingError
 from sparknet.training.events import Event, OnEvent
 from sparknet.training.learner import SolverLearner
-from sparknet.training.local import LocalComm
 from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.rounds import work
 from sparknet.training.strategies import (

@@ -17,8 +17,8 @@ from sparknet.training.planning.predicting import predict
 from sparknet.training.rounds import Rounds
 from sparknet.training.strategies import DiLoCo
 from sparknet.training.virtual.cluster import Cluster
+from tests.comm.groups import group, together
 from tests.training import small
-from tests.training.groups import group, together
 
 Array = np.ndarray[Any, Any]
 

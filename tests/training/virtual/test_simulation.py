@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.comm.collectives import Comm
 from sparknet.errors import Diverged, PeerLost, SettingError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.net import Net
 from sparknet.training import Cluster, simulate, train
-from sparknet.training.comm import Comm
 from sparknet.training.learner import NetFeed, SolverLearner
 from sparknet.training.plan import RunPlan
 from sparknet.training.rounds import work

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from sparknet.comm.codecs import Codec
+from sparknet.comm.collectives import Accept, Comm, Server
+from sparknet.comm.parameter_server import Shard, ShardedServer
 from sparknet.errors import CommError, PeerLost
 from sparknet.native import NDArray
-from sparknet.training.codecs import Codec
-from sparknet.training.comm import Accept, Comm, Server
-from sparknet.training.shard import Shard, ShardedServer
 
 DEADLINE = 60.0
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.comm.collectives import Comm
+from sparknet.comm.grid import DIRECT, Grid
+from sparknet.comm.grid_comm import GridComm
+from sparknet.comm.local_comm import LocalComm
+from sparknet.comm.tcp_comm import TcpComm
 from sparknet.errors import ArrayError, CommError, PeerLost
 from sparknet.native import NDArray
-from sparknet.training.comm import Comm
-from sparknet.training.grid import DIRECT, Grid
-from sparknet.training.grid_comm import GridComm
-from sparknet.training.local import LocalComm
-from sparknet.training.tcp import TcpComm
 from sparknet.training.virtual.cluster import Cluster
 from sparknet.training.virtual.comm import VirtualComm
 from sparknet.training.virtual.stage import perform
-from tests.training.groups import group, together
+from tests.comm.groups import group, together
 
 SIZES = [13, 16, 17]
 """A place with two, 4 x 4, a place with two."""

@@ -18,9 +18,9 @@ from mmap import PAGESIZE
 from pathlib import Path
 from typing import Any
 
+from sparknet.comm.wire import Buffer, Pipe
 from sparknet.native import NDArray
 from sparknet.native.ring import Ring, ring_bytes
-from sparknet.training.wire import Buffer, Pipe
 
 SWITCH = "SPARKNET_SHARED_MEMORY"
 """The environment variable that turns it off: 0."""

@@ -15,13 +15,13 @@ from queue import SimpleQueue
 from time import process_time
 from typing import Any
 
+from sparknet.comm.collectives import Comm
+from sparknet.comm.heartbeat import Heartbeats
+from sparknet.comm.mesh import TOGETHER, Address, Wanted
+from sparknet.comm.shared_memory import SharedFile, machine, make_offer, neighbours, open_offer
+from sparknet.comm.threads import start
+from sparknet.comm.wire import Pipe, Wire, fill
 from sparknet.errors import CommError, PeerLost
-from sparknet.training.comm import Comm
-from sparknet.training.heartbeat import Heartbeats
-from sparknet.training.mesh import TOGETHER, Address, Wanted
-from sparknet.training.shared_memory import SharedFile, machine, make_offer, neighbours, open_offer
-from sparknet.training.thread_start import start
-from sparknet.training.wire import Pipe, Wire, fill
 
 _HEADER = struct.Struct("!QQ")
 """The number of the operation, and the number of bytes that follow."""

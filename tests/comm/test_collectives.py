@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparknet.comm.codecs import Codec
+from sparknet.comm.collectives import Comm
 from sparknet.errors import CommError, PeerLost
 from sparknet.native import NDArray
-from sparknet.training.codecs import Codec
-from sparknet.training.comm import Comm
-from tests.training.groups import group, together
+from tests.comm.groups import group, together
 
 KINDS = ("local", "tcp")
 SIZES = (0, 1, 2, 7, 1000, 4099)

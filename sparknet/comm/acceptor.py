@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
 
+from sparknet.comm.handshake import PAUSE, SAID, TIME, Greeting, Keys, is_short
 from sparknet.errors import CommError
-from sparknet.training.handshake import PAUSE, SAID, TIME, Greeting, Keys, is_short
 
 STRANGERS = 64
 """Callers beyond those awaited that may be in their handshakes at once."""

@@ -12,16 +12,15 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sparknet.comm.codecs import Codec
+from sparknet.comm.collectives import Accept, Server, raw_bytes
+from sparknet.comm.connections import WiredComm
+from sparknet.comm.grid import Span
+from sparknet.comm.mesh import DOWNWARD, UPWARD
+from sparknet.comm.parameter_server import Shard, TcpServer
+from sparknet.comm.wire import RECORD, Pipe, Wire
 from sparknet.errors import CommError
 from sparknet.native import NDArray
-from sparknet.training.codecs import Codec
-from sparknet.training.comm import Accept, Server, raw_bytes
-from sparknet.training.grid import Span
-from sparknet.training.mesh import DOWNWARD, UPWARD
-from sparknet.training.requests import TcpServer
-from sparknet.training.shard import Shard
-from sparknet.training.wire import RECORD, Pipe, Wire
-from sparknet.training.wired import WiredComm
 
 _BLOCK = struct.Struct("!IIQ")
 """Of bytes that are handed on: from whom, to whom, how many."""

@@ -1,4 +1,4 @@
-"""Lines between a run's workers and its driver: calls of JSON and bytes, over TCP."""
+"""Remote calls between a run's workers and its driver: JSON and bytes over TCP."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from sparknet.comm.acceptor import Acceptor, open_port
+from sparknet.comm.handshake import DRIVER, PREFLIGHT, Caller, Keys, dial
+from sparknet.comm.threads import start
+from sparknet.comm.wire import HMAC, RECORD, Wire
 from sparknet.errors import CommError
-from sparknet.training.acceptor import Acceptor, open_port
-from sparknet.training.handshake import DRIVER, PREFLIGHT, Caller, Keys, dial
-from sparknet.training.thread_start import start
-from sparknet.training.wire import HMAC, RECORD, Wire
 
 Address = tuple[str, int]
 
@@ -159,7 +159,7 @@ class Link:
     driver: Address
     secret: bytes
     seal: str
-    """The seal of all connections of the run: `sparknet.training.wire`."""
+    """The seal of all connections of the run: `sparknet.comm.wire`."""
     deadline: float = 60.0
     """Seconds after which a silent end of a line is lost."""
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sparknet.training.comm import Comm
-from sparknet.training.local import LocalComm
-from sparknet.training.mesh import Listener
-from sparknet.training.tcp import TcpComm
+from sparknet.comm.collectives import Comm
+from sparknet.comm.local_comm import LocalComm
+from sparknet.comm.mesh import Listener
+from sparknet.comm.tcp_comm import TcpComm
 
 SECRET = b"a secret of this run and no other"
 

@@ -20,9 +20,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from sparknet.training.mesh import HEARTBEATS
-from sparknet.training.thread_start import start
-from sparknet.training.wire import Pipe, Wire
+from sparknet.comm.mesh import HEARTBEATS
+from sparknet.comm.threads import start
+from sparknet.comm.wire import Pipe, Wire
 
 _MESSAGE = struct.Struct(f"!cI{HEARTBEATS}Q")
 """The kind of a message, the rank that it is about, and the bytes sent on the other connections."""

@@ -16,11 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparknet.errors import ArrayError
-from sparknet.native import NDArray
-from sparknet.native.ring import Ring, ring_bytes
-from sparknet.training import shared_memory, tcp, wired
-from sparknet.training.shared_memory import (
+from sparknet.comm import connections as wired
+from sparknet.comm import shared_memory
+from sparknet.comm import tcp_comm as tcp
+from sparknet.comm.shared_memory import (
     CAPACITY,
     CHANNELS,
     SWITCH,
@@ -31,7 +30,10 @@ from sparknet.training.shared_memory import (
     neighbours,
     open_offer,
 )
-from tests.training.groups import connected, group, in_threads, together
+from sparknet.errors import ArrayError
+from sparknet.native import NDArray
+from sparknet.native.ring import Ring, ring_bytes
+from tests.comm.groups import connected, group, in_threads, together
 
 linux = pytest.mark.skipif(not machine(), reason="needs memfd and /proc")
 pytestmark = linux
@@ -313,7 +315,7 @@ def test_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_connections_that_memory_replaces_are_closed() -> None:
     """Three of four, at both ends; the file is closed too."""
-    from sparknet.training.mesh import Listener
+    from sparknet.comm.mesh import Listener
 
     def files() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))

@@ -12,11 +12,11 @@ from time import monotonic
 
 import pytest
 
+from sparknet.comm.collectives import Comm
 from sparknet.errors import PeerLost
 from sparknet.native import NDArray
-from sparknet.training.comm import Comm
-from tests.training.groups import in_threads
-from tests.training.peer import peers
+from tests.comm.groups import in_threads
+from tests.comm.peer import peers
 
 BIG = 40_000_000
 """Numbers: far more than connections hold by themselves."""

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from sparknet.comm.handshake import DRIVER, MESH, Caller, call
+from sparknet.comm.mesh import Address, Listener
+from sparknet.comm.tcp_comm import TcpComm
 from sparknet.errors import CommError
 from sparknet.native import NDArray
-from sparknet.training.handshake import DRIVER, MESH, Caller, call
-from sparknet.training.mesh import Address, Listener
-from sparknet.training.tcp import TcpComm
-from tests.training.groups import SECRET, in_threads, together
+from tests.comm.groups import SECRET, in_threads, together
 
 SOON = 20.0
 

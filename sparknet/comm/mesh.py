@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from sparknet.comm.acceptor import STRANGERS, Acceptor, close_listener, open_port
+from sparknet.comm.handshake import MESH, Caller, Keys, dial
+from sparknet.comm.wire import HMAC, Wire
 from sparknet.errors import CommError
-from sparknet.training.acceptor import STRANGERS, Acceptor, close_listener, open_port
-from sparknet.training.handshake import MESH, Caller, Keys, dial
-from sparknet.training.wire import HMAC, Wire
 
 Address = tuple[str, int]
 

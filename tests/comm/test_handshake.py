@@ -9,8 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from sparknet.errors import CommError
-from sparknet.training.handshake import (
+from sparknet.comm.handshake import (
     DRIVER,
     MAGIC,
     MESH,
@@ -24,7 +23,8 @@ from sparknet.training.handshake import (
     call,
     make_secret,
 )
-from tests.training.groups import in_threads
+from sparknet.errors import CommError
+from tests.comm.groups import in_threads
 
 ME = Caller(MESH, "run", 1, 0, 2)
 

@@ -2,7 +2,7 @@
 
 A mean is a reduce-scatter and an all-gather: each worker receives its slice from all others, takes
 the mean chunk by chunk, and sends every chunk on as soon as it is done, while the next ones still
-come in.  More workers than a dozen are connected as a grid has it (`sparknet.training.grid_comm`).
+come in.  More workers than a dozen are connected as a grid has it (`sparknet.comm.grid_comm`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from sparknet.errors import CommError
-from sparknet.native import NDArray
-from sparknet.training.codecs import Codec
-from sparknet.training.comm import Accept, Comm, Server, Traffic, raw_bytes
-from sparknet.training.grid import grid_of
-from sparknet.training.grid_comm import LONGEST_OBJECT, GridComm
-from sparknet.training.mesh import (
+from sparknet.comm.codecs import Codec
+from sparknet.comm.collectives import Accept, Comm, Server, Traffic, raw_bytes
+from sparknet.comm.grid import grid_of
+from sparknet.comm.grid_comm import LONGEST_OBJECT, GridComm
+from sparknet.comm.mesh import (
     CHANNELS,
     DOWNWARD,
     HEARTBEATS,
@@ -28,9 +26,10 @@ from sparknet.training.mesh import (
     Listener,
     Wanted,
 )
-from sparknet.training.requests import TcpServer
-from sparknet.training.shard import Shard
-from sparknet.training.wire import HMAC, RECORD, Wire
+from sparknet.comm.parameter_server import Shard, TcpServer
+from sparknet.comm.wire import HMAC, RECORD, Wire
+from sparknet.errors import CommError
+from sparknet.native import NDArray
 
 _CHUNK = RECORD // 4
 """Numbers that are received, averaged and sent on at a time: one record."""

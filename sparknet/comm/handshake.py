@@ -5,7 +5,7 @@ sends its proof.  A proof is HMAC-SHA256 over both challenges, the side, and who
 what (`Caller`).  All messages have fixed lengths, so that no byte of a stranger is read as a size.
 
 Each purpose has a key of its own, derived from the secret, so that a proof made for one port is of
-no use at another.  The keys that seal the connection afterwards (`sparknet.training.wire`) are
+no use at another.  The keys that seal the connection afterwards (`sparknet.comm.wire`) are
 derived from both challenges.
 """
 

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from sparknet.comm.handshake import Keys
+from sparknet.comm.wire import AES_GCM, GMAC, HMAC, RECORD, TAG, Wire, choose_seal
 from sparknet.errors import CommError, SettingError
-from sparknet.training.handshake import Keys
-from sparknet.training.wire import AES_GCM, GMAC, HMAC, RECORD, TAG, Wire, choose_seal
-from tests.training.groups import in_threads
+from tests.comm.groups import in_threads
 
 SEALS = [HMAC, GMAC, AES_GCM]
 ONE, OTHER = bytes(range(32)), bytes(range(32, 64))

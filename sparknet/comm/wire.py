@@ -26,8 +26,8 @@ from hashlib import sha256
 from importlib.util import find_spec
 from typing import Any
 
+from sparknet.comm.handshake import Keys
 from sparknet.errors import CommError, PeerLost, SettingError, extra
-from sparknet.training.handshake import Keys
 
 RECORD = 1 << 21
 """The bytes of a record."""
@@ -75,7 +75,7 @@ class Wire(Pipe):
     """A sealed connection.
 
     Both directions raise Silent when nothing moved for ``deadline`` seconds, unless somebody
-    else watches `sent` and `received` (`sparknet.training.heartbeat`).
+    else watches `sent` and `received` (`sparknet.comm.heartbeat`).
     """
 
     def __init__(

@@ -1,11 +1,32 @@
-"""UnderWay: an operation of a comm in a thread of its own, while the worker computes."""
+"""Start threads, and run an operation of a comm in one while the worker computes."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
-from sparknet.training.thread_start import start
+from sparknet.comm.handshake import PAUSE
+from sparknet.errors import CommError
+
+PATIENCE = 10.0
+"""Seconds of attempts before the error that no thread can be started."""
+
+
+def start(thread: threading.Thread, patience: float = PATIENCE) -> None:
+    """Start a thread; CommError if the system refuses for ``patience`` seconds."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            thread.start()
+            return
+        except RuntimeError as error:
+            if time.monotonic() > until:
+                raise CommError(
+                    f"no thread can be started for {patience:g} s ({error}): raise the limit of "
+                    "processes (ulimit -u, or a container's pids limit)"
+                ) from error
+        time.sleep(PAUSE)
 
 
 class UnderWay:

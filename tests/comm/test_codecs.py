@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from sparknet.comm.codecs import CODES, Codec
+from sparknet.comm.collectives import Comm
 from sparknet.errors import ArrayError
 from sparknet.native import NDArray
 from sparknet.native.codes import SCALED, code_length, decode, encode
-from sparknet.training.codecs import CODES, Codec
-from sparknet.training.comm import Comm
-from tests.training.groups import group, together
+from tests.comm.groups import group, together
 
 SIZES = st.integers(0, 3 * SCALED)
 FLOATS = st.floats(-60000, 60000, width=32)

@@ -1,7 +1,7 @@
 """Comm: the collective operations of a run's workers, over any transport.
 
 Every worker calls the same operations in the same order.  Sums are taken in the order of the
-ranks, beyond a dozen workers in that of a grid (`sparknet.training.grid`), so that all workers get
+ranks, beyond a dozen workers in that of a grid (`sparknet.comm.grid`), so that all workers get
 the same bits over every transport.
 """
 
@@ -15,11 +15,11 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
+from sparknet.comm.codecs import Codec, Coder
+from sparknet.comm.grid import DIRECT, Span, bounds, grid_of
+from sparknet.comm.threads import UnderWay
 from sparknet.errors import ArrayError
 from sparknet.native import NDArray
-from sparknet.training.codecs import Codec, Coder
-from sparknet.training.grid import DIRECT, Span, bounds, grid_of
-from sparknet.training.under_way import UnderWay
 
 Accept = Callable[[int], float]
 """The factor of a contribution, by its staleness; 0 drops it."""

@@ -10,11 +10,11 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
+from sparknet.comm.mesh import Listener
+from sparknet.comm.tcp_comm import TcpComm
 from sparknet.errors import CommError
 from sparknet.native import NDArray
-from sparknet.training.mesh import Listener
-from sparknet.training.tcp import TcpComm
-from tests.training.groups import SECRET
+from tests.comm.groups import SECRET
 
 _SPAWN = get_context("spawn")
 

@@ -1,0 +1,1 @@
+"""Transport between workers: sockets, seals, collective operations and codecs, without nets."""
