@@ -18,7 +18,7 @@ ROOT = Path(sparknet.__file__).resolve().parent
 TOP = ROOT.parent
 
 STOREYS = (
-    {"errors", "renamed"},
+    {"errors", "renamed", "devices"},
     {"proto"},
     {"native"},
     {"comm"},
@@ -66,8 +66,7 @@ EXTRAS = {
 APART = {"spark/pipeline"}
 """Packages that no other module imports, as their classes derive from an extra's."""
 WHOLLY = {"torch"}
-"""Rooms that import the extra of their name at the top, but for their __init__ and `chosen`, which
-other rooms import."""
+"""Rooms that import the extra of their name at the top, but for their __init__."""
 
 
 def sources() -> list[Path]:
@@ -118,7 +117,7 @@ def test_imports_point_one_way(path: Path) -> None:
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_extras_are_imported_inside_functions(path: Path) -> None:
     folder = path.relative_to(ROOT).parent
-    if folder.parts and folder.parts[0] in WHOLLY and path.name not in ("chosen.py", "__init__.py"):
+    if folder.parts and folder.parts[0] in WHOLLY and path.name != "__init__.py":
         return
     if str(folder) in APART:
         name = ".".join(("sparknet", *folder.parts))

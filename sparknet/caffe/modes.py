@@ -7,8 +7,8 @@ import sys
 import warnings
 
 from sparknet.caffe import arguments
+from sparknet.devices import take_gpu, use_device
 from sparknet.layers import LAYERS
-from sparknet.torch.chosen import take_gpu, use_device
 
 _logger = logging.getLogger("sparknet.caffe")
 _LINE = "%(levelname).1s%(asctime)s.%(msecs)03d000 %(process)5d caffe] %(message)s"

@@ -22,6 +22,7 @@ from sparknet.caffe.host_clocks import BACKWARD, FORWARD, HostClocks
 from sparknet.caffe.parameters import EngineParameters
 from sparknet.caffe.precision import Precision, available
 from sparknet.caffe.segments import Backups, cut
+from sparknet.devices import resolve_device
 from sparknet.errors import LayerError, SpecError, outside
 from sparknet.graph import Graph, Node
 from sparknet.graph.reshape import follow
@@ -33,7 +34,7 @@ from sparknet.layers.user_layer import BlobVec, RawBlobVec
 from sparknet.native import NDArray
 from sparknet.native.alone import alone
 from sparknet.proto import caffe_pb2
-from sparknet.torch.chosen import chosen_device, engine_of, told_untranslated
+from sparknet.torch import make_engine, untranslated_message
 
 
 class Runtime:
@@ -60,9 +61,9 @@ class Runtime:
         self.seed = seed
         self.generation = 0
         self._clocks = HostClocks()
-        self.device = chosen_device(device)
+        self.device = resolve_device(device)
         self.precision = available(precision, self.device)
-        self.engine = engine_of(self.device, graph.phase == TRAIN, seed, self.precision)
+        self.engine = make_engine(self.device, graph.phase == TRAIN, seed, self.precision)
         self.parameters = EngineParameters(graph, self.engine, params)
         if fills:
             self.parameters.fill(seed)
@@ -79,7 +80,7 @@ class Runtime:
         self._clears_unseen = runs == 1 and not self.user_layers() and not learns
         if self.nodes:
             self.engine.prepare(0, len(self.nodes) - 1)
-        if told := told_untranslated(self.engine.fallbacks()):
+        if told := untranslated_message(self.engine.fallbacks()):
             warnings.warn(told, stacklevel=outside())
         for number in self._hosts:
             self._reshape_host(number)

@@ -73,12 +73,12 @@ def add_threads(parser: ArgumentParser) -> None:
 
 def use_threads(chosen: Namespace) -> None:
     """Set the number of threads to that of -threads, also PyTorch's where it is the engine."""
+    from sparknet.devices import need_torch, resolve_device
     from sparknet.native import set_threads
-    from sparknet.torch.chosen import chosen_device, need_torch
 
     if chosen.threads:
         set_threads(chosen.threads)
-        if chosen_device(getattr(chosen, "device", None)) is not None:
+        if resolve_device(getattr(chosen, "device", None)) is not None:
             need_torch().set_num_threads(chosen.threads)
 
 
@@ -124,7 +124,7 @@ class _Gpu(Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,
     ) -> None:
-        from sparknet.torch.chosen import take_gpu
+        from sparknet.devices import take_gpu
 
         if values and not getattr(namespace, "gpu", None):
             first, *others = str(values).split(",")

@@ -47,15 +47,15 @@ def _execute(chosen: Namespace) -> int:
         if told:
             print(told)
         if chosen.engine == "torch":
-            from sparknet.torch.chosen import told_untranslated
+            from sparknet.torch import untranslated_message
 
-            print(told_untranslated(_untranslated(graph)) or "PyTorch computes all layers")
+            print(untranslated_message(_untranslated(graph)) or "PyTorch computes all layers")
     return 0
 
 
 def _untranslated(graph: Graph) -> dict[str, str]:
     """Names and types of layers that PyTorch does not compute."""
-    from sparknet.torch.chosen import untranslated
+    from sparknet.torch import untranslated
 
     hosts = {node.type for node in graph.nodes if node.layer.host}
     return untranslated(((node.name, node.type) for node in graph.nodes), hosts)

@@ -28,7 +28,7 @@ def train(chosen: Namespace) -> int:
     from sparknet.caffe.solvers.nets import weight_files
     from sparknet.caffe.solvers.report import say
     from sparknet.caffe.solvers.snapshot import check_last_place
-    from sparknet.torch.chosen import take_gpu
+    from sparknet.devices import take_gpu
     from sparknet.weights import check_layers, open_weights
 
     settings = read_settings(chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparknet import devices
 from sparknet.native.core import (
     has_bf16,
     has_int8,
@@ -13,6 +14,8 @@ from sparknet.native.core import (
     version,
 )
 from sparknet.native.ndarray import NDArray
+
+devices.tell_onednn(lambda: onednn() != "none")
 
 __all__ = [
     "NDArray",

@@ -9,11 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from sparknet.devices import requested_device, resolve_device
 from sparknet.errors import SpecError, shown
 from sparknet.native import NDArray
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, write_text
-from sparknet.torch import chosen_device, named_device
 from sparknet.weights import NOTHING, Opened, copy_weights
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ class Embedded:
     ) -> None:
         from sparknet.caffe.precision import available
 
-        self.named_device = named_device(device)
-        self.device = chosen_device(device)
+        self.named_device = requested_device(device)
+        self.device = resolve_device(device)
         self.precision = available(precision, self.device)
         self.keeps_blobs = keep_blobs
         self._options: dict[str, Any] = {

@@ -34,7 +34,7 @@ from sparknet.spark.gpu_turns import Turns
 from sparknet.spark.place_of_task import device_of
 from sparknet.spark.shared_weights import SharedWeights
 from sparknet.spark.worker_module import WorkerModule
-from sparknet.torch.chosen import device_of_worker, name_of_device, takes_gpu_of_task
+from sparknet.devices import device_of_worker, device_identity, uses_task_gpu
 from sparknet.training.modules.flat_module import FlatModule
 from sparknet.training.modules.portable import PortableModule
 
@@ -105,7 +105,7 @@ class SentNet(SentModel):
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        if context is None or not takes_gpu_of_task(self.device):
+        if context is None or not uses_task_gpu(self.device):
             return self.device
         gpu = device_of(context.resources())
         return device_of_worker(self.device, context.partitionId(), None if gpu == CPU else gpu)
@@ -114,7 +114,7 @@ class SentNet(SentModel):
         """Where PyTorch computes, and tasks are not to do so all at once."""
         if device is None or self.tasks_per_gpu is None:
             return None
-        return Turns(name_of_device(device), self.tasks_per_gpu)
+        return Turns(device_identity(device), self.tasks_per_gpu)
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,16 @@ from sparknet.comm.acceptor import open_port
 from sparknet.comm.handshake import PREFLIGHT
 from sparknet.comm.rpc import Link
 from sparknet.comm.wire import choose_seal
+from sparknet.devices import (
+    check_device,
+    device_of_worker,
+    resolve_device,
+    uses_task_gpu,
+)
 from sparknet.errors import CommError, SparkNetError
 from sparknet.net.backend import CPU, backend_called
 from sparknet.spark.footprint import room
 from sparknet.spark.place_of_task import device_of, task_host
-from sparknet.torch.chosen import (
-    checked_device,
-    chosen_device,
-    device_of_worker,
-    takes_gpu_of_task,
-)
 from sparknet.training.rendezvous import Presence
 
 if TYPE_CHECKING:
@@ -105,12 +105,12 @@ def _lack(backend: str, device: str | None, worker: int, resources: Mapping[str,
     """Why this process cannot train with a backend, or on a device; empty if it can."""
     try:
         found = backend_called(backend)
-        asks = not found.is_embedded or takes_gpu_of_task(device)
+        asks = not found.is_embedded or uses_task_gpu(device)
         gpu = device_of(resources) if asks else CPU
         if found.is_embedded:
-            mine = chosen_device(device_of_worker(device, worker, None if gpu == CPU else gpu))
+            mine = resolve_device(device_of_worker(device, worker, None if gpu == CPU else gpu))
             if mine is not None:
-                checked_device(mine)
+                check_device(mine)
         lacking = found.lacking(gpu=gpu != CPU and not found.is_embedded)
     except SparkNetError as error:
         return str(error)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparknet.comm.rpc import Line
+from sparknet.devices import uses_task_gpu
 from sparknet.errors import CommError
 from sparknet.native import set_threads
 from sparknet.net.backend import backend_called
@@ -18,7 +19,6 @@ from sparknet.spark.ingest import about, opened, write
 from sparknet.spark.place_of_task import device_of, task_host
 from sparknet.spark.scratch import scratch
 from sparknet.spark.shared_records import once
-from sparknet.torch.chosen import takes_gpu_of_task
 from sparknet.training.run_spec import RunSpec
 from sparknet.training.seat import Seat
 from sparknet.training.worker import reporting, take_part
@@ -121,7 +121,7 @@ def _trained(
         told = threading.Event()
         with scratch(spec.link.run, told.set if spec.elastic else None) as folder:
             embedded = backend_called(str(spec.settings.backend)).is_embedded
-            asks = not embedded or takes_gpu_of_task(spec.settings.device)
+            asks = not embedded or uses_task_gpu(spec.settings.device)
             device = device_of(resources) if asks else None
             seat = Seat(rank, size, host or line.host, folder, device)
 

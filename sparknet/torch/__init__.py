@@ -5,11 +5,15 @@ Nothing here imports torch before it is used, and nothing else in sparknet impor
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from sparknet.torch.chosen import chosen_device, engine_of, named_device, need_torch
+from sparknet import devices, renamed
+from sparknet.devices import APART, check_device, need_torch
+from sparknet.errors import SpecError
+from sparknet.native.engine import NetEngine
 
-__all__ = ["chosen_device", "engine_of", "module", "named_device", "need_torch"]
+__all__ = ["make_engine", "module", "need_torch"]
 
 
 def module(net: Any, *, share: bool = False) -> Any:
@@ -23,3 +27,49 @@ def module(net: Any, *, share: bool = False) -> Any:
     from sparknet.torch.net_module import NetModule
 
     return NetModule(net if hasattr(net, "graph") else net.net, share)
+
+
+def untranslated(layers: Iterable[tuple[str, str]], elsewhere: Container[str]) -> dict[str, str]:
+    """Of layers (name, type) those that PyTorch does not compute; ``elsewhere`` are the types that
+    no engine computes, as they live in Python."""
+    need_torch()
+    from sparknet.torch.engine import translated
+
+    return {name: kind for name, kind in layers if not translated(kind) and kind not in elsewhere}
+
+
+def untranslated_message(layers: Mapping[str, str]) -> str:
+    """A line about such layers; empty if there are none."""
+    if not layers:
+        return ""
+    shown = [f"'{name}' ({kind})" for name, kind in list(layers.items())[:5]]
+    more = f" and {len(layers) - 5} more" if len(layers) > 5 else ""
+    those = "a layer" if len(layers) == 1 else f"{len(layers)} layers"
+    return (
+        f"PyTorch does not compute {those}, which the native engine does on the CPU: "
+        f"{', '.join(shown)}{more}"
+    )
+
+
+def make_engine(device: str | None, train: bool, seed: int, precision: str) -> NetEngine:
+    """An engine: PyTorch's on the device, or the native one."""
+    if device is None:
+        from sparknet.native.net import NativeNet
+
+        return NativeNet(train, seed, precision == "bf16")
+    if precision == "int8":
+        raise SpecError("precision='int8' is the native engine's: leave device out")
+    need_torch()
+    from sparknet.torch.engine import TorchNet
+
+    check_device(device)
+    apart = device == APART
+    return TorchNet(train, seed, precision, "cpu" if apart else device, apart)
+
+
+__getattr__ = renamed.names(
+    __name__,
+    chosen_device=devices.resolve_device,
+    engine_of=make_engine,
+    named_device=devices.requested_device,
+)

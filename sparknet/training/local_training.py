@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from sparknet.devices import check_devices
 from sparknet.errors import Diverged
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import class_names
@@ -15,7 +16,6 @@ from sparknet.net.first_look import find_odd, look_at_first
 from sparknet.net.recipe import Recipe
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import RowWeights, WeighedNets, label_input
-from sparknet.torch.chosen import checked_devices
 from sparknet.training.beginning import NetBeginning
 from sparknet.training.conducting import conduct
 from sparknet.training.identity import sampled
@@ -61,7 +61,7 @@ def train(given: ProcessSettings) -> Trained:
     if given.module is not None:
         return train_module(given)
     if given.device is not None:
-        checked_devices(given.device)
+        check_devices(given.device)
     how = Preprocessing.of(given)
     runs = None if given.snapshots is None else FolderRuns(given.snapshots)
     weights = RowWeights(given.weight_column, given.class_weights)

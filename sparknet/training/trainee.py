@@ -9,13 +9,13 @@ import numpy as np
 
 from sparknet import native
 from sparknet.comm.collectives import Comm
+from sparknet.devices import device_of_worker, need_torch, resolve_device
 from sparknet.loaders.batches import Batches, Transforms
 from sparknet.net import Net
 from sparknet.net.backend import CPU, backend_called, find_backend
 from sparknet.net.class_numbers import chance_loss
 from sparknet.net.portable import Portable
 from sparknet.proto import caffe_pb2, parse_solver
-from sparknet.torch.chosen import chosen_device, device_of_worker, need_torch
 from sparknet.training.learner import Learner, NetFeed, SolverLearner
 from sparknet.training.modules.trainee import ModuleTrainee
 from sparknet.training.plan import Validate
@@ -74,7 +74,7 @@ def computes(spec: RunSpec, seat: Seat) -> dict[str, str]:
     if not backend_called(backend).is_embedded:
         on_gpu = seat.device not in (None, CPU)
         return {"engine": backend, "device": f"cuda:{seat.device}" if on_gpu else "cpu"}
-    device = chosen_device(_device(spec, seat))
+    device = resolve_device(_device(spec, seat))
     if device is not None:
         return {"engine": "torch", "device": device}
     return {"engine": "portable" if native.onednn() == "none" else "native", "device": "cpu"}

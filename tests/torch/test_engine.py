@@ -14,9 +14,9 @@ import pytest
 
 import sparknet.caffe as caffe
 from sparknet.cli import main
+from sparknet.devices import APART, resolve_device
 from sparknet.errors import LayerError, SpecError
 from sparknet.proto import parse_net
-from sparknet.torch.chosen import APART, chosen_device
 from tests.caffe.gradient import input_layer
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -141,7 +141,7 @@ def test_a_layer_without_a_translation_runs_in_the_native_engine(
 def test_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARKNET_ENGINE", "tf")
     with pytest.raises(SpecError, match=r"SPARKNET_ENGINE must be 'native' or 'torch'; it is 'tf'"):
-        chosen_device(None)
+        resolve_device(None)
     net = made(monkeypatch, "cpu")
     net.blobs["label"].data[...] = 9
     with pytest.raises(LayerError, match="SoftmaxWithLoss: label 9 is out of range: there are 5"):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import sparknet
+from sparknet.devices import check_devices, device_of_worker, uses_task_gpu
 from sparknet.errors import SpecError
 from sparknet.spark import executors, preflight, probe
-from sparknet.torch.chosen import checked_devices, device_of_worker, takes_gpu_of_task
 from sparknet.training import DiLoCo
 
 pytest.importorskip("torch", reason="torch is not installed: make test-torch")
@@ -120,25 +120,25 @@ def test_the_device_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     assert device_of_worker("cuda", 0, 2) == device_of_worker("auto", 0, 2) == "cuda:2"
     assert device_of_worker("cuda", 0, None) == "cuda"
     assert device_of_worker("cuda:1", 0, 2) == "cuda:1"
-    monkeypatch.setattr("sparknet.torch.chosen._gpus", lambda: 2)
+    monkeypatch.setattr("sparknet.devices._gpus", lambda: 2)
     assert [device_of_worker("auto", rank, None) for rank in range(3)] == [
         "cuda:0",
         "cuda:1",
         "cuda:0",
     ]
-    monkeypatch.setattr("sparknet.torch.chosen._gpus", lambda: 0)
+    monkeypatch.setattr("sparknet.devices._gpus", lambda: 0)
     assert device_of_worker("auto", 1, None) == "auto"
-    assert takes_gpu_of_task("cpu, auto")
-    assert not takes_gpu_of_task("cuda:0,cpu")
+    assert uses_task_gpu("cpu, auto")
+    assert not uses_task_gpu("cuda:0,cpu")
     monkeypatch.setenv("SPARKNET_ENGINE", "torch")
     monkeypatch.setenv("SPARKNET_DEVICE", "cuda")
     assert device_of_worker(None, 0, 1) == "cuda:1"
 
 
 def test_a_device_of_a_list_that_is_not_there() -> None:
-    checked_devices("native, auto,cpu")
+    check_devices("native, auto,cpu")
     with pytest.raises(SpecError, match="'gpu0'"):
-        checked_devices("native, gpu0")
+        check_devices("native, gpu0")
 
 
 def test_executors_may_have_other_builds_than_the_driver() -> None:

@@ -10,9 +10,9 @@ from sparknet.caffe.modes import solver_rank
 from sparknet.caffe.net import Net
 from sparknet.caffe.precision import Precision, available
 from sparknet.caffe.random import next_seed, set_random_seed
+from sparknet.devices import resolve_device
 from sparknet.onnx import open_model
 from sparknet.proto import caffe_pb2, solver_nets
-from sparknet.torch import chosen_device
 
 Array = np.ndarray[Any, Any]
 
@@ -25,7 +25,7 @@ def build(
 ) -> tuple[Net, list[Net]]:
     """The net for training and those for testing, with the weights that the solver names."""
     described = solver_nets(solver)
-    precision = available(precision, chosen_device(device))
+    precision = available(precision, resolve_device(device))
     seeds = _seeds(solver.random_seed, 1 + len(described.tests))
     models = [open_model(name) for name in weight_files(solver)]
     built = [

@@ -22,7 +22,7 @@ def _extract(words: list[str], flags: Flags) -> int:
     if not batches.isdecimal():
         raise WrongUse(f"the number of batches is '{batches}'")
     if device[:1] == ["GPU"]:
-        from sparknet.torch.chosen import take_gpu
+        from sparknet.devices import take_gpu
 
         if told := take_gpu(int(device[1]) if device[1:] else 0):
             complain("extract_features", f"GPU: {told}")

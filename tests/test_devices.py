@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import sparknet
-from sparknet import native
+from sparknet import devices
 from sparknet.errors import MissingExtra
-from sparknet.torch import chosen
 
 
 @pytest.mark.parametrize(
@@ -37,11 +36,11 @@ def test_pytorch_computes_where_the_native_loops_are_portable(
         monkeypatch.delenv(name, raising=False)
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(native, "onednn", lambda: onednn)
+    monkeypatch.setattr(devices, "_onednn", [lambda: onednn != "none"])
     spec = ModuleSpec("torch", None) if torch else None
-    monkeypatch.setattr(chosen, "find_spec", lambda name: spec)
-    assert chosen.chosen_device(None) == device
-    assert chosen.chosen_device("cpu") == "cpu"
+    monkeypatch.setattr(devices, "find_spec", lambda name: spec)
+    assert devices.resolve_device(None) == device
+    assert devices.resolve_device("cpu") == "cpu"
 
 
 def test_without_pytorch_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

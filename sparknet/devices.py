@@ -1,19 +1,19 @@
-"""Which engine a net gets, and on which device."""
+"""Devices: the names of what nets compute on, and which of them a net or a worker gets."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from sparknet import native
 from sparknet.errors import SparkNetError, SpecError, extra
-from sparknet.native.engine import NetEngine
 
 _of_process: list[str] = []
 """The device of nets that name none: that of pycaffe's set_mode_gpu."""
+_onednn: list[Callable[[], bool]] = []
+"""What says whether the native engine has oneDNN; sparknet.native puts it here."""
 APART = "apart"
 """A device for tests: the CPU, with memory kept apart as that of a GPU is."""
 NATIVE = "native"
@@ -22,8 +22,13 @@ AUTO = "auto"
 """A GPU where there is one; else what a program gets that names no device."""
 
 
+def tell_onednn(has_onednn: Callable[[], bool]) -> None:
+    """Let the native engine say whether it has oneDNN; without it PyTorch is the default."""
+    _onednn[:] = [has_onednn]
+
+
 def need_torch() -> Any:
-    """The module torch; MissingExtra if it is not there."""
+    """Import torch; raise MissingExtra if it is not installed."""
     with extra("torch", "torch", "computing with PyTorch"):
         return import_module("torch")
 
@@ -37,26 +42,27 @@ def take_gpu(number: int) -> str | None:
     """Let nets that are made from now on compute on a GPU; where there is none, say so."""
     device = f"cuda:{number}"
     try:
-        checked_device(device)
+        check_device(device)
     except SparkNetError as error:
         return f"{error}; the net runs on the CPU"
     use_device(device)
     return None
 
 
-def chosen_device(device: str | None) -> str | None:
+def resolve_device(device: str | None) -> str | None:
     """The device that a program names, or pycaffe's set_mode_gpu, or SPARKNET_ENGINE and
     SPARKNET_DEVICE; None: the native engine, which is the default unless its loops are the portable
     ones and PyTorch is there."""
-    named = named_device(device)
+    named = requested_device(device)
     if named == AUTO and _gpus():
         return "cuda"
     if named in (None, AUTO):
-        return "cpu" if native.onednn() == "none" and find_spec("torch") else None
+        slow = _onednn and not _onednn[0]()
+        return "cpu" if slow and find_spec("torch") else None
     return None if named == NATIVE else named
 
 
-def named_device(device: str | None) -> str | None:
+def requested_device(device: str | None) -> str | None:
     """The device that a program names, in one of these ways; None if it leaves the choice."""
     if device is not None:
         return device
@@ -71,9 +77,9 @@ def named_device(device: str | None) -> str | None:
     return NATIVE if engine == "native" else named or None
 
 
-def takes_gpu_of_task(named: str | None) -> bool:
+def uses_task_gpu(named: str | None) -> bool:
     """Whether the GPU that Spark gave the task is what some workers compute with."""
-    names = (named_device(named) or "").split(",")
+    names = (requested_device(named) or "").split(",")
     return any(one.strip() in ("cuda", AUTO) for one in names)
 
 
@@ -83,7 +89,7 @@ def device_of_worker(named: str | None, rank: int, gpu: int | None) -> str | Non
     Of a list with commas each worker has its own, and behind its end they begin again.  Of "cuda"
     and "auto" it has the GPU that Spark gave it, or else "auto" deals out those of the machine.
     """
-    named = named_device(named)
+    named = requested_device(named)
     if named is None:
         return None
     names = [one.strip() for one in named.split(",")]
@@ -103,7 +109,7 @@ def _gpus() -> int:
     return int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
 
 
-def name_of_device(device: str) -> str:
+def device_identity(device: str) -> str:
     """A name that all processes of the machine have for a device."""
     if not device.startswith("cuda"):
         return device
@@ -113,14 +119,14 @@ def name_of_device(device: str) -> str:
     return str(getattr(torch.cuda.get_device_properties(number), "uuid", f"cuda:{number}"))
 
 
-def checked_devices(named: str) -> None:
+def check_devices(named: str) -> None:
     """Refuse a device of workers on this machine that is not here."""
     for one in named.split(","):
         if one.strip() not in (NATIVE, AUTO):
-            checked_device(one.strip())
+            check_device(one.strip())
 
 
-def checked_device(device: str) -> str:
+def check_device(device: str) -> str:
     """A device that PyTorch has here."""
     torch = need_torch()
     name = "cpu" if device == APART else device
@@ -136,41 +142,3 @@ def checked_device(device: str) -> str:
             seen = "no GPU" if not count else f"{count} GPU{'s' if count > 1 else ''}"
             raise SpecError(f"there is no device {device!r}: PyTorch sees {seen} here")
     return device
-
-
-def untranslated(layers: Iterable[tuple[str, str]], elsewhere: Container[str]) -> dict[str, str]:
-    """Of layers (name, type) those that PyTorch does not compute; ``elsewhere`` are the types that
-    no engine computes, as they live in Python."""
-    need_torch()
-    from sparknet.torch.engine import translated
-
-    return {name: kind for name, kind in layers if not translated(kind) and kind not in elsewhere}
-
-
-def told_untranslated(layers: Mapping[str, str]) -> str:
-    """A line about such layers; empty if there are none."""
-    if not layers:
-        return ""
-    shown = [f"'{name}' ({kind})" for name, kind in list(layers.items())[:5]]
-    more = f" and {len(layers) - 5} more" if len(layers) > 5 else ""
-    those = "a layer" if len(layers) == 1 else f"{len(layers)} layers"
-    return (
-        f"PyTorch does not compute {those}, which the native engine does on the CPU: "
-        f"{', '.join(shown)}{more}"
-    )
-
-
-def engine_of(device: str | None, train: bool, seed: int, precision: str) -> NetEngine:
-    """An engine: PyTorch's on the device, or the native one."""
-    if device is None:
-        from sparknet.native.net import NativeNet
-
-        return NativeNet(train, seed, precision == "bf16")
-    if precision == "int8":
-        raise SpecError("precision='int8' is the native engine's: leave device out")
-    need_torch()
-    from sparknet.torch.engine import TorchNet
-
-    checked_device(device)
-    apart = device == APART
-    return TorchNet(train, seed, precision, "cpu" if apart else device, apart)
