@@ -18,7 +18,8 @@ ROOT = Path(sparknet.__file__).resolve().parent
 TOP = ROOT.parent
 
 STOREYS = (
-    {"errors", "renamed", "devices"},
+    {"errors", "renamed"},
+    {"devices"},
     {"proto"},
     {"native"},
     {"comm"},

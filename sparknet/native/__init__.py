@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparknet import devices
+from sparknet.devices import tell_onednn
 from sparknet.native.core import (
     has_bf16,
     has_int8,
@@ -15,7 +15,7 @@ from sparknet.native.core import (
 )
 from sparknet.native.ndarray import NDArray
 
-devices.tell_onednn(lambda: onednn() != "none")
+tell_onednn(lambda: onednn() != "none")
 
 __all__ = [
     "NDArray",

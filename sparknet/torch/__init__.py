@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from sparknet import devices, renamed
-from sparknet.devices import APART, check_device, need_torch
+from sparknet import renamed
+from sparknet.devices import APART, check_device, need_torch, requested_device, resolve_device
 from sparknet.errors import SpecError
 from sparknet.native.engine import NetEngine
 
@@ -69,7 +69,7 @@ def make_engine(device: str | None, train: bool, seed: int, precision: str) -> N
 
 __getattr__ = renamed.names(
     __name__,
-    chosen_device=devices.resolve_device,
+    chosen_device=resolve_device,
     engine_of=make_engine,
-    named_device=devices.requested_device,
+    named_device=requested_device,
 )
