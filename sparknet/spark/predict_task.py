@@ -10,6 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparknet.devices import device_identity, device_of_worker, uses_task_gpu
 from sparknet.errors import SparkError
 from sparknet.loaders.ahead import ahead
 from sparknet.loaders.preprocessing import Preprocessing
@@ -34,7 +35,6 @@ from sparknet.spark.gpu_turns import Turns
 from sparknet.spark.place_of_task import device_of
 from sparknet.spark.shared_weights import SharedWeights
 from sparknet.spark.worker_module import WorkerModule
-from sparknet.devices import device_of_worker, device_identity, uses_task_gpu
 from sparknet.training.modules.flat_module import FlatModule
 from sparknet.training.modules.portable import PortableModule
 
