@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -22,6 +23,7 @@ import pytest
 from hypothesis import settings
 
 from benchmarks.digits import digits, source
+from tests import fork_server
 from tests.engines import leave_out
 from tests.goldens import SUITES, index
 from tests.retry import OUTPUT, passes_alone
@@ -87,6 +89,7 @@ def draw_rows(
 def pytest_runtest_setup() -> None:
     if time.time() > LATEST:
         pytest.skip(NO_TIME)
+    fork_server.install(sys.modules.get(fork_server.LAUNCHER))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

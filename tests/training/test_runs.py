@@ -24,6 +24,7 @@ from sparknet.training.shared_data import as_records, write_shared
 from sparknet.training.strategies import Averaging, DynamicAveraging, ElasticAveraging, Strategy
 from sparknet.training.trained import Trained
 from sparknet.weights import WeightCollection
+from tests import fork_server
 from tests.training import small
 
 SOLVER = small.settings()
@@ -50,13 +51,10 @@ def test_the_second_day(tmp_path: Path) -> None:
     kept = contents(tmp_path)
     scored = first.net.forward(small.records(4).arrays, outputs=["y"])["y"]
     whole = train(first.net, TODAY, workers=2, steps=24, strategy=Averaging(4))
-    processes: list[int] = []
 
     def kill(event: Any) -> None:
         if event["event"] == "snapshot" and event["round"] == 3:
-            listed = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
-            processes.extend(map(int, listed.split()))
-            os.kill(processes[-1], signal.SIGKILL)
+            os.kill(fork_server.PIDS[-1], signal.SIGKILL)
 
     today = {"workers": 2, "steps": 24, "snapshots": tmp_path, **EVERY}
     with pytest.raises(PeerLost, match=r"SIGKILL; resume from .*/run-.*/round-0+3") as lost:
