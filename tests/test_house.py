@@ -204,6 +204,23 @@ def test_the_engine_asks_kernels_what_is_true_of_their_types() -> None:
         assert not named, f"{path.name} names {', '.join(sorted(named))}"
 
 
+def test_a_layer_of_the_engine_is_named_where_it_stands() -> None:
+    """No list beside it: CMake takes the files, and REGISTER_LAYER the type."""
+    from sparknet.native.net import kernel_types
+
+    native = TOP / "native"
+    build = (native / "CMakeLists.txt").read_text()
+    assert re.findall(r"(?:layers|forks)/\w+\.cpp", build) == ["layers/channel_factors_avx512.cpp"]
+    sources = [*native.glob("layers/*.cpp"), *native.glob("forks/**/*.cpp")]
+    sources.append(native / "convolution" / "convolution.cpp")
+    registered = [
+        name
+        for source in sources
+        for name in re.findall(r"^REGISTER_LAYER\((\w+),", source.read_text(), re.MULTILINE)
+    ]
+    assert sorted(registered) == sorted(kernel_types())
+
+
 def test_public_names_are_pinned() -> None:
     for name in sparknet.__all__:
         assert getattr(sparknet, name) is not None

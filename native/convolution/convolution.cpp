@@ -241,14 +241,11 @@ int64_t WindowKernel<Family>::reads_every(const Layer& layer) const {
     return strides[0] * layer.top_every;
 }
 
-template class WindowKernel<Convolutions>;
-template class WindowKernel<Deconvolutions>;
-
-std::unique_ptr<Kernel> make_convolution() {
-    return make<WindowKernel<Convolutions>>();
-}
-std::unique_ptr<Kernel> make_deconvolution() {
-    return make<WindowKernel<Deconvolutions>>();
-}
+REGISTER_LAYER(Convolution, WindowKernel<Convolutions>);
+REGISTER_LAYER(Convolution3D, WindowKernel<Convolutions>);
+REGISTER_LAYER(ConvolutionDepthwise, WindowKernel<Convolutions>);
+REGISTER_LAYER(DepthwiseConvolution, WindowKernel<Convolutions>);
+REGISTER_LAYER(Deconvolution, WindowKernel<Deconvolutions>);
+REGISTER_LAYER(Deconvolution3D, WindowKernel<Deconvolutions>);
 
 }  // namespace sn

@@ -111,6 +111,12 @@ class Unknown final : public Kernel {
 };
 }  // namespace
 
+// A variable of a function exists before the first file registers a kernel, whatever the order.
+std::map<std::string, Factory>& kernels() {
+    static std::map<std::string, Factory> all;
+    return all;
+}
+
 std::unique_ptr<Kernel> make_kernel(const std::string& type) {
     const auto factory = kernels().find(type);
     return factory == kernels().end() ? make<Unknown>() : factory->second();

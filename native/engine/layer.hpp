@@ -320,17 +320,23 @@ inline bool leaves_to_rounding(const Layer& layer) {
                        [](const Blob* top) { return top->rounded; });
 }
 
-using Factory = std::unique_ptr<Kernel> (*)();
-
-// The kernel of a type; preparing a type that has none is refused.
-std::unique_ptr<Kernel> make_kernel(const std::string& type);
-
-// One line per layer type, in registry.cpp.
-const std::map<std::string, Factory>& kernels();
-
 template <class K>
 std::unique_ptr<Kernel> make() {
     return std::make_unique<K>();
 }
+
+// The kernel of a type; preparing a type that has none is refused.
+std::unique_ptr<Kernel> make_kernel(const std::string& type);
+
+using Factory = std::unique_ptr<Kernel> (*)();
+
+// The kernels by layer type; REGISTER_LAYER puts them there when the library is loaded.
+std::map<std::string, Factory>& kernels();
+
+// Stands in the file of a kernel, outside of its anonymous namespace: two kernels of one type do
+// not link.
+#define REGISTER_LAYER(type, ...)        \
+    extern const bool has_kernel_##type; \
+    const bool has_kernel_##type = kernels().emplace(#type, make<__VA_ARGS__>).second
 
 }  // namespace sn

@@ -65,8 +65,6 @@ class Accuracy final : public Kernel {
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_accuracy() {
-    return make<Accuracy>();
-}
+REGISTER_LAYER(Accuracy, Accuracy);
 
 }  // namespace sn

@@ -215,8 +215,6 @@ class GridSample final : public Kernel {
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_grid_sample() {
-    return make<GridSample>();
-}
+REGISTER_LAYER(GridSample, GridSample);
 
 }  // namespace sn

@@ -50,8 +50,6 @@ class Im2col final : public Kernel {
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_im2col() {
-    return make<Im2col>();
-}
+REGISTER_LAYER(Im2col, Im2col);
 
 }  // namespace sn

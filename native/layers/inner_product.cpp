@@ -323,8 +323,6 @@ class InnerProduct final : public Kernel {
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_inner_product() {
-    return make<InnerProduct>();
-}
+REGISTER_LAYER(InnerProduct, InnerProduct);
 
 }  // namespace sn

@@ -190,8 +190,6 @@ class LRN final : public Kernel {
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_lrn() {
-    return make<LRN>();
-}
+REGISTER_LAYER(LRN, LRN);
 
 }  // namespace sn

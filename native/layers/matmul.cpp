@@ -156,8 +156,6 @@ class MatMul final : public Kernel, public IsAttentionPart<AttentionPart::produc
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_matmul() {
-    return make<MatMul>();
-}
+REGISTER_LAYER(MatMul, MatMul);
 
 }  // namespace sn

@@ -117,8 +117,6 @@ class PReLU final : public Kernel {
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_prelu() {
-    return make<PReLU>();
-}
+REGISTER_LAYER(PReLU, PReLU);
 
 }  // namespace sn

@@ -1,9 +1,12 @@
-// Probabilities along one axis (Caffe: softmax_layer.cpp), or their logarithms.
+// Softmax, its logarithm, and the losses behind it.
+#include <cfloat>
 #include <cmath>
 
 #include "../engine/nan.hpp"
 #include "../engine/plan/attention_part.hpp"
 #include "../engine/primitive.hpp"
+#include "loss.hpp"
+#include "probabilities.hpp"
 
 namespace sn {
 
@@ -11,12 +14,12 @@ using dnnl::softmax_backward;
 using dnnl::softmax_forward;
 
 namespace {
+// Probabilities along one axis (Caffe: softmax_layer.cpp), or their logarithms.
+template <dnnl::algorithm algorithm>
 class Softmax final : public Kernel, public HasAttentionPart {
    public:
-    explicit Softmax(dnnl::algorithm algorithm) : algorithm_(algorithm) {}
-
     AttentionPart attention_part() const override {
-        const bool is_log = algorithm_ == dnnl::algorithm::softmax_log;
+        const bool is_log = algorithm == dnnl::algorithm::softmax_log;
         return is_log ? AttentionPart::none : AttentionPart::probabilities;
     }
 
@@ -91,29 +94,209 @@ class Softmax final : public Kernel, public HasAttentionPart {
         if (desc == desc_) return;
         const int axis = plain ? 1 : axis_;
         const softmax_forward::primitive_desc forward(cpu(), dnnl::prop_kind::forward_training,
-                                                      algorithm_, desc, desc, axis, attributes());
+                                                      algorithm, desc, desc, axis, attributes());
         forward_ = softmax_forward(forward);
         if (layer.backward)
             backward_ = softmax_backward(softmax_backward::primitive_desc(
-                cpu(), algorithm_, desc, desc, desc, axis, forward, attributes()));
+                cpu(), algorithm, desc, desc, desc, axis, forward, attributes()));
         desc_ = desc;
     }
 
-    dnnl::algorithm algorithm_;
     dnnl::memory::desc around_;
     int axis_ = 1;
     dnnl::memory::desc desc_;
     softmax_forward forward_;
     softmax_backward backward_;
 };
+
+// Softmax and cross entropy in one (Caffe: softmax_loss_layer.cpp).
+class SoftmaxWithLoss final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        p_.reshape(layer);
+        labels_.reshape(layer, p_.channels);
+        weights_.clear();
+        if (layer.options.has("class_weights"))
+            for (const double one : layer.options.reals("class_weights"))
+                weights_.push_back(static_cast<float>(one));
+    }
+
+    void forward(Layer& layer) override {
+        labels_.read(layer);
+        p_.compute(layer.bottom());
+        const double sum = loss_sum(
+            layer, p_.outer * p_.inner,
+            [&](int64_t i) {
+                if (labels_[i] == Labels::ignored) return 0.0;
+                const float p = p_.values()[p_.at(i / p_.inner, labels_[i], i % p_.inner)];
+                return -static_cast<double>(std::log(p < FLT_MIN ? FLT_MIN : p) *
+                                            weight_of(labels_[i]));
+            },
+            20);
+        if (layer.tops.size() > 2) show_losses(layer.top(2));
+        set_loss(layer, sum / normalizer(layer, p_.outer, p_.inner, labels_.valid()));
+        if (layer.tops.size() > 1) std::copy(p_.values(), p_.values() + p_.count(), layer.top(1));
+    }
+
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
+    void backward(Layer& layer) override {
+        refuse_gradient_of(layer, 1, "labels");
+        if (!layer.propagate[0]) return;
+        labels_.read(layer);
+        const double by = normalizer(layer, p_.outer, p_.inner, labels_.valid());
+        const float scale = weight(layer) / static_cast<float>(by);
+        const float* p = p_.values();
+        float* dx = layer.bottom_diff(0);
+        if (p_.inner == 1 && weights_.empty()) return backward_rows(p, scale, dx);
+        parallel(
+            p_.outer * p_.channels,
+            [&](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) {
+                    const int64_t c = row % p_.channels, first = row / p_.channels * p_.inner;
+                    for (int64_t i = 0; i < p_.inner; ++i) {
+                        const int32_t label = labels_[first + i];
+                        const int64_t k = row * p_.inner + i;
+                        const float hit = label == c ? 1.0F : 0.0F;
+                        dx[k] = label == Labels::ignored ? 0.0F
+                                                         : (p[k] - hit) * scale * weight_of(label);
+                    }
+                }
+            },
+            p_.inner * 2);
+    }
+
+   private:
+    // R-FCN: the loss of each place.
+    void show_losses(float* losses) const {
+        for (int64_t i = 0; i < p_.outer * p_.inner; ++i) {
+            losses[i] = 0;
+            if (labels_[i] == Labels::ignored) continue;
+            const float p = p_.values()[p_.at(i / p_.inner, labels_[i], i % p_.inner)];
+            losses[i] = -std::log(p < FLT_MIN ? FLT_MIN : p) * weight_of(labels_[i]);
+        }
+    }
+
+    // SegNet: what a class counts.
+    float weight_of(int32_t label) const {
+        return weights_.empty() ? 1.0F : weights_[static_cast<size_t>(label)];
+    }
+
+    // The same where the classes of a place lie side by side.
+    void backward_rows(const float* p, float scale, float* dx) const {
+        const int64_t width = p_.channels;
+        parallel(
+            p_.outer,
+            [=](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) {
+                    const int32_t label = labels_[row];
+                    const float* from = p + row * width;
+                    float* to = dx + row * width;
+                    if (label == Labels::ignored) {
+                        std::fill_n(to, width, 0.0F);
+                        continue;
+                    }
+                    for (int64_t c = 0; c < width; ++c) to[c] = from[c] * scale;
+                    to[label] = (from[label] - 1) * scale;
+                }
+            },
+            p_.channels * 2);
+    }
+
+    Probabilities p_;
+    Labels labels_;
+    std::vector<float> weights_;
+};
+
+// Cross entropy weighted by a matrix over pairs of classes (Caffe: infogain_loss_layer.cpp).
+class InfogainLoss final : public Kernel {
+   public:
+    void reshape(Layer& layer) override {
+        p_.reshape(layer);
+        labels_.reshape(layer, p_.channels);
+        const auto given = layer.options.reals("matrix");
+        matrix_.resize(given.size());
+        std::transform(given.begin(), given.end(), matrix_.begin(),
+                       [](double v) { return static_cast<float>(v); });
+        row_sums_.assign(static_cast<size_t>(p_.channels), 0);
+    }
+
+    void forward(Layer& layer) override {
+        labels_.read(layer);
+        p_.compute(layer.bottom());
+        const float* h = matrix(layer);
+        const double sum = loss_sum(
+            layer, p_.outer * p_.inner, [&](int64_t i) { return term(h, i); }, p_.channels * 20);
+        set_loss(layer, sum / normalizer(layer, p_.outer, p_.inner, labels_.valid()));
+        if (layer.tops.size() > 1) std::copy(p_.values(), p_.values() + p_.count(), layer.top(1));
+    }
+
+    bool looks_back(const Layer&, Role role, size_t) const override { return role == Role::bottom; }
+
+    void backward(Layer& layer) override {
+        refuse_gradient_of(layer, 1, "labels");
+        refuse_gradient_of(layer, 2, "infogain matrix");
+        if (!layer.propagate[0]) return;
+        labels_.read(layer);
+        const float* h = matrix(layer);
+        for (int64_t r = 0; r < p_.channels; ++r) {
+            double sum = 0;
+            for (int64_t c = 0; c < p_.channels; ++c)
+                sum += static_cast<double>(h[r * p_.channels + c]);
+            row_sums_[static_cast<size_t>(r)] = static_cast<float>(sum);
+        }
+        const double by = normalizer(layer, p_.outer, p_.inner, labels_.valid());
+        spread(h, layer.bottom_diff(0), weight(layer) / static_cast<float>(by));
+    }
+
+   private:
+    static constexpr float least = 1e-20F;
+
+    const float* matrix(const Layer& layer) const {
+        return layer.bottoms.size() > 2 ? layer.bottom(2) : matrix_.data();
+    }
+
+    double term(const float* h, int64_t i) const {
+        if (labels_[i] == Labels::ignored) return 0;
+        const float* row = h + labels_[i] * p_.channels;
+        double sum = 0;
+        for (int64_t c = 0; c < p_.channels; ++c) {
+            const float p = p_.values()[p_.at(i / p_.inner, c, i % p_.inner)];
+            sum -= static_cast<double>(row[c] * std::log(p < least ? least : p));
+        }
+        return sum;
+    }
+
+    void spread(const float* h, float* dx, float scale) const {
+        const float* p = p_.values();
+        parallel(
+            p_.outer * p_.channels,
+            [&](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) {
+                    const int64_t c = row % p_.channels, first = row / p_.channels * p_.inner;
+                    for (int64_t i = 0; i < p_.inner; ++i) {
+                        const int32_t label = labels_[first + i];
+                        const int64_t k = row * p_.inner + i;
+                        dx[k] = label == Labels::ignored
+                                    ? 0.0F
+                                    : scale * (p[k] * row_sums_[static_cast<size_t>(label)] -
+                                               h[label * p_.channels + c]);
+                    }
+                }
+            },
+            p_.inner * 4);
+    }
+
+    Probabilities p_;
+    Labels labels_;
+    std::vector<float> matrix_, row_sums_;
+};
 }  // namespace
 
-std::unique_ptr<Kernel> make_softmax() {
-    return std::make_unique<Softmax>(dnnl::algorithm::softmax_accurate);
-}
-
-std::unique_ptr<Kernel> make_log_softmax() {
-    return std::make_unique<Softmax>(dnnl::algorithm::softmax_log);
-}
+REGISTER_LAYER(Softmax, Softmax<dnnl::algorithm::softmax_accurate>);
+REGISTER_LAYER(LogSoftmax, Softmax<dnnl::algorithm::softmax_log>);
+REGISTER_LAYER(SoftmaxWithLoss, SoftmaxWithLoss);
+REGISTER_LAYER(SoftmaxWithLossOHEM, SoftmaxWithLoss);
+REGISTER_LAYER(InfogainLoss, InfogainLoss);
 
 }  // namespace sn

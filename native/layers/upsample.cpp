@@ -130,8 +130,6 @@ class Upsample final : public Kernel {
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_upsample() {
-    return make<Upsample>();
-}
+REGISTER_LAYER(Upsample, Upsample);
 
 }  // namespace sn

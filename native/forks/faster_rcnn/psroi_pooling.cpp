@@ -122,8 +122,6 @@ class PSROIPooling final : public Kernel {
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_psroi_pooling() {
-    return make<PSROIPooling>();
-}
+REGISTER_LAYER(PSROIPooling, PSROIPooling);
 
 }  // namespace sn

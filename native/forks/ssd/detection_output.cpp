@@ -144,8 +144,6 @@ class DetectionOutput final : public Kernel {
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_detection_output() {
-    return make<DetectionOutput>();
-}
+REGISTER_LAYER(DetectionOutput, DetectionOutput);
 
 }  // namespace sn

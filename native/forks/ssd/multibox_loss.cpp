@@ -394,8 +394,6 @@ class MultiBoxLoss final : public Kernel {
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_multibox_loss() {
-    return make<MultiBoxLoss>();
-}
+REGISTER_LAYER(MultiBoxLoss, MultiBoxLoss);
 
 }  // namespace sn

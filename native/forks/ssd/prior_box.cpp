@@ -82,8 +82,7 @@ class PriorBox final : public Kernel {
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_prior_box() {
-    return make<PriorBox>();
-}
+REGISTER_LAYER(PriorBox, PriorBox);
+REGISTER_LAYER(PriorBoxClustered, PriorBox);
 
 }  // namespace sn

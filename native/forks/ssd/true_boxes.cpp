@@ -35,8 +35,6 @@ class TrueBoxes final : public Kernel {
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_true_boxes() {
-    return make<TrueBoxes>();
-}
+REGISTER_LAYER(TrueBoxes, TrueBoxes);
 
 }  // namespace sn

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cfloat>
 
-#include "../../engine/layer.hpp"
-#include "../../engine/parallel.hpp"
+#include "../engine/layer.hpp"
+#include "../engine/parallel.hpp"
 
 namespace sn {
 
@@ -129,8 +129,6 @@ class Pooling3D final : public Kernel {
 };
 }  // namespace
 
-std::unique_ptr<Kernel> make_pooling3d() {
-    return make<Pooling3D>();
-}
+REGISTER_LAYER(Pooling3D, Pooling3D);
 
 }  // namespace sn

@@ -1,11 +1,20 @@
-// A learnable blob as a top (Caffe: parameter_layer.hpp).
+// Layers that compute nothing: inputs, layers of Python, a parameter as a blob, a sink.
 #include <algorithm>
 
+#include "../engine/layer.hpp"
 #include "../engine/net.hpp"
 
 namespace sn {
 
 namespace {
+// Layers whose work is done elsewhere: Python computes between two native runs, or somebody
+// puts values into the tops.
+class Host final : public Kernel {
+   public:
+    void forward(Layer&) override {}
+};
+
+// A learnable blob as a top (Caffe: parameter_layer.hpp).
 class Parameter final : public Kernel {
    public:
     // A layer in place, maybe on a view of the top, would change the parameter: it gets a copy.
@@ -32,10 +41,24 @@ class Parameter final : public Kernel {
    private:
     bool copies_ = false;
 };
+
+// Reads blobs that no other layer reads (Caffe: silence_layer.cpp).
+class Silence final : public Kernel {
+   public:
+    void forward(Layer&) override {}
+    bool looks_back(const Layer&, Role, size_t) const override { return false; }
+
+    void backward(Layer& layer) override {
+        for (size_t i = 0; i < layer.bottoms.size(); ++i)
+            if (layer.propagate[i])
+                std::fill_n(layer.bottom_diff(i), layer.bottoms[i]->count(), 0.0F);
+    }
+};
 }  // namespace
 
-std::unique_ptr<Kernel> make_parameter() {
-    return make<Parameter>();
-}
+REGISTER_LAYER(Host, Host);
+REGISTER_LAYER(Input, Host);
+REGISTER_LAYER(Parameter, Parameter);
+REGISTER_LAYER(Silence, Silence);
 
 }  // namespace sn
