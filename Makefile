@@ -38,7 +38,7 @@ THREADS ?= 1
 # The version of PyTorch that its engine and its modules are tested with.
 TORCH ?= 2.13.0
 
-.PHONY: demo test check test-portable test-aarch64 test-slow test-lowest test-cluster test-long test-torch test-gpu test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-engines fuzz-onnx fuzz-modules mutants clean setup
+.PHONY: demo test check test-without-onednn test-aarch64 test-slow test-lowest test-cluster test-long test-torch test-gpu test-peers test-mlflow collected bench bench-peers bench-strategies bench-spark lint format layers docs wheel sanitize sanitize-python fuzz fuzz-guided fuzz-kernels fuzz-engines fuzz-onnx fuzz-modules mutants clean setup
 .DELETE_ON_ERROR:
 
 # Without the tools of tests, linters and docs, which setup installs.
@@ -80,18 +80,19 @@ test-cluster: setup
 	@$(PY) -m tests.spark.java
 	@OMP_NUM_THREADS=$(THREADS) $(PY) -m pytest -m 'slow and not long' -n 2 --dist loadgroup --durations=12 tests/spark tests/examples
 
-# The rooms that compute, and those that speak with them.
-PORTABLE := tests/native tests/weights tests/loaders tests/net tests/caffe tests/training
+# What such a build has; PyTorch computes its nets.
+WITHOUT_ONEDNN := tests/native tests/loaders tests/cli/test_doctor.py tests/net/test_without_onednn.py
 
-test-portable: setup
+test-without-onednn: setup
 	@echo '==> C and Python tests of the core without oneDNN, in a copy of the tree'
-	$(call own_extension,build/portable,-DSPARKNET_ONEDNN=OFF -DSPARKNET_TESTS=ON -DSPARKNET_WERROR=ON)
-	@PATH="$(TOOLS):$$PATH" ctest --test-dir build/portable/native --output-on-failure
-	@mkdir -p build/portable/site
+	$(call own_extension,build/without_onednn,-DSPARKNET_ONEDNN=OFF -DSPARKNET_TESTS=ON -DSPARKNET_WERROR=ON)
+	@PATH="$(TOOLS):$$PATH" ctest --test-dir build/without_onednn/native --output-on-failure
+	@mkdir -p build/without_onednn/site
 	@echo 'import sys; sys.meta_path[:] = [one for one in sys.meta_path if "_editable" not in type(one).__module__]' \
-		> build/portable/site/sitecustomize.py
-	@cd build/portable/tree && OMP_NUM_THREADS=$(THREADS) PYTHONPATH="$(abspath build/portable/site):$(abspath build/portable/tree)" \
-		$(abspath $(PY)) -m pytest -m 'not slow' -n $(JOBS) $(or $(TESTS),$(PORTABLE))
+		> build/without_onednn/site/sitecustomize.py
+	@cd build/without_onednn/tree && OMP_NUM_THREADS=$(THREADS) \
+		PYTHONPATH="$(abspath build/without_onednn/site):$(abspath build/without_onednn/tree)" \
+		$(abspath $(PY)) -m pytest -m 'not slow' -n $(JOBS) $(or $(TESTS),$(WITHOUT_ONEDNN))
 
 # By Debian's cross compiler (g++-aarch64-linux-gnu) in its emulator (qemu-user).
 test-aarch64: setup

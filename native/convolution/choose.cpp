@@ -167,9 +167,9 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
     const auto describe = [&](memory::format_tag from, memory::format_tag to, bool or_none) {
         return within_bounds(
             typename Forward::primitive_desc(
-                cpu(), kind, Family::algorithm, {window.source, window.factors, from},
+                cpu(), kind, Family::algorithm, memory::desc(window.source, window.factors, from),
                 any(window.weights, window.factors), bias ? window.plain_bias : memory::desc(),
-                {window.target, window.factors, to}, window.strides, window.dilations,
+                memory::desc(window.target, window.factors, to), window.strides, window.dilations,
                 window.before, window.after, with, or_none),
             window);
     };
@@ -219,10 +219,11 @@ void WindowKernel<Family>::make_data(const Window& window) {
     data_desc_ = best(window.may_be_last, [&](memory::format_tag images, bool or_none) {
         return within_bounds(
             typename BackwardData::primitive_desc(
-                cpu(), Family::algorithm, {window.source, window.factors, images},
-                any(window.weights, window.factors), {window.target, window.factors, images},
-                window.strides, window.dilations, window.before, window.after, forward_.desc,
-                attributes(), or_none),
+                cpu(), Family::algorithm, memory::desc(window.source, window.factors, images),
+                any(window.weights, window.factors),
+                memory::desc(window.target, window.factors, images), window.strides,
+                window.dilations, window.before, window.after, forward_.desc, attributes(),
+                or_none),
             window);
     });
     data_ = BackwardData(data_desc_);
@@ -237,11 +238,12 @@ void WindowKernel<Family>::make_weights(const Window& window) {
     weights_desc_ = best(window.may_be_last, [&](memory::format_tag images, bool or_none) {
         return within_bounds(
             typename BackwardWeights::primitive_desc(
-                cpu(), Family::algorithm, {window.source, window.factors, images},
+                cpu(), Family::algorithm, memory::desc(window.source, window.factors, images),
                 any(window.weights, memory::data_type::f32),
                 window.bias ? window.plain_bias : memory::desc(),
-                {window.target, window.factors, images}, window.strides, window.dilations,
-                window.before, window.after, forward_.desc, attributes(), or_none),
+                memory::desc(window.target, window.factors, images), window.strides,
+                window.dilations, window.before, window.after, forward_.desc, attributes(),
+                or_none),
             window);
     });
     weights_ = BackwardWeights(weights_desc_);

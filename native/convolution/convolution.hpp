@@ -47,11 +47,7 @@ inline bool is_any(const std::vector<bool>& of) {
 // Who computes a primitive, for people.
 template <class Description>
 std::string name_of(const Description& description) {
-#if defined(SPARKNET_ONEDNN)
     return std::string("oneDNN ") + description.impl_info_str();
-#else
-    return description.impl_info_str();
-#endif
 }
 
 class WindowPass;

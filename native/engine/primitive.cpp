@@ -37,8 +37,8 @@ void run(const dnnl::primitive& primitive, const Arguments& arguments) {
     stream().wait();
 }
 #else
-void run(const dnnl::primitive& primitive, const Arguments& arguments) {
-    primitive.run({arguments.begin(), arguments.end()});
+void run(const dnnl::primitive&, const Arguments&) {
+    dnnl::refuse();
 }
 #endif
 

@@ -1,5 +1,13 @@
 /* Kernels over odd shapes, no values, and no blobs at all. */
+#include <string.h>
+
 #include "nets.h"
+
+static int has_onednn(void) {
+    int version[3];
+    sn_onednn_version(version, version + 1, version + 2);
+    return version[0] != 0;
+}
 
 static void set_options(sn_net* net, int number, const int64_t* shape) {
     static const char* const numbers[] = {
@@ -17,13 +25,18 @@ static void set_options(sn_net* net, int number, const int64_t* shape) {
     whole(net, number, "across_channels", 0);
 }
 
-/* Backward before there was a forward, too. */
-static void run_kernel(const char* type, const int64_t* shape) {
+static sn_net* net_of_one(const char* type, const int64_t* shape) {
     sn_net* net = new_net(1);
     blob(net, "bottom", 4, shape);
     blob(net, "top", 4, shape);
     set_options(net, layer(net, type, 0, 1, 0, NULL), shape);
     SUCCEEDS(sn_net_prepare(net, 0, 0));
+    return net;
+}
+
+/* Backward before there was a forward, too. */
+static void run_kernel(const char* type, const int64_t* shape) {
+    sn_net* net = net_of_one(type, shape);
     for (int turn = 0; turn < 2; ++turn) {
         SUCCEEDS(sn_net_backward(net, 0, 0, 0));
         forward(net, 0, 0);
@@ -32,12 +45,24 @@ static void run_kernel(const char* type, const int64_t* shape) {
 }
 
 static void kernels_of_one_blob(void) {
-    static const char* const types[] = {"AbsVal",  "BNLL",  "Clip",  "Dropout", "ELU",   "Exp",
-                                        "Log",     "MVN",   "Power", "ReLU",    "ReLU6", "Sigmoid",
-                                        "Softmax", "Split", "Swish", "TanH"};
+    static const char* const types[] = {"AbsVal", "BNLL", "Clip",  "Dropout", "ELU",   "Exp",
+                                        "Log",    "MVN",  "Power", "ReLU",    "ReLU6", "Split"};
+    static const char* const of_onednn[] = {"Sigmoid", "Softmax", "Swish", "TanH"};
     const int64_t shapes[][4] = {{2, 3, 4, 5}, {0, 3, 4, 5}, {1, 1, 1, 1}};
-    for (int t = 0; t < COUNT(types); ++t)
-        for (int s = 0; s < COUNT(shapes); ++s) run_kernel(types[t], shapes[s]);
+    for (int s = 0; s < COUNT(shapes); ++s) {
+        for (int t = 0; t < COUNT(types); ++t) run_kernel(types[t], shapes[s]);
+        for (int t = 0; t < COUNT(of_onednn) && has_onednn(); ++t)
+            run_kernel(of_onednn[t], shapes[s]);
+    }
+    for (int t = 0; t < COUNT(of_onednn) && !has_onednn(); ++t) {
+        sn_net* net = net_of_one(of_onednn[t], shapes[0]);
+        double loss = 0;
+        EXPECT(sn_net_forward(&loss, net, 0, 0) == SN_ERROR_LAYER);
+        EXPECT(strncmp(sn_message(), of_onednn[t], strlen(of_onednn[t])) == 0);
+        EXPECT(strstr(sn_message(), ": needs oneDNN, which this build does not have") != NULL);
+        EXPECT(strstr(sn_message(), "pip install 'sparknet[torch]'") != NULL);
+        sn_net_free(net);
+    }
 }
 
 /* Every kernel there is refuses to be made over no blobs at all, or has nothing to do. */

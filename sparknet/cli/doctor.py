@@ -172,7 +172,7 @@ def _engine() -> Iterator[Finding]:
     yield Finding("engine", "native core", native.version(), needed=True)
     onednn, isa = native.onednn(), native.onednn_isa()
     if onednn == "none":
-        advice = "layers are computed by portable loops, which are slower (docs/install.md)"
+        advice = "PyTorch computes nets here: pip install 'sparknet[torch]' (docs/install.md)"
         yield Finding("engine", "oneDNN", "none in this build", False, hint=advice)
     else:
         yield Finding("engine", "oneDNN", onednn)

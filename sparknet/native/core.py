@@ -42,7 +42,7 @@ def onednn_version() -> tuple[int, int, int]:
 
 
 def onednn() -> str:
-    """The same for people: "3.2.1", or "none" where portable loops compute."""
+    """Return the version as text: "3.2.1", or "none" in a build without oneDNN."""
     numbers = onednn_version()
     return ".".join(map(str, numbers)) if any(numbers) else "none"
 

@@ -14,8 +14,8 @@ number of records is not known.
 ``workers``
     attempt, workers (a dict for each: host, process, records, held_out, dropped, the rows of a
     DataFrame that were left out because they cannot be read, reason, what is wrong with the first
-    of these, engine, what it computes with (native, portable, torch, or the name of another
-    backend), and device (cpu, cuda:0))
+    of these, engine, what it computes with (native, torch, or the name of another backend), and
+    device (cpu, cuda:0))
 
 ``round``
     round, iteration, epoch, warmup (true where worker 0 trains alone, before the first round),

@@ -77,7 +77,7 @@ def computes(spec: RunSpec, seat: Seat) -> dict[str, str]:
     device = resolve_device(_device(spec, seat))
     if device is not None:
         return {"engine": "torch", "device": device}
-    return {"engine": "portable" if native.onednn() == "none" else "native", "device": "cpu"}
+    return {"engine": "native", "device": "cpu"}
 
 
 def _device(spec: RunSpec, seat: Seat) -> str | None:

@@ -15,7 +15,6 @@ from sparknet import models
 from sparknet.dsl import SolverParams
 from sparknet.errors import ArrayError, LayerError
 from sparknet.graph.batch import set_batch
-from sparknet.native import onednn
 from sparknet.proto import parse_net
 from tests.caffe.gradient import input_layer
 from tests.caffe.replay import keys, set_inputs, set_params, total_loss
@@ -117,7 +116,6 @@ def test_less_memory_is_taken() -> None:
     assert lean["rows"] + lean["layouts"] < 0.2 * (kept["rows"] + kept["layouts"])
 
 
-@pytest.mark.skipif(onednn() == "none", reason="portable loops copy no weights")
 def test_copies_of_weights_last_for_a_layer() -> None:
     """Four layers of large weights and small images: not four copies each way, and sums."""
     lines = [input_layer("x0", (1, 64, 4, 4))]

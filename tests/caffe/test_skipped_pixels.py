@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import sparknet.caffe as caffe
 from sparknet.caffe.int8 import Calibration
 from sparknet.errors import ArrayError
-from sparknet.native import has_bf16, has_int8, onednn
+from sparknet.native import has_bf16, has_int8
 from sparknet.proto import parse_net
 from tests.caffe.gradient import input_layer
 
@@ -192,7 +192,6 @@ def test_shapes_that_change() -> None:
         same(net.forward(), build(text, data, keep=True).forward())
 
 
-@pytest.mark.skipif(onednn() == "none", reason="portable loops read copies in rows")
 def test_what_nobody_reads_takes_no_memory() -> None:
     net = build(stage(1, 4, 1), draw(4, 6, 160, 160))
     net.forward()

@@ -47,7 +47,7 @@ def test_a_build_without_onednn_says_so(
     monkeypatch.setattr(native, "onednn", lambda: "none")
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"-- +oneDNN +none in this build\n +hint: layers are computed by", out)
+    assert re.search(r"-- +oneDNN +none in this build\n +hint: PyTorch computes nets here", out)
     assert "instructions" not in out
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparknet.cli import main
-from sparknet.native import has_bf16, onednn, set_threads, threads
+from sparknet.native import has_bf16, set_threads, threads
 
 NET = """
 name: "small"
@@ -199,10 +199,9 @@ def test_clocks_stand_still_unless_asked(net: str) -> None:
 
 def test_the_kernels_of_each_convolution(net: str, capsys: pytest.CaptureFixture[str]) -> None:
     """oneDNN names its own; layers that are computed in one way have none."""
-    who = "portable loops" if onednn() == "none" else "oneDNN "
     layers = {row["name"]: row["kernels"] for row in report(capsys, "--model", net)["layers"]}
     assert set(layers["conv"]) == {"forward", "weights"}  # the data needs no gradient
-    assert all(text.startswith(who) for text in layers["conv"].values())
+    assert all(text.startswith("oneDNN ") for text in layers["conv"].values())
     assert [name for name, kernels in layers.items() if kernels] == ["conv"]
     assert main(["time", "-model", net, "-iterations=2", "--kernels"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -301,7 +301,6 @@ def test_any_number_of_threads_gives_the_same(window: int, pad: int, precision: 
 @pytest.mark.usefixtures("few_products")
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @each_precision
-@pytest.mark.skipif(native.onednn() == "none", reason="portable loops have no tiles")
 def test_what_is_not_finite_stays_in_the_tiles_that_see_it(value: float, precision: str) -> None:
     x = draw(2, 16, 16, 16)
     x[1, 3, 6, 6] = value
