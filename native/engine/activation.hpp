@@ -1,6 +1,8 @@
-// oneDNN's value-by-value functions, in whatever layout the input has.
+// oneDNN's value-by-value functions, in whatever layout the input has without padding: around that
+// its loops make numbers of NaN.
 #pragma once
 
+#include "elementwise.hpp"
 #include "primitive.hpp"
 
 namespace sn {
@@ -13,7 +15,7 @@ class Activation {
     void run(dnnl::algorithm algorithm, const Tensor& from, Tensor& to, float alpha = 0,
              float beta = 0) {
         if (from.count() == 0) return;
-        const auto desc = from.newest();
+        const auto desc = walk(from, false);
         if (!primitive_ || desc != desc_) make(algorithm, desc, alpha, beta);
         const auto source = from.read(desc), target = to.write(desc);
         sn::run(primitive_, {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, target}});

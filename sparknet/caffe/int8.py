@@ -23,6 +23,19 @@ LARGEST = 1e30
 """Larger numbers stand for infinity, as in the masks of attentions: they set no step."""
 
 
+def refuse_nan(blobs: Mapping[str, Array], first: int = 0) -> None:
+    """Raise SpecError if a blob holds NaN, which no whole number stands for; ``first`` is the
+    number of the blobs' first record."""
+    for name, values in blobs.items():
+        if not values.size or not np.isnan(values.min()):
+            continue
+        record = np.argmax(np.isnan(values).reshape(len(values), -1).any(1)) if values.ndim else 0
+        raise SpecError(
+            f"blob '{name}' holds NaN in record {first + record}, and eight bits have no NaN: "
+            "leave the record out, or predict in float32"
+        )
+
+
 class Histogram:
     """How often values of each size came by; the range doubles when a larger one comes."""
 

@@ -175,10 +175,14 @@ class Runtime:
         if self.nodes:
             self.engine.prepare(0, len(self.nodes) - 1)
 
-    def _check_int8(self) -> None:
-        if self.precision != "int8" or self.int8_param is not None:
+    def _check_int8(self, first: int) -> None:
+        if self.precision != "int8":
             return
-        if any(node.layer.multiplies_int8(node.plan) for node in self.nodes):
+        if self.int8_param is not None:
+            number = self.graph.blob_names.index
+            names = self.graph.inputs if first == 0 else ()
+            int8.refuse_nan({name: self.blobs[number(name)].data for name in names})
+        elif any(node.layer.multiplies_int8(node.plan) for node in self.nodes):
             raise SpecError(
                 "precision='int8' needs a quantised model: make one with `sparknet quantize` or "
                 "Net.quantize"
@@ -289,7 +293,7 @@ class Runtime:
     @alone
     def forward(self, first: int, last: int) -> float:
         self.parameters.check(self.nodes, self.params)
-        self._check_int8()
+        self._check_int8(first)
         loss = 0.0
         for segment in self.segments:
             begin, end = max(first, segment.first), min(last, segment.last)

@@ -54,7 +54,7 @@ def calibrate(
 
     A warning names each layer that loses more than ``most_loss``, and stays in float32; another one
     says how far the net's outputs are off if eight bits change its answers."""
-    from sparknet.caffe.int8 import METHODS, RULES, Calibration
+    from sparknet.caffe.int8 import METHODS, RULES, Calibration, refuse_nan
 
     if most < 1:
         raise SpecError(f"a calibration needs at least 1 record, not {most}")
@@ -65,7 +65,9 @@ def calibrate(
     trial = Comparison(fed)
     for rows in _passes(fed):
         calibration = calibration or Calibration(fed.net.graph)
-        calibration.note({name: fed.net.blobs[name].data for name in calibration.blobs})
+        values = {name: fed.net.blobs[name].data for name in calibration.blobs}
+        refuse_nan({name: fed.net.blobs[name].data for name in fed.net.inputs} | values, looked)
+        calibration.note(values)
         trial.keep(rows)
         looked += rows
         if looked >= most:

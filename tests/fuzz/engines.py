@@ -38,7 +38,6 @@ NORMALISE = {"BatchNorm", "BN", "MVN", "LayerNorm", "Normalize"}
 """They make numbers near 1 of last bits, where all their values are equal."""
 KNOWN = {
     r"eps: (-1|0)[ .]": "PyTorch's BatchNorm makes 0 of channels of equal values, not NaN",
-    r'(?s)olution(3D)?".*"(Sigmoid|TanH)"': "oneDNN's plain loops lose NaN",
 }
 """What a net's text has where the engines are known to differ (docs/compatibility.md), and why.
 Weights of NaN are not drawn for windows with padding either: Caffe multiplies zeros by them, and

@@ -112,6 +112,25 @@ def test_what_cannot_be_quantised_is_refused() -> None:
 
 
 @needs_int8
+def test_nan_is_refused_with_its_blob_and_record() -> None:
+    data = images()
+    net = Net(parse_net(NET), seed=1)
+    net.quantize({"data": data}, method="max")
+    want = net.forward({"data": data})["scores"]
+    spoilt = data.copy()
+    spoilt[6, 1, 2, 3] = np.nan
+    with pytest.raises(SpecError, match="blob 'data' holds NaN in record 6, and eight bits have"):
+        net.forward({"data": spoilt})
+    np.testing.assert_array_equal(net.forward({"data": data})["scores"], want)
+    net = Net(parse_net(NET), seed=1)
+    with pytest.raises(SpecError, match="blob 'data' holds NaN in record 6, and eight bits have"):
+        net.quantize({"data": spoilt})
+    net.net.params["next"][1].data[3] = np.nan
+    with pytest.raises(SpecError, match="blob 'next' holds NaN in record 0, and eight bits have"):
+        net.quantize({"data": data})
+
+
+@needs_int8
 def test_a_layer_that_loses_too_much_stays_in_float32_and_a_warning_names_it() -> None:
     net = Net(parse_net(NET), seed=1)
     data = images()

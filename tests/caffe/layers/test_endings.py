@@ -211,3 +211,23 @@ def test_sequences_and_volumes(
         made.astype(np.float64) + (net.blobs["other"].data if added else 0)
     )
     np.testing.assert_allclose(got, want, atol=2e-5, rtol=2e-5)
+
+
+@pytest.mark.parametrize("function", ["Sigmoid", "TanH"])
+def test_nan_goes_through_a_function_of_few_channels(function: str) -> None:
+    """oneDNN fills two channels up to a block, where its functions made a number of NaN."""
+    text = (
+        _inputs(data=(4, 3, 4, 2, 5))
+        + 'layer { name: "product" type: "Deconvolution3D" bottom: "data" top: "made" '
+        + "convolution3d_param { num_output: 2 kernel_size: 3 kernel_depth: 2 "
+        + 'weight_filler { type: "gaussian" std: 1 } } }\n'
+        + 'layer { name: "between" type: "HardSwish" bottom: "made" top: "end" }\n'
+        + f'layer {{ name: "function" type: "{function}" bottom: "end" top: "end" }}\n'
+    )
+    net = _net(text)
+    net.blobs["data"].data[...] = np.random.default_rng(3).standard_normal((4, 3, 4, 2, 5))
+    net.blobs["data"].data[1] = np.nan
+    net.forward()
+    spoilt = np.isnan(net.blobs["end"].data)
+    assert spoilt[1].all()
+    assert not spoilt[[0, 2, 3]].any()
