@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.loaders import ArrayRecords
-from sparknet.loaders.mnist import MNIST
+from sparknet.loaders.mnist_cifar10 import MNIST
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data" / "mnist10k"

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparknet.errors import ArrayError, FileError, shown
-from sparknet.loaders.image import open_image
-from sparknet.loaders.plain_pixels import LUMINANCE, limit, plain_pixels
+from sparknet.loaders.image import LUMINANCE, limit, open_image, plain_pixels
 
 Array = npt.NDArray[Any]
 

@@ -14,7 +14,7 @@ from sparknet.errors import FileError
 
 if TYPE_CHECKING:
     from sparknet.loaders import Records
-    from sparknet.loaders.mean import Mean
+    from sparknet.loaders.datums import Mean
 
 Record = tuple[str, Any, int]
 """The end of the key, an image or its encoded bytes, and the label."""
@@ -52,7 +52,7 @@ def write_records(chosen: Namespace, records: Records) -> int:
 def write(chosen: Namespace, items: Iterable[Record]) -> int:
     """Write the chosen part of images, one by one."""
     from sparknet.loaders import write_blocks
-    from sparknet.loaders.mean import Mean
+    from sparknet.loaders.datums import Mean
 
     if chosen.mean and getattr(chosen, "encoded", False):
         raise FileError(
@@ -75,7 +75,7 @@ def write(chosen: Namespace, items: Iterable[Record]) -> int:
 def new_database(path: str, backend: str) -> AbstractContextManager[Database]:
     """A new database for ascending keys; it is complete when the context is left."""
     from sparknet.loaders.leveldb_writer import new_leveldb
-    from sparknet.loaders.lmdb_writer import new_lmdb
+    from sparknet.loaders.lmdb import new_lmdb
 
     if backend not in BACKENDS:
         raise WrongUse(f"there is no backend '{backend}': {' or '.join(BACKENDS)}")
@@ -132,7 +132,7 @@ def datums(records: Records, out: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _datums(items: Iterable[Record]) -> Iterator[tuple[bytes, bytes]]:
-    from sparknet.loaders.datum import datum_bytes, encoded_bytes
+    from sparknet.loaders.datums import datum_bytes, encoded_bytes
 
     for number, (suffix, image, label) in enumerate(items):
         value = (

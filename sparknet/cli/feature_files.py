@@ -141,7 +141,7 @@ class LMDBFeatures(FeatureFile):
     """An LMDB of float Datums under the keys 0000000000, 0000000001, …, as Caffe writes it."""
 
     def open(self, stack: ExitStack) -> None:
-        from sparknet.loaders.lmdb_writer import new_lmdb
+        from sparknet.loaders.lmdb import new_lmdb
 
         self._writer = stack.enter_context(new_lmdb(self.path))
 
@@ -152,7 +152,7 @@ class LMDBFeatures(FeatureFile):
 
 def feature_bytes(path: str, values: Any) -> bytes:
     """One row of a blob as a Datum of floats."""
-    from sparknet.loaders.datum import datum_bytes
+    from sparknet.loaders.datums import datum_bytes
 
     if values.ndim > 3:
         raise FileError(path, f"a Datum has 3 axes, a record has {values.ndim}")

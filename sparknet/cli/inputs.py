@@ -51,7 +51,7 @@ class Inputs:
 
     def __iter__(self) -> Iterator[Batch]:
         """The batches; the next one is made while the net computes."""
-        from sparknet.loaders.ahead import ahead
+        from sparknet.loaders.batches import ahead
 
         if self._records is not None:
             return ahead(self._of_records(self._records))

@@ -12,7 +12,7 @@ from sparknet.cli import answers, flags, inputs, net_file, predict_spark
 from sparknet.cli.hints import left_out
 from sparknet.cli.parquet_files import write_answers
 from sparknet.cli.verb import Verb, WrongUse
-from sparknet.loaders.labels import read_labels
+from sparknet.loaders.image_files import read_labels
 
 if TYPE_CHECKING:
     from sparknet.net import Entry, Net

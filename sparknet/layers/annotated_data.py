@@ -13,15 +13,13 @@ from sparknet.errors import FileError
 from sparknet.layers.host import BatchHost
 from sparknet.layers.layer import TRAIN, Plan, Shape, between, layer, shape_text
 from sparknet.layers.source_layer import SourceLayer
-from sparknet.loaders import noise
+from sparknet.loaders import augmentation
 from sparknet.loaders.annotated import Annotated, boxes_of, parse_annotated, prepare, resized
-from sparknet.loaders.cursor import rounds
-from sparknet.loaders.datum import stored_shape
-from sparknet.loaders.decoders import Decoders
-from sparknet.loaders.image import decode
+from sparknet.loaders.batches import Array, Arrays, Maker
+from sparknet.loaders.datums import rounds, stored_shape
+from sparknet.loaders.image import Decoders, decode
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
-from sparknet.loaders.prefetch import Array, Arrays, Maker
 from sparknet.loaders.transform import mean_image
 from sparknet.proto import caffe_pb2
 from sparknet.proto.untrusted import check_trusted
@@ -163,7 +161,7 @@ class AnnotatedData(SourceLayer):
         shape, boxes = self._first()
         transform = self.parameter.transform_param
         self._check_mean(shape)
-        if wrong := noise.check(transform.noise_param, shape[0]):
+        if wrong := augmentation.check(transform.noise_param, shape[0]):
             self.fail(wrong)
         high, wide = shape[1:]
         if transform.HasField("resize_param"):

@@ -12,14 +12,12 @@ from sparknet.errors import FileError
 from sparknet.layers.host import BatchHost, transformation
 from sparknet.layers.layer import Plan, Shape, between, exactly, layer
 from sparknet.layers.source_layer import SourceLayer, TransformParam
-from sparknet.loaders.cursor import Cursor
-from sparknet.loaders.datum import parse_datum, stored_shape
-from sparknet.loaders.decoders import Decoders
-from sparknet.loaders.image import decode, image_shape, read_list
+from sparknet.loaders.batches import Array, Arrays, Maker, room
+from sparknet.loaders.datums import Cursor, parse_datum, stored_shape
+from sparknet.loaders.image import Decoders, decode, image_shape, read_list
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
-from sparknet.loaders.prefetch import Array, Arrays, Maker, room
-from sparknet.loaders.random_size import RandomSize
+from sparknet.loaders.transform import RandomSize
 from sparknet.native.batch_items import ENCODED, BatchItems, RecordError, Transformation
 from sparknet.proto import caffe_pb2
 

@@ -10,9 +10,8 @@ from sparknet.errors import LayerError, shown
 from sparknet.layers.host import BatchHost, Host, HostBlob
 from sparknet.layers.layer import Layer, Plan, Shape, exactly, layer, legacy_shape, shape_text
 from sparknet.layers.source_layer import SourceLayer
-from sparknet.loaders.hdf5 import append_rows, dataset_shapes, read_list
-from sparknet.loaders.hdf5_rows import HDF5Rows
-from sparknet.loaders.prefetch import Array, Arrays, Maker, room
+from sparknet.loaders.batches import Array, Arrays, Maker, room
+from sparknet.loaders.hdf5 import HDF5Rows, append_rows, dataset_shapes, read_list
 from sparknet.proto.untrusted import check_trusted
 
 

@@ -13,9 +13,8 @@ from sparknet.layers.host import BatchHost
 from sparknet.layers.labelled_pictures import Pair, load, read_pairs, strided, transform
 from sparknet.layers.layer import TRAIN, Plan, Shape, between, exactly, layer
 from sparknet.layers.source_layer import SourceLayer
-from sparknet.loaders.decoders import Decoders
-from sparknet.loaders.image import image_shape
-from sparknet.loaders.prefetch import Array, Arrays, Maker
+from sparknet.loaders.batches import Array, Arrays, Maker
+from sparknet.loaders.image import Decoders, image_shape
 from sparknet.loaders.transform import mean_image
 from sparknet.proto.untrusted import check_trusted
 

@@ -20,8 +20,7 @@ from sparknet.layers.layer import (
     exactly,
     shape_text,
 )
-from sparknet.loaders.random_size import FIELDS, RandomSize
-from sparknet.loaders.transform import mean_image, refuse_foreign
+from sparknet.loaders.transform import FIELDS, RandomSize, mean_image, refuse_foreign
 from sparknet.proto import caffe_pb2
 from sparknet.proto.untrusted import UNTRUSTED, check_trusted
 

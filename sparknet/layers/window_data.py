@@ -12,9 +12,8 @@ from sparknet.errors import FileError
 from sparknet.layers.host import BatchHost
 from sparknet.layers.layer import Plan, exactly, layer, shape_text
 from sparknet.layers.source_layer import SourceLayer, TransformParam
-from sparknet.loaders.decoders import Decoders
-from sparknet.loaders.image import LARGEST_FILE, Pixels, decode
-from sparknet.loaders.prefetch import Array, Arrays, Maker, room
+from sparknet.loaders.batches import Array, Arrays, Maker, room
+from sparknet.loaders.image import LARGEST_FILE, Decoders, Pixels, decode
 from sparknet.loaders.window import cut, first_channels, read_windows
 from sparknet.native.decoding import resize_image
 from sparknet.proto.byte_source import read_file

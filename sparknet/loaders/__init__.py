@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Any
 _HOMES = {
     "batches": ("Batches", "one_pass"),
     "blocks": ("Blocks", "write_blocks"),
-    "cifar10": ("CIFAR10",),
-    "datums": ("Datums",),
-    "fetching": ("download",),
-    "hdf5_files": ("HDF5File",),
+    "datums": ("Datums", "mean_of"),
+    "hdf5": ("HDF5File",),
     "image_files": ("ImageFiles",),
-    "mean": ("mean_of",),
-    "mnist": ("MNIST",),
+    "mnist_cifar10": ("CIFAR10", "MNIST", "download"),
     "numpy_files": ("NumpyFiles",),
     "opening": ("open_records",),
     "order": ("Order",),
@@ -72,13 +69,10 @@ if not TYPE_CHECKING:
 else:
     from sparknet.loaders.batches import Batches, one_pass
     from sparknet.loaders.blocks import Blocks, write_blocks
-    from sparknet.loaders.cifar10 import CIFAR10
-    from sparknet.loaders.datums import Datums
-    from sparknet.loaders.fetching import download
-    from sparknet.loaders.hdf5_files import HDF5File
+    from sparknet.loaders.datums import Datums, mean_of
+    from sparknet.loaders.hdf5 import HDF5File
     from sparknet.loaders.image_files import ImageFiles
-    from sparknet.loaders.mean import mean_of
-    from sparknet.loaders.mnist import MNIST
+    from sparknet.loaders.mnist_cifar10 import CIFAR10, MNIST, download
     from sparknet.loaders.numpy_files import NumpyFiles
     from sparknet.loaders.opening import open_records
     from sparknet.loaders.order import Order

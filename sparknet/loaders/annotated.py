@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError
-from sparknet.loaders.distortion import distort
-from sparknet.loaders.noise import add_noise
+from sparknet.loaders.augmentation import add_noise, distort
 from sparknet.loaders.resize import resize
 from sparknet.proto import caffe_pb2
 

@@ -1,27 +1,84 @@
-"""The Datum records of an LMDB or LevelDB, any of them on demand."""
+"""Datum records of an LMDB or LevelDB: one by one, in batches, and their mean image."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain, count, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from sparknet import renamed
-from sparknet.errors import FileError, SpecError
-from sparknet.loaders.cursor import joined, scan
-from sparknet.loaders.datum import parse_datum, stored_shape
-from sparknet.loaders.image import Size
+from sparknet.errors import ArrayError, FileError, SpecError
+from sparknet.loaders.batches import one_pass
+from sparknet.loaders.image import Size, image_shape
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.loaders.pictures import LABEL, Color, PictureReader
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.loaders.records import Batch, Column, Indices, Opened, Rows, rows_of
+from sparknet.loaders.records import Batch, Column, Indices, Opened, Records, Rows, rows_of
 from sparknet.native.alone import cached_property
-from sparknet.native.batch_items import ENCODED, BatchItems
+from sparknet.native.batch_items import ENCODED, SCATTERED, BatchItems, RecordError
+from sparknet.proto import caffe_pb2
 from sparknet.proto.byte_source import StrPath
+
+LARGEST = 2**31 - 1
+
+
+def parse_datum(value: bytes, source: str, key: object) -> Any:
+    """The Datum in a record; ``source`` and ``key`` say where it came from."""
+    datum = caffe_pb2.Datum()
+    try:
+        datum.ParseFromString(value)
+    except Exception as error:
+        raise FileError(source, f"record {key!r} is no Datum") from error
+    return datum
+
+
+def stored_shape(
+    datum: Any, source: str, key: object, color: bool | None = None
+) -> tuple[int, int, int]:
+    """Channels, height and width; of an encoded image those after decoding.
+
+    ``color`` forces an encoded image to colour or grey (Caffe: data_transformer.cpp,
+    InferBlobShape).
+    """
+    if datum.encoded:
+        channels, height, width = image_shape(datum.data, f"{source}, record {key!r}")
+        return (channels if color is None else 3 if color else 1), height, width
+    shape: tuple[int, int, int] = (datum.channels, datum.height, datum.width)
+    check_size(datum, shape, source, key)
+    return shape
+
+
+def check_size(datum: Any, shape: tuple[int, int, int], source: str, key: object) -> None:
+    """Refuse a record whose bytes or floats do not fit its shape."""
+    channels, height, width = shape
+    values = len(datum.data) or len(datum.float_data)
+    expected = channels * height * width
+    if min(shape) < 0 or expected > LARGEST or values != expected:
+        raise FileError(
+            source,
+            f"record {key!r} says {channels} x {height} x {width} and holds {values} values",
+        )
+
+
+def datum_bytes(pixels: Any, label: int | None = None) -> bytes:
+    """An image of channels x height x width bytes, or of other numbers, as a record."""
+    channels, height, width = pixels.shape
+    datum = caffe_pb2.Datum(channels=channels, height=height, width=width, label=label)
+    if pixels.dtype == np.uint8:
+        datum.data = pixels.tobytes()
+    else:
+        datum.float_data.extend(pixels.ravel().tolist())
+    return datum.SerializeToString()
+
+
+def encoded_bytes(image: bytes, label: int) -> bytes:
+    """A compressed image as a record."""
+    return caffe_pb2.Datum(data=image, label=label, encoded=True).SerializeToString()
+
 
 BACKENDS = ("lmdb", "leveldb")
 
@@ -136,3 +193,146 @@ class Datums(Opened):
 def kind_of(path: str) -> str:
     """Whether a folder is an LMDB or a LevelDB, by its files."""
     return "leveldb" if (Path(path) / "CURRENT").is_file() else "lmdb"
+
+
+Record = TypeVar("Record")
+
+
+class Cursor:
+    """A place in a LevelDB or LMDB; after the last record comes the first.
+
+    With a seed to shuffle by, each round has an order of its own; the keys, not the values, are
+    kept in memory for it.
+    """
+
+    def __init__(
+        self, source: str, backend: str, skip: int = 0, shuffle: int | None = None
+    ) -> None:
+        self.source, self.shuffle = source, shuffle
+        self.database: LMDB | LevelDB = LMDB(source) if backend == "lmdb" else LevelDB(source)
+        try:
+            skip = skip and skip % max(len(self.database), 1) if shuffle is None else skip
+            in_turn = self._in_turn() if shuffle is None else self._shuffled(shuffle)
+            self._records = islice(in_turn, skip, None)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self.database.close()
+
+    def take(self, many: int) -> tuple[list[bytes], BatchItems]:
+        """The next records: their keys, and where their values lie."""
+        keys, *rest = (list(column) for column in zip(*islice(self._records, many), strict=True))
+        if isinstance(self.database, LMDB):
+            self.database.check()
+            records = scan(self.source, keys, self.database.memory, rest[0], rest[1])
+            self.database.check()
+            return keys, records
+        values = rest[0] if self.shuffle is None else fetched(self.database, keys, rest[0])
+        return keys, scan(self.source, keys, *joined(values))
+
+    def blame(self, keys: list[bytes], error: RecordError) -> FileError:
+        """An error of one record, under its name."""
+        return FileError(self.source, f"record {keys[error.number]!r} {error}")
+
+    def _in_turn(self) -> Iterator[Any]:
+        """LMDB: keys and the places of values in the file's memory.  LevelDB: keys and values."""
+        database = self.database
+        if isinstance(database, LMDB):
+            return rounds(self.source, database.places)
+        return rounds(self.source, lambda: database)
+
+    def _shuffled(self, seed: int) -> Iterator[Any]:
+        """LMDB: as in turn.  LevelDB: keys and the numbers of their tables."""
+        places: list[Any] = list(self.database.places())
+        if not places:
+            raise FileError(self.source, "is empty")
+        for turn in count():
+            order = np.random.default_rng([seed, 1 + turn]).permutation(len(places))
+            yield from (places[place] for place in order)
+
+
+def fetched(database: LevelDB, keys: Sequence[bytes], tables: Sequence[int]) -> list[bytes]:
+    """The values of keys, of which it is known in which tables they lie."""
+    found: dict[bytes, bytes] = {}
+    for table in set(tables):
+        own = [key for key, number in zip(keys, tables, strict=True) if number == table]
+        found.update(zip(own, database.fetch(own, table), strict=True))
+    return [found[key] for key in keys]
+
+
+def rounds(source: str, records: Callable[[], Iterable[Record]]) -> Iterator[Record]:
+    """The records of a database, and after the last one the first again."""
+    while True:
+        empty = True
+        for record in records():
+            empty = False
+            yield record
+        if empty:
+            raise FileError(source, "is empty")
+
+
+def scan(
+    source: str, names: Sequence[object], memory: Any, starts: Sequence[int], sizes: Sequence[int]
+) -> BatchItems:
+    """Where the values of Datum messages lie in one memory; `names` are for messages."""
+    records = BatchItems(len(names))
+    try:
+        records.scan(memory, starts, sizes)
+    except RecordError as error:
+        raise FileError(source, f"record {names[error.number]!r} {error}") from error
+    for number in records.of_kind(SCATTERED):
+        start = int(starts[number])
+        value = bytes(memory[start : start + int(sizes[number])])
+        datum = parse_datum(value, source, names[number])
+        shape = (datum.channels, datum.height, datum.width)
+        check_size(datum, shape, source, names[number])
+        records.put(number, np.array(datum.float_data, np.float32).reshape(shape))
+    return records
+
+
+def joined(values: Sequence[bytes]) -> tuple[bytes, list[int], list[int]]:
+    """Values as one memory, and where each of them lies: starts and sizes."""
+    sizes = [len(value) for value in values]
+    return b"".join(values), [0, *accumulate(sizes[:-1])], sizes
+
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+AT_ONCE = 64
+
+
+class Mean:
+    """The sum of images so far, in double precision."""
+
+    def __init__(self) -> None:
+        self.total: Any = None
+        self.count = 0
+
+    def add(self, images: Any) -> None:
+        """Images x channels x height x width."""
+        shape = images.shape[1:]
+        if self.total is None:
+            self.total = np.zeros(shape, np.float64)
+        if shape != self.total.shape:
+            raise ArrayError(f"image {self.count} is {shape}, the first {self.total.shape}")
+        self.total += images.sum(0, dtype=np.float64)
+        self.count += len(images)
+
+    @property
+    def value(self) -> Floats:
+        """The mean; that of each channel is `mean.value.mean((1, 2))`."""
+        if not self.count:
+            raise ArrayError("there is no image to take the mean of")
+        mean: Floats = (self.total / self.count).astype(np.float32)
+        return mean
+
+
+def mean_of(records: Records, column: str = "data") -> Floats:
+    """The mean of a column, batch by batch; records that are left out do not count."""
+    if column not in records.columns:
+        raise FileError("records", f"have no column '{column}': {', '.join(records.columns)}")
+    mean = Mean()
+    for batch in one_pass(records, AT_ONCE):
+        mean.add(batch[column])
+    return mean.value

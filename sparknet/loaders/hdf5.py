@@ -1,16 +1,138 @@
-"""HDF5 files as data sources: lists of files, and the shapes of their data sets; and as results."""
+"""HDF5 files as data sources, as records, and as results."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sparknet.errors import FileError, shown
-from sparknet.loaders.mapped import MOST_GROWTH
-from sparknet.proto.byte_source import check_is_file
+from sparknet.loaders.blocks import MOST_GROWTH
+from sparknet.loaders.records import Array, Batch, Column, Indices, Opened, Rows, rows_of
+from sparknet.proto.byte_source import StrPath, check_is_file
 from sparknet.proto.hdf5_members import h5py_module, linked, own_dataset
+
+Row = tuple[int, ...]
+
+LARGEST_HELD = 1 << 30
+MOST_SHUFFLED = 1 << 27
+
+
+class HDF5Rows:
+    """Data sets of the same names in several files; shuffled, if at all, as Caffe does it: the
+    files again in every round, the rows of a file each time it begins."""
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        names: Sequence[str],
+        shapes: Sequence[Row],
+        shuffle: bool,
+        seed: int,
+    ) -> None:
+        self.files, self.names, self.shapes = files, names, shapes
+        self.rng = np.random.default_rng(seed) if shuffle else None
+        self.order: list[int] = []
+        self._columns: list[Any] = []
+        self._rows: Any = range(0)
+        self._at = 0
+        self._held: str | None = None
+        self._open: Any = None
+
+    def fill(self, outs: Sequence[Array]) -> None:
+        """The next rows of every data set."""
+        done, count = 0, len(outs[0])
+        while done < count:
+            if self._at >= len(self._rows):
+                self._next_file()
+            rows = np.array(self._rows[self._at : self._at + count - done], np.int64)
+            for out, column in zip(outs, self._columns, strict=True):
+                self._read(out[done : done + len(rows)], column, rows)
+            done += len(rows)
+            self._at += len(rows)
+
+    def skip(self, count: int) -> None:
+        """Skip the next rows."""
+        while count > 0:
+            if self._at >= len(self._rows):
+                self._next_file()
+            step = min(count, len(self._rows) - self._at)
+            self._at += step
+            count -= step
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+        self._open, self._held, self._columns = None, None, []
+
+    def _next_file(self) -> None:
+        if not self.order:
+            count = len(self.files)
+            self.order = list(range(count) if self.rng is None else self.rng.permutation(count))
+        name = self.files[self.order[0]]
+        if name != self._held:
+            self._load(name)
+        count = len(self._columns[0])
+        if self.rng is not None and count > MOST_SHUFFLED:
+            raise FileError(name, f"holds {count} rows, which cannot be shuffled")
+        self._rows = range(count) if self.rng is None else self.rng.permutation(count)
+        self._at = 0
+        self.order.pop(0)
+
+    def _load(self, name: str) -> None:
+        """Hold a file's data sets in memory, or keep the file open where they are large."""
+        self.close()
+        file = open_hdf5(name)
+        try:
+            wanted = zip(self.names, self.shapes, strict=True)
+            columns = [self._column(file, name, dataset, shape) for dataset, shape in wanted]
+            if len({len(column) for column in columns}) != 1 or len(columns[0]) == 0:
+                sizes = ", ".join(str(len(column)) for column in columns)
+                raise FileError(name, f"its data sets must hold as many rows; they hold {sizes}")
+            size = sum(column.size * 4 for column in columns)
+            if size <= min(LARGEST_HELD, MOST_GROWTH * Path(name).stat().st_size):
+                columns = [_values(column, name) for column in columns]
+        except BaseException:
+            file.close()
+            raise
+        if isinstance(columns[0], np.ndarray):
+            file.close()
+        else:
+            self._open = file
+        self._columns, self._held = columns, name
+
+    def _column(self, file: Any, name: str, dataset: str, shape: Row) -> Any:
+        column = open_dataset(file, name, dataset)
+        if column.shape[1:] != shape:
+            wanted = " x ".join(map(str, ("N", *shape)))
+            raise FileError(name, f"data set '{dataset}' is {column.shape}, not {wanted} numbers")
+        return column
+
+    def _read(self, out: Array, column: Any, rows: Any) -> None:
+        if isinstance(column, np.ndarray):
+            np.take(column, rows, axis=0, out=out)
+            return
+        check_batch(str(self._held), column.name.lstrip("/"), column, len(rows))
+        # HDF5 wants rows in ascending order.
+        order = np.argsort(rows)
+        wanted = rows[order]
+        whole = len(rows) == wanted[-1] - wanted[0] + 1
+        try:
+            out[order] = column[wanted[0] : wanted[-1] + 1] if whole else column[wanted]
+        except (OSError, RuntimeError, ValueError) as error:
+            raise FileError(self._held, f"cannot be read: {error}") from error
+
+
+def _values(column: Any, name: str) -> Array:
+    try:
+        return np.asarray(column[()], np.float32)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise FileError(name, f"cannot be read: {error}") from error
+
 
 LARGEST_LIST = 1 << 26
 LARGEST_RECORD = 1 << 28
@@ -122,3 +244,82 @@ def append_rows(path: str, rows: Mapping[str, Any], new_file: bool) -> None:
         raise
     except (OSError, RuntimeError, ValueError) as error:
         raise FileError(path, f"cannot be written: {error}") from error
+
+
+class HDF5File(Opened):
+    """One file; the columns are its data sets of as many rows as the first, or those named.
+
+    Rows are read when they are taken.  Of a compressed file each batch in a shuffled order
+    unpacks a whole chunk a row: convert it to blocks first.
+    """
+
+    def __init__(self, path: StrPath, names: Sequence[str] | None = None) -> None:
+        self.path = str(path)
+        with open_hdf5(self.path) as file:
+            self.names = list(names or _numeric(file, self.path))
+            if not self.names:
+                raise FileError(path, "holds no data sets of numbers")
+            datasets = [open_dataset(file, self.path, name) for name in self.names]
+            shapes = [dataset.shape for dataset in datasets]
+            if len({shape[0] for shape in shapes}) != 1:
+                listed = ", ".join(f"'{n}' {s[0]}" for n, s in zip(self.names, shapes, strict=True))
+                raise FileError(path, f"its data sets must hold as many rows; they hold {listed}")
+            self._length = int(shapes[0][0])
+            self._columns = {
+                name: Column(dataset.dtype.newbyteorder("="), dataset.shape[1:])
+                for name, dataset in zip(self.names, datasets, strict=True)
+            }
+        self._held: tuple[int, Any] | None = None
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return self._columns
+
+    def __len__(self) -> int:
+        return self._length
+
+    def take(self, indices: Indices) -> Batch:
+        rows = rows_of(indices, len(self))
+        file = self._open()
+        return {name: self._read(file, name, rows) for name in self.names}
+
+    def close(self) -> None:
+        if self._held is not None:
+            self._held[1].close()
+        self._held = None
+
+    def _open(self) -> Any:
+        """The file, opened once a process: a forked child must not share its position."""
+        if self._held is None or self._held[0] != os.getpid():
+            self._held = os.getpid(), open_hdf5(self.path)
+        return self._held[1]
+
+    def _read(self, file: Any, name: str, rows: Rows) -> Array:
+        column, dataset = self._columns[name], open_dataset(file, self.path, name)
+        check_batch(self.path, name, dataset, len(rows))
+        out = np.empty((len(rows), *column.shape), column.dtype)
+        # HDF5 wants each row once, in ascending order.
+        wanted, places = np.unique(rows, return_inverse=True)
+        if not len(wanted):
+            return out
+        whole = len(wanted) == wanted[-1] - wanted[0] + 1
+        try:
+            found = dataset[wanted[0] : wanted[-1] + 1] if whole else dataset[wanted]
+        except (OSError, RuntimeError, ValueError) as error:
+            raise FileError(self.path, f"cannot be read: {shown(error)}") from error
+        out[...] = found[places.reshape(-1)]
+        return out
+
+
+def _numeric(file: Any, path: str) -> list[str]:
+    """The data sets of numbers at the top of a file."""
+    try:
+        members = {name: linked(file, name, path) for name in file}
+        kinds = {
+            name: getattr(getattr(m, "dtype", None), "kind", "O") for name, m in members.items()
+        }
+    except FileError:
+        raise
+    except Exception as error:  # h5py raises nearly every builtin exception for a damaged file
+        raise FileError(path, f"is a damaged HDF5 file: {shown(error)}") from error
+    return [name for name, kind in kinds.items() if kind in "fiu"]

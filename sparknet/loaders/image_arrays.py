@@ -8,9 +8,17 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import DataError, FileError, OutOfMemory, SparkNetError, shown
-from sparknet.loaders.decoders import SHARED
-from sparknet.loaders.image import check_size, eight_bits, open_image, pixels_of, recolored
-from sparknet.loaders.plain_pixels import LUMINANCE, limit, plain_pixels
+from sparknet.loaders.image import (
+    LUMINANCE,
+    SHARED,
+    check_size,
+    eight_bits,
+    limit,
+    open_image,
+    pixels_of,
+    plain_pixels,
+    recolored,
+)
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.resize import resize
 

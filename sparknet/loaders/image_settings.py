@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -133,3 +134,28 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "std": _std,
     "mirror": _one_of(False, True, "always"),
 }
+
+
+Sides: TypeAlias = int | Sequence[int]
+"""One number for both sides, or the height and the width."""
+Channels: TypeAlias = float | Sequence[float]
+"""One number, or one a channel."""
+MeanKeyword: TypeAlias = Channels | np.ndarray[Any, Any] | str | os.PathLike[str]
+"""Numbers, a picture, or the path of one (docs/images.md)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageKeywords:
+    """None leaves a setting as `Preprocessing.of` finds it: docs/images.md."""
+
+    resize: Sides | None = None
+    resize_mode: str | None = None
+    pad: Channels | None = None
+    interpolation: str | None = None
+    crop: Sides | None = None
+    color: str | None = None
+    upright: bool | None = None
+    mean: MeanKeyword | None = None
+    scale: float | None = None
+    std: Channels | None = None
+    mirror: bool | str | None = None

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparknet.errors import FileError
-from sparknet.loaders.leveldb_log import Entry, Fields, log_records, opened, replay
-from sparknet.loaders.leveldb_table import Table
+from sparknet.loaders.leveldb_table import Entry, Fields, Table, log_records, opened, replay
 
 MANIFEST_NAME = re.compile(r"MANIFEST-[0-9]{1,20}")
 COMPARATOR = b"leveldb.BytewiseComparator"

@@ -15,7 +15,6 @@ from shutil import rmtree
 from typing import BinaryIO
 
 from sparknet.errors import FileError
-from sparknet.loaders.crc32c import masked
 from sparknet.loaders.leveldb import (
     COMPARATOR,
     COMPARATOR_NAME,
@@ -25,8 +24,19 @@ from sparknet.loaders.leveldb import (
     NEXT_FILE_NUMBER,
     PREVIOUS_LOG_NUMBER,
 )
-from sparknet.loaders.leveldb_log import BLOCK, FIRST, FULL, HEADER, LAST, MIDDLE, VALUE
-from sparknet.loaders.leveldb_table import FOOTER, MAGIC, PLAIN
+from sparknet.loaders.leveldb_table import (
+    BLOCK,
+    FIRST,
+    FOOTER,
+    FULL,
+    HEADER,
+    LAST,
+    MAGIC,
+    MIDDLE,
+    PLAIN,
+    VALUE,
+    masked,
+)
 
 BLOCK_SIZE = 1 << 14
 RESTART_EVERY = 16

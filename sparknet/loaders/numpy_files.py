@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from sparknet.errors import FileError, shown
-from sparknet.loaders.mapped import Bytes, FileRecords, map_file, most_unpacked, shaped
+from sparknet.loaders.blocks import Bytes, FileRecords, map_file, most_unpacked, shaped
 from sparknet.loaders.records import Array
 from sparknet.native.guard import Guard
 from sparknet.proto.byte_source import StrPath

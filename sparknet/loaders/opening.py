@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 KINDS = {
     # kind: (module in sparknet.loaders, class)
     "blocks": ("blocks", "Blocks"),
-    "cifar10": ("cifar10", "CIFAR10"),
+    "cifar10": ("mnist_cifar10", "CIFAR10"),
     "datums": ("datums", "Datums"),
-    "hdf5": ("hdf5_files", "HDF5File"),
+    "hdf5": ("hdf5", "HDF5File"),
     "images": ("image_files", "ImageFiles"),
-    "mnist": ("mnist", "MNIST"),
+    "mnist": ("mnist_cifar10", "MNIST"),
     "numpy": ("numpy_files", "NumpyFiles"),
     "parquet": ("parquet", "Parquet"),
     "tars": ("tars", "Tars"),

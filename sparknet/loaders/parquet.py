@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, extra, shown
-from sparknet.loaders.mapped import MOST_GROWTH
+from sparknet.loaders.blocks import MOST_GROWTH
 from sparknet.loaders.records import Array, Batch, Column, Indices, Opened, Rows, rows_of
 from sparknet.proto.byte_source import StrPath
 

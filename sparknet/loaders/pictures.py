@@ -11,8 +11,7 @@ import numpy as np
 
 from sparknet import renamed
 from sparknet.errors import FileError, SpecError
-from sparknet.loaders.decoders import Decoders
-from sparknet.loaders.image import LARGEST, Pixels, Size, decode, image_shape
+from sparknet.loaders.image import LARGEST, Decoders, Pixels, Size, decode, image_shape
 from sparknet.loaders.image_arrays import ImageArrays
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import (

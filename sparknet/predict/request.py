@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict
 from sparknet.errors import SparkError
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, Layer, Shape
-from sparknet.loaders.labels import read_labels
+from sparknet.loaders.image_files import read_labels
 from sparknet.net.fed import FedNet
 from sparknet.net.flow import dependent
 from sparknet.predict.columns import named

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.errors import FileError, SparkError, SparkNetError, extra
-from sparknet.loaders.ahead import ahead
+from sparknet.loaders.batches import ahead
 from sparknet.net.heads import Head
 from sparknet.net.model_folder import check_files, read_folder
 from sparknet.net.ranges import warn_of_pictures

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparknet.devices import device_identity, device_of_worker, uses_task_gpu
 from sparknet.errors import SparkError
-from sparknet.loaders.ahead import ahead
+from sparknet.loaders.batches import ahead
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import set_threads
 from sparknet.net import Net

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sparknet import renamed
 from sparknet.errors import SparkError
-from sparknet.loaders.image_keywords import ImageKeywords
+from sparknet.loaders.image_settings import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.class_numbers import check_names, class_numbers

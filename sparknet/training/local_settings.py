@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
 from sparknet.errors import ArgumentError
-from sparknet.loaders.image_keywords import ImageKeywords
+from sparknet.loaders.image_settings import ImageKeywords
 from sparknet.net import Net
 from sparknet.net.description import NetSource
 from sparknet.net.rows import Data

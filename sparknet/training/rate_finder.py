@@ -15,7 +15,7 @@ import numpy as np
 
 from sparknet.errors import Diverged, SettingError, SpecError
 from sparknet.graph.curves import Curves, Panel, Series, svg
-from sparknet.loaders.image_keywords import ImageKeywords
+from sparknet.loaders.image_settings import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.recipe import Recipe
 from sparknet.proto import caffe_pb2

@@ -98,7 +98,7 @@ def test_other_parts_of_the_page_stay(tmp_path: Path) -> None:
 def test_records_are_those_of_the_files(
     mnist: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sparknet.loaders.mnist import MNIST
+    from sparknet.loaders.mnist_cifar10 import MNIST
 
     wanted = MNIST(*mnist).take(slice(8498, 8503))
     monkeypatch.setattr(digits, "_all", digits._all.__wrapped__)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from sparknet.cli.convert_target import write_database
-from sparknet.loaders.datum import datum_bytes
+from sparknet.loaders.datums import datum_bytes
 from sparknet.native import machine, threads
 from tests.spark.java import start_quickly
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparknet.cli import main
-from sparknet.loaders.datum import parse_datum
+from sparknet.loaders.datums import parse_datum
 from sparknet.loaders.lmdb import LMDB
 from tests.cli.conftest import Run, Task
 

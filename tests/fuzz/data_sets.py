@@ -18,7 +18,7 @@ from PIL import Image
 
 from sparknet.cli.convert_target import write_database
 from sparknet.loaders import ArrayRecords, write_blocks
-from sparknet.loaders.datum import datum_bytes, encoded_bytes
+from sparknet.loaders.datums import datum_bytes, encoded_bytes
 
 PIXELS = np.arange(60, dtype=np.uint8).reshape(5, 1, 3, 4)
 LABELS = np.arange(5)

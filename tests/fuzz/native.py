@@ -13,7 +13,7 @@ import numpy as np
 
 from sparknet.cli.convert_target import write_database
 from sparknet.loaders import open_records
-from sparknet.loaders.snappy import decompress
+from sparknet.loaders.leveldb_table import decompress
 from sparknet.loaders.transform import Transform
 from sparknet.net import Net
 from sparknet.proto import caffe_pb2, parse_net

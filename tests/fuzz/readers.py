@@ -12,9 +12,9 @@ from typing import Any
 from unittest.mock import ANY, patch
 
 from sparknet.errors import SparkNetError
-from sparknet.loaders import NumpyFiles, leveldb_log, leveldb_table, open_records
+from sparknet.loaders import NumpyFiles, leveldb_table, open_records
 from sparknet.loaders.image import decode
-from sparknet.loaders.mnist import IMAGES, read_idx
+from sparknet.loaders.mnist_cifar10 import IMAGES, read_idx
 from sparknet.onnx import OnnxWarning
 from sparknet.onnx import read_model as read_onnx
 from sparknet.proto.blob_file import read_blob
@@ -67,8 +67,7 @@ def _in_leveldb(folder: str, name: str) -> Callable[[Path], None]:
             shutil.copyfile(path, database / name)
             with ExitStack() as stack:
                 if path.stat().st_size % 2:  # else little gets past the checksums
-                    for module in (leveldb_log, leveldb_table):
-                        stack.enter_context(patch.object(module, "masked", return_value=ANY))
+                    stack.enter_context(patch.object(leveldb_table, "masked", return_value=ANY))
                 _taking("datums", backend="leveldb")(database)
 
     return read

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sparknet.loaders.crc32c import masked
+from sparknet.loaders.leveldb_table import masked
 
 Write = tuple[bytes, int, "bytes | None"]
 """Key, sequence number, value; None deletes."""

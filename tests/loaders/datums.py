@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.loaders.datum import parse_datum
+from sparknet.loaders.datums import parse_datum
 from tests.goldens import GOLDENS
 
 

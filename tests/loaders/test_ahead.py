@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sparknet.loaders.ahead import ahead
+from sparknet.loaders.batches import ahead
 
 
 def test_in_order_and_ahead() -> None:

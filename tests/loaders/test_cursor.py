@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sparknet.cli.convert_target import write_database
 from sparknet.errors import FileError
-from sparknet.loaders.cursor import Cursor
+from sparknet.loaders.datums import Cursor
 from sparknet.native.batch_items import (
     ENCODED,
     FLOATS,

@@ -15,7 +15,7 @@ import pytest
 from sparknet.errors import FileError
 from sparknet.loaders import CIFAR10, MNIST, ArrayRecords, Blocks, Datums, NumpyFiles, Records
 from sparknet.loaders import write_blocks as write
-from sparknet.loaders.cursor import Cursor
+from sparknet.loaders.datums import Cursor
 from tests.layers.host.nets import images, of_images
 
 COUNT = 60

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from sparknet.errors import FileError
-from sparknet.loaders.datum import parse_datum, stored_shape
+from sparknet.loaders.datums import parse_datum, stored_shape
 from sparknet.loaders.image import image_shape
 from sparknet.proto import caffe_pb2
 

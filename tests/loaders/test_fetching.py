@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.digits import real
 from sparknet.errors import FileError, SpecError
-from sparknet.loaders.fetching import CIFAR10_FILES, DATASETS, Published, download, fetch
+from sparknet.loaders.mnist_cifar10 import CIFAR10_FILES, DATASETS, Published, download, fetch
 from tests.loaders.test_mnist import write_mnist
 
 CONTENT = b"pixels" * 1000

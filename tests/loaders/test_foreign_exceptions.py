@@ -14,7 +14,7 @@ import pytest
 
 from sparknet.errors import FileError
 from sparknet.loaders import NumpyFiles, Tars
-from sparknet.loaders.mnist import IMAGES, read_idx
+from sparknet.loaders.mnist_cifar10 import IMAGES, read_idx
 
 
 def header(kind: bytes, size: bytes, name: bytes = b"x.png") -> bytes:

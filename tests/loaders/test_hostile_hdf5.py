@@ -13,7 +13,7 @@ import pytest
 
 from sparknet.errors import FileError, LayerError
 from sparknet.loaders import HDF5File
-from sparknet.loaders.hdf5_rows import HDF5Rows
+from sparknet.loaders.hdf5 import HDF5Rows
 from tests.layers.host.nets import net, source
 
 SECRET = np.arange(8, dtype=np.float32).reshape(4, 2)

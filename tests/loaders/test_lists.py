@@ -14,7 +14,7 @@ from sparknet.errors import FileError, SpecError
 from sparknet.layers.detection_evaluate import in_pixels, read_sizes
 from sparknet.layers.labelled_pictures import read_pairs
 from sparknet.loaders.image import LARGEST, check_size
-from sparknet.loaders.labels import read_labels
+from sparknet.loaders.image_files import read_labels
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.window import cut, read_windows
 

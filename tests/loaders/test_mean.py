@@ -7,7 +7,7 @@ import pytest
 
 from sparknet.errors import ArrayError, FileError
 from sparknet.loaders import ArrayRecords, mean_of
-from sparknet.loaders.mean import Mean
+from sparknet.loaders.datums import Mean
 
 
 def test_the_mean_of_many_is_exact() -> None:

@@ -7,7 +7,7 @@ import sys
 
 LEAVES = """
 import threading
-from sparknet.loaders.prefetch import Prefetch
+from sparknet.loaders.batches import Prefetch
 
 class Maker:
     def make(self, number, spare):

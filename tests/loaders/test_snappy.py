@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparknet.loaders.snappy import MOST_GROWTH, decompress
+from sparknet.loaders.leveldb_table import MOST_GROWTH, decompress
 
 
 def test_literals_and_copies() -> None:

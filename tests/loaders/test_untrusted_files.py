@@ -18,10 +18,10 @@ import pytest
 import sparknet.caffe as caffe
 from sparknet.errors import FileError
 from sparknet.loaders import MNIST, NumpyFiles, Tars, open_records
-from sparknet.loaders.fetching import _unpacked
 from sparknet.loaders.image import decode, read_list
+from sparknet.loaders.image_files import read_labels
 from sparknet.loaders.image_settings import read_mean
-from sparknet.loaders.labels import read_labels
+from sparknet.loaders.mnist_cifar10 import _unpacked
 from sparknet.net.model_folder import check_sum
 from sparknet.predict.texts import TokenizerFile
 from sparknet.proto import caffe_pb2, parse_net, read_model, read_net, read_state
@@ -65,7 +65,7 @@ def test_a_tokenizer_is_an_ordinary_file() -> None:
 def test_small_files_unpack_to_no_gigabytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparknet.loaders.mapped._FREE", 1 << 16)
+    monkeypatch.setattr("sparknet.loaders.blocks._FREE", 1 << 16)
     packed = tmp_path / "images.gz"
     with gzip.open(packed, "wb") as file:
         file.write(struct.pack(">4I", 0x803, 8, 1 << 10, 1 << 8) + bytes(1 << 21))

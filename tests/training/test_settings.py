@@ -13,7 +13,7 @@ import pytest
 import sparknet
 import sparknet.spark
 from sparknet.errors import SettingError, SpecError
-from sparknet.loaders.image_keywords import ImageKeywords
+from sparknet.loaders.image_settings import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.training import Averaging, simulate, train
 from sparknet.training.kinds import (

@@ -26,7 +26,7 @@ def _convert(words: list[str], flags: Flags) -> int:
 
 def _records(files: Sequence[Path]) -> Iterator[tuple[bytes, bytes]]:
     from sparknet.loaders import CIFAR10, one_pass
-    from sparknet.loaders.datum import datum_bytes
+    from sparknet.loaders.datums import datum_bytes
 
     for place, file in enumerate(files):
         number = place * BATCH

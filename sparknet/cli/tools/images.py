@@ -41,7 +41,7 @@ def _records(
     root: str, lines: list[tuple[str, int]], flags: Flags
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yields a record for each image that can be read; others are reported, and skip a key."""
-    from sparknet.loaders.datum import datum_bytes, encoded_bytes
+    from sparknet.loaders.datums import datum_bytes, encoded_bytes
 
     first: tuple[int, ...] | None = None
     for number, (name, label) in enumerate(lines):

@@ -35,7 +35,7 @@ def _convert_pairs(words: list[str], flags: Flags) -> int:
 def _pairs(images: str, labels: str) -> Iterator[tuple[bytes, bytes]]:
     """Yields as many random pairs as there are images; label 1 means the same digit."""
     from sparknet.loaders import MNIST
-    from sparknet.loaders.datum import datum_bytes
+    from sparknet.loaders.datums import datum_bytes
 
     records = MNIST(images, labels)
     said(f"A total of {len(records)} items.")

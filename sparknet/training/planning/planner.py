@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import ArgumentError, SettingError
-from sparknet.loaders.image_keywords import ImageKeywords
+from sparknet.loaders.image_settings import ImageKeywords
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Records
 from sparknet.net import Net

@@ -10,7 +10,7 @@ import numpy as np
 
 import sparknet.caffe as caffe
 from sparknet.cli.convert_target import write_database
-from sparknet.loaders.datum import datum_bytes
+from sparknet.loaders.datums import datum_bytes
 from sparknet.proto import caffe_pb2, parse_net
 
 Pixels = Any

@@ -13,8 +13,7 @@ from sparknet.errors import LayerError, SolverError
 from sparknet.layers.detection_evaluate import average_precisions, mean_average_precision
 from sparknet.loaders import annotated
 from sparknet.loaders.annotated import Annotated
-from sparknet.loaders.distortion import bgr, distort, hsv
-from sparknet.loaders.noise import add_noise
+from sparknet.loaders.augmentation import add_noise, bgr, distort, hsv
 from sparknet.proto import caffe_pb2
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import build

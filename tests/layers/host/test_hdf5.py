@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from sparknet.loaders import hdf5_rows
+from sparknet.loaders import hdf5
 from tests.layers.host.nets import net, passes, source
 
 
@@ -36,7 +36,7 @@ def _text(path: str, batch: int, more: str = "") -> str:
 def test_files_in_order(
     held: int, batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hdf5_rows, "LARGEST_HELD", held)
+    monkeypatch.setattr(hdf5, "LARGEST_HELD", held)
     text = _text(_files(tmp_path, [3, 1, 5]), batch)
     want = np.arange(batch * 6) % 9
     np.testing.assert_array_equal(passes(net(text), 6, "label").ravel(), want)
@@ -46,7 +46,7 @@ def test_files_in_order(
 @pytest.mark.parametrize("held", [1 << 30, 0], ids=["in memory", "from the file"])
 def test_shuffled(held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files and the rows of each are shuffled anew in every round, by the seed."""
-    monkeypatch.setattr(hdf5_rows, "LARGEST_HELD", held)
+    monkeypatch.setattr(hdf5, "LARGEST_HELD", held)
     text = _text(_files(tmp_path, [8, 2, 6]), 4, "shuffle: true")
     rounds = passes(net(text, seed=5), 16, "label").reshape(4, 16)
     for one in rounds:

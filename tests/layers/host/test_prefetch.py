@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparknet.loaders.prefetch import Arrays, Prefetch, room
+from sparknet.loaders.batches import Arrays, Prefetch, room
 from tests.goldens import ROOT
 from tests.layers.host.nets import images, lmdb, net, of_images, passes
 

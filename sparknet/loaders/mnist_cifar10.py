@@ -1,26 +1,104 @@
-"""Data sets on the network: fetched on request, checked by digest.
+"""MNIST's and CIFAR-10's files, and their copies on the network.
 
 Sizes and SHA-256 digests are those that TensorFlow Datasets publishes (its url_checksums).
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
+import math
 import shutil
+import struct
 import tarfile
 import zlib
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+import numpy as np
+
 from sparknet.errors import FileError, SpecError
-from sparknet.loaders.mnist import MNIST
+from sparknet.loaders.blocks import Bytes, FileRecords, map_file, most_unpacked, shaped
 from sparknet.loaders.opening import open_records
 from sparknet.loaders.records import Records
+from sparknet.native.guard import Guard
 from sparknet.proto.byte_source import StrPath, open_file, replacing
+
+IMAGES, LABELS = 0x803, 0x801
+GZIP = b"\x1f\x8b"
+
+
+class MNIST(FileRecords):
+    """data: 1 x height x width bytes; label.  Plain files are mapped, compressed ones unpacked."""
+
+    def __init__(self, images: StrPath, labels: StrPath) -> None:
+        guards: list[Guard] = []
+        pixels, marks = read_idx(images, IMAGES, guards), read_idx(labels, LABELS, guards)
+        if len(pixels) != len(marks):
+            raise FileError(images, f"holds {len(pixels)} images, but {labels} {len(marks)} labels")
+        data = pixels[:, np.newaxis]
+        super().__init__(guards, data=data, label=marks.astype(np.int32))
+
+
+def read_idx(path: StrPath, magic: int, guards: list[Guard]) -> Bytes:
+    """The bytes of an IDX file, in the shape that its header announces."""
+    memory: Any = map_file(path, guards)
+    packed = memory[:2].tobytes() == GZIP
+    room = most_unpacked(len(memory)) if packed else len(memory)
+    file = gzip.GzipFile(fileobj=io.BytesIO(memory)) if packed else io.BytesIO(memory[:64])
+    sizes = _sizes(file, path, magic)
+    total = math.prod(sizes)
+    if total > room:
+        raise FileError(path, f"announces {' x '.join(map(str, sizes))} bytes and is too short")
+    if packed:
+        values = np.frombuffer(_read(file, total, path), np.uint8)
+    else:
+        values = memory[file.tell() : file.tell() + total]
+    if len(values) != total:
+        raise FileError(path, f"is cut short: {total} values announced, {len(values)} there")
+    return shaped(values, sizes, path)
+
+
+def _sizes(file: Any, path: StrPath, magic: int) -> tuple[int, ...]:
+    found = int.from_bytes(_read(file, 4, path), "big")
+    if found != magic:
+        raise FileError(path, f"is no IDX file of MNIST: it begins with {found:#x}")
+    axes = magic & 0xFF
+    header = _read(file, 4 * axes, path)
+    if len(header) != 4 * axes:
+        raise FileError(path, "is cut short in its header")
+    return struct.unpack(f">{axes}I", header)
+
+
+def _read(file: Any, size: int, path: StrPath) -> bytes:
+    try:
+        data: bytes = file.read(size)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileError(path, f"is damaged: {error}") from error
+    return data
+
+
+ROW = np.dtype([("label", np.uint8), ("data", np.uint8, (3, 32, 32))])
+
+
+class CIFAR10(FileRecords):
+    """data: 3 x 32 x 32 bytes, red, green and blue as stored; label.  One file, mapped."""
+
+    def __init__(self, path: StrPath) -> None:
+        guards: list[Guard] = []
+        memory = map_file(path, guards)
+        if len(memory) % ROW.itemsize:
+            raise FileError(
+                path, f"is no CIFAR-10 file: its length is no multiple of {ROW.itemsize}"
+            )
+        rows = memory.view(ROW)
+        super().__init__(guards, data=rows["data"], label=rows["label"].astype(np.int32))
+
 
 PIECE = 1 << 20
 PATIENCE = 60.0
