@@ -17,7 +17,11 @@ def is_classic(session: SparkSession) -> bool:
 
 
 class Job:
-    """Collects a DataFrame in a thread; leaving the ``with`` cancels it if it still runs."""
+    """Collects a DataFrame in a thread; leaving the ``with`` cancels it if it still runs.
+
+    A cancelled job interrupts no thread of Spark's: one that waits for a new Python process takes
+    the interruption for a timeout, and ends every Python process of the executor.
+    """
 
     def __init__(
         self,
@@ -75,7 +79,7 @@ class Job:
         try:
             if is_classic(self._session):
                 context = self._session.sparkContext
-                context.setJobGroup(self._tag, self._name, interruptOnCancel=True)
+                context.setJobGroup(self._tag, self._name, interruptOnCancel=False)
                 context.setLocalProperty(_POOL, self._pool)
             else:
                 self._session.addTag(self._tag)

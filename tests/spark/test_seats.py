@@ -96,14 +96,14 @@ class Killer:
     """Kills a worker after the third round."""
 
     def __init__(self) -> None:
-        self.process = 0
+        self.process = self.killed = 0
 
     def __call__(self, event: dict[str, Any]) -> None:
         if event["event"] == "workers" and not self.process:
             self.process = event["workers"][1]["process"]
         if event["event"] == "round" and event["round"] == 3 and self.process > 0:
             os.kill(self.process, signal.SIGKILL)
-            self.process = -1
+            self.killed, self.process = self.process, -1
 
 
 def test_allreduce_goes_on_from_its_snapshot(session: Any, tmp_path: Path) -> None:
@@ -118,12 +118,13 @@ def test_allreduce_goes_on_from_its_snapshot(session: Any, tmp_path: Path) -> No
 
 
 def test_averaging_goes_on_with_those_that_are_left(session: Any, tmp_path: Path) -> None:
-    settings = {"workers": 3, "strategy": "averaging", "on_event": Killer()}
+    killer = Killer()
+    settings = {"workers": 3, "strategy": "averaging", "on_event": killer}
     trained = trainer(tmp_path, **settings).fit(pixels(session, 200))
     (lost,) = trained.history.of_kind("lost")
-    assert "process" in lost["where"]
+    assert f"process {killer.killed}" in lost["where"]
     assert len(trained.history.of_kind("start")) == 1
-    sizes = [one["workers"] for one in trained.history.of_kind("generation")]
+    sizes = [event["workers"] for event in trained.history.of_kind("generation")]
     assert sizes[:2] == [3, 2]
     assert trained.outcome.iteration == 40
 
