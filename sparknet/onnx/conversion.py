@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
@@ -23,6 +24,7 @@ from sparknet.onnx.limits import Room, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
 from sparknet.onnx.operators.arithmetic import exact_quotients
 from sparknet.onnx.reopening import beside
+from sparknet.onnx.sizes import RECORDS, Size, symbols
 from sparknet.onnx.source import Array, Branch, OnnxNode, Source
 from sparknet.onnx.step import OPERATORS, Step
 
@@ -40,7 +42,9 @@ class Reading:
     records: int
     """How many an open size stands for."""
     lengths: Mapping[Place, int] = field(default_factory=dict)
-    """What stands for the lengths of sequences that are open."""
+    """What stands for the other sizes that are open, of sequences and images."""
+    images: dict[str, int] = field(default_factory=dict)
+    """The names of open sizes of images, with usual values."""
     drifts: Mapping[str, int] = field(default_factory=dict)
     """Constants of which all values grow by so much with each place of the input."""
     turned: Mapping[str, int] = field(default_factory=dict)
@@ -56,8 +60,10 @@ class Reading:
             if name in source.inputs
         )
         budget = Budget.unlimited() if source.is_trusted else Budget.of(source.size, given)
-        lengths = tuple(dict.fromkeys(self.lengths.values()))
-        self.net = Netlist(source.name, self.records, budget, lengths)
+        lengths = dict.fromkeys(one for one in self.lengths.values() if str(one) not in self.images)
+        self.net = Netlist(
+            source.name, self.records, budget, tuple(map(int, lengths)), images=self.images
+        )
         self.opened: dict[str, int] = {}
         """The axis of records of each input that leaves their number open."""
         self.bounds: dict[str, int] = {}
@@ -67,6 +73,8 @@ class Reading:
         """The blobs of whole numbers that casts make, by what they are made from."""
         self.operands: set[str] = set()
         """Constants with which layers compute."""
+        self.symbolic: dict[str, Array] = {}
+        """Constants of sizes that depend on open ones, as arrays of `Size`."""
         self.exact = exact_quotients(self.nodes)
         """Values that shall be what a division gives, to the last digit."""
         self.values: dict[str, Value] = dict(source.constants)
@@ -168,12 +176,15 @@ class Reading:
             )
         if unknown:
             self.opened[name] = unknown[0]
-        shape = [size if isinstance(size, int) else self.net.batch for size in sizes]
+        records = Size.open(RECORDS, self.net.batch)
+        shape = [size if isinstance(size, int) else records for size in sizes]
         node = OnnxNode("Input", name, [], [name])
         try:
             blob = Step(self, node, []).layer("Input", [], shape={"dim": shape})
         except _WRONG as error:
             raise self.source.refuse(node, _said(error)) from error
+        blob.stored = tuple(shape)
+        self.net.note_sizes(blob)
         for axis, size in enumerate(shape):
             if axis in lengths or axis in unknown:
                 self.net.anchors.setdefault(size, (blob, axis))
@@ -192,11 +203,16 @@ class Reading:
         if inputs and isinstance(inputs[0], np.ndarray) and self._is_several(node, inputs):
             inputs = [self._as_blob(node, inputs[0]), *inputs[1:]]
         known = [one for one in inputs if not isinstance(one, Computed)]
-        if len(known) == len(inputs) and foldable(node.op):
+        if len(known) == len(inputs) and foldable(node.op) and not self._is_image(node):
             return list(self._fold(node, known))
         if node.op in ("EyeLike", "Shape", "Size") and isinstance(inputs[0], Computed):
-            hollow = np.broadcast_to(np.float32(0), inputs[0].shape)
-            return list(fold(node, [hollow]))
+            shape = inputs[0].shape
+            if node.op == "Shape":
+                sizes = np.array([*map(self.net.known, shape)], object)
+                self.symbolic[node.outputs[0]] = sizes[
+                    node.attributes.get("start", 0) : node.attributes.get("end")
+                ]
+            return list(fold(node, [np.broadcast_to(np.float32(0), shape)]))
         if self.source.fixed and node.op in _SPREADING:
             inputs = self._for_any(inputs)
         if node.op in _SPREADING:
@@ -211,7 +227,8 @@ class Reading:
         if convert is None:
             raise ValueError("no layer does this" + _WHY.get(node.op, ""))
         kind = _type_of(node, inputs)
-        if len(known) == len(inputs) and inputs and isinstance(inputs[0], np.ndarray):
+        is_known = len(known) == len(inputs) and node.op not in _FILLING
+        if is_known and inputs and isinstance(inputs[0], np.ndarray):
             blob = _typed(Step(self, node, inputs).parameter(inputs[0]), kind)
             inputs = [blob, *inputs[1:]]
         step = Step(self, node, inputs)
@@ -296,7 +313,29 @@ class Reading:
             if rows is not None:
                 self.bounds[node.outputs[0]] = rows
         self.room.take(found, inputs)
+        if node.op in _WITH_SIZES and not self.symbolic.keys().isdisjoint(node.inputs):
+            self._note_sizes(node, inputs)
         return found
+
+    def _note_sizes(self, node: OnnxNode, inputs: Sequence[Array | None]) -> None:
+        """Compute sizes once more, as what they are of the open ones."""
+        pairs = zip(node.inputs, inputs, strict=True)
+        known = [self.symbolic.get(name, one) for name, one in pairs]
+        if any(one is not None and one.size > _MOST_SIZES for one in known):
+            return
+        with suppress(*_WRONG):
+            for name, made in zip(node.outputs, fold(node, known), strict=False):
+                if made.dtype == object:
+                    self.symbolic[name] = made
+                    for one in made.flat:
+                        if isinstance(one, Size):
+                            self.net.sizes.setdefault(one, one)
+
+    def _is_image(self, node: OnnxNode) -> bool:
+        """Whether a constant is as high or wide as an image that may be of any size."""
+        sizes = [self.symbolic.get(name, np.zeros(0)) for name in node.inputs]
+        names = {name for one in sizes for size in one.flat for name in symbols(size)}
+        return node.op in _FILLING and not names.isdisjoint(self.images)
 
     def _name_outputs(self) -> None:
         """Let each output be a blob of its name, whose axes lie in order, and which nothing reads:
@@ -356,6 +395,15 @@ _CHOOSING = ("Where",)
 """Operators whose first input is not of the result's type."""
 _CHANGING = ("Cast", "CastLike", "DequantizeLinear")
 """Operators that say themselves of which type the result is."""
+_FILLING = ("ConstantOfShape", "Range")
+"""Operators that make constants from sizes."""
+_WITH_SIZES = (
+    *("Add", "Cast", "Concat", "Div", "Flatten", "Gather", "Identity", "Mod", "Mul", "Neg"),
+    *("ReduceProd", "Reshape", "Slice", "Split", "Squeeze", "Sub", "Transpose", "Unsqueeze"),
+)
+"""Operators that compute whole numbers with sizes."""
+_MOST_SIZES = 32
+"""Sizes of a shape."""
 _MOVING = (
     *("CumSum", "GatherElements"),
     *("Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherND", "Identity", "Pad"),

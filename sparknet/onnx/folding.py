@@ -49,7 +49,8 @@ def fold(node: OnnxNode, inputs: Inputs) -> list[Array]:
     """The outputs of a node whose inputs are all known; raises ValueError and its like."""
     found = _FOLDS[node.op](node, inputs)
     outputs = found if isinstance(found, list) else [found]
-    return [np.asarray(one) for one in outputs]
+    sized = any(one is not None and one.dtype == object for one in inputs)
+    return [np.asarray(one, object if sized else None) for one in outputs]
 
 
 def _broadcast(function: Callable[..., Any]) -> Fold:
@@ -81,6 +82,8 @@ def _variadic(function: Callable[..., Any]) -> Fold:
 
 
 def _divide(a: Array, b: Array) -> Array:
+    if object in (a.dtype, b.dtype):  # sizes
+        return np.asarray(a // b, object)
     if a.dtype.kind in "iu":
         if not np.all(b):
             raise ValueError("division by zero")
@@ -103,6 +106,8 @@ def _cast(node: OnnxNode, inputs: Inputs) -> Any:
     wanted = int(node.attributes.get("to", 0))
     if wanted not in TYPES:
         raise ValueError(f"a cast to type {wanted} is not supported")
+    if inputs[0].dtype == object and wanted in (1, 6, 7):  # sizes
+        return inputs[0]
     with np.errstate(all="ignore"):
         return inputs[0].astype(TYPES[wanted])
 

@@ -25,12 +25,12 @@ def axes_of(node: OnnxNode, inputs: Inputs, place: int = 1) -> list[int] | None:
 
 def reshaped(shape: Sequence[int], wanted: Sequence[int], keep_zero: bool) -> tuple[int, ...]:
     """ONNX's Reshape: a 0 copies a size unless ``keep_zero``, one -1 takes what is left."""
-    sizes = [int(size) for size in wanted]
+    sizes = [size if isinstance(size, int) else int(size) for size in wanted]
     for place, size in enumerate(sizes):
         if size == 0 and not keep_zero:
             if place >= len(shape):
                 raise ValueError(f"a size of 0 copies axis {place}, of which there is none")
-            sizes[place] = int(shape[place])
+            sizes[place] = shape[place]
     if sizes.count(-1) == 1:
         rest = -prod(sizes)
         if rest == 0 or prod(shape) % rest:

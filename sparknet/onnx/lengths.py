@@ -5,7 +5,7 @@ Constants that are as long as the input (positions, a causal mask) are those of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -20,6 +20,8 @@ UNBOUND = 512
 """The longest where no table of the model says one."""
 USUAL = 128
 """What an open length is until a caller gives another."""
+USUAL_IMAGE = 320
+"""What an open height or width is until a caller gives another."""
 _MOST_AXES = 3
 """Images, of four axes, are no sequences."""
 
@@ -32,19 +34,36 @@ def open_lengths(source: Source) -> dict[Place, str]:
         name: [axis for axis, size in enumerate(sizes) if not isinstance(size, int)]
         for name, sizes in source.inputs.items()
     }
+    apart = [axes for axes in opened.values() if axes[:1] != [0]]
+    if len(apart) == len(opened) and any(len(axes) > 1 for axes in apart) and not source.records:
+        return {
+            (name, axis): str(source.inputs[name][axis] or f"axis {axis}")
+            for name, axes in opened.items()
+            for axis in axes
+        }
     for name, axes in opened.items():
         sizes = source.inputs[name]
         if name in source.records:
             others = [axis for axis in axes if axis != source.records[name]]
         else:
-            others = axes[1:] if axes[:1] == [0] and len(sizes) <= _MOST_AXES else []
-        if len(others) == 1:
-            found[name, others[0]] = str(sizes[others[0]] or f"axis {others[0]}")
+            others = axes[1:] if axes[:1] == [0] else []
+        for axis in others:
+            named = sizes[axis] and sizes[axis] != "?"
+            found[name, axis] = str(sizes[axis] if named else f"axis {axis}")
     for name, axes in opened.items():
         size = source.inputs[name][axes[0]] if len(axes) == 1 else None
         if name not in source.records and size in found.values():
             found[name, axes[0]] = str(size)
     return found
+
+
+def image_names(source: Source, lengths: Mapping[Place, str]) -> dict[str, int]:
+    """Return the names of open heights and widths, with usual values."""
+    return {
+        size: USUAL_IMAGE
+        for (name, _), size in lengths.items()
+        if len(source.inputs[name]) > _MOST_AXES
+    }
 
 
 def bound(

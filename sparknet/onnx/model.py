@@ -18,11 +18,13 @@ from sparknet.onnx.conversion import Reading
 from sparknet.onnx.counting import Incline, differs, numbers_of_length
 from sparknet.onnx.growing import Drifting, FromTheEnd, grow
 from sparknet.onnx.inputs import Axes, Shapes, check_axes, tell, told
-from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, open_lengths
+from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, image_names, open_lengths
 from sparknet.onnx.patterns import simplified
 from sparknet.onnx.records import (
+    FEW_PIXELS,
     LARGE,
     MEDIUM,
+    PIXELS,
     SMALL,
     check_alike,
     check_compared,
@@ -31,6 +33,7 @@ from sparknet.onnx.records import (
     unlikely,
 )
 from sparknet.onnx.reopening import fixed_records, goes_on, of_fixed, reopened
+from sparknet.onnx.sizes import FixedSize, Size
 from sparknet.onnx.source import (
     LABELS,
     PREPROCESSING,
@@ -142,6 +145,8 @@ class _Trial:
 
     def __post_init__(self) -> None:
         self.lengths = open_lengths(self.source)
+        self.images = image_names(self.source, self.lengths)
+        self.pixels: Sequence[int] = PIXELS
         self.drifts: dict[str, int] = {}
         self.turned: dict[str, int] = {}
         self.numbers: dict[str, Incline] = {}
@@ -152,7 +157,7 @@ class _Trial:
         try:
             return self._settled()
         except FileError:
-            if len({*self.lengths.values()}) < 2:
+            if len({*self.lengths.values()}.difference(self.images)) < 2:
                 raise
             given = self.lengths
             self.lengths = dict.fromkeys(given, next(iter(given.values())))
@@ -163,6 +168,10 @@ class _Trial:
             raise
 
     def _settled(self) -> tuple[Reading, Model]:
+        if self.images:
+            with suppress(FileError):
+                return self.agreed(MEDIUM)
+            self.pixels = FEW_PIXELS
         try:
             return self.agreed(MEDIUM if self.lengths else LARGE)
         except FileError as error:
@@ -170,19 +179,26 @@ class _Trial:
             try:
                 return self.agreed(SMALL)
             except FileError as other:
-                sized = self.lengths or f"more than {MAX_COUNT} values" in str(error)
+                sized = {*self.lengths.values()} - {
+                    *self.images
+                } or f"more than {MAX_COUNT} values" in str(error)
                 raise other if sized else error from None
 
     def agreed(self, primes: Sequence[int]) -> tuple[Reading, Model]:
         found: list[Reading] = []
         failed: list[tuple[Sequence[int], FileError]] = []
         least = 2 if is_open(self.source) else 1
-        names = list(dict.fromkeys(self.lengths.values()))
-        for records, *lengths in unlikely(self.source, primes, 1 + len(names)):
+        left = len({*self.lengths.values()}.difference(self.images))
+        for records, *lengths in unlikely(
+            self.source, primes, 1 + left, len(self.images), self.pixels
+        ):
             reading = self._reading(records, lengths)
             try:
                 reading.walk()
                 found.append(reading)
+            except FixedSize as error:
+                self._fix(error)
+                return self.agreed(primes)
             except FileError as error:
                 failed.append(((records, *lengths), error))
             if least in (len(found), len(failed)):
@@ -199,8 +215,7 @@ class _Trial:
         except FromTheEnd as error:
             self.turned[error.name] = error.axis
             return self.agreed(primes)
-        length = min(USUAL, _longest(found))
-        models = [reading.net.model(self.batch, length) for reading in found]
+        models = [reading.net.model(self._usual(reading, found)) for reading in found]
         if len(models) > 1:
             try:
                 check_alike(self.source.path, models[0], models[1], bool(self.lengths))
@@ -216,18 +231,38 @@ class _Trial:
                 )
         return found[0], models[0]
 
+    def _fix(self, error: FixedSize) -> None:
+        """Have a height or width as the exporter had it."""
+        for (name, axis), size in [*self.lengths.items()]:
+            if size == error.name:
+                sizes = self.source.inputs[name]
+                self.source.inputs[name] = (*sizes[:axis], error.size, *sizes[axis + 1 :])
+                del self.lengths[name, axis]
+        self.images = image_names(self.source, self.lengths)
+
     def _reading(self, records: int, lengths: Sequence[int]) -> Reading:
-        sizes = dict(zip(dict.fromkeys(self.lengths.values()), lengths, strict=True))
+        names = dict.fromkeys(one for one in self.lengths.values() if one not in self.images)
+        sizes = {
+            name: Size.open(name, value)
+            for name, value in zip((*names, *self.images), lengths, strict=True)
+        }
         return Reading(
             self.source,
             self.nodes,
             self.shapes,
             records,
             {place: sizes[name] for place, name in self.lengths.items()},
+            self.images,
             self.drifts,
             self.turned,
             self.numbers,
         )
+
+    def _usual(self, reading: Reading, readings: Sequence[Reading]) -> dict[int, int]:
+        """What stands in the net for what stands for open sizes."""
+        length = min(USUAL, _longest(readings))
+        others = {size: self.images.get(str(size), length) for size in reading.lengths.values()}
+        return {reading.records: self.batch, **others}
 
     def _counted(self, readings: Sequence[Reading], primes: Sequence[int]) -> bool:
         """Whether numbers with which the layers compute grow evenly with the length."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from operator import and_
@@ -14,6 +14,7 @@ from sparknet.dsl.fields import set_fields
 from sparknet.errors import SpecError
 from sparknet.graph.budget import Budget, TooLarge
 from sparknet.layers import LAYERS, TEST, Layer, Plan, Shape, make
+from sparknet.onnx.sizes import RECORDS, Size, evaluate_all, symbols
 from sparknet.onnx.source import Array
 from sparknet.proto import Model, caffe_pb2
 
@@ -113,8 +114,12 @@ class Netlist:
     layers: list[Made] = field(default_factory=list)
     blobs: dict[str, Computed] = field(default_factory=dict)
     makers: dict[str, Made] = field(default_factory=dict)
-    remnants: set[int] = field(default_factory=set)
-    """Sizes that are left of an open one where values are cut off."""
+    sizes: dict[int, Size] = field(default_factory=dict)
+    """The sizes that depend on open ones, by their examples."""
+    places: dict[str, tuple[Computed, int]] = field(default_factory=dict)
+    """The first blob, and its axis, of each size that depends on open ones."""
+    images: dict[str, int] = field(default_factory=dict)
+    """The open sizes of images, by name, with the value for which a budget is taken."""
     left_over: set[str] = field(default_factory=set)
     """Tops of Slice that no reader has been given yet."""
     _taken: set[str] = field(default_factory=set)
@@ -134,6 +139,8 @@ class Netlist:
         parameter.bottom.extend(one.name for one in bottoms)
         parameter.top.extend(self.unique(top, "blob") for top in tops)
         layer_class = LAYERS[type_name]
+        if type_name != "Input" and _has_size(options):
+            _fail("it computes with a size that the model leaves open: give its shape")
         if layer_class.field is not None:
             set_fields(getattr(parameter, layer_class.field), options or {}, _fail)
         layer = make(parameter, TEST)
@@ -149,11 +156,40 @@ class Netlist:
         found = []
         for top, shape in zip(parameter.top, plan.tops, strict=True):
             self.makers[top] = made
-            self.blobs[top] = Computed(top, tuple(shape))
+            sized = map(self.known, shape) if type_name == "SizedLike" else shape
+            self.blobs[top] = Computed(top, tuple(sized))
+            self.note_sizes(self.blobs[top])
             found.append(self.blobs[top])
         return found
 
+    def note_sizes(self, blob: Computed) -> None:
+        """Remember where each size is found that depends on open ones."""
+        for axis, size in enumerate(blob.stored):
+            if isinstance(size, Size):
+                self.sizes.setdefault(size, size)
+                self.places.setdefault(str(size), (blob, axis))
+
+    def known(self, size: int) -> int:
+        """Return a number as the size that depends on open ones, if it is one."""
+        return size if isinstance(size, Size) else self.sizes.get(size, int(size))
+
+    def is_batched(self, size: int) -> bool:
+        """Whether a size counts records, or several of each record."""
+        known = self.known(size)
+        if isinstance(known, Size):
+            return RECORDS in symbols(known)
+        return size > 0 and size % self.batch == 0
+
     def _pay(self, made: Made, plan: Plan, bottoms: Sequence[Shape]) -> None:
+        if self.images:
+            usual = {
+                name: self.images.get(name, 1)
+                for one in bottoms
+                for size in one
+                for name in symbols(size)
+            }
+            bottoms = [evaluate_all(one, usual) for one in bottoms]
+            plan = made.layer.plan(bottoms)
         numbers = made.parameter.ByteSize() + sum(self._each(prod(top)) for top in plan.tops)
         try:
             self.budget.take(numbers, self._each(made.layer.work(plan, bottoms)))
@@ -163,14 +199,17 @@ class Netlist:
 
     def is_open(self, size: int) -> bool:
         """Whether a size is, or comes from, one that the model leaves open."""
+        if self.images and not symbols(self.known(size)).isdisjoint(self.images):
+            return True
         return size > 0 and any(size % one == 0 for one in (self.batch, *self.lengths))
 
     def moves(self, size: int) -> bool:
         """Whether a size is open, or what is left of such a one."""
-        return self.is_open(size) or size in self.remnants
+        return self.is_open(size) or size in self.sizes
 
     def _each(self, count: int) -> int:
         """For one record, of what there is for all."""
+        count = int(count)
         return count // self.batch if count % self.batch == 0 else count
 
     def replan(self, made: Made) -> None:
@@ -259,17 +298,16 @@ class Netlist:
                 readers[top] = readers.get(top, 0)
                 self.makers[top] = made
 
-    def model(self, size: int, length: int) -> Model:
-        """The net with a batch of this size and sequences of this length, and its weights."""
+    def model(self, usual: Mapping[int, int]) -> Model:
+        """The net for these open sizes, and its weights."""
         self._spare_gradients()
-        open_sizes = {self.batch: size, **dict.fromkeys(self.lengths, length)}
         net = caffe_pb2.NetParameter(name=self.name)
         for made in self.layers:
             parameter = net.layer.add()
             parameter.CopyFrom(made.parameter)
             if made.layer.is_input:
                 for shape in parameter.input_param.shape:
-                    shape.dim[:] = [open_sizes.get(one, one) for one in shape.dim]
+                    shape.dim[:] = [usual.get(one, one) for one in shape.dim]
             for array in made.arrays:
                 parameter.blobs.add().shape.dim.extend(array.shape)
         self._tell_steps(net)
@@ -320,6 +358,14 @@ def _is_view(made: Made) -> bool:
         or parameter.type == "Parameter"
         or (alone and parameter.type in ("Concat", "Slice"))
     )
+
+
+def _has_size(options: Any) -> bool:
+    """Whether an option depends on a size that is open."""
+    if isinstance(options, dict | list | tuple):
+        each = options.values() if isinstance(options, dict) else options
+        return any(map(_has_size, each))
+    return isinstance(options, Size)
 
 
 def _fail(message: str) -> NoReturn:

@@ -30,9 +30,25 @@ _MISFIT = re.compile(r"do not fit each other$|does not become \[[^]]*\]$")
 _LARGE = re.compile(r" is the most$|the constants that the model computes are too large$")
 
 
-def unlikely(source: Source, primes: Sequence[int], sizes_left: int = 1) -> list[list[int]]:
+PIXELS = (29, 31, 37, 41, 43, 47)
+FEW_PIXELS = (11, 13, 17, 19, 23)
+"""Heights and widths, as multiples of the stride of whole nets."""
+_STRIDE = 32
+
+
+def unlikely(
+    source: Source,
+    primes: Sequence[int],
+    sizes_left: int = 1,
+    images: int = 0,
+    pixels: Sequence[int] = PIXELS,
+) -> list[list[int]]:
     """Up to three choices of numbers of which no size of the model is a multiple: of the records,
-    and of the other sizes that are open."""
+    of the other sizes that are open, and of heights and widths."""
+    if images:
+        rest = unlikely(source, [one for one in primes if one not in pixels], sizes_left)
+        sides = [[_STRIDE * one for one in many] for many in unlikely(source, pixels, images)]
+        return [[*one, *more] for one, more in zip(rest, sides, strict=False)]
     sizes = {size for one in source.constants.values() for size in one.shape}
     sizes |= {size for shape in source.inputs.values() for size in shape if isinstance(size, int)}
     found = [one for one in primes if not any(size and size % one == 0 for size in sizes)]

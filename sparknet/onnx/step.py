@@ -11,6 +11,7 @@ import numpy as np
 
 from sparknet.onnx.geometry import even_window
 from sparknet.onnx.netlist import Computed, Made, Value
+from sparknet.onnx.sizes import is_same
 from sparknet.onnx.source import Array, OnnxNode
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class Step:
 
     @property
     def batch(self) -> int:
-        return self.reading.net.batch
+        net = self.reading.net
+        return net.known(net.batch)
 
     def attribute(self, name: str, otherwise: Any = None) -> Any:
         return self.node.attributes.get(name, otherwise)
@@ -88,6 +90,12 @@ class Step:
         if isinstance(value, Computed):
             self.refuse(f"{what} must be constant; here the model computes it")
         return value
+
+    def sizes(self, place: int, what: str) -> list[int]:
+        """Whole numbers that may depend on open sizes."""
+        found = self.reading.symbolic.get(self.node.inputs[place])
+        numbers = self.constant(place, what) if found is None else found
+        return [*map(self.reading.net.known, np.ravel(numbers))]
 
     def optional(self, place: int, what: str) -> Array | None:
         return self.constant(place, what) if self.has(place) else None
@@ -157,7 +165,7 @@ class Step:
         return grown(array)
 
     def is_batched(self, shape: Sequence[int]) -> bool:
-        return any(size and size % self.batch == 0 for size in shape)
+        return any(map(self.reading.net.is_batched, shape))
 
     def is_open(self, size: int) -> bool:
         return self.reading.net.is_open(size)
@@ -244,7 +252,7 @@ class Step:
 
     def reshape(self, blob: Computed, shape: Sequence[int], part: str | None = None) -> Computed:
         """The values under another shape; sizes that come from the batch stay free."""
-        blob, wanted = self.plain(blob), tuple(int(size) for size in shape)
+        blob, wanted = self.plain(blob), tuple(map(self.reading.net.known, shape))
         if wanted == blob.shape:
             return blob
         if prod(wanted) != prod(blob.shape):
@@ -280,8 +288,8 @@ class Step:
     ) -> Computed:
         """A blob with the sizes of this shape, spread or cut off; those that are open are those
         of the inputs."""
-        x, wanted = self.plain(x), tuple(int(size) for size in shape)
-        if wanted == x.shape:
+        x, wanted = self.plain(x), tuple(map(self.reading.net.known, shape))
+        if len(wanted) == len(x.shape) and all(map(is_same, wanted, x.shape)):
             return x
         for axis, size in enumerate(() if reshape else wanted):
             # So many rows for each record, which are the same: records have an axis of their own.
@@ -296,24 +304,25 @@ class Step:
         """Whether a size counts several rows for each record."""
         return self.is_open(size) and size not in self.reading.net.anchors and not size % self.batch
 
-    def sized_by_inputs(self, x: Computed, wanted: Sequence[int], part: str) -> Computed:
+    def sized_by_inputs(self, x: Computed, wanted: Sequence[int], part: str | None) -> Computed:
         """Sizes that are open are those of the inputs: records have no axis of their own."""
         return self._sized(x, tuple(wanted), part, False)
 
     def _sized(
         self, x: Computed, wanted: Sequence[int], part: str | None, reshape: bool
     ) -> Computed:
-        bottoms, sizes, left = [x], list[dict[str, int]](), False
+        net, bottoms, sizes, left = self.reading.net, [x], list[dict[str, int]](), False
+        wanted = tuple(map(net.known, wanted))
         own = (*[0] * (len(wanted) - len(x.shape)), *x.shape)
         for place, size in enumerate(wanted):
             if not self.reading.net.moves(size):
                 sizes.append({"dim": size})
                 continue
-            if size not in self.reading.net.anchors:
-                if not reshape and own[place] == size:
-                    axis = place - len(wanted) + len(x.shape)
-                    sizes.append({"bottom": 0, "axis": axis})
-                    continue
+            place_of_size = net.places.get(str(size)) or net.anchors.get(size)
+            if place_of_size is None and not reshape and is_same(own[place], size):
+                sizes.append({"bottom": 0, "axis": place - len(wanted) + len(x.shape)})
+                continue
+            if place_of_size is None:
                 if left or not reshape:
                     self.refuse(
                         "it computes with a size that the model leaves open: give its shape"
@@ -321,7 +330,7 @@ class Step:
                 left = True
                 sizes.append({"dim": -1})
                 continue
-            like, axis = self.reading.net.anchors[size]
+            like, axis = place_of_size
             if like not in bottoms:
                 bottoms.append(like)
             sizes.append({"bottom": bottoms.index(like), "axis": axis})

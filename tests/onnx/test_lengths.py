@@ -335,7 +335,7 @@ def test_sizes_are_named_by_what_is_open(tmp_path: Path) -> None:
     model = graph(nodes, IDS, constants={**CONSTANTS, "to": np.array([0, 0, 4])}, types=KINDS)
     onnx.save(model, str(path))
     says = (
-        r"'Reshape_y' \(Reshape\): \[N, L, 6\] does not become \[0, 0, 4\]; the exporter may have "
+        r"'Reshape_y' \(Reshape\): \[N, s, 6\] does not become \[0, 0, 4\]; the exporter may have "
         r"fixed a size: give the input's whole shape \(shapes=\)"
     )
     with pytest.raises(FileError, match=says):

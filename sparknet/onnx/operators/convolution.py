@@ -12,6 +12,7 @@ import numpy as np
 from sparknet.onnx.geometry import even_window
 from sparknet.onnx.limits import bounded
 from sparknet.onnx.netlist import Computed
+from sparknet.onnx.sizes import Size
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -67,6 +68,15 @@ def window_of(step: Step, kernel: Sequence[int], sizes: Sequence[int]) -> NodeWi
         for axis, (size, extent) in enumerate(zip(sizes, window.extent, strict=True)):
             outputs = -(-size // stride[axis])
             missing = (outputs - 1) * stride[axis] + extent - size
+            if isinstance(missing, Size) and (step.op, mode, extent) == (
+                "MaxPool",
+                "SAME_UPPER",
+                2,
+            ):
+                window.after[axis] = missing  # 0 or 1
+                continue
+            if isinstance(missing, Size):
+                step.refuse(f"its auto_pad with a stride of {stride} depends on the image's size")
             if missing < -1 and step.op == "AveragePool" and mode == "SAME_UPPER":
                 step.refuse(f"its auto_pad with a stride of {stride} is not the same everywhere")
             missing = max(0, missing)

@@ -25,7 +25,7 @@ def gather(step: Step) -> Outputs:
         return _embedded(step, data, places)
     x = step.blob()
     axis = step.axis(int(step.attribute("axis", 0)), len(x.shape))
-    if x.shape[axis] % step.batch == 0:
+    if step.is_batched([x.shape[axis]]):
         return _of_rows(step, x, axis, places) or _taken_of_each(step, x, places)
     shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
     if places.ndim == 2 and sum(map(step.is_open, places.shape)) == 1:

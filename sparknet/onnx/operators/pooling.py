@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from sparknet.onnx.netlist import Computed
 from sparknet.onnx.operators.convolution import NodeWindow, window_of
 from sparknet.onnx.operators.slicing import taken
+from sparknet.onnx.sizes import is_same
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -35,7 +37,7 @@ def over_all(step: Step, image: Computed, method: str, part: str = "pooled") -> 
 
 def _image(step: Step, x: Computed, spatial: int) -> Computed:
     """A blob of one spatial axis, or of many that are pooled as one, as an image."""
-    size = int(np.prod(x.shape[2:])) if spatial else 1
+    size = prod(x.shape[2:])
     return step.reshape(x, (*x.shape[:2], 1, size), part="image")
 
 
@@ -197,7 +199,7 @@ def _round_mode(x: Computed, window: NodeWindow, outputs: list[int]) -> dict[str
             if any(window.before) and (count - 1) * stride >= size + pad:
                 count -= 1
             found.append(count)
-        if found == outputs:
+        if all(map(is_same, found, outputs)):
             return options
     return None
 

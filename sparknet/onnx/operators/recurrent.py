@@ -119,7 +119,7 @@ def _turned(x: Computed) -> list[int]:
 
 def _one_way(step: Step, x: Computed, way: _Way, marks: _Marks) -> tuple[Computed, Computed | None]:
     """All hidden states in the order of its steps, and the last cell state if it is read."""
-    if x.shape[0] % step.batch == 0:
+    if step.is_batched([x.shape[0]]):
         step.refuse("the number of time steps must be fixed: give the input's shape")
     if way.backward:
         x = taken(step, x, 0, _turned(x), part=f"{way.part}_turned")

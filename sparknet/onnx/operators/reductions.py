@@ -34,7 +34,7 @@ def reduce(step: Step) -> Outputs:
             step.refuse("it reduces nothing, which is not the same everywhere")
         return value
     axes = sorted(step.axis(axis, count) for axis in given or range(count))
-    if any(value.shape[axis] % step.batch == 0 and value.shape[axis] for axis in axes):
+    if any(step.is_batched([value.shape[axis]]) and value.shape[axis] for axis in axes):
         step.refuse("it reduces over the records, of which there may be any number")
     keep = bool(step.attribute("keepdims", 1))
     shape = [
@@ -166,7 +166,7 @@ def top_k(step: Step) -> Outputs:
 
 def _axis(step: Step, x: Computed, otherwise: int) -> int:
     axis = step.axis(int(step.attribute("axis", otherwise)), len(x.shape))
-    if x.shape[axis] % step.batch == 0:
+    if step.is_batched([x.shape[axis]]):
         step.refuse("it compares the records")
     return axis
 

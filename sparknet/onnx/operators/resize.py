@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import floor
 from typing import Any
 
 import numpy as np
 
 from sparknet.onnx.netlist import Computed
+from sparknet.onnx.sizes import Size, is_same
 from sparknet.onnx.step import Outputs, Step, reads
 
 _COORDINATES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
@@ -25,14 +27,14 @@ def upsample(step: Step) -> Outputs:
 def resize(step: Step) -> Outputs:
     old = step.opset < 11
     scales = step.optional(1 if old else 2, "the scales")
-    sizes = step.optional(3, "the sizes")
+    sizes = step.sizes(3, "the sizes") if step.has(3) else None
     if step.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
         step.refuse("it keeps the ratio of height and width")
     coordinates = step.attribute("coordinate_transformation_mode", "half_pixel")
     return _resized(
         step,
         None if scales is None or not scales.size else [float(one) for one in np.ravel(scales)],
-        None if sizes is None or not sizes.size else [int(one) for one in np.ravel(sizes)],
+        sizes or None,
         "asymmetric" if old else coordinates,
         "floor" if old else step.attribute("nearest_mode", "round_prefer_floor"),
     )
@@ -131,7 +133,8 @@ def _image(
     if sizes is None:
         if scales is None:
             step.refuse("it has neither scales nor sizes")
-        sizes = [int(np.floor(size * scale)) for size, scale in zip(x.shape, scales, strict=True)]
+        sizes = [floor(size * scale) for size, scale in zip(x.shape, scales, strict=True)]
+    sizes = [*map(step.reading.net.known, sizes)]
     if tuple(sizes[:2]) != x.shape[:2]:
         step.refuse("it resizes more than height and width")
     if tuple(sizes) == x.shape:
@@ -141,10 +144,14 @@ def _image(
         step.refuse("it smooths before it shrinks (antialias), which no layer does")
     times = _times(x, sizes, mode, coordinates, rounding)
     if times is not None:
-        return _repeated(step, x, times, part)
-    options: dict[str, Any] = {"height": sizes[2], "width": sizes[3]}
-    if scales is not None:
-        options |= {"scale_h": scales[2], "scale_w": scales[3]}
+        wide = [own * more for own, more in zip(x.shape[2:], times, strict=True)]
+        if all(map(is_same, wide, sizes[2:])):
+            return _repeated(step, x, times, part)
+        if coordinates != "asymmetric" or max(times) > 2:
+            step.refuse("it resizes to sizes that are multiples for some images alone")
+        made = _repeated(step, x, times, "repeated")  # of an odd size one less
+        return step.sized(made, sizes, part=part)
+    options = _sizes(x, sizes, scales)
     if mode == "cubic":
         options["cubic_coeff_a"] = float(step.attribute("cubic_coeff_a", -0.75))
     if step.attribute("exclude_outside"):
@@ -164,13 +171,32 @@ def _times(
     x: Computed, sizes: list[int], mode: str, coordinates: str, rounding: str
 ) -> tuple[int, int] | None:
     """How often each pixel is repeated, if that is all."""
-    whole = all(size % own == 0 for size, own in zip(sizes[2:], x.shape[2:], strict=True))
+    whole = all(int(size) % own == 0 for size, own in zip(sizes[2:], x.shape[2:], strict=True))
     repeats = (coordinates, rounding) == ("asymmetric", "floor") or (
         coordinates in ("half_pixel", "pytorch_half_pixel") and rounding.startswith("round")
     )
     if mode != "nearest" or not whole or not repeats:
         return None
-    return sizes[2] // x.shape[2], sizes[3] // x.shape[3]
+    return int(sizes[2]) // int(x.shape[2]), int(sizes[3]) // int(x.shape[3])
+
+
+def _sizes(x: Computed, sizes: list[int], scales: list[float] | None) -> dict[str, Any]:
+    """The options of a layer: a height or width that is open is a multiple of the old one."""
+    options: dict[str, Any] = {}
+    for axis, side, scale in ((2, "height", "scale_h"), (3, "width", "scale_w")):
+        size, own = sizes[axis], x.shape[axis]
+        times = size // own if isinstance(size, Size) else size
+        if not isinstance(size, Size) or isinstance(times, Size) or size != own * times:
+            options[side] = size
+        if scales is not None:
+            options[scale] = scales[axis]
+        elif side not in options:
+            options[scale] = float(times)
+    if scales is not None and any(
+        isinstance(options.get(one), Size) for one in ("height", "width")
+    ):
+        options = {"scale_h": scales[2], "scale_w": scales[3]}
+    return options
 
 
 def _repeated(step: Step, x: Computed, times: tuple[int, int], part: str | None) -> Computed:

@@ -14,6 +14,7 @@ from sparknet.onnx.limits import spread
 from sparknet.onnx.netlist import Computed, Value
 from sparknet.onnx.operators.slicing import MOST_PLACES, cut, taken
 from sparknet.onnx.reopening import for_any, view, whole
+from sparknet.onnx.sizes import FixedSize, evaluate, symbols
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -48,12 +49,29 @@ _DROPOUT = ((1, "the ratio"), (2, "whether it is in training"))
 def reshape(step: Step) -> Outputs:
     wanted = step.attribute("shape")
     if wanted is None:
-        wanted = np.ravel(step.constant(1, "the new shape")).tolist()
+        wanted = step.sizes(1, "the new shape")
     shape, keep_zero = step.shape(0), bool(step.attribute("allowzero"))
     fixed = step.reading.source.fixed
     if fixed:
         return _view(step, view(shape, wanted, keep_zero, step.batch, fixed))
-    return _view(step, reshaped(shape, wanted, keep_zero))
+    try:
+        return _view(step, reshaped(shape, wanted, keep_zero))
+    except ValueError:
+        _solve(step, shape, wanted)
+        raise
+
+
+def _solve(step: Step, shape: Shape, wanted: Sequence[int]) -> None:
+    """Ask for the height or width with which a model fits that its exporter fixed."""
+    sizes = [shape[place] if size == 0 else size for place, size in enumerate(wanted)]
+    more = prod(shape) // prod(sizes) if min(sizes, default=0) > 0 else 0
+    names = symbols(more) if more * prod(sizes) == prod(shape) else set()
+    if len(names) == 1 and names <= step.reading.images.keys():
+        (name,) = names
+        sides = range(_SIDE, _MOST_SIDES, _SIDE)
+        side = next((one for one in sides if evaluate(more, {name: one}) == 1), None)
+        if side is not None:
+            raise FixedSize(step.reading.source.path, name, side)
 
 
 @reads("Flatten")
@@ -95,6 +113,12 @@ def _axes(step: Step) -> list[int] | None:
 
 def _view(step: Step, shape: tuple[int, ...] | list[int]) -> Computed:
     return step.reshape(step.blob(), shape)
+
+
+_SIDE, _MOST_SIDES = 16, 1024
+"""Heights and widths that a model may want, in pixels."""
+MOST_PIXELS = 8192
+"""The largest height or width of images whose places a model counts."""
 
 
 @reads("Transpose")
@@ -281,7 +305,7 @@ def _beside(step: Step, array: Array, other: Computed, axis: int, place: int) ->
 @reads("Expand")
 def expand(step: Step) -> Outputs:
     x = step.blob()
-    wanted = [int(size) for size in np.ravel(step.constant(1, "its shape"))]
+    wanted = step.sizes(1, "its shape")
     if fixed := step.reading.source.fixed:
         wanted = whole(x.shape, wanted, step.batch, fixed)
     return tiled(step, x, spread(x.shape, wanted))
@@ -297,6 +321,31 @@ def tiled(step: Step, x: Computed, shape: Shape) -> Computed:
         if size != wanted:
             x = step.layer("Tile", [x], part=f"tiled_{axis}", axis=axis, tiles=wanted)
     return x
+
+
+@reads("Range")
+def range_(step: Step) -> Outputs:
+    """Places along an image of any size: as many as there are of a long list."""
+    start, delta = (float(np.ravel(step.constant(place, "its bounds"))[0]) for place in (0, 2))
+    (limit,) = step.sizes(1, "its bounds")
+    if delta != 1 or start % 1:
+        step.refuse("it counts the places of an image of any size by other steps than 1")
+    places = np.arange(start, start + MOST_PIXELS, dtype=np.float32)
+    long = step.layer("Parameter", [], [places], part="longest", shape={"dim": [MOST_PIXELS]})
+    made = step.sized_by_inputs(long, (limit - int(start),), None)
+    made.dtype = step.value(1).dtype
+    return made
+
+
+@reads("ConstantOfShape")
+def constant_of_shape(step: Step) -> Outputs:
+    """One number over an image of any size."""
+    value = np.ravel(step.attribute("value", np.zeros(1, np.float32)))[:1]
+    shape = step.sizes(0, "its shape")
+    made = step.layer("Parameter", [], [value], part="number", shape={"dim": [1]})
+    made = step.sized_by_inputs(step.reshape(made, [1] * len(shape), "axes"), shape, None)
+    made.dtype = value.dtype
+    return made
 
 
 @reads("Tile")

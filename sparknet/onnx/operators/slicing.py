@@ -51,7 +51,6 @@ def _to_the_end(step: Step, x: Computed, axis: int, start: int, end: int) -> Com
             "Gather", [x], part=f"last_{axis}", axis=axis, index=list(range(start, end))
         )
     rest = begun(step, x, axis, start - end)
-    step.reading.net.remnants.add(x.shape[axis] - start + end)
     if not end:
         return rest
     offsets = [start] + [0] * (len(x.shape) - axis - 1)
@@ -180,7 +179,7 @@ def split(step: Step) -> Outputs:
     sizes = split_sizes(step.node, sizes_input, x.shape[axis])
     if sum(sizes) != x.shape[axis] or len(sizes) != len(step.node.outputs):
         step.refuse(f"{sizes} are not the pieces of an axis of size {x.shape[axis]}")
-    if x.shape[axis] % step.batch == 0 and len(sizes) > 1:
+    if step.is_batched([x.shape[axis]]) and len(sizes) > 1:
         step.refuse("it splits the records, which no layer does")
     if len(sizes) == 1:
         return [x]
