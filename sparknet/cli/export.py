@@ -84,7 +84,7 @@ def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
     """What happens to images, by a .onnx, the net's transform_param or the file beside it."""
     from sparknet.cli.image_flags import described
     from sparknet.loaders.preprocessing import Preprocessing
-    from sparknet.onnx.model import preprocessing_of
+    from sparknet.onnx.metadata import preprocessing_of
 
     if model is not None and (known := preprocessing_of(model, path)) is not None:
         return known
@@ -97,7 +97,7 @@ def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
 def _labels(path: str, model: Model | None) -> tuple[str, ...]:
     """The names of classes, by a .onnx or the file beside the net."""
     from sparknet.net.model_inputs import ModelInputs
-    from sparknet.onnx.model import labels_of
+    from sparknet.onnx.metadata import labels_of
 
     said = ModelInputs.beside(path) or ModelInputs()
     return (() if model is None else labels_of(model, path)) or said.labels

@@ -189,7 +189,7 @@ def opened(path: str, chosen: Namespace, describes: bool = False) -> Model | Non
     A verb that ``describes`` a net takes --shape for its data layers.
     """
     from sparknet.onnx import open_model
-    from sparknet.onnx.model import refuse_axes
+    from sparknet.onnx.inputs import refuse_axes
 
     shapes, axes = getattr(chosen, "shapes", None), getattr(chosen, "batch_axis", None)
     if Path(path).suffix in MODELS:

@@ -15,18 +15,30 @@ import numpy as np
 
 from sparknet.errors import FileError, shown
 from sparknet.graph.budget import Budget
-from sparknet.onnx.counting import Incline
 from sparknet.onnx.folding import fold, foldable
-from sparknet.onnx.growing import counted_number, grown, with_length
-from sparknet.onnx.inputs import one_number
-from sparknet.onnx.lengths import Place, bound
+from sparknet.onnx.inputs import Place, bound, one_number
+from sparknet.onnx.length_constants import Incline, counted_number, grown, with_length
 from sparknet.onnx.limits import Room, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
 from sparknet.onnx.operators.arithmetic import exact_quotients
-from sparknet.onnx.reopening import beside
+from sparknet.onnx.records import beside
 from sparknet.onnx.sizes import RECORDS, Size, symbols
 from sparknet.onnx.source import Array, Branch, OnnxNode, Source
 from sparknet.onnx.step import OPERATORS, Step
+from sparknet.onnx.value_types import (
+    FILLING,
+    MOST_SIZES,
+    MOVING,
+    PICKING,
+    ROUNDING,
+    SPREADING,
+    WITH_SIZES,
+    WRAPPING,
+    constant_type,
+    is_whole,
+    result_type,
+    set_type,
+)
 
 _WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """What a malformed node makes code fail with."""
@@ -131,7 +143,9 @@ class Reading:
             for name, value in zip(node.outputs, found, strict=False):
                 if name in self.numbers and isinstance(value, np.ndarray):
                     step = Step(self, node, [value])
-                    value = _typed(counted_number(step, value, self.numbers[name]), _kind(value))
+                    value = set_type(
+                        counted_number(step, value, self.numbers[name]), constant_type(value)
+                    )
                 if name:
                     self.bind(name, value)
 
@@ -188,7 +202,7 @@ class Reading:
         for axis, size in enumerate(shape):
             if axis in lengths or axis in unknown:
                 self.net.anchors.setdefault(size, (blob, axis))
-        _typed(blob, self.source.integers.get(name, FLOAT))
+        set_type(blob, self.source.integers.get(name, FLOAT))
         self.bind(name, blob)
 
     def _outputs(self, node: OnnxNode) -> list[Value]:
@@ -213,9 +227,9 @@ class Reading:
                     node.attributes.get("start", 0) : node.attributes.get("end")
                 ]
             return list(fold(node, [np.broadcast_to(np.float32(0), shape)]))
-        if self.source.fixed and node.op in _SPREADING:
+        if self.source.fixed and node.op in SPREADING:
             inputs = self._for_any(inputs)
-        if node.op in _SPREADING:
+        if node.op in SPREADING:
             pairs = zip(node.inputs, inputs, strict=True)
             self.operands.update(name for name, one in pairs if isinstance(one, np.ndarray))
         given_inputs = inputs
@@ -226,27 +240,27 @@ class Reading:
         convert = OPERATORS.get(node.op)
         if convert is None:
             raise ValueError("no layer does this" + _WHY.get(node.op, ""))
-        kind = _type_of(node, inputs)
-        is_known = len(known) == len(inputs) and node.op not in _FILLING
+        kind = result_type(node, inputs)
+        is_known = len(known) == len(inputs) and node.op not in FILLING
         if is_known and inputs and isinstance(inputs[0], np.ndarray):
-            blob = _typed(Step(self, node, inputs).parameter(inputs[0]), kind)
+            blob = set_type(Step(self, node, inputs).parameter(inputs[0]), kind)
             inputs = [blob, *inputs[1:]]
         step = Step(self, node, inputs)
-        if node.op in _WRAPPING and kind.kind in "iu" and not np.can_cast(np.int32, kind):
+        if node.op in WRAPPING and kind.kind in "iu" and not np.can_cast(np.int32, kind):
             step.refuse(f"it computes in {kind}, and no layer wraps whole numbers")
-        if node.op in _ROUNDING and kind.kind in "iu":
+        if node.op in ROUNDING and kind.kind in "iu":
             step.refuse("it computes fractions of whole numbers, and no layer rounds")
         made = convert(step)
         found = made if isinstance(made, list) else [made]
-        if node.op in _SPREADING and isinstance(found[0], Computed):
+        if node.op in SPREADING and isinstance(found[0], Computed):
             shape = spread(*(one.shape for one in given_inputs if one is not None))
             if found[0].shape != shape:
                 found = [step.sized(found[0], shape, part="spread")]
         given = [one for one in inputs if isinstance(one, Computed)]
-        moved = inputs[:1] if node.op in (*_PICKING, "GatherElements") else inputs
-        whole = node.op in _MOVING and all(map(_is_whole, moved))
+        moved = inputs[:1] if node.op in (*PICKING, "GatherElements") else inputs
+        whole = node.op in MOVING and all(map(is_whole, moved))
         return [
-            _typed(one, kind, whole) if isinstance(one, Computed) and one not in given else one
+            set_type(one, kind, whole) if isinstance(one, Computed) and one not in given else one
             for one in found
         ]
 
@@ -283,18 +297,18 @@ class Reading:
         cut = self._cut(node, node.inputs[0], array)
         if isinstance(cut, Computed):
             return cut
-        return _typed(Step(self, node, [array]).parameter(array), _kind(array))
+        return set_type(Step(self, node, [array]).parameter(array), constant_type(array))
 
     def _cut(self, node: OnnxNode, name: str, array: Array) -> Value:
         """A constant that is as long as the input: one number where it is all the same, or cut
         off where the input ends."""
         lengths = self.net.lengths
-        if (node.op in _PICKING and name != node.inputs[0]) or not array.size:
+        if (node.op in PICKING and name != node.inputs[0]) or not array.size:
             return array
         if not any(size and size % one == 0 for size in array.shape for one in lengths):
             return array
         step = Step(self, node, [array])
-        if node.op in _SPREADING:
+        if node.op in SPREADING:
             array = step.unbatched(array)
         if not any(size and size % one == 0 for size in array.shape for one in lengths):
             return array
@@ -303,7 +317,7 @@ class Reading:
             still = array - slope * self.net.lengths[0] if slope else array
             blob = step.parameter(still, partial(grown, step, name))
             blob = with_length(step, blob, slope) if slope else blob
-            self.grown[name] = _typed(blob, _kind(array))
+            self.grown[name] = set_type(blob, constant_type(array))
         return self.grown[name]
 
     def _fold(self, node: OnnxNode, inputs: Sequence[Array | None]) -> list[Array]:
@@ -313,7 +327,7 @@ class Reading:
             if rows is not None:
                 self.bounds[node.outputs[0]] = rows
         self.room.take(found, inputs)
-        if node.op in _WITH_SIZES and not self.symbolic.keys().isdisjoint(node.inputs):
+        if node.op in WITH_SIZES and not self.symbolic.keys().isdisjoint(node.inputs):
             self._note_sizes(node, inputs)
         return found
 
@@ -321,7 +335,7 @@ class Reading:
         """Compute sizes once more, as what they are of the open ones."""
         pairs = zip(node.inputs, inputs, strict=True)
         known = [self.symbolic.get(name, one) for name, one in pairs]
-        if any(one is not None and one.size > _MOST_SIZES for one in known):
+        if any(one is not None and one.size > MOST_SIZES for one in known):
             return
         with suppress(*_WRONG):
             for name, made in zip(node.outputs, fold(node, known), strict=False):
@@ -335,7 +349,7 @@ class Reading:
         """Whether a constant is as high or wide as an image that may be of any size."""
         sizes = [self.symbolic.get(name, np.zeros(0)) for name in node.inputs]
         names = {name for one in sizes for size in one.flat for name in symbols(size)}
-        return node.op in _FILLING and not names.isdisjoint(self.images)
+        return node.op in FILLING and not names.isdisjoint(self.images)
 
     def _name_outputs(self) -> None:
         """Let each output be a blob of its name, whose axes lie in order, and which nothing reads:
@@ -380,57 +394,3 @@ _WHY = {
 def _said(error: Exception) -> str:
     text = str(error).strip().splitlines()
     return shown(text[0]) if text and not isinstance(error, KeyError) else f"is malformed ({error})"
-
-
-_WRAPPING = ("Abs", "Add", "Mul", "Neg", "Pow", "ReduceSum", "Sub", "Sum")
-_ROUNDING = ("Mean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
-_PICKING = ("Gather", "GatherND")
-"""Operators whose other inputs are places."""
-_SPREADING = (
-    *("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max"),
-    *("Mean", "Min", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"),
-)
-"""Operators that spread their inputs over each other."""
-_CHOOSING = ("Where",)
-"""Operators whose first input is not of the result's type."""
-_CHANGING = ("Cast", "CastLike", "DequantizeLinear")
-"""Operators that say themselves of which type the result is."""
-_FILLING = ("ConstantOfShape", "Range")
-"""Operators that make constants from sizes."""
-_WITH_SIZES = (
-    *("Add", "Cast", "Concat", "Div", "Flatten", "Gather", "Identity", "Mod", "Mul", "Neg"),
-    *("ReduceProd", "Reshape", "Slice", "Split", "Squeeze", "Sub", "Transpose", "Unsqueeze"),
-)
-"""Operators that compute whole numbers with sizes."""
-_MOST_SIZES = 32
-"""Sizes of a shape."""
-_MOVING = (
-    *("CumSum", "GatherElements"),
-    *("Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherND", "Identity", "Pad"),
-    *("Reshape", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
-)
-
-
-def _type_of(node: OnnxNode, inputs: Sequence[Value | None]) -> np.dtype[Any]:
-    """The type of what an operator gives, unless its converter knows better."""
-    values = inputs[1:] if node.op in _CHOOSING else inputs
-    kind = next((one.dtype for one in values if one is not None), FLOAT)
-    return kind if kind.kind in "iub" and node.op not in _CHANGING else FLOAT
-
-
-def _kind(array: Array) -> np.dtype[Any]:
-    return array.dtype if array.dtype.kind in "iub" else FLOAT
-
-
-def _is_whole(value: Value | None) -> bool:
-    if value is None or isinstance(value, Computed):
-        return value is None or value.integral
-    return bool(np.all(value == np.trunc(value)))
-
-
-def _typed(blob: Computed, kind: np.dtype[Any], integral: bool = False) -> Computed:
-    """The blob, whose type a converter has given or else its node's rule."""
-    if blob.dtype == FLOAT:
-        blob.dtype = kind
-    blob.integral = blob.integral or integral or blob.dtype.kind in "iub"
-    return blob

@@ -1,7 +1,8 @@
-"""What the caller says about a model's inputs: their shapes, and along which axis records lie."""
+"""What inputs leave open, and what the caller says about them: shapes, axes of records, lengths."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from sparknet.errors import FileError, SpecError, shown
 from sparknet.graph.records import Outline
 from sparknet.layers import TEST
 from sparknet.onnx.netlist import FLOAT
-from sparknet.onnx.source import Source
+from sparknet.onnx.source import Array, OnnxNode, Source, StrPath
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
 
@@ -120,3 +121,87 @@ def told(net: caffe_pb2.NetParameter, opened: Axes, lengths: Collection[tuple[st
         fixed = "" if name in opened else ", as the file says"
         lines.append(f"input {shown(name)}: {' x '.join(sizes) or 'one number'}{fixed}")
     return "\n".join(lines)
+
+
+Place = tuple[str, int]
+"""An input and its axis."""
+
+LONGEST = 2048
+"""Of constants that grow with the length: a square of them has 4 million numbers."""
+UNBOUND = 512
+"""The longest where no table of the model says one."""
+USUAL = 128
+"""What an open length is until a caller gives another."""
+USUAL_IMAGE = 320
+"""What an open height or width is until a caller gives another."""
+_MOST_AXES = 3
+"""Images, of four axes, are no sequences."""
+
+
+def open_lengths(source: Source) -> dict[Place, str]:
+    """The lengths that inputs leave open, by their names: the axis after that of the records, or
+    the other one where the caller has said which has the records."""
+    found: dict[Place, str] = {}
+    opened = {
+        name: [axis for axis, size in enumerate(sizes) if not isinstance(size, int)]
+        for name, sizes in source.inputs.items()
+    }
+    apart = [axes for axes in opened.values() if axes[:1] != [0]]
+    if len(apart) == len(opened) and any(len(axes) > 1 for axes in apart) and not source.records:
+        return {
+            (name, axis): str(source.inputs[name][axis] or f"axis {axis}")
+            for name, axes in opened.items()
+            for axis in axes
+        }
+    for name, axes in opened.items():
+        sizes = source.inputs[name]
+        if name in source.records:
+            others = [axis for axis in axes if axis != source.records[name]]
+        else:
+            others = axes[1:] if axes[:1] == [0] else []
+        for axis in others:
+            named = sizes[axis] and sizes[axis] != "?"
+            found[name, axis] = str(sizes[axis] if named else f"axis {axis}")
+    for name, axes in opened.items():
+        size = source.inputs[name][axes[0]] if len(axes) == 1 else None
+        if name not in source.records and size in found.values():
+            found[name, axes[0]] = str(size)
+    return found
+
+
+def image_names(source: Source, lengths: Mapping[Place, str]) -> dict[str, int]:
+    """Return the names of open heights and widths, with usual values."""
+    return {
+        size: USUAL_IMAGE
+        for (name, _), size in lengths.items()
+        if len(source.inputs[name]) > _MOST_AXES
+    }
+
+
+def bound(
+    node: OnnxNode, inputs: Sequence[Array | None], made: Array, lengths: Sequence[int]
+) -> int | None:
+    """For how long an input a table has rows, of which a node takes one for each place."""
+    given = inputs[0]
+    if node.op not in ("Gather", "GatherND", "Slice") or given is None:
+        return None
+    if node.op == "GatherND" and np.asarray(inputs[1]).shape[-1:] != (1,):
+        return None
+    times = [
+        max((size // one for one in lengths if size and size % one == 0), default=0)
+        for size in made.shape
+    ]
+    if not any(times) or any(size and size % one == 0 for one in lengths for size in given.shape):
+        return None
+    if node.op != "Slice":
+        rows = int(given.shape[int(node.attributes.get("axis", 0))])
+        beyond = int(np.max(np.asarray(inputs[1]), initial=-1)) + 1 - min(lengths)
+        return rows - beyond if beyond >= 0 else None
+    return min(int(have) // each for have, each in zip(given.shape, times, strict=True) if each)
+
+
+def refuse_axes(path: StrPath, shapes: Shapes | None, batch_axis: Axes | None) -> None:
+    """SpecError where the inputs of something else than a .onnx are described."""
+    for name, said in (("shapes", shapes), ("batch_axis", batch_axis)):
+        if said:
+            raise SpecError(f"{os.fspath(path)}: {name} is for the inputs of a .onnx")

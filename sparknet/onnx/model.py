@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,14 +9,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparknet import proto
-from sparknet.errors import FileError, SpecError, outside, shown
+from sparknet.errors import FileError, outside, shown
 from sparknet.layers.layer import MAX_COUNT
-from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.onnx.conversion import Reading
-from sparknet.onnx.counting import Incline, differs, numbers_of_length
-from sparknet.onnx.growing import Drifting, FromTheEnd, grow
-from sparknet.onnx.inputs import Axes, Shapes, check_axes, tell, told
-from sparknet.onnx.lengths import LONGEST, UNBOUND, USUAL, image_names, open_lengths
+from sparknet.onnx.inputs import (
+    LONGEST,
+    UNBOUND,
+    USUAL,
+    Axes,
+    Shapes,
+    check_axes,
+    image_names,
+    open_lengths,
+    refuse_axes,
+    tell,
+    told,
+)
+from sparknet.onnx.length_constants import (
+    Drifting,
+    FromTheEnd,
+    Incline,
+    differs,
+    grow,
+    numbers_of_length,
+)
 from sparknet.onnx.patterns import simplified
 from sparknet.onnx.records import (
     FEW_PIXELS,
@@ -29,14 +43,15 @@ from sparknet.onnx.records import (
     check_alike,
     check_compared,
     counted,
+    fixed_records,
+    goes_on,
     is_open,
+    of_fixed,
+    reopened,
     unlikely,
 )
-from sparknet.onnx.reopening import fixed_records, goes_on, of_fixed, reopened
 from sparknet.onnx.sizes import FixedSize, Size
 from sparknet.onnx.source import (
-    LABELS,
-    PREPROCESSING,
     OnnxNode,
     Source,
     StrPath,
@@ -382,28 +397,3 @@ def open_model(
         return converted(path, 1, shapes, batch_axis, bool(trusted))
     refuse_axes(path, shapes, batch_axis)
     return proto.read_model(path)
-
-
-def refuse_axes(path: StrPath, shapes: Shapes | None, batch_axis: Axes | None) -> None:
-    """SpecError where the inputs of something else than a .onnx are described."""
-    for name, said in (("shapes", shapes), ("batch_axis", batch_axis)):
-        if said:
-            raise SpecError(f"{os.fspath(path)}: {name} is for the inputs of a .onnx")
-
-
-def preprocessing_of(model: Model, path: StrPath) -> Preprocessing | None:
-    """What the metadata of a .onnx say about images."""
-    text = model.told.get(PREPROCESSING)
-    return None if text is None else Preprocessing.from_json(text, f"{path}: {PREPROCESSING}")
-
-
-def labels_of(model: Model, path: StrPath) -> tuple[str, ...]:
-    """The names of the classes in the metadata of a .onnx; none where they say none."""
-    text = model.told.get(LABELS)
-    if text is None:
-        return ()
-    with suppress(ValueError, RecursionError):
-        found = json.loads(text)
-        if isinstance(found, list) and all(isinstance(name, str) for name in found):
-            return tuple(found)
-    raise FileError(f"{path}: {LABELS}", "is no list of classes' names")

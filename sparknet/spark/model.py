@@ -20,8 +20,7 @@ from sparknet.net.model_folder import save_model
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.portable import portable_net
 from sparknet.net.ranges import warn_of_pictures
-from sparknet.onnx.inputs import Axes, Shapes
-from sparknet.onnx.model import refuse_axes
+from sparknet.onnx.inputs import Axes, Shapes, refuse_axes
 from sparknet.predict.columns import named, wanted
 from sparknet.predict.evaluation import Evaluation
 from sparknet.predict.files import exists, written

@@ -21,7 +21,7 @@ from sparknet.net.model_folder import (
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.scratch import scratch_folder
 from sparknet.onnx import open_model
-from sparknet.onnx.model import refuse_axes
+from sparknet.onnx.inputs import refuse_axes
 from sparknet.predict.files import exists, fetched, local_path
 from sparknet.predict.texts import TokenizerFile
 from sparknet.weights.files import is_model_folder

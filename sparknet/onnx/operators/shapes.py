@@ -13,7 +13,7 @@ from sparknet.onnx.geometry import reshaped
 from sparknet.onnx.limits import spread
 from sparknet.onnx.netlist import Computed, Value
 from sparknet.onnx.operators.slicing import MOST_PLACES, cut, taken
-from sparknet.onnx.reopening import for_any, view, whole
+from sparknet.onnx.records import for_any, view, whole
 from sparknet.onnx.sizes import FixedSize, evaluate, symbols
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
