@@ -29,7 +29,7 @@ READ_ONLY = {
         *("ImageScaler", "InstanceNormalization", "LpNormalization", "Mean", "Neg"),
         *("Pad", "RMSNormalization", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"),
         *("ReduceMin", "ScatterND", "Selu", "Softsign", "SpaceToDepth", "Sum", "ThresholdedRelu"),
-        *("Swish", "Trilu", "Upsample"),
+        *("ConstantOfShape", "Range", "Swish", "Trilu", "Upsample"),
     ),
     "truth values are numbers in a net, so that arithmetic or a Threshold is written": (
         *("And", "Equal", "GreaterOrEqual", "IsNaN", "LessOrEqual", "Not", "Or", "Xor"),
