@@ -50,15 +50,15 @@ def take_gpu(number: int) -> str | None:
 
 
 def resolve_device(device: str | None) -> str | None:
-    """The device that a program names, or pycaffe's set_mode_gpu, or SPARKNET_ENGINE and
-    SPARKNET_DEVICE; None: the native engine, which is the default unless its loops are the portable
-    ones and PyTorch is there."""
+    """Return the device that a program names, or pycaffe's set_mode_gpu, or SPARKNET_ENGINE and
+    SPARKNET_DEVICE; None: the native engine, the default unless this build has no oneDNN and
+    PyTorch is installed."""
     named = requested_device(device)
     if named == AUTO and _gpus():
         return "cuda"
     if named in (None, AUTO):
-        slow = _onednn and not _onednn[0]()
-        return "cpu" if slow and find_spec("torch") else None
+        needs_torch = _onednn and not _onednn[0]()
+        return "cpu" if needs_torch and find_spec("torch") else None
     return None if named == NATIVE else named
 
 

@@ -25,7 +25,7 @@ from sparknet.errors import MissingExtra
         ("none", False, {"SPARKNET_ENGINE": "torch"}, "cpu"),
     ],
 )
-def test_pytorch_computes_where_the_native_loops_are_portable(
+def test_pytorch_computes_where_the_build_has_no_onednn(
     onednn: str,
     torch: bool,
     settings: dict[str, str],

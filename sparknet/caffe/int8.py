@@ -190,6 +190,19 @@ def _narrow(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
     ]
 
 
+def check_pass(
+    graph: Graph, given: caffe_pb2.Int8Parameter | None, inputs: Mapping[str, Array]
+) -> None:
+    """Refuse a pass in eight bits of a net that has no steps, or over inputs with NaN."""
+    if given is not None:
+        refuse_nan(inputs)
+    elif any(node.layer.multiplies_int8(node.plan) for node in graph.nodes):
+        raise SpecError(
+            "precision='int8' needs a quantised model: make one with `sparknet quantize` or "
+            "Net.quantize"
+        )
+
+
 def check(given: caffe_pb2.Int8Parameter) -> None:
     """Refuse steps that no calibration makes."""
     for one in given.values:

@@ -176,17 +176,11 @@ class Runtime:
             self.engine.prepare(0, len(self.nodes) - 1)
 
     def _check_int8(self, first: int) -> None:
-        if self.precision != "int8":
-            return
-        if self.int8_param is not None:
+        if self.precision == "int8":
             number = self.graph.blob_names.index
             names = self.graph.inputs if first == 0 else ()
-            int8.refuse_nan({name: self.blobs[number(name)].data for name in names})
-        elif any(node.layer.multiplies_int8(node.plan) for node in self.nodes):
-            raise SpecError(
-                "precision='int8' needs a quantised model: make one with `sparknet quantize` or "
-                "Net.quantize"
-            )
+            inputs = {name: self.blobs[number(name)].data for name in names}
+            int8.check_pass(self.graph, self.int8_param, inputs)
 
     # -- shapes --------------------------------------------------------------------------
 
