@@ -8,6 +8,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -62,10 +63,13 @@ def test_a_hidden_folder_is_named(tree: Path) -> None:
 
 def test_a_hidden_file_or_test_is_named(tree: Path) -> None:
     (tree / "pytest.ini").write_text("[pytest]\nnorecursedirs = .*\n")
-    assert missing(tree, "--ignore=tests/test_drawn.py") == ["tests/test_drawn.py::test_n"]
-    assert missing(tree, "-k", "not two") == ["tests/test_shown.py::TestIt::test_two"]
     (tree / "tests" / "test_new.py").write_text("def test_it(): pass\n")
-    assert missing(tree, "--ignore-glob=*new*") == ["tests/test_new.py::test_it"]
+    hiding = ["--ignore=tests/test_drawn.py", "--ignore-glob=*new*", "-k", "not two"]
+    assert missing(tree, *hiding) == [
+        "tests/test_drawn.py::test_n",
+        "tests/test_new.py::test_it",
+        "tests/test_shown.py::TestIt::test_two",
+    ]
 
 
 def test_what_is_long_counts_where_it_is_run_alone(tree: Path) -> None:
@@ -76,7 +80,6 @@ def test_what_is_long_counts_where_it_is_run_alone(tree: Path) -> None:
     (tree / "tests" / "test_all.py").write_text(
         "import pytest\npytestmark = [pytest.mark.long]\ndef test_it(): pass\n"
     )
-    assert missing(tree, "-m", "not long") == []
     assert missing(tree, "-m", "not long", "-k", "not that") == [
         "tests/dist/test_hidden.py::test_that"
     ]
@@ -89,15 +92,12 @@ def test_a_file_that_git_ignores_is_named_once_it_is_tracked(tree: Path) -> None
     assert missing(tree) == ["tests/dist/test_hidden.py::test_one"]
 
 
-def test_this_trees_own_settings_hide_no_folder() -> None:
-    names = {path.parent for path in GUARD.files(ROOT)}
-    assert ROOT / "tests" / "training" in names
-    words = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
-    some = [str(ROOT / "tests" / name) for name in ("training", "packaging")]
-    listed = subprocess.run([*words, *some], cwd=ROOT, capture_output=True, text=True).stdout
-    for path in GUARD.files(ROOT):
-        if path.relative_to(ROOT).parts[1] in ("training", "packaging"):
-            assert str(path.relative_to(ROOT)) in listed
+def test_this_trees_own_settings_hide_no_folder(pytestconfig: pytest.Config) -> None:
+    patterns = pytestconfig.getini("norecursedirs")
+    folders = {part for path in GUARD.files(ROOT) for part in path.relative_to(ROOT).parts[:-1]}
+    assert {"tests", "training", "packaging"} <= folders
+    assert [one for one in folders if any(fnmatch(one, pattern) for pattern in patterns)] == []
+    assert pytestconfig.getini("python_files") == ["test_*.py", "*_test.py"]
 
 
 def test_every_step_of_ci_is_a_make_target() -> None:

@@ -23,17 +23,12 @@ def run(*words: str, **variables: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_recorded_cases_are_counted() -> None:
-    code, said = run("-m", "not slow", REPLAYED)
-    assert code == 0
-    assert f"goldens: {COUNT} of 798 recorded cases: {SUITE} {COUNT}\n" in said
-
-
 def test_a_case_that_did_not_run_fails_the_run_as_make_test_makes_it() -> None:
     name = index(SUITE)[0]["name"]
     (test,) = re.findall(r"@cases\(.*\)\ndef (\w+)", (ROOT / REPLAYED).read_text())
     code, said = run("-m", "not slow", REPLAYED, "--deselect", f"{REPLAYED}::{test}[{name}]")
     assert code == 1, said
+    assert f"goldens: {COUNT - 1} of 798 recorded cases: {SUITE} {COUNT - 1}\n" in said
     assert f"goldens: 1 of {SUITE} did not run: {name}\n" in said
     assert "failed" not in said
 

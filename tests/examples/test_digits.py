@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_demo(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
-    begun = time.monotonic()
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "digits.py"), str(tmp_path)],
         capture_output=True,
@@ -27,7 +25,6 @@ def test_the_demo(tmp_path: Path) -> None:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - begun < 60
     (percent,) = re.findall(r"accuracy ([0-9.]+)% on 360 digits", done.stdout)
     assert float(percent) >= 97
     assert sorted(path.name for path in tmp_path.iterdir()) == [

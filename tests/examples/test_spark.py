@@ -58,6 +58,7 @@ def table(said: str) -> dict[str, list[float]]:
     return {name.strip(): [float(number) for number in row] for name, row in columns}
 
 
+@pytest.mark.slow
 def test_the_demo(tmp_path: Path) -> None:
     assert share(output("digits_spark.py", str(tmp_path)), "accuracy") >= 0.97
     left = {path.name for path in tmp_path.iterdir()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -202,17 +201,16 @@ def test_on_the_command_line(trap: Any, verb: str, capsys: pytest.CaptureFixture
             raise LayerError("bad", said.partition("layer 'bad': ")[2].strip())
 
 
-def test_time_and_test(trap: Any) -> None:
+@pytest.mark.parametrize("verb", ["time", "test"])
+def test_time_and_test(
+    trap: Any, verb: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     _, path, says = trap
-    for verb in ("time", "test"):
-        command = [verb, "-model", f"{path}.caffemodel", "-iterations", "1"]
-        done = subprocess.run(
-            [sys.executable, "-m", "sparknet", *command],
-            capture_output=True, text=True, check=False, cwd=path.parent,
-        )  # fmt: skip
-        assert done.returncode == 1
-        assert "layer 'bad': " in done.stderr
-        assert "unknown origin" in done.stderr, says
+    monkeypatch.chdir(path.parent)
+    assert main([verb, "-model", f"{path}.caffemodel", "-iterations", "1"]) == 1
+    said = capfd.readouterr().err
+    assert "layer 'bad': " in said
+    assert "unknown origin" in said, says
 
 
 def test_trusted_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

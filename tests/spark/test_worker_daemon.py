@@ -67,6 +67,7 @@ def test_a_local_session_has_it(spark: Any) -> None:
     assert all("-m sparknet.spark.worker_daemon" in row.said for row in rows)
 
 
+@pytest.mark.slow
 def test_config_may_name_another() -> None:
     """In a process of its own, as a running session would be returned."""
     program = (
@@ -79,6 +80,7 @@ def test_config_may_name_another() -> None:
     assert done.stdout.split() == ["3", "pyspark.daemon"]
 
 
+@pytest.mark.slow
 def test_where_only_this_process_finds_sparknet() -> None:
     """As in a notebook that adds a clone to sys.path: functions without sparknet go on."""
     packages = [path for path in sys.path if path.endswith("-packages")]

@@ -42,10 +42,12 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int, st
     return [(file, int(line), code) for file, line, code in FOUND.findall(done.stdout)]
 
 
+@pytest.mark.slow
 def test_right_uses_are_no_errors(checked: list[tuple[str, int, str]]) -> None:
     assert [one for one in checked if one[0] != "wrong"] == []
 
 
+@pytest.mark.slow
 def test_wrong_uses_are_errors_where_they_stand(checked: list[tuple[str, int, str]]) -> None:
     lines = (SCRIPTS / "wrong.py").read_text().splitlines()
     expected = [
