@@ -69,7 +69,7 @@ def test_a_stopped_worker_is_noticed_within_the_deadline() -> None:
         begun = monotonic()
         with pytest.raises(PeerLost, match="no heartbeat for 2 s") as caught:
             mean(comm, BIG // 4)
-        assert SHORT / 2 < monotonic() - begun < 2 * SHORT + 1
+        assert SHORT / 2 < monotonic() - begun < LONG / 2
         assert (caught.value.rank, caught.value.phase) == (1, "gathering")
 
 
@@ -87,8 +87,8 @@ def test_all_that_are_left_name_the_one_that_is_lost(number: signal.Signals) -> 
 
 
 def test_a_worker_that_computes_for_long_is_not_lost() -> None:
-    """Three times the deadline: it is waited for, as its heart still beats."""
-    with peers(1, 0.8) as (comm, (other,)):
+    """Twice the deadline: it is waited for, as its heart still beats."""
+    with peers(1, SHORT) as (comm, (other,)):
         waiting = threading.Event()
 
         def wait() -> None:
@@ -96,7 +96,7 @@ def test_a_worker_that_computes_for_long_is_not_lost() -> None:
             waiting.set()
 
         def let_it_go_on_later() -> None:
-            assert not waiting.wait(2.4)
+            assert not waiting.wait(2 * SHORT)
             other.tell("mean", 1000)
 
         assert in_threads([wait, let_it_go_on_later]) == [None, None]

@@ -20,7 +20,6 @@ from tests.onnx.test_lengths import (
 )
 
 SAYS = "it computes with the number of records or the length of sequences, which the model leaves"
-NUMBER = [*SIZES, node("Cast", "s", "f", to=FLOAT)]
 WIDE = [*EMBEDDED, node("Cast", "s", "f", to=FLOAT)]
 MORE: dict[str, Any] = {
     "unit": np.float32(1),

@@ -35,7 +35,6 @@ SIZES = [
     (3, 72, 24, 14, 15),
     (2, 6, 17, 3, 3),
 ]
-EIGHT = "convolution_param { num_output: 8 kernel_size: 1 }"
 FUNCTIONS = {
     "none": "",
     "relu": 'type: "ReLU"',
