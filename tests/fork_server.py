@@ -1,8 +1,8 @@
 """Fork worker processes of trainings from one that has imported what they need.
 
 A worker needs 0.7 s of processor time to start, which is more than the training of most tests.  A
-server stands for one environment (variables, search path); the first worker of each environment,
-and every worker where there is no /proc, starts as the product starts it.
+server stands for one environment (variables, search path); the first two workers of each
+environment, and every worker where there is no /proc, start as the product starts them.
 """
 
 from __future__ import annotations
@@ -69,6 +69,11 @@ class ForkServer:
                 start_new_session=True,
             )
 
+    def close(self) -> None:
+        """End the server; its workers go on."""
+        self._channel.close()
+        self._process.wait()
+
     def start(self, program: str, number: int, env: Mapping[str, str]) -> ForkedProcess | None:
         """Fork a worker; None where the server has ended."""
         status, theirs = os.pipe()
@@ -89,6 +94,8 @@ def _torch() -> list[str]:
     return ["torch"] if "torch" in sys.modules else []
 
 
+MAX_SERVERS = 3
+"""Some tests have an environment of their own."""
 SERVERS: dict[frozenset[tuple[str, str]], ForkServer] = {}
 STARTS: Counter[frozenset[tuple[str, str]]] = Counter()
 PIDS: list[int] = []
@@ -99,7 +106,9 @@ def popen(words: Sequence[str], *, env: Mapping[str, str], **rest: Any) -> Any:
     """Start a worker as subprocess.Popen does, or fork it if its environment is known."""
     key = frozenset((name, value) for name, value in env.items() if name not in OWN)
     STARTS[key] += 1
-    if STARTS[key] > 1 and key not in SERVERS:
+    if STARTS[key] > 2 and key not in SERVERS:
+        if len(SERVERS) == MAX_SERVERS:
+            SERVERS.pop(next(iter(SERVERS))).close()
         SERVERS[key] = ForkServer(env)
     server = SERVERS.get(key)
     forked = server and server.start(words[-2], int(words[-1]), env)
