@@ -32,7 +32,7 @@ class Docstrings(griffe.Extension):
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """`Trainer` inherits its settings, which a reader of its file alone does not see."""
         with suppress(KeyError):
-            kind = pkg["spark.trainer.Trainer"]
+            kind = pkg["spark.train.trainer.Trainer"]
             made = getattr(import_module(kind.module.path), kind.name)
             init = griffe.Function("__init__", parameters=parameters(made))
             kind.set_member("__init__", init)

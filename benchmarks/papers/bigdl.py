@@ -22,7 +22,7 @@ from sparknet.comm.shared_memory import SWITCH
 from sparknet.comm.tcp_comm import TcpComm
 from sparknet.graph.build import build_in_state
 from sparknet.native import NDArray
-from sparknet.spark.place_of_task import gathered
+from sparknet.spark.cluster.gpus import gathered
 from sparknet.training import Cluster
 from sparknet.training.planning.spread import Spread
 

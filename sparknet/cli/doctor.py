@@ -16,7 +16,7 @@ from sparknet.cli import flags
 from sparknet.cli.verb import Verb, WrongUse
 
 if TYPE_CHECKING:
-    from sparknet.spark.executors import Executors
+    from sparknet.spark.cluster.executors import Executors
 
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "hdf5": (("h5py",), "models, states and data in HDF5"),
@@ -104,7 +104,7 @@ def examine() -> Iterator[Finding]:
 def cluster(master: str, seconds: float) -> Iterator[Finding]:
     """Yields the findings about a cluster's executors, and where they differ from this machine."""
     from sparknet.errors import SparkNetError
-    from sparknet.spark import executors
+    from sparknet.spark.cluster import executors
 
     try:
         found = executors.examine(master, seconds)
@@ -181,8 +181,8 @@ def _engine() -> Iterator[Finding]:
 
 
 def _machine() -> Iterator[Finding]:
-    from sparknet.spark import executors
-    from sparknet.spark.gpus import models
+    from sparknet.spark.cluster import executors
+    from sparknet.spark.cluster.gpus import models
 
     yield Finding("machine", "system", f"{platform.system()} {platform.release()}")
     mine = f"{platform.machine()}, {executors.processors()} processors to run on"
@@ -198,7 +198,7 @@ def _machine() -> Iterator[Finding]:
 
 def _spark() -> Iterator[Finding]:
     from sparknet.errors import SparkNetError
-    from sparknet.spark.java import java_version
+    from sparknet.spark.cluster.java import java_version
 
     try:
         yield Finding("Spark", "Java", java_version())

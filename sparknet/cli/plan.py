@@ -91,7 +91,7 @@ def _cluster(chosen: Namespace) -> Cluster | None:
 
 def _on_spark(chosen: Namespace, settings: SolverParameter, given: dict[str, Any]) -> Any:
     from sparknet.spark import get_session, runner
-    from sparknet.spark.reading import query
+    from sparknet.spark.filesystem.reading import query
     from sparknet.training.planning import plan
 
     if not (chosen.sql or chosen.data):

@@ -39,7 +39,7 @@ def write(
 ) -> int:
     """Write the rows with columns for the blobs, and without those that the net is fed."""
     from sparknet.spark import SparkModel, get_session
-    from sparknet.spark.writing import write_parquet
+    from sparknet.spark.filesystem.reading import write_parquet
 
     if not chosen.out:
         raise WrongUse("--spark writes Parquet", "give --out FOLDER")
@@ -72,7 +72,7 @@ def _data(session: Any, chosen: Namespace, entry: Entry) -> tuple[Any, dict[str,
     """The rows, and which of their columns the net's input is, where that is known."""
     from sparknet.loaders.image_files import SUFFIXES
     from sparknet.spark import read_images
-    from sparknet.spark.reading import query
+    from sparknet.spark.filesystem.reading import query
 
     if chosen.sql:
         return query(session, chosen.sql), {}

@@ -24,7 +24,7 @@ def of_train() -> dict[str, Setting]:
 
 def of_spark() -> dict[str, Setting]:
     """The settings that `sparknet.spark.Trainer` has alone."""
-    from sparknet.spark.trainer import Trainer
+    from sparknet.spark.train.trainer import Trainer
     from sparknet.training.setting import settings_of
 
     shared = of_train()

@@ -58,7 +58,7 @@ def opened(session: Any, words: Sequence[str], how: Any = None) -> Any:
     ``how`` is the `Preprocessing` of images.
     """
     from sparknet.spark import read_records
-    from sparknet.spark.reading import read_parquet
+    from sparknet.spark.filesystem.reading import read_parquet
 
     if all(word.rstrip("/").endswith(".parquet") or "://" in word for word in words):
         return read_parquet(session, words)

@@ -91,7 +91,7 @@ def _check(chosen: Namespace) -> None:
 def _data(session: Any, chosen: Namespace, own: tuple[Any, Any]) -> tuple[Any, Any]:
     """The DataFrames to train on and to test with."""
     from sparknet.spark import read_records
-    from sparknet.spark.reading import query
+    from sparknet.spark.filesystem.reading import query
 
     data, validation = own
     how = image_flags.preprocessing(chosen)

@@ -21,25 +21,25 @@ from sparknet.net.entries import (
     UnknownShape,
     adapted,
     data_tops,
+    dependent,
     find_entries,
+    last_blobs,
     only_layers,
     with_inputs,
 )
 from sparknet.net.feed import ENCODED, Array, Feed, Preparation, decoded, misfit, reshape
-from sparknet.net.flow import dependent, last_blobs
-from sparknet.net.metrics import Summary
 from sparknet.net.ranges import warn_of_pictures, warn_of_range
 from sparknet.net.rows import (
     Block,
     Rows,
+    Stream,
     columns_of,
     default_columns,
     is_batch,
     is_frame,
     open_rows,
 )
-from sparknet.net.scores import Goal
-from sparknet.net.stream import Stream
+from sparknet.net.scores import Goal, Summary
 from sparknet.proto.suggest import did_you_mean, one_of
 
 _MOST_SOUND = 1 << 12

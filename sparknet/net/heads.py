@@ -13,8 +13,7 @@ from sparknet.layers.activations import Power, Sigmoid
 from sparknet.layers.concat import Concat
 from sparknet.layers.reduction import ArgMax
 from sparknet.layers.softmax import Softmax
-from sparknet.net.entries import LayerMessage, NetMessage
-from sparknet.net.flow import predictions
+from sparknet.net.entries import LayerMessage, NetMessage, predictions
 from sparknet.net.net import Net
 
 Kind = Literal["classes", "labels", "numbers"]

@@ -23,7 +23,7 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.net import Net
 from sparknet.net.portable import Portable, kept_folder, portable_net
-from sparknet.net.quantising import in_int8
+from sparknet.net.quantize import in_int8
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import Model, caffe_pb2, parse_net, write_model, write_text
 from sparknet.proto.byte_source import open_file, read_file, replacing

@@ -26,15 +26,12 @@ from sparknet.net.description import NetMessage, NetSource, SolverMessage
 from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.fed import FedNet
 from sparknet.net.feed import Array, Preparation
-from sparknet.net.lost import warn_of_loss
-from sparknet.net.metrics import Means, flattened
 from sparknet.net.model_inputs import ModelInputs
-from sparknet.net.nets import Nets
-from sparknet.net.origin import find_origin
-from sparknet.net.quantising import MOST_LOSS, RECORDS, calibrate, quantizable
+from sparknet.net.nets import Nets, run_test
+from sparknet.net.origin import find_origin, warn_of_loss
+from sparknet.net.quantize import MOST_LOSS, RECORDS, calibrate, quantizable
 from sparknet.net.rows import Data, Record, default_columns
-from sparknet.net.scores import Goal, Scores, check_names, finished
-from sparknet.net.testing import run_test
+from sparknet.net.scores import Goal, Means, Scores, check_names, finished, flattened
 from sparknet.onnx.inputs import Axes, Shapes
 from sparknet.weights import WeightCollection, copy_from
 from sparknet.weights.files import prepare

@@ -1,4 +1,4 @@
-"""Nets: those of a description, with their data, and the solver."""
+"""Nets: the nets of a solver, and a test of one over records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from sparknet.errors import SpecError
+import numpy as np
+
+from sparknet.errors import DataError, SpecError
 from sparknet.layers import TEST, TRAIN, Shape
 from sparknet.loaders.opening import open_images
 from sparknet.loaders.records import with_classes
@@ -18,6 +20,7 @@ from sparknet.net.entries import UnknownShape
 from sparknet.net.fed import FedNet
 from sparknet.net.origin import Origin
 from sparknet.net.portable import kept_folder, portable_net, portable_solver
+from sparknet.net.scores import Means, Scores, judged_blobs
 from sparknet.proto import parse_net, parse_solver
 from sparknet.weights import WeightCollection, check_layers, copy_weights, open_weights
 
@@ -155,3 +158,43 @@ class Nets:
 
     def _make_test(self, net: NetMessage) -> Any:
         return self.backend.net(net, TEST, self.seed)
+
+
+def run_test(nets: Nets, number: int, steps: int | None, scores: Scores | None) -> Means:
+    """The means of a test net's outputs, over all records or ``steps`` batches.
+
+    ``scores`` are given the predictions beside the targets.
+    """
+    fed = nets.test(number)
+    fed.rewind()
+    limit = _limit(nets, fed, steps, number)
+    nets.share(fed)
+    solver = nets.description.solver
+    means = Means(fed.measures, fed.evaluated, "Integral" if solver is None else solver.ap_version)
+    inputs = [place.name for place in fed.places]
+    judged = None if scores is None else judged_blobs(fed.described, inputs)
+    blobs = judged[:2] if judged else ()
+    while (limit is None or means.batches < limit) and (rows := fed.fill(endless=False)):
+        made = fed.net.forward(blobs=list(blobs))
+        means.add(fed.measured({name: made[name] for name in fed.net.outputs}), rows)
+        if scores is not None and judged is not None:
+            predictions, targets = (np.asarray(made[name]) for name in blobs)
+            scores.add(predictions, targets, rows, judged.ignored)
+    if not means.batches:
+        raise DataError(f"the {fed.what} has come to its end")
+    return means
+
+
+def _limit(nets: Nets, fed: FedNet, steps: int | None, number: int) -> int | None:
+    if steps is not None:
+        if steps < 1:
+            raise SpecError(f"test takes at least 1 step, not {steps}")
+        return steps
+    if fed.rows is not None and fed.rows.again:
+        return None
+    solver = nets.description.solver
+    if solver is not None and number < len(solver.test_iter):
+        return int(solver.test_iter[number])
+    if fed.rows is None and any(not (one.kind.reads or one.kind.fills) for one in fed.places):
+        raise DataError(f"no {fed.what} is set: set_validation_data takes the records to test")
+    raise SpecError(f"the {fed.what} may have no end: say how many steps to test")

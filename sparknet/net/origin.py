@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeGuard
 
 from sparknet.caffe.solvers.nets import weight_files
-from sparknet.errors import SpecError
+from sparknet.errors import SpecError, WeightsError, outside
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import NDArray
 from sparknet.net.description import Description, NetSource, SolverMessage, describe
@@ -101,3 +102,22 @@ def find_origin(
 def _is_model(source: object) -> TypeGuard[StrPath]:
     """Whether the file of a net holds its weights too."""
     return isinstance(source, (str, os.PathLike)) and is_onnx(source)
+
+
+class LossWarning(UserWarning):
+    """The loss is not finite, and no later one will be."""
+
+
+def warn_of_loss(loss: float, iteration: int, weights: WeightCollection) -> None:
+    """Warn, and name the first layer whose weights are not finite."""
+    told = "the weights are finite"
+    try:
+        weights.check_finite()
+    except WeightsError as error:
+        told = str(error)
+    warnings.warn(
+        f"iteration {iteration}: the loss is {loss:g}, and {told}; a smaller base_lr or "
+        "clip_gradients may help",
+        LossWarning,
+        stacklevel=outside(),
+    )

@@ -26,8 +26,8 @@ from sparknet.loaders.records import (
     class_names,
 )
 from sparknet.net.description import NetMessage, SolverMessage
+from sparknet.net.entries import from_learned
 from sparknet.net.feed import check_numbers
-from sparknet.net.flow import from_learned
 from sparknet.net.heads import find_heads
 from sparknet.net.net import Net
 from sparknet.proto import caffe_pb2

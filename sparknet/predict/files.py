@@ -19,7 +19,7 @@ from sparknet.net.scratch import scratch_folder
 StrPath = str | os.PathLike[str]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^\s{}]*")
-_REMOTE = "sparknet.spark.remote"
+_REMOTE = "sparknet.spark.filesystem.remote"
 """The module that opens URLs; it is imported for the first one, as it needs pyspark."""
 
 

@@ -13,8 +13,8 @@ from sparknet.errors import SparkError
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, Layer, Shape
 from sparknet.loaders.image_files import read_labels
+from sparknet.net.entries import dependent
 from sparknet.net.fed import FedNet
-from sparknet.net.flow import dependent
 from sparknet.predict.columns import named
 from sparknet.predict.detections import Detections, Mask, PixelRuns
 from sparknet.predict.files import fetched

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sparknet.errors import SparkError
 from sparknet.predict.prediction import Prediction
 from sparknet.predict.request import Ask, FunctionOptions
-from sparknet.spark.by_value import by_value
+from sparknet.spark.cluster.by_value import by_value
 from sparknet.spark.predict_task import ModelTask, frames, structs
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def as_vector(made: Column) -> Column:
 
 
 def _session() -> SparkSession:
-    from sparknet.spark.session import running_session
+    from sparknet.spark.cluster.session import running_session
 
     session = running_session()
     if session is None:

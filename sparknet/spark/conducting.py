@@ -9,8 +9,8 @@ from sparknet.comm.wire import choose_seal
 from sparknet.errors import SparkError
 from sparknet.native import NDArray
 from sparknet.net.backend import EMBEDDED
-from sparknet.spark import preflight
-from sparknet.spark.address import bind_address, driver_address, is_encrypted
+from sparknet.spark.cluster import preflight
+from sparknet.spark.cluster.session import bind_address, driver_address, is_encrypted
 from sparknet.spark.lasting import LastingWorkers
 from sparknet.spark.launcher import SparkWorkers
 from sparknet.spark.resources import TaskResources

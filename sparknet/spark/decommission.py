@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sparknet.spark.background_job import Job, is_classic
+from sparknet.spark.cluster.background_job import Job, is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

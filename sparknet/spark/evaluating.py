@@ -20,7 +20,7 @@ from sparknet.predict.evaluation import (
     truth_shape,
 )
 from sparknet.predict.texts import EMBEDDINGS
-from sparknet.spark.by_value import by_value
+from sparknet.spark.cluster.by_value import by_value
 from sparknet.spark.column_types import column_name, quoted, with_classes, with_fields
 
 if TYPE_CHECKING:

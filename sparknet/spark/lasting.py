@@ -16,7 +16,7 @@ from math import inf
 from queue import Empty, SimpleQueue
 
 from sparknet.errors import DataError, SparkError
-from sparknet.spark.background_job import Job
+from sparknet.spark.cluster.background_job import Job
 from sparknet.spark.decommission import Leaving
 from sparknet.spark.seats import PAUSE, Seats, call_off
 from sparknet.training.failure import Failure

@@ -8,8 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sparknet.errors import DataError, SparkError
-from sparknet.spark import preflight, scratch, task
-from sparknet.spark.background_job import Job, is_classic
+from sparknet.spark import task
+from sparknet.spark.cluster import preflight
+from sparknet.spark.cluster.background_job import Job, is_classic
+from sparknet.spark.filesystem import scratch
 from sparknet.spark.resources import TaskResources
 from sparknet.spark.task import Columns
 from sparknet.training.failure import Failure

@@ -13,8 +13,8 @@ from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.description import NetSource
+from sparknet.net.entries import dependent, predictions
 from sparknet.net.fed import FedNet
-from sparknet.net.flow import dependent, predictions
 from sparknet.net.heads import Head
 from sparknet.net.model_folder import save_model
 from sparknet.net.model_inputs import ModelInputs
@@ -29,15 +29,14 @@ from sparknet.predict.prediction import Invalid, Prediction
 from sparknet.predict.request import Ask, TransformOptions, batch_for, find_outputs, largest_results
 from sparknet.predict.texts import POOLED, TokenizerFile, pooled
 from sparknet.proto.suggest import did_you_mean, one_of
+from sparknet.spark.cluster.session import running_session
 from sparknet.spark.column_function import FunctionOfColumns
 from sparknet.spark.column_types import check_texts, check_types, column_names, told_shapes
 from sparknet.spark.evaluating import evaluate
-from sparknet.spark.files import withdraw
-from sparknet.spark.frame import frame
+from sparknet.spark.filesystem.broadcast import send_texts, send_weights, weights_name, withdraw
 from sparknet.spark.model_source import open_source
 from sparknet.spark.predict_task import ModelTask, SentNet
-from sparknet.spark.session import running_session
-from sparknet.spark.shared_weights import send_texts, send_weights, weights_name
+from sparknet.spark.train.frame import frame
 from sparknet.spark.transformed import frame_session, is_picture, key_of, pictures_of, transformed
 from sparknet.weights import WeightCollection
 

@@ -26,10 +26,10 @@ from sparknet.spark.column_function import FunctionOfColumns
 from sparknet.spark.column_types import check_types, column_names
 from sparknet.spark.derived import Derived, with_derived
 from sparknet.spark.evaluating import evaluated
+from sparknet.spark.filesystem.broadcast import send_weights
 from sparknet.spark.first_rows import Array, first_rows, record_sizes
 from sparknet.spark.model_source import model_folder
 from sparknet.spark.predict_task import ModelTask, SentModule
-from sparknet.spark.shared_weights import send_weights
 from sparknet.spark.transformed import frame_session, key_of, transformed
 from sparknet.spark.worker_module import computed
 from sparknet.training.modules.calling import arguments, chosen_inputs

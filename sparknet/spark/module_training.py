@@ -8,18 +8,17 @@ from itertools import chain
 from typing import Any
 
 from sparknet.predict.columns import Wanted, named
-from sparknet.spark.address import session_of
+from sparknet.spark.cluster.probe import THREADS
+from sparknet.spark.cluster.session import session_of
 from sparknet.spark.column_types import check_types, column_names, told_shapes, with_classes
 from sparknet.spark.conducting import conduct, partitions
+from sparknet.spark.filesystem.remote import open_runs
 from sparknet.spark.first_rows import first_rows, record_sizes
-from sparknet.spark.footprint import THREADS
-from sparknet.spark.frame import frame, numbered
-from sparknet.spark.hadoop import open_runs
 from sparknet.spark.module_model import ModuleModel
-from sparknet.spark.row_weights import COLUMN as WEIGHT
-from sparknet.spark.row_weights import FrameWeights, without_weights
 from sparknet.spark.task import Columns
-from sparknet.spark.trained import SparkTrained
+from sparknet.spark.train.frame import COLUMN as WEIGHT
+from sparknet.spark.train.frame import FrameWeights, frame, numbered, without_weights
+from sparknet.spark.train.result import SparkTrained
 from sparknet.training.modules.beginning import ModuleBeginning, parts_of, set_weights
 from sparknet.training.modules.calling import ModuleLoss, arguments, chosen_inputs
 from sparknet.training.modules.keywords import ModuleKeywords

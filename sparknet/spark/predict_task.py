@@ -29,11 +29,9 @@ from sparknet.predict.prediction import (
     pieces,
 )
 from sparknet.predict.worker_cache import cached
+from sparknet.spark.cluster.gpus import Turns, device_of
 from sparknet.spark.derived import Array, Derived
-from sparknet.spark.files import received
-from sparknet.spark.gpu_turns import Turns
-from sparknet.spark.place_of_task import device_of
-from sparknet.spark.shared_weights import SharedWeights
+from sparknet.spark.filesystem.broadcast import SharedWeights, received
 from sparknet.spark.worker_module import WorkerModule
 from sparknet.training.modules.flat_module import FlatModule
 from sparknet.training.modules.portable import PortableModule

@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError
-from sparknet.spark.background_job import is_classic
+from sparknet.spark.cluster.background_job import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

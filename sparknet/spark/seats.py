@@ -18,9 +18,11 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from sparknet.errors import DataError, PeerLost, SparkError
-from sparknet.spark import preflight, scratch, task
-from sparknet.spark.address import is_local
-from sparknet.spark.background_job import Job, is_classic
+from sparknet.spark import task
+from sparknet.spark.cluster import preflight
+from sparknet.spark.cluster.background_job import Job, is_classic
+from sparknet.spark.cluster.session import is_local
+from sparknet.spark.filesystem import scratch
 from sparknet.spark.resources import TaskResources
 from sparknet.spark.task import Columns
 from sparknet.training.failure import Failure

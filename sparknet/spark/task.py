@@ -15,10 +15,9 @@ from sparknet.errors import CommError
 from sparknet.native import set_threads
 from sparknet.net.backend import backend_called
 from sparknet.predict.columns import Wanted
-from sparknet.spark.ingest import about, opened, write
-from sparknet.spark.place_of_task import device_of, task_host
-from sparknet.spark.scratch import scratch
-from sparknet.spark.shared_records import once
+from sparknet.spark.cluster.gpus import device_of, task_host
+from sparknet.spark.filesystem.scratch import once, scratch
+from sparknet.spark.train.ingest import about, opened, write
 from sparknet.training.run_spec import RunSpec
 from sparknet.training.seat import Seat
 from sparknet.training.worker import reporting, take_part

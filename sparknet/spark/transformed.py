@@ -15,9 +15,9 @@ from sparknet.predict.outputs import Output
 from sparknet.predict.prediction import PATH, Prediction
 from sparknet.predict.request import Ask
 from sparknet.proto.suggest import did_you_mean
-from sparknet.spark.address import no_data, session_of
-from sparknet.spark.background_job import is_classic
-from sparknet.spark.by_value import by_value
+from sparknet.spark.cluster.background_job import is_classic
+from sparknet.spark.cluster.by_value import by_value
+from sparknet.spark.cluster.session import no_data, session_of
 from sparknet.spark.column_function import as_vector, spark_function, spark_type
 from sparknet.spark.column_types import (
     bound_batches,

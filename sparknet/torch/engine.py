@@ -4,7 +4,7 @@ Layers have numbers, blobs have memory (`sparknet.torch.memory`), and each type 
 tensors to tensors (`sparknet.torch.translations`).  The gradient of a layer is torch's own, of
 that layer alone, so that every blob has one, passes may begin and end anywhere, and blobs may be
 changed between layers.  A type without a function is computed by the native engine, as a net of
-one layer (`sparknet.torch.native_layer`).
+one layer (`sparknet.torch.layer_passes`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from sparknet.native.solver import SolverPass
 from sparknet.native.staged_rows import DeviceRows
 from sparknet.torch import layer_passes
 from sparknet.torch.device_rows import TorchRows
-from sparknet.torch.joined import joined_layers
 from sparknet.torch.layer import (
     SOURCES,
     VIEWS,
@@ -30,9 +29,10 @@ from sparknet.torch.layer import (
     TorchParam,
     flat_of,
     hold,
+    joined_layers,
 )
+from sparknet.torch.layer_passes import NativeLayer
 from sparknet.torch.memory import Buffer, DevicePlace
-from sparknet.torch.native_layer import NativeLayer
 from sparknet.torch.net_passes import NetPasses
 from sparknet.torch.random import Random
 from sparknet.torch.translations.table import TABLE

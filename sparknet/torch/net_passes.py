@@ -14,11 +14,9 @@ from torch import Tensor
 from sparknet.errors import OutOfMemory
 from sparknet.native.alone import alone
 from sparknet.torch import layer_passes
-from sparknet.torch.joined import taken_apart
-from sparknet.torch.layer import TorchBlob, TorchLayer, TorchParam
+from sparknet.torch.layer import Told, TorchBlob, TorchLayer, TorchParam, TracedCheck, taken_apart
 from sparknet.torch.memory import Buffer, DevicePlace
 from sparknet.torch.recorded import Pass, RecordedPasses
-from sparknet.torch.told import Check, Told
 from sparknet.torch.translations.table import wide
 
 
@@ -34,7 +32,7 @@ class NetPasses:
         self._shares = False
         self._last_readers: list[list[TorchBlob]] = []
         self._timed = False
-        self._checks: list[Check] = []
+        self._checks: list[TracedCheck] = []
         self._recorded = RecordedPasses(self.place)
         self._joined: dict[int, TorchLayer] = {}
 

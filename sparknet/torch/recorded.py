@@ -17,10 +17,9 @@ import torch
 from torch import Tensor
 
 from sparknet.errors import outside
-from sparknet.torch.layer import SOURCES, TorchLayer
+from sparknet.torch.layer import SOURCES, TorchLayer, TracedCheck
 from sparknet.torch.memory import Buffer, DevicePlace, Memory
 from sparknet.torch.random import signed
-from sparknet.torch.told import Check
 
 Work = Callable[[], Tensor | None]
 AFTER = 2
@@ -105,7 +104,7 @@ class Recorded:
     inputs: list[tuple[Memory, Tensor]]
     keys: Tensor
     told: Tensor | None = None
-    checks: list[Check] = field(default_factory=list)
+    checks: list[TracedCheck] = field(default_factory=list)
     after: list[tuple[Memory, Tensor | None, bool]] = field(default_factory=list)
     changed: list[Buffer] = field(default_factory=list)
     drawing: list[TorchLayer] = field(default_factory=list)
@@ -193,7 +192,7 @@ class RecordedPasses:
         layers: Sequence[TorchLayer],
         memories: Sequence[Memory],
         flats: Sequence[Buffer],
-        checks: list[Check],
+        checks: list[TracedCheck],
         work: Work,
     ) -> Tensor | None:
         """Run a wanted pass; its losses and checks, on the device."""
@@ -222,7 +221,7 @@ class RecordedPasses:
         layers: Sequence[TorchLayer],
         memories: Sequence[Memory],
         flats: Sequence[Buffer],
-        checks: list[Check],
+        checks: list[TracedCheck],
         work: Work,
     ) -> Recorded | None:
         tape = tape_of(self._place)

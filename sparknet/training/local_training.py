@@ -11,8 +11,7 @@ from sparknet.errors import Diverged
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import class_names
 from sparknet.net import Net
-from sparknet.net.class_numbers import check_counts, check_names
-from sparknet.net.first_look import find_odd, look_at_first
+from sparknet.net.first_records import check_counts, check_names, find_odd, look_at_first
 from sparknet.net.recipe import Recipe
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import RowWeights, WeighedNets, label_input

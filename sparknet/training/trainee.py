@@ -13,7 +13,7 @@ from sparknet.devices import device_of_worker, need_torch, resolve_device
 from sparknet.loaders.batches import Batches, Transforms
 from sparknet.net import Net
 from sparknet.net.backend import CPU, backend_called, find_backend
-from sparknet.net.class_numbers import chance_loss
+from sparknet.net.first_records import chance_loss
 from sparknet.net.portable import Portable
 from sparknet.proto import caffe_pb2, parse_solver
 from sparknet.training.learner import Learner, NetFeed, SolverLearner

@@ -7,8 +7,8 @@ import pytest
 
 from sparknet import Net
 from sparknet.errors import DataError
+from sparknet.net.entries import from_learned
 from sparknet.net.feed import Pattern, shaped
-from sparknet.net.flow import from_learned
 from sparknet.proto import parse_net
 from tests.graph.nets import dense, layer, source, text
 

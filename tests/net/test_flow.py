@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparknet.net.flow import predictions
+from sparknet.net.entries import predictions
 from sparknet.proto import parse_net
 from tests.graph.nets import dense, layer, source, text
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparknet.net import Net
-from sparknet.net.metrics import LARGEST, Means, flattened
+from sparknet.net.scores import LARGEST, Means, flattened
 from tests.net.nets import NET, blobs_of_three
 
 PER_CLASS = NET.replace('top: "accuracy"', 'top: "accuracy" top: "per_class"')

@@ -367,7 +367,7 @@ def test_notebooks_show_the_layers() -> None:
 
 def test_a_loss_that_is_no_number_is_told_once() -> None:
     from sparknet.dsl import EuclideanLoss, LinearLayer, NetParams, RDDLayer, SolverParams
-    from sparknet.net.lost import LossWarning
+    from sparknet.net.origin import LossWarning
 
     net = NetParams(
         "lines",

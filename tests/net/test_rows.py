@@ -18,8 +18,7 @@ from sparknet.errors import DataError, FileError, SpecError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import ArrayRecords
-from sparknet.net.rows import open_rows
-from sparknet.net.stream import Stream
+from sparknet.net.rows import Stream, open_rows
 from tests.net.nets import NET, solver_text
 
 X = np.arange(40, dtype=np.float32).reshape(20, 2)

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from sparknet.spark import local_session
-from sparknet.spark.session import forget_dead_java
+from sparknet.spark.cluster.session import forget_dead_java
 from tests.spark.java import start_quickly
 
 SLOTS = 4

@@ -10,8 +10,8 @@ import numpy as np
 
 from sparknet.loaders import ArrayRecords
 from sparknet.loaders.order import Order
-from sparknet.spark.frame import numbered
-from sparknet.spark.ingest import HELD, ROW
+from sparknet.spark.train.frame import numbered
+from sparknet.spark.train.ingest import HELD, ROW
 
 
 def dealt(

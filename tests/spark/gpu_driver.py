@@ -15,7 +15,8 @@ from sparknet.comm.handshake import make_secret
 from sparknet.comm.rpc import Link
 from sparknet.comm.wire import choose_seal
 from sparknet.errors import SparkError
-from sparknet.spark import executors, get_session, preflight
+from sparknet.spark import get_session
+from sparknet.spark.cluster import executors, preflight
 from sparknet.spark.resources import TaskResources
 from sparknet.training.driver import Driver
 from tests.spark.java import start_quickly
@@ -26,7 +27,7 @@ def numbers(batches: Iterable[Any]) -> Iterator[Any]:
     import pyarrow as pa
     from pyspark import TaskContext
 
-    from sparknet.spark.place_of_task import device_of
+    from sparknet.spark.cluster.gpus import device_of
 
     for _ in batches:
         pass

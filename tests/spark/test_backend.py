@@ -17,8 +17,9 @@ import pytest
 
 from sparknet.errors import SparkError
 from sparknet.net import Net
-from sparknet.spark import Trainer, preflight
-from sparknet.spark.place_of_task import device_of
+from sparknet.spark import Trainer
+from sparknet.spark.cluster import preflight
+from sparknet.spark.cluster.gpus import device_of
 from tests.net import public_caffe
 from tests.spark.digits import solver
 from tests.spark.java import quick

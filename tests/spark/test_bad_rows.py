@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 
 from sparknet.errors import SparkError, SparkNetError
 from sparknet.net import Net
-from sparknet.net.class_numbers import ClassNumbers, class_numbers
+from sparknet.net.first_records import ClassNumbers, class_numbers
 from sparknet.predict.columns import Wanted, wanted
 from sparknet.predict.request import Ask
 from sparknet.spark import SparkModel
-from sparknet.spark.ingest import HELD, NAMED, ROW, opened, write
 from sparknet.spark.predict_task import ModelTask, SentNet, WorkerNet, predicted, structs
+from sparknet.spark.train.ingest import HELD, NAMED, ROW, opened, write
 
 pytest.importorskip("pyspark")
 pa = pytest.importorskip("pyarrow")

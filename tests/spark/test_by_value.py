@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparknet.spark.by_value import by_value
+from sparknet.spark.cluster.by_value import by_value
 
 pytest.importorskip("pyspark")
 
@@ -23,7 +23,7 @@ def test_a_python_without_the_package_says_so_in_one_sentence(
 ) -> None:
     from pyspark.cloudpickle import dumps
 
-    import sparknet.spark.preflight as ours
+    import sparknet.spark.cluster.preflight as ours
 
     sent = dumps(by_value(partial(doubled, times=3)))
     assert list(pickle.loads(sent)([1, 2])) == [3, 6]

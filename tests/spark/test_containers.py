@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparknet.spark import containers
+from sparknet.spark.cluster import containers
 
 UNLIMITED = "9223372036854771712"
 """What version 1 says of memory without a limit: the largest multiple of a page."""

@@ -20,7 +20,7 @@ import sparknet
 from sparknet.cli import main
 from sparknet.errors import SparkError
 from sparknet.native import onednn_isa
-from sparknet.spark import executors
+from sparknet.spark.cluster import executors
 from tests.spark.conftest import CONNECT, SLOTS
 
 pa = pytest.importorskip("pyarrow")
@@ -92,7 +92,7 @@ def test_a_master_that_nobody_reaches(kind: str, capsys: pytest.CaptureFixture[s
 
 def test_a_listener_that_is_no_master(monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
-        monkeypatch.setattr("sparknet.spark.session.get_session", lambda **_: time.sleep(5))
+        monkeypatch.setattr("sparknet.spark.cluster.session.get_session", lambda **_: time.sleep(5))
         port = silent.getsockname()[1]
         with pytest.raises(SparkError, match=r"gave no session within 0.1 s: see whether"):
             executors.examine(f"spark://127.0.0.1:{port}", 0.1)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sparknet.net import Net
-from sparknet.spark.footprint import footprint
+from sparknet.spark.cluster.probe import footprint
 from tests.spark.digits import solver
 
 MIB = 1 << 20
@@ -47,7 +47,8 @@ from sparknet.comm.handshake import make_secret
 from sparknet.comm.rpc import Link
 from sparknet.comm.wire import HMAC
 from sparknet.errors import SparkError
-from sparknet.spark import Trainer, local_session, preflight
+from sparknet.spark import Trainer, local_session
+from sparknet.spark.cluster import preflight
 from sparknet.training.driver import Driver
 from tests.spark.digits import pixels, solver
 

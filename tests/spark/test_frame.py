@@ -20,10 +20,10 @@ from pyspark.sql import Row
 
 from sparknet.errors import SparkError
 from sparknet.spark import Trainer
+from sparknet.spark.cluster.preflight import translated
 from sparknet.spark.column_types import bound_batches
-from sparknet.spark.frame import frame, mapped, numbered
-from sparknet.spark.ingest import HELD, ROW
-from sparknet.spark.preflight import translated
+from sparknet.spark.train.frame import frame, mapped, numbered
+from sparknet.spark.train.ingest import HELD, ROW
 from tests.spark.digits import solver
 
 ENTRIES = ("data", "label")

@@ -16,13 +16,13 @@ from sparknet import models
 from sparknet.errors import SettingError, SparkError
 from sparknet.net import Net
 from sparknet.spark import SparkModel
-from sparknet.spark.gpu_turns import Turns
+from sparknet.spark.cluster.gpus import Turns
 from sparknet.spark.predict_task import WorkerNet
 
 GPU = f"GPU-of-test-{os.getpid()}"
 HOLDER = """
 import sys
-from sparknet.spark.gpu_turns import Turns
+from sparknet.spark.cluster.gpus import Turns
 
 with Turns(sys.argv[1], int(sys.argv[2])).taken():
     print("taken", flush=True)

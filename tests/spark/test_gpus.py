@@ -14,8 +14,8 @@ import pytest
 
 from sparknet.cli import doctor
 from sparknet.errors import SparkError
-from sparknet.spark import executors, gpus
-from sparknet.spark.gpus import ListedGpu, listed, number_of
+from sparknet.spark.cluster import executors, gpus
+from sparknet.spark.cluster.gpus import ListedGpu, listed, number_of
 
 WHOLE = (
     "GPU 0: Tesla V100-SXM2-16GB (UUID: GPU-4a1f0d5e-91a3-6d2b-7e5c-1f0e4c3b2a10)\n"

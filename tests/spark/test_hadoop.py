@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sparknet.errors import FileError
-from sparknet.spark.hadoop import HadoopRuns, open_runs
+from sparknet.spark.filesystem.remote import HadoopRuns, open_runs
 from sparknet.training.runs import FolderRuns
 
 

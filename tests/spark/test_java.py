@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from sparknet.errors import SparkError
-from sparknet.spark import java
+from sparknet.spark.cluster import java
 
-ASK = "from sparknet.spark import java; print(java.java_home()); print(java.java_version())"
+ASK = "from sparknet.spark.cluster import java; print(java.java_home()); print(java.java_version())"
 
 
 def ask(**environment: str) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import SparkError
-from sparknet.spark.mean import _summed, tree_mean
+from sparknet.spark.rdd.net_rdd import _summed, tree_mean
 from sparknet.weights import LayerBlobs, Layout, WeightCollection
 
 LAYOUT = Layout((LayerBlobs("ip", ((2, 3), (2,)), (0, 6)),))

@@ -17,7 +17,7 @@ from pyspark.errors import PythonException
 from sparknet.errors import FileError, SparkError, SpecError
 from sparknet.net import Net
 from sparknet.spark import SparkModel, Trainer
-from sparknet.spark.files import _folder, send
+from sparknet.spark.filesystem.broadcast import _folder, send
 from tests.spark.conftest import null_in_list
 from tests.spark.digits import NET, records, solver
 

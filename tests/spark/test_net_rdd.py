@@ -16,7 +16,7 @@ from sparknet import LinearLayer, Net, NetParams, RDDLayer, SoftmaxWithLoss, Sol
 from sparknet.errors import SparkError
 from sparknet.loaders import ArrayRecords
 from sparknet.spark import NetRDD, net_rdd
-from sparknet.spark.net_home import NetHome, NetJob
+from sparknet.spark.rdd.net_home import NetHome, NetJob
 from sparknet.training import Averaging, simulate
 
 BATCH, STEPS, ROUNDS, WORKERS = 8, 3, 8, 2

@@ -15,7 +15,8 @@ from sparknet.comm.handshake import make_secret
 from sparknet.comm.rpc import Link
 from sparknet.comm.wire import choose_seal
 from sparknet.errors import SettingError, SparkError
-from sparknet.spark import Trainer, preflight, probe
+from sparknet.spark import Trainer
+from sparknet.spark.cluster import preflight, probe
 from sparknet.training.driver import Driver
 from tests.spark.conftest import SLOTS
 

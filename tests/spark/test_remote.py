@@ -101,7 +101,7 @@ def test_any_thread_finds_the_session(far: str, tmp_path: Path) -> None:
 
 
 def test_without_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparknet.spark.session.running_session", lambda: None)
+    monkeypatch.setattr("sparknet.spark.cluster.session.running_session", lambda: None)
     with pytest.raises(
         SparkError, match=r"^hdfs://there/x\.sparknet\.json is reached .*no session"
     ):

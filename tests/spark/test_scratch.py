@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from sparknet.net.scratch import owner, remove_abandoned
-from sparknet.spark.scratch import scratch
+from sparknet.spark.filesystem.scratch import scratch
 
 WAITING = """
 import sys
-from sparknet.spark.scratch import scratch
+from sparknet.spark.filesystem.scratch import scratch
 with scratch("9") as folder:
     (folder / "records").write_bytes(b"x")
     print(folder, flush=True)
@@ -78,7 +78,7 @@ def test_a_signal_at_an_awkward_moment(place: Path, moment: str, number: int) ->
     """A handler's exception was lost, or became another, which the driver took for the user's."""
     script = f"""
 import os, threading
-from sparknet.spark.scratch import scratch
+from sparknet.spark.filesystem.scratch import scratch
 number = {int(number)}
 with scratch("9") as folder:
     print(folder.exists(), flush=True)

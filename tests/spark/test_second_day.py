@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError
-from sparknet.spark import Trainer, hadoop
+from sparknet.spark import Trainer
+from sparknet.spark.filesystem import remote as hadoop
 from tests.spark.conftest import CONNECT
 from tests.spark.digits import solver
 from tests.spark.test_trainer import Killer, events, flat, frame

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparknet.spark import Trainer
-from sparknet.spark.frame import numbered
-from sparknet.spark.ingest import HELD, ROW
+from sparknet.spark.train.frame import numbered
+from sparknet.spark.train.ingest import HELD, ROW
 from tests.spark.digits import records, solver, tuples
 
 Array = np.ndarray[Any, Any]

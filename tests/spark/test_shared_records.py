@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from sparknet.spark import Trainer, shared_records
-from sparknet.spark.shared_records import forget, once
+from sparknet.spark import Trainer
+from sparknet.spark.filesystem import scratch as shared_records
+from sparknet.spark.filesystem.scratch import forget, once
 from tests.spark.conftest import SLOTS
 from tests.spark.digits import pixels, solver
 
@@ -21,7 +22,7 @@ NAMES = ("records", "records.npz")
 READING = """
 import sys
 from pathlib import Path
-from sparknet.spark.shared_records import once
+from sparknet.spark.filesystem.scratch import once
 folder = Path(sys.argv[1])
 
 def make():

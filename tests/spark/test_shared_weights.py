@@ -11,7 +11,7 @@ import pytest
 from sparknet.errors import ArrayError, FileError, SpecError
 from sparknet.native import NDArray
 from sparknet.net import Net
-from sparknet.spark.shared_weights import SharedWeights, _digest, _write
+from sparknet.spark.filesystem.broadcast import SharedWeights, _digest, _write
 
 NET = """
 layer { name: "in" type: "Input" top: "x" input_param { shape { dim: [4, 3, 6, 6] } } }

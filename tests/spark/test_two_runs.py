@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sparknet.spark import Trainer, conducting, lasting
-from sparknet.spark.background_job import Job
+from sparknet.spark.cluster.background_job import Job
 from tests.spark.cluster import until
 from tests.spark.conftest import SLOTS
 from tests.spark.digits import pixels, solver

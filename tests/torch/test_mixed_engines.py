@@ -11,7 +11,7 @@ import pytest
 import sparknet
 from sparknet.devices import check_devices, device_of_worker, uses_task_gpu
 from sparknet.errors import SpecError
-from sparknet.spark import executors, preflight, probe
+from sparknet.spark.cluster import executors, preflight, probe
 from sparknet.training import DiLoCo
 
 pytest.importorskip("torch", reason="torch is not installed: make test-torch")

@@ -18,8 +18,7 @@ from sparknet.net import Net
 from sparknet.net.description import NetSource, solver_of
 from sparknet.net.model_folder import as_json, distrust_solver, of_json, unpacked
 from sparknet.net.portable import portable_solver
-from sparknet.net.recipe import Recipe
-from sparknet.net.tuning import tuned
+from sparknet.net.recipe import Recipe, tuned
 from sparknet.proto import parse_solver
 from sparknet.spark.model import SparkModel
 from sparknet.spark.pipeline.model import NetModel
@@ -40,7 +39,7 @@ from sparknet.spark.pipeline.params import (
 )
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
-from sparknet.spark.trainer import Trainer, weights_of
+from sparknet.spark.train.trainer import Trainer, weights_of
 from sparknet.training.events import OnEvent
 from sparknet.training.modules.calling import arguments
 from sparknet.training.modules.keywords import ModuleKeywords

@@ -23,8 +23,8 @@ from sparknet.errors import FileError, SparkError, SparkNetError
 from sparknet.net.model_folder import FILES, check_file, file_sums, has_sound_names
 from sparknet.net.scratch import scratch_folder
 from sparknet.predict.files import with_path
-from sparknet.spark.background_job import is_classic
-from sparknet.spark.remote import remote_file
+from sparknet.spark.cluster.background_job import is_classic
+from sparknet.spark.filesystem.remote import remote_file
 
 Stage = TypeVar("Stage", bound="SavedStage")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparknet.spark.trained import SparkTrained
+from sparknet.spark.train.result import SparkTrained
 from sparknet.training.rounds import Outcome
 
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from sparknet.torch.translations import (
-    activations,
     convolutions,
+    elementwise,
     losses,
     normalisation,
     pooling,
-    products,
     recurrent,
-    resizing,
-    selection,
     shapes,
-    sums,
 )
 from sparknet.torch.translations.table import TABLE, Translatable, Translation
 
@@ -21,15 +17,11 @@ __all__ = [
     "TABLE",
     "Translatable",
     "Translation",
-    "activations",
     "convolutions",
+    "elementwise",
     "losses",
     "normalisation",
     "pooling",
-    "products",
     "recurrent",
-    "resizing",
-    "selection",
     "shapes",
-    "sums",
 ]

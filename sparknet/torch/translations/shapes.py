@@ -1,16 +1,22 @@
-"""Layers that move values, or choose among them by place."""
+"""Layers that move values, choose among them by place, or resize images."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import prod
+from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
+from torch.nn import functional
 
 from sparknet.torch.translations.table import (
     Tensors,
     Tops,
     Translatable,
+    applied,
     cut,
     on_device,
     translates,
@@ -130,3 +136,186 @@ def shuffle_channel(layer: Translatable, bottoms: Tensors, params: Tensors) -> T
     x, group = bottoms[0].reshape(layer.top_shapes[0]), layer.options["group"]
     parts = x.reshape(x.shape[0], group, x.shape[1] // group, *x.shape[2:])
     return parts.transpose(1, 2).reshape(x.shape)
+
+
+Mixture = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+"""Of each new line the old ones that it is made of, and their shares: two arrays (lines, ways)."""
+
+
+def _mixed(layer: Translatable, x: Tensor, axis: int, mixture: Mixture) -> Tensor:
+    """Along one axis the sums of old lines by their shares."""
+    kept = layer.state.get(f"lines {axis}")
+    if kept is None or kept[0] is not mixture or kept[1].device != x.device:
+        lines, shares = mixture
+        on = torch.as_tensor(lines.T.copy(), device=x.device), torch.as_tensor(shares.T.copy())
+        kept = layer.state[f"lines {axis}"] = (mixture, on[0], on[1].to(x.device))
+    spread = (-1, *(1,) * (x.dim() - axis - 1))
+    if len(kept[1]) == 1:
+        return x.index_select(axis, kept[1][0])
+    parts = [
+        x.index_select(axis, lines) * shares.to(x.dtype).reshape(spread)
+        for lines, shares in zip(kept[1], kept[2], strict=True)
+    ]
+    return torch.stack(parts).sum(0) if len(parts) > 2 else parts[0] + parts[1]
+
+
+def _kept(layer: Translatable, name: str, key: Any, make: Any) -> Any:
+    """What is worked out once for these sizes."""
+    found = layer.state.get(name)
+    if found is None or found[0] != key:
+        found = layer.state[name] = (key, make())
+    return found[1]
+
+
+def _linear(places: np.ndarray[Any, Any], many: int) -> Mixture:
+    places = np.clip(places, 0, many - 1)
+    low = np.floor(places)
+    lines = np.minimum(np.stack((low, low + 1), 1), many - 1).astype(np.int64)
+    return lines, np.stack((1 - (places - low), places - low), 1).astype(np.float32)
+
+
+def _cubic(places: np.ndarray[Any, Any], many: int, a: float, exclude: bool) -> Mixture:
+    """Keys' kernel (1981)."""
+    low = np.floor(places)
+    lines = low[:, None] + np.arange(-1, 3)
+    d = np.abs(places[:, None] - lines)
+    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    shares = np.where(d <= 1, ((a + 2) * d - (a + 3)) * d * d + 1, far)
+    inside = np.clip(lines, 0, many - 1)
+    if exclude:
+        shares = np.where(lines == inside, shares, 0)
+        total = shares.sum(1, keepdims=True)
+        shares = np.where(total != 0, shares / np.where(total == 0, 1, total), shares)
+    return inside.astype(np.int64), shares.astype(np.float32)
+
+
+_ROUNDED: dict[str, Callable[[Any], Any]] = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round_prefer_ceil": lambda at: np.floor(at + 0.5),
+    "round_prefer_floor": lambda at: np.ceil(at - 0.5),
+}
+
+
+def _axis(options: Mapping[str, Any], before: int, after: int, scale: float) -> Mixture:
+    """The lines of one axis by the rules of ONNX's Resize."""
+    at, places = np.arange(after, dtype=np.float64), options["coordinates"]
+    if places == "asymmetric":
+        at = at / scale
+    elif places == "align_corners":
+        at = at * (before - 1) / (after - 1) if after > 1 else at * 0
+    elif places == "pytorch_half_pixel" and after <= 1:
+        at = at * 0
+    else:
+        middle = 0.0
+        if places == "half_pixel_symmetric":
+            middle = before / 2 * (1 - after / (scale * before))
+        at = middle + (at + 0.5) / scale - 0.5
+    if options["mode"] == "nearest":
+        line = _ROUNDED[options["nearest_mode"]](at)
+        line = np.clip(line, 0, before - 1).astype(np.int64)[:, None]
+        return line, np.ones(line.shape, np.float32)
+    if options["mode"] == "linear":
+        return _linear(at, before)
+    return _cubic(at, before, options["cubic_coeff_a"], options["exclude_outside"])
+
+
+@translates("Resize")
+def resize(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x, options, shape = bottoms[0], layer.options, layer.top_shapes[0]
+    if x.numel() == 0:
+        return x.new_zeros(shape)
+    key = (tuple(x.shape), tuple(shape), options["scales"])
+    mixtures = _kept(
+        layer,
+        "mixtures",
+        key,
+        lambda: [
+            _axis(options, x.shape[axis], shape[axis], options["scales"][axis - 2])
+            for axis in (2, 3)
+        ],
+    )
+    return _mixed(layer, _mixed(layer, x, 2, mixtures[0]), 3, mixtures[1])
+
+
+@translates("Interp")
+def interp(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    """The corners stay corners (interp_layer.cpp of DeepLab and PSPNet)."""
+    shape, options = layer.top_shapes[0], layer.options
+    x = bottoms[0].reshape(*bottoms[0].shape, *(1,) * (4 - bottoms[0].dim()))
+    begin, end = -options["pad_beg"], -options["pad_end"]
+    x = x[:, :, begin : x.shape[2] - end, begin : x.shape[3] - end]
+    if x.shape[2:] == shape[2:]:
+        return x + 0
+    if x.numel() == 0:
+        return x.new_zeros(shape) + x.sum()
+    mixtures = _kept(
+        layer,
+        "mixtures",
+        (tuple(x.shape), tuple(shape)),
+        lambda: [_corners(x.shape[axis], shape[axis]) for axis in (2, 3)],
+    )
+    return _mixed(layer, _mixed(layer, x, 2, mixtures[0]), 3, mixtures[1])
+
+
+def _corners(before: int, after: int) -> Mixture:
+    """In float32, as Caffe finds its places."""
+    ratio = np.float32(before - 1) / np.float32(after - 1) if after > 1 else np.float32(0)
+    return _linear(ratio * np.arange(after, dtype=np.float32), before)
+
+
+@translates("Upsample")
+def upsample(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x, shape = bottoms[0], layer.top_shapes[0]
+    if layer.options["method"] == "unpool":
+        return _unpooled(layer, x, bottoms[1], shape)
+    by = layer.options["scale"]
+    spread = x[:, :, :, None, :, None].expand(-1, -1, -1, by, -1, by)
+    return spread.reshape(shape)
+
+
+def _unpooled(layer: Translatable, x: Tensor, mask: Tensor, shape: Sequence[int]) -> Tensor:
+    area = shape[2] * shape[3]
+    fine = (mask > -1) & (cut(mask) < area)
+    layer.check(
+        fine.all(),
+        lambda: f"the mask's {mask[~fine][0]:g} is out of range: an output image has {area} values",
+    )
+    places = cut(mask).nan_to_num(0).clamp(0, max(area - 1, 0)).to(torch.int64).flatten(2)
+    found: Tensor = applied(_PutBack, x.flatten(2), places, area)
+    return found.reshape(shape)
+
+
+class _PutBack(torch.autograd.Function):
+    """Of two values that go to one place the later one stays, and both have its gradient
+    (SegNet's upsample_layer.cpp)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, places: Tensor, area: int) -> Tensor:
+        ctx.save_for_backward(places)
+        numbers = torch.arange(x.shape[2], device=x.device).expand(places.shape)
+        later = places.new_full((*places.shape[:2], area), -1)
+        later = later.scatter_reduce(2, places, numbers, "amax")
+        if x.shape[2] == 0:
+            return x.new_zeros(later.shape)
+        values = x.gather(2, later.clamp(min=0))
+        return torch.where(later < 0, torch.zeros_like(values), values)
+
+    @staticmethod
+    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, None, None]:
+        (places,) = ctx.saved_tensors
+        return given.gather(2, places), None, None
+
+
+_FAR = 1e5
+"""Beyond every image; numbers of pixels up to there fit 32 bits."""
+
+
+@translates("GridSample")
+def grid_sample(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    image, grid = bottoms
+    if prod(layer.top_shapes[0]) == 0 or image.numel() == 0:
+        return image.new_zeros(layer.top_shapes[0])
+    grid = grid.nan_to_num(-_FAR).clamp(-_FAR, _FAR)
+    names = ("mode", "padding_mode", "align_corners")
+    return functional.grid_sample(image, grid, *(layer.options[name] for name in names))

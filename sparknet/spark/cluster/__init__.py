@@ -1,0 +1,1 @@
+"""Sessions, executors, GPUs, and what a job needs before it starts."""

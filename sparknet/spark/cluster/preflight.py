@@ -1,0 +1,314 @@
+"""Preflight: checks the cluster before a long job, which would fail late or wait for ever."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from sparknet.comm.rpc import Link
+from sparknet.comm.wire import AES_GCM, GMAC, HMAC
+from sparknet.errors import SparkError
+from sparknet.net.backend import EMBEDDED
+from sparknet.spark.cluster import containers, probe
+from sparknet.spark.cluster.background_job import Job, is_classic
+from sparknet.spark.cluster.by_value import MISSING
+from sparknet.spark.cluster.session import has_dead_java, is_local
+from sparknet.spark.resources import TaskResources
+from sparknet.training.events import Event
+from sparknet.training.waiting import FIRST
+from sparknet.training.worker import void
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_logger = logging.getLogger("sparknet.training")
+PATIENCE = 600.0
+"""Seconds that the workers may take to start together: as long as Spark itself looks for the slots
+of a barrier stage (40 times, 15 s apart)."""
+_LOOK = 0.2
+_LOST = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure.*")
+"""Spark's messages about processes that died without a report."""
+_SAID = re.compile(r"^(?:: |Caused by: )?[\w.$]+(?:Exception|Error): ([^\n]*)", re.MULTILINE)
+
+Address = tuple[str, int]
+
+
+def check(
+    session: SparkSession,
+    workers: int,
+    link: Link,
+    patience: float | None = PATIENCE,
+    needed: int = 0,
+    backend: str = EMBEDDED,
+    device: str | None = None,
+    resources: TaskResources | None = None,
+    say: Callable[[Event], None] = void,
+    together: bool = True,
+) -> list[dict[str, Any]]:
+    """The findings of each worker; SparkError with the setting to change if training cannot run.
+
+    ``needed`` is the least memory of a worker in bytes, ``backend`` and ``device`` what it trains
+    with, ``resources`` what its task has.  Workers
+    may take ``patience`` seconds to start, or any time (None); ``say`` hears of the wait.  Where
+    they need not start ``together``, one slot is enough to look.
+    """
+    if type(workers) is not int or workers < 1:
+        raise SparkError(f"workers is {workers!r}: a whole number, at least 1, is needed")
+    resources = resources or TaskResources(session)
+    start = Start(session, workers if together else 1, patience, say, resources=resources)
+    if is_classic(session):
+        if together:
+            _check_settings(session, workers, start, resources)
+        else:
+            _warn_of_clear_secrets(session)
+            _tell_of_losses(session, workers)
+        _warn_of_room(session, needed)
+    rows = session.range(0, workers, 1, workers)
+    look_at = probe.look if together else probe.look_alone
+    task = partial(look_at, link=link, backend=backend, device=device)
+    look = resources.mapped(rows, task, probe.SCHEMA, barrier=together)
+    if together:
+        look = look.repartition(1)  # a barrier stage that feeds no shuffle is not run again
+        late = (
+            f"{workers} workers did not start together within {patience or 0:g} s "
+            "(start_timeout=): ask for fewer (workers=), or give the cluster that many free slots"
+        )
+    else:
+        late = (
+            f"Spark ran no task within {patience or 0:g} s (start_timeout=): see what holds its "
+            "slots"
+        )
+    return _looked(session, look, link, start, late, needed)
+
+
+def _looked(
+    session: SparkSession, look: DataFrame, link: Link, start: Start, late: str, needed: int
+) -> list[dict[str, Any]]:
+    with Job(session, look, "sparknet: preflight") as job:
+        while not job.wait(start.pause):
+            if start.is_over():
+                raise SparkError(late)
+        try:
+            found = sorted(
+                (json.loads(row.finding) for row in job.result()), key=itemgetter("worker")
+            )
+        except Exception as error:
+            raise translated(error) from error
+    for finding in found:
+        _check_finding(finding, link.driver, link.seal)
+        _check_backend(finding)
+        _check_room(finding, needed)
+        if finding["gpus"]:
+            _logger.info(f"{_where(finding)} has the GPU {', '.join(finding['gpus'])} of Spark's")
+    return found
+
+
+class Start:
+    """The wait for the workers' start, of which events tell."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        workers: int,
+        patience: float | None,
+        say: Callable[[Event], None],
+        clock: Callable[[], float] = time.monotonic,
+        resources: TaskResources | None = None,
+    ) -> None:
+        self._resources = resources
+        self._session, self._workers = session, workers
+        self._patience = inf if patience is None else patience
+        self._say, self._clock = say, clock
+        self._begun, self._next = clock(), FIRST
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next look."""
+        return max(min(_LOOK, self._begun + self._patience - self._clock()), 0)
+
+    def is_over(self) -> bool:
+        """Whether the workers' time is over; says that they are waited for when that is due."""
+        seconds = self._clock() - self._begun
+        if seconds >= self._patience:
+            return True
+        if seconds >= self._next:
+            self._next = 2 * seconds
+            slots = slots_of(self._session, self._resources) if is_classic(self._session) else None
+            shared = {"time": time.time(), "seconds": seconds}
+            self._say({"event": "waiting", **shared, "slots": slots, "needed": self._workers})
+        return False
+
+
+def _check_settings(
+    session: SparkSession, workers: int, start: Start, resources: TaskResources
+) -> None:
+    context = session.sparkContext
+    settings = context.getConf()
+    if settings.get("spark.dynamicAllocation.enabled", "false") == "true":
+        raise SparkError(
+            "spark.dynamicAllocation.enabled is true, and a barrier stage cannot run with it: "
+            "set it to false and spark.executor.instances to what the workers need"
+        )
+    _warn_of_clear_secrets(session)
+    slots = _awaited_slots(session, workers, start, resources)
+    if slots < workers:
+        cpus = settings.get("spark.task.cpus", "1")
+        raise SparkError(
+            f"{workers} workers need as many slots at once, and there are {slots} "
+            f"(spark.master is {context.master}, spark.task.cpus {cpus}): set workers={slots} "
+            "or start Spark with more cores"
+        )
+
+
+def _warn_of_clear_secrets(session: SparkSession) -> None:
+    settings = session.sparkContext.getConf()
+    private = ("spark.network.crypto.enabled", "spark.ssl.rpc.enabled")
+    authenticated = settings.get("spark.authenticate", "false") == "true"
+    encrypted = any(settings.get(name, "false") == "true" for name in private)
+    if is_local(session) or (authenticated and encrypted):
+        return
+    warnings.warn(
+        "Spark sends this run's secret to the executors in clear, so that who reads the network "
+        "can join the run: set spark.authenticate and spark.network.crypto.enabled to true",
+        stacklevel=2,
+    )
+
+
+def _warn_of_room(session: SparkSession, needed: int) -> None:
+    context = session.sparkContext
+    settings = dict(context.getConf().getAll())
+    if said := containers.too_tight(context.master, settings, needed):
+        warnings.warn(said, stacklevel=2)
+
+
+def _tell_of_losses(session: SparkSession, workers: int) -> None:
+    context = session.sparkContext
+    settings = dict(context.getConf().getAll())
+    said, ends = containers.losses_allowed(context.master, settings, workers)
+    _logger.info(said)
+    if ends:
+        warnings.warn(said, stacklevel=2)
+
+
+def _awaited_slots(
+    session: SparkSession, workers: int, start: Start, resources: TaskResources
+) -> int:
+    """The number of slots, once there are enough: executors take a while to register.
+
+    Those of a local master are there from the beginning.
+    """
+    local = is_local(session)
+    while (slots := slots_of(session, resources)) < workers and not local and not start.is_over():
+        time.sleep(start.pause)
+    return slots
+
+
+def slots_of(session: SparkSession, resources: TaskResources | None = None) -> int:
+    """The number of tasks that can run at once, as Spark counts it for a barrier stage."""
+    return (resources or TaskResources(session)).slots()
+
+
+def _check_finding(finding: dict[str, Any], driver: Address, seal: str) -> None:
+    mine = probe.machine()
+    where = _where(finding)
+    if finding["sparknet"] != mine["sparknet"]:
+        raise SparkError(
+            f"{where} has sparknet {finding['sparknet']}, the driver {mine['sparknet']}: "
+            "install the same on both"
+        )
+    if seal in (GMAC, AES_GCM) and finding["seal"] == HMAC:
+        raise SparkError(
+            f"{where} has no package 'cryptography', with which the driver protects what travels: "
+            "install the same on both"
+        )
+    for host, port in finding["unreached"]:
+        if (host, port) == driver:
+            raise SparkError(
+                f"{where} cannot reach the driver at {host}:{port}: set spark.driver.host to an "
+                "address that executors reach, and open the port"
+            )
+        raise SparkError(
+            f"{where} cannot reach a worker at {host}:{port}: the executors must accept "
+            "connections from each other; open a port range and name it with ports="
+        )
+
+
+def _check_backend(finding: dict[str, Any]) -> None:
+    if finding["backend"]:
+        raise SparkError(f"{_where(finding)} cannot train: {finding['backend']}")
+
+
+def _check_room(finding: dict[str, Any], needed: int) -> None:
+    """SparkError if Spark's memory limit is too small; mapped files and stacks count as well."""
+    if finding["room"] is None:
+        return
+    limit, left = finding["room"]
+    if left < needed:
+        raise SparkError(
+            f"{_where(finding)} has {_mebibytes(left)} left of the {_mebibytes(limit)} that "
+            f"spark.executor.pyspark.memory allows it, and training takes {_mebibytes(needed)} "
+            "at the least, and the records: give that setting more, or leave it out"
+        )
+
+
+def _where(finding: dict[str, Any]) -> str:
+    return f"worker {finding['worker']} on {finding['host']}"
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 2**20:.0f} MiB"
+
+
+def translated(error: Exception) -> SparkError:
+    """A job's failure as a SparkError of one sentence."""
+    text = str(error)
+    if has_dead_java():
+        return SparkError(
+            "the Java of Spark's driver has ended (killed, or out of memory): start another by "
+            "local_session(memory=…) or get_session(), and make the data again"
+        )
+    if "No module named 'sparknet" in text:
+        return SparkError(MISSING)
+    if "PYTHON_VERSION_MISMATCH" in text or "different minor version" in text:
+        return SparkError(
+            "the executors run another version of Python than the driver: "
+            "set PYSPARK_PYTHON to the same one on both"
+        )
+    if "Barrier" in text and "dynamic resource allocation" in text:
+        return SparkError("set spark.dynamicAllocation.enabled to false: workers start together")
+    if "OversizedAllocationException" in text:
+        return SparkError(
+            "an Arrow batch of the rows is over 2 GiB: set "
+            "spark.sql.execution.arrow.maxRecordsPerBatch to fewer rows"
+        )
+    if lost := _LOST.search(text):
+        return SparkError(f"{tried(error)}; Spark says: {lost[0].strip()}")
+    said = _essence(text) or type(error).__name__
+    own = re.match(r"sparknet\.errors\.\w+: ", said)
+    return SparkError(said[own.end() :] if own else f"the Spark job failed: {said}")
+
+
+def _essence(text: str) -> str:
+    """The most useful line: the end of Python's traceback, or the first exception's message."""
+    _, python, after = text.rpartition("Traceback (most recent call last):")
+    if python:
+        ends = (line for line in after.splitlines() if line and not line[0].isspace())
+        return next(ends, "")
+    said = (found[1].strip() for found in _SAID.finditer(text))
+    return next((line for line in said if line), text.strip().partition("\n")[0])
+
+
+def tried(error: Exception) -> str:
+    """Part of a message: how often Spark ran the stage before it gave up."""
+    times = re.search(r"maximum allowable number of times: (\d+)", str(error))
+    if times is None:
+        return "the Spark job failed, and Spark does not run it again"
+    return f"the Spark job failed {times[1]} times in a row (spark.stage.maxConsecutiveAttempts)"

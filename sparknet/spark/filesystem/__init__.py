@@ -1,0 +1,1 @@
+"""Files that executors read and write, and file systems that Spark reaches."""

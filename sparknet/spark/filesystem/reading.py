@@ -1,0 +1,192 @@
+"""Readers of images, records and tables as DataFrames, and the writer of Parquet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparknet.errors import FileError, SparkError
+from sparknet.loaders import Records, open_records, tars
+from sparknet.loaders.image_files import image_paths
+from sparknet.loaders.records import Array, Column, class_names
+from sparknet.predict.prediction import in_one_line
+from sparknet.proto.byte_source import StrPath
+from sparknet.spark.cluster.by_value import by_value
+from sparknet.spark.column_types import CLASSES, SHAPE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField
+
+STORED = ("path", "content")
+"""The columns of `read_images`, as Spark's binaryFile source names them."""
+_AT_ONCE = 16 << 20
+"""Bytes of records in one Arrow batch."""
+
+
+def read_records(
+    session: SparkSession, data: Records | StrPath, parts: int | None = None
+) -> DataFrame:
+    """The records of ``data`` (Records, or the path of a data set) as a DataFrame.
+
+    Each of ``parts`` partitions (the cluster's default unless given) opens the files itself, so
+    every executor must reach them by the same path.  Single numbers become long or double;
+    arrays become binary: uint8 arrays as their bytes, others as float32, with their shape in the
+    column's metadata.
+    """
+    from pyspark.sql.types import StructType
+
+    records = data if isinstance(data, Records) else open_records(data)
+    numbers = session.range(0, len(records), 1, parts)
+    names = class_names(records)
+    schema = StructType([_field(name, column, names) for name, column in records.columns.items()])
+    return numbers.mapInArrow(by_value(partial(_read, records=records)), schema)
+
+
+def _field(name: str, column: Column, classes: Sequence[str]) -> StructField:
+    from pyspark.sql.types import BinaryType, DoubleType, LongType, StructField
+
+    if column.shape:
+        return StructField(name, BinaryType(), metadata={SHAPE: list(column.shape)})
+    told = {CLASSES: list(classes)} if name == "label" and classes else None
+    kind = DoubleType() if column.dtype.kind == "f" else LongType()
+    return StructField(name, kind, metadata=told)
+
+
+def _read(batches: Iterable[pa.RecordBatch], records: Records) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    size = sum(column.size for column in records.columns.values())
+    rows = max(1, _AT_ONCE // max(size, 1))
+    with in_one_line():
+        for batch in batches:
+            numbers = batch.column(0).to_numpy()
+            for begin in range(0, len(numbers), rows):
+                taken = records.take(numbers[begin : begin + rows])
+                kinds = records.columns.items()
+                yield pa.RecordBatch.from_pydict(
+                    {name: _column(taken[name], kind) for name, kind in kinds}
+                )
+
+
+def _column(values: Array, column: Column) -> pa.Array:
+    import pyarrow as pa
+
+    if not column.shape:
+        return pa.array(values.astype(np.float64 if column.dtype.kind == "f" else np.int64))
+    kept = values if values.dtype == np.uint8 else values.astype(np.float32)
+    flat = np.ascontiguousarray(kept).reshape(len(kept), -1).view(np.uint8)
+    fixed = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(flat.shape[1]), len(flat), [None, pa.py_buffer(flat.ravel())]
+    )
+    return fixed.cast(pa.binary())
+
+
+def read_images(session: SparkSession, *sources: StrPath) -> DataFrame:
+    """Images as they are stored, with columns ``path`` and ``content``, as `SparkModel` takes them.
+
+    ``sources`` are image files, folders with images and tars of images, which every executor must
+    reach by the same path; or URLs that Spark can read (s3a://…/*.jpg), of files alone.  The path
+    of an image in a tar is ``file.tar:name``.
+    """
+    paths = [os.fspath(source) for source in sources]
+    if any("://" in path for path in paths):
+        binary = session.read.format("binaryFile").option("recursiveFileLookup", "true")
+        return _asked(lambda: binary.load(paths).select(*STORED))
+    places = [place for path in paths for place in _places(path)]
+    if not places:
+        raise SparkError(f"there is no image in {', '.join(paths) or 'no files'}")
+    rows = session.createDataFrame(places, "path string, file string, start long, size long")
+    return rows.mapInArrow(by_value(_read_stored), "path string, content binary")
+
+
+def _places(path: str) -> Iterator[tuple[str, str, int, int]]:
+    """The name, file, beginning and size (-1: all of the file) of the images of a source."""
+    absolute = str(Path(path).absolute())
+    if Path(path).suffix.lower() == ".tar":
+        for member in tars.members(absolute):
+            yield f"{absolute}:{member.name}", absolute, member.start, member.size
+        return
+    if not Path(path).exists():
+        raise FileError(path, "does not exist")
+    for image in image_paths(Path(absolute)) if Path(path).is_dir() else [absolute]:
+        yield image, image, 0, -1
+
+
+def _read_stored(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    def made(paths: list[str], contents: list[bytes]) -> pa.RecordBatch:
+        columns = {"path": pa.array(paths), "content": pa.array(contents, pa.binary())}
+        return pa.RecordBatch.from_pydict(columns)
+
+    with in_one_line():
+        for batch in batches:
+            paths: list[str] = []
+            contents: list[bytes] = []
+            for place in batch.to_pylist():
+                paths.append(place["path"])
+                contents.append(_stored(place))
+                if sum(map(len, contents)) >= _AT_ONCE:
+                    yield made(paths, contents)
+                    paths, contents = [], []
+            if paths:
+                yield made(paths, contents)
+
+
+def _stored(place: dict[str, Any]) -> bytes:
+    try:
+        with Path(place["file"]).open("rb") as file:
+            file.seek(place["start"])
+            return file.read(place["size"])
+    except OSError as error:
+        raise FileError(place["file"], f"cannot be read: {error.strerror}") from error
+
+
+def read_parquet(session: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """A DataFrame of Parquet files or folders, wherever Spark can read."""
+    return _asked(lambda: session.read.parquet(*paths))
+
+
+def query(session: SparkSession, text: str) -> DataFrame:
+    """The DataFrame of a SQL query."""
+    return _asked(lambda: session.sql(text))
+
+
+def _asked(ask: Callable[[], DataFrame]) -> DataFrame:
+    from pyspark.errors import PySparkException
+
+    try:
+        found = ask()
+        _ = found.columns  # Spark Connect checks it only here
+    except PySparkException as error:
+        raise SparkError(str(error).strip().partition("\n")[0]) from error
+    return found
+
+
+_OURS = "sparknet.errors."
+"""What stands before our own sentences in an error of Spark."""
+
+
+def write_parquet(data: DataFrame, path: str, overwrite: bool = False) -> None:
+    """Write a folder of Parquet, wherever Spark can write; SparkError if that fails."""
+    try:
+        data.write.mode("overwrite" if overwrite else "errorifexists").parquet(path)
+    except Exception as error:  # PySpark 3.5 lets Py4JJavaError through
+        raise SparkError(sentence(str(error))) from error
+
+
+def sentence(text: str) -> str:
+    """The sentence of sparknet in an error of Spark, else its first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        kind, colon, said = line.partition(": ")
+        if colon and kind.startswith(_OURS):
+            return said
+    return lines[0] if lines else "Spark failed"

@@ -1,0 +1,1 @@
+"""Nets on executors, one for each partition of an RDD."""

@@ -1,0 +1,1 @@
+"""Training by tasks of Spark."""

@@ -1,0 +1,271 @@
+"""Activations, Eltwise, Reduction, Scale, Bias, and what forks and ONNX add to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from sparknet.torch.translations.table import (
+    Tensors,
+    Tops,
+    Translatable,
+    applied,
+    cut,
+    translates,
+    wide,
+)
+
+
+@translates("ReLU", narrow=True)
+def relu(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    slope = layer.options["negative_slope"]
+    if slope == 0:
+        return functional.relu(bottoms[0])
+    if slope > 0:
+        return functional.leaky_relu(bottoms[0], slope)
+    return torch.where(bottoms[0] > 0, bottoms[0], slope * bottoms[0])
+
+
+@translates("ReLU6", narrow=True)
+def relu6(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return functional.relu6(bottoms[0])
+
+
+@translates("PReLU")
+def prelu(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x, slope = bottoms[0], params[0]
+    if not layer.options["channel_shared"]:
+        slope = slope.reshape(-1, *(1,) * (x.dim() - 2))
+    return functional.relu(x) + slope * x.clamp(max=0)  # Caffe: a slope of NaN spoils all values
+
+
+@translates("ELU")
+def elu(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x, alpha = bottoms[0], layer.options["alpha"]
+    return torch.where(x > 0, x, alpha * torch.expm1(x.clamp(max=0)))
+
+
+@translates("Sigmoid")
+def sigmoid(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return torch.sigmoid(bottoms[0])
+
+
+@translates("TanH")
+def tanh(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return torch.tanh(bottoms[0])
+
+
+@translates("AbsVal")
+def absval(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return bottoms[0].abs()
+
+
+@translates("BNLL")
+def bnll(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return functional.softplus(bottoms[0], threshold=50)
+
+
+@translates("Power", narrow=True)
+def power(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    options = layer.options
+    exponent, scale, shift = options["power"], options["scale"], options["shift"]
+    x = bottoms[0]
+    if exponent != 1 and x.dtype == torch.bfloat16:
+        x = x.float()
+    if options["diff_scale"] == 0:
+        return torch.full_like(x, shift).pow(exponent)
+    base = x * scale if scale != 1 else x
+    base = base + shift if shift else base
+    if exponent == 1:
+        return base + 0 if base is x else base
+    return base.pow(exponent)
+
+
+@translates("Exp")
+def exp(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    options = layer.options
+    return torch.exp(options["inner_scale"] * bottoms[0]) * options["outer_scale"]
+
+
+@translates("Log")
+def log(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    options = layer.options
+    return torch.log(options["scale"] * bottoms[0] + options["shift"]) * options["base_scale"]
+
+
+@translates("Clip", narrow=True)
+def clip(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return bottoms[0].clamp(max=layer.options["max"]).clamp(min=layer.options["min"])
+
+
+@translates("Threshold", no_gradient=True)
+def threshold(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return (bottoms[0] > layer.options["threshold"]).to(bottoms[0].dtype)
+
+
+@translates("Swish", narrow=True)
+def swish(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x, beta = bottoms[0], layer.options["beta"]
+    return functional.silu(x) if beta == 1 else x * torch.sigmoid(beta * x)
+
+
+@translates("HardSwish", narrow=True)
+def hard_swish(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return functional.hardswish(bottoms[0])
+
+
+@translates("GELU", narrow=True)
+def gelu(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return functional.gelu(bottoms[0], approximate=layer.options["approximate"])
+
+
+@translates("Mish", narrow=True)
+def mish(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return functional.mish(bottoms[0])
+
+
+_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "floor": torch.floor,
+    "ceil": torch.ceil,
+    "round": torch.round,
+    "trunc": cut,
+    "sin": torch.sin,
+    "cos": torch.cos,
+}
+
+
+@translates("Math")
+def math(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return _FUNCTIONS[layer.options["function"]](bottoms[0])
+
+
+@translates("Dropout", narrow=True)
+def dropout(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x, options = bottoms[0], layer.options
+    if not options["train"]:
+        return x * options["scale"] if options["scale"] != 1 else x
+    bound = int(options["ratio"] * 2.0**40)
+    kept: Tensor = layer.draw().top40(x.numel(), x.device) >= bound
+    return x * (kept.reshape(x.shape).to(x.dtype) * options["scale"])
+
+
+@translates("SpatialDropout", narrow=True)
+def spatial_dropout(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x, options = bottoms[0], layer.options
+    if not options["train"]:
+        return x * options["scale"] if options["scale"] != 1 else x
+    planes = (*x.shape[:2], *(1,) * (x.dim() - 2))
+    bound = int(options["ratio"] * 2.0**40)
+    kept: Tensor = layer.draw().top40(planes[0] * planes[1], x.device) >= bound
+    return x * (kept.reshape(planes).to(x.dtype) * options["scale"])
+
+
+@translates("Eltwise", narrow=True)
+def eltwise(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    options = layer.options
+    if options["operation"] == "sum":
+        return reduce(torch.add, map(_times, bottoms, options["coeff"]))
+    if options["operation"] == "max":
+        first, second, *more = bottoms
+        return reduce(_earlier_of_equals, more, torch.where(first > second, first, second))
+    if options["stable_prod_grad"]:
+        return reduce(torch.mul, bottoms)
+    return applied(_Quotient, *bottoms)
+
+
+def _times(x: Tensor, coefficient: float) -> Tensor:
+    return x if coefficient == 1 else x * coefficient
+
+
+def _earlier_of_equals(a: Tensor, b: Tensor) -> Tensor:
+    """Of the first two bottoms it is the later one (Caffe: eltwise_layer.cpp)."""
+    return torch.where(b > a, b, a)
+
+
+class _Quotient(torch.autograd.Function):
+    """A product whose gradient is the quotient of product and factor, as Caffe's is unless
+    ``stable_prod_grad``: where a factor is 0, it is not a number."""
+
+    @staticmethod
+    def forward(ctx: Any, *factors: Tensor) -> Tensor:
+        product = reduce(torch.mul, factors)
+        ctx.save_for_backward(product, *factors)
+        return product
+
+    @staticmethod
+    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor, ...]:
+        product, *factors = ctx.saved_tensors
+        return tuple(product / one * given[0] for one in factors)
+
+
+@translates("Reduction")
+def reduction(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    options = layer.options
+    shape = bottoms[0].shape[: options["axis"]]
+    x = (
+        bottoms[0].reshape(*shape, -1)
+        if bottoms[0].numel()
+        else bottoms[0].new_zeros(*shape, 1) + bottoms[0].sum()
+    )
+    operation = options["operation"]
+    width = bottoms[0].numel() // max(1, shape.numel())
+    if operation == "asum":
+        x = x.abs()
+    elif operation == "sumsq":
+        x = x * x
+    y = x.sum(-1, dtype=wide(x)).to(x.dtype) * options["coeff"]
+    return y / width if operation == "mean" and width else y
+
+
+def _spread(layer: Translatable, small: Tensor, x: Tensor) -> Tensor:
+    """The small operand with axes behind its own."""
+    axis, axes = layer.options["axis"], layer.options["num_axes"]
+    shape: Sequence[int] = x.shape[axis : axis + axes]
+    return small.reshape((*shape, *(1,) * (x.dim() - axis - axes)))
+
+
+@translates("Scale", narrow=True)
+def scale(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x = bottoms[0]
+    factors, *bias = (one.to(x.dtype) for one in (*bottoms[1:], *params))
+    spread = _spread(layer, factors, x)
+    return torch.addcmul(_spread(layer, bias[0], x), x, spread) if bias else x * spread
+
+
+@translates("Bias", narrow=True)
+def bias(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x = bottoms[0]
+    return x + _spread(layer, (*bottoms[1:], *params)[0].to(x.dtype), x)
+
+
+@translates("Div")
+def div(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    return bottoms[0] / bottoms[1]
+
+
+@translates("Where", without_gradient={0: "condition"}, narrow=True)
+def where(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    condition, taken, other = bottoms
+    return torch.where(condition != 0, taken, other)
+
+
+@translates("CumSum")
+def cum_sum(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    x, options = bottoms[0], layer.options
+    axis, many = options["axis"], bottoms[0].shape[options["axis"]]
+    x = x.flip(axis) if options["reverse"] else x
+    y = x.cumsum(axis, dtype=wide(x)).to(x.dtype)
+    if options["exclusive"] and many:
+        y = torch.cat((torch.zeros_like(y.narrow(axis, 0, 1)), y.narrow(axis, 0, many - 1)), axis)
+    return y.flip(axis) if options["reverse"] else y
+
+
+@translates("Axpy")
+def axpy(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
+    factors, x, y = bottoms
+    return factors.reshape(*x.shape[:2], *(1,) * (x.dim() - 2)) * x + y
