@@ -174,7 +174,7 @@ def read(
     """Read the net of a text file, which is trusted by default, or of a model, which is not."""
     from sparknet.onnx import open_model
     from sparknet.proto import read_net
-    from sparknet.proto.dialect import in_dialect
+    from sparknet.proto.forks import in_dialect
     from sparknet.proto.untrusted import with_trust
 
     if model is None and Path(path).suffix in MODELS:

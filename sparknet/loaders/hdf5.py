@@ -14,7 +14,7 @@ from sparknet.errors import FileError, shown
 from sparknet.loaders.blocks import MOST_GROWTH
 from sparknet.loaders.records import Array, Batch, Column, Indices, Opened, Rows, rows_of
 from sparknet.proto.byte_source import StrPath, check_is_file
-from sparknet.proto.hdf5_members import h5py_module, linked, own_dataset
+from sparknet.proto.hdf5 import h5py_module, linked, own_dataset
 
 Row = tuple[int, ...]
 

@@ -28,7 +28,7 @@ from sparknet.proto import (
     upgrade_net,
     upgrade_solver,
 )
-from sparknet.proto.dialect import in_dialect
+from sparknet.proto.forks import in_dialect
 from sparknet.proto.message_fields import HasMessage
 from sparknet.proto.untrusted import solver_with_trust, with_trust
 

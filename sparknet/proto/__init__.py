@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sparknet import renamed
 from sparknet.proto import caffe_pb2
 from sparknet.proto.blob_file import read_blob, write_blob
-from sparknet.proto.dialect import ForkWarning
+from sparknet.proto.forks import ForkWarning
 from sparknet.proto.model import Model, copy_arrays
 from sparknet.proto.model_file import parse_model, read_model, write_model
 from sparknet.proto.solver import (
@@ -24,8 +24,17 @@ from sparknet.proto.state_file import (
     state_model_path,
     write_state,
 )
-from sparknet.proto.text import format_text, parse_text, read_text, write_text
-from sparknet.proto.text_files import UnknownWarning, parse_net, parse_solver, read_net, read_solver
+from sparknet.proto.text import (
+    UnknownWarning,
+    format_text,
+    parse_net,
+    parse_solver,
+    parse_text,
+    read_net,
+    read_solver,
+    read_text,
+    write_text,
+)
 from sparknet.proto.upgrade import (
     UpgradeWarning,
     needs_upgrade,

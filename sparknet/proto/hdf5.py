@@ -6,24 +6,72 @@ once, with its owner. A state is iter, learned_net, current_step and history/<i>
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.errors import FileError, SparkNetError, WeightsError
+from sparknet.errors import FileError, SparkNetError, WeightsError, extra, shown
 from sparknet.proto import caffe_pb2
 from sparknet.proto.blob_file import Array, aligned, checked_count
 from sparknet.proto.byte_source import ByteSource, FileSource, StrPath, open_source, replacing
-from sparknet.proto.hdf5_members import h5py_module, linked, own_dataset
 from sparknet.proto.model import LayerArrays, Model
 from sparknet.proto.wire import Piece, load
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+
+def linked(parent: Any, name: str, path: object, what: str = "") -> Any:
+    """A member by its own name: libhdf5 would follow a soft or external link anywhere."""
+    h5 = h5py_module("reading an HDF5 file")
+    what = what or f"'{shown(name)}'"
+    link = parent.get(name, getlink=True)
+    if link is None:
+        raise FileError(path, f"{what} is missing")
+    if not isinstance(link, h5.HardLink):
+        raise FileError(path, f"{what} is a link to somewhere else")
+    return parent[name]
+
+
+def own_dataset(parent: Any, name: str, path: object, what: str) -> Any:
+    """A dataset whose values lie in this file.
+
+    Virtual datasets and external storage name other files, which may be any of this machine,
+    and a virtual dataset over itself ends the process.
+    """
+    h5 = h5py_module("reading an HDF5 file")
+    dataset = linked(parent, name, path, what)
+    if not isinstance(dataset, h5.Dataset):
+        raise FileError(path, f"{what} is not a dataset")
+    if dataset.is_virtual or dataset.external:
+        raise FileError(path, f"{what} has its values in another file")
+    if dataset.shape is None:
+        raise FileError(path, f"{what} has no values")
+    return dataset
+
+
+def h5py_module(purpose: str) -> ModuleType:
+    with extra("h5py", "hdf5", purpose):
+        module = importlib.import_module("h5py")
+    _fork_between_calls()
+    return module
+
+
+@cache
+def _fork_between_calls() -> None:
+    """A child forked while another thread reads would wait for h5py's lock for ever (h5py#2584)."""
+    lock = getattr(importlib.import_module("h5py._objects"), "phil", None)
+    if lock is not None:
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        )
+
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _LONGEST_NAME = 1 << 16

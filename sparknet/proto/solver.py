@@ -12,9 +12,9 @@ from typing import NamedTuple
 from sparknet.errors import SolverError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.byte_source import StrPath
-from sparknet.proto.dialect import in_dialect
+from sparknet.proto.forks import in_dialect
 from sparknet.proto.suggest import did_you_mean
-from sparknet.proto.text_files import read_net
+from sparknet.proto.text import read_net
 from sparknet.proto.upgrade import upgrade_net, upgrade_solver_in_place
 
 Net = caffe_pb2.NetParameter

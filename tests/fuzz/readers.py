@@ -20,7 +20,7 @@ from sparknet.onnx import read_model as read_onnx
 from sparknet.proto.blob_file import read_blob
 from sparknet.proto.model_file import parse_model, read_model
 from sparknet.proto.state_file import parse_state, read_state, state_model_path
-from sparknet.proto.text_files import read_net, read_solver
+from sparknet.proto.text import read_net, read_solver
 from sparknet.weights import read_tensors
 from tests.fuzz.layers import layer
 from tests.fuzz.native import TARGETS, on_file

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sparknet.errors import FileError, TextError
 from sparknet.proto import caffe_pb2, format_text, parse_text, read_net, read_text, write_text
-from sparknet.proto.text_printer import short_float
+from sparknet.proto.text import short_float
 from tests.goldens import GOLDENS, cases, index
 from tests.proto.messages import MESSAGES, messages
 

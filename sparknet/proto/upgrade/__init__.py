@@ -9,7 +9,7 @@ from __future__ import annotations
 from sparknet.errors import SpecError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.upgrade import batch_norm, inputs, snapshot, solver_type, transform, v0, v1
-from sparknet.proto.upgrade.dropped import UpgradeWarning
+from sparknet.proto.upgrade.v0 import UpgradeWarning
 
 __all__ = [
     "UpgradeWarning",
