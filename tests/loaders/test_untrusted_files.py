@@ -17,17 +17,30 @@ import pytest
 
 import sparknet.caffe as caffe
 from sparknet.errors import FileError
-from sparknet.loaders import MNIST, NumpyFiles, Tars, open_records
+from sparknet.loaders import MNIST, Datums, NumpyFiles, Tars, open_records
 from sparknet.loaders.image import decode, read_list
 from sparknet.loaders.image_files import read_labels
 from sparknet.loaders.image_settings import read_mean
-from sparknet.loaders.mnist_cifar10 import _unpacked
+from sparknet.loaders.leveldb_writer import new_leveldb
+from sparknet.loaders.lmdb import new_lmdb
+from sparknet.loaders.mnist_cifar10 import IMAGES, _unpacked, read_idx
 from sparknet.net.model_folder import check_sum
+from sparknet.onnx import read_model as read_onnx
 from sparknet.predict.texts import TokenizerFile
-from sparknet.proto import caffe_pb2, parse_net, read_model, read_net, read_state
+from sparknet.proto import (
+    Model,
+    caffe_pb2,
+    parse_net,
+    read_model,
+    read_net,
+    read_state,
+    write_model,
+)
+from sparknet.proto.state_file import SolverState, write_state
 from sparknet.weights.safetensors import read_tensors, write_tensors
 from tests.caffe.gradient import input_layer
 
+Make = Callable[[int, Path], Callable[[], Any]]
 READERS: dict[str, Callable[[str], Any]] = {
     "caffemodel": read_model,
     "image": lambda path: decode(path, path, None),
@@ -157,18 +170,110 @@ def listed(count: int, folder: Path) -> Callable[[], Any]:
     return lambda: list(read_list(str(path)))
 
 
-LINEAR = {
-    net: 60, unknown: 1500, tensors: 1000, model: 500, arrays: 200, images: 700, names: 2000,
-    listed: 20_000,
-}  # fmt: skip
+def hdf5_model(count: int, folder: Path) -> Callable[[], Any]:
+    message, path = caffe_pb2.NetParameter(), folder / f"{count}.h5"
+    for n in range(count):
+        message.layer.add(name=str(n), type="Bias")
+    write_model(path, Model(message, [[np.zeros(1, np.float32)]] * count))
+    return lambda: read_model(path)
+
+
+def states(suffix: str) -> Make:
+    def make(count: int, folder: Path) -> Callable[[], Any]:
+        path = folder / f"{count}{suffix}"
+        write_state(path, SolverState(1, history=[np.zeros(1, np.float32)] * count))
+        return lambda: read_state(path)
+
+    return make
+
+
+def hdf5_rows(count: int, folder: Path) -> Callable[[], Any]:
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    path = folder / f"{count}.h5"
+    with h5py.File(path, "w") as file:
+        for n in range(count):
+            file[f"column{n}"] = np.zeros(3)
+    return lambda: open_records(path).take(slice(0, 3))
+
+
+def datums(new: Any) -> Make:
+    def make(count: int, folder: Path) -> Callable[[], Any]:
+        record = caffe_pb2.Datum(channels=1, height=1, width=1, data=b"a").SerializeToString()
+        with new(str(folder / str(count))) as database:
+            for n in range(count):
+                database.put(b"%08d" % n, record)
+        return lambda: Datums(folder / str(count)).take(slice(0, count))
+
+    return make
+
+
+def parquet(count: int, folder: Path) -> Callable[[], Any]:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow.parquet import ParquetWriter
+
+    path, table = folder / f"{count}.parquet", arrow.table({"x": [1.0]})
+    with ParquetWriter(path, table.schema) as file:
+        for _ in range(count):
+            file.write_table(table)
+    return lambda: open_records(path).take(slice(0, count))
+
+
+def nodes(count: int, folder: Path) -> Callable[[], Any]:
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+    helper, path = onnx.helper, folder / f"{count}.onnx"
+    ends = [helper.make_tensor_value_info(f"b{n}", 1, [1, 3]) for n in (0, count)]
+    made = [helper.make_node("Relu", [f"b{n}"], [f"b{n + 1}"]) for n in range(count)]
+    opset = helper.make_opsetid("", 17)
+    graph = helper.make_graph(made, "chain", ends[:1], ends[1:])
+    path.write_bytes(helper.make_model(graph, opset_imports=[opset]).SerializeToString())
+    return lambda: read_onnx(path)
+
+
+def pixels(kind: str) -> Make:
+    def make(count: int, _: Path) -> Callable[[], Any]:
+        image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+        file = io.BytesIO()
+        image.effect_noise((count, 1000), 60).save(file, kind)
+        return lambda: decode(file.getvalue(), kind, False)
+
+    return make
+
+
+def packed(count: int, folder: Path) -> Callable[[], Any]:
+    path = folder / f"{count}.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(struct.pack(">4I", 0x803, count, 28, 28) + bytes(count * 784))
+    return lambda: read_idx(str(path), IMAGES, [])
+
+
+LINEAR: dict[str, tuple[Make, int]] = {
+    "net": (net, 60),
+    "unknown fields": (unknown, 1500),
+    "safetensors": (tensors, 1000),
+    "caffemodel": (model, 500),
+    "caffemodel in HDF5": (hdf5_model, 60),
+    "npz": (arrays, 200),
+    "tar": (images, 700),
+    "label map": (names, 2000),
+    "list": (listed, 20_000),
+    "solverstate": (states(".solverstate"), 2000),
+    "solverstate in HDF5": (states(".h5"), 200),
+    "HDF5": (hdf5_rows, 60),
+    "LMDB": (datums(new_lmdb), 2000),
+    "LevelDB": (datums(new_leveldb), 2000),
+    "Parquet": (parquet, 100),
+    "ONNX": (nodes, 60),
+    "JPEG": (pixels("JPEG"), 300),
+    "PNG": (pixels("PNG"), 300),
+    "gzip": (packed, 3000),
+}
 
 
 @pytest.mark.filterwarnings("ignore::sparknet.proto.UnknownWarning")
-@pytest.mark.parametrize("make", LINEAR, ids=lambda make: make.__name__)
-def test_four_times_as_much_takes_four_times_as_long(
-    make: Callable[[int, Path], Callable[[], Any]], tmp_path: Path
-) -> None:
-    few, many = (make(times * LINEAR[make], tmp_path) for times in (1, 4))
+@pytest.mark.parametrize("reader", LINEAR)
+def test_four_times_as_much_takes_four_times_as_long(reader: str, tmp_path: Path) -> None:
+    make, count = LINEAR[reader]
+    few, many = (make(times * count, tmp_path) for times in (1, 4))
     few()
     assert min(map(seconds, [many] * 2)) < 9 * min(map(seconds, [few] * 3)) + 0.02
 
