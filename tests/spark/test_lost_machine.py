@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-from tests.spark.cluster import Cluster, Driver, Event, until
+from tests.spark.cluster import PATIENCE, Cluster, Driver, Event, environment, until
+from tests.spark.test_net_rdd import ROUNDS, STEPS
 
 pytestmark = pytest.mark.slow
+
+
+def test_nets_of_a_killed_executor_are_made_again(standalone: Cluster, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.spark.rdd_loop", standalone.url, str(tmp_path / "killed")],
+        env=environment(standalone.folder),
+        stdout=subprocess.PIPE,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert (tmp_path / "killed").exists()
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert len(told) == 2
+    assert 1 <= sum(lost for _, lost, _ in told) <= 2
+    for built, lost, iteration in told:
+        assert built > lost
+        assert iteration == STEPS * ROUNDS  # it goes on where the last mean was
 
 
 # 30 s or more: that nobody comes is said after 15, and a worker counts as lost after 20.
