@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sparknet.errors import SpecError
 from sparknet.proto import caffe_pb2
-from sparknet.proto.upgrade import batch_norm, inputs, snapshot, solver_type, transform, v0, v1
+from sparknet.proto.upgrade import net_fields, solver_fields, v0, v1
 from sparknet.proto.upgrade.v0 import UpgradeWarning
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
 
 def needs_upgrade(net: caffe_pb2.NetParameter) -> bool:
     """Whether any step would change this net."""
-    return bool(net.layers) or inputs.needed(net) or batch_norm.needed(net)
+    return bool(net.layers or net.input) or net_fields.has_learned_statistics(net)
 
 
 def upgrade_net(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
@@ -47,19 +47,18 @@ def upgrade_net_in_place(net: caffe_pb2.NetParameter) -> None:
         )
     if v0.needed(net):
         v0.upgrade(net)
-    if transform.needed(net):
-        transform.upgrade(net)
+    if net_fields.moves_transform(net):
+        net_fields.move_transform(net)
     if net.layers:
         v1.upgrade(net)
-    if inputs.needed(net):
-        inputs.upgrade(net)
-    if batch_norm.needed(net):
-        batch_norm.upgrade(net)
+    if net.input:
+        net_fields.move_inputs(net)
+    net_fields.keep_statistics(net)
 
 
 def solver_needs_upgrade(solver: caffe_pb2.SolverParameter) -> bool:
     """Whether the solver names its type by number."""
-    return solver_type.needed(solver)
+    return solver.HasField("solver_type")
 
 
 def upgrade_solver(solver: caffe_pb2.SolverParameter) -> caffe_pb2.SolverParameter:
@@ -72,7 +71,7 @@ def upgrade_solver(solver: caffe_pb2.SolverParameter) -> caffe_pb2.SolverParamet
 
 def upgrade_solver_in_place(solver: caffe_pb2.SolverParameter, path: str = "") -> None:
     """`upgrade_solver` without the copy; with the file's path, snapshots are named after it."""
-    if solver_type.needed(solver):
-        solver_type.upgrade(solver)
+    if solver.HasField("solver_type"):
+        solver_fields.name_type(solver)
     if path:
-        snapshot.name_after(solver, path)
+        solver_fields.name_snapshots(solver, path)
