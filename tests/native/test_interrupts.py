@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sparknet import caffe
-from sparknet.native import NDArray
+from sparknet.native import NDArray, onednn
 from sparknet.native.exchange import OWNERS
 from sparknet.native.strided import Strided
 from sparknet.proto import parse_solver
@@ -99,6 +99,7 @@ def _calls(code: CodeType | None) -> set[CodeType]:
     return seen
 
 
+@pytest.mark.skipif(onednn() == "none", reason="its net needs oneDNN")
 @pytest.mark.usefixtures("_alarm")
 def test_a_solver_in_the_making() -> None:
     _calls(None)

@@ -28,12 +28,13 @@ PRODUCT = """
 layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param {
     num_output: 3 weight_filler { type: "constant" value: 1 } } }
 """
+SOFTMAX = 'layer { name: "soft" type: "Softmax" bottom: "data" top: "soft" }'
 ONES = {"data": np.ones((2, 1, 5, 5), np.float32)}
 
 
 @pytest.mark.parametrize(
     ("layer", "said"),
-    [(CONVOLUTION, "'conv': Convolution"), (PRODUCT, "'ip': InnerProduct")],
+    [(CONVOLUTION, "'conv': Convolution"), (SOFTMAX, "'soft': Softmax")],
 )
 def test_a_layer_that_needs_onednn_is_refused_with_the_cure(layer: str, said: str) -> None:
     with pytest.raises(LayerError, match=rf"{said}: needs oneDNN, .*'sparknet\[torch\]'"):
