@@ -21,7 +21,6 @@ from sparknet.cli import (
     draw,
     export,
     features,
-    glog,
     models,
     plan,
     predict,
@@ -34,9 +33,7 @@ from sparknet.cli import (
     train,
     upgrade,
 )
-from sparknet.cli.parser import Parser
-from sparknet.cli.reporting import reporting
-from sparknet.cli.verb import Verb, WrongUse
+from sparknet.cli.verb import Parser, Verb, WrongUse, run_reported
 
 __all__ = ["VERBS", "main"]
 
@@ -79,8 +76,8 @@ def main(arguments: Sequence[str] | None = None, program: str = "sparknet") -> i
         return 2
     if verb.transparent:
         return verb.execute(chosen)
-    glog.begin_file(program)
-    return reporting(f"{program} {verb.name}", lambda: verb.execute(chosen))
+    caffe_flags.begin_file(program)
+    return run_reported(f"{program} {verb.name}", lambda: verb.execute(chosen))
 
 
 def command(program: str = "sparknet", words: Sequence[str] | None = None) -> ArgumentParser:

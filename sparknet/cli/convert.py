@@ -8,19 +8,104 @@ compute_image_mean.
 from __future__ import annotations
 
 import sys
+import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import convert_onnx, convert_safetensors, flags, sources
-from sparknet.cli.convert_target import Record, write, write_records
-from sparknet.cli.hints import left_out
-from sparknet.cli.verb import Verb
+from sparknet.cli import flags, inputs, net_file
+from sparknet.cli.record_files import Record, write, write_records
+from sparknet.cli.verb import Verb, WrongUse, left_out
 from sparknet.errors import FileError
 
 if TYPE_CHECKING:
     from sparknet.loaders import Records
+
+
+def _add_onnx(parser: ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL.onnx")
+    parser.add_argument("net", metavar="NET.prototxt")
+    parser.add_argument("weights", metavar="NET.caffemodel", help="HDF5 if its name ends in .h5")
+    flags.add(parser, "batch", type=flags.positive, default=1, help="records; 1 by default")
+    net_file.add_axes(parser)
+    parser.add_argument(
+        "--strict", action="store_true", help="refuse what needs layers that stock Caffe lacks"
+    )
+
+
+def _onnx(chosen: Namespace) -> int:
+    """Write both files; a model that cannot be converted leaves none."""
+    from sparknet.onnx import OnnxWarning, read_model
+    from sparknet.proto import write_model, write_text
+    from sparknet.proto.untrusted import unmarked
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", OnnxWarning)
+        model = read_model(
+            chosen.model,
+            batch=chosen.batch,
+            shapes=chosen.shapes,
+            batch_axis=chosen.batch_axis,
+            strict=chosen.strict,
+        )
+    for warning in caught:
+        print(f"sparknet convert: {warning.message}", file=sys.stderr)
+    net = unmarked(model.net)
+    net.ClearField("int8_param")  # Stock Caffe refuses text that it does not know.
+    for layer in net.layer:
+        del layer.blobs[:]
+    write_model(chosen.weights, model)
+    write_text(chosen.net, net)
+    count = sum(array.size for arrays in model.arrays for array in arrays if array is not None)
+    print(f"{chosen.net}: {len(net.layer)} layers, {count} parameters", file=sys.stderr)
+    return 0
+
+
+def _add_safetensors(parser: ArgumentParser) -> None:
+    parser.add_argument("weights", metavar="IN", help="a .safetensors, .caffemodel, .h5 or .onnx")
+    parser.add_argument(
+        "out",
+        metavar="OUT",
+        nargs="?",
+        help="a .caffemodel or .h5, or a .safetensors; of the same name beside IN unless given",
+    )
+    parser.add_argument("--like", metavar="NET", help="the net; a model may be its own")
+    parser.add_argument(
+        "--dtype",
+        choices=("float32", "float16", "bf16"),
+        default="float32",
+        help="what a .safetensors holds; float32 by default",
+    )
+
+
+def _safetensors(chosen: Namespace) -> int:
+    from sparknet.onnx import open_model
+    from sparknet.proto import write_model
+    from sparknet.weights.safetensors import is_safetensors, read_tensors, write_tensors
+    from sparknet.weights.state_dict import from_state_dict, state_dict
+
+    inwards = is_safetensors(chosen.weights)
+    out = chosen.out or str(
+        Path(chosen.weights).with_suffix(".caffemodel" if inwards else ".safetensors")
+    )
+    if inwards == is_safetensors(out):
+        raise WrongUse("one of the files is a .safetensors, and the other is not")
+    if inwards and not chosen.like:
+        raise WrongUse("a .safetensors has no net: give --like NET.prototxt")
+    net = net_file.read(chosen.like) if chosen.like else None
+    if inwards:
+        assert net is not None
+        model = from_state_dict(read_tensors(chosen.weights), net)
+        write_model(out, model)
+        count = len(model.arrays)
+    else:
+        found = state_dict(open_model(chosen.weights), net)
+        write_tensors(out, found, chosen.dtype)
+        count = len(found)
+    print(f"{out}: {count} {'layers' if inwards else 'arrays'}", file=sys.stderr)
+    return 0
+
 
 SIZE = "store images of this size; one number means a square"
 
@@ -62,7 +147,7 @@ def _arguments(parser: ArgumentParser) -> None:
     tars.add_argument("--gray", action="store_true", help="store grey images")
     _order(tars)
     records = _kind(kinds, "records", "records of any kind", _any)
-    records.add_argument("source", metavar="SOURCE", nargs="+", help=sources.HELP)
+    records.add_argument("source", metavar="SOURCE", nargs="+", help=inputs.HELP)
     _destination(records)
     _order(records)
     snapshot = _kind(kinds, "snapshot", "the weights of a snapshot, as a caffemodel", _snapshot)
@@ -74,15 +159,13 @@ def _arguments(parser: ArgumentParser) -> None:
     model.add_argument(
         "--half", action="store_true", help="write halves, as NVIDIA's Caffe does and OpenCV reads"
     )
-    convert_onnx.arguments(
-        _kind(kinds, "onnx", "an ONNX model, as a prototxt and a caffemodel", convert_onnx.convert)
-    )
-    convert_safetensors.arguments(
+    _add_onnx(_kind(kinds, "onnx", "an ONNX model, as a prototxt and a caffemodel", _onnx))
+    _add_safetensors(
         _kind(
             kinds,
             "safetensors",
             "weights by the names of PyTorch's modules, in and out",
-            convert_safetensors.convert,
+            _safetensors,
         )
     )
     mean = _kind(kinds, "mean", "the mean image of a database or other records", _mean)
@@ -134,7 +217,7 @@ def _cifar10(chosen: Namespace) -> int:
 
 
 def _any(chosen: Namespace) -> int:
-    return write_records(chosen, _shuffled(chosen, sources.open_records(chosen.source)))
+    return write_records(chosen, _shuffled(chosen, inputs.open_records(chosen.source)))
 
 
 def _tars(chosen: Namespace) -> int:
@@ -244,7 +327,7 @@ def _mean(chosen: Namespace) -> int:
     records = (
         Datums(chosen.source, chosen.backend)
         if chosen.backend
-        else sources.open_records([chosen.source])
+        else inputs.open_records([chosen.source])
     )
     mean = mean_of(records)
     write_blob(chosen.out, mean, legacy=True)

@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import flags, image_flags, net_file, setting_flags, sources, spark_flags
+from sparknet.cli import flags, image_flags, inputs, net_file, setting_flags
 from sparknet.cli.settings import read_settings
 from sparknet.cli.verb import Verb, WrongUse
 
@@ -25,7 +25,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--data",
         metavar="SOURCE",
         nargs="+",
-        help=f"the training data (default: random records): {sources.HELP}",
+        help=f"the training data (default: random records): {inputs.HELP}",
     )
     add(
         "--validation", metavar="SOURCE", nargs="+", help="records to validate on in simulated runs"
@@ -48,7 +48,7 @@ def _arguments(parser: ArgumentParser) -> None:
     add("--json", action="store_true", help="print JSON, which sparknet report reads")
     group = parser.add_argument_group("what is planned")
     setting_flags.add(parser, group, setting_flags.of_plan())
-    spark_flags.add(
+    setting_flags.add_spark(
         parser, "With --spark the measurements run on Spark.", "run the workers as Spark tasks"
     )
     image_flags.add(parser, training=True)
@@ -59,7 +59,7 @@ def _execute(chosen: Namespace) -> int:
     from sparknet.training.planning import plan
 
     net_file.take_solver(chosen)
-    on_spark = spark_flags.is_wanted(chosen, spark_flags.FLAGS[1:])
+    on_spark = setting_flags.is_on_spark(chosen, setting_flags.SPARK_FLAGS[1:])
     settings = read_settings(chosen)
     given = setting_flags.given(chosen, setting_flags.of_plan().keys() - {"validation"})
     given |= {"cluster": _cluster(chosen), **image_flags.keywords(chosen)}
@@ -68,7 +68,7 @@ def _execute(chosen: Namespace) -> int:
     else:
         how = image_flags.preprocessing(chosen)
         data, held = (
-            words and sources.open_records(words, how) for words in (chosen.data, chosen.validation)
+            words and inputs.open_records(words, how) for words in (chosen.data, chosen.validation)
         )
         planned = plan(settings, data, validation=held, **given)
     print(json.dumps(planned.to_json()) if chosen.json else planned)
@@ -105,9 +105,9 @@ def _on_spark(chosen: Namespace, settings: SolverParameter, given: dict[str, Any
         frame = (
             query(session, chosen.sql)
             if chosen.sql
-            else spark_flags.opened(session, chosen.data, how)
+            else setting_flags.open_by_spark(session, chosen.data, how)
         )
-        run = runner(frame, columns=spark_flags.columns(chosen), **image_flags.keywords(chosen))
+        run = runner(frame, columns=setting_flags.columns(chosen), **image_flags.keywords(chosen))
         return plan(settings, run=run, **{"records": frame.count(), **given})
     finally:
         session.stop()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparknet.cli import flags, image_flags, inputs, net_file, sources
+from sparknet.cli import flags, image_flags, inputs, net_file
 from sparknet.cli.verb import Verb, WrongUse
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="SOURCE",
         nargs="+",
         help="what to calibrate with (default: the net's own data): images, folders of images, or "
-        f"records: {sources.HELP}",
+        f"records: {inputs.HELP}",
     )
     parser.add_argument(
         "--most-records",
@@ -64,7 +64,7 @@ def _records(words: Sequence[str], net: Net, how: Preprocessing | None) -> Data:
     pictures = [entry.name for entry in net.inputs.values() if entry.pictures is not None]
     if paths and len(pictures) == 1:
         return {pictures[0]: np.array(paths)}
-    return sources.open_records(words, how)
+    return inputs.open_records(words, how)
 
 
 def _execute(chosen: Namespace) -> int:

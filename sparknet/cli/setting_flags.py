@@ -1,14 +1,73 @@
-"""Flags of the settings of training: one for each, under the setting's own name."""
+"""Flags of a training: its settings, and Spark's."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, _ArgumentGroup
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+from sparknet.cli import inputs
+from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
     from sparknet.training.kinds import Kind
     from sparknet.training.setting import Setting
+
+SPARK_FLAGS = ("spark", "master", "sql", "columns")
+
+
+def add_spark(parser: ArgumentParser, title: str, work: str) -> _ArgumentGroup:
+    """Add the flags to a group of their own, which other flags may join."""
+    group = parser.add_argument_group("Spark", title)
+    add_spark = group.add_argument
+    add_spark("--spark", action="store_true", default=None, help=work)
+    add_spark(
+        "--master",
+        metavar="URL",
+        help="the cluster: spark://…, yarn, k8s://…, sc://… (default: a local Spark)",
+    )
+    add_spark("--sql", metavar="QUERY", help="read the rows of this query instead of files")
+    add_spark(
+        "--columns",
+        metavar="BLOB=COLUMN[,…]",
+        help="the data's column for each input, where their names differ",
+    )
+    return group
+
+
+def is_on_spark(chosen: Namespace, flags: Sequence[str]) -> bool:
+    """Whether --spark is given; refuses ``flags`` that need it."""
+    if not chosen.spark:
+        for name in flags:
+            if getattr(chosen, name) is not None:
+                raise WrongUse(f"--{name.replace('_', '-')} is for work on Spark", "add --spark")
+    return bool(chosen.spark)
+
+
+def columns(chosen: Namespace) -> dict[str, str] | None:
+    if not chosen.columns:
+        return None
+    named = {}
+    for part in chosen.columns.split(","):
+        blob, equals, column = part.partition("=")
+        if not (blob and equals and column):
+            raise WrongUse(f"--columns {chosen.columns}: '{part}' is no BLOB=COLUMN")
+        named[blob] = column
+    return named
+
+
+def open_by_spark(session: Any, words: Sequence[str], how: Any = None) -> Any:
+    """Open Parquet and remote files by Spark's own reader, others by sparknet's.
+
+    ``how`` is the `Preprocessing` of images.
+    """
+    from sparknet.spark import read_records
+    from sparknet.spark.filesystem.reading import read_parquet
+
+    if all(word.rstrip("/").endswith(".parquet") or "://" in word for word in words):
+        return read_parquet(session, words)
+    return read_records(session, inputs.open_records(words, how))
+
 
 FLAGS = {"steps": "iterations"}
 """Settings for which the `caffe` program has a flag of another name."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.cli import caffe_flags, flags, image_flags, net_file, sources
+from sparknet.cli import caffe_flags, flags, image_flags, inputs, net_file
 from sparknet.cli.verb import Verb, WrongUse
 from sparknet.errors import DataError, shown
 from sparknet.report.log import as_json
@@ -34,7 +34,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--data",
         metavar="SOURCE",
         nargs="+",
-        help=f"records for the net, in place of what its data layers read: {sources.HELP}",
+        help=f"records for the net, in place of what its data layers read: {inputs.HELP}",
     )
     flags.add_gpu(parser)
     image_flags.add(parser)
@@ -82,7 +82,7 @@ class Report:
 
 def _of_data(chosen: Namespace) -> Report:
     """Test on --data; each record counts once, whatever the batch size."""
-    records = sources.open_records(chosen.data, image_flags.preprocessing(chosen))
+    records = inputs.open_records(chosen.data, image_flags.preprocessing(chosen))
     net = net_file.fed_net(chosen)
     net.set_validation_data(records)
     means = net.test_arrays(chosen.iterations)

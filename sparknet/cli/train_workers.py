@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import image_flags, setting_flags, sources, train_spark
+from sparknet.cli import image_flags, inputs, setting_flags, train_spark
 from sparknet.cli.settings import read_settings
 from sparknet.cli.verb import WrongUse
 from sparknet.errors import FileError
@@ -42,7 +42,7 @@ def add(parser: ArgumentParser) -> None:
         "workers and data", "With any of these flags worker processes train, as by sparknet.train."
     )
     add = group.add_argument
-    add("--data", metavar="SOURCE", nargs="+", help=sources.HELP)
+    add("--data", metavar="SOURCE", nargs="+", help=inputs.HELP)
     add("--validation", metavar="SOURCE", nargs="+", help="records to test with, every few rounds")
     add("--strategy", metavar="NAME[:SETTING=VALUE,…]", help="such as averaging:steps=10")
     add("--snapshots", metavar="FOLDER", help="else snapshot_prefix with '_snapshots'")
@@ -117,11 +117,11 @@ def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trai
     if train_spark.is_wanted(chosen):
         return train_spark.train(chosen, settings, strategy, snapshots, hear)
     how = image_flags.preprocessing(chosen)
-    data, validation = (None, None) if chosen.data else sources.of_solver(settings)
+    data, validation = (None, None) if chosen.data else inputs.of_solver(settings)
     if chosen.data:
-        data = sources.open_records(chosen.data, how)
+        data = inputs.open_records(chosen.data, how)
     if chosen.validation:
-        validation = sources.open_records(chosen.validation, how)
+        validation = inputs.open_records(chosen.validation, how)
     if data is None:
         raise WrongUse("the net names no data", "give --data SOURCE")
     names = setting_flags.of_train().keys() - _EXPLICIT

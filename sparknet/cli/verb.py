@@ -1,10 +1,59 @@
-"""Verb: one verb of the command line."""
+"""Verb: one verb of the command; how its words are parsed, and how its errors are printed."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+import os
+import sys
+import warnings
+from argparse import PARSER, REMAINDER, Action, ArgumentError, ArgumentParser, Namespace
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, NoReturn
+
+from sparknet.errors import (
+    FileError,
+    MissingExtra,
+    OutOfMemory,
+    SparkNetError,
+    WeightsError,
+    printable,
+)
+
+MISSING = ("does not exist", "no such file", "no such file or folder", "no such folder")
+
+
+def hint(error: Exception) -> str | None:
+    """A line of advice to print after an error; None if there is none."""
+    if isinstance(error, WeightsError):
+        return "'sparknet show' prints the layers of a .prototxt and of a .caffemodel"
+    if isinstance(error, OutOfMemory):
+        return "try a smaller batch"
+    if isinstance(error, MissingExtra):
+        return "'sparknet doctor' lists what is installed"
+    if isinstance(error, FileError) and str(error).endswith(MISSING):
+        return _near(Path(error.path))
+    return None
+
+
+def left_out(count: int) -> str:
+    """What is said of images that could not be read."""
+    return "1 image was left out" if count == 1 else f"{count} images were left out"
+
+
+def _near(path: Path) -> str | None:
+    """A suggestion of a file with a similar name, if the wanted file does not exist."""
+    try:
+        if path.exists() or not path.parent.is_dir():
+            return None
+        names = sorted(one.name for one in path.parent.iterdir())
+    except (OSError, ValueError):
+        return None
+    near = get_close_matches(path.name, names, 1)
+    return f"did you mean '{path.with_name(near[0])}'?" if near else None
 
 
 @dataclass(frozen=True)
@@ -28,3 +77,86 @@ class WrongUse(Exception):
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+
+
+class Parser(ArgumentParser):
+    """Names the verb with the error, and suggests similar words."""
+
+    def __init__(self, *words: Any, **options: Any) -> None:
+        """No flag can be shortened: --metri may be --metric or --metrics."""
+        super().__init__(*words, **{"allow_abbrev": False, **options})
+        self._within = False
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\nhint: '{self.prog} --help' says what it takes\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Refuse unknown words here, because the main parser's error would not name the verb.
+
+        Words without a flag may stand anywhere: NET -weights FILE INPUT.
+        """
+        if self._within:
+            return super().parse_known_args(args, namespace)
+        if any(action.nargs in (PARSER, REMAINDER) for action in self._actions):
+            chosen, left = super().parse_known_args(args, namespace)
+        else:
+            self._within = True
+            chosen, left = self.parse_known_intermixed_args(args, namespace)
+        if left:
+            self._refuse(left[0])
+        return chosen, left
+
+    def _refuse(self, word: str) -> NoReturn:
+        if not word.startswith("-"):
+            self.error(f"'{word}' is one argument too many")
+        flag = word.partition("=")[0]
+        known = [name for action in self._actions for name in action.option_strings]
+        self.error(f"there is no flag '{flag}'{_similar(flag, known)}")
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        names = [str(name) for name in action.choices]
+        what = [*action.option_strings, str(action.metavar or action.dest)][0]
+        near = _similar(str(value), names)
+        raise ArgumentError(None, f"{what}: '{value}' is none of {', '.join(names)}{near}")
+
+
+def _similar(word: str, known: Iterable[str]) -> str:
+    from sparknet.proto.suggest import did_you_mean  # imports protobuf, which --help does not need
+
+    return did_you_mean(word, known)
+
+
+def run_reported(program: str, work: Callable[[], int]) -> int:
+    """Do the work; returns the exit status."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # File names that are not valid text are printed unchanged.
+        sys.stdout.reconfigure(errors="surrogateescape")
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(_warned, program)
+            status = work()
+        sys.stdout.flush()
+    except SparkNetError as error:
+        return _failed(program, error, hint(error), 1)
+    except WrongUse as error:
+        return _failed(program, error, error.hint, 2)
+    except BrokenPipeError:
+        # The reader of stdout is gone, so nothing may be flushed to it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt as interrupt:
+        return _failed(program, interrupt, None, 130) if interrupt.args else 130
+    return status
+
+
+def _warned(program: str, message: Warning | str, *_: object) -> None:
+    print(f"{program}: warning: {printable(str(message))}", file=sys.stderr)
+
+
+def _failed(program: str, error: BaseException, advice: str | None, status: int) -> int:
+    print(f"{program}: {printable(str(error))}", file=sys.stderr)
+    if advice:
+        print(f"hint: {advice}", file=sys.stderr)
+    return status

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.cli.convert_target import write_database
+from sparknet.cli.record_files import write_database
 from sparknet.loaders.datums import datum_bytes
 from sparknet.native import machine, threads
 from tests.spark.java import start_quickly

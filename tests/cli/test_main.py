@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparknet import __version__
-from sparknet.cli import VERBS, command, glog, main
+from sparknet.cli import VERBS, caffe_flags, command, main
 from sparknet.cli.completion import flags_of, help_of, subcommands
 from sparknet.cli.tools import TOOLS
 
@@ -61,7 +61,7 @@ def test_the_guide_knows_no_flag_that_is_not_there() -> None:
     known = {"--json", "--help"}
     for parser in subcommands(command()).values():
         known |= {flag for action, _ in flags_of(parser) for flag in action.option_strings}
-    known |= {f"--{name}" for name in glog.SWITCHES | glog.VALUED}
+    known |= {f"--{name}" for name in caffe_flags.GLOG_SWITCHES | caffe_flags.GLOG_VALUED}
     known |= {
         f"--{no}{name}" for tool in TOOLS.values() for name in tool.flags for no in ("", "no")
     }

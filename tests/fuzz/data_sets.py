@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from sparknet.cli.convert_target import write_database
+from sparknet.cli.record_files import write_database
 from sparknet.loaders import ArrayRecords, write_blocks
 from sparknet.loaders.datums import datum_bytes, encoded_bytes
 

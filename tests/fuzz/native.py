@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.cli.convert_target import write_database
+from sparknet.cli.record_files import write_database
 from sparknet.loaders import open_records
 from sparknet.loaders.leveldb_table import decompress
 from sparknet.loaders.transform import Transform

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparknet.cli.convert_target import write_database
+from sparknet.cli.record_files import write_database
 from sparknet.errors import FileError
 from sparknet.loaders.datums import Cursor
 from sparknet.native.batch_items import (

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sparknet.cli.convert_target import write_database
+from sparknet.cli.record_files import write_database
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders import Column, Datums, Records
 from sparknet.proto import caffe_pb2

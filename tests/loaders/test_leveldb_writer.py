@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparknet.cli.convert_target import write_database
+from sparknet.cli.record_files import write_database
 from sparknet.errors import FileError
 from sparknet.loaders import leveldb_writer
 from sparknet.loaders.leveldb import LevelDB

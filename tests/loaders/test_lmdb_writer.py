@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparknet.cli.convert_target import write_database
+from sparknet.cli.record_files import write_database
 from sparknet.errors import FileError
 from sparknet.loaders.lmdb import LMDB
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import sparknet.caffe as caffe
-from sparknet.cli.convert_target import write_database
+from sparknet.cli.record_files import write_database
 from sparknet.loaders.datums import datum_bytes
 from sparknet.proto import caffe_pb2, parse_net
 

@@ -1,4 +1,4 @@
-"""Answers: a net's outputs for each input, as text, CSV or JSON."""
+"""Predictions: a net's outputs for each input, as text, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Class:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Prediction:
     """An output of the net for one input: its best classes, or all its values."""
 
     input: str
@@ -44,14 +44,14 @@ class Answer:
     values: Array
 
 
-def answers(
+def predictions(
     net: Net,
     inputs: Inputs,
     wanted: Sequence[str] | None,
     top: int,
     labels: list[str] | None,
     known: Sequence[str] = (),
-) -> Iterator[list[Answer]]:
+) -> Iterator[list[Prediction]]:
     """The answers for each input in turn; ``known`` names the classes of outputs of as many."""
     for names, batch in inputs:
         made = {
@@ -63,7 +63,7 @@ def answers(
             raise DataError("the net has no output for each input: name blobs by --outputs")
         for row, name in enumerate(names):
             yield [
-                Answer(name, output, _best(name, output, values[row], top, named), values[row])
+                Prediction(name, output, _best(name, output, values[row], top, named), values[row])
                 for output, values in made.items()
                 for named in [known if labels is None and _fit(known, values[row]) else labels]
             ]
@@ -96,7 +96,7 @@ def _best(
     )
 
 
-def _text(found: Iterator[list[Answer]]) -> Iterator[str]:
+def _text(found: Iterator[list[Prediction]]) -> Iterator[str]:
     for one in found:
         for answer in one:
             shown = (
@@ -108,13 +108,13 @@ def _text(found: Iterator[list[Answer]]) -> Iterator[str]:
             yield f"{answer.input}{output}: {shown}"
 
 
-def _json(found: Iterator[list[Answer]]) -> Iterator[str]:
+def _json(found: Iterator[list[Prediction]]) -> Iterator[str]:
     for one in found:
         outputs = {answer.output: _plain(answer) for answer in one}
         yield as_json({"input": one[0].input, "outputs": outputs})
 
 
-def _plain(answer: Answer) -> Any:
+def _plain(answer: Prediction) -> Any:
     if answer.classes is None:
         return answer.values.tolist()
     return [
@@ -125,7 +125,7 @@ def _plain(answer: Answer) -> Any:
     ]
 
 
-def _csv(found: Iterator[list[Answer]]) -> Iterator[str]:
+def _csv(found: Iterator[list[Prediction]]) -> Iterator[str]:
     """Yields a row for each class, or for each input and output if there are no classes."""
     for number, one in enumerate(found):
         for answer in one:
@@ -148,7 +148,7 @@ def _row(*cells: Any) -> str:
     return line.getvalue()
 
 
-FORMATS: dict[str, Callable[[Iterator[list[Answer]]], Iterator[str]]] = {
+FORMATS: dict[str, Callable[[Iterator[list[Prediction]]], Iterator[str]]] = {
     "text": _text,
     "csv": _csv,
     "json": _json,

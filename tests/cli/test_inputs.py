@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparknet.cli.sources import of_solver, open_records
+from sparknet.cli.inputs import of_solver, open_records
 from sparknet.cli.verb import WrongUse
 from sparknet.errors import FileError
 from sparknet.proto import parse_solver
