@@ -24,7 +24,6 @@ from sparknet.errors import LayerError, SpecError
 from sparknet.graph import Graph, build, build_in_state
 from sparknet.graph.budget import check_budget
 from sparknet.native import NDArray
-from sparknet.onnx import is_onnx, open_model
 from sparknet.proto import Model, caffe_pb2, read_net
 from sparknet.proto.suggest import one_of
 from sparknet.proto.untrusted import with_trust
@@ -67,11 +66,11 @@ class Net(Contents):
         name = arguments.path("network_file", network_file)
         level = arguments.whole("level", level, hint="; weights come second, or as weights=")
         stages = arguments.names("stages", [stages] if isinstance(stages, str) else stages)
-        model = open_model(name) if is_onnx(name) else None
+        model = weights_io.open_model(name) if name.endswith(".onnx") else None
         net = model.net if model else with_trust(read_net(name), trusted)
         graph = build(net, phase, level, stages)
         if weights is not None:
-            model = open_model(path := arguments.path("weights", weights))
+            model = weights_io.open_model(path := arguments.path("weights", weights))
             weights_io.check_shared_names(graph, model, path)
         models = [model] if model else []
         self._start(graph, None, precision, keep_blobs, models=models, device=device)

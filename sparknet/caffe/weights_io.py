@@ -13,7 +13,6 @@ from sparknet.caffe.runtime import Runtime
 from sparknet.errors import WeightsError, outside, shown
 from sparknet.graph import Graph
 from sparknet.layers.layer import count, shape_text
-from sparknet.onnx import open_model
 from sparknet.proto import Model, caffe_pb2, write_model
 from sparknet.proto.hdf5 import write_hdf5_model
 from sparknet.proto.model import LayerArrays, WeightsWarning, copy_arrays
@@ -23,6 +22,13 @@ StrPath = str | os.PathLike[str]
 _logger = logging.getLogger("sparknet.caffe")
 _MOST = 5
 """Names that a warning lists."""
+
+
+def open_model(path: StrPath) -> Model:
+    """Read a model of any kind; what reads ONNX is imported here, as few programs need it."""
+    from sparknet.onnx import open_model
+
+    return open_model(path)
 
 
 def copy_from(runtime: Runtime, path: StrPath) -> None:

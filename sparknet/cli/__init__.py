@@ -89,6 +89,6 @@ def command(program: str = "sparknet", words: Sequence[str] | None = None) -> Ar
     for verb in VERBS:
         sub = verbs.add_parser(verb.name, help=verb.help, description=verb.help)
         if words is None or verb.name in words:
-            verb.arguments(sub)
+            verb.add_arguments(sub, words)
         sub.set_defaults(verb=verb)
     return parser

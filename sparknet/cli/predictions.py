@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from sparknet.errors import DataError, printable
-from sparknet.report.log import as_json
 
 if TYPE_CHECKING:
     from sparknet.cli.inputs import Inputs
@@ -109,6 +108,8 @@ def _text(found: Iterator[list[Prediction]]) -> Iterator[str]:
 
 
 def _json(found: Iterator[list[Prediction]]) -> Iterator[str]:
+    from sparknet.report.log import as_json
+
     for one in found:
         outputs = {answer.output: _plain(answer) for answer in one}
         yield as_json({"input": one[0].input, "outputs": outputs})

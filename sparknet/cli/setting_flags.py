@@ -56,17 +56,22 @@ def columns(chosen: Namespace) -> dict[str, str] | None:
     return named
 
 
-def open_by_spark(session: Any, words: Sequence[str], how: Any = None) -> Any:
+def open_by_spark(session: Any, words: Sequence[str], how: Any = None, solver: Any = None) -> Any:
     """Open Parquet and remote files by Spark's own reader, others by sparknet's.
 
-    ``how`` is the `Preprocessing` of images.
+    ``how`` is the `Preprocessing` of images; a ``solver`` whose net has one channel gets grey ones.
     """
+    from sparknet.net import Net
+    from sparknet.net.rows import in_channels
     from sparknet.spark import read_records
     from sparknet.spark.filesystem.reading import read_parquet
 
     if all(word.rstrip("/").endswith(".parquet") or "://" in word for word in words):
         return read_parquet(session, words)
-    return read_records(session, inputs.open_records(words, how))
+    records = inputs.open_records(words, how)
+    if solver is not None:
+        records = in_channels(records, lambda: Net(solver).inputs.values())
+    return read_records(session, records)
 
 
 FLAGS = {"steps": "iterations"}

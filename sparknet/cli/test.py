@@ -16,7 +16,6 @@ import numpy as np
 from sparknet.cli import caffe_flags, flags, image_flags, inputs, net_file
 from sparknet.cli.verb import Verb, WrongUse
 from sparknet.errors import DataError, shown
-from sparknet.report.log import as_json
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net
@@ -46,6 +45,8 @@ def _execute(chosen: Namespace) -> int:
     net_file.take_words(chosen)
     report = _of_data(chosen) if chosen.data else _of_own_data(chosen)
     if chosen.json:
+        from sparknet.report.log import as_json
+
         print(as_json(report.as_dict()))
     else:
         print("\n".join(report.lines()))

@@ -10,10 +10,11 @@ from sparknet.cli import (
     image_flags,
     net_file,
     settings,
-    train_spark,
+    train_outputs,
+    train_solver,
     train_workers,
 )
-from sparknet.cli.interrupts import EFFECTS
+from sparknet.cli.train_solver import EFFECTS
 from sparknet.cli.verb import Verb, WrongUse
 
 
@@ -43,23 +44,24 @@ def _arguments(parser: ArgumentParser) -> None:
         )
     flags.add_gpu(parser)
     caffe_flags.add_unused(parser)
+    train_outputs.add(parser)
+
+
+def _more(parser: ArgumentParser) -> None:
     train_workers.add(parser)
-    train_spark.add(parser)
     image_flags.add(parser, training=True)
 
 
 def _execute(chosen: Namespace) -> int:
-    from sparknet.cli import train_plain
-
     net_file.take_learned(chosen)
     if not settings.is_recipe(chosen):
         net_file.take_solver(chosen)
     if chosen.snapshot and chosen.weights:
         raise WrongUse("give -snapshot to resume or -weights to fine-tune, not both")
-    if train_workers.is_wanted(chosen):
+    if "data" in chosen and train_workers.are_wanted(chosen):
         return train_workers.train(chosen)
     flags.use_threads(chosen)
-    return train_plain.train(chosen)
+    return train_solver.train(chosen)
 
 
 VERB = Verb(
@@ -67,4 +69,5 @@ VERB = Verb(
     "Train a net by a solver file, as caffe train does; or by several workers.",
     _arguments,
     _execute,
+    more=_more,
 )

@@ -1,45 +1,38 @@
-"""`sparknet train` with several workers: runs `sparknet.train` from the command line."""
+"""`sparknet train` by workers: `sparknet.train` and, with --spark, `sparknet.spark.Trainer`."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing
-from pathlib import Path
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import image_flags, inputs, setting_flags, train_spark
+from sparknet.cli import flags as cli_flags
+from sparknet.cli import image_flags, inputs, setting_flags, train_outputs
 from sparknet.cli.settings import read_settings
 from sparknet.cli.verb import WrongUse
-from sparknet.errors import FileError
 
 if TYPE_CHECKING:
     from sparknet.proto.caffe_pb2 import SolverParameter
-    from sparknet.report import History, Listener
+    from sparknet.report import Listener
     from sparknet.spark import SparkTrained
     from sparknet.training.trained import Trained
 
 _EXPLICIT = {"strategy", "workers", "snapshots", "validation", "weights", "dialect"}
 """Settings that are put together from several flags, or have been read with the solver."""
-_OURS = (
-    "data",
-    "validation",
-    "out",
-    "log",
-    "plot",
-    "tensorboard",
-    "run_folder",
-    "json",
-)
+_SPARK_EXPLICIT = {"strategy", "workers", "snapshots", "columns", "weights", "resources"}
+"""The same of Trainer's, and those that have no flag."""
+_LOCAL = {"validation", "threads", "resume"}
+"""Settings of `sparknet.train` that have another way on Spark."""
+_OF_THE_SOLVER = {"steps", "threads", "precision", "weights", "dialect"}
+"""Settings that a solver takes that trains alone."""
 
 
 def add(parser: ArgumentParser) -> None:
     """Add the flags that `caffe train` does not have."""
     group = parser.add_argument_group(
-        "workers and data", "With any of these flags worker processes train, as by sparknet.train."
+        "workers and data",
+        "With any of these flags worker processes train, as by sparknet.train.",
     )
     add = group.add_argument
     add("--data", metavar="SOURCE", nargs="+", help=inputs.HELP)
@@ -47,75 +40,58 @@ def add(parser: ArgumentParser) -> None:
     add("--strategy", metavar="NAME[:SETTING=VALUE,…]", help="such as averaging:steps=10")
     add("--snapshots", metavar="FOLDER", help="else snapshot_prefix with '_snapshots'")
     setting_flags.add(parser, group, setting_flags.of_train())
-    add(
-        "--out",
-        metavar="FILE",
-        help="the model, a folder or .caffemodel; else snapshot_prefix with '_iter_N.caffemodel'",
+    title = "With --spark the workers are tasks of Spark, as by sparknet.spark.Trainer."
+    spark = setting_flags.add_spark(parser, title, "the workers are tasks of Spark")
+    spark.add_argument(
+        "--validation-sql", metavar="QUERY", help="validate on the rows of this query"
     )
-    add("--log", metavar="FILE", help="a line of JSON for each event, added to the file")
-    add("--plot", metavar="FILE", help="loss and accuracy, as .svg, .png or .pdf")
-    add("--tensorboard", metavar="FOLDER", help="scalars and histograms for TensorBoard")
-    add("--run-folder", metavar="FOLDER", help="a folder for what sparknet report shows")
-    add("--json", action="store_true", default=None, help="events on stdout, in place of the bar")
+    setting_flags.add(parser, spark, setting_flags.of_spark())
+    cli_flags.add_old(parser, "--weight", "--weight-column")
 
 
-def is_wanted(chosen: Namespace) -> bool:
-    """Whether a flag is given that `caffe train` does not have."""
-    theirs = {"steps", "threads", "precision", "weights", "dialect"}
-    names = {*setting_flags.of_train(), *_OURS, *train_spark.flags(), *image_flags.NAMES} - theirs
+def _spark_flags() -> list[str]:
+    """The flags that only make sense with --spark."""
+    own = setting_flags.of_spark().keys() - _SPARK_EXPLICIT
+    return [*setting_flags.SPARK_FLAGS, "validation_sql", *sorted(own)]
+
+
+def are_wanted(chosen: Namespace) -> bool:
+    """Whether a flag is given that a solver that trains alone has no use for."""
+    settings = setting_flags.of_train().keys() - _OF_THE_SOLVER
+    names = {*settings, "data", "validation", *_spark_flags(), *image_flags.NAMES}
     return any(getattr(chosen, name, None) is not None for name in names)
 
 
 def train(chosen: Namespace) -> int:
     """Train; returns the exit status.  At a signal sparknet.train writes a snapshot and raises."""
-    from sparknet.graph.curves import Curves
-    from sparknet.net.model_folder import SUFFIXES
-
     if chosen.snapshot:
         raise WrongUse("-snapshot is for training by the solver alone", "give --resume")
     settings = read_settings(chosen)
     prefix = settings.snapshot_prefix
-    for path in (chosen.out or f"{prefix}_iter_0", chosen.log, chosen.plot):
-        check_folder(path)
-    if chosen.out and Path(chosen.out).suffix not in ("", *SUFFIXES):
-        kinds = ", ".join(SUFFIXES)
-        raise WrongUse(f"--out {chosen.out}", f"name a folder, or a file that ends in {kinds}")
-    if chosen.plot:
-        Curves.check(chosen.plot)
+    train_outputs.check(chosen, prefix)
     with ExitStack() as stack:
-        trained = _train(chosen, settings, listener(chosen, settings, stack))
+        listener = train_outputs.listener(chosen, settings, stack)
+        strategy = parse_strategy(chosen.strategy or "averaging")
+        snapshots = chosen.snapshots or f"{prefix}_snapshots"
+        on_spark = setting_flags.is_on_spark(chosen, _spark_flags()[1:])
+        run = _train_on_spark if on_spark else _train_here
+        trained = run(chosen, settings, strategy, snapshots, listener)
     outcome = trained.outcome
-    made = outcome.iteration if outcome.best is None else outcome.best
-    out = chosen.out or f"{prefix}_iter_{made}.caffemodel"
+    iteration = outcome.iteration if outcome.best is None else outcome.best
+    out = chosen.out or f"{prefix}_iter_{iteration}.caffemodel"
     trained.save(out)
-    print(f"sparknet train: wrote {out}", file=sys.stderr)
+    train_outputs.say_written(out)
     if not chosen.json:
-        for line in metric_lines(outcome.metrics):
+        for line in train_outputs.metric_lines(outcome.metrics):
             print(line)
     return 0
 
 
-def metric_lines(metrics: Mapping[str, float]) -> Iterator[str]:
-    """A line for each metric; a row for each class of the confusion matrix."""
-    from sparknet.net.scores import confusion_of, without_confusion
-
-    for name, value in without_confusion(metrics).items():
-        yield f"{name} = {value:g}"
-    if (counts := confusion_of(metrics)) is None:
-        return
-    yield "confusion, true classes in rows and predicted ones in columns:"
-    wide = max(len(f"{count:g}") for count in counts.ravel())
-    for row in counts:
-        yield " ".join(f"{count:{wide}g}" for count in row)
-
-
-def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trained | SparkTrained:
+def _train_here(
+    chosen: Namespace, settings: SolverParameter, strategy: Any, snapshots: str, listener: Listener
+) -> Trained:
     from sparknet.training.local_training import train as start
 
-    strategy = parse_strategy(chosen.strategy or "averaging")
-    snapshots = chosen.snapshots or f"{settings.snapshot_prefix}_snapshots"
-    if train_spark.is_wanted(chosen):
-        return train_spark.train(chosen, settings, strategy, snapshots, hear)
     how = image_flags.preprocessing(chosen)
     data, validation = (None, None) if chosen.data else inputs.of_solver(settings)
     if chosen.data:
@@ -132,38 +108,82 @@ def _train(chosen: Namespace, settings: SolverParameter, hear: Listener) -> Trai
         validation=validation,
         strategy=strategy,
         snapshots=snapshots,
-        on_event=hear,
+        on_event=listener,
         **setting_flags.given(chosen, names),
         **image_flags.keywords(chosen),
     )
 
 
-def listener(chosen: Namespace, settings: SolverParameter, stack: ExitStack) -> Listener:
-    """The listeners to the training's events; the stack closes them, the plot last."""
-    from sparknet.report import History, JsonLines, Progress, RunFolder, TensorBoard, together
+def _train_on_spark(
+    chosen: Namespace, settings: SolverParameter, strategy: Any, snapshots: str, listener: Listener
+) -> SparkTrained:
+    from sparknet.spark import Trainer, get_session
+    from sparknet.training.setting import settings_of
 
-    history = History()
-    if chosen.plot:
-        stack.callback(_plot, history, chosen.plot)
-    shown = JsonLines(sys.stdout) if chosen.json else Progress()
-    heard: list[Listener] = [stack.enter_context(closing(shown)), history]
-    if chosen.log:
-        heard.append(stack.enter_context(closing(JsonLines(chosen.log))))
-    if chosen.tensorboard:
-        heard.append(stack.enter_context(closing(TensorBoard(chosen.tensorboard))))
-    if chosen.run_folder:
-        told = {"data": " ".join(chosen.data)} if chosen.data else {}
-        folder = RunFolder(chosen.run_folder, settings, **told)
-        heard.append(stack.enter_context(closing(folder)))
-    return together(*heard)
+    columns = setting_flags.columns(chosen)
+    _check_spark(chosen)
+    own = (None, None) if chosen.sql or chosen.data else inputs.of_solver(settings)
+    if (
+        not (chosen.sql or chosen.data) and own[0] is None
+    ):  # checked first, because Spark starts slowly
+        raise WrongUse("the net names no data", "give --data SOURCE or --sql QUERY")
+    workers = chosen.workers or 1
+    session = get_session(
+        workers, master=chosen.master, threads=chosen.threads, name="sparknet train"
+    )
+    names = settings_of(Trainer).keys() - _SPARK_EXPLICIT
+    try:
+        trainer = Trainer(
+            settings,
+            strategy,
+            workers,
+            columns=columns,
+            snapshots=snapshots,
+            on_event=listener,
+            **setting_flags.given(chosen, names),
+            **image_flags.keywords(chosen),
+        )
+        return trainer.fit(*_data(session, chosen, settings, own), resume=bool(chosen.resume))
+    finally:
+        session.stop()
 
 
-def _plot(history: History, path: str) -> None:
-    """Draw the plot, also after an interruption, if there is anything to draw."""
-    from sparknet.report import plot
+def _check_spark(chosen: Namespace) -> None:
+    from sparknet.spark import Trainer
+    from sparknet.training.setting import settings_of
 
-    if history.loss[0] or history.metrics:
-        plot(history, path)
+    others = (
+        setting_flags.of_train().keys() - settings_of(Trainer).keys() - _SPARK_EXPLICIT - _LOCAL
+    )
+    if given := setting_flags.given(chosen, sorted(others)):
+        raise WrongUse(f"--{next(iter(given)).replace('_', '-')} is not for work on Spark")
+    if chosen.sql and chosen.data:
+        raise WrongUse("give --data or --sql, not both")
+    if chosen.validation_sql and chosen.validation:
+        raise WrongUse("give --validation or --validation-sql, not both")
+
+
+def _data(
+    session: Any, chosen: Namespace, settings: SolverParameter, own: tuple[Any, Any]
+) -> tuple[Any, Any]:
+    """The DataFrames to train on and to test with."""
+    from sparknet.spark import read_records
+    from sparknet.spark.reading import query
+
+    data, validation = own
+    how = image_flags.preprocessing(chosen)
+    training = query(session, chosen.sql) if chosen.sql else None
+    if training is None:
+        training = (
+            setting_flags.open_by_spark(session, chosen.data, how, settings)
+            if chosen.data
+            else read_records(session, data)
+        )
+    if chosen.validation_sql:
+        return training, query(session, chosen.validation_sql)
+    if chosen.validation:
+        return training, setting_flags.open_by_spark(session, chosen.validation, how, settings)
+    return training, None if validation is None else read_records(session, validation)
 
 
 def parse_strategy(text: str) -> Any:
@@ -185,12 +205,3 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def check_folder(path: str | None) -> None:
-    """Refuse a file that cannot be written, before training."""
-    if path is None:
-        return
-    folder = Path(path).parent
-    if not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise FileError(path, f"the folder '{folder}' is missing or cannot be written")

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from argparse import PARSER, REMAINDER, Action, ArgumentError, ArgumentParser, Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -61,7 +61,7 @@ class Verb:
     """A verb; `execute` returns the exit status, 0 for success.
 
     A `transparent` verb runs a user's program: its exceptions end the process with a traceback,
-    as in Python itself.
+    as in Python itself.  `more` adds flags that take long to import: only where one is used.
     """
 
     name: str
@@ -69,6 +69,15 @@ class Verb:
     arguments: Callable[[ArgumentParser], None]
     execute: Callable[[Namespace], int]
     transparent: bool = False
+    more: Callable[[ArgumentParser], None] | None = None
+
+    def add_arguments(self, parser: ArgumentParser, words: Sequence[str] | None) -> None:
+        """Add what these words need; None stands for all words."""
+        self.arguments(parser)
+        known = parser._option_string_actions.keys() - {"-h", "--help"}
+        flags = {word.partition("=")[0] for word in words or () if word.startswith("-")}
+        if self.more is not None and (words is None or not flags <= known):
+            self.more(parser)
 
 
 class WrongUse(Exception):

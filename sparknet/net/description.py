@@ -162,6 +162,7 @@ def _describe(
         train = None
         if phase is None:
             train = _filtered(net, net_state(net, TRAIN, level, stages))
+        _leave_out_missing_means(*filter(None, (main, train)))
         return Description(main, (main,), train=train)
     if phase is not None or level or stages:
         raise SpecError("phase, level and stages are for a net alone: a solver has its own")

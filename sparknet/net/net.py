@@ -259,6 +259,8 @@ class Net:
             raise SolverError("a net without a solver cannot be trained: make the Net of a solver")
         net = self.net
         check_loss(net)
+        if self.backend.is_embedded:
+            return float(self.solver.compute_gradient(load or self.fill))
         net.clear_param_diffs()
         passes, loss = int(self.settings.iter_size), 0.0
         for _ in range(passes):

@@ -95,9 +95,16 @@ def open_rows(
 
 def for_inputs(records: Records, entries: Sequence[Entry] | None, names: Sequence[str]) -> Records:
     """A reader's records for a net: images in grey for inputs of one channel, and named for it."""
-    images = [entry for entry in entries or () if len(entry.record) == 3 and not entry.is_label]
-    is_grey = {entry.record[0] for entry in images} == {1}
-    return NamedFor.inputs(in_grey(records) if is_grey else records, names)
+    return NamedFor.inputs(in_channels(records, lambda: entries or ()), names)
+
+
+def in_channels(records: Records, entries: Callable[[], Iterable[Entry]]) -> Records:
+    """Records with images in grey, if that is what the inputs take."""
+    grey = in_grey(records)
+    if grey is records:
+        return records
+    images = [entry for entry in entries() if len(entry.record) == 3 and not entry.is_label]
+    return grey if {entry.record[0] for entry in images} == {1} else records
 
 
 def is_frame(data: object) -> bool:

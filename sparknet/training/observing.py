@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from sparknet.training.history import Event
-from sparknet.training.progress import Progress, kernel_display
+from sparknet.training.progress import LineProgress, Progress, kernel_display
 
 if TYPE_CHECKING:
     from sparknet.training.events import OnEvent
@@ -48,11 +48,12 @@ def unheard() -> Iterator[None]:
 
 
 def listener(given: OnEvent | None) -> OnEvent | None:
-    """Return the listener of a training that begins now: a bar on a terminal or in a notebook."""
+    """Return the listener of a training that begins now: a bar on a terminal or in a notebook,
+    and elsewhere few lines."""
     if given is not None or _unheard.get():
         return given
     is_watched = getattr(sys.stderr, "isatty", bool)() or kernel_display() is not None
-    return Progress() if is_watched else None
+    return Progress() if is_watched else LineProgress()
 
 
 def observe(make: Callable[[], Observer]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 import time
@@ -9,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from importlib import import_module
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from sparknet.errors import shown
 from sparknet.training.history import Event, is_new_fault, number, single, standstill, unsaved
@@ -136,6 +137,7 @@ class Cell:
         return f"<div>{bar}{escape(self._words)}{lines}</div>"
 
 
+_logger = logging.getLogger("sparknet.training")
 BAR = 24
 CLEAR = "\r\x1b[K"
 ENDS = {
@@ -235,6 +237,41 @@ class Progress:
         self._stream.write(f"{CLEAR if self._drawn else ''}{line}\n")
         self._stream.flush()
         self._drawn = False
+
+
+class LineProgress(Progress):
+    """What a program without a terminal shows of a training: one line at its start, then at most
+    one a minute, by logging at INFO where the program has set it up, else on stderr."""
+
+    def __init__(self) -> None:
+        super().__init__(cast(TextIO, _LogStream()), every=60.0, terminal=False)
+
+    def __call__(self, event: Event) -> None:
+        if event["event"] == "start":
+            self._say(_beginning(event))
+        super().__call__(event)
+
+
+class _LogStream:
+    """A stream whose lines go to the log."""
+
+    def write(self, text: str) -> int:
+        if _logger.hasHandlers():
+            _logger.info(text.rstrip("\n"))
+        else:
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
+def _beginning(event: Event) -> str:
+    end = [f"{event['steps']} steps"] if event.get("steps") else []
+    end += [f"{event['seconds']:g} s"] if event.get("seconds") else []
+    workers = "1 worker" if event["workers"] == 1 else f"{event['workers']} workers"
+    net = shown(str(event.get("net") or "a net"))
+    return f"training {net}: {workers}, {event['strategy']}, up to {' or '.join(end) or 'a stop'}"
 
 
 def bar(meter: Meter, width: int) -> str:

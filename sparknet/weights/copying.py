@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sparknet.errors import WeightsError, outside, shown
-from sparknet.onnx import open_model
 from sparknet.proto import Model
 from sparknet.proto.model import WeightsWarning
 from sparknet.weights.files import WEIGHTS, StrPath, is_model_folder
@@ -38,6 +37,10 @@ def open_weights(paths: Iterable[StrPath], known: Opened = NOTHING) -> Opened:
         os.path.join(path, WEIGHTS) if is_model_folder(path) else os.fspath(path)  # noqa: PTH118
         for path in paths
     ]
+    if not names:
+        return {}
+    from sparknet.onnx import open_model  # as few programs need what reads ONNX
+
     return {name: known.get(name) or open_model(name) for name in names}
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, WeightsError
-from sparknet.onnx import open_model
 from sparknet.proto import Model, caffe_pb2, write_model
 from sparknet.weights.layout import Layout, Layouts, Span
 
@@ -38,6 +37,8 @@ def read_weights(path: StrPath) -> tuple[Layout, dict[str, list[Array]]]:
     Parameters of the same name are shared.  Of layers of the same name the last one counts, as in
     Caffe.
     """
+    from sparknet.onnx import open_model
+
     model = open_model(path)
     pairs = zip(model.net.layer, model.arrays, strict=True)
     layers = {layer.name: (layer, arrays) for layer, arrays in pairs if arrays}

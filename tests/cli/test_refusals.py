@@ -10,7 +10,7 @@ import pytest
 
 from sparknet import Net
 from sparknet.cli import main
-from sparknet.cli.train_workers import metric_lines
+from sparknet.cli.train_outputs import metric_lines
 
 NET = """
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: [5, 3] } } }

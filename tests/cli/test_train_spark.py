@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparknet.cli import main
+from sparknet.cli import main, setting_flags
+from sparknet.proto import parse_solver
 from tests.cli.conftest import ROOT, Run, Task, make_task
 
 pytest.importorskip("pyspark")
@@ -34,6 +35,24 @@ def parquet(task: Task, name: str) -> str:
     pixels = [image.astype(np.uint8).tobytes() for image in task.images]
     pq.write_table(pa.table({"pixels": pixels, "kind": task.labels}), task.path(name))
     return task.path(name)
+
+
+@pytest.mark.parametrize(("channels", "asks"), [(1, 1), (3, 3)])
+def test_images_have_the_nets_channels(
+    channels: int, asks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A net of one channel once needed --color grey on Spark, and not without."""
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "a").mkdir()
+    image.fromarray(np.zeros((6, 6, 3), np.uint8)).save(tmp_path / "a" / "x.png")
+    solver = parse_solver(
+        'base_lr: 0.1 lr_policy: "fixed" '
+        'net_param { layer { name: "data" type: "Input" top: "data" '
+        f"input_param {{ shape {{ dim: 2 dim: {channels} dim: 6 dim: 6 }} }} }} }}"
+    )
+    monkeypatch.setattr("sparknet.spark.read_records", lambda session, records: records)
+    records = setting_flags.open_by_spark(None, [str(tmp_path)], None, solver)
+    assert records.columns["data"].shape == (asks, 6, 6)
 
 
 @pytest.mark.slow

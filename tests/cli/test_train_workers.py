@@ -22,7 +22,7 @@ from sparknet.report import History
 from sparknet.spark import SparkModel
 from sparknet.training import STRATEGIES
 from tests.cli.conftest import ROOT, Run, Task, make_task
-from tests.cli.test_train_plain import by_pycaffe, weights
+from tests.cli.test_train_solver import by_pycaffe, weights
 
 
 @pytest.fixture

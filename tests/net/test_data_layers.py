@@ -290,6 +290,18 @@ def test_dummy_data_of_another_number_of_records_stays_as_it_is() -> None:
     assert (net.fill(), net.net.blobs["fixed"].data.shape) == (4, (3, 2))
 
 
+def test_a_net_alone_needs_no_mean_file_either(tmp_path: Path) -> None:
+    data = """layer { name: "data" type: "Data" top: "data" top: "label"
+      transform_param { mean_file: "no.binaryproto" }
+      data_param { source: "no_lmdb" batch_size: 4 backend: LMDB } }"""
+    (tmp_path / "net.prototxt").write_text(data + TAIL)
+    with pytest.warns(MeanWarning, match=r"no mean file 'no.binaryproto': unless mean= is"):
+        net = Net(tmp_path / "net.prototxt", mean=(1, 1, 1), trusted=True)
+    net.set_validation_data((np.full((4, 3, 6, 6), 101, np.uint8), LABELS[:4]))
+    net.test(1)
+    np.testing.assert_array_equal(net.net.blobs["data"].data, 100.0)
+
+
 def test_a_mean_file_of_other_data_that_is_not_there(tmp_path: Path) -> None:
     """Caffe's own solvers name files that nobody has; net.md: they are not needed."""
     data = """layer { name: "data" type: "Data" top: "data" top: "label"

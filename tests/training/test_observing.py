@@ -14,6 +14,7 @@ from sparknet.errors import Diverged
 from sparknet.report import Progress
 from sparknet.training import observing
 from sparknet.training.history import Event
+from sparknet.training.progress import LineProgress
 
 SOLVER = """
 net_param {
@@ -43,9 +44,9 @@ class Ear(observing.Observer):
 
 
 def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert observing.listener(None) is None
+    assert isinstance(observing.listener(None), LineProgress)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert isinstance(observing.listener(None), Progress)
+    assert type(observing.listener(None)) is Progress
     with observing.unheard():
         assert observing.listener(None) is None
 
@@ -82,3 +83,17 @@ def test_a_training_that_fails() -> None:
     assert heard[0] == "begin"
     assert heard[-1] == "failed"
     assert heard.count("failed") == 1
+
+
+def test_a_script_says_little(caplog: pytest.LogCaptureFixture) -> None:
+    """It was silent: hours of training looked like a program that hangs."""
+    with caplog.at_level("INFO", "sparknet.training"):
+        sparknet.train(SOLVER, data(), steps=20)
+    lines = [one.message for one in caplog.records if one.name == "sparknet.training"]
+    assert lines[0] == "training a net: 1 worker, averaging, up to 20 steps"
+    assert lines[1].startswith("step ")
+    assert lines[-1] == "step 20: all steps are done"
+    assert len(lines) <= 4
+    caplog.clear()
+    sparknet.train(SOLVER, data(), steps=20, on_event=lambda event: None)
+    assert not [one for one in caplog.records if one.levelname == "INFO"]

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.caffe import weights_io
 from sparknet.caffe.modes import solver_rank
 from sparknet.caffe.net import Net
 from sparknet.caffe.precision import Precision, available
 from sparknet.caffe.random import next_seed, set_random_seed
 from sparknet.devices import resolve_device
-from sparknet.onnx import open_model
 from sparknet.proto import caffe_pb2, solver_nets
 
 Array = np.ndarray[Any, Any]
@@ -27,7 +27,7 @@ def build(
     described = solver_nets(solver)
     precision = available(precision, resolve_device(device))
     seeds = _seeds(solver.random_seed, 1 + len(described.tests))
-    models = [open_model(name) for name in weight_files(solver)]
+    models = [weights_io.open_model(name) for name in weight_files(solver)]
     built = [
         Net.from_proto(
             net,

@@ -67,6 +67,8 @@ class Solver(ABC):
         """Iterations whose gradients were scaled down to clip_gradients (ours, not pycaffe's)."""
         self.tells_clipping = True
         """Whether each of them is a line of the log, as Caffe has it (ours, not pycaffe's)."""
+        self.on_event: Callable[[str, Any], None] | None = None
+        """Called with each "iteration" (loss), "test" (outputs), "snapshot" (path); ours."""
         self._callbacks: list[tuple[Callback | None, Callback | None]] = []
         if self.param.debug_info:
             say("debug_info is not supported: nothing is shown for single layers")
@@ -146,9 +148,11 @@ class Solver(ABC):
             if self._tests_are_due() and (self._iter > 0 or self.param.test_initialization):
                 self.test_all()
             self._call_back(0)
-            self._progress.add(self._net, self._iter, self._passes(overwrite=unseen))
+            loss = self._passes(overwrite=unseen)
+            self._progress.add(self._net, self._iter, loss)
             self._call_back(1)
             self.apply_update()
+            self._tell("iteration", loss)
             if self.param.snapshot and self._iter % self.param.snapshot == 0:
                 self.snapshot()
 
@@ -213,6 +217,10 @@ class Solver(ABC):
             callback = pair[moment]
             if callback is not None:
                 callback()
+
+    def _tell(self, kind: str, value: Any) -> None:
+        if self.on_event is not None:
+            self.on_event(kind, value)
 
     # -- the update ----------------------------------------------------------------------
 
@@ -307,6 +315,7 @@ class Solver(ABC):
         if self.param.test_compute_loss:
             say(f"Test loss: {loss:g}")
         say_outputs("Test", means, net.blob_loss_weights)
+        self._tell("test", means)
         return means
 
     # -- weights and files ---------------------------------------------------------------
@@ -322,6 +331,7 @@ class Solver(ABC):
         )
         say(f"Snapshotting to {model}")
         say(f"Snapshotting solver state to {state}")
+        self._tell("snapshot", model)
 
     def snapshot_after_training(self) -> None:
         """The snapshot that ends a training, unless it was just made or is not wanted (ours)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -191,3 +192,65 @@ def test_inputs_that_nothing_fills(fresh: Task, capsys: pytest.CaptureFixture[st
     assert error == "sparknet train: nothing fills the net's inputs 'data', 'label'"
     assert hint == "hint: name records with --data, or give a net with data layers"
     assert not list(fresh.folder.glob("*.caffemodel"))
+
+
+@pytest.mark.parametrize("word", ["--json", "--log", "--run-folder", "--out"])
+def test_what_only_shows_changes_nothing_of_the_training(
+    word: str, fresh: Task, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--json` once had another loop train, which wrote no solverstate."""
+    words = [word] if word == "--json" else [word, fresh.path("shown.caffemodel")]
+    assert main(["train", "-solver", fresh.path("solver.prototxt"), *words]) == 0
+    out = capsys.readouterr().out
+    trained = by_pycaffe(fresh, 20)
+    np.testing.assert_array_equal(weights(fresh.path("columns_iter_20.caffemodel")), trained)
+    assert read_state(fresh.path("columns_iter_20.solverstate")).iteration == 20
+    if word == "--out":
+        np.testing.assert_array_equal(weights(fresh.path("shown.caffemodel")), trained)
+    if word != "--json":
+        assert out == ""
+        return
+    events = [json.loads(line) for line in out.splitlines()]
+    kinds = [(event["event"], event["iteration"]) for event in events]
+    assert kinds == [
+        ("start", 0),
+        ("round", 5),
+        ("round", 10),
+        ("validation", 10),
+        ("round", 15),
+        ("round", 20),
+        ("snapshot", 20),
+        ("validation", 20),
+        ("stop", 20),
+    ]
+    assert [event["samples"] for event in events if event["event"] == "round"] == [100] * 4
+    assert events[-2]["metrics"].keys() == {"accuracy", "loss"}
+    assert events[-1]["reason"] == "steps"
+    assert events[-1]["snapshot"] == fresh.path("columns_iter_20.caffemodel")
+
+
+ENTERED = """
+import sys
+from sparknet.caffe.solvers import Solver
+from sparknet.cli import main
+
+def look(solver):
+    rooms = {name.split(".")[1] for name, room in sys.modules.items()
+             if name.startswith("sparknet.") and hasattr(room, "__path__")}
+    print(*sorted(rooms))
+    raise SystemExit
+
+Solver.apply_update = look
+main(["train", "-solver", sys.argv[1]])
+"""
+
+
+def test_a_solver_enters_few_rooms_before_its_first_step(task: Task) -> None:
+    """Those of workers, Spark, reports and ONNX are not among them."""
+    words = [sys.executable, "-c", ENTERED, task.path("solver.prototxt")]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    rooms = subprocess.run(
+        words, capture_output=True, text=True, check=True, env=env
+    ).stdout.split()
+    assert len(rooms) <= 10
+    assert not {"training", "spark", "report", "net", "onnx"} & set(rooms)

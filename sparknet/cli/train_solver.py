@@ -1,0 +1,233 @@
+"""`sparknet train` as `caffe train`: one process, the solver's own data, Caffe's output.
+
+Caffe: tools/caffe.cpp, train, and util/signal_handler.cpp.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from argparse import Namespace
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from sparknet.cli import train_outputs
+from sparknet.cli.settings import read_settings
+from sparknet.cli.verb import WrongUse
+
+if TYPE_CHECKING:
+    from sparknet.caffe.solvers import Solver
+    from sparknet.proto.caffe_pb2 import SolverParameter
+    from sparknet.report import Listener
+
+INTERRUPTED = 130
+EFFECTS = ("stop", "snapshot", "none")
+_ITERATIONS = 20
+"""Iterations of a round where the solver does not say how often it displays."""
+
+
+class Stopped(Exception):
+    """A signal asked to stop; the weights are those of a whole iteration."""
+
+
+def train(chosen: Namespace) -> int:
+    """Train; returns the exit status, 130 if a signal stopped it, after a snapshot."""
+    from sparknet.caffe import get_solver
+    from sparknet.caffe.solvers.nets import weight_files
+    from sparknet.caffe.solvers.report import say
+    from sparknet.caffe.solvers.snapshot import check_last_place
+    from sparknet.devices import take_gpu
+    from sparknet.weights import check_layers, open_weights
+
+    settings = read_settings(chosen)
+    wants_gpu = settings.HasField("solver_mode") and settings.solver_mode == settings.GPU
+    if not chosen.gpu and wants_gpu and (reason := take_gpu(settings.device_id)):
+        say(f"solver_mode is GPU: {reason}")
+    check_last_place(settings)  # the net takes a while to build
+    with ExitStack() as stack:
+        events: SolverEvents | None = None
+        if train_outputs.are_wanted(chosen):
+            train_outputs.check(chosen, settings.snapshot_prefix)
+            events = SolverEvents(train_outputs.listener(chosen, settings, stack, bar=False))
+        solver = get_solver(settings, precision=chosen.precision, keep_blobs=False)
+        check_layers(solver.net, open_weights(weight_files(settings)))
+        interrupts = stack.enter_context(Interrupts(chosen.sigint_effect, chosen.sighup_effect))
+        _check_inputs(solver)
+        if events is not None:
+            events.follow(solver)
+        _obey(solver, interrupts)
+        try:
+            say("Starting Optimization")
+            solver.solve(chosen.snapshot)
+        except Stopped:
+            solver.snapshot_after_training()
+            say("Optimization stopped early.")
+            if events is not None:
+                events.stop("interrupted")
+            return INTERRUPTED
+        if events is not None:
+            events.stop("steps")
+    if chosen.out:
+        _save(solver, settings, chosen.out)
+        train_outputs.say_written(chosen.out)
+    return 0
+
+
+def _check_inputs(solver: Solver) -> None:
+    """Refuse training without a loss, or on inputs that stay zero, as caffe does silently."""
+    from sparknet.caffe.idle import check_loss
+
+    check_loss(solver.net)
+    if names := solver.net.inputs:
+        listed = ", ".join(f"'{name}'" for name in names)
+        raise WrongUse(
+            f"nothing fills the net's {'inputs' if len(names) > 1 else 'input'} {listed}",
+            "name records with --data, or give a net with data layers",
+        )
+
+
+def _save(solver: Solver, settings: SolverParameter, out: str) -> None:
+    """Write the model as a training by workers does."""
+    from sparknet.net import Net
+    from sparknet.net.model_folder import SUFFIXES, save_model
+    from sparknet.net.model_inputs import ModelInputs
+    from sparknet.weights import WeightCollection
+
+    net = Net(settings)
+    net.set_weights(WeightCollection.of(solver.net))
+    if Path(out).suffix in SUFFIXES:
+        net.save(out)
+    else:
+        save_model(net, out, ModelInputs({}, net.preprocessing, net.labels))
+
+
+class SolverEvents:
+    """Passes on what a solver tells as the events of a training by one worker."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._losses: list[float] = []
+        self._rounds = self._samples = 0
+        self._snapshot: str | None = None
+        self._has_begun = False
+        self._begun = self._since = time.monotonic()
+
+    def follow(self, solver: Solver) -> None:
+        """Listen to a solver, and tell of the start before its first iteration."""
+        self._solver = solver
+        self._every = int(solver.param.display) or _ITERATIONS
+        tops = solver.net.blobs[next(iter(solver.net.blobs))].shape
+        self._batch = int(tops[0] if len(tops) else 1) * int(solver.param.iter_size)
+        solver.on_event = self._hear
+        solver.add_callback(self._start)
+
+    def _start(self) -> None:
+        if self._has_begun:
+            return
+        self._has_begun, self._begun = True, time.monotonic()
+        self._since = self._begun
+        steps = int(self._solver.param.max_iter)
+        about = {"net": self._solver.net.name, "workers": 1, "strategy": "alone", "settings": {}}
+        more = {"steps": steps, "seconds": None, "batch_size": self._batch, "resumed": None}
+        self._tell("start", round=0, **about, **more)
+
+    def _hear(self, kind: str, value: Any) -> None:
+        if kind == "iteration":
+            self._losses.append(value)
+            if self._solver.iter % self._every == 0:
+                self._end_round()
+        elif kind == "test":
+            self._end_round()
+            metrics = {
+                name if array.size == 1 else f"{name}[{place}]": float(number)
+                for name, array in value.items()
+                for place, number in enumerate(array.ravel())
+            }
+            self._tell("validation", metrics=metrics)
+        elif kind == "snapshot":
+            self._snapshot = str(value)
+            self._tell("snapshot", path=self._snapshot)
+
+    def _end_round(self) -> None:
+        steps = len(self._losses)
+        if not steps:
+            return
+        now = time.monotonic()
+        self._rounds += 1
+        self._samples += steps * self._batch
+        self._tell(
+            "round",
+            round=self._rounds,
+            steps=steps,
+            samples=steps * self._batch,
+            loss=sum(self._losses) / steps,
+            rate=self._solver.lr,
+            seconds_computing=now - self._since,
+            seconds_communicating=0.0,
+            bytes_sent=0,
+            total_samples=self._samples,
+            total_seconds=now - self._begun,
+        )
+        self._losses, self._since = [], now
+
+    def stop(self, reason: str) -> None:
+        """Tell of the end, and of the iterations since the last round."""
+        self._end_round()
+        self._tell("stop", reason=reason, best=None, snapshot=self._snapshot)
+
+    def _tell(self, kind: str, **fields: Any) -> None:
+        at = {"event": kind, "time": time.time(), "iteration": self._solver.iter}
+        self._listener({**at, **fields})
+
+
+def _obey(solver: Solver, interrupts: Interrupts) -> None:
+    """Handle signals before each iteration."""
+
+    def look() -> None:
+        if interrupts.take_snapshot():
+            solver.snapshot()
+        if interrupts.stop:
+            raise Stopped
+
+    solver.add_callback(look)
+
+
+class Interrupts:
+    """Records signals while it is entered; the training reads `stop` and `take_snapshot`.
+
+    A second SIGINT that would stop raises KeyboardInterrupt, for users who cannot wait.
+    """
+
+    def __init__(self, sigint: str, sighup: str) -> None:
+        self._effects = {signal.SIGINT: sigint}
+        if hasattr(signal, "SIGHUP"):
+            self._effects[signal.SIGHUP] = sighup
+        self._before: dict[signal.Signals, Any] = {}
+        self.stop = False
+        """Whether a signal asked to stop."""
+        self._snapshot = False
+
+    def take_snapshot(self) -> bool:
+        """Whether a signal asked for a snapshot since the last call."""
+        wanted, self._snapshot = self._snapshot, False
+        return wanted
+
+    def __enter__(self) -> Interrupts:
+        for number in self._effects:
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        effect = self._effects[signal.Signals(number)]
+        if effect == "stop":
+            if self.stop and number == signal.SIGINT:
+                raise KeyboardInterrupt
+            self.stop = True
+        elif effect == "snapshot":
+            self._snapshot = True
