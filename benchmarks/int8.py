@@ -30,8 +30,8 @@ from sparknet.dsl import (
 )
 from sparknet.loaders import MNIST
 from sparknet.models.blocks import inputs
-from sparknet.models.lenet.net import net as lenet
-from sparknet.models.resnet50.net import conv
+from sparknet.models.lenet import net as lenet
+from sparknet.models.resnet50 import conv
 from sparknet.proto import parse_net
 
 FAST = ("caffenet", "resnet50", "vgg16")

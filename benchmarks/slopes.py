@@ -22,7 +22,7 @@ import numpy as np
 
 from sparknet import train
 from sparknet.dsl import SolverParams
-from sparknet.models.lenet.net import net
+from sparknet.models.lenet import net
 from sparknet.training import Averaging
 
 BOUND = 50.0

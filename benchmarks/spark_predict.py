@@ -89,7 +89,7 @@ def measure(session: Any, name: str, contest: Contest, rows: int, times: int, to
 def described(contest: Contest) -> Any:
     if contest is not MLP:
         return inference_net(contest)
-    from sparknet.models.mlp_tabular.net import net
+    from sparknet.models.mlp_tabular import net
 
     whole = net(contest.batch, contest.batch, features=contest.shape[0]).to_proto()
     kept = [layer for layer in whole.layer if not set(layer.top) & {"accuracy", "loss"}]

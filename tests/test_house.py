@@ -57,6 +57,7 @@ EXTRAS = {
     "onnx",
     "onnxruntime",
     "pydot",
+    "shtab",
     "sklearn",
     "tensorboard",
     "tokenizers",

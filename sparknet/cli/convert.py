@@ -82,8 +82,13 @@ def _add_safetensors(parser: ArgumentParser) -> None:
 def _safetensors(chosen: Namespace) -> int:
     from sparknet.onnx import open_model
     from sparknet.proto import write_model
-    from sparknet.weights.safetensors import is_safetensors, read_tensors, write_tensors
-    from sparknet.weights.state_dict import from_state_dict, state_dict
+    from sparknet.weights.tensors import (
+        from_state_dict,
+        is_safetensors,
+        read_tensors,
+        state_dict,
+        write_tensors,
+    )
 
     inwards = is_safetensors(chosen.weights)
     out = chosen.out or str(

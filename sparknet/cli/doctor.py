@@ -30,6 +30,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "draw": (("pydot",), "pycaffe's draw module"),
     "plots": (("matplotlib",), "plots as PNG and PDF; SVG needs nothing"),
     "tensorboard": (("tensorboard",), "TensorBoard logs"),
+    "completion": (("shtab",), "completion in shells"),
     "encryption": (("cryptography",), "encryption between workers"),
     "spark": (("pyspark", "pyarrow", "pandas"), "training and predicting on Spark"),
     "connect": (

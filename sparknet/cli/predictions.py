@@ -34,7 +34,7 @@ class Class:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class PrintedOutput:
     """An output of the net for one input: its best classes, or all its values."""
 
     input: str
@@ -50,7 +50,7 @@ def predictions(
     top: int,
     labels: list[str] | None,
     known: Sequence[str] = (),
-) -> Iterator[list[Prediction]]:
+) -> Iterator[list[PrintedOutput]]:
     """The answers for each input in turn; ``known`` names the classes of outputs of as many."""
     for names, batch in inputs:
         made = {
@@ -62,7 +62,9 @@ def predictions(
             raise DataError("the net has no output for each input: name blobs by --outputs")
         for row, name in enumerate(names):
             yield [
-                Prediction(name, output, _best(name, output, values[row], top, named), values[row])
+                PrintedOutput(
+                    name, output, _best(name, output, values[row], top, named), values[row]
+                )
                 for output, values in made.items()
                 for named in [known if labels is None and _fit(known, values[row]) else labels]
             ]
@@ -95,7 +97,7 @@ def _best(
     )
 
 
-def _text(found: Iterator[list[Prediction]]) -> Iterator[str]:
+def _text(found: Iterator[list[PrintedOutput]]) -> Iterator[str]:
     for one in found:
         for answer in one:
             shown = (
@@ -107,7 +109,7 @@ def _text(found: Iterator[list[Prediction]]) -> Iterator[str]:
             yield f"{answer.input}{output}: {shown}"
 
 
-def _json(found: Iterator[list[Prediction]]) -> Iterator[str]:
+def _json(found: Iterator[list[PrintedOutput]]) -> Iterator[str]:
     from sparknet.report.log import as_json
 
     for one in found:
@@ -115,7 +117,7 @@ def _json(found: Iterator[list[Prediction]]) -> Iterator[str]:
         yield as_json({"input": one[0].input, "outputs": outputs})
 
 
-def _plain(answer: Prediction) -> Any:
+def _plain(answer: PrintedOutput) -> Any:
     if answer.classes is None:
         return answer.values.tolist()
     return [
@@ -126,7 +128,7 @@ def _plain(answer: Prediction) -> Any:
     ]
 
 
-def _csv(found: Iterator[list[Prediction]]) -> Iterator[str]:
+def _csv(found: Iterator[list[PrintedOutput]]) -> Iterator[str]:
     """Yields a row for each class, or for each input and output if there are no classes."""
     for number, one in enumerate(found):
         for answer in one:
@@ -149,7 +151,7 @@ def _row(*cells: Any) -> str:
     return line.getvalue()
 
 
-FORMATS: dict[str, Callable[[Iterator[list[Prediction]]], Iterator[str]]] = {
+FORMATS: dict[str, Callable[[Iterator[list[PrintedOutput]]], Iterator[str]]] = {
     "text": _text,
     "csv": _csv,
     "json": _json,

@@ -17,7 +17,7 @@ from sparknet.errors import FileError, extra
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sparknet.cli.predictions import Prediction
+    from sparknet.cli.predictions import PrintedOutput
     from sparknet.loaders import Records
     from sparknet.loaders.datums import Mean
 
@@ -44,14 +44,14 @@ class ParquetWriter:
         self._writer.write_table(table)
 
 
-def write_answers(path: str, found: Iterator[list[Prediction]]) -> None:
+def write_answers(path: str, found: Iterator[list[PrintedOutput]]) -> None:
     """A row for each input: its name, and a column for each output.
 
     A column holds the best classes as structs (label, name, score), or all values.
     """
     with ExitStack() as stack:
         writer = ParquetWriter(stack, path)
-        rows: list[list[Prediction]] = []
+        rows: list[list[PrintedOutput]] = []
         for row in found:
             rows.append(row)
             if len(rows) == _ROWS:
@@ -61,7 +61,7 @@ def write_answers(path: str, found: Iterator[list[Prediction]]) -> None:
             writer.add(_columns(rows))
 
 
-def _columns(rows: list[list[Prediction]]) -> dict[str, Any]:
+def _columns(rows: list[list[PrintedOutput]]) -> dict[str, Any]:
     columns: dict[str, Any] = {"input": [row[0].input for row in rows]}
     for number, answer in enumerate(rows[0]):
         told = [row[number] for row in rows]

@@ -168,7 +168,7 @@ def _data(
 ) -> tuple[Any, Any]:
     """The DataFrames to train on and to test with."""
     from sparknet.spark import read_records
-    from sparknet.spark.reading import query
+    from sparknet.spark.filesystem.reading import query
 
     data, validation = own
     how = image_flags.preprocessing(chosen)

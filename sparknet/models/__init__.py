@@ -1,8 +1,9 @@
 """The model zoo: well-known nets, written in the DSL.
 
-Each ``sparknet/models/<name>/net.py`` has two functions, ``net()`` and ``solver()``; the first line
-of its docstring says what the model is, and ``PREPROCESSING``, where it has one, what happens to
-pictures whose values run from 0 to 255.  The files made from it lie where Caffe has them, in
+Each ``sparknet/models/<name>.py`` has two functions, ``net()`` and ``solver()``; the first line of
+its docstring says what the model is, and ``PREPROCESSING``, where it has one, what happens to
+pictures whose values run from 0 to 255.  A model that is made of another's parts stands in its
+file, with its name in these three (`_HOMES`).  The files made from it lie where Caffe has them, in
 ``models/<name>/`` of the source tree.
 
 >>> from sparknet import models
@@ -16,14 +17,13 @@ import json
 import os
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sparknet import renamed
 from sparknet.dsl import NetParams, SolverParams
 from sparknet.errors import SpecError
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.models.conv_lstm import ConvLSTMState, conv_lstm
+from sparknet.models.lstm import ConvLSTMState, conv_lstm
 from sparknet.models.ssd import Map, ssd
 from sparknet.proto.suggest import did_you_mean
 
@@ -60,29 +60,40 @@ NAMES = (
     "ssd300_vgg16",
     "vgg16",
 )
+_HOMES = {
+    "caffenet": "alexnet",
+    "cifar10_full": "cifar10",
+    "cifar10_quick": "cifar10",
+    "fcn": "vgg16",
+    "lstm_text": "lstm",
+    "mobilenet_ssd": "mobilenet",
+    "ssd300_vgg16": "ssd",
+}
 
 
 def net(name: str) -> NetParams:
-    """A model's net at its original batch sizes."""
-    made: NetParams = _module(name).net()
+    """Return a model's net at its original batch sizes."""
+    made: NetParams = _part(name, "net", name)()
     return made
 
 
 def solver(name: str) -> SolverParams:
-    """A model's solver settings, with its net inside."""
-    made: SolverParams = _module(name).solver()
+    """Return a model's solver settings, with its net inside."""
+    made: SolverParams = _part(name, "solver", f"{name}_solver")()
     return made
 
 
 def preprocessing(name: str) -> Preprocessing | None:
     """What a model wants done to pictures; None where it takes others, or a mean of its data."""
-    found: Preprocessing | None = getattr(_module(name), "PREPROCESSING", None)
+    found: Preprocessing | None = _part(name, "PREPROCESSING", f"{name.upper()}_PREPROCESSING")
     return found
 
 
 def about(name: str) -> str:
     """What a model is, in one line."""
-    return (_module(name).__doc__ or "").partition("\n")[0]
+    described = _part(name, "__doc__", name)
+    text: str = described if isinstance(described, str) else described.__doc__
+    return text.partition("\n")[0]
 
 
 def files(name: str, folder: str | os.PathLike[str]) -> dict[str, str]:
@@ -118,7 +129,9 @@ def _described(how: Preprocessing) -> str:
     return json.dumps(said, indent=1) + "\n"
 
 
-def _module(name: str) -> ModuleType:
+def _part(name: str, own: str, shared: str) -> Any:
+    """Return what a model's file has under a name, or under another where it has several models."""
     if name not in NAMES:
         raise SpecError(f"there is no model '{name}'{did_you_mean(name, NAMES)}")
-    return import_module(f"sparknet.models.{name}.net")
+    module = import_module(f"sparknet.models.{_HOMES.get(name, name)}")
+    return getattr(module, shared if name in _HOMES else own, None)

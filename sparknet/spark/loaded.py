@@ -41,7 +41,7 @@ from sparknet.spark.stage_columns import INVALID, StageColumn
 from sparknet.spark.stage_models import load_parts
 from sparknet.spark.worker_module import WorkerModule
 from sparknet.weights.files import is_model_folder
-from sparknet.weights.safetensors import is_safetensors
+from sparknet.weights.tensors import is_safetensors
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparknet.proto.model import WeightsWarning
 from sparknet.weights.collection import WeightCollection
-from sparknet.weights.copying import (
+from sparknet.weights.files import (
     NOTHING,
     Opened,
     check_layers,
@@ -12,10 +12,8 @@ from sparknet.weights.copying import (
     copy_weights,
     open_weights,
 )
-from sparknet.weights.layout import LayerBlobs, Layout, Span, layout_of
-from sparknet.weights.safetensors import read_tensors, write_tensors
-from sparknet.weights.scattered import Scattered
-from sparknet.weights.state_dict import from_state_dict, state_dict
+from sparknet.weights.layout import LayerBlobs, Layout, Scattered, Span, layout_of
+from sparknet.weights.tensors import from_state_dict, read_tensors, state_dict, write_tensors
 
 __all__ = [
     "NOTHING",

@@ -12,8 +12,7 @@ from sparknet.layers.layer import shape_text
 from sparknet.native import NDArray
 from sparknet.native.arithmetic import ArrayLike
 from sparknet.weights.files import StrPath, read_weights, write_weights
-from sparknet.weights.layout import Layout, Layouts, flat_of, layout_of
-from sparknet.weights.scattered import Scattered
+from sparknet.weights.layout import Layout, Layouts, Scattered, flat_of, layout_of
 
 Array = np.ndarray[Any, Any]
 

@@ -1,8 +1,8 @@
-"""Layout: the layers of a flat buffer of weights, and their places in it."""
+"""Layout: where each layer's blobs lie in one flat buffer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -165,3 +165,36 @@ def _check_alike(layer: LayerBlobs, other: LayerBlobs | None, second: str = "the
     for index, (mine, theirs) in enumerate(zip(layer.shapes, other.shapes, strict=True)):
         if mine != theirs:
             fail(f"parameter {index} is {shape_text(mine)}, in {second} it is {shape_text(theirs)}")
+
+
+class Scattered:
+    """The values or the gradients of a pycaffe net's parameters, in the places of a layout."""
+
+    def __init__(self, net: Any, layout: Layout, read: Callable[[Any], Any]) -> None:
+        self._net, self._layout, self._read = net, layout, read
+
+    @classmethod
+    def values(cls, net: Any, layout: Layout) -> Scattered:
+        return cls(net, layout, lambda blob: blob.data)
+
+    @classmethod
+    def gradients(cls, net: Any, layout: Layout) -> Scattered:
+        return cls(net, layout, lambda blob: blob.diff)
+
+    def gather(self, flat: NDArray) -> None:
+        """Copy the arrays into a flat buffer."""
+        for (begin, end), array in self._arrays():
+            flat[begin:end].reshape(array.shape).copy_from(array)
+
+    def scatter(self, flat: NDArray) -> None:
+        """Copy a flat buffer into the arrays."""
+        for (begin, end), array in self._arrays():
+            NDArray.view(array).copy_from(flat[begin:end].reshape(array.shape))
+
+    def _arrays(self) -> Iterator[tuple[Span, Any]]:
+        for layer in self._layout.layers:
+            for span, blob in zip(layer.spans, self._net.params[layer.name], strict=True):
+                array = self._read(blob)
+                if array.dtype != "float32":
+                    raise WeightsError(layer.name, f"holds {array.dtype}, not float32")
+                yield span, array

@@ -118,7 +118,7 @@ def test_embed_reads_the_rows_it_needs() -> None:
 
 def test_caffenet_is_known() -> None:
     """0.72 billion multiplications an image, each with its addition."""
-    from sparknet.models.caffenet.net import net
+    from sparknet.models.alexnet import caffenet as net
 
     shapes = net(batch=1, test_batch=1).graph("TRAIN")
     total = sum(forward_flops(shapes, node) for node in shapes.nodes)

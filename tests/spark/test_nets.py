@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sparknet.models.cifar10_quick import net as cifar10_quick
 
 from sparknet.dsl import SolverParams
-from sparknet.models.cifar10_quick import net as cifar10_quick
 from sparknet.models.mlp_tabular import net as mlp_tabular
 from sparknet.spark import Trainer
 

@@ -13,9 +13,9 @@ import pytest
 import sparknet
 import sparknet.caffe as caffe
 from sparknet.errors import LayerError, SpecError
-from sparknet.models.cifar10_full.net import net as cifar10_full
-from sparknet.models.lenet.net import net as lenet
-from sparknet.models.squeezenet.net import net as squeezenet
+from sparknet.models.cifar10 import cifar10_full
+from sparknet.models.lenet import net as lenet
+from sparknet.models.squeezenet import net as squeezenet
 from sparknet.proto import parse_net
 from sparknet.torch import module
 from tests.caffe.gradient import input_layer

@@ -13,9 +13,8 @@ from sparknet.errors import ArrayError, WeightsError
 from sparknet.native import NDArray
 from sparknet.proto import parse_net
 from sparknet.weights import LayerBlobs, Layout, WeightCollection, WeightsWarning
-from sparknet.weights.copying import check_layers
-from sparknet.weights.layout import Layouts
-from sparknet.weights.scattered import Scattered
+from sparknet.weights.files import check_layers
+from sparknet.weights.layout import Layouts, Scattered
 
 
 class Blob:

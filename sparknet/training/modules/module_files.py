@@ -21,7 +21,7 @@ from sparknet.net.model_folder import Writer, write_folder, written_here
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.training.modules.named_code import NamedCode
 from sparknet.training.modules.naming import tensors_of
-from sparknet.weights.safetensors import SUFFIX, read_tensors, write_tensors
+from sparknet.weights.tensors import SUFFIX, read_tensors, write_tensors
 
 Array = np.ndarray[Any, Any]
 StrPath = str | os.PathLike[str]

@@ -94,3 +94,20 @@ def imagenet(name: str, net: NetParams) -> SolverParams:
 
 def solver() -> SolverParams:
     return imagenet("alexnet", net())
+
+
+CAFFENET_PREPROCESSING = PREPROCESSING
+
+
+def caffenet(batch: int = 256, test_batch: int = 50) -> NetParams:
+    """CaffeNet: AlexNet with pooling before normalisation, the zoo's bvlc_reference_caffenet."""
+    return NetParams(
+        "CaffeNet",
+        inputs(batch, test_batch, (3, 227, 227)),
+        convolutions(bias=1, norm_first=False),
+        classifier(bias=1),
+    )
+
+
+def caffenet_solver() -> SolverParams:
+    return imagenet("caffenet", caffenet())
