@@ -127,8 +127,12 @@ def test_every_native_source_is_compiled_and_every_c_test_runs() -> None:
     named = set(re.findall(r"[\w/]+\.c(?:pp)?\b", lists))
     sources = {path.relative_to(native) for path in native.rglob("*.c*") if path.suffix != ".cmake"}
     tests = {path.name.removeprefix("test_") for path in (native / "tests").glob("test_*.c*")}
-    assert tests == set(re.search(r"set\(C_TESTS ([^)]*)\)", lists)[1].split())  # type: ignore[index]
+    groups = re.findall(r"(?:set\(|list\(APPEND )C_TESTS ([^)]*)\)", lists)
+    assert tests == set(" ".join(groups).split())
+    globs = set(re.findall(r"(\w+)/\*(\.c(?:pp)?)\b", lists))
+    assert ("layers", ".cpp") in globs
     left = {str(p) for p in sources if p.parts[0] != "tests" and p.suffix in {".c", ".cpp"}}
+    left -= {str(p) for p in sources if (p.parts[0], p.suffix) in globs}
     assert left - named == set()
 
 
