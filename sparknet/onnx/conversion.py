@@ -333,8 +333,12 @@ class Reading:
 
     def _note_sizes(self, node: OnnxNode, inputs: Sequence[Array | None]) -> None:
         """Compute sizes once more, as what they are of the open ones."""
-        pairs = zip(node.inputs, inputs, strict=True)
-        known = [self.symbolic.get(name, one) for name, one in pairs]
+        known: list[Array | None] = []
+        for name, one in zip(node.inputs, inputs, strict=True):
+            is_fixed = one is None or one.size == 1 or name in self.source.constants
+            if name not in self.symbolic and not is_fixed:
+                return  # places along an open size, say
+            known.append(self.symbolic.get(name, one))
         if any(one is not None and one.size > MOST_SIZES for one in known):
             return
         with suppress(*_WRONG):
