@@ -26,7 +26,7 @@ def section(type_name: str) -> str:
     lines = [f"## {type_name}", ""]
     if doc := inspect.getdoc(layer) if layer.__doc__ else None:
         lines += [doc, ""]
-    place = "may work in place" if layer.in_place else "not in place"
+    place = "may work in place" if layer.works_in_place else "not in place"
     lines += [f"Bottoms: {layer.bottoms}. Tops: {layer.tops}. {place.capitalize()}.", ""]
     options = option_fields(type_name)
     if options:

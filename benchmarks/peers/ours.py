@@ -65,7 +65,7 @@ def learned(net: Any) -> int:
     return sum(
         blob.count
         for node, blobs in zip(net.graph.nodes, net._runtime.params, strict=True)
-        if not node.layer.frozen
+        if not node.layer.freezes_by_default
         for blob in blobs
     )
 

@@ -104,14 +104,14 @@ def _squashed_twice(net: Net) -> Iterator[str]:
     makers: dict[str, Node] = {}
     for node in net.graph.nodes:
         maker = makers.get(node.bottoms[0]) if node.bottoms else None
-        while maker is not None and maker.layer.splits:
+        while maker is not None and maker.layer.is_split:
             maker = makers.get(maker.bottoms[0])
-        how = type(node.layer).squashes
+        how = type(node.layer).score_function
         if any(node.loss_weights) and how is not None:
             loss = f"layer '{shown(node.name)}' ({node.type}) takes scores"
             if how == "softmax" and node.plan.values.get("channels") == 1:
                 yield f"{loss} of at least 2 classes, and there is 1: the loss is always 0"
-            if maker is not None and type(maker.layer).squashes == how:
+            if maker is not None and type(maker.layer).score_function == how:
                 yield (
                     f"{loss}, and layer '{shown(maker.name)}' ({maker.type}) makes probabilities "
                     "of them: leave that layer out in training"

@@ -105,7 +105,7 @@ class Calibration:
             for node in nodes
             if node.layer.multiplies_int8(node.plan)
             or node.layer.passes_int8(node.plan)
-            or node.layer.tolerates_int8
+            or node.layer.accepts_int8
             for blob in node.bottom_ids
         }
         return [
@@ -186,7 +186,7 @@ def _narrow(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
     return [
         number
         for number, node in enumerate(graph.nodes)
-        if node.layer.narrow_in_int8 and node.name not in given.float32_layer
+        if node.layer.rounds_inputs and node.name not in given.float32_layer
     ]
 
 
@@ -258,7 +258,7 @@ def _stored(graph: Graph, on: Collection[int]) -> set[str]:
     joined = _joined(graph)
     refused = {joined[name] for name in graph.outputs}
     for number, node in enumerate(graph.nodes):
-        if number in on or node.layer.passes_int8(node.plan) or node.layer.tolerates_int8:
+        if number in on or node.layer.passes_int8(node.plan) or node.layer.accepts_int8:
             continue
         # What a layer replaces in place is not stored yet: its last writer rounds.
         read = set(node.bottom_ids).difference(node.top_ids)

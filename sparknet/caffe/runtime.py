@@ -127,7 +127,7 @@ class Runtime:
             self._describe(number, node)
             if node.layer.host:
                 self._hosts[number] = node.layer.host(node, own, self.seed + number)
-            if number not in self._hosts or node.layer.user_code:
+            if isinstance(self._hosts.get(number), PythonHost | None):
                 self._ran.add(number)  # its kernel begins with zeros
 
     def _share_blobs(self) -> None:
@@ -300,7 +300,7 @@ class Runtime:
             self._follow(begin, end)
             loss += self.engine.forward(begin, end)
             self._ran.update(range(begin, end + 1))
-            if self.nodes[end].layer.reshapes:
+            if self.nodes[end].layer.has_dynamic_tops:
                 self._look_at_tops(end)
         return loss
 
@@ -350,7 +350,7 @@ class Runtime:
         count = len(self.nodes)
         *before, own = self.segments
         learns = any(self.nodes[segment.first].needs_backward for segment in before)
-        if learns or own.host or not self._clears_unseen or self.nodes[-1].layer.reshapes:
+        if learns or own.host or not self._clears_unseen or self.nodes[-1].layer.has_dynamic_tops:
             loss = self.forward(0, count - 1)
             self.backward(count - 1, 0, overwrite=True)
             return loss

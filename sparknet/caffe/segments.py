@@ -30,7 +30,7 @@ def cut(nodes: Sequence[Node], hosts: Mapping[int, Host]) -> Iterator[Segment]:
                 yield Segment(first, number - 1)
             yield Segment(number, number, hosts[number])
             first = number + 1
-        elif node.layer.reshapes:
+        elif node.layer.has_dynamic_tops:
             # The layers that follow adopt the shapes that the data gave.
             yield Segment(first, number)
             first = number + 1

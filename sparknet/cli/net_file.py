@@ -230,7 +230,7 @@ def _with_stand_ins(net: NetParameter, chosen: Namespace) -> NetParameter:
         top = layer.top[0] if layer.top else ""
         try:
             is_there = top not in given and (layer.untrusted or make(layer, phase).plan(()))
-            if not kind.reads or is_there:  # the build says what is not trusted
+            if not kind.reads_files or is_there:  # the build says what is not trusted
                 continue
             reason = "--shape says so"
         except LayerError as error:

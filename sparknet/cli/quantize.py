@@ -79,7 +79,7 @@ def _execute(chosen: Namespace) -> int:
     chosen.precision = "float32"
     net = net_file.fed_net(chosen)
     how = image_flags.preprocessing(chosen)
-    if not chosen.calibrate and not any(place.kind.reads for place in net.tested.places):
+    if not chosen.calibrate and not any(place.kind.reads_files for place in net.tested.places):
         raise WrongUse(
             f"{chosen.model} names no data that shows how large its values are",
             "give --calibrate SOURCE",

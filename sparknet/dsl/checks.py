@@ -13,6 +13,7 @@ from sparknet.errors import FileError, LayerError, MissingExtra
 from sparknet.graph import build
 from sparknet.graph.state import filter_net, net_state
 from sparknet.layers import LAYERS
+from sparknet.layers.python import Python
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
 
@@ -137,7 +138,7 @@ def check_net(net: Any) -> None:
 
 
 def _check_shapes(net: Any, phase: int) -> None:
-    if any(layer.type in LAYERS and LAYERS[layer.type].user_code for layer in net.layer):
+    if any(layer.type in LAYERS and issubclass(LAYERS[layer.type], Python) for layer in net.layer):
         return  # to know its shapes is to run its code
     try:
         build(net, phase)

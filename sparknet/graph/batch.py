@@ -27,7 +27,12 @@ def set_batch(net: caffe_pb2.NetParameter, batch: int) -> None:
         for index in range(len(layer.dummy_data_param.num)):
             layer.dummy_data_param.num[index] = batch
         kind = LAYERS.get(layer.type)
-        if kind is not None and issubclass(kind, SourceLayer) and kind.batches and kind.field:
+        if (
+            kind is not None
+            and issubclass(kind, SourceLayer)
+            and kind.has_batch_size
+            and kind.field
+        ):
             getattr(layer, kind.field).batch_size = batch
 
 

@@ -105,7 +105,7 @@ class _Wiring:
         tops = tuple(description.top)
         top_ids = tuple(self._top(layer, j, top, plan) for j, top in enumerate(tops))
         self.unread.update(tops)
-        if layer.auto_tops:
+        if layer.is_loss:
             for j in range(len(tops), layer.tops.least):
                 tops += (AUTOMATIC,)
                 top_ids += (self._new_blob(AUTOMATIC, plan.tops[j]),)
@@ -134,7 +134,7 @@ class _Wiring:
         return blob
 
     def _in_place(self, layer: Layer, name: str) -> int:
-        if not layer.in_place:
+        if not layer.works_in_place:
             layer.fail(f"cannot work in place: its top '{name}' must not be its bottom")
         return self._ids[name]
 
@@ -203,7 +203,7 @@ def _loss_weights(layer: Layer, tops: int) -> tuple[float, ...]:
     given = tuple(layer.parameter.loss_weight)
     if given and len(given) != tops:
         layer.fail(f"loss_weight is given {len(given)} time(s) for {tops} top(s)")
-    if given or not layer.loss:
+    if given or not layer.is_loss:
         return given or (0.0,) * tops
     return (1.0, *(0.0,) * (tops - 1))
 
@@ -219,7 +219,7 @@ def _with_gradients(
             is_loss=any(node.loss_weights),
             param_needs=_param_needs(node),
             asked=tuple(node.layer.parameter.propagate_down),
-            is_constant=node.layer.constant,
+            is_constant=node.layer.is_constant,
         )
         for node in nodes
     ]
@@ -244,5 +244,7 @@ def _param_needs(node: Node) -> bool:
     In Caffe a BatchNorm without ``param { lr_mult: 0 }`` does, although its statistics
     never learn: net.cpp, Init, reads the default rate before the layer freezes it.
     """
-    frozen_by_default = node.layer.frozen and len(node.layer.parameter.param) < len(node.params)
+    frozen_by_default = node.layer.freezes_by_default and len(node.layer.parameter.param) < len(
+        node.params
+    )
     return frozen_by_default or any(ref.needs_gradient for ref in node.params)

@@ -60,7 +60,9 @@ def _forward_bytes(graph: Graph, node: Node) -> int:
         return 0
     bottoms, tops = _shapes(graph, node)
     moved = sum(map(count, bottoms + tops))
-    return FLOAT_BYTES * (moved + (count(tops[0]) if node.layer.gathers else node.param_count))
+    return FLOAT_BYTES * (
+        moved + (count(tops[0]) if node.layer.gathers_weights else node.param_count)
+    )
 
 
 def _backward_bytes(graph: Graph, node: Node) -> int:
@@ -77,7 +79,7 @@ def _backward_bytes(graph: Graph, node: Node) -> int:
     )
     learned = sum(count(ref.shape) for ref in node.params if ref.needs_gradient)
     moved = sum(map(count, tops)) + out
-    if node.layer.gathers:
+    if node.layer.gathers_weights:
         return FLOAT_BYTES * (moved + 2 * count(tops[0]))
     if learned:
         moved += sum(map(count, bottoms)) + 2 * learned

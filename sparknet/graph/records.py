@@ -14,7 +14,9 @@ from itertools import islice
 from sparknet.errors import LayerError, SpecError, shown
 from sparknet.layers import LAYERS, Layer, Shape, make
 from sparknet.layers.layer import count
+from sparknet.layers.python import Python
 from sparknet.layers.recurrent import Recurrent
+from sparknet.layers.reshape import Reshape
 from sparknet.native.alone import cached_property
 from sparknet.proto import caffe_pb2
 
@@ -43,7 +45,7 @@ class Outline:
             for top, axis in zip(layer.top, layer.input_param.record_axis, strict=False)
         }
         """The axes of records that Input layers name."""
-        self.time_first = any(layer.time_first for layer in self.layers)
+        self.is_time_major = any(layer.is_time_major for layer in self.layers)
 
     def vectors(self, inputs: Shapes) -> dict[str, tuple[Shape, ...]]:
         """For each layer the axes that it reads as one vector: each size counts, not only their
@@ -61,7 +63,7 @@ class Outline:
     def input_axes(self, inputs: Shapes) -> Axes:
         """The axis of each input: what its layer says, or else 0 unless a layer wants time to come
         first.  Raise SpecError where no layer tells."""
-        if not self.time_first:
+        if not self.is_time_major:
             return {name: self.described.get(name, 0) for name in inputs}
         counts = dict.fromkeys(size for shape in inputs.values() for size in shape[:2])
         # Most nets have as many records in each input.
@@ -185,7 +187,7 @@ class _Search:
             if not _is_known(layer, blobs):
                 _forget(layer, blobs)
                 continue
-            reshapes = layer.fixes_sizes and _grows(blobs[layer.parameter.bottom[0]])
+            reshapes = isinstance(layer, Reshape) and _grows(blobs[layer.parameter.bottom[0]])
             in_doubt |= reshapes
             if not _add_tops(layer, blobs, self.follows) or _loses(layer, blobs):
                 self.obstacle = f"'{shown(layer.name)}' ({layer.type})"
@@ -197,11 +199,11 @@ class _Search:
 
 def _is_place(layer: caffe_pb2.LayerParameter) -> bool:
     kind = LAYERS.get(layer.type)
-    return kind is not None and kind.records
+    return kind is not None and kind.holds_records
 
 
 def _is_known(layer: Layer, blobs: Mapping[str, object]) -> bool:
-    return not layer.user_code and all(name in blobs for name in layer.parameter.bottom)
+    return not isinstance(layer, Python) and all(name in blobs for name in layer.parameter.bottom)
 
 
 def _forget(layer: Layer, blobs: dict[str, Pair] | dict[str, Shape]) -> None:
@@ -218,7 +220,7 @@ def _add_tops(layer: Layer, blobs: dict[str, Pair], follows: bool = False) -> bo
         plan = layer.plan([shape for shape, _ in bottoms])
         grown = layer.plan([shape for _, shape in bottoms])
     except LayerError:
-        return follows and layer.fixes_sizes and _follow(layer, blobs)
+        return follows and isinstance(layer, Reshape) and _follow(layer, blobs)
     if [param.shape for param in plan.params] != [param.shape for param in grown.params]:
         return False
     pairs = zip(plan.tops, grown.tops, strict=True)
@@ -244,7 +246,7 @@ def _follow(layer: Layer, blobs: dict[str, Pair]) -> bool:
 def _loses(layer: Layer, blobs: Mapping[str, Pair]) -> bool:
     """Whether it reads more records and makes no more rows: it takes some of them (Gather)."""
     read, made = layer.parameter.bottom, layer.parameter.top
-    if layer.loss or layer.judges or not any(_grows(blobs[name]) for name in read):
+    if layer.is_loss or layer.compares_labels or not any(_grows(blobs[name]) for name in read):
         return False
     tops = [blobs[name] for name in made if name in blobs]
     return bool(tops) and all(shape for shape, _ in tops) and not any(map(_grows, tops))

@@ -13,22 +13,21 @@ from sparknet.layers.losses import check_label_count
 from sparknet.layers.softmax import around
 
 
-@layer("Accuracy")
+@layer("Accuracy", stock=True)
 class Accuracy(Layer):
     """Top-k accuracy, and with a second top that of each class (Caffe: accuracy_layer.cpp).
 
     Values: axis, outer, channels, inner, top_k, ignore_label (None: none).
     """
 
-    stock = True
-    labelled = True
+    has_labels = True
     field = "accuracy_param"
     bottoms = exactly(2)
     tops = between(1, 2)
-    gradient = False
-    judges = True
-    classes = 1
-    copied = ("top_k",)
+    has_gradient = False
+    compares_labels = True
+    class_bottom = 1
+    plain_options = ("top_k",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         scores, labels = bottoms
@@ -92,12 +91,12 @@ class SegAccuracy(Layer):
     """
 
     host = SegAccuracyHost
-    labelled = True
+    has_labels = True
     field = "seg_accuracy_param"
     bottoms = exactly(2)
-    gradient = False
-    judges = True
-    copied = ("reset",)
+    has_gradient = False
+    compares_labels = True
+    plain_options = ("reset",)
     mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -13,7 +13,7 @@ from sparknet.layers.layer import TRAIN, Layer, Plan, Shape, count, layer, shape
 class Neuron(Layer):
     """One bottom, one top of the same shape; in place unless the type forbids it."""
 
-    in_place = True
+    works_in_place = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         return Plan(tops=(bottoms[0],), values=self.constants())
@@ -23,37 +23,32 @@ class Neuron(Layer):
         return {}
 
 
-@layer("AbsVal")
+@layer("AbsVal", stock=True)
 class AbsVal(Neuron):
     """y = |x|; Caffe refuses it in place (absval_layer.cpp)."""
 
-    stock = True
-    in_place = False
+    works_in_place = False
 
 
-@layer("BNLL")
+@layer("BNLL", stock=True)
 class BNLL(Neuron):
     """y = log(1 + exp(x)) (Caffe: bnll_layer.cpp)."""
 
-    stock = True
 
-
-@layer("Clip")
+@layer("Clip", stock=True)
 class Clip(Neuron):
     """y = max(min, min(x, max)) (Caffe: clip_layer.cpp).  Values: min, max."""
 
-    stock = True
     field = "clip_param"
-    copied = ("min", "max")
+    plain_options = ("min", "max")
 
 
-@layer("ELU")
+@layer("ELU", stock=True)
 class ELU(Neuron):
     """y = x above zero, alpha * (exp(x) - 1) below (Caffe: elu_layer.cpp).  Values: alpha."""
 
-    stock = True
     field = "elu_param"
-    copied = ("alpha",)
+    plain_options = ("alpha",)
 
 
 def log_of_base(layer: Layer, base: float) -> float:
@@ -65,14 +60,13 @@ def log_of_base(layer: Layer, base: float) -> float:
     return math.log(base)
 
 
-@layer("Exp")
+@layer("Exp", stock=True)
 class Exp(Neuron):
     """y = base ^ (shift + scale * x) (Caffe: exp_layer.cpp).
 
     Values: inner_scale and outer_scale, so that y = outer_scale * exp(inner_scale * x).
     """
 
-    stock = True
     field = "exp_param"
 
     def constants(self) -> dict[str, Any]:
@@ -90,7 +84,7 @@ class GELU(Neuron):
     """y = x * Phi(x), exactly or by tanh (Hendrycks and Gimpel, 2016).  Values: approximate."""
 
     field = "gelu_param"
-    copied = ("approximate",)
+    plain_options = ("approximate",)
 
 
 @layer("HardSwish")
@@ -98,16 +92,15 @@ class HardSwish(Neuron):
     """y = x * min(1, max(0, x / 6 + 1 / 2)) (Howard et al., 2019), as MobileNetV3 has it."""
 
 
-@layer("Log")
+@layer("Log", stock=True)
 class Log(Neuron):
     """y = log_base(shift + scale * x) (Caffe: log_layer.cpp).
 
     Values: scale, shift, base_scale = 1 / ln(base), and diff_scale = scale / ln(base).
     """
 
-    stock = True
     field = "log_param"
-    copied = ("scale", "shift")
+    plain_options = ("scale", "shift")
 
     def constants(self) -> dict[str, Any]:
         options = self.options
@@ -124,7 +117,7 @@ class Math(Neuron):
     """
 
     field = "math_param"
-    copied = ("function",)
+    plain_options = ("function",)
 
     def constants(self) -> dict[str, Any]:
         if not self.options.HasField("function"):
@@ -137,36 +130,34 @@ class Mish(Neuron):
     """y = x * tanh(log(1 + exp x)) (Misra, 2019), as YOLOv4's nets have it."""
 
 
-@layer("Power")
+@layer("Power", stock=True)
 class Power(Neuron):
     """y = (shift + scale * x) ^ power (Caffe: power_layer.cpp).
 
     Values: power, scale, shift, and diff_scale = power * scale.
     """
 
-    stock = True
     field = "power_param"
-    copied = ("power", "scale", "shift")
+    plain_options = ("power", "scale", "shift")
 
     def constants(self) -> dict[str, Any]:
         options = self.options
         return {"diff_scale": options.power * options.scale}
 
 
-@layer("ReLU")
+@layer("ReLU", stock=True)
 class ReLU(Neuron):
     """y = x above zero, negative_slope * x below (Caffe: relu_layer.cpp).
 
     Values: negative_slope.
     """
 
-    stock = True
     field = "relu_param"
-    tolerates_int8 = True
-    copied = ("negative_slope",)
+    accepts_int8 = True
+    plain_options = ("negative_slope",)
 
 
-@layer("PReLU")
+@layer("PReLU", stock=True)
 class PReLU(Layer):
     """y = x above zero, slope * x below, one slope per channel or one for all.
 
@@ -174,10 +165,9 @@ class PReLU(Layer):
     Values: channel_shared, outer, channels, inner.
     """
 
-    stock = True
     field = "prelu_param"
-    in_place = True
-    copied = ("channel_shared",)
+    works_in_place = True
+    plain_options = ("channel_shared",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         shape = bottoms[0]
@@ -195,43 +185,39 @@ class ReLU6(Neuron):
     """y = min(max(x, 0), 6); of the MobileNet forks."""
 
 
-@layer("Sigmoid")
+@layer("Sigmoid", stock=True)
 class Sigmoid(Neuron):
     """y = 1 / (1 + exp(-x)) (Caffe: sigmoid_layer.cpp)."""
 
-    stock = True
-    squashes = "sigmoid"
+    score_function = "sigmoid"
     field = "sigmoid_param"
 
 
-@layer("Swish")
+@layer("Swish", stock=True)
 class Swish(Neuron):
     """y = x * sigmoid(beta * x) (Caffe: swish_layer.cpp).  Values: beta."""
 
-    stock = True
     field = "swish_param"
-    copied = ("beta",)
+    plain_options = ("beta",)
 
 
-@layer("TanH")
+@layer("TanH", stock=True)
 class TanH(Neuron):
     """y = tanh(x) (Caffe: tanh_layer.cpp)."""
 
-    stock = True
     field = "tanh_param"
 
 
-@layer("Threshold")
+@layer("Threshold", stock=True)
 class Threshold(Neuron):
     """y = x > threshold; no gradient (Caffe: threshold_layer.cpp).  Values: threshold."""
 
-    stock = True
     field = "threshold_param"
-    gradient = False
-    copied = ("threshold",)
+    has_gradient = False
+    plain_options = ("threshold",)
 
 
-@layer("Dropout")
+@layer("Dropout", stock=True)
 class Dropout(Neuron):
     """Drops a share of the values in TRAIN and scales the rest; copies in TEST.
 
@@ -240,7 +226,6 @@ class Dropout(Neuron):
     Values: ratio (dropped), scale (of the values that stay), train (whether values are dropped).
     """
 
-    stock = True
     field = "dropout_param"
 
     @property
@@ -264,8 +249,6 @@ class SpatialDropout(Dropout):
 
     spatial_dropout_layer.cpp of ENet's fork; the options are Dropout's.
     """
-
-    stock = False
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         if len(bottoms[0]) < 2:

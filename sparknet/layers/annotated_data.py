@@ -152,7 +152,7 @@ class AnnotatedData(SourceLayer):
     field = "annotated_data_param"
     fields = ("data_param", "transform_param")
     tops = between(1, 2)
-    reads = batches = True
+    reads_files = has_batch_size = True
 
     def survey(self) -> Plan:
         options = self.parameter.data_param

@@ -13,6 +13,7 @@ from sparknet.layers.anchors import LARGEST, suppressed
 from sparknet.layers.host import Host, HostBlob, put_rows, rows_of
 from sparknet.layers.layer import (
     TRAIN,
+    Arity,
     Layer,
     Plan,
     Shape,
@@ -134,9 +135,9 @@ class DecodeBBox(Layer):
     field = "decode_bbox_param"
     fields = ("bbox_reg_param",)
     bottoms = between(2, 3)
-    gradient = False
-    reshapes = True
-    copied = ("gt_iou_thr",)
+    has_gradient = False
+    has_dynamic_tops = True
+    plain_options = ("gt_iou_thr",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         names = ("deltas", "boxes", "true boxes")
@@ -185,11 +186,10 @@ class ScaleRoute(Layer):
     host = ScaleRouteHost
     field = "scale_route_param"
     bottoms = at_least(1)
-    tops = at_least(1)
-    equal_counts = True
-    gradient = False
-    reshapes = True
-    labelled = True
+    tops = Arity(1, None, like_bottoms=True)
+    has_gradient = False
+    has_dynamic_tops = True
+    has_labels = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -258,10 +258,10 @@ class FrcnnOutput(Layer):
     field = "frcnn_output_param"
     fields = ("bbox_reg_param",)
     bottoms = exactly(4)
-    gradient = False
-    reshapes = True
-    numbered = True
-    copied = ("conf_thr", "iou_thr", "max_det_num")
+    has_gradient = False
+    has_dynamic_tops = True
+    has_row_numbers = True
+    plain_options = ("conf_thr", "iou_thr", "max_det_num")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         refuse_saving(self)

@@ -8,11 +8,10 @@ from itertools import pairwise
 from sparknet.layers.layer import Layer, Plan, Shape, at_least, exactly, layer, shape_text
 
 
-@layer("Concat")
+@layer("Concat", stock=True)
 class Concat(Layer):
     """Bottoms one after the other along an axis (Caffe: concat_layer.cpp)."""
 
-    stock = True
     field = "concat_param"
     bottoms = at_least(1)
 
@@ -45,11 +44,10 @@ def legacy_axis(layer: Layer, legacy: str, shape: Shape) -> int:
     return layer.axis(getattr(options, legacy), shape, legacy)
 
 
-@layer("Slice")
+@layer("Slice", stock=True)
 class Slice(Layer):
     """Cut a blob into tops along an axis, evenly or at given points (Caffe: slice_layer.cpp)."""
 
-    stock = True
     field = "slice_param"
     tops = at_least(1)
 
@@ -79,12 +77,11 @@ class Slice(Layer):
         return bounds
 
 
-@layer("Split")
+@layer("Split", stock=True)
 class Split(Layer):
     """Hand one blob to several users; their gradients add up (Caffe: split_layer.cpp)."""
 
-    stock = True
-    is_view = splits = True
+    is_view = is_split = True
     tops = at_least(1)
 
     def passes_int8(self, plan: Plan) -> bool:
@@ -94,11 +91,10 @@ class Split(Layer):
         return Plan((bottoms[0],) * len(self.parameter.top))
 
 
-@layer("Silence")
+@layer("Silence", stock=True)
 class Silence(Layer):
     """Keeps its bottoms from becoming net outputs (Caffe: silence_layer.cpp)."""
 
-    stock = True
     is_view = True
     bottoms = at_least(1)
     tops = exactly(0)

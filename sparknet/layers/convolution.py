@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sparknet.layers.fillers import weights
-from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, at_least, count, layer, shape_text
+from sparknet.layers.layer import (
+    MAX_COUNT,
+    Arity,
+    Layer,
+    Plan,
+    Shape,
+    at_least,
+    count,
+    layer,
+    shape_text,
+)
 
 
 @dataclass(frozen=True)
@@ -125,18 +135,16 @@ def check_outputs(layer: Layer, bottom: Shape, window: Window, sizes: Shape) -> 
         )
 
 
-@layer("Convolution")
+@layer("Convolution", stock=True)
 class Convolution(Layer):
     """Convolution over any number of spatial axes, with groups and dilation.
 
     Caffe: base_conv_layer.cpp, conv_layer.cpp.
     """
 
-    stock = True
     field = "convolution_param"
     bottoms = at_least(1)
-    tops = at_least(1)
-    equal_counts = True
+    tops = Arity(1, None, like_bottoms=True)
     by_channel: ClassVar[bool] = False
     """Every channel is a group."""
 
@@ -208,17 +216,15 @@ def _check_channels(layer: Layer, channels: int, outputs: int, group: int) -> No
         layer.fail(f"num_output {outputs} does not divide into {group} groups")
 
 
-@layer("Deconvolution")
+@layer("Deconvolution", stock=True)
 class Deconvolution(Layer):
     """The transpose of Convolution (Caffe: base_conv_layer.cpp, deconv_layer.cpp).
 
     Weights are (in, out / group, kernel)."""
 
-    stock = True
     field = "convolution_param"
     bottoms = at_least(1)
-    tops = at_least(1)
-    equal_counts = True
+    tops = Arity(1, None, like_bottoms=True)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         return plan_convolution(self, bottoms, reverse=True)
@@ -234,8 +240,6 @@ class Deconvolution(Layer):
 class DepthwiseConvolution(Convolution):
     """depthwise_conv_layer.cpp of yonghenglh6: on the CPU it is Convolution, ``group`` included."""
 
-    stock = False
-
 
 @layer("ConvolutionDepthwise")
 class ConvolutionDepthwise(Convolution):
@@ -243,15 +247,13 @@ class ConvolutionDepthwise(Convolution):
     whatever ``group`` says.
     """
 
-    stock = False
     by_channel = True
 
 
-@layer("Im2col")
+@layer("Im2col", stock=True)
 class Im2col(Layer):
     """The patches under a sliding window, laid out as channels (Caffe: im2col_layer.cpp)."""
 
-    stock = True
     field = "convolution_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

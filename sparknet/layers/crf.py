@@ -193,7 +193,7 @@ class DenseCRF(Layer):
     host = DenseCRFHost
     field = "dense_crf_param"
     bottoms = between(2, 3)
-    gradient = False
+    has_gradient = False
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options, scores = self.options, bottoms[0]
@@ -332,7 +332,7 @@ class MultiStageMeanfield(Layer):
     host = MultiStageMeanfieldHost
     field = "multi_stage_meanfield_param"
     bottoms = exactly(3)
-    unforced = (2,)
+    bottoms_without_gradient = (2,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

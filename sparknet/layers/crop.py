@@ -185,7 +185,7 @@ _RULES: Mapping[str, Callable[[caffe_pb2.LayerParameter], tuple[Map, Map]]] = {
 }
 
 
-@layer("Crop")
+@layer("Crop", stock=True)
 class Crop(Layer):
     """Caffe: crop_layer.cpp; without offset it cuts at 0.
 
@@ -193,7 +193,6 @@ class Crop(Layer):
     bottom upon the second, as the layers that both come from have moved them.
     """
 
-    stock = True
     field = "crop_param"
     bottoms = exactly(2)
 

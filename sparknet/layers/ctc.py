@@ -86,10 +86,10 @@ class CtcLoss(Loss):
 
     host = CtcLossHost
     field = "ctc_loss_param"
-    squashes = "softmax"
-    time_first = True
-    labelled = True
-    copied = ("time_step",)
+    score_function = "softmax"
+    is_time_major = True
+    has_labels = True
+    plain_options = ("time_step",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -128,8 +128,8 @@ class ContinuationIndicator(SourceLayer):
     host = ContinuationIndicatorHost
     field = "continuation_indicator_param"
     tops = exactly(1)
-    records = False
-    fills = True
+    holds_records = False
+    fills_itself = True
 
     def survey(self) -> Plan:
         options = self.options
@@ -166,8 +166,8 @@ class LabelsequenceAccuracy(Layer):
     host = LabelsequenceAccuracyHost
     field = "labelsequence_accuracy_param"
     bottoms = exactly(2)
-    gradient = False
-    judges = True
+    has_gradient = False
+    compares_labels = True
     mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

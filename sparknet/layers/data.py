@@ -148,7 +148,7 @@ class ImageMaker:
         return random_size.apply(planes, np.random.default_rng([self.transform.seed, item]), path)
 
 
-@layer("Data")
+@layer("Data", stock=True)
 class Data(SourceLayer):
     """The first record gives the shape; a second top gives the labels (Caffe: data_layer.cpp).
 
@@ -159,12 +159,11 @@ class Data(SourceLayer):
     """
 
     host = DataHost
-    stock = True
     field = "data_param"
     fields = ("transform_param",)
     tops = between(1, 2)
-    reads = batches = pictures = True
-    copied = ("source", "backend", "shuffle")
+    reads_files = has_batch_size = has_images = True
+    plain_options = ("source", "backend", "shuffle")
 
     def survey(self) -> Plan:
         options = self.options
@@ -193,7 +192,7 @@ class Data(SourceLayer):
             return stored_shape(datum, options.source, key, color=transform.color)
 
 
-@layer("ImageData")
+@layer("ImageData", stock=True)
 class ImageData(SourceLayer):
     """The first image gives the shape (Caffe: image_data_layer.cpp).
 
@@ -202,12 +201,11 @@ class ImageData(SourceLayer):
     """
 
     host = ImageDataHost
-    stock = True
     field = "image_data_param"
     fields = ("transform_param",)
     tops = exactly(2)
-    reads = batches = pictures = True
-    copied = (
+    reads_files = has_batch_size = has_images = True
+    plain_options = (
         "new_height",
         "new_width",
         "source",

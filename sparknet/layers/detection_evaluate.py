@@ -235,13 +235,18 @@ class DetectionEvaluate(Layer):
     host = DetectionEvaluateHost
     field = "detection_evaluate_param"
     bottoms = between(2, 3)
-    gradient = False
-    reshapes = True
-    judges = True
-    evaluates = True
+    has_gradient = False
+    has_dynamic_tops = True
+    compares_labels = True
 
+    has_summary = True
     summary = staticmethod(mean_average_precision)
-    copied = ("num_classes", "background_label_id", "overlap_threshold", "evaluate_difficult_gt")
+    plain_options = (
+        "num_classes",
+        "background_label_id",
+        "overlap_threshold",
+        "evaluate_difficult_gt",
+    )
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

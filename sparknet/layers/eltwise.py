@@ -20,16 +20,15 @@ def spread_shape(shapes: Sequence[Shape]) -> Shape | None:
     return whole if fits else None
 
 
-@layer("Eltwise")
+@layer("Eltwise", stock=True)
 class Eltwise(Layer):
     """The product, weighted sum or maximum of equal shapes (Caffe: eltwise_layer.cpp)."""
 
-    stock = True
     field = "eltwise_param"
-    tolerates_int8 = True
+    accepts_int8 = True
     bottoms = at_least(2)
-    in_place = True
-    copied = ("stable_prod_grad",)
+    works_in_place = True
+    plain_options = ("stable_prod_grad",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         operation = self.choice("operation")
@@ -71,7 +70,7 @@ class Where(Layer):
     """
 
     bottoms = exactly(3)
-    unforced = (0,)
+    bottoms_without_gradient = (0,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         top = spread_shape(bottoms)

@@ -29,7 +29,7 @@ class Flip(Layer):
     """flip_layer.cpp of happynear's fork.  Values: flip_width, flip_height."""
 
     field = "flip_param"
-    copied = ("flip_width", "flip_height")
+    plain_options = ("flip_width", "flip_height")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         bottom = check_image(self, bottoms[0])
@@ -124,10 +124,10 @@ class MarginInnerProduct(Layer):
     field = "margin_inner_product_param"
     bottoms = exactly(2)
     tops = between(1, 2)
-    labelled = True
-    classes = 1
-    copied = ("num_output", "base", "gamma", "power", "lambda_min", "iteration")
-    unforced = (1,)
+    has_labels = True
+    class_bottom = 1
+    plain_options = ("num_output", "base", "gamma", "power", "lambda_min", "iteration")
+    bottoms_without_gradient = (1,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -197,11 +197,11 @@ class LabelSpecificAdd(Layer):
     field = "label_specific_add_param"
     bottoms = exactly(2)
     tops = between(1, 2)
-    in_place = True
-    labelled = True
-    classes = 1
-    copied = ("bias", "iteration")
-    unforced = (1,)
+    works_in_place = True
+    has_labels = True
+    class_bottom = 1
+    plain_options = ("bias", "iteration")
+    bottoms_without_gradient = (1,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

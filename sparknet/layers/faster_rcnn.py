@@ -23,7 +23,7 @@ from sparknet.layers.losses import Loss, SoftmaxWithLoss, normalization, normali
 class Regions(Layer):
     """Bottom 1 has a region in each row: (image, x1, y1, x2, y2)."""
 
-    labelled = True
+    has_labels = True
     bottoms = exactly(2)
     mixes_records = True
 
@@ -50,7 +50,7 @@ class ROIPooling(Regions):
     """
 
     field = "roi_pooling_param"
-    copied = ("spatial_scale", "pad_ratio")
+    plain_options = ("spatial_scale", "pad_ratio")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         size = self.pooled_size()
@@ -70,7 +70,7 @@ class ROIAlign(Regions):
     """
 
     field = "roi_pooling_param"
-    copied = ("spatial_scale", "pad_ratio")
+    plain_options = ("spatial_scale", "pad_ratio")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         size = self.pooled_size()
@@ -89,7 +89,7 @@ class PSROIPooling(Regions):
     """
 
     field = "psroi_pooling_param"
-    copied = ("spatial_scale",)
+    plain_options = ("spatial_scale",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -127,7 +127,7 @@ class SmoothL1Loss(Loss):
     fields = ("loss_param",)
     bottoms = between(2, 4)
     tops = between(1, 2)
-    unforced = (2, 3)
+    bottoms_without_gradient = (2, 3)
 
     def ambiguous(self, bottoms: Sequence[Shape]) -> str:
         mode = normalization(self.parameter.loss_param, "")
@@ -177,7 +177,7 @@ class SmoothL1LossOHEM(Loss):
     fields = ("loss_param",)
     bottoms = between(2, 3)
     tops = between(1, 2)
-    unforced = (2,)
+    bottoms_without_gradient = (2,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)
@@ -203,8 +203,6 @@ class SmoothL1LossOHEM(Loss):
 class SoftmaxWithLossOHEM(SoftmaxWithLoss):
     """softmax_loss_ohem_layer.cpp of R-FCN: SoftmaxWithLoss with its third top."""
 
-    stock = False
-
 
 @layer("BoxAnnotatorOHEM")
 class BoxAnnotatorOHEM(Layer):
@@ -218,9 +216,9 @@ class BoxAnnotatorOHEM(Layer):
     field = "box_annotator_ohem_param"
     bottoms = exactly(4)
     tops = exactly(2)
-    gradient = False
-    labelled = True
-    copied = ("roi_per_img", "ignore_label")
+    has_gradient = False
+    has_labels = True
+    plain_options = ("roi_per_img", "ignore_label")
     mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -87,10 +87,10 @@ class FocalLoss(Loss):
     field = "focal_loss_param"
     fields = ("loss_param", "softmax_param")
     tops = between(1, 2)
-    squashes = "softmax"
-    labelled = True
-    classes = 1
-    copied = ("gamma", "alpha")
+    score_function = "softmax"
+    has_labels = True
+    class_bottom = 1
+    plain_options = ("gamma", "alpha")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)

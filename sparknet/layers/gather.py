@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from sparknet.layers.layer import Layer, Plan, Shape, at_least, count, exactly, layer, shape_text
 
 
-@layer("BatchReindex")
+@layer("BatchReindex", stock=True)
 class BatchReindex(Layer):
     """Bottom 1 names the items of bottom 0 to copy (Caffe: batch_reindex_layer.cpp).
 
     Values: num (items in bottom 0; an index at or above it is refused), inner.
     """
 
-    stock = True
-    labelled = True
+    has_labels = True
     bottoms = exactly(2)
     mixes_records = True
 
@@ -41,7 +40,7 @@ class BatchGather(Layer):
 
     field = "batch_gather_param"
     bottoms = exactly(2)
-    unforced = (1,)
+    bottoms_without_gradient = (1,)
 
     def takes(self, bottom: int) -> str:
         return "indices" if bottom else "numbers"
@@ -85,7 +84,7 @@ class Gather(Layer):
         return axis == self.axis(self.options.axis, bottom)
 
 
-@layer("Filter")
+@layer("Filter", stock=True)
 class Filter(Layer):
     """The last bottom selects items of the others (Caffe: filter_layer.cpp).
 
@@ -93,9 +92,8 @@ class Filter(Layer):
     the shapes of the bottoms.  Values: num.
     """
 
-    stock = True
-    labelled = True
-    reshapes = True
+    has_labels = True
+    has_dynamic_tops = True
     bottoms = at_least(2)
     tops = at_least(1)
     mixes_records = True

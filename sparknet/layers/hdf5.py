@@ -69,7 +69,7 @@ def _four(blob: Any) -> tuple[int, int, int, int]:
     return blob.num, blob.channels, blob.height, blob.width
 
 
-@layer("HDF5Data")
+@layer("HDF5Data", stock=True)
 class HDF5Data(SourceLayer):
     """The first file gives the shapes (Caffe: hdf5_data_layer.cpp).
 
@@ -77,10 +77,9 @@ class HDF5Data(SourceLayer):
     """
 
     host = HDF5DataHost
-    stock = True
     field = "hdf5_data_param"
-    reads = batches = True
-    copied = ("source", "shuffle")
+    reads_files = has_batch_size = True
+    plain_options = ("source", "shuffle")
 
     def data_set(self) -> Any:
         from sparknet.loaders.opening import open_records
@@ -108,7 +107,7 @@ class HDF5Data(SourceLayer):
         return Plan(tops=tuple((batch, *shape[1:]) for shape in shapes), values=values)
 
 
-@layer("HDF5Output")
+@layer("HDF5Output", stock=True)
 class HDF5Output(Layer):
     """Writes data and label, always with four axes (Caffe: hdf5_output_layer.cpp).
 
@@ -116,11 +115,10 @@ class HDF5Output(Layer):
     """
 
     host = HDF5OutputHost
-    stock = True
     field = "hdf5_output_param"
     bottoms = exactly(2)
     tops = exactly(0)
-    gradient = False
+    has_gradient = False
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         if not self.options.file_name:

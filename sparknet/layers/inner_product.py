@@ -8,7 +8,7 @@ from sparknet.layers.fillers import weights
 from sparknet.layers.layer import Layer, Plan, Shape, count, exactly, layer, shape_text
 
 
-@layer("InnerProduct")
+@layer("InnerProduct", stock=True)
 class InnerProduct(Layer):
     """A fully connected layer (Caffe: inner_product_layer.cpp).
 
@@ -18,9 +18,8 @@ class InnerProduct(Layer):
     pass, in the blob itself; the gradient is that of the weights as they are then.
     """
 
-    stock = True
     field = "inner_product_param"
-    copied = ("transpose", "bias_term", "normalize")
+    plain_options = ("transpose", "bias_term", "normalize")
 
     def vectors(self, bottoms: Sequence[Shape]) -> tuple[Shape, ...]:
         return (bottoms[0][self.axis(self.options.axis, bottoms[0]) :],)
@@ -49,16 +48,15 @@ class InnerProduct(Layer):
         return True
 
 
-@layer("Embed")
+@layer("Embed", stock=True)
 class Embed(Layer):
     """A row of a table for every index (Caffe: embed_layer.cpp).
 
     No gradient reaches the indices."""
 
-    stock = True
     field = "embed_param"
-    gathers = True
-    copied = ("bias_term",)
+    gathers_weights = True
+    plain_options = ("bias_term",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -83,8 +81,8 @@ class MatMul(Layer):
 
     field = "matmul_param"
     bottoms = exactly(2)
-    copied = ("transpose_a", "transpose_b")
-    narrow_in_int8 = True
+    plain_options = ("transpose_a", "transpose_b")
+    rounds_inputs = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         a, b = bottoms

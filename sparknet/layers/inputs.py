@@ -102,7 +102,7 @@ class MemoryDataHost(Host):
         raise LayerError(self.node.name, f"MemoryData: {reason}")
 
 
-@layer("Input")
+@layer("Input", stock=True)
 class Input(SourceLayer):
     """One shape for all tops, or one for each (Caffe: input_layer.cpp).
 
@@ -110,7 +110,6 @@ class Input(SourceLayer):
     ``record_axis`` names it for each top where no layer tells.
     """
 
-    stock = True
     is_input = True
     is_view = True
     field = "input_param"
@@ -128,22 +127,21 @@ class Input(SourceLayer):
         return Plan(tops=tuple(shapes))
 
 
-@layer("Parameter")
+@layer("Parameter", stock=True)
 class Parameter(SourceLayer):
     """Blob 0 is the top; it starts at zero (Caffe: parameter_layer.hpp)."""
 
-    stock = True
     field = "parameter_param"
     tops = exactly(1)
-    gradient = True
-    records = False
+    has_gradient = True
+    holds_records = False
 
     def survey(self) -> Plan:
         shape = self.declared(self.options.shape)
         return Plan(tops=(shape,), params=(Param(shape, constant()),))
 
 
-@layer("DummyData")
+@layer("DummyData", stock=True)
 class DummyData(SourceLayer):
     """Blobs that fillers make (Caffe: dummy_data_layer.cpp).
 
@@ -153,9 +151,8 @@ class DummyData(SourceLayer):
     """
 
     host = DummyDataHost
-    stock = True
     field = "dummy_data_param"
-    fills = True
+    fills_itself = True
 
     @property
     def draws(self) -> bool:
@@ -195,7 +192,7 @@ class DummyData(SourceLayer):
         return [tuple(shape) for shape in zip(*columns, strict=True)]
 
 
-@layer("MemoryData")
+@layer("MemoryData", stock=True)
 class MemoryData(SourceLayer):
     """Batches from arrays that the caller hands over (Caffe: memory_data_layer.cpp).
 
@@ -205,11 +202,10 @@ class MemoryData(SourceLayer):
     """
 
     host = MemoryDataHost
-    stock = True
     field = "memory_data_param"
     fields = ("transform_param",)
     tops = between(2, 3)
-    batches = True
+    has_batch_size = True
 
     def survey(self) -> Plan:
         options = self.options
@@ -235,7 +231,7 @@ class RecordWeights(Layer):
 
     bottoms = exactly(2)
     is_view = True
-    unforced = (1,)
+    bottoms_without_gradient = (1,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         data, weights = bottoms

@@ -37,6 +37,8 @@ class Arity:
 
     least: int
     most: int | None
+    like_bottoms: bool = False
+    """As many tops as bottoms (Caffe's EqualNumBottomTopBlobs)."""
 
     def accepts(self, count: int) -> bool:
         return self.least <= count and (self.most is None or count <= self.most)
@@ -84,6 +86,8 @@ class Layer(ABC):
 
     type: ClassVar[str]
     """Caffe's type name, which `layer` sets."""
+    has_summary: ClassVar[bool] = False
+    """The top holds counts of a batch; `summary` computes a metric of all batches' counts."""
     host: ClassVar[Any] = None
     """The `Host` that computes the layer in Python; None: a kernel does."""
     field: ClassVar[str | None] = None
@@ -92,64 +96,54 @@ class Layer(ABC):
     """Further LayerParameter fields that this type reads (``loss_param``, ``transform_param``)."""
     bottoms: ClassVar[Arity] = exactly(1)
     tops: ClassVar[Arity] = exactly(1)
-    equal_counts: ClassVar[bool] = False
-    """As many tops as bottoms (Caffe's EqualNumBottomTopBlobs)."""
-    auto_tops: ClassVar[bool] = False
-    """Missing tops get a name of their own (Caffe's AutoTopBlobs; losses)."""
-    in_place: ClassVar[bool] = False
+    works_in_place: ClassVar[bool] = False
     """A top may be the bottom itself."""
-    loss: ClassVar[bool] = False
-    """The first top carries loss weight 1 unless the spec says otherwise."""
-    gradient: ClassVar[bool] = True
+    is_loss: ClassVar[bool] = False
+    """The first top carries loss weight 1 unless the net says otherwise; missing tops get a name
+    (Caffe's AutoTopBlobs)."""
+    has_gradient: ClassVar[bool] = True
     """The layer has a backward pass.  False: Accuracy, ArgMax, data layers …"""
-    constant: ClassVar[bool] = False
+    is_constant: ClassVar[bool] = False
     """The values of the tops depend on the bottoms' shapes alone (PriorBox)."""
-    frozen: ClassVar[bool] = False
+    freezes_by_default: ClassVar[bool] = False
     """The blobs are statistics: a missing ``param { }`` entry means ``lr_mult: 0`` (BatchNorm)."""
     statistics: ClassVar[slice] = slice(0)
     """The blobs that the forward pass computes and no gradient changes."""
-    records: ClassVar[bool] = False
+    holds_records: ClassVar[bool] = False
     """The tops hold records, which a caller may also feed."""
     is_input: ClassVar[bool] = False
     """The tops are inputs of the net, which its caller fills (Caffe: Net::input_blobs)."""
-    time_first: ClassVar[bool] = False
+    is_time_major: ClassVar[bool] = False
     """Time is axis 0 of the first bottom, and records lie side by side on axis 1 (LSTM, RNN)."""
-    fixes_sizes: ClassVar[bool] = False
-    """The options say the top's sizes, which may hold a number of records (Reshape)."""
-    judges: ClassVar[bool] = False
+    compares_labels: ClassVar[bool] = False
     """Compares predictions with labels: losses and Accuracy."""
-    classes: ClassVar[int | None] = None
+    class_bottom: ClassVar[int | None] = None
     """The bottom that holds class numbers."""
-    squashes: ClassVar[str | None] = None
+    score_function: ClassVar[str | None] = None
     """How scores become probabilities here: "softmax" or "sigmoid"."""
-    numbered: ClassVar[bool] = False
+    has_row_numbers: ClassVar[bool] = False
     """A record gives any number of rows of the top; each row begins with the record's number
     (DetectionOutput)."""
-    blank: ClassVar[float | None] = None
+    padding_value: ClassVar[float | None] = None
     """The value of rows that fill up a record of the first bottom that has fewer (TrueBoxes)."""
-    evaluates: ClassVar[bool] = False
-    """The top holds counts of a batch, and `summary` makes a metric of those of all batches
-    (DetectionEvaluate)."""
-    user_code: ClassVar[bool] = False
-    """Only a user's own code can say what shapes the tops have (Python)."""
     is_view: ClassVar[bool] = False
     """The forward pass moves no values: the tops share the bottoms' memory, or there are none."""
-    splits: ClassVar[bool] = False
+    is_split: ClassVar[bool] = False
     """Only passes a blob to several readers; tables and drawings leave the layer out."""
-    gathers: ClassVar[bool] = False
+    gathers_weights: ClassVar[bool] = False
     """Reads only as many weights as it writes values, not all of them (Embed)."""
-    reshapes: ClassVar[bool] = False
+    has_dynamic_tops: ClassVar[bool] = False
     """The shapes of the tops depend on data: they are known after the forward pass (Filter)."""
-    stock: ClassVar[bool] = False
+    is_stock: ClassVar[bool] = False
     """BVLC's Caffe has the type, not only a fork or sparknet."""
-    labelled: ClassVar[bool] = False
+    has_labels: ClassVar[bool] = False
     """Bottoms after the first hold labels or places, not numbers to compute with."""
 
-    unforced: ClassVar[tuple[int, ...]] = ()
+    bottoms_without_gradient: ClassVar[tuple[int, ...]] = ()
     """Bottoms that ``force_backward`` does not reach."""
     mixes_records: ClassVar[bool] = False
     """A record's result depends on the other records, whatever the axis."""
-    copied: ClassVar[tuple[str, ...]] = ()
+    plain_options: ClassVar[tuple[str, ...]] = ()
     """Options that the plan's values hold as they are given, beside those of the bases."""
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
@@ -180,11 +174,11 @@ class Layer(ABC):
 
     def force_backward(self, bottom: int) -> bool:
         """Whether ``force_backward`` reaches this bottom (Caffe's AllowForceBackward)."""
-        return not self.constant and bottom not in self.unforced
+        return not self.is_constant and bottom not in self.bottoms_without_gradient
 
     @staticmethod
     def summary(batches: Sequence[Any], version: str) -> float:
-        """The metric of the tops of all batches; ``version`` is the solver's ``ap_version``."""
+        """Compute a metric of all batches' tops; ``version`` is the solver's ``ap_version``."""
         raise NotImplementedError
 
     def mixes(self, bottom: Shape, axis: int) -> bool:
@@ -200,7 +194,7 @@ class Layer(ABC):
 
     def takes(self, bottom: int) -> str:
         """What a bottom holds: "numbers", "indices", or "marks" of where sequences go on."""
-        return "indices" if self.labelled and bottom else "numbers"
+        return "indices" if self.has_labels and bottom else "numbers"
 
     def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
         """Multiplications with an addition each, in the matrix products of a forward pass."""
@@ -215,14 +209,14 @@ class Layer(ABC):
         """Whether the layer multiplies in bfloat16 in a net with that precision."""
         return False
 
-    tolerates_int8: ClassVar[bool] = False
+    accepts_int8: ClassVar[bool] = False
     """Whether bottoms may be rounded to eight bits though it computes in float32."""
 
     def multiplies_int8(self, plan: Plan) -> bool:
         """Whether the layer can multiply numbers of eight bits in the test phase."""
         return False
 
-    narrow_in_int8: ClassVar[bool] = False
+    rounds_inputs: ClassVar[bool] = False
     """Whether it rounds what it multiplies itself in a net of eight bits, to bytes or bfloat16."""
 
     def passes_int8(self, plan: Plan) -> bool:
@@ -271,8 +265,7 @@ class Layer(ABC):
         return plan
 
     def completed(self, plan: Plan) -> Plan:
-        """The plan with the options in `copied`: enumerations as `choice` names them, lists as
-        tuples."""
+        """Add the values of `plain_options`: enumerations by `choice`, lists as tuples."""
         done = self._as_given.keys() <= plan.values.keys()
         return plan if done else replace(plan, values={**self._as_given, **plan.values})
 
@@ -280,7 +273,7 @@ class Layer(ABC):
     def _as_given(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for kind in type(self).__mro__:
-            for name in vars(kind).get("copied", ()):
+            for name in vars(kind).get("plain_options", ()):
                 field = self.options.DESCRIPTOR.fields_by_name[name]
                 value = getattr(self.options, name)
                 word = self.choice(name) if field.enum_type is not None else value
@@ -301,14 +294,14 @@ CLASSES: dict[str, type[Layer]] = {}
 """The layer types by Caffe's type name, as far as their modules are loaded."""
 
 
-def layer(type_name: str) -> Callable[[type[L]], type[L]]:
-    """Register a class as the layer type of this name."""
+def layer(type_name: str, stock: bool = False) -> Callable[[type[L]], type[L]]:
+    """Register a class as the layer type of this name; ``stock``: BVLC's Caffe has the type."""
 
     def register(kind: type[L]) -> type[L]:
         known = CLASSES.setdefault(type_name, kind)
         if known is not kind:
             raise ValueError(f"two classes for layer type '{type_name}': {known}, {kind}")
-        kind.type = type_name
+        kind.type, kind.is_stock = type_name, stock
         return kind
 
     return register

@@ -29,10 +29,9 @@ class Loss(Layer):
     """Caffe: loss_layer.cpp.  No gradient reaches the labels, bottom 1."""
 
     bottoms = exactly(2)
-    auto_tops = True
-    loss = True
-    judges = True
-    unforced: ClassVar[tuple[int, ...]] = (1,)
+    is_loss = True
+    compares_labels = True
+    bottoms_without_gradient: ClassVar[tuple[int, ...]] = (1,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)
@@ -104,12 +103,11 @@ def ignore_label(options: caffe_pb2.LossParameter) -> int | None:
     return int(options.ignore_label) if options.HasField("ignore_label") else None
 
 
-@layer("EuclideanLoss")
+@layer("EuclideanLoss", stock=True)
 class EuclideanLoss(Loss):
     """Both bottoms may receive a gradient (Caffe: euclidean_loss_layer.cpp).  Values: num."""
 
-    stock = True
-    unforced = ()
+    bottoms_without_gradient = ()
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         check_same_count(self, bottoms, start=1)
@@ -123,46 +121,44 @@ class L1Loss(Loss):
     Both bottoms may receive a gradient.  Values: num.
     """
 
-    unforced = ()
+    bottoms_without_gradient = ()
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         check_same_count(self, bottoms, start=1)
         return {"num": bottoms[0][0]}
 
 
-@layer("HingeLoss")
+@layer("HingeLoss", stock=True)
 class HingeLoss(Loss):
     """The margin loss, one against all (Caffe: hinge_loss_layer.cpp).
 
     Values: num, channels, norm ("l1" or "l2")."""
 
-    stock = True
-    labelled = True
+    has_labels = True
     field = "hinge_loss_param"
-    classes = 1
-    copied = ("norm",)
+    class_bottom = 1
+    plain_options = ("norm",)
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         check_one_label_each(self, bottoms[1])
         return {"num": bottoms[0][0], "channels": count(bottoms[0][1:])}
 
 
-@layer("MultinomialLogisticLoss")
+@layer("MultinomialLogisticLoss", stock=True)
 class MultinomialLogisticLoss(Loss):
     """Cross entropy over given probabilities (Caffe: multinomial_logistic_loss_layer.cpp).
 
     Values: num, channels."""
 
-    stock = True
-    labelled = True
-    classes = 1
+    has_labels = True
+    class_bottom = 1
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         check_one_label_each(self, bottoms[1])
         return {"num": bottoms[0][0], "channels": count(bottoms[0][1:])}
 
 
-@layer("InfogainLoss")
+@layer("InfogainLoss", stock=True)
 class InfogainLoss(Loss):
     """The matrix comes from a file or as bottom 2 (Caffe: infogain_loss_layer.cpp).
 
@@ -170,14 +166,13 @@ class InfogainLoss(Loss):
     (None: none), matrix (from the file, channels x channels; None: bottom 2).
     """
 
-    stock = True
-    squashes = "softmax"
-    labelled = True
+    score_function = "softmax"
+    has_labels = True
     field = "infogain_loss_param"
     fields = ("loss_param",)
     bottoms = between(2, 3)
     tops = between(1, 2)
-    classes = 1
+    class_bottom = 1
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)
@@ -217,7 +212,7 @@ class InfogainLoss(Loss):
             self.fail(f"the matrix cannot be read: {error}")
 
 
-@layer("SigmoidCrossEntropyLoss")
+@layer("SigmoidCrossEntropyLoss", stock=True)
 class SigmoidCrossEntropyLoss(Loss):
     """Independent yes-or-no losses on logits (Caffe: sigmoid_cross_entropy_loss_layer.cpp).
 
@@ -227,9 +222,8 @@ class SigmoidCrossEntropyLoss(Loss):
     class_balanced.
     """
 
-    stock = True
-    squashes = "sigmoid"
-    labelled = True
+    score_function = "sigmoid"
+    has_labels = True
     field = "sigmoid_param"
     fields = ("loss_param",)
 
@@ -244,7 +238,7 @@ class SigmoidCrossEntropyLoss(Loss):
         }
 
 
-@layer("SoftmaxWithLoss")
+@layer("SoftmaxWithLoss", stock=True)
 class SoftmaxWithLoss(Loss):
     """A second top gives the probabilities (Caffe: softmax_loss_layer.cpp); a third, of forks,
     the loss of each label in the shape of the labels; an ignored one has 0.
@@ -256,13 +250,12 @@ class SoftmaxWithLoss(Loss):
     number in ``class_weighting``; the divisor stays.
     """
 
-    stock = True
-    squashes = "softmax"
-    labelled = True
+    score_function = "softmax"
+    has_labels = True
     field = "softmax_param"
     fields = ("loss_param",)
     tops = between(1, 3)
-    classes = 1
+    class_bottom = 1
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)

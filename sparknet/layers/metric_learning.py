@@ -24,19 +24,18 @@ from sparknet.layers.layer import (
 from sparknet.layers.losses import Loss, check_one_label_each
 
 
-@layer("ContrastiveLoss")
+@layer("ContrastiveLoss", stock=True)
 class ContrastiveLoss(Loss):
     """Two batches of features and a same-or-not label (Caffe: contrastive_loss_layer.cpp).
 
     Values: num, channels, margin, legacy_version.
     """
 
-    stock = True
-    labelled = True
+    has_labels = True
     field = "contrastive_loss_param"
     bottoms = exactly(3)
-    copied = ("margin", "legacy_version")
-    unforced = (2,)
+    plain_options = ("margin", "legacy_version")
+    bottoms_without_gradient = (2,)
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         one, two, same = bottoms
@@ -81,8 +80,8 @@ class TripletLoss(Loss):
     host = TripletLossHost
     field = "triplet_loss_param"
     bottoms = exactly(3)
-    copied = ("margin",)
-    unforced = ()
+    plain_options = ("margin",)
+    bottoms_without_gradient = ()
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         if len(set(bottoms)) > 1:
@@ -166,7 +165,7 @@ class MMDLoss(Loss):
     host = MMDLossHost
     field = "mmd_param"
     mixes_records = True
-    unforced = ()
+    bottoms_without_gradient = ()
 
     @property
     def draws(self) -> bool:
@@ -230,7 +229,7 @@ class CenterLoss(Loss):
 
     host = CenterLossHost
     field = "center_loss_param"
-    labelled = True
+    has_labels = True
     mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -88,10 +88,10 @@ class BoxGroupOutput(Layer):
     fields = ("bbox_reg_param",)
     bottoms = at_least(2)
     tops = between(1, 2)
-    gradient = False
-    reshapes = True
-    numbered = True
-    copied = (
+    has_gradient = False
+    has_dynamic_tops = True
+    has_row_numbers = True
+    plain_options = (
         "field_whr",
         "field_xyr",
         "fg_thr",
@@ -194,10 +194,10 @@ class BoxOutput(Layer):
     fields = ("bbox_reg_param",)
     bottoms = at_least(1)
     tops = between(1, 2)
-    gradient = False
-    reshapes = True
-    numbered = True
-    copied = (
+    has_gradient = False
+    has_dynamic_tops = True
+    has_row_numbers = True
+    plain_options = (
         "fg_thr",
         "iou_thr",
         "max_nms_num",

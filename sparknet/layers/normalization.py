@@ -25,7 +25,7 @@ STATISTICS = 3
 """The first blobs, which the forward pass computes."""
 
 
-@layer("BatchNorm")
+@layer("BatchNorm", stock=True)
 class BatchNorm(Layer):
     """Normalisation by batch or running statistics; Scale follows it.
 
@@ -37,13 +37,12 @@ class BatchNorm(Layer):
     and not followed.
     """
 
-    stock = True
     field = "batch_norm_param"
-    tolerates_int8 = True
-    in_place = True
-    frozen = True
+    accepts_int8 = True
+    works_in_place = True
+    freezes_by_default = True
     statistics = slice(STATISTICS)
-    copied = ("moving_average_fraction", "eps")
+    plain_options = ("moving_average_fraction", "eps")
 
     def check_params(self, specs: Sequence[caffe_pb2.ParamSpec]) -> None:
         for index, spec in enumerate(specs[:STATISTICS]):
@@ -113,7 +112,7 @@ class BN(Layer):
     field = "bn_param"
     fields = ("batch_norm_param",)
     tops = between(1, 3)
-    in_place = True
+    works_in_place = True
     statistics = slice(2, 4)
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
@@ -190,23 +189,22 @@ class LayerNorm(Layer):
     """
 
     field = "layer_norm_param"
-    copied = ("eps",)
+    plain_options = ("eps",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         axis = self.axis(self.options.axis, bottoms[0])
         return Plan((bottoms[0],), values={"axis": axis})
 
 
-@layer("LRN")
+@layer("LRN", stock=True)
 class LRN(Layer):
     """Local response normalisation, across channels or within one (Caffe: lrn_layer.cpp).
 
     Within a channel ``k`` is ignored."""
 
-    stock = True
     field = "lrn_param"
-    tolerates_int8 = True
-    copied = ("alpha", "beta", "k", "norm_region")
+    accepts_int8 = True
+    plain_options = ("alpha", "beta", "k", "norm_region")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -225,16 +223,15 @@ class LRN(Layer):
         return count(bottoms[0]) * window
 
 
-@layer("MVN")
+@layer("MVN", stock=True)
 class MVN(Layer):
     """Zero mean and, if asked, unit variance for each image or channel (Caffe: mvn_layer.cpp).
 
     The output always has 4 axes."""
 
-    stock = True
     field = "mvn_param"
-    in_place = True
-    copied = ("across_channels", "normalize_variance", "eps")
+    works_in_place = True
+    plain_options = ("across_channels", "normalize_variance", "eps")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         top = legacy_shape(self, bottoms[0], "the input")
@@ -250,7 +247,7 @@ class Normalize(Layer):
     """
 
     field = "norm_param"
-    copied = ("across_spatial", "channel_shared", "eps")
+    plain_options = ("across_spatial", "channel_shared", "eps")
 
     def ambiguous(self, bottoms: Sequence[Shape]) -> str:
         if self.parameter.HasField("norm_param"):

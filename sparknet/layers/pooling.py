@@ -10,7 +10,7 @@ from sparknet.layers.layer import MAX_COUNT, Layer, Plan, Shape, between, count,
 Pair = tuple[int, int]
 
 
-@layer("Pooling")
+@layer("Pooling", stock=True)
 class Pooling(Layer):
     """The maximum, the average or a random pick of each window of an image.
 
@@ -20,11 +20,10 @@ class Pooling(Layer):
     and ``torch_pooling: true``.
     """
 
-    stock = True
     field = "pooling_param"
     tops = between(1, 2)
 
-    tolerates_int8 = True
+    accepts_int8 = True
 
     def passes_int8(self, plan: Plan) -> bool:
         return self.choice("pool") == "max" and len(plan.tops) == 1
@@ -142,13 +141,12 @@ def _outputs(size: int, kernel: int, stride: int, pad: int, mode: str, padded: b
     return outputs
 
 
-@layer("SPP")
+@layer("SPP", stock=True)
 class SPP(Layer):
     """Spatial pyramid pooling, levels of 1, 4, 16 … bins, one vector an image.
 
     Caffe: spp_layer.cpp.  A pyramid of one level gives 4 axes, a taller one gives 2."""
 
-    stock = True
     field = "spp_param"
 
     @property

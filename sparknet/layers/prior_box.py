@@ -25,9 +25,9 @@ class DefaultBoxes(Layer):
 
     field = "prior_box_param"
     bottoms = exactly(2)
-    gradient = False
-    constant = True
-    copied = ("offset",)
+    has_gradient = False
+    is_constant = True
+    plain_options = ("offset",)
 
     @abstractmethod
     def boxes(self, step_h: float) -> list[DefaultBox]:

@@ -64,10 +64,17 @@ class Proposal(Layer):
     field = "proposal_param"
     bottoms = exactly(3)
     tops = between(1, 2)
-    gradient = False
-    reshapes = True
-    numbered = True
-    copied = ("feat_stride", "base_size", "min_size", "pre_nms_topn", "post_nms_topn", "nms_thresh")
+    has_gradient = False
+    has_dynamic_tops = True
+    has_row_numbers = True
+    plain_options = (
+        "feat_stride",
+        "base_size",
+        "min_size",
+        "pre_nms_topn",
+        "post_nms_topn",
+        "nms_thresh",
+    )
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -226,9 +233,9 @@ class ProposalTarget(Layer):
     fields = ("bbox_reg_param",)
     bottoms = exactly(2)
     tops = between(6, 7)
-    gradient = False
-    reshapes = True
-    copied = (
+    has_gradient = False
+    has_dynamic_tops = True
+    plain_options = (
         "batch_size",
         "fg_fraction",
         "num_img_per_batch",

@@ -56,7 +56,7 @@ class PythonHost(Host):
             raise blamed(self.node.name, error) from error
 
 
-@layer("Python")
+@layer("Python", stock=True)
 class Python(Layer):
     """``setup`` runs once, ``reshape`` at every `infer`, both on blobs that have a shape only;
     tops that ``reshape`` leaves alone keep their shapes.
@@ -70,13 +70,11 @@ class Python(Layer):
     """
 
     host = PythonHost
-    stock = True
     field = "python_param"
     bottoms = at_least(0)
     tops = at_least(0)
-    in_place = True
-    user_code = True
-    copied = ("module", "layer", "param_str", "share_in_parallel")
+    works_in_place = True
+    plain_options = ("module", "layer", "param_str", "share_in_parallel")
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
         super().__init__(parameter, phase)

@@ -35,10 +35,10 @@ class Recurrent(Layer):
     field = "recurrent_param"
     bottoms = at_least(2)
     tops = at_least(1)
-    time_first = True
+    is_time_major = True
     states: ClassVar[int]
     """How many hidden states the type carries from step to step."""
-    copied = ("expose_hidden",)
+    plain_options = ("expose_hidden",)
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
         super().__init__(parameter, phase)
@@ -147,7 +147,7 @@ class Recurrent(Layer):
         return tuple(params)
 
 
-@layer("RNN")
+@layer("RNN", stock=True)
 class RNN(Recurrent):
     """h = tanh(W_xh x + b_h + W_hh h), o = tanh(W_ho h + b_o) (Caffe: rnn_layer.cpp).
 
@@ -156,7 +156,6 @@ class RNN(Recurrent):
     docs/cookbook.md has a time series.
     """
 
-    stock = True
     states = 1
 
     def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:
@@ -165,7 +164,7 @@ class RNN(Recurrent):
         return [(hidden, inputs), (hidden,), *fixed, *own]
 
 
-@layer("LSTM")
+@layer("LSTM", stock=True)
 class LSTM(Recurrent):
     """Gates in the order input, forget, output, candidate (Caffe: lstm_layer.cpp).
 
@@ -175,7 +174,6 @@ class LSTM(Recurrent):
     Exposed states: h, then c.
     """
 
-    stock = True
     states = 2
 
     def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:
@@ -197,7 +195,7 @@ class GRU(Recurrent):
     """
 
     states = 1
-    copied = ("reset_after",)
+    plain_options = ("reset_after",)
 
     def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:
         if static:
@@ -205,7 +203,7 @@ class GRU(Recurrent):
         return [(3 * hidden, inputs), (3 * hidden,), (3 * hidden, hidden), (hidden,)]
 
 
-@layer("LSTMUnit")
+@layer("LSTMUnit", stock=True)
 class LSTMUnit(Layer):
     """Computes the next cell and hidden state from the cell (1 x streams x units), the gates
     (1 x streams x 4 units) and cont (1 x streams) (Caffe: lstm_unit_layer.cpp).
@@ -213,10 +211,9 @@ class LSTMUnit(Layer):
     Values: streams, units.
     """
 
-    stock = True
     bottoms = exactly(3)
     tops = exactly(2)
-    unforced = (2,)
+    bottoms_without_gradient = (2,)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         cell, gates, cont = bottoms

@@ -8,16 +8,15 @@ from sparknet.layers.layer import Layer, Plan, Shape, count, layer
 from sparknet.layers.softmax import around
 
 
-@layer("Reduction")
+@layer("Reduction", stock=True)
 class Reduction(Layer):
     """A sum, mean, sum of magnitudes or of squares over the last axes.
 
     Caffe: reduction_layer.cpp.
     """
 
-    stock = True
     field = "reduction_param"
-    copied = ("operation", "coeff")
+    plain_options = ("operation", "coeff")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         axis = self.axis(self.options.axis, bottoms[0])
@@ -31,7 +30,7 @@ class CumSum(Layer):
     end."""
 
     field = "cum_sum_param"
-    copied = ("exclusive", "reverse")
+    plain_options = ("exclusive", "reverse")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -42,17 +41,16 @@ class CumSum(Layer):
         return axis == self.axis(self.options.axis, bottom)
 
 
-@layer("ArgMax")
+@layer("ArgMax", stock=True)
 class ArgMax(Layer):
     """The top_k places (or values) along an axis or in each item (Caffe: argmax_layer.cpp).
 
     Values: axis (None: over each whole item), outer, channels, inner, top_k, out_max_val.
     """
 
-    stock = True
     field = "argmax_param"
-    gradient = False
-    copied = ("top_k", "out_max_val")
+    has_gradient = False
+    plain_options = ("top_k", "out_max_val")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options, shape = self.options, bottoms[0]

@@ -84,11 +84,11 @@ def make(parameter: caffe_pb2.LayerParameter, phase: int) -> Layer:
 
 def check_counts(layer: Layer, bottoms: int, tops: int) -> None:
     """Caffe: layer.hpp, CheckBlobCounts; after net.cpp has added automatic tops."""
-    if layer.auto_tops:
+    if layer.is_loss:
         tops = max(tops, layer.tops.least)
     _check_arity(layer, layer.bottoms, bottoms, "bottom")
     _check_arity(layer, layer.tops, tops, "top")
-    if layer.equal_counts and bottoms != tops:
+    if layer.tops.like_bottoms and bottoms != tops:
         layer.fail(
             "needs as many tops as bottoms; "
             f"it has {_counted(bottoms, 'bottom')} and {_counted(tops, 'top')}"

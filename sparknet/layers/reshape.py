@@ -17,15 +17,13 @@ from sparknet.layers.layer import (
 )
 
 
-@layer("Reshape")
+@layer("Reshape", stock=True)
 class Reshape(Layer):
     """The same values under another shape (Caffe: reshape_layer.cpp).
 
     A 0 copies the bottom's size, one -1 takes what is left."""
 
-    stock = True
     is_view = True
-    fixes_sizes = True
     field = "reshape_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
@@ -78,11 +76,10 @@ class Reshape(Layer):
         return count(bottom) // known
 
 
-@layer("Flatten")
+@layer("Flatten", stock=True)
 class Flatten(Layer):
     """A run of axes becomes one (Caffe: flatten_layer.cpp)."""
 
-    stock = True
     is_view = True
     field = "flatten_param"
 
@@ -222,11 +219,10 @@ class SizedLike(Layer):
                 )
 
 
-@layer("Tile")
+@layer("Tile", stock=True)
 class Tile(Layer):
     """Copies of a blob side by side along an axis (Caffe: tile_layer.cpp)."""
 
-    stock = True
     field = "tile_param"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

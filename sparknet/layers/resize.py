@@ -28,7 +28,7 @@ class Resize(Layer):
     """
 
     field = "resize_image_param"
-    copied = ("mode", "coordinates", "nearest_mode", "cubic_coeff_a", "exclude_outside")
+    plain_options = ("mode", "coordinates", "nearest_mode", "cubic_coeff_a", "exclude_outside")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         bottom = check_image(self, bottoms[0])
@@ -63,7 +63,7 @@ class Interp(Layer):
 
     field = "interp_param"
     bottoms = between(1, 2)
-    copied = ("pad_beg", "pad_end")
+    plain_options = ("pad_beg", "pad_end")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -175,7 +175,7 @@ class GridSample(Layer):
 
     field = "grid_sample_param"
     bottoms = exactly(2)
-    copied = ("mode", "padding_mode", "align_corners")
+    plain_options = ("mode", "padding_mode", "align_corners")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         image, grid = check_image(self, bottoms[0]), bottoms[1]

@@ -9,16 +9,15 @@ from sparknet.layers.fillers import constant, learnable
 from sparknet.layers.layer import Layer, Param, Plan, Shape, between, exactly, layer, shape_text
 
 
-@layer("Bias")
+@layer("Bias", stock=True)
 class Bias(Layer):
     """Add a learned or given blob, broadcast over the other axes (Caffe: bias_layer.cpp).
 
     With one bottom the bias is learned."""
 
-    stock = True
     field = "bias_param"
     bottoms = between(1, 2)
-    in_place = True
+    works_in_place = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         axis, shape = broadcast(self, bottoms, "bias")
@@ -59,7 +58,7 @@ def _fail_past_end(layer: Layer, bottom: Shape, axis: int, axes: int, what: str)
     layer.fail(f"{axes} {what} axes from axis {axis} on reach past the input {shape_text(bottom)}")
 
 
-@layer("Scale")
+@layer("Scale", stock=True)
 class Scale(Layer):
     """Multiply by a learned or given blob, broadcast over the other axes.
 
@@ -68,12 +67,11 @@ class Scale(Layer):
     ``bias_term`` adds a learned bias of the factors' shape, the last parameter.
     """
 
-    stock = True
     field = "scale_param"
-    tolerates_int8 = True
+    accepts_int8 = True
     bottoms = between(1, 2)
-    in_place = True
-    copied = ("bias_term",)
+    works_in_place = True
+    plain_options = ("bias_term",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

@@ -83,8 +83,8 @@ class DenseImageData(SourceLayer):
     host = DenseImageDataHost
     field = "dense_image_data_param"
     tops = exactly(2)
-    reads = batches = True
-    copied = ("source", "root_folder", "shuffle", "rand_skip", "is_color", "mirror")
+    reads_files = has_batch_size = True
+    plain_options = ("source", "root_folder", "shuffle", "rand_skip", "is_color", "mirror")
 
     def survey(self) -> Plan:
         options = self.options
@@ -168,8 +168,8 @@ class SegData(SourceLayer):
     field = "seg_data_param"
     fields = ("transform_param",)
     tops = exactly(2)
-    reads = True
-    copied = ("source", "shuffle", "balance")
+    reads_files = True
+    plain_options = ("source", "shuffle", "balance")
 
     def survey(self) -> Plan:
         options, transform = self.options, self.parameter.transform_param
@@ -227,8 +227,8 @@ class ImageSegData(SourceLayer):
     field = "image_data_param"
     fields = ("transform_param",)
     tops = between(2, 3)
-    reads = batches = True
-    copied = ("source", "root_folder", "shuffle", "rand_skip", "is_color", "ignore_label")
+    reads_files = has_batch_size = True
+    plain_options = ("source", "root_folder", "shuffle", "rand_skip", "is_color", "ignore_label")
 
     def survey(self) -> Plan:
         options, transform = self.options, self.parameter.transform_param
@@ -275,8 +275,8 @@ class ImageLabelmapData(SourceLayer):
     field = "image_data_param"
     fields = ("transform_param",)
     tops = exactly(2)
-    reads = batches = True
-    copied = ("source", "root_folder", "shuffle", "rand_skip", "is_color")
+    reads_files = has_batch_size = True
+    plain_options = ("source", "root_folder", "shuffle", "rand_skip", "is_color")
 
     def survey(self) -> Plan:
         options, transform = self.options, self.parameter.transform_param

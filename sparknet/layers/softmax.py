@@ -18,16 +18,15 @@ def around(shape: Shape, axis: int) -> dict[str, int]:
     }
 
 
-@layer("Softmax")
+@layer("Softmax", stock=True)
 class Softmax(Layer):
     """Values along one axis turned into probabilities (Caffe: softmax_layer.cpp).
 
     Values: axis, outer, channels, inner."""
 
-    stock = True
-    squashes: ClassVar[str | None] = "softmax"
+    score_function: ClassVar[str | None] = "softmax"
     field = "softmax_param"
-    in_place = True
+    works_in_place = True
 
     def mixes(self, bottom: Shape, axis: int) -> bool:
         return self.axis(self.options.axis, bottom) == axis
@@ -42,5 +41,4 @@ class LogSoftmax(Softmax):
     """y = x - max(x) - log(sum(exp(x - max(x)))) along the axis, of which Caffe's Softmax and Log
     make -inf where x is more than 87 below the largest value."""
 
-    stock = False
-    squashes = None
+    score_function = None

@@ -30,15 +30,15 @@ class SourceLayer(Layer):
 
     bottoms = exactly(0)
     tops = at_least(1)
-    gradient = False
-    records = True
-    reads: ClassVar[bool] = False
+    has_gradient = False
+    holds_records = True
+    reads_files: ClassVar[bool] = False
     """It has a file, which gives the shape of records where no data is fed."""
-    fills: ClassVar[bool] = False
+    fills_itself: ClassVar[bool] = False
     """It makes its own values and need not be fed."""
-    batches: ClassVar[bool] = False
+    has_batch_size: ClassVar[bool] = False
     """Its options have batch_size."""
-    pictures: ClassVar[bool] = False
+    has_images: ClassVar[bool] = False
     """Its tops are an image and its class number."""
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:

@@ -81,9 +81,9 @@ class TrueBoxes(Layer):
     box: record, label, its number, corners, difficult; -1 for the record where there is no box.
     """
 
-    gradient = False
-    labelled = True
-    blank = -1.0
+    has_gradient = False
+    has_labels = True
+    padding_value = -1.0
     mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
@@ -107,11 +107,11 @@ class MultiBoxLoss(Loss):
     ``do_neg_mining: false`` says so.
     """
 
-    labelled = True
+    has_labels = True
     field = "multibox_loss_param"
     fields = ("loss_param",)
     bottoms = between(4, 6)
-    copied = (
+    plain_options = (
         "num_classes",
         "share_location",
         "loc_weight",
@@ -134,7 +134,7 @@ class MultiBoxLoss(Loss):
         "code_type",
         "mining_type",
     )
-    unforced = (2, 3, 4, 5)
+    bottoms_without_gradient = (2, 3, 4, 5)
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         options = self.options
@@ -231,10 +231,10 @@ class DetectionOutput(Layer):
     field = "detection_output_param"
     fields = ("transform_param",)
     bottoms = between(3, 5)
-    gradient = False
-    numbered = True
-    reshapes = True
-    copied = (
+    has_gradient = False
+    has_row_numbers = True
+    has_dynamic_tops = True
+    plain_options = (
         "background_label_id",
         "code_type",
         "variance_encoded_in_target",

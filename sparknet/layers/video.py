@@ -16,7 +16,6 @@ _KEPT = ("num_output", "bias_term", "group", "weight_filler", "bias_filler")
 class Window3D(Layer):
     """The options of a Convolution or Deconvolution that stand in convolution3d_param."""
 
-    stock = False
     field = "convolution3d_param"
     fields = ("convolution_param",)
 

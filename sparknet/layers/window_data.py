@@ -116,7 +116,7 @@ class WindowMaker:
         return middle
 
 
-@layer("WindowData")
+@layer("WindowData", stock=True)
 class WindowData(SourceLayer):
     """Batches of windows cut from images (R-CNN) (Caffe: window_data_layer.cpp).
 
@@ -127,12 +127,11 @@ class WindowData(SourceLayer):
     """
 
     host = WindowDataHost
-    stock = True
     field = "window_data_param"
     fields = ("transform_param",)
     tops = exactly(2)
-    reads = batches = pictures = True
-    copied = (
+    reads_files = has_batch_size = has_images = True
+    plain_options = (
         "source",
         "root_folder",
         "fg_threshold",

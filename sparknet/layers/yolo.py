@@ -181,10 +181,10 @@ class YoloDetectionOutput(Layer):
     host = YoloDetectionOutputHost
     field = "yolo_detection_output_param"
     bottoms = between(1, 2)
-    gradient = False
-    reshapes = True
-    numbered = True
-    copied = ("num_classes", "num_box", "biases", "confidence_threshold", "nms_threshold")
+    has_gradient = False
+    has_dynamic_tops = True
+    has_row_numbers = True
+    plain_options = ("num_classes", "num_box", "biases", "confidence_threshold", "nms_threshold")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -208,10 +208,10 @@ class Yolov3DetectionOutput(Layer):
 
     field = "yolov3_detection_output_param"
     bottoms = at_least(1)
-    gradient = False
-    reshapes = True
-    numbered = True
-    copied = (
+    has_gradient = False
+    has_dynamic_tops = True
+    has_row_numbers = True
+    plain_options = (
         "num_classes",
         "num_box",
         "biases",

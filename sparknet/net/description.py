@@ -82,7 +82,7 @@ class Description:
     def usual_solver(self) -> SolverMessage | None:
         """Return a solver for a net that has none but a loss, and warn of its settings."""
         layers = () if self.train is None else self.train.layer
-        judges = any(layer.type in LAYERS and LAYERS[layer.type].loss for layer in layers)
+        judges = any(layer.type in LAYERS and LAYERS[layer.type].is_loss for layer in layers)
         if not (judges or any(any(layer.loss_weight) for layer in layers)):
             return None
         message = (

@@ -102,7 +102,7 @@ class DataTop:
 
     @property
     def is_optional(self) -> bool:
-        return self.kind.fills or not self.is_read
+        return self.kind.fills_itself or not self.is_read
 
 
 def source_layers(net: NetMessage) -> list[tuple[LayerMessage, type[SourceLayer]]]:
@@ -111,7 +111,7 @@ def source_layers(net: NetMessage) -> list[tuple[LayerMessage, type[SourceLayer]
     return [
         (layer, kind)
         for layer, kind in found
-        if kind is not None and issubclass(kind, SourceLayer) and kind.records
+        if kind is not None and issubclass(kind, SourceLayer) and kind.holds_records
     ]
 
 
@@ -188,7 +188,7 @@ def _pictured(entries: Sequence[Entry], given: Preprocessing) -> list[Entry]:
 def _labels(net: NetMessage) -> Iterator[str]:
     """The blobs whose values are class indices."""
     for layer in net.layer:
-        place = LAYERS[layer.type].classes if layer.type in LAYERS else None
+        place = LAYERS[layer.type].class_bottom if layer.type in LAYERS else None
         if place is not None and place < len(layer.bottom):
             yield layer.bottom[place]
 
@@ -196,7 +196,7 @@ def _labels(net: NetMessage) -> Iterator[str]:
 def _blanks(net: NetMessage) -> Iterator[tuple[str, float]]:
     """The blobs whose records may have fewer rows than there is room for, with what fills them."""
     for layer in net.layer:
-        blank = LAYERS[layer.type].blank if layer.type in LAYERS else None
+        blank = LAYERS[layer.type].padding_value if layer.type in LAYERS else None
         if blank is not None and layer.bottom:
             yield layer.bottom[0], blank
 
@@ -249,9 +249,11 @@ def _tops(
     made = make(layer, phase)
     transform = None
     sized = _is_sized(given)
-    if layer.HasField("transform_param") and kind.batches:
+    if layer.HasField("transform_param") and kind.has_batch_size:
         transform = TransformParam(made, layer.transform_param)
-    if kind.reads and (any(top in records for top in layer.top) or (kind.pictures and sized)):
+    if kind.reads_files and (
+        any(top in records for top in layer.top) or (kind.has_images and sized)
+    ):
         shapes = tuple(_shapes_by_records(layer, kind, transform, records, given))
     else:
         shapes = _shapes_by_layer(made)
@@ -282,11 +284,11 @@ def _shapes_by_records(
     for number, top in enumerate(layer.top):
         known: Any = records.get(top)
         sized = _is_sized(given)
-        if known is None and kind.pictures and (number == 1 or sized):
+        if known is None and kind.has_images and (number == 1 or sized):
             known = ()
         if known is None:
             raise LayerError(layer.name, f"the data has no column '{top}'")
-        if kind.pictures and number == 0:
+        if kind.has_images and number == 0:
             known = _image_shape(known, given)
             known = transform.output(known) if transform else known
             if given is not None and given.crop is not None:

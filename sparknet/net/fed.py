@@ -70,7 +70,7 @@ class FedNet:
         self._make, self._backend, self._seed = make, backend, seed
         self.places = data_tops(described, others)
         """The places for records; those that are read become entries once shapes are known."""
-        self._filling = {place.name for place in self.places if place.kind.fills}
+        self._filling = {place.name for place in self.places if place.kind.fills_itself}
         self.records: dict[str, Shape] = {}
         """The shapes of records that are known from data."""
         self._sound: set[tuple[Shape, ...]] = set()
@@ -156,13 +156,18 @@ class FedNet:
     def measures(self) -> set[str]:
         """Tops without an axis of records, whatever their shapes: Accuracy's per class."""
         kinds = ((layer, LAYERS[layer.type]) for layer in self.described.layer)
-        return {top for layer, kind in kinds if kind.judges and not kind.loss for top in layer.top}
+        return {
+            top
+            for layer, kind in kinds
+            if kind.compares_labels and not kind.is_loss
+            for top in layer.top
+        }
 
     @property
     def evaluated(self) -> dict[str, Summary]:
         """Tops with counts, and what makes metrics of them."""
         kinds = ((layer, LAYERS[layer.type]) for layer in self.described.layer)
-        return {top: kind.summary for layer, kind in kinds if kind.evaluates for top in layer.top}
+        return {top: kind.summary for layer, kind in kinds if kind.has_summary for top in layer.top}
 
     @property
     def goals(self) -> dict[str, Goal]:
@@ -170,8 +175,8 @@ class FedNet:
         found: dict[str, Goal] = {}
         for layer in self.described.layer:
             kind = LAYERS.get(layer.type)
-            weights = layer.loss_weight or (kind is not None and kind.loss,)
-            if kind is not None and kind.judges and not kind.loss:
+            weights = layer.loss_weight or (kind is not None and kind.is_loss,)
+            if kind is not None and kind.compares_labels and not kind.is_loss:
                 found |= dict.fromkeys(layer.top, "max")
             found |= {top: "min" for top, one in zip(layer.top, weights, strict=False) if one > 0}
         return found
@@ -297,7 +302,7 @@ class FedNet:
     def _fill_by_itself(self) -> int:
         """Fill the net by its own data layers, which read their files as in Caffe."""
         for place in self.places:
-            if not (place.kind.reads or place.kind.fills):
+            if not (place.kind.reads_files or place.kind.fills_itself):
                 raise DataError(f"no {self.what} is set, and '{place.name}' has none of its own")
         if self._given is not None:
             raise DataError(

@@ -98,11 +98,11 @@ def _copies(layers: Sequence[LayerMessage]) -> set[str]:
 
 
 def _is_numbered(layer: LayerMessage) -> bool:
-    return layer.type in LAYERS and LAYERS[layer.type].numbered
+    return layer.type in LAYERS and LAYERS[layer.type].has_row_numbers
 
 
 def _is_loss(layer: LayerMessage) -> bool:
-    return layer.type in LAYERS and LAYERS[layer.type].loss
+    return layer.type in LAYERS and LAYERS[layer.type].is_loss
 
 
 def _head(
@@ -114,12 +114,12 @@ def _head(
 ) -> Head:
     loss = next((layer for layer in losses if name in layer.bottom), None)
     judge = None if loss is None else LAYERS[loss.type]
-    squash = None if judge is None else judge.squashes
+    squash = None if judge is None else judge.score_function
     maker = None
-    if squash is None and (judge is None or judge.classes is not None):
+    if squash is None and (judge is None or judge.class_bottom is not None):
         maker = _squasher(name, layers)
     if maker is not None:
-        squash = LAYERS[maker.type].squashes
+        squash = LAYERS[maker.type].score_function
     record = (*shape[:record_axis], *shape[record_axis + 1 :])
     axis = _axis(loss if maker is None else maker, shape)
     if squash != "softmax" or axis == record_axis:
@@ -150,19 +150,19 @@ def _squasher(name: str, layers: Sequence[LayerMessage]) -> LayerMessage | None:
     maker = next((layer for layer in reversed(layers) if name in layer.top), None)
     if maker is None or maker.type not in LAYERS or name in maker.bottom:
         return None
-    return maker if LAYERS[maker.type].squashes and not _is_loss(maker) else None
+    return maker if LAYERS[maker.type].score_function and not _is_loss(maker) else None
 
 
 def _kind(judge: type[Layer] | None, squash: str | None, values: int) -> Kind:
     if squash == "sigmoid":
         return "labels"
-    if squash == "softmax" or (judge is not None and judge.classes is not None):
+    if squash == "softmax" or (judge is not None and judge.class_bottom is not None):
         return "classes"
     return "numbers" if judge is not None or values == 1 else "classes"
 
 
 def _target(loss: LayerMessage, name: str) -> str | None:
-    place = LAYERS[loss.type].classes or 1
+    place = LAYERS[loss.type].class_bottom or 1
     likeliest_first = [*loss.bottom[place : place + 1], *loss.bottom]
     return next((blob for blob in likeliest_first if blob != name), None)  # a target may come first
 

@@ -216,7 +216,9 @@ class Comparison:
 
 def _compared(graph: Graph) -> Iterator[str]:
     """Yield the outputs, and in place of boxes, of which there is any number, what makes them."""
-    numbered = {top: node for node in graph.nodes if node.layer.numbered for top in node.tops}
+    numbered = {
+        top: node for node in graph.nodes if node.layer.has_row_numbers for top in node.tops
+    }
     for name in graph.outputs:
         if name in numbered:
             yield from (graph.blob_names[blob] for blob in numbered[name].bottom_ids)

@@ -182,7 +182,7 @@ def replace_head(net: NetMessage, classes: int) -> str:
     options.weight_filler.CopyFrom(caffe_pb2.FillerParameter(type="xavier"))
     for spec in last.param:
         spec.ClearField("name")
-    if not any(LAYERS[layer.type].loss for layer in net.layer if layer.type in LAYERS):
+    if not any(LAYERS[layer.type].is_loss for layer in net.layer if layer.type in LAYERS):
         _drop_probabilities(net)
         _add_loss(net, classes, old)
     return old

@@ -138,7 +138,7 @@ def frame_columns(data: Any, names: Sequence[str | None]) -> Block:
 
 def default_columns(places: Iterable[DataTop]) -> list[str]:
     """The names of a tuple's parts: the places in order, DummyData's last."""
-    return [place.name for place in sorted(places, key=lambda place: place.kind.fills)]
+    return [place.name for place in sorted(places, key=lambda place: place.kind.fills_itself)]
 
 
 def columns_of(item: Any, names: Sequence[str]) -> Block:

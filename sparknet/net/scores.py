@@ -56,7 +56,7 @@ def judged_blobs(net: NetMessage, inputs: Sequence[str]) -> Judged:
     """Those of the first loss or accuracy with an input."""
     for layer in net.layer:
         kind = LAYERS.get(layer.type)
-        if kind is None or not (kind.loss or kind.judges) or len(layer.bottom) < 2:
+        if kind is None or not (kind.is_loss or kind.compares_labels) or len(layer.bottom) < 2:
             continue
         first, second = layer.bottom[:2]
         if second not in inputs and first in inputs:  # EuclideanLoss takes both orders

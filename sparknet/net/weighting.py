@@ -267,7 +267,7 @@ class _Places:
     def weighed(self, layer: LayerMessage) -> Iterator[tuple[int, str]]:
         """The bottoms of a loss that a gradient goes to."""
         kind = LAYERS.get(layer.type)
-        is_loss = any(layer.loss_weight) or (kind is not None and kind.loss)
+        is_loss = any(layer.loss_weight) or (kind is not None and kind.is_loss)
         for index, blob in enumerate(layer.bottom if is_loss else ()):
             if blob in self._flow:
                 yield index, blob

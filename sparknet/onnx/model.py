@@ -364,7 +364,7 @@ def foreign_types(model: Model) -> list[str]:
     from sparknet.layers import LAYERS
 
     types = dict.fromkeys(layer.type for layer in model.net.layer)
-    return [one for one in types if not LAYERS[one].stock]
+    return [one for one in types if not LAYERS[one].is_stock]
 
 
 def _tell(model: Model, path: str, strict: bool) -> None:

@@ -285,13 +285,13 @@ class Netlist:
             for name in made.parameter.bottom:
                 readers[name] = readers.get(name, 0) + 1
         for made in self.layers:
-            if not made.layer.in_place or len(made.parameter.bottom) != 1:
+            if not made.layer.works_in_place or len(made.parameter.bottom) != 1:
                 continue
             bottom, top = made.parameter.bottom[0], made.parameter.top[0]
             maker = self.makers.get(bottom)
             free = readers[bottom] == 1 and bottom not in keep and maker is not None
             same = self.blobs[bottom].stored == self.blobs[top].stored
-            if made.layer.squashes and top in keep:
+            if made.layer.score_function and top in keep:
                 continue  # scores beside probabilities tell that these are labels
             if free and same and maker is not None and not _is_view(maker):
                 self.rename(bottom, top)
@@ -322,7 +322,9 @@ class Netlist:
             reached = [name in learns for name in bottoms]
             stopped = [name in flat for name in bottoms]
             does = bool(made.arrays) or any(reached)
-            ends = not made.layer.gradient or (bool(bottoms) and all(stopped) and not made.arrays)
+            ends = not made.layer.has_gradient or (
+                bool(bottoms) and all(stopped) and not made.arrays
+            )
             if any(map(and_, reached, stopped)) and not ends:
                 made.parameter.propagate_down[:] = [
                     one and not other for one, other in zip(reached, stopped, strict=True)
@@ -354,7 +356,7 @@ def _is_view(made: Made) -> bool:
     return (
         made.layer.is_view
         or made.layer.is_input
-        or made.layer.splits
+        or made.layer.is_split
         or parameter.type == "Parameter"
         or (alone and parameter.type in ("Concat", "Slice"))
     )

@@ -15,6 +15,7 @@ from sparknet.errors import FileError, LayerError, SettingError
 from sparknet.graph import Graph, Node, build
 from sparknet.graph.records import Outline
 from sparknet.layers import TEST, Shape
+from sparknet.layers.python import Python
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.onnx.layer_export import WRITERS, Draft, LayerExport, Rounding
 from sparknet.onnx.source import LABELS, PREPROCESSING, PRODUCER, Array, StrPath, onnx_package
@@ -147,8 +148,8 @@ class Writing:
 
     def _layer(self, node: Node, writers: Counter[int]) -> None:
         inputs = [self._read(blob, node) for blob in node.bottom_ids]
-        if node.layer.splits or node.layer.user_code:
-            if node.layer.user_code:
+        if node.layer.is_split or isinstance(node.layer, Python):
+            if isinstance(node.layer, Python):
                 raise LayerError(node.name, f"{node.type}: ONNX cannot run Python code")
             self.names.update(dict.fromkeys(node.top_ids, inputs[0]))
             return
@@ -272,7 +273,7 @@ def _arrays(model: Model, graph: Graph) -> dict[str, list[Array]]:
 
 
 def is_source(node: Node) -> bool:
-    return node.layer.is_input or node.layer.records
+    return node.layer.is_input or node.layer.holds_records
 
 
 def needed(graph: Graph) -> list[Node]:
@@ -289,7 +290,7 @@ def needed(graph: Graph) -> list[Node]:
 
 
 def _judges(node: Node) -> bool:
-    return bool(node.layer.loss or node.layer.judges)
+    return bool(node.layer.is_loss or node.layer.compares_labels)
 
 
 def _label_layers(graph: Graph) -> set[int]:
@@ -315,7 +316,7 @@ def _label_layers(graph: Graph) -> set[int]:
 def blobs_of_records(nodes: Sequence[Node]) -> set[str] | None:
     """The blobs of which more records give more rows; None unless those are all that depend on
     the records."""
-    if any(node.layer.time_first for node in nodes):
+    if any(node.layer.is_time_major for node in nodes):
         return None  # Steps, on the first axis, are written one by one.
     if any(any(node.layer.parameter.input_param.record_axis) for node in nodes):
         return None  # The first axis is written as that of records.

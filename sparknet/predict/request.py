@@ -187,7 +187,7 @@ def check_used(found: Sequence[Output], ask: Ask) -> None:
 
 def _is_numbered(tested: FedNet, name: str) -> bool:
     made_by = [layer for layer in tested.described.layer if name in layer.top]
-    return any(layer.type in LAYERS and LAYERS[layer.type].numbered for layer in made_by)
+    return any(layer.type in LAYERS and LAYERS[layer.type].has_row_numbers for layer in made_by)
 
 
 def _axis(tested: FedNet, name: str, shapes: dict[str, Shape], axes: Mapping[str, int]) -> int:

@@ -97,7 +97,7 @@ def _digest_of(net: Net) -> str:
         for field, value in layer.ListFields():
             for name in _PLACES if field.name.endswith("_param") else ():
                 if getattr(value, name, "") and field.name != "python_param":
-                    if name == "mean_file" or not LAYERS[layer.type].records:
+                    if name == "mean_file" or not LAYERS[layer.type].holds_records:
                         total.update(_contents(getattr(value, name)))
                     value.ClearField(name)
     total.update(message.SerializeToString(deterministic=True))

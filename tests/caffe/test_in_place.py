@@ -66,7 +66,7 @@ UNFORCED = {"BatchReindex": (0,), "Embed": (), "Filter": (0, 1), "InfogainLoss":
 """Types that refuse a gradient which force_backward asks for, and the bottoms that have one."""
 TWO_BOTTOMS = {"Eltwise", "LabelSpecificAdd", "maximum", "product", "quotient"}
 FRONT = {
-    name: cases for name, cases in CASES.items() if LAYERS[name].gradient and cases[0].shapes
+    name: cases for name, cases in CASES.items() if LAYERS[name].has_gradient and cases[0].shapes
 } | {
     "Python": (Case(USER.removeprefix('type: "Python" ').replace("Square", "Root"), ((2, 3, 4),)),)
 }
@@ -114,7 +114,7 @@ def net_text(kind: str, case: Case, chains: Sequence[Sequence[str]], phase: int,
     """For each chain inputs and a layer that reads them, with the chain behind each top."""
     text = "" if kind in UNFORCED else "force_backward: true\n"
     options = f'type: "{kind}" {case.options} ' + (
-        "loss_weight: 0 " * case.tops if LAYERS[kind].loss else ""
+        "loss_weight: 0 " * case.tops if LAYERS[kind].is_loss else ""
     )
     tops = shapes_of(options, case.shapes, case.tops, phase)
     for number, names in enumerate(chains):

@@ -28,7 +28,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Trace: TypeAlias = list[tuple[str, dict[str, Array]]]
 
 BEHIND = sorted(name for name in TYPES if any(len(case.shapes) <= 2 for case in CASES[name]))
-IN_PLACE = [name for name in BEHIND if LAYERS[name].in_place]
+IN_PLACE = [name for name in BEHIND if LAYERS[name].works_in_place]
 FUSED = [
     *("BatchNorm", "Scale", "Bias", "Power", "ReLU", "ReLU6", "Clip", "Swish", "HardSwish"),
     *("Sigmoid", "Eltwise", "Pooling", "Convolution", "Dropout", "PReLU", "GELU"),

@@ -93,7 +93,7 @@ def _layer(
     rng: random.Random, type_name: str, case: Case, name: str, names: list[str], tops: list[str]
 ) -> str:
     kind = LAYERS[type_name]
-    if kind.in_place and names and tops and rng.random() < 0.2:
+    if kind.works_in_place and names and tops and rng.random() < 0.2:
         tops[0] = names[0]
     if rng.random() < 0.1:
         tops = tops[: kind.tops.least] or tops

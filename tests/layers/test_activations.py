@@ -68,8 +68,8 @@ def test_one_value_to_one_value(
 
 def test_in_place_and_gradient() -> None:
     kinds = {kind for kind, _, _ in VALUES} | {"PReLU", "Softmax"}
-    assert {kind for kind in kinds if not LAYERS[kind].in_place} == {"AbsVal"}
-    assert {kind for kind in kinds if not LAYERS[kind].gradient} == {"Threshold"}
+    assert {kind for kind in kinds if not LAYERS[kind].works_in_place} == {"AbsVal"}
+    assert {kind for kind in kinds if not LAYERS[kind].has_gradient} == {"Threshold"}
 
 
 def test_dropout_copies_in_test() -> None:

@@ -29,7 +29,7 @@ def test_statistics_cannot_be_trained() -> None:
     layer = make(
         caffe_pb2.LayerParameter(name="l", type="BatchNorm", bottom=["x"], top=["y"]), TEST
     )
-    assert layer.frozen
+    assert layer.freezes_by_default
     layer.check_params([caffe_pb2.ParamSpec(lr_mult=0)])
     with pytest.raises(LayerError, match="param 1 must have lr_mult 0; it has 1"):
         layer.check_params([caffe_pb2.ParamSpec(lr_mult=0), caffe_pb2.ParamSpec()])

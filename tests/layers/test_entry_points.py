@@ -31,7 +31,7 @@ class SoftsignHost(Host):
 class Softsign(Neuron):
     '''y = x / (1 + |x|).'''
 
-    in_place = False
+    works_in_place = False
     host = SoftsignHost
 """
 

@@ -15,7 +15,7 @@ class Echo(Layer):
     """Gives the plan it is told."""
 
     type = "Echo"
-    in_place = True
+    works_in_place = True
     told = Plan(((),))
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
@@ -63,14 +63,14 @@ def test_copied_options_are_as_they_are_given() -> None:
 
     class Boxes(Echo):
         field = "yolov3_detection_output_param"
-        copied = ("num_classes",)
+        plain_options = ("num_classes",)
 
     class Masked(Boxes):
-        copied = ("biases",)
+        plain_options = ("biases",)
 
     class Matched(Echo):
         field = "multibox_loss_param"
-        copied = ("match_type",)
+        plain_options = ("match_type",)
 
     given = caffe_pb2.LayerParameter()
     given.yolov3_detection_output_param.biases.extend([1, 2.5])
@@ -85,11 +85,11 @@ def test_copied_options_are_as_they_are_given() -> None:
 
 @pytest.mark.parametrize("name", sorted(LAYERS))
 def test_copied_options_are_the_types_own(name: str) -> None:
-    kinds = [vars(kind).get("copied", ()) for kind in LAYERS[name].__mro__]
-    copied = {option for options in kinds for option in options}
+    kinds = [vars(kind).get("plain_options", ()) for kind in LAYERS[name].__mro__]
+    plain_options = {option for options in kinds for option in options}
     field = LAYERS[name].field
     fields = caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name
-    assert copied <= (set(fields[field].message_type.fields_by_name) if field else set())
+    assert plain_options <= (set(fields[field].message_type.fields_by_name) if field else set())
 
 
 def test_arity() -> None:

@@ -19,11 +19,10 @@ AROUND = {"axis": 1, "outer": 2, "channels": 3, "inner": 4}
 def test_losses_have_weight_and_a_top_of_their_own() -> None:
     assert len(LOSSES) == 17
     for name in LOSSES:
-        assert LAYERS[name].loss
-        assert LAYERS[name].auto_tops
-        assert LAYERS[name].gradient
-    assert not LAYERS["Accuracy"].loss
-    assert not LAYERS["Accuracy"].gradient
+        assert LAYERS[name].is_loss
+        assert LAYERS[name].has_gradient
+    assert not LAYERS["Accuracy"].is_loss
+    assert not LAYERS["Accuracy"].has_gradient
 
 
 def test_softmax_with_loss() -> None:

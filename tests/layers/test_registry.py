@@ -72,5 +72,5 @@ def test_stock_types_are_those_that_caffe_names() -> None:
     """Its message about an unknown type was recorded up to LSTMU…, by a build without OpenCV."""
     said = (GOLDENS / "errors" / "index.json").read_text()
     names = said.partition("known types: ")[2].partition(", LSTMU")[0].split(", ")
-    stock = {name for name in LAYERS if LAYERS[name].stock and name < "LSTMU"}
+    stock = {name for name in LAYERS if LAYERS[name].is_stock and name < "LSTMU"}
     assert stock == {*names, "ImageData"}

@@ -60,7 +60,7 @@ def test_all_cases_were_run() -> None:
 
 
 def test_only_parameter_has_a_gradient() -> None:
-    assert [name for name in SOURCES if LAYERS[name].gradient] == ["Parameter"]
+    assert [name for name in SOURCES if LAYERS[name].has_gradient] == ["Parameter"]
 
 
 def test_input() -> None:

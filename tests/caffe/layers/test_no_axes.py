@@ -17,7 +17,7 @@ from tests.caffe.layers.oracle import layer_text, passes, values
 
 Shape = tuple[int, ...]
 
-READ_FILES_OR_CODE = {kind for kind in LAYERS if getattr(LAYERS[kind], "reads", False)} | {
+READ_FILES_OR_CODE = {kind for kind in LAYERS if getattr(LAYERS[kind], "reads_files", False)} | {
     "HDF5Output", "MemoryData", "Python",
 }  # fmt: skip
 SHAPES: tuple[Shape, ...] = (
