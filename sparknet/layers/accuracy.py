@@ -58,8 +58,8 @@ class SegAccuracyHost(Host):
         counted = ~np.isin(np.trunc(labels), values["ignored"])
         real = class_numbers(self.node, labels[counted], classes)
         # Of equal scores the later class counts, as there.
-        told = classes - 1 - scores[:, ::-1].argmax(1)[counted]
-        self.counts += np.bincount(real * classes + told, minlength=classes**2).reshape(
+        guesses = classes - 1 - scores[:, ::-1].argmax(1)[counted]
+        self.counts += np.bincount(real * classes + guesses, minlength=classes**2).reshape(
             classes, classes
         )
         tops[0].data[...] = [[[figures(self.counts)]]]
@@ -70,11 +70,15 @@ def figures(counts: Any) -> tuple[float, float, float]:
     occurs nor is told counts as 1 there, as in the fork."""
     right, rows, union = np.diag(counts), counts.sum(1), counts.sum(1) + counts.sum(0)
     union = union - right
-    seen = rows > 0
-    share = right[seen] / rows[seen]
+    counted_rows = rows > 0
+    share = right[counted_rows] / rows[counted_rows]
     overlap = np.where(union > 0, right / np.maximum(union, 1), 1.0)
     accuracy = right.sum() / max(int(rows.sum()), 1)
-    return float(accuracy), float(share.mean()) if seen.any() else 0.0, float(overlap.mean())
+    return (
+        float(accuracy),
+        float(share.mean()) if counted_rows.any() else 0.0,
+        float(overlap.mean()),
+    )
 
 
 MOST_CLASSES = 10_000

@@ -19,7 +19,7 @@ class Neuron(Layer):
         return Plan(tops=(bottoms[0],), values=self.constants())
 
     def constants(self) -> dict[str, Any]:
-        """The resolved options; they do not depend on shapes."""
+        """Return the resolved options; they do not depend on shapes."""
         return {}
 
 
@@ -237,10 +237,10 @@ class Dropout(Neuron):
         if not 0 <= ratio < 1:
             self.fail(f"dropout_ratio {ratio:g} must be at least 0 and less than 1")
         drops = self.phase == TRAIN or self.options.sample_weights_test
-        kept = 1 / (1 - ratio) if drops else 1.0
+        factor = 1 / (1 - ratio) if drops else 1.0
         if not self.options.scale_train:
-            kept = 1.0 if drops else 1 - ratio
-        return {"ratio": ratio, "scale": kept, "train": drops}
+            factor = 1.0 if drops else 1 - ratio
+        return {"ratio": ratio, "scale": factor, "train": drops}
 
 
 @layer("SpatialDropout")

@@ -22,7 +22,7 @@ LARGEST = np.log(1000 / 16) * 4
 def anchors(
     base: int = 16, ratios: Sequence[float] = RATIOS, scales: Sequence[float] = SCALES
 ) -> Array:
-    """A box of each ratio and scale around the first square of `base` pixels."""
+    """Return a box of each ratio and scale around the first square of `base` pixels."""
     centre, area = (base - 1) / 2, base * base
     rows = []
     for ratio in ratios:
@@ -35,7 +35,7 @@ def anchors(
 
 
 def grid(high: int, wide: int, stride: int, base: Array) -> Array:
-    """All anchors of a map: position by position, and at each one row for each base anchor."""
+    """Return all anchors of a map: for each position a row for each base anchor."""
     x, y = np.meshgrid(np.arange(wide) * stride, np.arange(high) * stride)
     shifts = np.stack([x.ravel(), y.ravel()] * 2, 1)
     found: Array = (shifts[:, None] + base[None]).reshape(-1, 4)
@@ -48,14 +48,14 @@ def measured(boxes: Array) -> tuple[Array, Array]:
     return sizes, boxes[:, :2] + sizes / 2
 
 
-def encoded(boxes: Array, truth: Array) -> Array:
-    """What moves boxes to others: shifts in shares of the size, and logarithms of sizes."""
+def encode(boxes: Array, truth: Array) -> Array:
+    """Return the deltas that move boxes to others: shifts by the size, logarithms of sizes."""
     (sizes, centres), (real, middle) = measured(boxes), measured(truth)
     return np.concatenate([(middle - centres) / sizes, np.log(real / sizes)], 1)
 
 
-def moved(boxes: Array, deltas: Array) -> Array:
-    """Boxes moved by such numbers."""
+def decode(boxes: Array, deltas: Array) -> Array:
+    """Move boxes by deltas."""
     sizes, centres = measured(boxes)
     middle = centres + deltas[:, :2] * sizes
     half = sizes * np.exp(np.minimum(deltas[:, 2:4], LARGEST)) / 2
@@ -78,23 +78,21 @@ def overlaps(one: Array, two: Array) -> Array:
     return found
 
 
-def suppressed(
-    many: int, threshold: float, most: int, share: Callable[[int, Array], Array]
-) -> Array:
+def suppress(many: int, threshold: float, most: int, share: Callable[[int, Array], Array]) -> Array:
     """Places of the boxes that overlap no kept one before them by more than a threshold.
 
     ``share`` says by how much the boxes at some places overlap the one at another.
     """
-    left = np.arange(many)
+    rest = np.arange(many)
     chosen: list[int] = []
-    while len(left) and len(chosen) < most:
-        first, left = int(left[0]), left[1:]
+    while len(rest) and len(chosen) < most:
+        first, rest = int(rest[0]), rest[1:]
         chosen.append(first)
-        left = left[share(first, left) <= threshold]
+        rest = rest[share(first, rest) <= threshold]
     return np.array(chosen, np.int64)
 
 
-def kept(boxes: Array, threshold: float, most: int) -> Array:
+def nms(boxes: Array, threshold: float, most: int) -> Array:
     """Places of the boxes that are left where common pixels are a share of all of both."""
     low, high = boxes[:, :2], boxes[:, 2:4]
     area = (high - low + 1).prod(1)
@@ -104,7 +102,7 @@ def kept(boxes: Array, threshold: float, most: int) -> Array:
         common = np.maximum(sides, 0).prod(1)
         return np.asarray(common / (area[first] + area[left] - common))
 
-    return suppressed(len(boxes), threshold, most, share)
+    return suppress(len(boxes), threshold, most, share)
 
 
 def propose(
@@ -119,7 +117,7 @@ def propose(
     after: int,
     threshold: float,
 ) -> tuple[Array, Array]:
-    """The best boxes of one image, and their scores.
+    """Return the best boxes of one image, and their scores.
 
     `scores` (A x H x W) and `deltas` (4 A x H x W) are of each anchor at each place; `image` is
     height, width and scale.  Boxes below `least` pixels of the unscaled image are left out, the
@@ -128,10 +126,10 @@ def propose(
     _, high, wide = scores.shape
     places = grid(high, wide, stride, base)
     by_place = deltas.reshape(-1, 4, high, wide).transpose(2, 3, 0, 1).reshape(-1, 4)
-    boxes = clipped(moved(places, by_place.astype(np.float64)), image[0], image[1])
-    found = scores.transpose(1, 2, 0).ravel()
+    boxes = clipped(decode(places, by_place.astype(np.float64)), image[0], image[1])
+    flat_scores = scores.transpose(1, 2, 0).ravel()
     size = boxes[:, 2:] - boxes[:, :2] + 1
-    large = np.flatnonzero((size >= least * image[2]).all(1) & np.isfinite(found))
-    order = large[np.argsort(-found[large], kind="stable")][: before if before > 0 else None]
-    order = order[kept(boxes[order], threshold, after if after > 0 else len(order))]
-    return boxes[order], found[order]
+    large = np.flatnonzero((size >= least * image[2]).all(1) & np.isfinite(flat_scores))
+    order = large[np.argsort(-flat_scores[large], kind="stable")][: before if before > 0 else None]
+    order = order[nms(boxes[order], threshold, after if after > 0 else len(order))]
+    return boxes[order], flat_scores[order]

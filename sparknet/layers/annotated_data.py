@@ -103,28 +103,28 @@ class AnnotatedMaker:
 
 
 def yolo_rows(made: list[Annotated], hard_too: bool) -> Array:
-    """Of each item its boxes as class from 0, centre, width and height, filled up with zeros."""
-    found = np.zeros((len(made), 1, YOLO_BOXES, 5), np.float32)
+    """Return each item's boxes: class from 0, centre, width and height, filled up with zeros."""
+    rows = np.zeros((len(made), 1, YOLO_BOXES, 5), np.float32)
     for item, one in enumerate(made):
-        kept = np.flatnonzero(hard_too | (one.facts[:, 2] == 0))[:YOLO_BOXES]
-        low, high = one.boxes[kept, :2], one.boxes[kept, 2:]
-        facts = one.facts[kept, :1] - 1
-        found[item, 0, : len(kept)] = np.concatenate([facts, (low + high) / 2, high - low], 1)
-    return found
+        places = np.flatnonzero(hard_too | (one.facts[:, 2] == 0))[:YOLO_BOXES]
+        low, high = one.boxes[places, :2], one.boxes[places, 2:]
+        facts = one.facts[places, :1] - 1
+        rows[item, 0, : len(places)] = np.concatenate([facts, (low + high) / 2, high - low], 1)
+    return rows
 
 
 def rows(made: list[Annotated]) -> Array:
-    """A row for each box of a batch: item, label, instance, corners, difficult."""
+    """Return a row for each box of a batch: item, label, instance, corners, difficult."""
     parts = [
         np.concatenate(
             [np.full((len(one.boxes), 1), item), one.facts[:, :2], one.boxes, one.facts[:, 2:]], 1
         )
         for item, one in enumerate(made)
     ]
-    found: Array = np.concatenate(parts).astype(np.float32)
-    if not len(found):
-        found = np.full((1, 8), -1, np.float32)
-    return found[None, None]
+    rows: Array = np.concatenate(parts).astype(np.float32)
+    if not len(rows):
+        rows = np.full((1, 8), -1, np.float32)
+    return rows[None, None]
 
 
 _RESIZE = caffe_pb2.ResizeParameter
@@ -218,7 +218,7 @@ class AnnotatedData(SourceLayer):
                 )
 
     def _first(self) -> tuple[tuple[int, int, int], int]:
-        """The first image's shape, and its number of boxes."""
+        """Return the first image's shape, and its number of boxes."""
         options = self.parameter.data_param
         database = LMDB if options.backend == caffe_pb2.DataParameter.LMDB else LevelDB
         with self.reading(f"the database '{options.source}'"):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import LayerError, shown
-from sparknet.layers.anchors import LARGEST, suppressed
+from sparknet.layers.anchors import LARGEST, suppress
 from sparknet.layers.host import Host, HostBlob, put_rows, rows_of
 from sparknet.layers.layer import (
     TRAIN,
@@ -49,7 +49,7 @@ def check_overlap(layer: Layer, kind: str) -> str:
     return kind
 
 
-def decoded(deltas: Array, priors: Array, means: Any, stds: Any) -> Array:
+def decode(deltas: Array, priors: Array, means: Any, stds: Any) -> Array:
     """Boxes (N x classes x 4) that deltas (N x 4 classes) make of priors (N x 4)."""
     scaled = deltas.reshape(len(deltas), deltas.shape[1] // 4, 4).astype(np.float64) * stds + means
     sizes = (priors[:, 2:] - priors[:, :2] + 1)[:, None]
@@ -61,8 +61,8 @@ def decoded(deltas: Array, priors: Array, means: Any, stds: Any) -> Array:
 
 
 def paired_overlaps(one: Array, two: Array) -> Array:
-    """The intersection over the union of each box with the one in the same row of the other; a
-    box without a size overlaps nothing."""
+    """Return the intersection over the union of the boxes in the same rows; a box without a size
+    overlaps nothing."""
     sizes = [np.maximum(boxes[..., 2:4] - boxes[..., :2] + 1, 0) for boxes in (one, two)]
     low = np.maximum(one[..., :2], two[..., :2])
     high = np.minimum(one[..., 2:4], two[..., 2:4])
@@ -79,7 +79,7 @@ def inside(boxes: Array, high: float, wide: float) -> Array:
     return np.concatenate([np.maximum(boxes[..., :2], 0), np.minimum(boxes[..., 2:4], most)], -1)
 
 
-def kept(boxes: Array, threshold: float, kind: str, most: int, pixel: int) -> Array:
+def nms(boxes: Array, threshold: float, kind: str, most: int, pixel: int) -> Array:
     """Places of the boxes that are left, by one of the fork's overlaps.
 
     ``pixel`` is 1 where a box reaches to the end of its last pixel, as FrcnnOutput has it, else 0.
@@ -99,7 +99,7 @@ def kept(boxes: Array, threshold: float, kind: str, most: int, pixel: int) -> Ar
         }[kind]
         return np.asarray(np.divide(common, whole, out=np.zeros_like(common), where=whole > 0))
 
-    return suppressed(len(boxes), threshold, most, share)
+    return suppress(len(boxes), threshold, most, share)
 
 
 class DecodeBBoxHost(Host):
@@ -107,19 +107,19 @@ class DecodeBBoxHost(Host):
         values = self.node.plan.values
         rows = bottoms[1].data.reshape(-1, 5)
         deltas = bottoms[0].data.reshape(-1, 8)
-        boxes = decoded(deltas, rows[:, 1:], values["means"], values["stds"])[:, 1]
-        kept = np.ones(len(boxes), bool)
+        boxes = decode(deltas, rows[:, 1:], values["means"], values["stds"])[:, 1]
+        mask = np.ones(len(boxes), bool)
         if values["train"]:
-            kept &= (boxes[:, :2] <= boxes[:, 2:]).all(1)
+            mask &= (boxes[:, :2] <= boxes[:, 2:]).all(1)
             if len(bottoms) > 2:
                 truth = rows_of(bottoms[2].data)
-                kept &= truth[:, -1] < values["gt_iou_thr"]
-        if not kept.any():
+                mask &= truth[:, -1] < values["gt_iou_thr"]
+        if not mask.any():
             raise LayerError(self.node.name, "DecodeBBox: no box is left")
-        shape = (int(kept.sum()), *tuple(tops[0].shape)[1:])
+        shape = (int(mask.sum()), *tuple(tops[0].shape)[1:])
         if tuple(tops[0].shape) != shape:
             tops[0].reshape(*shape)
-        tops[0].data[...] = np.concatenate([rows[kept, :1], boxes[kept]], 1).reshape(shape)
+        tops[0].data[...] = np.concatenate([rows[mask, :1], boxes[mask]], 1).reshape(shape)
 
 
 @layer("DecodeBBox")
@@ -164,13 +164,13 @@ class ScaleRouteHost(Host):
             raise LayerError(self.node.name, "ScaleRoute: there is no box")
         size = boxes[:, 2:] - boxes[:, :2]
         scales = np.sqrt(np.where((size >= 0).all(1), (size + 1).prod(1), 0))
-        chosen = np.flatnonzero((scales >= values["low"]) & (scales < values["high"]))
-        if not len(chosen):
+        places = np.flatnonzero((scales >= values["low"]) & (scales < values["high"]))
+        if not len(places):
             with np.errstate(divide="ignore"):
                 far = np.abs(np.log2(scales / values["middle"]))
-            chosen = far.argmin()[None]
+            places = far.argmin()[None]
         for bottom, top in zip(bottoms, tops, strict=True):
-            put_rows(top, bottom.data[chosen])
+            put_rows(top, bottom.data[places])
 
 
 @layer("ScaleRoute")
@@ -222,25 +222,25 @@ class FrcnnOutputHost(Host):
         scores = rows_of(bottoms[0].data)
         priors = rows_of(bottoms[2].data)[:, 1:5]
         deltas = rows_of(bottoms[1].data)
-        boxes = decoded(deltas, priors, values["means"], values["stds"])
+        boxes = decode(deltas, priors, values["means"], values["stds"])
         high, wide = bottoms[3].data.ravel()[:2]
         rows = [np.array([[0.0] + [-1] * 6])]
         for label in range(1, scores.shape[1]):
             likely = np.flatnonzero(scores[:, label] >= values["conf_thr"])
             likely = likely[np.argsort(-scores[likely, label], kind="stable")]
             own = inside(boxes[likely, label if values["cls_aware"] else 1], high, wide)
-            left = kept(own, values["iou_thr"], values["nms_type"], len(own), 1)
-            facts = np.stack([np.full(len(left), label), scores[likely[left], label]], 1)
-            rows.append(np.concatenate([np.zeros((len(left), 1)), own[left], facts], 1))
-        found = np.concatenate(rows)
+            places = nms(own, values["iou_thr"], values["nms_type"], len(own), 1)
+            facts = np.stack([np.full(len(places), label), scores[likely[places], label]], 1)
+            rows.append(np.concatenate([np.zeros((len(places), 1)), own[places], facts], 1))
+        detections = np.concatenate(rows)
         most = values["max_det_num"]
-        if most and len(found) - 1 > most:
-            best = np.sort(np.argsort(-found[1:, 6], kind="stable")[:most] + 1)
-            found = found[np.concatenate([[0], best])]
-        shape = (len(found), 7, 1, 1)
+        if most and len(detections) - 1 > most:
+            best = np.sort(np.argsort(-detections[1:, 6], kind="stable")[:most] + 1)
+            detections = detections[np.concatenate([[0], best])]
+        shape = (len(detections), 7, 1, 1)
         if tuple(tops[0].shape) != shape:
             tops[0].reshape(*shape)
-        tops[0].data[...] = found.reshape(shape)
+        tops[0].data[...] = detections.reshape(shape)
 
 
 @layer("FrcnnOutput")
@@ -268,11 +268,11 @@ class FrcnnOutput(Layer):
         options, aware = self.options, self.parameter.bbox_reg_param.cls_aware
         names = ("scores", "deltas", "boxes")
         shapes = [legacy_shape(self, s, n) for s, n in zip(bottoms[:3], names, strict=True)]
-        wanted = 4 * shapes[0][1] if aware else 8
+        width = 4 * shapes[0][1] if aware else 8
         same = len({(shape[0], *shape[2:]) for shape in shapes} | {(shapes[0][0], 1, 1)}) == 1
-        if not same or shapes[1][1] != wanted or shapes[2][1] not in (5, 6):
+        if not same or shapes[1][1] != width or shapes[2][1] not in (5, 6):
             self.fail(
-                f"scores {shape_text(bottoms[0])} need deltas of {wanted} values and boxes of 5; "
+                f"scores {shape_text(bottoms[0])} need deltas of {width} values and boxes of 5; "
                 f"they are {shape_text(bottoms[1])} and {shape_text(bottoms[2])}"
             )
         if count(bottoms[3]) < 2:

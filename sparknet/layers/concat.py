@@ -35,7 +35,7 @@ class Concat(Layer):
 
 
 def legacy_axis(layer: Layer, legacy: str, shape: Shape) -> int:
-    """The axis of Concat and Slice: ``axis``, or the older field that counts from 0."""
+    """Return the axis of Concat and Slice: ``axis``, or the older field that counts from 0."""
     options = layer.options
     if not options.HasField(legacy):
         return layer.axis(options.axis, shape)
@@ -61,7 +61,7 @@ class Slice(Layer):
         return Plan(tops, values={"axis": axis, "bounds": bounds})
 
     def _bounds(self, size: int) -> tuple[int, ...]:
-        """Where each piece starts, and the end."""
+        """Return where each piece starts, and the end."""
         points = tuple(self.options.slice_point)
         tops = len(self.parameter.top)
         if not points:

@@ -38,7 +38,7 @@ class Window:
         }
 
     def extent(self) -> tuple[int, ...]:
-        """How far a dilated kernel reaches."""
+        """Return how far a dilated kernel reaches."""
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
 
     def shrink(self, sizes: Sequence[int]) -> Shape:
@@ -66,11 +66,11 @@ def truncated(numerator: int, denominator: int) -> int:
 
 
 def read_window(layer: Layer, axes: int) -> Window:
-    """The window of a ``convolution_param`` (Caffe: base_conv_layer.cpp, LayerSetUp)."""
+    """Return the window of a ``convolution_param`` (Caffe: base_conv_layer.cpp, LayerSetUp)."""
     window = Window(
-        _read(layer, "kernel_size", "kernel", axes, None),
-        _read(layer, "stride", "stride", axes, 1),
-        _read(layer, "pad", "pad", axes, 0),
+        _sizes(layer, "kernel_size", "kernel", axes, None),
+        _sizes(layer, "stride", "stride", axes, 1),
+        _sizes(layer, "pad", "pad", axes, 0),
         _dilation(layer, axes),
     )
     for name, sizes in window.values().items():
@@ -85,12 +85,12 @@ def _dilation(layer: Layer, axes: int) -> tuple[int, ...]:
     """``dilation``, or what forks call it: DeepLab ``hole``, TSN ``dilation_h`` and ``_w``."""
     options = layer.options
     names = ("dilation", "hole", "hole_h", "hole_w", "dilation_h", "dilation_w")
-    given = [name for name in names if _is_given(options, name)]
-    if len({name.removesuffix("_h").removesuffix("_w") for name in given}) > 1:
-        layer.fail(f"{' and '.join(given)} mean the same: give one of them")
-    if "hole" in given or "hole_h" in given or "hole_w" in given:
-        return _read(layer, "hole", "hole", axes, 1)
-    return _read(layer, "dilation", "dilation", axes, 1)
+    names_set = [name for name in names if _is_given(options, name)]
+    if len({name.removesuffix("_h").removesuffix("_w") for name in names_set}) > 1:
+        layer.fail(f"{' and '.join(names_set)} mean the same: give one of them")
+    if "hole" in names_set or "hole_h" in names_set or "hole_w" in names_set:
+        return _sizes(layer, "hole", "hole", axes, 1)
+    return _sizes(layer, "dilation", "dilation", axes, 1)
 
 
 def _is_given(options: Any, name: str) -> bool:
@@ -98,11 +98,11 @@ def _is_given(options: Any, name: str) -> bool:
     return bool(getattr(options, name)) if repeated else bool(options.HasField(name))
 
 
-def _read(layer: Layer, field: str, pair: str, axes: int, default: int | None) -> tuple[int, ...]:
+def _sizes(layer: Layer, field: str, pair: str, axes: int, default: int | None) -> tuple[int, ...]:
     options = layer.options
     high, wide = f"{pair}_h", f"{pair}_w"
     if not (options.HasField(high) or options.HasField(wide)):
-        return _repeated(layer, field, axes, default)
+        return _size_per_axis(layer, field, axes, default)
     if axes != 2:
         layer.fail(f"{high} and {wide} are for 2 spatial axes; the input has {axes}")
     if getattr(options, field):
@@ -110,18 +110,18 @@ def _read(layer: Layer, field: str, pair: str, axes: int, default: int | None) -
     return (getattr(options, high), getattr(options, wide))
 
 
-def _repeated(layer: Layer, field: str, axes: int, default: int | None) -> tuple[int, ...]:
-    """A field given once for all axes or once for each."""
-    given = tuple(getattr(layer.options, field))
-    if not given and default is not None:
+def _size_per_axis(layer: Layer, field: str, axes: int, default: int | None) -> tuple[int, ...]:
+    """Read a field that is set once for all axes or once for each."""
+    sizes = tuple(getattr(layer.options, field))
+    if not sizes and default is not None:
         return (default,) * axes
-    if len(given) == axes:
-        return given
-    if len(given) == 1:
-        return given * axes
+    if len(sizes) == axes:
+        return sizes
+    if len(sizes) == 1:
+        return sizes * axes
     return layer.fail(
         f"{field} must be given once, or once for each of the {axes} spatial axes; "
-        f"it is given {len(given)} times"
+        f"it is given {len(sizes)} times"
     )
 
 
@@ -163,14 +163,14 @@ class Convolution(Layer):
 
 
 def window_products(plan: Plan, values: Sequence[Shape]) -> int:
-    """The products of a pass: each of ``values`` is multiplied by a whole window of its group."""
+    """Count the products of a pass: each of ``values`` meets a whole window of its group."""
     return sum(map(count, values)) * count(plan.params[0].shape[1:])
 
 
 def plan_convolution(
     layer: Layer, bottoms: Sequence[Shape], reverse: bool = False, groups: int | None = None
 ) -> Plan:
-    """The plan of Convolution, or with ``reverse`` of Deconvolution.
+    """Return the plan of Convolution, or with ``reverse`` of Deconvolution.
 
     ``groups`` replaces the option ``group``.
     """

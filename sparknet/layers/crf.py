@@ -66,7 +66,7 @@ class Lattice:
 
 
 def _simplex(features: Array) -> tuple[Array, Array, Array]:
-    """Of each point the nearest lattice point, the order of its distances, and the shares."""
+    """Return each point's nearest lattice point, the order of its distances, and the shares."""
     many, d = features.shape
     axes = np.arange(d)
     scaled = features * (np.sqrt(2 / 3) * (d + 1) / np.sqrt((axes + 1.0) * (axes + 2)))
@@ -97,7 +97,7 @@ def _simplex(features: Array) -> tuple[Array, Array, Array]:
 
 
 def _codes(keys: Array, d: int) -> tuple[Array, list[int]]:
-    """A number for each key, and what a step along each of its axes adds to it."""
+    """Return a number for each key, and what a step along each of its axes adds to it."""
     low, high = keys.min(0) - d - 1, keys.max(0) + d + 1
     base, length = [], 1
     for span in (high - low + 1).tolist():
@@ -109,13 +109,13 @@ def _codes(keys: Array, d: int) -> tuple[Array, list[int]]:
 
 
 def _neighbours(known: Array, axis: int, d: int, base: list[int]) -> tuple[Array, Array]:
-    """The places of both neighbours along an axis; past the end where there is none."""
+    """Return the places of both neighbours along an axis; past the end where there is none."""
     step = sum(base) - (d + 1) * base[axis] if axis < d else sum(base)
     found = []
     for move in (-step, step):
-        wanted = known + move
-        places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        found.append(np.where(known[places] == wanted, places, len(known)))
+        target = known + move
+        places = np.minimum(np.searchsorted(known, target), len(known) - 1)
+        found.append(np.where(known[places] == target, places, len(known)))
     return found[0], found[1]
 
 
@@ -146,10 +146,10 @@ class DenseCRFHost(Host):
             if min(high, wide) < 1:
                 raise LayerError(self.node.name, f"DenseCRF: picture {number} has no pixel")
             image = bottoms[2].data[number, :, :high, :wide] if len(bottoms) > 2 else None
-            found = self._inferred(scores[:, :high, :wide], image)
+            logs = self._inferred(scores[:, :high, :wide], image)
             if not values["probability"]:
-                found = np.log(np.maximum(found, TINY))
-            out[number, :, :high, :wide] = found.reshape(len(scores), high, wide)
+                logs = np.log(np.maximum(logs, TINY))
+            out[number, :, :high, :wide] = logs.reshape(len(scores), high, wide)
 
     def _inferred(self, scores: Array, image: Array | None) -> Array:
         values = self.node.plan.values
@@ -245,14 +245,14 @@ class MultiStageMeanfieldHost(Host):
             first = scores.reshape(len(scores), -1).astype(np.float64)
             now = start.reshape(first.shape).astype(np.float64)
             filters = self._filters(image)
-            kept = []
+            passes = []
             for _ in range(values["iterations"]):
                 chances = softmax(now)
                 near, alike = (one.filter(chances) for one in filters)
                 now = first - compare @ (spatial @ near + bilateral @ alike)
                 if self.node.needs_backward:
-                    kept.append(chances)
-            self.passes.append((filters, kept))
+                    passes.append(chances)
+            self.passes.append((filters, passes))
             out[...] = now.reshape(out.shape)
 
     def backward(
@@ -261,8 +261,8 @@ class MultiStageMeanfieldHost(Host):
         spatial, bilateral, compare = (matrix(blob.data) for blob in self.params)
         slopes = [np.zeros(matrix(blob.data).shape) for blob in self.params]
         for number, (filters, kept) in enumerate(self.passes):
-            given = tops[0].diff[number]
-            slope = given.reshape(len(given), -1).astype(np.float64)
+            diff = tops[0].diff[number]
+            slope = diff.reshape(len(diff), -1).astype(np.float64)
             to_first = np.zeros_like(slope)
             for chances in reversed(kept):
                 to_first += slope
@@ -277,7 +277,7 @@ class MultiStageMeanfieldHost(Host):
                 bottoms, propagate_down, (to_first, slope), strict=False
             ):
                 if wanted:
-                    bottom.diff[number] = found.reshape(given.shape)
+                    bottom.diff[number] = found.reshape(diff.shape)
         for blob, found in zip(self.params, slopes, strict=True):
             blob.diff[...] += found.reshape(blob.shape)
 
@@ -368,11 +368,11 @@ class MultiStageMeanfield(Layer):
 
     def _weights(self) -> tuple[float, float]:
         options = self.options
-        given = [
+        ranges = [
             getattr(options, name) if options.HasField(name) else 1.0
             for name in ("spatial_filter_weight", "bilateral_filter_weight")
         ]
-        return given[0], given[1]
+        return ranges[0], ranges[1]
 
 
 def _diagonal(value: float) -> caffe_pb2.FillerParameter:

@@ -64,21 +64,21 @@ def _is_open(layer: caffe_pb2.LayerParameter) -> bool:
 
 
 def _decide(layer: caffe_pb2.LayerParameter, places: Mapping[str, _Alignment]) -> None:
-    asked = layer.crop_param.align
+    align = layer.crop_param.align
     try:
         offset = _offset(layer.bottom[0], layer.bottom[1], places)
     except _NoMap as error:
-        if asked:
+        if align:
             raise LayerError(layer.name, f"Crop: cannot be aligned: {error}") from error
         return
-    if asked:
+    if align:
         layer.crop_param.offset.extend(offset)
         layer.crop_param.ClearField("align")
     elif any(offset) and layer.crop_param.axis in (2, -2):
-        told = " and ".join(map(str, dict.fromkeys(offset)))
+        offset_text = " and ".join(map(str, dict.fromkeys(offset)))
         warnings.warn(
             f"layer '{shown(layer.name)}' (Crop) has no offset and cuts at 0, as in BVLC's Caffe; "
-            f"HED's and crfasrnn's aligns it, at {told}: dialect=\"hed\" does so",
+            f"HED's and crfasrnn's aligns it, at {offset_text}: dialect=\"hed\" does so",
             ForkWarning,
             stacklevel=outside(),
         )
@@ -87,7 +87,7 @@ def _decide(layer: caffe_pb2.LayerParameter, places: Mapping[str, _Alignment]) -
 def _place(
     layer: caffe_pb2.LayerParameter, top: str, places: Mapping[str, _Alignment]
 ) -> _Alignment:
-    """As in HED's Caffe a layer's tops come from its first bottom alone."""
+    """Find the map of a layer's top: as in HED's Caffe it comes from its first bottom alone."""
     if not layer.bottom or layer.bottom[0] not in places:
         return _Alignment(top)
     before = places[layer.bottom[0]]
@@ -105,7 +105,7 @@ def _offset(whole: str, wanted: str, places: Mapping[str, _Alignment]) -> tuple[
     if one.origin != two.origin:
         joined = f"no path joins '{shown(whole)}' and '{shown(wanted)}'"
         raise _NoMap(one.lost or two.lost or joined)
-    return _cut(one.rows, two.rows), _cut(one.columns, two.columns)
+    return _axis_offset(one.rows, two.rows), _axis_offset(one.columns, two.columns)
 
 
 def _after(later: Map, first: Map) -> Map:
@@ -116,7 +116,7 @@ def _after(later: Map, first: Map) -> Map:
     return scale, shift
 
 
-def _cut(whole: Map, wanted: Map) -> int:
+def _axis_offset(whole: Map, wanted: Map) -> int:
     scale = wanted[0] / whole[0]
     shift = wanted[1] - scale * whole[1]
     if scale != 1:
@@ -135,7 +135,7 @@ def _own(layer: caffe_pb2.LayerParameter) -> tuple[Map, Map]:
 
 
 def _window(options: object, axis: int) -> tuple[Fraction, Fraction]:
-    """The stride of a window, and how far its middle lies from its bottom's first pixel."""
+    """Return the stride of a window, and how far its middle lies from its bottom's first pixel."""
     kernel = _option(options, "kernel_size", ("kernel_h", "kernel_w"), axis, 0)
     stride = _option(options, "stride", ("stride_h", "stride_w"), axis, 1)
     pad = _option(options, "pad", ("pad_h", "pad_w"), axis, 0)
@@ -150,8 +150,8 @@ def _window(options: object, axis: int) -> tuple[Fraction, Fraction]:
 def _option(options: object, name: str, pair: tuple[str, str], axis: int, default: int) -> int:
     if getattr(options, pair[axis], 0):
         return int(getattr(options, pair[axis]))
-    given = getattr(options, name, ())
-    values = [given] if isinstance(given, int) else list(given)
+    sizes = getattr(options, name, ())
+    values = [sizes] if isinstance(sizes, int) else list(sizes)
     if len(values) > 2:
         raise _NoMap("a window on its path has more than two axes")
     return int(values[min(axis, len(values) - 1)]) if values else default
@@ -172,10 +172,10 @@ def _up(layer: caffe_pb2.LayerParameter) -> tuple[Map, Map]:
 
 
 def _crop(layer: caffe_pb2.LayerParameter) -> tuple[Map, Map]:
-    given = list(layer.crop_param.offset) or [0]
-    if layer.crop_param.axis not in (2, -2) or len(given) > 2:
+    offsets = list(layer.crop_param.offset) or [0]
+    if layer.crop_param.axis not in (2, -2) or len(offsets) > 2:
         raise _NoMap(f"'{shown(layer.name)}' on its path crops other axes")
-    return (Fraction(1), Fraction(-given[0])), (Fraction(1), Fraction(-given[-1]))
+    return (Fraction(1), Fraction(-offsets[0])), (Fraction(1), Fraction(-offsets[-1]))
 
 
 _RULES: Mapping[str, Callable[[caffe_pb2.LayerParameter], tuple[Map, Map]]] = {

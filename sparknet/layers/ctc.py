@@ -25,8 +25,8 @@ class CtcLossHost(Host):
         self.slope, total = np.zeros_like(scores), 0.0
         times = values["time_step"]
         for number, row in enumerate(labels):
-            wanted = row[row != values["blank"]]
-            cost, slope = ctc(scores[:times, number], wanted, values["blank"])
+            target = row[row != values["blank"]]
+            cost, slope = ctc(scores[:times, number], target, values["blank"])
             total += cost
             self.slope[:times, number] = slope
         tops[0].data[...] = total / max(len(labels), 1)
@@ -39,18 +39,18 @@ class CtcLossHost(Host):
 
 
 def ctc(scores: Array, wanted: Array, blank: int) -> tuple[float, Array]:
-    """The negative logarithm of a sequence's chance, and its slope by scores (time x classes)."""
+    """Return the negative log of a sequence's chance, and its slope by scores (time x classes)."""
     logs = scores - scores.max(1, keepdims=True)
     logs -= np.log(np.exp(logs).sum(1, keepdims=True))
     states = np.full(2 * len(wanted) + 1, blank)
     states[1::2] = wanted
     skips = np.zeros(len(states), bool)
     skips[2:] = (states[2:] != blank) & (states[2:] != states[:-2])
-    before = _reached(logs[:, states], skips)
+    before = _chances(logs[:, states], skips)
     # From the end the same states lie the other way round; a skip belongs to its target.
     back = np.zeros(len(states), bool)
     back[2:] = skips[2:][::-1]
-    after = _reached(logs[::-1][:, states[::-1]], back)[::-1, ::-1]
+    after = _chances(logs[::-1][:, states[::-1]], back)[::-1, ::-1]
     both = before + after - logs[:, states]
     total = np.logaddexp.reduce(before[-1, -2:])
     if not np.isfinite(total):
@@ -61,17 +61,17 @@ def ctc(scores: Array, wanted: Array, blank: int) -> tuple[float, Array]:
     return -float(total), np.exp(logs) - visited
 
 
-def _reached(logs: Array, skips: Array) -> Array:
-    """Of each time and state the logarithm of the chance of all ways there."""
-    found = np.full(logs.shape, -np.inf)
-    found[0, :2] = logs[0, :2]
+def _chances(logs: Array, skips: Array) -> Array:
+    """Return the logarithm of the chance of all ways to each time and state."""
+    chances = np.full(logs.shape, -np.inf)
+    chances[0, :2] = logs[0, :2]
     for time in range(1, len(logs)):
-        ways = found[time - 1].copy()
-        ways[1:] = np.logaddexp(ways[1:], found[time - 1, :-1])
-        jumps = np.where(skips[2:], found[time - 1, :-2], -np.inf)
+        ways = chances[time - 1].copy()
+        ways[1:] = np.logaddexp(ways[1:], chances[time - 1, :-1])
+        jumps = np.where(skips[2:], chances[time - 1, :-2], -np.inf)
         ways[2:] = np.logaddexp(ways[2:], jumps)
-        found[time] = ways + logs[time]
-    return found
+        chances[time] = ways + logs[time]
+    return chances
 
 
 @layer("CtcLoss")
@@ -144,12 +144,12 @@ class ContinuationIndicator(SourceLayer):
 class LabelsequenceAccuracyHost(Host):
     def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
         blank = self.node.plan.values["blank"]
-        found = bottoms[0].data.argmax(2).tolist()
+        classes = bottoms[0].data.argmax(2).tolist()
         labels = rows_of(bottoms[1].data).astype(int).tolist()
         right = [
             [label for label, _ in groupby(said) if label != blank]
             == [label for label in wanted if label != blank]
-            for said, wanted in zip(found, labels, strict=True)
+            for said, wanted in zip(classes, labels, strict=True)
         ]
         tops[0].data[...] = sum(right) / max(len(right), 1)
 

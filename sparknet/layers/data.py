@@ -59,8 +59,8 @@ class DataMaker:
 
         def image(number: int) -> Any:
             name = f"{self.cursor.source}, record {keys[number]!r}"
-            held = number in encoded
-            planes: Any = decode(records.encoded(number), name, self.color) if held else None
+            is_encoded = number in encoded
+            planes: Any = decode(records.encoded(number), name, self.color) if is_encoded else None
             planes = records.values(number) if planes is None else planes
             if self.random_size is None:
                 return planes

@@ -23,7 +23,7 @@ Size = tuple[int, int]
 
 def read_sizes(path: str) -> list[Size]:
     """Height and width of each line `name height width`."""
-    found = []
+    sizes = []
     for number, line in numbered_lines(path):
         words = line.split()
         try:
@@ -32,16 +32,16 @@ def read_sizes(path: str) -> list[Size]:
             high = wide = 0
         if high < 1 or wide < 1:
             raise FileError(path, f"line {number} is no name with a height and a width")
-        found.append((high, wide))
-    if not found:
+        sizes.append((high, wide))
+    if not sizes:
         raise FileError(path, "holds no size")
-    return found
+    return sizes
 
 
 def in_pixels(boxes: Array, size: Size, how: caffe_pb2.ResizeParameter | None) -> Array:
     """Boxes of a resized picture, in shares of its sides, as pixels of the picture itself."""
     high, wide = size
-    found = boxes.astype(np.float64)
+    corners = boxes.astype(np.float64)
     modes = caffe_pb2.ResizeParameter
     if how is not None and how.resize_mode == modes.FIT_LARGE_SIZE_AND_PAD:
         aspect = wide / high
@@ -50,16 +50,16 @@ def in_pixels(boxes: Array, size: Size, how: caffe_pb2.ResizeParameter | None) -
             max(1 - how.height * aspect / how.width, 0),
         )
         for side, share in ((1, empty[0]), (0, empty[1])):
-            found[:, side::2] = (found[:, side::2] - share / 2) / (1 - share)
+            corners[:, side::2] = (corners[:, side::2] - share / 2) / (1 - share)
     elif (
         how is not None
         and how.resize_mode == modes.FIT_SMALL_SIZE
         and how.height_scale
         and how.width_scale
     ):
-        found *= [how.width_scale, how.height_scale] * 2
-        return np.clip(found, 0, [wide, high] * 2)
-    return np.asarray(np.clip(found, 0, 1) * ([wide, high] * 2))
+        corners *= [how.width_scale, how.height_scale] * 2
+        return np.clip(corners, 0, [wide, high] * 2)
+    return np.asarray(np.clip(corners, 0, 1) * ([wide, high] * 2))
 
 
 VERSIONS = ("Integral", "11point", "MaxIntegral")
@@ -67,13 +67,13 @@ VERSIONS = ("Integral", "11point", "MaxIntegral")
 
 
 def mean_average_precision(batches: Sequence[Array], version: str = "Integral") -> float:
-    """The mean over classes of the average precision over all batches, each N x 5 rows."""
-    found = average_precisions(batches, version)
-    return float(np.mean(list(found.values()))) if found else 0.0
+    """Return the mean over classes of the average precision over all batches, each N x 5 rows."""
+    precisions = average_precisions(batches, version)
+    return float(np.mean(list(precisions.values()))) if precisions else 0.0
 
 
 def average_precisions(batches: Sequence[Array], version: str = "Integral") -> dict[int, float]:
-    """The average precision of each class; 0 where it has no true box or no detection."""
+    """Return the average precision of each class; 0 where it has no true box or no detection."""
     if version not in VERSIONS:
         raise SolverError(f"unknown ap_version '{version}': it is one of {', '.join(VERSIONS)}")
     rows = np.concatenate([np.reshape(batch, (-1, 5)) for batch in batches])
@@ -122,7 +122,7 @@ class DetectionEvaluateHost(Host):
             truth = truth[:, [0, 5, 6, 1, 2, 3, 4, 7]]
         if self.sizes:
             detections, truth = self._in_pixels(detections, truth, bottoms)
-        found = evaluate(
+        counts = evaluate(
             detections,
             truth,
             bool(self.sizes) or values["pixels"],
@@ -131,13 +131,13 @@ class DetectionEvaluateHost(Host):
             values["overlap_threshold"],
             values["evaluate_difficult_gt"],
         )
-        shape = (*found.shape, 1, 1) if values["pixels"] else (1, 1, *found.shape)
+        shape = (*counts.shape, 1, 1) if values["pixels"] else (1, 1, *counts.shape)
         if tuple(tops[0].shape) != shape:
             tops[0].reshape(*shape)
-        tops[0].data[...] = found.reshape(shape)
+        tops[0].data[...] = counts.reshape(shape)
 
     def _in_pixels(self, detections: Array, truth: Array, bottoms: Sequence[HostBlob]) -> Any:
-        """The boxes in pixels of the next pictures of the list, one for each image."""
+        """Return the boxes in pixels of the next pictures of the list, one for each image."""
         rows = (detections.copy(), truth.copy())
         options = self.node.layer.options
         how = options.resize_param if options.HasField("resize_param") else None
@@ -171,7 +171,7 @@ def evaluate(
     overlap_threshold: float,
     evaluate_difficult_gt: bool,
 ) -> Array:
-    """A row for each class but the background, then one for each detection."""
+    """Return a row for each class but the background, then one for each detection."""
     truth = truth[(truth[:, 0] >= 0) & (truth[:, 1] != background_label_id)]
     counted = truth if evaluate_difficult_gt else truth[truth[:, 7] == 0]
     rows = [
@@ -186,13 +186,13 @@ def evaluate(
             ours = mine[mine[:, 1] == label]
             ours = ours[np.argsort(-ours[:, 2], kind="stable")]
             same = real[real[:, 1] == label]
-            rows += _judged(ours, same, overlap_threshold, evaluate_difficult_gt, pixels)
+            rows += _judge(ours, same, overlap_threshold, evaluate_difficult_gt, pixels)
     return np.array(rows, np.float32).reshape(-1, 5)
 
 
-def _judged(ours: Array, real: Array, least: float, difficult_too: bool, pixels: bool) -> list[Any]:
-    """Of detections of one true box the best is right; those of a difficult one may not count."""
-    taken = np.zeros(len(real), bool)
+def _judge(ours: Array, real: Array, least: float, difficult_too: bool, pixels: bool) -> list[Any]:
+    """Mark the best detection of a true box as right; those of a difficult one may not count."""
+    matched = np.zeros(len(real), bool)
     rows = []
     for image, label, score, *box in ours:
         right, wrong = 0, 1
@@ -202,8 +202,8 @@ def _judged(ours: Array, real: Array, least: float, difficult_too: bool, pixels:
             if overlaps[best] >= least:
                 if not difficult_too and real[best, 7]:
                     wrong = 0
-                elif not taken[best]:
-                    taken[best], right, wrong = True, 1, 0
+                elif not matched[best]:
+                    matched[best], right, wrong = True, 1, 0
         rows.append((image, label, score, right, wrong))
     return rows
 

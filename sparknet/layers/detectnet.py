@@ -17,8 +17,8 @@ MAX_BOXES = 50
 """Boxes that an image may have; rows of zeros fill up, and what is more is left out."""
 
 
-def grouped(boxes: Array, least: int, eps: float) -> tuple[Array, Array]:
-    """The mean rectangles (x, y, width, height) of groups, and how many each has.
+def group_rectangles(boxes: Array, least: int, eps: float) -> tuple[Array, Array]:
+    """Return the mean rectangles (x, y, width, height) of groups, and how many each has.
 
     Rectangles whose four sides differ by at most `eps` of their mean size are of one group, and so
     are those that others join.  Groups of `least` or fewer are dropped, and groups inside a larger
@@ -26,19 +26,19 @@ def grouped(boxes: Array, least: int, eps: float) -> tuple[Array, Array]:
     """
     if least <= 0 or not len(boxes):
         return boxes, np.ones(len(boxes), np.int64)
-    groups = _joined(boxes, eps)
+    groups = _groups(boxes, eps)
     many = np.bincount(groups)
     sums = np.zeros((len(many), 4))
     np.add.at(sums, groups, boxes)
     means = np.rint(sums * (np.float32(1) / many.astype(np.float32))[:, None]).astype(np.int64)
     large = many > least
     means, many = means[large], many[large]
-    kept = [not _inside(number, means, many, eps) for number in range(len(means))]
-    return means[kept], many[kept]
+    outside = [not _inside(number, means, many, eps) for number in range(len(means))]
+    return means[outside], many[outside]
 
 
-def _joined(boxes: Array, eps: float) -> Array:
-    """The number of each rectangle's group, in the order of their first ones."""
+def _groups(boxes: Array, eps: float) -> Array:
+    """Return the number of each rectangle's group, in the order of their first ones."""
     ends = boxes[:, :2] + boxes[:, 2:]
     group = np.full(len(boxes), -1)
     for first in range(len(boxes)):
@@ -59,7 +59,7 @@ def _joined(boxes: Array, eps: float) -> Array:
 
 
 def _inside(number: int, boxes: Array, many: Array, eps: float) -> bool:
-    """Whether a larger group's rectangle, a little widened, holds this one."""
+    """Return whether a larger group's rectangle, a little widened, holds this one."""
     room = np.rint(boxes[:, 2:] * eps)
     low, high = boxes[:, :2] - room, boxes[:, :2] + boxes[:, 2:] + room
     own = boxes[number]
@@ -109,9 +109,9 @@ class _Clusters(UserLayer):
         """Corners in pixels, at the places that are covered."""
         high, wide = self.high // self.stride, self.wide // self.stride
         y, x = np.nonzero(self.covered(cover[:high, :wide]))
-        found = corners[:, y, x].T.astype(np.float64)
+        boxes = corners[:, y, x].T.astype(np.float64)
         cells = np.stack([x * (self.wide / max(wide, 1)), y * (self.high / max(high, 1))], 1)
-        return np.asarray(found + np.tile(cells, 2))
+        return np.asarray(boxes + np.tile(cells, 2))
 
     def covered(self, cover: Array) -> Array:
         raise NotImplementedError
@@ -150,8 +150,8 @@ class ClusterDetections(_Clusters):
             return np.zeros((0, 5))
         rows = np.concatenate([candidates[:, :2], candidates[:, 2:] - candidates[:, :2]], 1)
         whole = np.trunc(np.clip(np.nan_to_num(rows), -(2**30), 2**30)).astype(np.int64)
-        found, many = grouped(whole, int(self.settings[4]), self.settings[5])
-        kept = found[:, 3] >= self.settings[6]
-        found, many = found[kept], many[kept]
+        found, many = group_rectangles(whole, int(self.settings[4]), self.settings[5])
+        mask = found[:, 3] >= self.settings[6]
+        found, many = found[mask], many[mask]
         corners = np.concatenate([found[:, :2], found[:, :2] + found[:, 2:]], 1)
         return np.concatenate([corners, np.log(many)[:, None]], 1)

@@ -8,7 +8,7 @@ from sparknet.layers.layer import Layer, Plan, Shape, at_least, exactly, layer, 
 
 
 def spread_shape(shapes: Sequence[Shape]) -> Shape | None:
-    """The shape of what they make; None: they do not fit each other.  A size may be 0."""
+    """Return the shape of what they make; None: they do not fit each other.  A size may be 0."""
     axes = max(map(len, shapes))
     lined_up = [(1,) * (axes - len(shape)) + shape for shape in shapes]
     whole = tuple(
@@ -32,10 +32,12 @@ class Eltwise(Layer):
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         operation = self.choice("operation")
-        given = tuple(self.options.coeff)
-        if given and len(given) != len(bottoms):
-            self.fail(f"takes one coeff a bottom; it has {len(given)} for {len(bottoms)} bottoms")
-        if given and operation == "prod":
+        coefficients = tuple(self.options.coeff)
+        if coefficients and len(coefficients) != len(bottoms):
+            self.fail(
+                f"takes one coeff a bottom; it has {len(coefficients)} for {len(bottoms)} bottoms"
+            )
+        if coefficients and operation == "prod":
             self.fail("coeff is for SUM; the operation is PROD")
         for index, shape in enumerate(bottoms):
             if shape != bottoms[0]:
@@ -43,7 +45,7 @@ class Eltwise(Layer):
                     f"all bottoms must have one shape; bottom 0 is {shape_text(bottoms[0])}, "
                     f"bottom {index} is {shape_text(shape)}"
                 )
-        values = {"operation": operation, "coeff": given or (1.0,) * len(bottoms)}
+        values = {"operation": operation, "coeff": coefficients or (1.0,) * len(bottoms)}
         return Plan((bottoms[0],), values=values)
 
 

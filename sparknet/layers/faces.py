@@ -247,7 +247,7 @@ def _places(bottoms: Sequence[HostBlob]) -> tuple[int, ...]:
 
 
 def _spread(bottoms: Sequence[HostBlob]) -> Any:
-    """The scales with an axis for the channels."""
+    """Return the scales with an axis for the channels."""
     return np.expand_dims(bottoms[1].data.reshape(_places(bottoms)), 1)
 
 

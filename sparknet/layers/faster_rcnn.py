@@ -28,7 +28,7 @@ class Regions(Layer):
     mixes_records = True
 
     def regions(self, bottoms: Sequence[Shape]) -> int:
-        """The number of regions."""
+        """Return the number of regions."""
         regions = legacy_shape(self, bottoms[1], "the regions")
         if count(regions[1:]) != 5:
             self.fail(f"a region has 5 values; the regions are {shape_text(bottoms[1])}")

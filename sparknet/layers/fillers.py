@@ -22,7 +22,7 @@ Fill = Callable[[caffe_pb2.FillerParameter, Shape, np.random.Generator], Any]
 
 
 def constant(value: float = 0.0) -> caffe_pb2.FillerParameter:
-    """A filler that sets every value to ``value``."""
+    """Return a filler that sets every value to ``value``."""
     return caffe_pb2.FillerParameter(type="constant", value=value)
 
 
@@ -34,7 +34,7 @@ def check_filler(layer_name: str, filler: caffe_pb2.FillerParameter, shape: Shap
 
 
 def fill(filler: caffe_pb2.FillerParameter, shape: Shape, rng: np.random.Generator) -> Array:
-    """The first values of a blob whose filler and shape ``check_filler`` has accepted."""
+    """Return the first values of a blob whose filler and shape ``check_filler`` has accepted."""
     values = np.asarray(FILLERS[filler.type](filler, shape, rng), np.float32)
     return values if values.shape == shape else np.broadcast_to(values, shape).copy()
 
@@ -140,7 +140,7 @@ def _normal(mean: float, std: float, shape: Shape, rng: np.random.Generator) -> 
 
 
 def _fan(filler: Any, shape: Shape) -> float:
-    """The number of values that ``variance_norm`` divides by; at least one."""
+    """Return the number of values that ``variance_norm`` divides by; at least one."""
     total = count(shape)
     fan_in = total / max(shape[0], 1)
     fan_out = total / max(shape[1], 1) if len(shape) > 1 else total
@@ -170,7 +170,7 @@ def learnable(layer: Layer, shape: Shape, filler: caffe_pb2.FillerParameter) -> 
 
 
 def weights(layer: Layer, weight: Shape, bias: Shape) -> tuple[Param, ...]:
-    """The weights and, with ``bias_term``, the biases of conv, InnerProduct and Embed."""
+    """Return the weights and, with ``bias_term``, the biases of conv, InnerProduct and Embed."""
     options = layer.options
     found: tuple[Param, ...] = (learnable(layer, weight, options.weight_filler),)
     if options.bias_term:

@@ -63,7 +63,7 @@ class FocalLossHost(Host):
 
 
 def parts(likely: Array, values: Mapping[str, Any]) -> tuple[Array, Array, Array]:
-    """The logarithm, the factor before it, and the factor's slope."""
+    """Return the logarithm, the factor before it, and the factor's slope."""
     gamma, alpha = values["gamma"], values["alpha"]
     log = np.log(np.maximum(likely, TINY))
     if values["kind"] == "oneaddp":

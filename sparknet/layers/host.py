@@ -102,7 +102,7 @@ class BatchHost(Host):
 
     @abstractmethod
     def maker(self) -> Callable[[int], Maker[Arrays]]:
-        """A function that opens the source at a batch number, without a reference to this host."""
+        """Return a function that opens the source at a batch number, without this host."""
 
     def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
         with blaming(self.node):
@@ -131,7 +131,7 @@ class BatchHost(Host):
             self.prefetch.restart(self.maker())
 
     def close(self) -> None:
-        """A later pass opens the files again, at the next batch."""
+        """Close the files; a later pass opens them again, at the next batch."""
         self.prefetch.close()
 
 
@@ -164,15 +164,15 @@ def blaming(node: HostNode) -> Iterator[None]:
 
 def class_numbers(node: HostNode, labels: Any, classes: int, ignored: int | None = None) -> Any:
     """Whole numbers below `classes`, or the one that is ignored; LayerError otherwise."""
-    found = labels.ravel().astype(np.int64)
-    bad = found[((found < 0) | (found >= classes)) & (found != ignored)]
+    numbers = labels.ravel().astype(np.int64)
+    bad = numbers[((numbers < 0) | (numbers >= classes)) & (numbers != ignored)]
     if len(bad):
         raise LayerError(node.name, f"{node.type}: label {bad[0]} is not below {classes} classes")
-    return found
+    return numbers
 
 
 def rows_of(values: Any) -> Any:
-    """A view as rows, one for each place of the first axis."""
+    """Return a view as rows, one for each place of the first axis."""
     return values.reshape(len(values), int(np.prod(values.shape[1:], dtype=np.int64)))
 
 

@@ -68,7 +68,7 @@ class MemoryDataHost(Host):
         self.arrays, self.position = arrays[: len(self.node.tops)], 0
 
     def _sizes(self, sizes: Any, data: Any) -> Any:
-        """The height and width of each picture, for a third top."""
+        """Return the height and width of each picture, for a third top."""
         if sizes is None:
             return np.full((len(data), 1, 1, 2), data.shape[2:], np.float32)
         self._check_floats(sizes, "sizes")

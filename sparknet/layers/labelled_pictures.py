@@ -23,7 +23,7 @@ HALF = 127
 
 
 def read_pairs(path: str, two: bool = True) -> list[Pair]:
-    """The lines `picture labels` of a list; with `two` False the second word may be missing."""
+    """Read the lines `picture labels` of a list; with `two` False the second may be missing."""
     pairs = []
     for number, line in numbered_lines(path):
         words = line.split()
@@ -36,7 +36,7 @@ def read_pairs(path: str, two: bool = True) -> list[Pair]:
 
 
 def load(pair: Pair, values: Mapping[str, Any]) -> tuple[Array, Array]:
-    """A picture (height x width x channels) and its labels (height x width), as bytes."""
+    """Return a picture (height x width x channels) and its labels (height x width), as bytes."""
     root, size = values["root_folder"], values["size"]
     path = root + pair[0]
     image = decode(path, path, values["is_color"]).transpose(1, 2, 0)
@@ -52,8 +52,8 @@ def load(pair: Pair, values: Mapping[str, Any]) -> tuple[Array, Array]:
         if values.get("halves"):
             labels = (labels > HALF).astype(np.uint8)
         if labels.shape != (high, wide):
-            told = " x ".join(map(str, labels.shape))
-            raise FileError(root + pair[1], f"is {told}; its picture is {high} x {wide}")
+            size_text = " x ".join(map(str, labels.shape))
+            raise FileError(root + pair[1], f"is {size_text}; its picture is {high} x {wide}")
         return image, labels
     if kind == "none":
         return image, np.full((high, wide), values["ignore_label"], np.uint8)

@@ -161,19 +161,19 @@ class Layer(ABC):
         raise LayerError(self.name, f"{self.type}: {message}")
 
     def choice(self, field: str) -> str:
-        """An enum option as a short lowercase word: ``max``, ``across_channels``."""
+        """Return an enum option as a short lowercase word: ``max``, ``across_channels``."""
         values = self.options.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number
         word: str = values[getattr(self.options, field)].name
         return word.lower()
 
     def axis(self, axis: int, shape: Shape, what: str = "axis") -> int:
-        """A canonical axis; negative counts from the end (Caffe's CanonicalAxisIndex)."""
+        """Return a canonical axis; negative counts from the end (Caffe's CanonicalAxisIndex)."""
         if not -len(shape) <= axis < len(shape):
             self.fail(f"{what} {axis} is out of range for the shape {shape_text(shape)}")
         return axis % len(shape)
 
     def force_backward(self, bottom: int) -> bool:
-        """Whether ``force_backward`` reaches this bottom (Caffe's AllowForceBackward)."""
+        """Return whether ``force_backward`` reaches this bottom (Caffe's AllowForceBackward)."""
         return not self.is_constant and bottom not in self.bottoms_without_gradient
 
     @staticmethod
@@ -182,7 +182,7 @@ class Layer(ABC):
         raise NotImplementedError
 
     def mixes(self, bottom: Shape, axis: int) -> bool:
-        """Whether a record's result depends on the other records along this axis of a bottom."""
+        """Return whether a record's result depends on others along this axis of a bottom."""
         return self.mixes_records
 
     def vectors(self, bottoms: Sequence[Shape]) -> tuple[Shape, ...]:
@@ -193,7 +193,7 @@ class Layer(ABC):
         return ()
 
     def takes(self, bottom: int) -> str:
-        """What a bottom holds: "numbers", "indices", or "marks" of where sequences go on."""
+        """Return what a bottom holds: "numbers", "indices", or "marks" of where sequences go on."""
         return "indices" if self.has_labels and bottom else "numbers"
 
     def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
@@ -201,31 +201,31 @@ class Layer(ABC):
         return 0
 
     def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
-        """What a forward pass takes, in multiplications that last as long: the products, or a
-        bound where loops are longer than the blobs (`sparknet.graph.budget`)."""
+        """Estimate a forward pass, in multiplications that last as long: the products, or a bound
+        where loops are longer than the blobs (`sparknet.graph.budget`)."""
         return self.products(plan, bottoms)
 
     def multiplies_narrow(self, plan: Plan) -> bool:
-        """Whether the layer multiplies in bfloat16 in a net with that precision."""
+        """Return whether the layer multiplies in bfloat16 in a net with that precision."""
         return False
 
     accepts_int8: ClassVar[bool] = False
     """Whether bottoms may be rounded to eight bits though it computes in float32."""
 
     def multiplies_int8(self, plan: Plan) -> bool:
-        """Whether the layer can multiply numbers of eight bits in the test phase."""
+        """Return whether the layer can multiply numbers of eight bits in the test phase."""
         return False
 
     rounds_inputs: ClassVar[bool] = False
     """Whether it rounds what it multiplies itself in a net of eight bits, to bytes or bfloat16."""
 
     def passes_int8(self, plan: Plan) -> bool:
-        """Whether the tops hold numbers of the bottoms, as they are."""
+        """Return whether the tops hold numbers of the bottoms, as they are."""
         return False
 
     def ambiguous(self, bottoms: Sequence[Shape]) -> str:
-        """What forks mean by this layer's text where it does not tell them apart, how to say each,
-        and which one's is computed; empty where it is clear."""
+        """Explain what forks mean by this layer's text if it does not tell them apart, how to say
+        each, and which one is computed; empty if it is clear."""
         return ""
 
     @property
@@ -234,11 +234,11 @@ class Layer(ABC):
         return False
 
     def data_set(self) -> Any:
-        """The data set that a data layer reads, as Records (`sparknet.loaders`); None: none."""
+        """Return the data set that a data layer reads, as Records (`sparknet.loaders`), or None."""
         return None
 
     def fixed(self, index: int) -> bool:
-        """Whether a blob never learns: its rate is 0, whatever ``param { }`` says (BN)."""
+        """Return whether a blob never learns: its rate is 0, whatever ``param { }`` says (BN)."""
         return False
 
     def check_params(self, specs: Sequence[caffe_pb2.ParamSpec]) -> None:  # noqa: B027
@@ -308,7 +308,7 @@ def layer(type_name: str, stock: bool = False) -> Callable[[type[L]], type[L]]:
 
 
 def count(shape: Sequence[int]) -> int:
-    """The number of values in a shape."""
+    """Return the number of values in a shape."""
     total = 1
     for size in shape:
         total *= size
@@ -316,12 +316,12 @@ def count(shape: Sequence[int]) -> int:
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """A shape as messages show it: ``2 x 3 x 5``, or ``scalar``."""
+    """Return a shape as messages show it: ``2 x 3 x 5``, or ``scalar``."""
     return " x ".join(map(str, shape)) if shape else "scalar"
 
 
 def legacy_shape(layer: Layer, shape: Shape, what: str) -> tuple[int, int, int, int]:
-    """A shape of at most four axes, filled up with ones (Caffe: blob.hpp, LegacyShape)."""
+    """Return a shape of at most four axes, filled up with ones (Caffe: blob.hpp, LegacyShape)."""
     if len(shape) > 4:
         layer.fail(f"{what} may have at most 4 axes; its shape is {shape_text(shape)}")
     num, channels, height, width = (*shape, 1, 1, 1, 1)[:4]

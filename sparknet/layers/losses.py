@@ -54,7 +54,7 @@ class Loss(Layer):
 
 
 def check_label_count(layer: Layer, data: Shape, labels: Shape, axis: int) -> None:
-    """One label for each place of the data, the class axis left out."""
+    """Check for one label at each place of the data, the class axis left out."""
     expected = count(data[:axis]) * count(data[axis + 1 :])
     if count(labels) != expected:
         layer.fail(
@@ -64,13 +64,13 @@ def check_label_count(layer: Layer, data: Shape, labels: Shape, axis: int) -> No
 
 
 def check_one_label_each(layer: Layer, labels: Shape, what: str = "labels") -> None:
-    """One value for each item: every axis but the first is 1."""
+    """Check for one value for each item: every axis but the first is 1."""
     if legacy_shape(layer, labels, what)[1:] != (1, 1, 1):
         layer.fail(f"{what} must hold one value for each item; their shape is {shape_text(labels)}")
 
 
 def check_same_count(layer: Layer, bottoms: Sequence[Shape], start: int = 0) -> None:
-    """The first two bottoms have the same number of values from axis ``start`` on."""
+    """Check that the first two bottoms have as many values from axis ``start`` on."""
     one, two = bottoms[:2]
     if count(one[start:]) != count(two[start:]):
         layer.fail(
@@ -87,7 +87,7 @@ def normalizing(options: caffe_pb2.LossParameter, default: str) -> dict[str, Any
 
 
 def normalization(options: caffe_pb2.LossParameter, default: str) -> str:
-    """What the loss is divided by: "full", "valid", "batch_size", "none", or R-FCN's "pre_fixed".
+    """Return what divides the loss: "full", "valid", "batch_size", "none" or "pre_fixed" (R-FCN).
 
     The old ``normalize`` counts where the new option is absent.
     """

@@ -85,11 +85,11 @@ class TripletLoss(Loss):
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         if len(set(bottoms)) > 1:
-            self.fail(f"the three bottoms must be alike; they are {_told(bottoms)}")
+            self.fail(f"the three bottoms must be alike; they are {_shapes_text(bottoms)}")
         return {}
 
 
-def _told(bottoms: Sequence[Shape]) -> str:
+def _shapes_text(bottoms: Sequence[Shape]) -> str:
     return ", ".join(map(shape_text, bottoms))
 
 
@@ -125,7 +125,7 @@ class MMDLossHost(DrawingHost):
         tops[0].data[...] = loss
 
     def _widths(self, rows: Array) -> Array:
-        """What squared distances are multiplied by in each kernel."""
+        """Return the factors of squared distances, one for each kernel."""
         values = self.node.plan.values
         if self.gamma is None or not values["fixed"]:
             squares = (rows**2).sum(1)
@@ -267,8 +267,8 @@ class InnerDistanceHost(Host):
     ) -> None:
         values = self.node.plan.values
         vectors, rows = self._both(bottoms)
-        given = tops[0].diff.reshape(len(vectors), len(rows))
-        counted = np.ones_like(given)
+        diff = tops[0].diff.reshape(len(vectors), len(rows))
+        counted = np.ones_like(diff)
         if values["labels"]:
             labels = class_numbers(self.node, bottoms[-1].data, len(rows))
             counted = (labels[:, None] == np.arange(len(rows))).astype(np.float32)
@@ -276,7 +276,7 @@ class InnerDistanceHost(Host):
         for place, row in enumerate(rows):
             away = vectors - row
             slope = np.sign(away) if values["norm"] == "L1" else 2 * away
-            slope = slope * given[:, place : place + 1]
+            slope = slope * diff[:, place : place + 1]
             to_vectors += slope
             to_rows[place] = -(slope * counted[:, place : place + 1]).sum(0)
         if propagate_down[0]:

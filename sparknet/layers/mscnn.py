@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.layers.cascade_rcnn import check_overlap, inside, kept, scaling
+from sparknet.layers.cascade_rcnn import check_overlap, inside, nms, scaling
 from sparknet.layers.host import Host, HostBlob
 from sparknet.layers.layer import Layer, Plan, Shape, at_least, between, count, layer, shape_text
 
@@ -28,12 +28,12 @@ class BoxGroupOutputHost(Host):
             if values["max_nms_num"]:
                 boxes = boxes[: values["max_nms_num"]]
             most = values["max_post_nms_num"] or len(boxes)
-            boxes = boxes[kept(boxes, values["iou_thr"], values["nms_type"], most, 1)]
+            boxes = boxes[nms(boxes, values["iou_thr"], values["nms_type"], most, 1)]
             rows.append(np.concatenate([np.full((len(boxes), 1), image), boxes], 1))
         put_boxes(tops, np.concatenate([np.zeros((0, 6)), *rows]))
 
     def _boxes(self, scores: Array, deltas: Array, number: int) -> list[Array]:
-        """Of each image the boxes that are large and likely enough, with their scores."""
+        """Return each image's boxes that are large and likely enough, with their scores."""
         values = self.node.plan.values
         stride, (heights, widths) = values["strides"][number], values["sizes"][number]
         many, (high, wide) = len(heights), scores.shape[2:]
@@ -49,13 +49,13 @@ class BoxGroupOutputHost(Host):
         low = middle - size / 2
         boxes = np.concatenate([low, low + size - 1], 2).transpose(0, 1, 3, 4, 2)
         likely = 1 - scores[:, 0].reshape(images, many, high, wide).astype(np.float64)
-        found = []
+        boxes_by_image = []
         for image, one in zip(boxes, likely, strict=True):
             own = inside(image.reshape(-1, 4), high * stride, wide * stride)
             large = (own[:, 2:] - own[:, :2] + 1 >= values["min_size"]).all(1)
-            chosen = large & (one.ravel() >= values["fg_thr"])
-            found.append(np.concatenate([own, one.ravel()[:, None]], 1)[chosen])
-        return found
+            mask = large & (one.ravel() >= values["fg_thr"])
+            boxes_by_image.append(np.concatenate([own, one.ravel()[:, None]], 1)[mask])
+        return boxes_by_image
 
 
 def put_boxes(tops: Sequence[HostBlob], found: Array) -> None:
@@ -140,7 +140,7 @@ class BoxOutputHost(Host):
     def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
         values = self.node.plan.values
         fields = [
-            found_boxes(bottom.data.astype(np.float64), number, values)
+            decode_boxes(bottom.data.astype(np.float64), number, values)
             for number, bottom in enumerate(bottoms)
         ]
         rows = []
@@ -151,13 +151,13 @@ class BoxOutputHost(Host):
             if values["max_nms_num"]:
                 boxes = boxes[: values["max_nms_num"]]
             most = values["max_post_nms_num"] or len(boxes)
-            boxes = boxes[kept(boxes, values["iou_thr"], values["nms_type"], most, 0)]
+            boxes = boxes[nms(boxes, values["iou_thr"], values["nms_type"], most, 0)]
             rows.append(np.concatenate([np.full((len(boxes), 1), image), boxes], 1))
         put_boxes(tops, np.concatenate([np.zeros((0, 6)), *rows]))
 
 
-def found_boxes(predicted: Array, number: int, values: Mapping[str, Any]) -> list[Array]:
-    """Of each image the boxes that are large and likely enough: corners and score."""
+def decode_boxes(predicted: Array, number: int, values: Mapping[str, Any]) -> list[Array]:
+    """Return each image's boxes that are large and likely enough: corners and score."""
     stride, size = values["strides"][number], np.array(values["sizes"][number], np.float64)
     scores, deltas = np.split(predicted, [predicted.shape[1] - 4], 1)
     high, wide = predicted.shape[2:]
@@ -210,8 +210,8 @@ class BoxOutput(Layer):
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
         for name in ("field_h", "field_w", "downsample_rate"):
-            found = getattr(options, name)
-            if len(found) != len(bottoms) or min(found) < 1:
+            sizes = getattr(options, name)
+            if len(sizes) != len(bottoms) or min(sizes) < 1:
                 self.fail(f"needs a positive {name} for each of {len(bottoms)} bottoms")
         if not (options.field_whr > 0 and options.field_xyr > 0):
             self.fail("field_whr and field_xyr must be positive")

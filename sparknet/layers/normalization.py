@@ -66,8 +66,8 @@ class BatchNorm(Layer):
     @property
     def by_running(self) -> bool:
         """Whether it normalises by the running statistics, not by the batch's."""
-        given = self.options.HasField("use_global_stats")
-        return bool(self.options.use_global_stats if given else self.phase == TEST)
+        is_set = self.options.HasField("use_global_stats")
+        return bool(self.options.use_global_stats if is_set else self.phase == TEST)
 
     def mixes(self, bottom: Shape, axis: int) -> bool:
         return not self.by_running
@@ -127,8 +127,11 @@ class BN(Layer):
             self.fail("takes 1 top; only SegNet's BN shows its statistics")
 
     def ambiguous(self, bottoms: Sequence[Shape]) -> str:
-        told = self.parameter.HasField("batch_norm_param") or len(self.parameter.param) in (2, 4)
-        if told or any(map(self.options.HasField, (*_OF_SEGNET, *_OF_PSPNET))):
+        has_options = self.parameter.HasField("batch_norm_param") or len(self.parameter.param) in (
+            2,
+            4,
+        )
+        if has_options or any(map(self.options.HasField, (*_OF_SEGNET, *_OF_PSPNET))):
             return ""
         return (
             "SegNet's takes the batch's statistics in both phases (bn_param { bn_mode: LEARN } or "
@@ -164,8 +167,8 @@ class BN(Layer):
         if not self.of_segnet:
             params += (Param(shape, constant(0)), Param(shape, constant(float(self.is_frozen))))
         values = {"statistics": self._statistics(), "eps": eps, "momentum": momentum}
-        shown = ((1, bottom[1], 1, 1),) * (len(self.parameter.top) - 1)
-        return Plan((bottom, *shown), params, values)
+        extra_tops = ((1, bottom[1], 1, 1),) * (len(self.parameter.top) - 1)
+        return Plan((bottom, *extra_tops), params, values)
 
     def _settings(
         self,

@@ -55,23 +55,23 @@ class Pooling(Layer):
 
 
 def window_work(plan: Plan, sizes: Shape) -> int:
-    """Each value of the top is made from a window, of which at most the padded image counts."""
+    """Count a window for each value of the top, as far as it lies in the padded image."""
     windows = zip(plan.values["kernel"], plan.values["pad"], sizes, strict=True)
     return count(plan.tops[0]) * count([min(k, 2 * pad + size) for k, pad, size in windows])
 
 
 def _round_mode(layer: Layer) -> str:
-    """How the output size is rounded: Caffe's "ceil", unless one of three fields says "floor"."""
+    """Return how the output size is rounded: "ceil", unless one of three fields says "floor"."""
     options = layer.options
     floors = {
         "round_mode": layer.choice("round_mode") == "floor",
         "ceil_mode": not options.ceil_mode,
         "torch_pooling": options.torch_pooling,
     }
-    given = [floors[name] for name in floors if options.HasField(name)]
-    if given and any(given) != all(given):
+    rules = [floors[name] for name in floors if options.HasField(name)]
+    if rules and any(rules) != all(rules):
         layer.fail("round_mode, ceil_mode and torch_pooling contradict each other: give one")
-    return "floor" if any(given) else "ceil"
+    return "floor" if any(rules) else "ceil"
 
 
 _KERNEL = ("kernel_size", "kernel_h", "kernel_w")
@@ -86,7 +86,7 @@ def check_image(layer: Layer, shape: Shape) -> Shape:
 
 
 def _pair(layer: Layer, both: str, high: str, wide: str, required: bool = False) -> Pair:
-    """A size given once, or for height and width apart."""
+    """Read a size that is set once, or for height and width apart."""
     options = layer.options
     apart = options.HasField(high), options.HasField(wide)
     if required and not options.HasField(both) and not any(apart):

@@ -31,7 +31,7 @@ class DefaultBoxes(Layer):
 
     @abstractmethod
     def boxes(self, step_h: float) -> list[DefaultBox]:
-        """Those of one place; a place is ``step_h`` pixels high."""
+        """Return the boxes of one place; a place is ``step_h`` pixels high."""
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         _, _, layer_h, layer_w = legacy_shape(self, bottoms[0], "the feature map")
@@ -72,7 +72,7 @@ class DefaultBoxes(Layer):
         return variances
 
     def _pair(self, both: str, one: str, two: str) -> tuple[Any, Any] | None:
-        """An option given once for both directions, or once for each."""
+        """Read an option that is set once for both directions, or once for each."""
         options = self.options
         if options.HasField(one) or options.HasField(two):
             if options.HasField(both):
@@ -115,11 +115,11 @@ class PriorBox(DefaultBoxes):
 
     def boxes(self, step_h: float) -> list[DefaultBox]:
         self._check_sizes()
-        found = list(self._sized())
+        boxes = list(self._sized())
         if self._arrangement == "two_rows":
-            lower = [box._replace(down=step_h / 2) for box in found]
-            found = [box for pair in zip(found, lower, strict=True) for box in pair]
-        return found
+            lower = [box._replace(down=step_h / 2) for box in boxes]
+            boxes = [box for pair in zip(boxes, lower, strict=True) for box in pair]
+        return boxes
 
     def _sized(self) -> Iterator[DefaultBox]:
         """SSD and FaceBoxes take sizes as whole numbers."""

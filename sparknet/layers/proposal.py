@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import LayerError
-from sparknet.layers.anchors import RATIOS, SCALES, anchors, encoded, propose
+from sparknet.layers.anchors import RATIOS, SCALES, anchors, encode, propose
 from sparknet.layers.cascade_rcnn import paired_overlaps, scaling
 from sparknet.layers.host import DrawingHost, Host, HostBlob, put_rows, rows_of
 from sparknet.layers.layer import (
@@ -111,18 +111,20 @@ class ProposalTargetHost(DrawingHost):
         if values["append_gtbox"]:
             boxes = np.concatenate([boxes, truth[:, :5]])
         self._check(boxes, truth)
-        best, most = matched(boxes, truth)
+        best, most = match(boxes, truth)
         objects, others = self._sampled(best, most, truth)
         if not len(objects) + len(others):
             boxes = np.concatenate([boxes, self._stand_in(truth)])
             others = np.array([len(boxes) - 1])
         rows = np.concatenate([objects, others]).astype(np.int64)
         real = truth[best[objects]]
-        found = np.zeros((len(rows), 6))
-        found[: len(objects)] = np.concatenate([real[:, 5:6], real[:, 1:5], most[objects, None]], 1)
-        labels = found[:, 0].astype(np.int64)
-        parts = [boxes[rows], labels, *self._targets(boxes[rows], found), found]
-        for top, part in zip(tops, [*parts, self._weights(found)], strict=False):
+        nearest = np.zeros((len(rows), 6))
+        nearest[: len(objects)] = np.concatenate(
+            [real[:, 5:6], real[:, 1:5], most[objects, None]], 1
+        )
+        labels = nearest[:, 0].astype(np.int64)
+        parts = [boxes[rows], labels, *self._targets(boxes[rows], nearest), nearest]
+        for top, part in zip(tops, [*parts, self._weights(nearest)], strict=False):
             put_rows(top, part)
 
     def _check(self, boxes: Array, truth: Array) -> None:
@@ -155,16 +157,16 @@ class ProposalTargetHost(DrawingHost):
             batch = values["batch_size"]
             share = int(values["fg_fraction"] * batch + 0.5)
         objects = self._some(objects, share)
-        left = batch - len(objects)
-        if len(others) <= left and values["pickup_discard"]:
-            others = np.concatenate([others, far[: left - len(others)]])
-        return objects, self._some(others, left)
+        background = batch - len(objects)
+        if len(others) <= background and values["pickup_discard"]:
+            others = np.concatenate([others, far[: background - len(others)]])
+        return objects, self._some(others, background)
 
     def _some(self, places: Array, most: int) -> Array:
         return places if len(places) <= most else self.rng.permutation(places)[:most]
 
     def _stand_in(self, truth: Array) -> Array:
-        """A box of the background; the last one tried, where every one holds an object."""
+        """Return a box of the background; the last one tried, where every one holds an object."""
         values = self.node.plan.values
         size = np.maximum([values["img_width"], values["img_height"]], LEAST + 1)
         row = np.zeros((1, 5))
@@ -173,7 +175,7 @@ class ProposalTargetHost(DrawingHost):
             extent = np.maximum(self.rng.integers(size - low), LEAST)
             row[0, 0] = self.rng.integers(values["num_img_per_batch"])
             row[0, 1:] = [*low, *(low + extent - 1)]
-            if matched(row, truth)[1][0] < values["fg_thr"]:
+            if match(row, truth)[1][0] < values["fg_thr"]:
                 break
         return row
 
@@ -183,13 +185,13 @@ class ProposalTargetHost(DrawingHost):
         columns = int(self.node.plan.tops[2][1])
         deltas, weights = np.zeros((len(boxes), columns)), np.zeros((len(boxes), columns))
         rows = np.flatnonzero(found[:, 0] > 0)
-        wanted = (encoded(boxes[rows, 1:], found[rows, 1:5]) - values["means"]) / values["stds"]
+        targets = (encode(boxes[rows, 1:], found[rows, 1:5]) - values["means"]) / values["stds"]
         shared = found[rows, 5]
         counts = (values["bbox_thr_lw"] <= shared) & (shared <= values["bbox_thr_hg"])
         label = found[rows, 0].astype(np.int64)
         first = 4 * (label if values["cls_aware"] else np.minimum(label, 1))
         for number in range(4):
-            deltas[rows, first + number] = wanted[:, number]
+            deltas[rows, first + number] = targets[:, number]
             weights[rows, first + number] = counts
         return deltas, weights, weights
 
@@ -205,8 +207,8 @@ class ProposalTargetHost(DrawingHost):
         return weights
 
 
-def matched(boxes: Array, truth: Array) -> tuple[Array, Array]:
-    """Of each box the true box of its image that it overlaps most, and how much; -1 and 0 where
+def match(boxes: Array, truth: Array) -> tuple[Array, Array]:
+    """Return the true box that each box overlaps most in its image, and how much; -1 and 0 if
     its image has none."""
     best, most = np.full(len(boxes), -1), np.full(len(boxes), -1.0)
     for place, row in enumerate(truth):

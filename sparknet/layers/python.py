@@ -143,7 +143,7 @@ class Python(Layer):
 
 
 def blamed(layer: str, error: Exception) -> Exception:
-    """A LayerError that names the layer and is also of the error's own type."""
+    """Return a LayerError that names the layer and is also of the error's own type."""
     message = f"Python: {type(error).__name__}: {error}"
     kind: type[LayerError]
     try:

@@ -60,7 +60,7 @@ class Recurrent(Layer):
 
     @abstractmethod
     def weights(self, hidden: int, inputs: int, static: int) -> list[Shape]:
-        """The parameters' shapes in Caffe's order; one axis means a bias."""
+        """Return the parameters' shapes in Caffe's order; one axis means a bias."""
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self._check_counts(len(bottoms))

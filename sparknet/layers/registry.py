@@ -74,7 +74,7 @@ LAYERS = LayerTypes()
 
 
 def make(parameter: caffe_pb2.LayerParameter, phase: int) -> Layer:
-    """The layer that ``parameter`` describes, its bottoms and tops counted."""
+    """Return the layer that ``parameter`` describes, its bottoms and tops counted."""
     if parameter.type not in LAYERS:
         raise LayerError(parameter.name, _unknown(parameter.type))
     layer = LAYERS[parameter.type](parameter, phase)

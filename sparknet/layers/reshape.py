@@ -40,7 +40,7 @@ class Reshape(Layer):
         ]
         top = [*bottom[:start], *sizes, *bottom[end:]]
         if -1 in sizes:
-            top[start + sizes.index(-1)] = self._left(bottom, top)
+            top[start + sizes.index(-1)] = self._infer_size(bottom, top)
         if count(top) != count(bottom):
             self.fail(
                 f"{shape_text(bottom)} has {count(bottom)} values, {shape_text(top)} has "
@@ -49,7 +49,7 @@ class Reshape(Layer):
         return Plan((tuple(top),))
 
     def _range(self, bottom: Shape) -> tuple[int, int]:
-        """The axes that the new sizes replace; ``axis: -1`` means after the last."""
+        """Return the axes that the new sizes replace; ``axis: -1`` means after the last."""
         axis, axes = self.options.axis, self.options.num_axes
         start = axis if axis >= 0 else len(bottom) + axis + 1
         if not 0 <= start <= len(bottom):
@@ -66,7 +66,7 @@ class Reshape(Layer):
             self.fail(f"a size of 0 copies axis {axis}, which {shape_text(bottom)} does not have")
         return bottom[axis]
 
-    def _left(self, bottom: Shape, top: Sequence[int]) -> int:
+    def _infer_size(self, bottom: Shape, top: Sequence[int]) -> int:
         known = -count(top)
         if known == 0 or count(bottom) % known:
             self.fail(
@@ -101,13 +101,13 @@ class Permute(Layer):
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         bottom = bottoms[0]
-        given = tuple(self.options.order)
-        for axis in given:
+        axes = tuple(self.options.order)
+        for axis in axes:
             if axis >= len(bottom):
                 self.fail(f"order {axis} is out of range for the shape {shape_text(bottom)}")
-        if len(set(given)) < len(given):
-            self.fail(f"order names an axis twice: {list(given)}")
-        order = given + tuple(axis for axis in range(len(bottom)) if axis not in given)
+        if len(set(axes)) < len(axes):
+            self.fail(f"order names an axis twice: {list(axes)}")
+        order = axes + tuple(axis for axis in range(len(bottom)) if axis not in axes)
         return Plan((tuple(bottom[axis] for axis in order),), values={"order": order})
 
 

@@ -42,16 +42,16 @@ class Resize(Layer):
 
     def _axis(self, size: int, name: str, ratio: str) -> tuple[int, float]:
         options = self.options
-        given, scale = getattr(options, name), getattr(options, ratio)
+        new_size, scale = getattr(options, name), getattr(options, ratio)
         if not options.HasField(name) and not options.HasField(ratio):
             self.fail(f"give {name} or {ratio}")
         if options.HasField(ratio) and not (isfinite(scale) and scale > 0):
             self.fail(f"{ratio} must be positive; it is {scale:g}")
         if not options.HasField(name):
-            given = min(floor(size * scale), MAX_COUNT + 1)
-        if not 0 < given <= MAX_COUNT or size < 1:
-            self.fail(f"an image of {name} {size} cannot become one of {name} {given}")
-        return int(given), float(scale) if options.HasField(ratio) else given / size
+            new_size = min(floor(size * scale), MAX_COUNT + 1)
+        if not 0 < new_size <= MAX_COUNT or size < 1:
+            self.fail(f"an image of {name} {size} cannot become one of {name} {new_size}")
+        return int(new_size), float(scale) if options.HasField(ratio) else new_size / size
 
 
 _SIZES = ("height", "width", "zoom_factor", "shrink_factor")
@@ -94,7 +94,7 @@ class Interp(Layer):
         return None
 
     def _scaled(self, inner: tuple[int, int]) -> tuple[int, int]:
-        """The corner pixels stay corners: n pixels zoomed by z give (n - 1) z + 1."""
+        """Scale a size; corner pixels stay corners: n pixels zoomed by z give (n - 1) z + 1."""
         options = self.options
         if not any(map(options.HasField, ("zoom_factor", "shrink_factor"))):
             self.fail("give height and width, a zoom_factor or a shrink_factor")

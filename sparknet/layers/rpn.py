@@ -8,34 +8,34 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.layers.anchors import RATIOS, SCALES, anchors, encoded, grid, overlaps, propose
+from sparknet.layers.anchors import RATIOS, SCALES, anchors, encode, grid, overlaps, propose
 from sparknet.layers.layer import TRAIN
 from sparknet.layers.user_layer import UserLayer, supplies
 
 
 def settings(param_str: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults, replaced by what the text says: ``'feat_stride': 16``, an entry a line."""
+    """Return the defaults, replaced by the text's entries, one a line: ``'feat_stride': 16``."""
     lines = [line.strip().rstrip(",") for line in param_str.splitlines() if line.strip()]
     text = ", ".join(lines).replace("!!python/tuple", "").strip("{}")
     try:
-        given = ast.literal_eval("{" + text + "}")
+        entries = ast.literal_eval("{" + text + "}")
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        given = _plain(lines)
-    return {**defaults, **given}
+        entries = _plain(lines)
+    return {**defaults, **entries}
 
 
 def _plain(lines: list[str]) -> dict[str, Any]:
     """Keys without quotes, as YAML allows."""
-    found = {}
+    entries = {}
     for line in lines:
         key, separator, value = line.strip("{}").partition(":")
         try:
-            found[key.strip().strip("'\"")] = ast.literal_eval(value.strip())
+            entries[key.strip().strip("'\"")] = ast.literal_eval(value.strip())
         except (SyntaxError, ValueError) as error:
             raise ValueError(f"param_str cannot be read: {line[:80]!r}") from error
         if not separator:
             raise ValueError(f"param_str cannot be read: {line[:80]!r}")
-    return found
+    return entries
 
 
 PROPOSAL_DEFAULTS = {
@@ -66,7 +66,7 @@ class ProposalLayer(UserLayer):
         self._shape(top, 1)
 
     def reshape(self, bottom: Any, top: Any) -> None:
-        """The number of boxes is known only in the forward pass."""
+        """Give the tops one row; the number of boxes is known only in the forward pass."""
 
     def forward(self, bottom: Any, top: Any) -> None:
         scores = bottom[0].data
@@ -149,7 +149,7 @@ class AnchorTargetLayer(UserLayer):
         targets, inner, outer = (np.zeros((len(places), 4)) for _ in range(3))
         if len(inside) and len(truth):
             labels[inside], best = self._labels(places[inside], truth)
-            targets[inside] = encoded(places[inside], truth[best])
+            targets[inside] = encode(places[inside], truth[best])
             inner[labels == 1] = 1
             outer[labels >= 0] = 1 / max(int(np.count_nonzero(labels >= 0)), 1)
         by_place = (high, wide, len(self.base), -1)
@@ -158,7 +158,7 @@ class AnchorTargetLayer(UserLayer):
             one.data[...] = values.reshape(by_place).transpose(2, 3, 0, 1).reshape(one.shape)
 
     def _labels(self, places: Any, truth: Any) -> tuple[Any, Any]:
-        """The labels, of which few enough are not -1, and the true box nearest to each anchor."""
+        """Return the labels, of which few are not -1, and the true box nearest to each anchor."""
         values = self.values
         shared = overlaps(places, truth)
         best, most = shared.argmax(1), shared.max(1)
@@ -172,9 +172,9 @@ class AnchorTargetLayer(UserLayer):
         return labels, best
 
     def _drop(self, labels: Any, label: int, most: int) -> None:
-        found = np.flatnonzero(labels == label)
-        if len(found) > most:
-            labels[self.random.choice(found, len(found) - most, replace=False)] = -1
+        places = np.flatnonzero(labels == label)
+        if len(places) > most:
+            labels[self.random.choice(places, len(places) - most, replace=False)] = -1
 
     def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
         """Targets have no gradient."""
@@ -210,7 +210,7 @@ class ProposalTargetLayer(UserLayer):
         self._shape(top, 1)
 
     def reshape(self, bottom: Any, top: Any) -> None:
-        """The number of boxes is known only in the forward pass."""
+        """Give the tops one row; the number of boxes is known only in the forward pass."""
 
     def _shape(self, top: Any, rows: int) -> None:
         for place, one in enumerate(top):
@@ -225,7 +225,7 @@ class ProposalTargetLayer(UserLayer):
         boxes = np.concatenate([proposed, own])
         shared = overlaps(boxes[:, 1:], truth) if len(truth) else np.zeros((len(boxes), 1))
         best, most = shared.argmax(1), shared.max(1)
-        chosen, real = self._chosen(most)
+        chosen, real = self._sample(most)
         labels = truth[best[chosen], 4] if len(truth) else np.zeros(len(chosen))
         labels[real:] = 0
         rows = max(len(chosen), 1)
@@ -235,7 +235,7 @@ class ProposalTargetLayer(UserLayer):
         top[0].data[: len(chosen)] = boxes[chosen]
         top[1].data.reshape(rows)[: len(chosen)] = labels
         if real:
-            deltas = encoded(boxes[chosen[:real], 1:], truth[best[chosen[:real]], :4])
+            deltas = encode(boxes[chosen[:real], 1:], truth[best[chosen[:real]], :4])
             deltas = (deltas - self.values["means"]) / self.values["stds"]
             self._fill(top, labels[:real], deltas)
 
@@ -249,7 +249,7 @@ class ProposalTargetLayer(UserLayer):
             for one in list(top)[3:]:
                 one.data[row, part] = 1
 
-    def _chosen(self, most: Any) -> tuple[Any, int]:
+    def _sample(self, most: Any) -> tuple[Any, int]:
         """Places of objects, then of the background, and how many of the first there are."""
         values = self.values
         objects = np.flatnonzero(most >= values["fg_thresh"])

@@ -26,7 +26,7 @@ class Bias(Layer):
 
 
 def broadcast(layer: Layer, bottoms: Sequence[Shape], what: str) -> tuple[int, Shape]:
-    """Where the small operand of Bias or Scale starts, and its shape; a scalar starts at 0."""
+    """Return the axis where the small operand of Bias or Scale starts, and its shape."""
     options = layer.options
     bottom = bottoms[0]
     if len(bottoms) == 1:

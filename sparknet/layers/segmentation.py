@@ -40,11 +40,11 @@ class PairMaker:
 
     def make(self, number: int, spare: Arrays | None) -> list[Array]:
         size = self.values["batch_size"]
-        made = self.decoders.map(self._made, range(number * size, (number + 1) * size))
-        shapes = {image.shape for image, _, _ in made}
+        items = self.decoders.map(self._item, range(number * size, (number + 1) * size))
+        shapes = {image.shape for image, _, _ in items}
         if len(shapes) > 1:
             raise FileError(self.values["source"], "holds pictures of several sizes: give a crop")
-        images, labels, sizes = zip(*made, strict=True)
+        images, labels, sizes = zip(*items, strict=True)
         data = np.ascontiguousarray(np.stack(images), np.float32)
         marks = np.ascontiguousarray(np.stack(labels)[:, None], np.float32)
         marks /= np.float32(self.values["divisor"])
@@ -54,7 +54,7 @@ class PairMaker:
     def close(self) -> None:
         self.decoders.close()
 
-    def _made(self, item: int) -> tuple[Array, Array, tuple[int, int]]:
+    def _item(self, item: int) -> tuple[Array, Array, tuple[int, int]]:
         image, labels = load(self._pair(item), self.values)
         high, wide = image.shape[:2]
         crop = self.values["crop"] or (high, wide)
@@ -109,10 +109,10 @@ class DenseImageData(SourceLayer):
         return Plan(tops=tops, values=values)
 
     def _pair(self, high: str, wide: str) -> tuple[int, int] | None:
-        found = (getattr(self.options, high), getattr(self.options, wide))
-        if any(found) and not all(found):
-            self.fail(f"needs {high} and {wide} together; they are {found[0]} and {found[1]}")
-        return found if all(found) else None
+        size = (getattr(self.options, high), getattr(self.options, wide))
+        if any(size) and not all(size):
+            self.fail(f"needs {high} and {wide} together; they are {size[0]} and {size[1]}")
+        return size if all(size) else None
 
 
 def picture_shape(layer: SourceLayer, options: Any, two: bool = True) -> tuple[int, int, int]:
@@ -125,7 +125,7 @@ def picture_shape(layer: SourceLayer, options: Any, two: bool = True) -> tuple[i
 
 
 def mean_of(layer: SourceLayer, path: str) -> Any:
-    """The mean of a file, height x width x channels."""
+    """Return the mean of a file, height x width x channels."""
     check_trusted(layer.parameter, "to read the mean file")
     try:
         return mean_image(path).transpose(1, 2, 0)
@@ -144,7 +144,7 @@ class SegDataHost(BatchHost):
 
 
 class StridedMaker(PairMaker):
-    def _made(self, item: int) -> tuple[Array, Array, tuple[int, int]]:
+    def _item(self, item: int) -> tuple[Array, Array, tuple[int, int]]:
         image, labels = load(self._pair(item), self.values)
         rng = np.random.default_rng([self.seed, 1, item])
         for _ in range(DRAWS if self.values["balance"] else 1):
@@ -305,7 +305,7 @@ class ImageLabelmapData(SourceLayer):
 
 
 def means(layer: SourceLayer, channels: int) -> object:
-    """The mean of transform_param, height x width x channels; None where there is none."""
+    """Return the mean of transform_param, height x width x channels; None where there is none."""
     transform = layer.parameter.transform_param
     if transform.HasField("mean_file"):
         return mean_of(layer, transform.mean_file)

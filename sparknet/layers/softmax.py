@@ -9,7 +9,7 @@ from sparknet.layers.layer import Layer, Plan, Shape, count, layer
 
 
 def around(shape: Shape, axis: int) -> dict[str, int]:
-    """A shape seen from one axis: values before it, on it and after it."""
+    """Return a shape seen from one axis: values before it, on it and after it."""
     return {
         "axis": axis,
         "outer": count(shape[:axis]),

@@ -52,10 +52,10 @@ class SourceLayer(Layer):
 
     @abstractmethod
     def survey(self) -> Plan:
-        """The plan that `infer` returns; called once."""
+        """Return the plan for `infer`; called once."""
 
     def declared(self, shape: caffe_pb2.BlobShape) -> Shape:
-        """A ``shape { dim: ... }`` as written; `Layer.plan` checks its sizes."""
+        """Return a ``shape { dim: ... }`` as written; `Layer.plan` checks its sizes."""
         return tuple(shape.dim)
 
     def batch(self, size: int) -> int:
@@ -123,7 +123,7 @@ class TransformParam:
             self.layer.fail("transform_param cannot have force_color and force_gray together")
 
     def output(self, stored: tuple[int, int, int]) -> tuple[int, int, int]:
-        """The shape of one item after the transformation (channels, height, width)."""
+        """Return the shape of one item after the transformation (channels, height, width)."""
         channels, height, width = stored
         if min(stored) < 1:
             self.layer.fail(f"the data is empty: its first item is {shape_text(stored)}")
@@ -154,7 +154,7 @@ class TransformParam:
         }
 
     def _check_random_size(self) -> None:
-        """A crop makes images of all sizes alike; it takes the middle of a mean image."""
+        """Refuse what a crop makes impossible: it takes the middle of a mean image."""
         crop, options = self.crop_size, self.options
         if crop < 1:
             self.layer.fail("needs a crop_size in transform_param, where sizes are random")

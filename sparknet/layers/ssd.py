@@ -23,7 +23,7 @@ from sparknet.layers.losses import Loss, normalization
 def check_predictions(
     layer: Layer, bottoms: Sequence[Shape], classes: int, shared: bool, first_stage: int = 0
 ) -> int:
-    """The number of priors; bottoms 0 to 2 are locations, confidences and priors.
+    """Return the number of priors; bottoms 0 to 2 are locations, confidences and priors.
 
     The last ``first_stage`` bottoms are RefineDet's: scores of background and object, locations.
     """

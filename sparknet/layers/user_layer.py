@@ -63,7 +63,7 @@ class Sizes(ABC):
 
 
 def blob_shape(sizes: Sequence[Any]) -> Shape:
-    """A shape that a blob can have, of whole numbers.  Caffe: blob.cpp, Reshape."""
+    """Return a shape that a blob can have, of whole numbers.  Caffe: blob.cpp, Reshape."""
     shape = tuple(map(_size, sizes))
     fits = len(shape) <= MAX_AXES and min(shape, default=0) >= 0 and count(shape) <= MAX_COUNT
     if not fits:
@@ -75,8 +75,8 @@ def _size(size: Any) -> int:
     try:
         return int(index(size))
     except TypeError:
-        told = f"{shown(repr(size))} ({type(size).__name__})"
-        raise ArgumentError(f"a size of a blob must be a whole number; it is {told}") from None
+        size_text = f"{shown(repr(size))} ({type(size).__name__})"
+        raise ArgumentError(f"a size of a blob must be a whole number; it is {size_text}") from None
 
 
 Array = np.ndarray[Any, np.dtype[np.float32]]

@@ -21,12 +21,12 @@ class Window3D(Layer):
 
     def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
         super().__init__(parameter, phase)
-        given = (
+        options = (
             parameter.convolution3d_param
             if parameter.HasField("convolution3d_param")
             else parameter.convolution_param
         )
-        self._options = as_convolution(self, given)
+        self._options = as_convolution(self, options)
 
     @property
     def options(self) -> caffe_pb2.ConvolutionParameter:
@@ -36,7 +36,7 @@ class Window3D(Layer):
 def as_convolution(
     layer: Layer, options: caffe_pb2.Convolution3DParameter | caffe_pb2.ConvolutionParameter
 ) -> caffe_pb2.ConvolutionParameter:
-    """The same convolution in Caffe's words: a size for each axis (time, height, width)."""
+    """Return the same convolution in Caffe's words: a size for each axis (time, height, width)."""
     made = caffe_pb2.ConvolutionParameter()
     for name in _KEPT:
         if options.HasField(name):
@@ -62,14 +62,14 @@ def _one(
     name: str,
     default: int | None,
 ) -> int:
-    given = getattr(options, name)
+    sizes = getattr(options, name)
     if isinstance(options, caffe_pb2.Convolution3DParameter):
-        given = [given] if options.HasField(name) else []
-    if not given and default is not None:
+        sizes = [sizes] if options.HasField(name) else []
+    if not sizes and default is not None:
         return default
-    if len(given) != 1:
+    if len(sizes) != 1:
         layer.fail(f"{name} must be given once, for height and width")
-    return int(given[0])
+    return int(sizes[0])
 
 
 @layer("Convolution3D")

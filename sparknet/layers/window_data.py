@@ -58,13 +58,13 @@ class WindowMaker:
             for count, pool in zip(self.counts, self.pools, strict=True)
             if count
         ]
-        chosen = np.concatenate(boxes)
-        mirrored = rng.integers(2, size=len(chosen)).astype(bool) & self.values["mirror"]
-        out = room([(len(chosen), self.channels, self.crop, self.crop), (len(chosen),)], spare)
+        windows = np.concatenate(boxes)
+        mirrored = rng.integers(2, size=len(windows)).astype(bool) & self.values["mirror"]
+        out = room([(len(windows), self.channels, self.crop, self.crop), (len(windows),)], spare)
         out[0].fill(0)
-        work = zip(out[0], chosen, mirrored, strict=True)
+        work = zip(out[0], windows, mirrored, strict=True)
         self.decoders.map(lambda one: self._place(*one), work)
-        out[1][:] = chosen[:, 1]
+        out[1][:] = windows[:, 1]
         return out
 
     def close(self) -> None:
@@ -72,19 +72,19 @@ class WindowMaker:
 
     def _image(self, number: int) -> Pixels:
         path = self.values["root_folder"] + self.windows.images[number]
-        file = self._held(path) if self.values["cache_images"] else path
+        file = self._file(path) if self.values["cache_images"] else path
         pixels: Pixels = decode(file, path, True).transpose(1, 2, 0)
         if pixels.shape[2] != self.channels:
             raise FileError(self.values["source"], f"says {self.channels} channels; {path} has 3")
         return pixels
 
-    def _held(self, path: str) -> bytes:
+    def _file(self, path: str) -> bytes:
         if path not in self.files:
             self.files[path] = read_file(path, LARGEST_FILE)
         return self.files[path]
 
     def _place(self, out: Array, box: Any, mirror: bool) -> None:
-        """One window, warped, mirrored and put in its place."""
+        """Put one window, warped and mirrored, in its place."""
         options = self.values
         image = self._image(int(box[0]))
         square = options["crop_mode"] == "square"
@@ -93,16 +93,16 @@ class WindowMaker:
         except ValueError as error:
             name = self.windows.images[int(box[0])]
             raise FileError(options["source"], f"image {name}: {error}") from error
-        left = part.right if mirror else part.left
-        width = min(part.width, self.crop - left)
+        start = part.right if mirror else part.left
+        width = min(part.width, self.crop - start)
         pixels = resize_image(part.pixels, part.height, width)
         values = pixels[:, ::-1] if mirror else pixels
-        place = (slice(None), slice(part.top, part.top + part.height), slice(left, left + width))
+        place = (slice(None), slice(part.top, part.top + part.height), slice(start, start + width))
         mean = self.mean[place] if self.mean.shape[1] > 1 else self.mean
         out[place] = (values.transpose(2, 0, 1).astype(np.float32) - mean) * self.scale
 
     def _mean(self) -> Array:
-        """The middle of the mean image, one value a channel, or zero."""
+        """Return the middle of the mean image, one value a channel, or zero."""
         mean = self.values["mean"]
         if mean is None:
             values = np.zeros(self.channels, np.float32)
@@ -161,7 +161,7 @@ class WindowData(SourceLayer):
         return Plan(tops=((batch, channels, crop, crop), (batch,)), values=values)
 
     def _check_mean(self, transform: TransformParam, channels: int) -> None:
-        """The mean image is cropped in its middle; it may be larger than a window."""
+        """Check the mean image, which is cropped in its middle and may be larger than a window."""
         transform.check_mean_values(channels)
         mean, crop = transform.mean, transform.crop_size
         if mean is None:

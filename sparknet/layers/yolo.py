@@ -17,7 +17,7 @@ Overlap = Callable[[Array, Array], Array]
 
 
 def check_map(layer: Layer, shape: Shape, boxes: int, classes: int, values: int = 5) -> None:
-    """A map has boxes x (values + classes) channels."""
+    """Check that a map has boxes x (values + classes) channels."""
     if boxes < 1 or classes < 1:
         layer.fail(f"needs at least one box and one class; there are {boxes} and {classes}")
     if len(shape) != 4 or shape[1] != boxes * (values + classes):
@@ -47,15 +47,15 @@ def softmax(x: Array, axis: int) -> Array:
 
 
 def split(x: Array, boxes: int) -> Array:
-    """A map as N x boxes x H x W x values, in double precision."""
+    """Return a map as N x boxes x H x W x values, in double precision."""
     num, channels, high, wide = x.shape
     parts = x.reshape(num, boxes, channels // boxes, high, wide)
     found: Array = parts.transpose(0, 1, 3, 4, 2).astype(np.float64)
     return found
 
 
-def placed(parts: Array, anchors: Array, scale: float = 1.0) -> Array:
-    """The boxes of a map; anchors (boxes x 2) are in cells, or in pixels of `scale` to a cell."""
+def place_boxes(parts: Array, anchors: Array, scale: float = 1.0) -> Array:
+    """Return the boxes of a map; anchors (boxes x 2) are in cells, or `scale` pixels a cell."""
     _, _, high, wide, _ = parts.shape
     column, row = np.meshgrid(np.arange(wide), np.arange(high))
     size = np.exp(np.minimum(parts[..., 2:4], LARGEST)) * anchors[None, :, None, None]
@@ -83,14 +83,14 @@ def overlap(one: Array, two: Array) -> Array:
     return found
 
 
-def suppressed(boxes: Array, threshold: float, overlap: Overlap = overlap) -> Array:
+def suppress(boxes: Array, threshold: float, overlap: Overlap = overlap) -> Array:
     """Places of the boxes, best first, that overlap no kept one before by the threshold or more."""
-    left = np.arange(len(boxes))
+    rest = np.arange(len(boxes))
     chosen: list[Any] = []
-    while len(left):
-        first, left = left[0], left[1:]
+    while len(rest):
+        first, rest = rest[0], rest[1:]
         chosen.append(first)
-        left = left[overlap(boxes[first], boxes[left]) < threshold]
+        rest = rest[overlap(boxes[first], boxes[rest]) < threshold]
     return np.array(chosen, np.int64)
 
 
@@ -105,7 +105,7 @@ def detections(found: Sequence[Sequence[Array]], many: int, threshold: float) ->
     for image in range(many):
         mine = np.flatnonzero(images == image)
         mine = mine[np.argsort(-scores[mine], kind="stable")]
-        mine = mine[suppressed(boxes[mine], threshold)]
+        mine = mine[suppress(boxes[mine], threshold)]
         half = boxes[mine, 2:] / 2
         facts = np.stack([np.full(len(mine), image), labels[mine], scores[mine]], 1)
         rows.append(np.concatenate([facts, boxes[mine, :2] - half, boxes[mine, :2] + half], 1))
@@ -148,22 +148,22 @@ class YoloDetectionOutputHost(Host):
     def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
         values = self.node.plan.values
         anchors = np.array(values["biases"]).reshape(-1, 2)[: values["num_box"]]
-        found = [self._of_map(bottom.data, anchors) for bottom in bottoms]
+        maps = [self._of_map(bottom.data, anchors) for bottom in bottoms]
         many = len(bottoms[0].data)
-        show(tops[0], detections(found, many, values["nms_threshold"]))
+        show(tops[0], detections(maps, many, values["nms_threshold"]))
 
     def _of_map(self, values: Any, anchors: Any) -> tuple[Any, Any, Any, Any]:
         parts = split(values, len(anchors))
         classes = softmax(parts[..., 5:], -1)
         scores = sigmoid(parts[..., 4]) * classes.max(-1)
-        kept = scores >= self.node.plan.values["confidence_threshold"]
-        images = np.broadcast_to(np.arange(len(parts))[:, None, None, None], kept.shape)[kept]
-        labels = classes.argmax(-1)[kept] + 1
-        return placed(parts, anchors)[kept], scores[kept], labels, images
+        mask = scores >= self.node.plan.values["confidence_threshold"]
+        images = np.broadcast_to(np.arange(len(parts))[:, None, None, None], mask.shape)[mask]
+        labels = classes.argmax(-1)[mask] + 1
+        return place_boxes(parts, anchors)[mask], scores[mask], labels, images
 
 
 def show(top: HostBlob, rows: Any) -> None:
-    """A top takes the shape and the values of rows."""
+    """Give a top the shape and the values of rows."""
     if tuple(top.shape) != (1, 1, *rows.shape):
         top.reshape(1, 1, *rows.shape)
     top.data[...] = rows

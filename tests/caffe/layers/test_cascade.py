@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from sparknet.layers.cascade_rcnn import kept
+from sparknet.layers.cascade_rcnn import nms
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import build, draw, same
 
@@ -135,8 +135,8 @@ def test_boxes_that_touch() -> None:
     for other in others:
         boxes = np.array([first, other])
         share = iou(first, other)
-        assert len(kept(boxes, max(share - 1e-9, 0), "IOU", 9, 1)) == (1 if share else 2)
-        assert len(kept(boxes, share, "IOU", 9, 1)) == 2
+        assert len(nms(boxes, max(share - 1e-9, 0), "IOU", 9, 1)) == (1 if share else 2)
+        assert len(nms(boxes, share, "IOU", 9, 1)) == 2
     assert [iou(first, other) > 0 for other in others] == [True, False, False, False]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from sparknet.layers.detectnet import grouped
+from sparknet.layers.detectnet import group_rectangles
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import build, same
 
@@ -62,10 +62,10 @@ def test_rectangles_that_agree() -> None:
          [20, 20, 8, 8], [20, 20, 8, 8], [20, 21, 8, 8],
          [90, 90, 9, 9], [90, 90, 9, 9], [91, 90, 9, 9], [0, 80, 5, 5]]
     )  # fmt: skip
-    found, many = grouped(boxes, 2, 0.2)
+    found, many = group_rectangles(boxes, 2, 0.2)
     assert found.tolist() == [[10, 10, 40, 40], [90, 90, 9, 9]]
     assert many.tolist() == [4, 3]
-    assert len(grouped(boxes, 0, 0.2)[0]) == len(boxes)
+    assert len(group_rectangles(boxes, 0, 0.2)[0]) == len(boxes)
 
 
 def test_settings_of_the_python_layers() -> None:

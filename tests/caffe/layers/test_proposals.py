@@ -11,7 +11,7 @@ import pytest
 
 from sparknet import caffe
 from sparknet.errors import LayerError
-from sparknet.layers.anchors import anchors, encoded, grid, kept, moved, overlaps
+from sparknet.layers.anchors import anchors, decode, encode, grid, nms, overlaps
 from sparknet.layers.proposal import ProposalTargetHost
 from sparknet.layers.rpn import settings
 from sparknet.proto import parse_net
@@ -55,7 +55,7 @@ def test_anchors() -> None:
 def test_boxes_move_there_and_back() -> None:
     rng = np.random.default_rng(1)
     one, two = (np.sort(rng.uniform(0, 90, (7, 2, 2)), 1).reshape(7, 4) for _ in range(2))
-    back = moved(one, encoded(one, two))
+    back = decode(one, encode(one, two))
     np.testing.assert_allclose(back - np.array([0, 0, 1, 1]), two, atol=1e-9)
 
 
@@ -144,7 +144,7 @@ def test_anchor_targets() -> None:
     got = made.blobs["l"].data.reshape(6, 6, 8).transpose(1, 2, 0).ravel()
     np.testing.assert_array_equal(got, labels)
     targets = made.blobs["d"].data.reshape(6, 4, 6, 8).transpose(2, 3, 0, 1).reshape(-1, 4)
-    wanted = encoded(places[inside], truth[shared[inside].argmax(1), :4])
+    wanted = encode(places[inside], truth[shared[inside].argmax(1), :4])
     np.testing.assert_allclose(targets[inside], wanted, rtol=1e-4, atol=1e-5)
     weights = made.blobs["in"].data.reshape(6, 4, 6, 8).transpose(2, 3, 0, 1).reshape(-1, 4)
     np.testing.assert_array_equal(weights, np.repeat(labels == 1, 4).reshape(-1, 4))
@@ -177,7 +177,7 @@ def test_proposal_targets(classes: int, column: int) -> None:
     assert made.blobs["labels"].data.ravel().tolist() == [3, 3, 0, 0]
     deltas = made.blobs["d"].data.reshape(4, -1)
     assert deltas.shape == (4, 4 * classes)
-    want = encoded(rois[:1, 1:], truth[:, :4])[0] / [0.1, 0.1, 0.2, 0.2]
+    want = encode(rois[:1, 1:], truth[:, :4])[0] / [0.1, 0.1, 0.2, 0.2]
     np.testing.assert_allclose(deltas[0, column : column + 4], want, rtol=1e-4)
     assert not deltas[1].any()
     weights = made.blobs["in"].data.reshape(4, -1)
@@ -220,10 +220,10 @@ def test_settings_that_cannot_be_read() -> None:
 
 def test_suppression() -> None:
     boxes = np.array([[0, 0, 9, 9], [1, 0, 10, 9], [20, 20, 29, 29], [0, 0, 9, 12]])
-    assert kept(boxes, 0.7, 10).tolist() == [0, 2]
-    assert kept(boxes, 0.79, 10).tolist() == [0, 2, 3]
-    assert kept(boxes, 0.85, 10).tolist() == [0, 1, 2, 3]
-    assert kept(boxes, 0.85, 2).tolist() == [0, 1]
+    assert nms(boxes, 0.7, 10).tolist() == [0, 2]
+    assert nms(boxes, 0.79, 10).tolist() == [0, 2, 3]
+    assert nms(boxes, 0.85, 10).tolist() == [0, 1, 2, 3]
+    assert nms(boxes, 0.85, 2).tolist() == [0, 1]
 
 
 def test_an_overlap_at_the_threshold_is_no_background() -> None:
