@@ -388,7 +388,7 @@ def _judging(net: NetMessage, learned: Collection[str], flow: Collection[str]) -
     inside: dict[str, bool] = {}
     """Blobs that are read, and whether only the layers of a loss read them."""
     for number, layer in reversed(list(enumerate(net.layer))):
-        judges = layer.type in LAYERS and LAYERS[layer.type].judges
+        judges = layer.type in LAYERS and LAYERS[layer.type].compares_labels
         part = any(layer.loss_weight) or (
             bool(layer.top)
             and layer.name not in learned

@@ -187,7 +187,7 @@ def chance_loss(net: Net) -> float | None:
     total = 0.0
     for layer in net.described.layer:
         kind = LAYERS.get(layer.type)
-        if kind is None or not (kind.loss or any(layer.loss_weight)):
+        if kind is None or not (kind.is_loss or any(layer.loss_weight)):
             continue
         if kind is not SoftmaxWithLoss or layer.loss_param.HasField("normalization"):
             return None

@@ -195,6 +195,8 @@ def _limit(nets: Nets, fed: FedNet, steps: int | None, number: int) -> int | Non
     solver = nets.description.solver
     if solver is not None and number < len(solver.test_iter):
         return int(solver.test_iter[number])
-    if fed.rows is None and any(not (one.kind.reads or one.kind.fills) for one in fed.places):
+    if fed.rows is None and any(
+        not (one.kind.reads_files or one.kind.fills_itself) for one in fed.places
+    ):
         raise DataError(f"no {fed.what} is set: set_validation_data takes the records to test")
     raise SpecError(f"the {fed.what} may have no end: say how many steps to test")
