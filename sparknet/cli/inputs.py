@@ -55,7 +55,7 @@ def _of_net(net: NetParameter) -> Records | None:
     for layer in net.layer:
         if layer.type in LAYERS:
             made = LAYERS[layer.type](layer, net.state.phase)
-            if getattr(made, "reads", False):
+            if getattr(made, "reads_files", False):
                 check_trusted(layer, "to read its data")
             records: Records | None = made.data_set()
             if records is not None:
