@@ -48,7 +48,7 @@ _HOMES = {
         "SolverParams",
     ),
     "sparknet.net": ("Net",),
-    "sparknet.spark.loaded": ("load",),
+    "sparknet.predict.loaded": ("load",),
     "sparknet.training": ("train",),
     "sparknet.training.planning": ("plan",),
     "sparknet.training.rate_finder": ("find_lr",),
@@ -103,12 +103,12 @@ else:
     from sparknet.errors import SparkNetError as SparkNetError
     from sparknet.native import NDArray as NDArray
     from sparknet.net import Net as Net
+    from sparknet.predict.loaded import load as load
     from sparknet.proto import Model as Model
     from sparknet.proto import read_model as read_model
     from sparknet.proto import read_net as read_net
     from sparknet.proto import read_solver as read_solver
     from sparknet.proto import write_model as write_model
-    from sparknet.spark.loaded import load as load
     from sparknet.training import train as train
     from sparknet.training.planning import plan as plan
     from sparknet.training.rate_finder import find_lr as find_lr

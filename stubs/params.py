@@ -8,7 +8,6 @@ from inspect import Parameter, signature
 from typing import Any
 
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.spark.model import SparkModel
 from sparknet.spark.pipeline import NetEstimator, NetFeaturizer, NetModel, SequenceEncoder
 from sparknet.spark.pipeline.params import (
     FLAG,
@@ -22,6 +21,7 @@ from sparknet.spark.pipeline.params import (
     text,
     texts,
 )
+from sparknet.spark.predict.model import SparkModel
 
 PATH = "spark/pipeline/typed.pyi"
 

@@ -28,7 +28,7 @@ TYPES_ONLY = {
     ("sparknet.caffe.blob", "sparknet.caffe.runtime"): "a blob lies in the memory of its net",
     ("sparknet.native.arithmetic", "sparknet.native.ndarray"): "the operators of NDArray",
     ("sparknet.onnx.step", "sparknet.onnx.conversion"): "a step of the walk over a model",
-    ("sparknet.spark.evaluating", "sparknet.spark.model"): "a method of SparkModel",
+    ("sparknet.spark.predict.evaluate", "sparknet.spark.predict.model"): "a method of SparkModel",
     ("sparknet.training.keeping", "sparknet.training.rounds"): "snapshots of a worker's rounds",
     ("sparknet.training.validating", "sparknet.training.rounds"): "validations of these",
 }

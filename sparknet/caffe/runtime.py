@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from importlib import import_module
 from threading import RLock
 from typing import Any
 
@@ -33,8 +34,8 @@ from sparknet.layers.python import PythonHost
 from sparknet.layers.user_layer import BlobVec, RawBlobVec
 from sparknet.native import NDArray
 from sparknet.native.alone import alone
+from sparknet.native.engine import NetEngine
 from sparknet.proto import caffe_pb2
-from sparknet.torch import make_engine, untranslated_message
 
 
 class Runtime:
@@ -63,7 +64,9 @@ class Runtime:
         self._clocks = HostClocks()
         self.device = resolve_device(device)
         self.precision = available(precision, self.device)
-        self.engine = make_engine(self.device, graph.phase == TRAIN, seed, self.precision)
+        self.engine: NetEngine = import_module("sparknet.torch").make_engine(
+            self.device, graph.phase == TRAIN, seed, self.precision
+        )
         self.parameters = EngineParameters(graph, self.engine, params)
         if fills:
             self.parameters.fill(seed)
@@ -80,7 +83,7 @@ class Runtime:
         self._clears_unseen = runs == 1 and not self.user_layers() and not learns
         if self.nodes:
             self.engine.prepare(0, len(self.nodes) - 1)
-        if told := untranslated_message(self.engine.fallbacks()):
+        if told := import_module("sparknet.torch").untranslated_message(self.engine.fallbacks()):
             warnings.warn(told, stacklevel=outside())
         for number in self._hosts:
             self._reshape_host(number)

@@ -94,7 +94,7 @@ def arrays(
     return found
 
 
-def named(columns: Any) -> dict[str, str]:
+def column_map(columns: Any) -> dict[str, str]:
     """Return the user's map from blobs to columns; SparkError if it is no such dict."""
     if columns is None:
         return {}
@@ -381,3 +381,12 @@ def _vectors(values: Any, name: str, length: int) -> Array:
     rows[~sparse] = numbers[~of_sparse].reshape(-1, length)
     rows[np.repeat(np.arange(len(values)), counts)[of_sparse], at] = numbers[of_sparse]
     return rows
+
+
+def holds_bytes(batch: pa.RecordBatch, column: str) -> bool:
+    """Whether a column holds bytes or structs, as pictures are."""
+    import pyarrow as pa
+
+    kind = batch.column(plain(column)).type
+    of = pa.types
+    return bool(of.is_binary(kind) or of.is_large_binary(kind) or of.is_struct(kind))

@@ -238,6 +238,7 @@ def _measured(sums: Array) -> Regressed:
 Shape = tuple[int | None, ...]
 _READ = -1
 """In the place of a head: how many rows were read, and how many of them left out."""
+INVALID = ("raise", "drop")
 SCHEMA = "head int, place int, told double, predicted double, sums array<double>"
 
 

@@ -56,7 +56,11 @@ class Prediction:
 class Worker(Protocol):
     """A model where it computes."""
 
-    def run(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
+    @property
+    def device(self) -> str | None:
+        """PyTorch's name of where it computes; None for the native engine."""
+
+    def forward(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
         """Return blobs of a batch; they may lie in the model's own memory."""
 
     def trim(self) -> None:
@@ -116,7 +120,7 @@ class _Piece:
                 self.add(one)
 
     def _run(self, part: RowPart) -> None:
-        made = self._worker.run(part.values, self._blobs)
+        made = self._worker.forward(part.values, self._blobs)
         at: Any = part.at
         if len(at) == at[-1] - at[0] + 1 and (at[1:] > at[:-1]).all():
             at = slice(int(at[0]), int(at[-1]) + 1)

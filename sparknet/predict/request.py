@@ -15,7 +15,7 @@ from sparknet.layers import LAYERS, Layer, Shape
 from sparknet.loaders.image_files import read_labels
 from sparknet.net.entries import dependent
 from sparknet.net.fed import FedNet
-from sparknet.predict.columns import named
+from sparknet.predict.columns import column_map
 from sparknet.predict.detections import Detections, Mask, PixelRuns
 from sparknet.predict.files import fetched
 from sparknet.predict.outputs import Best, Classes, Output, Scalar, Values, Vector
@@ -53,7 +53,7 @@ class TransformOptions(_Options, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ask:
+class Request:
     """The keywords of `SparkModel.transform`; SparkError for values that fit no net."""
 
     outputs: Sequence[str] | None = None
@@ -70,7 +70,7 @@ class Ask:
     vectors: bool = False
 
     @classmethod
-    def of(cls, what: str, outputs: Sequence[str] | None, keywords: Mapping[str, Any]) -> Ask:
+    def of(cls, what: str, outputs: Sequence[str] | None, keywords: Mapping[str, Any]) -> Request:
         """Return what is asked for by the keywords of a function; SparkError for one it lacks."""
         names = [field.name for field in fields(cls)]
         for name in keywords.keys() - names:
@@ -85,7 +85,7 @@ class Ask:
                 raise SparkError(
                     f"outputs is {self.outputs!r}: a list of the net's blobs is needed"
                 )
-        named(self.columns)
+        column_map(self.columns)
         if not isinstance(self.prefix, str) or not isinstance(self.best, (str, NoneType)):
             said = f"{self.prefix!r} and {self.best!r}"
             raise SparkError(f"prefix and best are columns' names, not {said}")
@@ -124,14 +124,17 @@ def _are(kind: type, *values: object) -> list[bool]:
 
 
 def find_outputs(
-    tested: FedNet, columns: dict[str, str], ask: Ask | None = None, known: tuple[str, ...] = ()
+    tested: FedNet,
+    columns: dict[str, str],
+    request: Request | None = None,
+    known: tuple[str, ...] = (),
 ) -> list[Output]:
     """The outputs for these blobs and columns, by the net's description; ``known`` are names of
     classes for the output that has as many.
     """
-    ask = ask or Ask()
+    request = request or Request()
     shapes, axes = tested.layout()
-    names = ask.names()
+    names = request.names()
     found: list[Output] = []
     for blob, column in columns.items():
         if _is_numbered(tested, blob):
@@ -140,46 +143,51 @@ def find_outputs(
             axis = _axis(tested, blob, shapes, axes)
             record = shapes[blob][:axis] + shapes[blob][axis + 1 :]
             fitting = known if prod(record) == len(known) else None
-            found.append(output_of(blob, column, axis, record, ask, names or fitting))
-    check_used(found, ask)
-    if ask.best is not None and found:
+            found.append(output_of(blob, column, axis, record, request, names or fitting))
+    check_used(found, request)
+    if request.best is not None and found:
         if found[0].is_list:
             raise SparkError(
                 f"best needs an output with one row per record: '{found[0].blob}' has any number"
             )
-        found.append(Best(found[0].blob, ask.best, found[0].axis))
+        found.append(Best(found[0].blob, request.best, found[0].axis))
     return found
 
 
 def output_of(
-    blob: str, column: str, axis: int, record: Shape, ask: Ask, names: tuple[str, ...] | None
+    blob: str,
+    column: str,
+    axis: int,
+    record: Shape,
+    request: Request,
+    names: tuple[str, ...] | None,
 ) -> Output:
-    if ask.mask is not None and len(record) == 3:
-        if ask.mask == "bytes" and record[0] > _BYTE:
+    if request.mask is not None and len(record) == 3:
+        if request.mask == "bytes" and record[0] > _BYTE:
             raise SparkError(f"blob '{blob}' has {record[0]} classes: ask for mask='runs'")
-        kind = Mask if ask.mask == "bytes" else PixelRuns
+        kind = Mask if request.mask == "bytes" else PixelRuns
         return kind(blob, column, axis, shape=tuple(record))
     classes = prod(record)
-    if ask.top is not None and max(record, default=1) == classes > 1:
+    if request.top is not None and max(record, default=1) == classes > 1:
         if names is not None and len(names) < classes:
             raise SparkError(f"there are {len(names)} labels for the {classes} classes of '{blob}'")
-        return Classes(blob, column, axis, top=min(ask.top, classes), names=names)
-    if classes == 1 and not (ask.vectors and record):
+        return Classes(blob, column, axis, top=min(request.top, classes), names=names)
+    if classes == 1 and not (request.vectors and record):
         return Scalar(blob, column, axis)
-    return (Vector if ask.vectors else Values)(blob, column, axis)
+    return (Vector if request.vectors else Values)(blob, column, axis)
 
 
 _BYTE = 256
 
 
-def check_used(found: Sequence[Output], ask: Ask) -> None:
+def check_used(found: Sequence[Output], request: Request) -> None:
     """SparkError for a keyword that none of the outputs follows."""
     told = ", ".join(f"'{output.blob}'" for output in found)
-    if ask.top is not None and not any(isinstance(one, Classes) for one in found):
+    if request.top is not None and not any(isinstance(one, Classes) for one in found):
         raise SparkError(f"top needs an output with one value per class, not {told}")
-    if ask.mask is not None and not any(isinstance(one, (Mask, PixelRuns)) for one in found):
+    if request.mask is not None and not any(isinstance(one, (Mask, PixelRuns)) for one in found):
         raise SparkError(f"mask needs an output of classes x height x width, not {told}")
-    if ask.labels is not None and not any(isinstance(o, (Classes, Detections)) for o in found):
+    if request.labels is not None and not any(isinstance(o, (Classes, Detections)) for o in found):
         raise SparkError(
             "labels name the classes of detections, or with top=5 those of the five best classes"
         )

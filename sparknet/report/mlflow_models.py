@@ -16,17 +16,17 @@ from sparknet.errors import FileError, SettingError, extra
 from sparknet.graph.plots import png
 from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
-from sparknet.spark.loaded import LoadedModel, load
-from sparknet.spark.model import SparkModel
-from sparknet.spark.module_model import ModuleModel
-from sparknet.spark.saved_stages import stage_metadata
-from sparknet.training.modules.module_files import beside, read_said
+from sparknet.predict.loaded import LoadedModel, load
+from sparknet.predict.module_predictor import ModulePredictor
+from sparknet.predict.stage import stage_metadata
+from sparknet.spark.predict.model import SparkModel
+from sparknet.torch.modules.saved_module import beside, read_said
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from sparknet.net import Entry
-    from sparknet.spark.loaded import LoadedModel
+    from sparknet.predict.loaded import LoadedModel
 
 
 def example_of(loaded: LoadedModel) -> pd.DataFrame:
@@ -34,11 +34,12 @@ def example_of(loaded: LoadedModel) -> pd.DataFrame:
     import pandas as pd
 
     mapping = loaded.mapping()
-    if isinstance(loaded.model, ModuleModel):
-        records = loaded.model.records
+    model: Any = loaded.model
+    if isinstance(model, ModulePredictor):
+        records = model.records
         return pd.DataFrame({column: [_row(records[name])] for name, column in mapping.items()})
-    entries = {entry.name: entry for entry in loaded.model.net.tested.entries}
-    texts = loaded.model.tokens is not None
+    entries = {entry.name: entry for entry in model.net.tested.entries}
+    texts = model.tokens is not None
     return pd.DataFrame(
         {column: [_value(entries[name], texts)] for name, column in mapping.items()}
     )
@@ -83,7 +84,7 @@ def save_model(
 ) -> None:
     """Write a model in MLflow's format into a new folder.
 
-    ``model`` is a `SparkModel` or `ModuleModel`, a `NetModel` or `NetFeaturizer`, a `Net`, what a
+    ``model`` is a `SparkModel`, a `NetModel` or `NetFeaturizer`, a `Net`, what a
     training returned, or a path that `sparknet.load` takes.  Unless one of them is given, the
     example is a row of zeros, an empty picture or a text, as the net's inputs have it, and the
     signature that of the example and of its results (``signature=False``: none); the requirements
@@ -156,10 +157,11 @@ def load_model(model_uri: str, dst_path: str | None = None) -> LoadedModel:
 def get_default_pip_requirements(model: LoadedModel | None = None) -> list[str]:
     """What a model needs where it is served."""
     extras = ["parquet"]
-    if model is not None and isinstance(model.model, ModuleModel):
+    if model is not None and isinstance(model.model, ModulePredictor):
         extras += ["torch"]
     elif model is not None:
-        entries = model.model.net.tested.entries
+        predictor: Any = model.model
+        entries = predictor.net.tested.entries
         extras += ["images"] if any(entry.pictures is not None for entry in entries) else []
         extras += ["text"] if model.model.tokens is not None else []
     return [f"sparknet[{','.join(extras)}]=={sparknet.__version__}", "pandas"]
@@ -197,7 +199,7 @@ def _write(model: Any, folder: Path) -> None:
     if hasattr(model, "state_dict"):
         raise SettingError(
             "a module of PyTorch does not say what it is given: log what a training returned, or "
-            "ModuleModel(module, records={'x': …})"
+            "SparkModel(module, records={'x': …})"
         )
     if isinstance(model, LoadedModel) and model.is_stage:
         raise SettingError(f"{model!r} was loaded from a stage: give MLflow the stage's folder")
@@ -215,7 +217,7 @@ def _write(model: Any, folder: Path) -> None:
 
 
 def _write_module(model: Any, file: Path) -> None:
-    """The files of a `ModuleModel`, or of a trained module."""
+    """Write the files of a module, or of a trained one."""
     model.save(file)
     if read_said(Path(beside(file)), str(file)).made_by is None:
         kind = type(model.module).__name__

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from sparknet import renamed
 from sparknet.predict.worker_cache import cached, clear_cache
 from sparknet.spark.cluster.session import get_session, local_session
-from sparknet.spark.cutouts import cut_out
 from sparknet.spark.filesystem.reading import read_images, read_records
-from sparknet.spark.model import SparkModel
-from sparknet.spark.module_model import ModuleModel
+from sparknet.spark.predict.cutouts import cut_out
+from sparknet.spark.predict.model import ModuleModel, SparkModel
 from sparknet.spark.rdd.net_rdd import NetRDD, net_rdd, tree_mean
 from sparknet.spark.train.result import SparkTrained
 from sparknet.spark.train.trainer import Trainer, runner

@@ -18,8 +18,8 @@ from sparknet.net.portable import Portable, portable_solver
 from sparknet.net.scores import GOALS, Goal
 from sparknet.proto.solver import check_step
 from sparknet.proto.suggest import did_you_mean
+from sparknet.torch.modules.flat_module import PortableModule
 from sparknet.training.identity import identity
-from sparknet.training.modules.portable import PortableModule
 from sparknet.training.run_spec import RunSpec
 from sparknet.training.runs import Runs, find_resumed
 from sparknet.training.store import Store

@@ -19,7 +19,7 @@ from sparknet.training.beginning import NetBeginning
 from sparknet.training.conducting import conduct
 from sparknet.training.identity import sampled
 from sparknet.training.local_settings import ProcessSettings
-from sparknet.training.modules.training import train_module
+from sparknet.training.modules.train import train_module
 from sparknet.training.runs import FolderRuns, save_weights
 from sparknet.training.setting import called_with, values_of
 from sparknet.training.shared_data import TableColumns, open_shared, opened, write_shared

@@ -10,7 +10,7 @@ from sparknet.comm.rpc import Link
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.portable import Portable
 from sparknet.net.scores import Goal
-from sparknet.training.modules.portable import PortableModule
+from sparknet.torch.modules.flat_module import PortableModule
 from sparknet.training.plan import RunPlan
 from sparknet.training.training_settings import RunSettings
 

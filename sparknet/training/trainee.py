@@ -17,7 +17,7 @@ from sparknet.net.first_records import chance_loss
 from sparknet.net.portable import Portable
 from sparknet.proto import caffe_pb2, parse_solver
 from sparknet.training.learner import Learner, NetFeed, SolverLearner
-from sparknet.training.modules.trainee import ModuleTrainee
+from sparknet.training.modules.learner import ModuleTrainee
 from sparknet.training.plan import Validate
 from sparknet.training.pycaffe_learner import PycaffeLearner
 from sparknet.training.seat import Seat

@@ -351,5 +351,5 @@ class Module:
 
 
 def test_a_module_of_pytorch_says_not_what_it_is_given(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match=r"log what a training returned, or ModuleModel\(module"):
+    with pytest.raises(SettingError, match=r"log what a training returned, or SparkModel\(module"):
         sparknet.mlflow.save_model(Module(), tmp_path / "model")

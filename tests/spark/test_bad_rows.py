@@ -11,7 +11,6 @@ from functools import cache
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -24,9 +23,10 @@ from sparknet.errors import SparkError, SparkNetError
 from sparknet.net import Net
 from sparknet.net.first_records import ClassNumbers, class_numbers
 from sparknet.predict.columns import Wanted, wanted
-from sparknet.predict.request import Ask
+from sparknet.predict.net_predictor import NetPredictor
+from sparknet.predict.request import Request
 from sparknet.spark import SparkModel
-from sparknet.spark.predict_task import ModelTask, SentNet, WorkerNet, predicted, structs
+from sparknet.spark.predict.task import ModelTask, SentModel, predicted, structs
 from sparknet.spark.train.ingest import HELD, NAMED, ROW, opened, write
 
 pytest.importorskip("pyspark")
@@ -90,18 +90,19 @@ def net(how: str) -> Net:
     return Net(NET, seed=1, **HOWS[how])
 
 
-class _Local(SentNet):
+class _Local(SentModel):
     """A net whose weights no Spark sends."""
 
     def open(self) -> Any:
-        made = Net(NET, seed=1, preprocessing=self.preprocessing)
-        return WorkerNet(made, SimpleNamespace(check=lambda: None))  # type: ignore[arg-type]
+        portable: Any = self.model
+        made = Net(NET, seed=1, preprocessing=portable.preprocessing)
+        return NetPredictor(made)
 
 
 def asked(how: str, batch: int, invalid: Any) -> ModelTask:
     why = "why" if invalid == "null" else None
-    ask = Ask(outputs=["ip"], batch=batch, invalid=invalid, reason=why)
-    with patch("sparknet.spark.model.send_weights", lambda *_: f"{how}.weights"):
+    ask = Request(outputs=["ip"], batch=batch, invalid=invalid, reason=why)
+    with patch("sparknet.spark.predict.model.send_weights", lambda *_: f"{how}.weights"):
         found = SparkModel(net(how)).prediction(None, ask)  # type: ignore[arg-type]
     sent: Any = found.model
     local = _Local(**{name: getattr(sent, name) for name in sent.__dataclass_fields__})

@@ -10,7 +10,7 @@ import pytest
 
 from sparknet.errors import FileError, SparkError
 from sparknet.spark import cut_out
-from sparknet.spark.cutouts import parts
+from sparknet.spark.predict.cutouts import parts
 
 pytest.importorskip("pyspark")
 image = pytest.importorskip("PIL.Image")

@@ -21,7 +21,7 @@ from pyspark.sql import Row
 from sparknet.errors import SparkError
 from sparknet.spark import Trainer
 from sparknet.spark.cluster.preflight import translated
-from sparknet.spark.column_types import bound_batches
+from sparknet.spark.predict.table import bound_batches
 from sparknet.spark.train.frame import frame, mapped, numbered
 from sparknet.spark.train.ingest import HELD, ROW
 from tests.spark.digits import solver

@@ -15,9 +15,10 @@ import pytest
 from sparknet import models
 from sparknet.errors import SettingError, SparkError
 from sparknet.net import Net
+from sparknet.predict.net_predictor import NetPredictor
 from sparknet.spark import SparkModel
 from sparknet.spark.cluster.gpus import Turns
-from sparknet.spark.predict_task import WorkerNet
+from sparknet.spark.predict.task import WorkerModel
 
 GPU = f"GPU-of-test-{os.getpid()}"
 HOLDER = """
@@ -106,9 +107,9 @@ def test_a_net_computes_in_its_turn() -> None:
     """And gives back what only the pass needed before another's begins."""
     net = Net(models.net("lenet"))
     values = {"data": np.ones((2, 1, 28, 28), np.float32)}
-    usual = WorkerNet(net).run(values, ["ip2"])["ip2"].copy()
-    worker = WorkerNet(net, turns=Turns(GPU, 1, patience=0))
-    np.testing.assert_array_equal(worker.run(values, ["ip2"])["ip2"], usual)
+    usual = WorkerModel(NetPredictor(net)).forward(values, ["ip2"])["ip2"].copy()
+    worker = WorkerModel(NetPredictor(net), turns=Turns(GPU, 1, patience=0))
+    np.testing.assert_array_equal(worker.forward(values, ["ip2"])["ip2"], usual)
     with Turns(GPU, 1).taken(), pytest.raises(SparkError, match="other tasks kept all turns"):
-        worker.run(values, ["ip2"])
-    np.testing.assert_array_equal(worker.run(values, ["ip2"])["ip2"], usual)
+        worker.forward(values, ["ip2"])
+    np.testing.assert_array_equal(worker.forward(values, ["ip2"])["ip2"], usual)

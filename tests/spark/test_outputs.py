@@ -12,9 +12,9 @@ from sparknet.errors import SparkError
 from sparknet.net import Net
 from sparknet.predict.detections import Detections
 from sparknet.predict.outputs import Classes, Scalar
-from sparknet.predict.request import Ask, find_outputs
+from sparknet.predict.request import Request, find_outputs
 from sparknet.spark import SparkModel
-from sparknet.spark.column_function import spark_type
+from sparknet.spark.predict.transform import spark_type
 
 
 def detector(batch: int) -> Net:
@@ -46,7 +46,7 @@ def detections(scores: Any) -> dict[str, Any]:
 
 def listed(net: Net, batch: int, **keywords: Any) -> list[Any]:
     """The column's values over all records, so many at a time."""
-    (output,) = find_outputs(net.tested, {"found": "boxes"}, Ask(**keywords))
+    (output,) = find_outputs(net.tested, {"found": "boxes"}, Request(**keywords))
     column = output.collect(len(SCORES))
     for begin in range(0, len(SCORES), batch):
         scores = SCORES[begin : begin + batch]
@@ -111,7 +111,7 @@ layer { name: "out" type: "Power" bottom: "scores" top: "out" }
 def collected(text: str, values: Any, batch: int = 2, **keywords: Any) -> Any:
     """The Arrow column of the net's only output, so many records at a time."""
     net = Net(text)
-    (output,) = find_outputs(net.tested, {"out": "out"}, Ask(**keywords))
+    (output,) = find_outputs(net.tested, {"out": "out"}, Request(**keywords))
     column = output.collect(len(values))
     for begin in range(0, len(values), batch):
         part = values[begin : begin + batch]

@@ -160,7 +160,7 @@ def test_keywords_are_checked_before_anything_is_trained(output: Any, said: str)
 def test_what_a_stage_is_made_from() -> None:
     with pytest.raises(SparkError, match=r"has no solver: NetEstimator\(solver"):
         _ = NetEstimator(maxIter=3).trainer
-    with pytest.raises(SparkError, match="NetModel takes a SparkModel or a ModuleModel, not 'x'"):
+    with pytest.raises(SparkError, match="NetModel takes a SparkModel, not 'x'"):
         NetModel("x")  # type: ignore[arg-type]
     with pytest.raises(SparkError, match="NetModel has no keyword 'validation'"):
         NetModel(SparkModel(Net(SOLVER)), validation="held")

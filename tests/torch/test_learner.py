@@ -19,9 +19,9 @@ from torch import nn
 
 from sparknet.comm.local_comm import LocalComm
 from sparknet.errors import DataError, SettingError
+from sparknet.torch.modules.calling import ModuleLoss, chosen_inputs, tensor
+from sparknet.torch.modules.updater import ScheduledRates
 from sparknet.training import AllReduce, Averaging, RunPlan, work
-from sparknet.training.modules.calling import ModuleLoss, chosen_inputs, tensor
-from sparknet.training.modules.rates import ScheduledRates
 from sparknet.training.regroup import Carried
 from sparknet.training.strategies import STRATEGIES, make_strategy
 from tests.comm.groups import together

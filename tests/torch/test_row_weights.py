@@ -19,7 +19,7 @@ from torch import nn
 from sparknet import train
 from sparknet.errors import SettingError, SparkError
 from sparknet.spark import Trainer, local_session
-from sparknet.training.modules.calling import ModuleLoss
+from sparknet.torch.modules.calling import ModuleLoss
 from tests.spark.java import start_quickly
 from tests.torch import shop
 from tests.torch.modules import LABELS, POINTS, perceptron, values

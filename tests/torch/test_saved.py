@@ -133,8 +133,9 @@ def test_a_module_is_saved_as_a_folder(tmp_path: Path) -> None:
     ):
         found = loaded.predict(POINTS)["output"]
         np.testing.assert_allclose(found, computed(module), rtol=1e-5, atol=1e-6)
-    with pytest.raises(FileError, match=r"model: is a module of PyTorch: sparknet"):
-        SparkModel(tmp_path / "model")
+    assert isinstance(SparkModel(tmp_path / "model").module, shop.Scorer)
+    with pytest.raises(SparkError, match="a module has no dialect"):
+        SparkModel(tmp_path / "model", dialect="caffe")
 
 
 def changed(path: Path, **how: Any) -> None:

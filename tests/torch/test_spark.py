@@ -21,6 +21,7 @@ from sparknet.errors import SparkError
 from sparknet.loaders import ArrayRecords
 from sparknet.net import Net
 from sparknet.spark import ModuleModel, SparkModel, Trainer, local_session
+from sparknet.torch.modules.flat_module import FlatModule
 from sparknet.training import (
     BMUF,
     AllReduce,
@@ -34,7 +35,6 @@ from sparknet.training import (
     Strategy,
     simulate,
 )
-from sparknet.training.modules.flat_module import FlatModule
 from tests.spark.dealt import dealt
 from tests.spark.java import start_quickly
 from tests.torch import nets

@@ -25,11 +25,11 @@ from sparknet.errors import SettingError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import ArrayRecords
+from sparknet.torch.modules.calling import chosen_inputs, named_outputs
 from sparknet.training import Averaging, RunPlan, work
-from sparknet.training.modules.beginning import ModuleBeginning, parts_of
-from sparknet.training.modules.calling import chosen_inputs, named_outputs
+from sparknet.training.modules.begin import ModuleBeginning, parts_of
 from sparknet.training.modules.keywords import ModuleKeywords
-from sparknet.training.modules.trainee import ModuleTrainee
+from sparknet.training.modules.learner import ModuleTrainee
 from sparknet.training.seat import Seat
 from sparknet.training.training_settings import RunSettings
 

@@ -17,7 +17,7 @@ from sparknet.errors import FileError, SpecError
 from sparknet.net import Net
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.ranges import PreprocessingWarning
-from sparknet.spark.model import SparkModel
+from sparknet.spark.predict.model import SparkModel
 
 pytest.importorskip("pyarrow")
 NET = """

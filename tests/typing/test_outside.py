@@ -82,9 +82,9 @@ runpy.run_module("stubs", run_name="__main__")
 
 
 def test_the_keywords_of_transform_have_types() -> None:
-    from sparknet.predict.request import Ask, FunctionOptions, TransformOptions
+    from sparknet.predict.request import FunctionOptions, Request, TransformOptions
 
-    known = Ask.__dataclass_fields__.keys() - {"outputs"}
+    known = Request.__dataclass_fields__.keys() - {"outputs"}
     assert TransformOptions.__annotations__.keys() == known
     assert FunctionOptions.__annotations__.keys() == known - {"prefix", "best", "key"}
 

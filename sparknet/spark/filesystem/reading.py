@@ -17,7 +17,7 @@ from sparknet.loaders.records import Array, Column, class_names
 from sparknet.predict.prediction import in_one_line
 from sparknet.proto.byte_source import StrPath
 from sparknet.spark.cluster.by_value import by_value
-from sparknet.spark.column_types import CLASSES, SHAPE
+from sparknet.spark.predict.table import CLASSES, SHAPE
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,7 +20,6 @@ from sparknet.net.model_folder import as_json, distrust_solver, of_json, unpacke
 from sparknet.net.portable import portable_solver
 from sparknet.net.recipe import Recipe, tuned
 from sparknet.proto import parse_solver
-from sparknet.spark.model import SparkModel
 from sparknet.spark.pipeline.model import NetModel
 from sparknet.spark.pipeline.params import (
     COLUMNS,
@@ -39,12 +38,12 @@ from sparknet.spark.pipeline.params import (
 )
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
+from sparknet.spark.predict.model import SparkModel
 from sparknet.spark.train.trainer import Trainer, weights_of
+from sparknet.torch.modules.calling import arguments
+from sparknet.torch.modules.saved_module import ROLES, made_module, read_learning, write_learning
 from sparknet.training.events import OnEvent
-from sparknet.training.modules.calling import arguments
 from sparknet.training.modules.keywords import ModuleKeywords
-from sparknet.training.modules.learning_files import ROLES, read_learning, write_learning
-from sparknet.training.modules.module_files import made_module
 from sparknet.training.setting import settings_of, values_of
 from sparknet.training.strategies import Strategy, make_strategy
 from sparknet.weights import WeightCollection

@@ -13,11 +13,11 @@ from sparknet.errors import SparkError
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.description import NetSource
-from sparknet.spark.model import SparkModel, StrPath
+from sparknet.predict.stage import load_parts, save_parts
 from sparknet.spark.pipeline.params import OUTPUT, ParamSetting, StageParams, count, mapping, text
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.vectors import PREFIX, added, vector, with_blobs
-from sparknet.spark.stage_models import load_parts, save_parts
+from sparknet.spark.predict.model import SparkModel, StrPath
 from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ class NetFeaturizer(StageParams, SavedStage, Transformer, NetFeaturizerMethods):
         return {first: column, **columns} if column else columns
 
     def _save_files(self, folder: Path) -> dict[str, Any]:
-        return save_parts(self.model, folder)
+        return save_parts(self.model.predictor, folder)
 
     @classmethod
     def _load_files(cls, folder: Path, metadata: dict[str, Any], trusted: bool) -> NetFeaturizer:
-        return cls(load_parts(folder, metadata, trusted))
+        return cls(SparkModel.of(load_parts(folder, metadata, trusted)))

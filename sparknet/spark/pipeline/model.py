@@ -12,14 +12,12 @@ from pyspark.ml import Model
 from sparknet.errors import SparkError
 from sparknet.net.heads import Head
 from sparknet.predict.evaluation import Evaluation
-from sparknet.spark.model import SparkModel
-from sparknet.spark.module_columns import columns_of
-from sparknet.spark.module_model import ModuleModel
+from sparknet.predict.stage import load_parts, save_parts, stage_columns
 from sparknet.spark.pipeline.params import COLUMNS, OUTPUT, ParamSetting, StageParams
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
 from sparknet.spark.pipeline.vectors import MAKERS, PREFIX, added, with_blobs
-from sparknet.spark.stage_models import load_parts, save_parts
+from sparknet.spark.predict.model import SparkModel
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -31,7 +29,7 @@ else:
 
 
 class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore[misc]
-    """A stage that predicts with ``model``, a `SparkModel` or a `ModuleModel`; the rest are Params,
+    """A stage that predicts with ``model``, a `SparkModel`; the rest are Params,
     as of `NetEstimator`.
 
     The blobs of ``outputs`` become columns as by `SparkModel.transform`.  The first prediction's
@@ -44,13 +42,13 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
 
     settings: ClassVar[Mapping[str, ParamSetting]] = {**COLUMNS, **OUTPUT}
 
-    def __init__(self, model: SparkModel | ModuleModel, **params: Unpack[NetModelParams]) -> None:
+    def __init__(self, model: SparkModel, **params: Unpack[NetModelParams]) -> None:
         super().__init__()
-        if not isinstance(model, (SparkModel, ModuleModel)):
-            raise SparkError(f"NetModel takes a SparkModel or a ModuleModel, not {_shown(model)}")
-        self.model: Any = model
+        if not isinstance(model, SparkModel):
+            raise SparkError(f"NetModel takes a SparkModel, not {_shown(model)}")
+        self.model = model
         """The net or module, and its inputs' columns."""
-        self._columns = columns_of(model)
+        self._columns = stage_columns(model.predictor)
         self._summary: TrainingSummary | None = None
         self.setParams(**params)
 
@@ -76,7 +74,8 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
     def _transform(self, dataset: DataFrame) -> DataFrame:
         self.check()
         blobs = self._columns.blobs(self.given("outputs"))
-        model, _ = self._columns.serving(self.heads)
+        predictor, _ = self._columns.serving(self.heads)
+        model = self.model.with_predictor(predictor)
         wanted = list(self._columns.columns(self.given))
         needed = dict.fromkeys([*blobs, *(column.blob for column in wanted)])
         if not needed:
@@ -129,7 +128,7 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
             "invalid": "raise" if self.invalid() == "raise" else "drop",
             "columns": self.input_columns(True),
         }
-        if isinstance(self.model, ModuleModel):
+        if self.model.module is not None:
             head, label = self.heads[0], self.given("labelCol") or "label"
             how |= {"output": head.blob, "kind": head.kind, "label": label}
         else:
@@ -141,13 +140,13 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
 
     def _save_files(self, folder: Path) -> dict[str, Any]:
         heads = [asdict(head) for head in self._columns.all_heads]
-        return {**save_parts(self.model, folder), "heads": heads}
+        return {**save_parts(self.model.predictor, folder), "heads": heads}
 
     @classmethod
     def _load_files(cls, folder: Path, metadata: dict[str, Any], trusted: bool) -> NetModel:
-        made = cls(load_parts(folder, metadata, trusted))
+        made = cls(SparkModel.of(load_parts(folder, metadata, trusted)))
         heads = [Head.of(head) for head in metadata["heads"]]
-        made._columns = columns_of(made.model, heads)
+        made._columns = stage_columns(made.model.predictor, heads)
         return made
 
 

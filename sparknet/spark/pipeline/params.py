@@ -15,9 +15,9 @@ from sparknet.errors import SparkError
 from sparknet.net import Net
 from sparknet.net.description import solver_of
 from sparknet.net.portable import portable_solver
+from sparknet.predict.stage import INVALID
 from sparknet.proto import format_text, parse_solver
 from sparknet.proto.suggest import did_you_mean
-from sparknet.spark.stage_columns import INVALID
 from sparknet.training import setting as training
 from sparknet.training.kinds import Choice, Kind, Name, Names, Number, Ports, Switch, Whole
 

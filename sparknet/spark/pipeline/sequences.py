@@ -10,10 +10,10 @@ from pyspark.ml import Transformer
 
 from sparknet.errors import SparkError
 from sparknet.proto.suggest import did_you_mean
-from sparknet.spark.column_types import quoted
 from sparknet.spark.pipeline.params import FLAG, ParamSetting, StageParams, count, text, texts
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.vectors import added
+from sparknet.spark.predict.table import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

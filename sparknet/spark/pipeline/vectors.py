@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError
-from sparknet.spark.column_types import quoted
-from sparknet.spark.stage_columns import Made
+from sparknet.predict.stage import Made
+from sparknet.spark.predict.table import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from sparknet.predict.prediction import Invalid
-    from sparknet.spark.model import SparkModel
+    from sparknet.spark.predict.model import SparkModel
 
 Make = Callable[[str, Any], "Column"]
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from sparknet.errors import SettingError, SparkError
 from sparknet.net.weighting import RowWeights
-from sparknet.predict.columns import named, plain
+from sparknet.predict.columns import column_map, plain
 from sparknet.predict.prediction import PATH
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.cluster.session import no_data, session_of
-from sparknet.spark.column_types import (
+from sparknet.spark.predict.table import (
     bound_batches,
     check_types,
     column_name,
@@ -55,7 +55,7 @@ def mapped(
     data: DataFrame, entries: Sequence[str], columns: dict[str, str] | None, what: str = "the data"
 ) -> dict[str, str]:
     """Blob → column: the user's, else the column of the same name; checks the types."""
-    chosen = named(columns)
+    chosen = column_map(columns)
     for blob in chosen:
         if blob not in entries:
             near = did_you_mean(blob, entries)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparknet.predict.files import local_path
-from sparknet.spark.model import SparkModel, StrPath
+from sparknet.spark.predict.model import SparkModel, StrPath
 from sparknet.training.trained import Trained
 
 

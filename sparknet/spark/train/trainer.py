@@ -20,19 +20,19 @@ from sparknet.net.first_records import check_names, class_numbers
 from sparknet.net.recipe import Recipe, names_model
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import WeighedNets, label_input
-from sparknet.predict.columns import named, wanted
+from sparknet.predict.columns import column_map, wanted
 from sparknet.predict.files import fetched, local_path
 from sparknet.spark.cluster import preflight
 from sparknet.spark.cluster.probe import footprint
 from sparknet.spark.cluster.session import session_of
-from sparknet.spark.column_types import told_shapes, with_classes
 from sparknet.spark.conducting import conduct, partitions
 from sparknet.spark.filesystem.remote import open_runs
-from sparknet.spark.model import SparkModel
-from sparknet.spark.module_training import fit_module
+from sparknet.spark.predict.model import SparkModel
+from sparknet.spark.predict.table import record_shapes, with_classes
 from sparknet.spark.task import Columns
 from sparknet.spark.train.frame import COLUMN as WEIGHT
 from sparknet.spark.train.frame import FrameWeights, frame, mapped, numbered, without_weights
+from sparknet.spark.train.module import fit_module
 from sparknet.spark.train.result import SparkTrained
 from sparknet.training.beginning import NetBeginning
 from sparknet.training.events import Event
@@ -213,7 +213,7 @@ class _Rows:
         weights: FrameWeights,
     ) -> None:
         entries = list(nets.plain.inputs)
-        wanted = [named(columns).get(entry, entry) for entry in entries]
+        wanted = [column_map(columns).get(entry, entry) for entry in entries]
         more = [] if weights.column is None else [weights.column]
         self.training = frame(data, wanted + more, "the training data")
         self.mapping = mapped(self.training, entries, columns, "the training data")
@@ -223,7 +223,7 @@ class _Rows:
         )
         check_names(nets.plain, self.labels, "training data")
         self._plain = nets.plain
-        self._told = told_shapes(self.training, self.mapping)
+        self._told = record_shapes(self.training, self.mapping)
         self.held = None
         if validation is not None:
             self.held = frame(validation, wanted, "the validation data")

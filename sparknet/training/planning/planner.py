@@ -20,7 +20,7 @@ from sparknet.training.events import Event
 from sparknet.training.kinds import Choice, Name, Number, Numbers, Unwritten, Whole
 from sparknet.training.local_training import train
 from sparknet.training.modules.keywords import ModuleKeywords, check_subject
-from sparknet.training.modules.training import as_columns
+from sparknet.training.modules.train import as_columns
 from sparknet.training.planning.advice import Target, advised, needed, promising, strategies
 from sparknet.training.planning.measuring import Measured, Runner, coding_costs, measure
 from sparknet.training.planning.planned import Planned, Row

@@ -6,10 +6,10 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from sparknet.net import Net
-from sparknet.training.modules.beginning import ModuleBeginning, parts_of
-from sparknet.training.modules.calling import chosen_inputs
+from sparknet.torch.modules.calling import chosen_inputs
+from sparknet.training.modules.begin import ModuleBeginning, parts_of
 from sparknet.training.modules.keywords import ModuleKeywords
-from sparknet.training.modules.training import first_of
+from sparknet.training.modules.train import first_of
 from sparknet.training.planning.batches import made_up, with_batch
 from sparknet.training.setting import values_of
 from sparknet.training.training_net import settings

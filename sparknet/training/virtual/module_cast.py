@@ -11,9 +11,9 @@ from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import Records
 from sparknet.native import NDArray
+from sparknet.torch.modules.flat_module import PortableModule
 from sparknet.training.learner import Learner, OnGradient, Steps, repeat
-from sparknet.training.modules.portable import PortableModule
-from sparknet.training.modules.trainee import ModuleTrainee
+from sparknet.training.modules.learner import ModuleTrainee
 from sparknet.training.plan import Validate
 from sparknet.training.seat import Seat
 from sparknet.training.virtual.comm import VirtualComm

@@ -22,9 +22,9 @@ from sparknet.training.identity import sampled
 from sparknet.training.kinds import Unwritten
 from sparknet.training.local_settings import LocalSettings
 from sparknet.training.local_training import share_data
+from sparknet.training.modules.begin import TrainedModule
 from sparknet.training.modules.keywords import ModuleKeywords, check_subject
-from sparknet.training.modules.trained import TrainedModule
-from sparknet.training.modules.training import begin_module
+from sparknet.training.modules.train import begin_module
 from sparknet.training.setting import called_with, metadata_of, setting, values_of
 from sparknet.training.shared_data import open_shared
 from sparknet.training.strategies import make_strategy

@@ -1,4 +1,4 @@
-"""Column types: checks of columns by name and type, before any job reads them."""
+"""FrameTable: the columns of a DataFrame by name and type, before any job reads them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Any
 from sparknet.errors import SparkError, outside
 from sparknet.loaders.records import match_classes
 from sparknet.predict.columns import IMAGE, VECTOR
+from sparknet.predict.module_predictor import records_of
+from sparknet.predict.prediction import PATH
+from sparknet.predict.request import Request
+from sparknet.proto.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_LOOKED_AT = 32
+"""Rows that say what a module is given."""
 _BYTES, _ROWS = (f"spark.sql.execution.arrow.max{one}PerBatch" for one in ("Bytes", "Records"))
 _MANY, _FEW = "10000", "128"
 """Rows of an Arrow batch: Spark's default, and as many as are below 2 GiB if a row has 16 MB."""
@@ -131,8 +137,8 @@ def check_texts(data: DataFrame, columns: Iterable[str], what: str) -> None:
             )
 
 
-def told_shapes(data: DataFrame | None, mapping: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
-    """Input → the shape of raw records, for columns whose metadata say it (`read_records`)."""
+def record_shapes(data: DataFrame | None, mapping: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+    """Return input → the shape of raw records, where columns' metadata say it (`read_records`)."""
     found = {}
     for field in () if data is None else data.schema.fields:
         shape = (field.metadata or {}).get(SHAPE)
@@ -176,3 +182,51 @@ def _is_taken(kind: Any) -> bool:
     while isinstance(kind, types.ArrayType):
         kind = kind.elementType
     return isinstance(kind, (types.NumericType, types.BooleanType))
+
+
+class FrameTable:
+    """A DataFrame as `sparknet.predict` knows it."""
+
+    def __init__(self, data: DataFrame, what: str = "the data") -> None:
+        self._data, self._what = data, what
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self._data.columns)
+
+    def names(self, columns: Mapping[str, str], inputs: Iterable[str] = ()) -> dict[str, str]:
+        return column_names(self._data, columns, inputs)
+
+    def check(self, columns: Iterable[str], texts: bool = False) -> None:
+        (check_texts if texts else check_types)(self._data, columns, self._what)
+
+    def record_shapes(self, mapping: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+        return record_shapes(self._data, mapping)
+
+    def is_picture(self, column: str) -> bool:
+        from pyspark.sql.types import BinaryType, StructType
+
+        kind = self._data.schema[column].dataType
+        return isinstance(kind, BinaryType) or (
+            isinstance(kind, StructType) and {"height", "width"} <= set(kind.names)
+        )
+
+    def key(self, request: Request) -> str | None:
+        data = self._data
+        if request.key is not None:
+            if (name := column_name(data, request.key)) is None:
+                near = did_you_mean(request.key, data.columns)
+                raise SparkError(f"the data has no column '{request.key}' to name rows by{near}")
+            check_unique(data, name, self._what)
+            return name
+        paths = [kind for name, kind in data.dtypes if name.lower() == PATH]
+        is_named = paths == ["string"] and PATH in data.columns and request.invalid != "drop"
+        return PATH if is_named else None
+
+    def first_rows(
+        self, mapping: Mapping[str, str], sizes: Mapping[str, tuple[int, ...]]
+    ) -> dict[str, Any]:
+        """Return a few records by argument; one job of few rows."""
+        columns = map(quoted, dict.fromkeys(mapping.values()))
+        rows = self._data.select(*columns).limit(_LOOKED_AT).collect()
+        return records_of(rows, mapping, sizes, self._what)

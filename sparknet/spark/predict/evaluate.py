@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from sparknet.errors import SparkError
-from sparknet.net.heads import Head, find_heads
+from sparknet.net.heads import Head
 from sparknet.predict.columns import plain
 from sparknet.predict.evaluation import (
     SCHEMA,
@@ -19,19 +19,17 @@ from sparknet.predict.evaluation import (
     count_rows,
     truth_shape,
 )
-from sparknet.predict.texts import EMBEDDINGS
 from sparknet.spark.cluster.by_value import by_value
-from sparknet.spark.column_types import column_name, quoted, with_classes, with_fields
+from sparknet.spark.predict.table import column_name, quoted, with_classes, with_fields
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from sparknet.spark.model import SparkModel
+    from sparknet.spark.predict.model import SparkModel
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int | None, ...]
 
-INVALID = ("raise", "drop")
 _PREFIX = "__sparknet/"
 
 
@@ -40,53 +38,30 @@ def evaluate(
     data: DataFrame,
     label: str | None,
     columns: Mapping[str, str],
-    heads: Sequence[Head] | None,
+    heads: Sequence[Head],
     batch: int | None,
     invalid: Literal["raise", "drop"],
 ) -> Evaluation:
-    """The evaluation of the first head, with those of the others: `SparkModel.evaluate`."""
-    if invalid not in INVALID:
-        raise SparkError(f"invalid is {invalid!r}: it is one of {', '.join(INVALID)}")
-    net, drops = model.net, invalid == "drop"
-    data = with_fields(data, [label or "", *{**model.columns, **columns}.values()])
-    judged = _judged(model, data, label, {**model.columns, **columns}, heads)
-    data, _ = with_classes(data, [one.truth for one in judged], model.labels, "data")
-    inputs = {entry.name for entry in net.tested.entries}
+    """Return the evaluation of the first head, with the others: `SparkModel.evaluate`."""
+    known = {**model.columns, **columns}
+    data = with_fields(data, [label or "", *known.values()])
+    judged = _judged(model, data, label, known, heads)
+    if model.labels:
+        data, _ = with_classes(data, [one.truth for one in judged], model.labels, "data")
+    inputs = model.predictor.input_names
     mapping = {name: column for name, column in columns.items() if name in inputs}
-    return _compare(model.transform, data, judged, mapping, batch, drops)
-
-
-def evaluated(
-    transform: Callable[..., DataFrame],
-    data: DataFrame,
-    head: Head,
-    label: str,
-    columns: Mapping[str, str],
-    batch: int | None,
-    invalid: str,
-) -> Evaluation:
-    """The evaluation of one output of a module, which ``transform`` computes."""
-    if invalid not in INVALID:
-        raise SparkError(f"invalid is {invalid!r}: it is one of {', '.join(INVALID)}")
-    data = with_fields(data, [label])
-    truth = column_name(data, label)
-    if truth is None:
-        raise SparkError(
-            f"the data has no column '{label}' to compare '{head.blob}' with: say which with label="
-        )
-    judged = [HeadColumns(head, _PREFIX + head.blob, truth, truth_shape(head, {}))]
-    return _compare(transform, data, judged, columns, batch, invalid == "drop")
+    return _compare(model, data, judged, mapping, batch, invalid == "drop")
 
 
 def _compare(
-    transform: Callable[..., DataFrame],
+    model: SparkModel,
     data: DataFrame,
     judged: Sequence[HeadColumns],
     columns: Mapping[str, str],
     batch: int | None,
     drops: bool,
 ) -> Evaluation:
-    predicted = transform(
+    predicted = model.transform(
         data,
         list(dict.fromkeys(one.head.scores or one.head.blob for one in judged)),
         columns=dict(columns),
@@ -106,19 +81,13 @@ def _judged(
     data: DataFrame,
     label: str | None,
     columns: Mapping[str, str],
-    heads: Sequence[Head] | None,
+    heads: Sequence[Head],
 ) -> list[HeadColumns]:
-    net = model.net
-    found = (
-        [one for one in find_heads(net) if one.blob not in EMBEDDINGS]
-        if heads is None
-        else list(heads)
-    )
-    if not found:
+    if not heads:
         raise SparkError("the net has no prediction with one row per record to evaluate")
-    stored = {one.name: one.stored for one in (*net.tested.entries, *net.inputs.values())}
+    stored = model.predictor.truth_shapes()
     judged = []
-    for number, head in enumerate(found):
+    for number, head in enumerate(heads):
         truth = label if label is not None and not number else None
         wanted = truth or columns.get(head.target or "", head.target) or "label"
         truth = column_name(data, wanted)

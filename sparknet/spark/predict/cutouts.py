@@ -9,7 +9,7 @@ import numpy as np
 from sparknet.errors import SparkError
 from sparknet.loaders.image import decode, encode
 from sparknet.proto.suggest import did_you_mean
-from sparknet.spark.column_types import column_name, quoted, with_fields
+from sparknet.spark.predict.table import column_name, quoted, with_fields
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

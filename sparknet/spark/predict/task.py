@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sparknet.devices import device_identity, device_of_worker, uses_task_gpu
 from sparknet.errors import SparkError
 from sparknet.loaders.batches import ahead
-from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import set_threads
-from sparknet.net import Net
 from sparknet.net.backend import CPU
-from sparknet.net.portable import Portable
-from sparknet.net.scratch import scratch_folder
 from sparknet.predict.columns import plain
 from sparknet.predict.prediction import (
     PredictedRows,
@@ -28,74 +21,40 @@ from sparknet.predict.prediction import (
     in_one_line,
     pieces,
 )
+from sparknet.predict.predictor import Array, PortableModel
 from sparknet.predict.worker_cache import cached
 from sparknet.spark.cluster.gpus import Turns, device_of
-from sparknet.spark.derived import Array, Derived
 from sparknet.spark.filesystem.broadcast import SharedWeights, received
-from sparknet.spark.worker_module import WorkerModule
-from sparknet.training.modules.flat_module import FlatModule
-from sparknet.training.modules.portable import PortableModule
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sparknet.caffe.precision import Precision
 
-
-class SentModel(ABC):
+@dataclass(frozen=True)
+class SentModel:
     """A model without its weights, which executors fetch as a file, once."""
 
-    @property
-    @abstractmethod
-    def key(self) -> Any:
-        """What tells the model of this task from others in a Python worker."""
-
-    @abstractmethod
-    def open(self) -> Worker:
-        """Make the model, in a task."""
-
-
-@dataclass(frozen=True)
-class ModelTask:
-    """What a task of a prediction does, and the model that it does it with."""
-
-    prediction: Prediction
-    model: SentModel
-
-
-@dataclass(frozen=True)
-class SentNet(SentModel):
-    """A net that travels to executors."""
-
-    net: Portable
+    model: PortableModel
     weights: str
     """The file of the weights, as SparkFiles knows it."""
-    preprocessing: Preprocessing | None = None
-    precision: Precision = "float32"
     device: str | None = None
-    """PyTorch's name of where the net computes."""
+    """PyTorch's name of where the model computes."""
     tasks_per_gpu: int | None = None
     """How many tasks may compute there at once."""
 
     @property
     def key(self) -> Any:
-        where = self._device, self.tasks_per_gpu
-        return self.weights, self.net.text, self.preprocessing, self.precision, where
+        """What tells the model of this task from others in a Python worker."""
+        return self.weights, self.model.key, self._device, self.tasks_per_gpu
 
-    def open(self) -> WorkerNet:
+    def open(self) -> Worker:
+        """Make the model, in a task."""
         set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
         weights = SharedWeights(received(self.weights))
-        with scratch_folder() as folder:
-            text = self.net.unpacked(Path(folder))
-            net = Net(
-                text,
-                weights.flat,
-                preprocessing=self.preprocessing,
-                precision=self.precision,
-                device=self._device,
-            )
-            _ = net.tested  # reads the folder's files
-        return WorkerNet(net, weights, self._turns(net.tested.net.device))
+        worker, turns = self.model.worker(weights.flat, self._device), None
+        if worker.device is not None and self.tasks_per_gpu is not None:
+            turns = Turns(device_identity(worker.device), self.tasks_per_gpu)
+        return WorkerModel(worker, weights, turns)
 
     @property
     def _device(self) -> str | None:
@@ -108,57 +67,40 @@ class SentNet(SentModel):
         gpu = device_of(context.resources())
         return device_of_worker(self.device, context.partitionId(), None if gpu == CPU else gpu)
 
-    def _turns(self, device: str | None) -> Turns | None:
-        """Where PyTorch computes, and tasks are not to do so all at once."""
-        if device is None or self.tasks_per_gpu is None:
-            return None
-        return Turns(device_identity(device), self.tasks_per_gpu)
+
+@dataclass(frozen=True)
+class ModelTask:
+    """What a task of a prediction does, and the model that it does it with."""
+
+    prediction: Prediction
+    model: SentModel
 
 
 @dataclass(frozen=True)
-class WorkerNet:
-    """A net, in a Python worker over weights that all workers share."""
+class WorkerModel:
+    """A model in a Python worker, over weights that all workers share."""
 
-    net: Net
+    model: Worker
     weights: SharedWeights | None = None
     turns: Turns | None = None
 
-    def run(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
-        """The blobs, in the net's memory."""
+    def forward(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
         if self.turns is None:
-            made = self.net.tested.views(values, blobs)
+            made = self.model.forward(values, blobs)
         else:
             with self.turns.taken():
-                made = self.net.tested.views(values, blobs)
+                made = self.model.forward(values, blobs)
                 self.trim()
         if self.weights is not None:
             self.weights.check()
         return made
 
     def trim(self) -> None:
-        """Give back the memory that only a pass needs."""
-        self.net.tested.net.trim()
-
-
-@dataclass(frozen=True)
-class SentModule(SentModel):
-    """A module of PyTorch that travels to executors."""
-
-    module: PortableModule
-    weights: str
-    derived: Mapping[str, Derived] = field(default_factory=dict)
+        self.model.trim()
 
     @property
-    def key(self) -> Any:
-        code = blake2b(self.module.data, digest_size=16).hexdigest()
-        return self.weights, code, tuple(self.derived.items())
-
-    def open(self) -> WorkerModule:
-        weights = SharedWeights(received(self.weights))
-        flat = FlatModule(self.module.unpacked().module, learns=False)
-        flat.weights.copy_from(weights.flat)
-        flat.push()
-        return WorkerModule(flat.module, self.derived)
+    def device(self) -> str | None:
+        return self.model.device
 
 
 def predicted(batches: Iterable[pa.RecordBatch], task: ModelTask) -> Iterator[PredictedRows]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -291,3 +291,29 @@ class ModuleLoss:
         axes = [1] if self.name in _OF_CLASSES else [len(made) - 1, 1]
         fits = (one for one in axes if len(made) > 1 and made[:one] + made[one + 1 :] == real)
         return next(fits, 0)
+
+
+@contextmanager
+def evaluation_mode(module: Any) -> Iterator[None]:
+    """Set a module in its mode of evaluation; afterwards every part has its own again."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+def computed(module: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the outputs of a batch by name, as float32."""
+    import torch
+
+    given = {name: tensor(one, True) for name, one in values.items()}
+    with torch.no_grad(), evaluation_mode(module):
+        made = module(**given)
+    return {
+        name: one.detach().cpu().to(torch.float32).numpy()
+        for name, one in named_outputs(made).items()
+        if isinstance(one, torch.Tensor)
+    }

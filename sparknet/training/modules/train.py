@@ -11,12 +11,11 @@ from sparknet.loaders.records import ArrayRecords, Records, with_classes
 from sparknet.net.rows import frame_columns, is_frame
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import RowWeights
+from sparknet.torch.modules.calling import ModuleLoss, arguments, chosen_inputs
 from sparknet.training.conducting import conduct
 from sparknet.training.identity import sampled
 from sparknet.training.local_settings import ProcessSettings
-from sparknet.training.modules.beginning import ModuleBeginning, parts_of, set_weights
-from sparknet.training.modules.calling import ModuleLoss, arguments, chosen_inputs
-from sparknet.training.modules.trained import TrainedModule
+from sparknet.training.modules.begin import ModuleBeginning, TrainedModule, parts_of, set_weights
 from sparknet.training.runs import FolderRuns
 from sparknet.training.setting import values_of
 from sparknet.training.shared_data import open_shared, records_of, write_shared

@@ -1,4 +1,4 @@
-"""ModuleBeginning: a run of a module of PyTorch before it has workers."""
+"""A training of a module: what is checked before it begins, and its result."""
 
 from __future__ import annotations
 
@@ -6,30 +6,49 @@ import copy
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from hashlib import blake2b
+from html import escape
 from time import perf_counter
-from typing import Any
+from typing import Any, NoReturn
 
-from sparknet.errors import SettingError, extra
+from sparknet.errors import SettingError, SpecError, extra
 from sparknet.native import NDArray
+from sparknet.net.heads import Kind
 from sparknet.net.scores import Goal
+from sparknet.torch.modules.calling import ModuleLoss, evaluation_mode, tensor
+from sparknet.torch.modules.flat_module import (
+    FlatModule,
+    ModuleParts,
+    PortableModule,
+    check_parameters,
+    packed,
+)
+from sparknet.torch.modules.named_code import NamedCode
+from sparknet.torch.modules.saved_module import (
+    Array,
+    SavedModule,
+    StrPath,
+    called,
+    code_of,
+    save_module,
+)
+from sparknet.torch.modules.updater import (
+    FlatOptimizer,
+    ScheduledRates,
+    is_elementwise,
+    made_optimizer,
+    settings_of_groups,
+)
 from sparknet.training.beginning import Beginning
 from sparknet.training.history import History
-from sparknet.training.modules.calling import ModuleLoss, tensor
-from sparknet.training.modules.flat_module import FlatModule
 from sparknet.training.modules.keywords import ModuleKeywords
-from sparknet.training.modules.module_files import called, code_of
-from sparknet.training.modules.naming import check_parameters
-from sparknet.training.modules.portable import ModuleParts, PortableModule, packed
-from sparknet.training.modules.rates import ScheduledRates, settings_of_groups
-from sparknet.training.modules.trained import NO_NET, TrainedModule
-from sparknet.training.modules.trainee import evaluating
-from sparknet.training.modules.updater import FlatOptimizer, is_elementwise, made_optimizer
 from sparknet.training.rounds import Outcome
 from sparknet.training.runs import Runs, find
 from sparknet.training.snapshot import model
 from sparknet.training.strategies import AllReduce
-from sparknet.training.training_settings import RunSettings, StrPath
+from sparknet.training.trained import Trained
+from sparknet.training.training_settings import RunSettings
 from sparknet.weights import WeightCollection
 
 _BATCH = 32
@@ -210,7 +229,7 @@ def try_out(
     given = {name: tensor(first[column], True) for name, column in inputs.items()}
     real = [tensor(first[name], False) for name in targets]
     shapes = ", ".join(f"'{name}' {tuple(one.shape)}" for name, one in given.items())
-    with torch.random.fork_rng(devices=[]), evaluating(module), _same_buffers(module):
+    with torch.random.fork_rng(devices=[]), evaluation_mode(module), _same_buffers(module):
         try:
             outputs = module(**given)
         except Exception as error:
@@ -280,3 +299,45 @@ def _digest_of(flat: FlatModule) -> str:
     """A digest of the module's parts and of its parameters' names and shapes."""
     told = repr((str(flat.module), [(one.name, one.shapes) for one in flat.layout.layers]))
     return blake2b(told.encode(), digest_size=16).hexdigest()
+
+
+class NoNet:
+    """What stands in the place of the net."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise SpecError("a module was trained and no net: the result has it as module")
+
+    def __repr__(self) -> str:
+        return "no net"
+
+
+@dataclass(frozen=True)
+class TrainedModule(Trained):
+    """The result of training a module; `module` is a copy of the user's, with trained weights."""
+
+    inputs: dict[str, str] = field(default_factory=dict, kw_only=True, repr=False)
+    """The arguments of its forward → the columns that it was trained on."""
+    first: Mapping[str, Array] = field(default_factory=dict, kw_only=True, repr=False)
+    """A few records by argument, which say what the module is given."""
+    kind: Kind | None = field(default=None, kw_only=True)
+    """What the loss takes the numbers of the first output for."""
+    made_by: NamedCode | None = field(default=None, kw_only=True, repr=False)
+    """What makes such a module, if that has a name."""
+
+    def save(self, path: StrPath) -> None:
+        """Write a folder of the weights and the name of what makes the module, which
+        `sparknet.load` and `ModuleModel.load` read; a .safetensors with a JSON file beside it too.
+        """
+        save_module(self.module, self.saved(), path)
+
+    def saved(self) -> SavedModule:
+        """What a file says of it."""
+        return SavedModule.of(self.module, self.made_by, self.inputs, self.first, self.kind)
+
+    def _described(self) -> str:
+        return f"<pre>{escape(str(self.module))}</pre>"
+
+
+NO_NET: Any = NoNet()

@@ -7,23 +7,22 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from sparknet.predict.columns import Wanted, named
+from sparknet.predict.columns import Wanted, column_map
+from sparknet.predict.module_predictor import ModulePredictor, record_sizes
 from sparknet.spark.cluster.probe import THREADS
 from sparknet.spark.cluster.session import session_of
-from sparknet.spark.column_types import check_types, column_names, told_shapes, with_classes
 from sparknet.spark.conducting import conduct, partitions
 from sparknet.spark.filesystem.remote import open_runs
-from sparknet.spark.first_rows import first_rows, record_sizes
-from sparknet.spark.module_model import ModuleModel
+from sparknet.spark.predict.model import SparkModel
+from sparknet.spark.predict.table import FrameTable, check_types, column_names, with_classes
 from sparknet.spark.task import Columns
 from sparknet.spark.train.frame import COLUMN as WEIGHT
 from sparknet.spark.train.frame import FrameWeights, frame, numbered, without_weights
 from sparknet.spark.train.result import SparkTrained
-from sparknet.training.modules.beginning import ModuleBeginning, parts_of, set_weights
-from sparknet.training.modules.calling import ModuleLoss, arguments, chosen_inputs
+from sparknet.torch.modules.calling import ModuleLoss, arguments, chosen_inputs
+from sparknet.torch.modules.saved_module import StrPath
+from sparknet.training.modules.begin import ModuleBeginning, TrainedModule, parts_of, set_weights
 from sparknet.training.modules.keywords import ModuleKeywords
-from sparknet.training.modules.module_files import StrPath
-from sparknet.training.modules.trained import TrainedModule
 from sparknet.training.training_settings import RunSettings
 
 
@@ -32,13 +31,15 @@ class SparkTrainedModule(SparkTrained, TrainedModule):
     """The result of training a module on Spark."""
 
     @property
-    def model(self) -> ModuleModel:  # type: ignore[override]
-        made = ModuleModel(self.module, columns=self.inputs, records=self.first, kind=self.kind)
-        made.made_by = self.made_by
-        return made
+    def model(self) -> SparkModel:
+        predictor = ModulePredictor(
+            self.module, columns=self.inputs, records=self.first, kind=self.kind
+        )
+        predictor.made_by = self.made_by
+        return SparkModel.of(predictor)
 
     def save(self, path: StrPath) -> None:
-        """The same as `ModuleModel.save`: to any path that Spark can write."""
+        """Write the same as `SparkModel.save`, to any path that Spark can write."""
         self.model.save(path)
 
 
@@ -59,7 +60,7 @@ def fit_module(
     """Train a module by tasks of Spark."""
     session = session_of(data)
     runs = None if given.snapshots is None else open_runs(session, given.snapshots)
-    parts, said = parts_of(how), named(columns)
+    parts, said = parts_of(how), column_map(columns)
     names = [said.get(name, name) for name in (*arguments(parts.module)[0], *how.targets)]
     of_rows = [] if row_weights.column is None else [row_weights.column]
     training = frame(data, names + of_rows, "the training data")
@@ -84,8 +85,9 @@ def fit_module(
         training = row_weights.added_to(training, mapping[how.targets[0]] if is_class else None)
         held = None if held is None else without_weights(held)
         mapping[WEIGHT] = WEIGHT
-    told = told_shapes(training, mapping)
-    first = first_rows(training, mapping, told | record_sizes(given.shapes))
+    table = FrameTable(training, "the training data")
+    told = table.record_shapes(mapping)
+    first = table.first_rows(mapping, told | record_sizes(given.shapes))
     begun = ModuleBeginning(
         given,
         runs,

@@ -1,0 +1,340 @@
+"""ModulePredictor: a module of PyTorch that predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import chain
+from math import prod
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from sparknet.errors import DataError, SettingError, SparkError, extra
+from sparknet.native import NDArray
+from sparknet.net.heads import Head, Kind
+from sparknet.predict.columns import Wanted, column_map
+from sparknet.predict.evaluation import head_of
+from sparknet.predict.files import written
+from sparknet.predict.local_rows import ModuleInput, Taken
+from sparknet.predict.outputs import Best, Output
+from sparknet.predict.prediction import Prediction
+from sparknet.predict.predictor import Array, Predictor, Sizes, TableSchema
+from sparknet.predict.request import Request, check_used, output_of
+from sparknet.proto.byte_source import StrPath
+from sparknet.proto.suggest import did_you_mean
+from sparknet.torch.modules.calling import arguments, chosen_inputs, computed
+from sparknet.torch.modules.flat_module import FlatModule, ModuleParts, PortableModule, packed
+from sparknet.torch.modules.saved_module import (
+    SavedModule,
+    code_of,
+    made_module,
+    read_state,
+    save_module,
+)
+
+_BATCH = 64
+_LARGEST = 64 << 20
+"""The limit of an Arrow batch of results in bytes."""
+_FEW = 2
+
+Step = Literal["softmax", "sigmoid", "pair", "argmax"]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """An array made of an output, with a row for each record, as layers make it of a net's."""
+
+    of: str
+    steps: tuple[Step, ...]
+
+
+class ModulePredictor(Predictor):
+    """A module in its mode of evaluation, with the columns of its arguments."""
+
+    def __init__(
+        self,
+        module: Any,
+        columns: dict[str, str] | None = None,
+        shapes: Mapping[str, Sequence[int | None]] | None = None,
+        records: Mapping[str, Array] | None = None,
+        kind: Kind | None = None,
+    ) -> None:
+        self.module = made_module(module)
+        self.made_by = code_of(module)
+        self.columns = column_map(columns)
+        self._sizes, self._records, self.kind = record_sizes(shapes), records, kind
+        self.derived: Mapping[str, Derived] = {}
+        """What else is made of the module's outputs, by name."""
+
+    @property
+    def name(self) -> str:
+        return type(self.module).__name__
+
+    @property
+    def inputs(self) -> Mapping[str, Taken]:
+        return {name: ModuleInput(one.shape[1:]) for name, one in self.records.items()}
+
+    @property
+    def input_names(self) -> list[str]:
+        return [*chain(*arguments(self.module))]
+
+    @property
+    def records(self) -> Mapping[str, Array]:
+        """A few records by argument."""
+        if self._records is None:
+            raise SettingError(
+                "the model has no first rows to look at: make it by Trainer.fit, or give it "
+                "records={'x': …}, a few by argument"
+            )
+        return self._records
+
+    @property
+    def weights(self) -> NDArray:
+        flat = FlatModule(self.portable().module.unpacked().module, learns=False)
+        flat.module.load_state_dict(self.module.state_dict(), strict=False)
+        flat.pull()
+        return flat.weights
+
+    def outputs(self, request: Request, table: TableSchema | None = None) -> list[Output]:
+        return _outputs(self.computed(self._inputs(request, table)[1]), request)
+
+    def mapping(self, request: Request, table: TableSchema | None = None) -> dict[str, str]:
+        return self._inputs(request, table)[0]
+
+    def plan(self, request: Request, table: TableSchema | None = None) -> Prediction:
+        mapping, records = self._inputs(request, table)
+        made = self.computed(records)
+        outputs = _outputs(made, request)
+        batch = request.batch or _BATCH
+        record = 4 * sum(prod(made[one.blob].shape[1:]) for one in outputs)
+        return Prediction(
+            mapping=mapping,
+            shapes={name: Wanted(one.shape[1:]) for name, one in records.items()},
+            outputs=outputs,
+            batch=batch,
+            most=max(_LARGEST // max(record, 1) // batch, 1) * batch,
+            invalid=request.invalid,
+            reason=request.reason,
+            key=None if table is None else table.key(request),
+        )
+
+    def forward(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
+        made = self.computed(values)
+        return {name: made[name] for name in blobs}
+
+    def computed(self, records: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the outputs of a batch by name, and what is derived from them."""
+        made = computed(self.module, records)
+        for name, one in self.derived.items():
+            values = made[one.of]
+            for step in one.steps:
+                values = _STEPS[step](values)
+            made[name] = values
+        return made
+
+    def record_shapes(self, outputs: Sequence[Output]) -> dict[str, Sizes]:
+        made = self.computed(self.records)
+        return {name: one.shape[1:] for name, one in made.items() if one.ndim}
+
+    def heads(self, request: Request, table: TableSchema | None = None) -> list[Head]:
+        return [self.head_of_table(request, table, None)]
+
+    def head_of_table(self, request: Request, table: TableSchema | None, kind: Kind | None) -> Head:
+        """Return the first output that is asked for as a prediction.
+
+        ``kind`` says what its numbers are; unless given, what the loss took them for, else classes
+        if there are several for a record.
+        """
+        made = self.computed(self._inputs(request, table)[1])
+        name = _outputs(made, request)[0].blob
+        record = made[name].shape[1:]
+        several: Kind = "classes" if prod(record) > 1 else "numbers"
+        return head_of(name, kind or self.kind or several, record)
+
+    def portable(self) -> PortableModulePredictor:
+        parts = packed(ModuleParts(self.module, None, None, None))
+        names = {name: name for name in (self._records or {})}
+        sent = PortableModule(parts, names, (), 1, "average", None, "cpu")
+        return PortableModulePredictor(sent, self.derived)
+
+    def saved(self) -> SavedModule:
+        """Return what a file says of the module."""
+        return SavedModule.of(self.module, self.made_by, self.columns, self.records, self.kind)
+
+    def save(self, path: StrPath) -> None:
+        save_module(self.module, self.saved(), path, written)
+
+    @classmethod
+    def read(
+        cls, file: Path, where: str, saved: SavedModule, module: Any, trusted: bool
+    ) -> ModulePredictor:
+        """Return the model of a state dict, and of what is said of it."""
+        with extra("torch", "torch", "a module of PyTorch"):
+            made = saved.module(module, where, trusted)
+        read_state(file, made)
+        model = cls(made, columns=saved.columns, records=saved.records, kind=saved.kind)
+        model.made_by = saved.made_by if module is None else code_of(module)
+        return model
+
+    def _inputs(
+        self, request: Request, table: TableSchema | None
+    ) -> tuple[dict[str, str], Mapping[str, Array]]:
+        """Return the columns of the arguments, and a few records of them."""
+        columns, records = self.columns | column_map(request.columns), self._records
+        if table is None:
+            records = self.records
+            return {name: columns.get(name, name) for name in records}, records
+        columns = table.names(columns, chain(*arguments(self.module)))
+        mapping = chosen_inputs(self.module, table.columns, (), columns)
+        table.check(mapping.values())
+        if records is None or records.keys() != mapping.keys():
+            records = table.first_rows(mapping, self._sizes)
+        return mapping, records
+
+
+@dataclass(frozen=True)
+class PortableModulePredictor:
+    """A module that travels without its weights."""
+
+    module: PortableModule
+    derived: Mapping[str, Derived] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Any:
+        code = blake2b(self.module.data, digest_size=16).hexdigest()
+        return code, tuple(self.derived.items())
+
+    def worker(self, weights: NDArray, device: str | None) -> ModulePredictor:
+        flat = FlatModule(self.module.unpacked().module, learns=False)
+        flat.weights.copy_from(weights)
+        flat.push()
+        model = ModulePredictor(flat.module)
+        model.derived = self.derived
+        return model
+
+
+def _outputs(made: Mapping[str, Array], request: Request) -> list[Output]:
+    """Return the columns that are asked for."""
+    count = next((one.shape[0] for one in made.values() if one.ndim), 0)
+    whole = [name for name, one in made.items() if one.ndim and one.shape[0] == count]
+    for name in request.outputs or ():
+        if name not in whole:
+            raise SparkError(
+                f"the module has no output '{name}': {whole}{did_you_mean(name, whole)}"
+            )
+    names, labels = list(request.outputs or whole), request.names()
+    if not names:
+        raise SettingError("the module's outputs are no tensors with a row for each record")
+    columns: list[Output] = [
+        output_of(name, request.prefix + name, 0, np.shape(made[name])[1:], request, labels)
+        for name in names
+    ]
+    check_used(columns, request)
+    if request.best is not None:
+        columns.append(Best(columns[0].blob, request.best))
+    return columns
+
+
+# -- what is derived from outputs --------------------------------------------------------------
+
+
+def _softmax(values: Array) -> Array:
+    grown: Array = np.exp(values - values.max(axis=1, keepdims=True))
+    shares: Array = grown / grown.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _sigmoid(values: Array) -> Array:
+    shares: Array = 0.5 * np.tanh(0.5 * values) + np.float32(0.5)
+    return shares.astype(np.float32)
+
+
+def _pair(values: Array) -> Array:
+    """Return scores of two classes, no and yes, as pyspark.ml has them."""
+    flat = values.reshape(len(values), 1)
+    return np.concatenate([-flat, flat], axis=1)
+
+
+def _argmax(values: Array) -> Array:
+    places: Array = values.argmax(axis=1).astype(np.float32)
+    return places
+
+
+_STEPS: dict[Step, Callable[[Array], Array]] = {
+    "softmax": _softmax,
+    "sigmoid": _sigmoid,
+    "pair": _pair,
+    "argmax": _argmax,
+}
+
+
+# -- records that say what a module is given ---------------------------------------------------
+
+
+def record_sizes(shapes: Mapping[str, Sequence[int | None]] | None) -> dict[str, Sizes]:
+    """Return the shapes of records, of shapes that begin with the records' axis."""
+    made = {}
+    for name, shape in (shapes or {}).items():
+        sizes = tuple(shape)
+        if len(sizes) < 2 or any(type(size) is not int or size < 1 for size in sizes[1:]):
+            raise SparkError(
+                f"shapes['{name}'] is {list(sizes)!r}: the axis of the records and then the sizes "
+                "of one are needed, as in [None, 3, 32, 32]"
+            )
+        made[name] = tuple(int(size or 0) for size in sizes[1:])
+    return made
+
+
+def records_of(
+    rows: Sequence[Any], mapping: Mapping[str, str], sizes: Mapping[str, Sizes], what: str
+) -> dict[str, Array]:
+    """Return a few records by argument of rows of their columns."""
+    for name in sizes:
+        if name not in mapping:
+            raise SparkError(
+                f"shapes name '{name}', which the module is not given: it is given "
+                + ", ".join(f"'{one}'" for one in mapping)
+            )
+    if not rows:
+        raise DataError(f"{what} has no records")
+    whole = [row for row in rows if all(value is not None for value in row)] or rows[:1]
+    whole = (list(whole) * _FEW)[:_FEW]
+    places = {column: number for number, column in enumerate(dict.fromkeys(mapping.values()))}
+    return {
+        name: np.stack(
+            [_array(row[places[column]], name, column, sizes.get(name)) for row in whole]
+        )
+        for name, column in mapping.items()
+    }
+
+
+def _array(value: Any, name: str, column: str, sizes: Sizes | None) -> Array:
+    if value is None:
+        raise SparkError(f"column '{column}' is null: fill such rows, or filter them out")
+    if isinstance(value, (bytes, bytearray)):
+        if sizes is None:
+            raise SparkError(
+                f"column '{column}' holds bytes: say what they are with "
+                f"shapes={{'{name}': [None, 3, 32, 32]}}, say"
+            )
+        return np.zeros(sizes, np.uint8)
+    if hasattr(value, "nChannels"):
+        return np.zeros(sizes or (value.nChannels, value.height, value.width), np.uint8)
+    if hasattr(value, "toArray"):
+        value = value.toArray()
+    try:
+        made = np.asarray(value)
+    except ValueError as error:
+        raise SparkError(f"column '{column}' has rows of lists of several lengths") from error
+    if made.dtype.kind not in "fiub":
+        made = made.astype(np.float64)  # decimals
+    if sizes is None:
+        return made
+    if made.size != int(np.prod(sizes)):
+        raise SparkError(
+            f"column '{column}' has {made.size} values per row, but '{name}' takes {sizes}"
+        )
+    return made.reshape(sizes)

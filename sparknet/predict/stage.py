@@ -1,0 +1,356 @@
+"""Stages of pyspark.ml that were saved: their models, and the columns that they add."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from sparknet.errors import FileError, SparkError
+from sparknet.net import Net
+from sparknet.net.heads import Head, HeadBlobs, Kind, find_heads, served
+from sparknet.net.model_folder import load_net, save_net
+from sparknet.predict.evaluation import head_of
+from sparknet.predict.module_predictor import Derived, ModulePredictor
+from sparknet.predict.net_predictor import NetPredictor
+from sparknet.predict.prediction import Invalid
+from sparknet.predict.predictor import Array, Predictor
+from sparknet.predict.request import Request
+from sparknet.proto.byte_source import read_file
+from sparknet.proto.suggest import one_of
+from sparknet.torch.modules.saved_module import MODULE, SavedModule, write_state
+
+Predict = Callable[[Any, Request], tuple[dict[str, Any], Any]]
+"""Gives the columns of a request to a model, and the index of their rows."""
+
+Made = Literal["vector", "number", "class", "classes", "labels"]
+"""What becomes of a blob's numbers."""
+Given = Callable[[str], Any]
+"""The value of a Param; None where it has none."""
+INVALID: dict[str, Invalid] = {"error": "raise", "keep": "null", "skip": "drop"}
+"""pyspark.ml's words for what becomes of bad rows, and those of `SparkModel.transform`."""
+
+
+@dataclass(frozen=True)
+class StageColumn:
+    """A column of a prediction."""
+
+    name: str
+    made: Made
+    blob: str
+
+
+class StageColumns:
+    """What a net predicts, and where it is found; ``model`` is a `Predictor`."""
+
+    def __init__(self, model: Any, heads: Sequence[Head] | None = None) -> None:
+        self.model = model
+        self._heads = None if heads is None else list(heads)
+        self._served: dict[tuple[str, ...], tuple[Any, dict[str, HeadBlobs]]] = {}
+
+    @property
+    def all_heads(self) -> list[Head]:
+        """The net's own predictions."""
+        if self._heads is None:
+            self._heads = find_heads(self.model.net)
+        return self._heads
+
+    def heads(self, outputs: Sequence[str] | None) -> list[Head]:
+        """The predictions: those of ``outputs``, or all of the net's."""
+        if not outputs:
+            return self.all_heads
+        known = {head.blob: head for head in self.all_heads}
+        there = self.model.net.tested.net.blobs
+        unknown = [name for name in outputs if name not in known and name in there]
+        known |= {head.blob: head for head in find_heads(self.model.net, unknown)}
+        return [known[name] for name in outputs if name in known]
+
+    def serving(self, heads: Sequence[Head]) -> tuple[Any, dict[str, HeadBlobs]]:
+        """The model with what the predictions need, and where they are found."""
+        key = tuple(head.blob for head in heads)
+        if key not in self._served:
+            net, model = self.model.net, self.model
+            described, places = served(net.tested.described, heads)
+            if len(described.layer) > len(net.tested.described.layer):
+                model = copy(self.model)
+                model.net = Net(
+                    described,
+                    net.get_weights(),
+                    precision=net.precision,
+                    preprocessing=net.preprocessing,
+                )
+            self._served[key] = model, places
+        return self._served[key]
+
+    def columns(self, given: Given) -> Iterator[StageColumn]:
+        """The columns of the predictions; those of further ones end in their blobs' names."""
+        heads = self.heads(given("outputs"))
+        _, places = self.serving(heads)
+        for number, head in enumerate(heads):
+            found = places[head.blob]
+            suffix = f"_{head.blob}" if number else ""
+            if (name := given("rawPredictionCol")) and found.raw and head.kind != "numbers":
+                yield StageColumn(name + suffix, "vector", found.raw)
+            if (name := given("probabilityCol")) and found.probability:
+                yield StageColumn(name + suffix, "vector", found.probability)
+            if name := given("predictionCol"):
+                blob = found.place or found.raw or head.blob
+                yield StageColumn(name + suffix, _prediction(head), blob)
+
+    def blobs(self, outputs: Sequence[str] | None) -> list[str]:
+        """The blobs that become columns."""
+        if outputs is None:
+            return [output.blob for output in self.model.outputs(Request())]
+        return list(outputs)
+
+    def inputs(
+        self, given: Given, is_set: Callable[[str], bool], training: bool = False
+    ) -> dict[str, str]:
+        """The net's input → column, as Params say; of the net for training, or the other one."""
+        net = self.model.net
+        entries = [*net.inputs] if training else [entry.name for entry in net.tested.entries]
+        labels = {name for name, entry in net.inputs.items() if entry.is_label}
+        heads = self.heads(given("outputs"))
+        targets = [head.target for head in heads if head.target in entries]
+        targets += [name for name in entries if name in labels and name not in targets]
+        features = [name for name in entries if name not in targets]
+        columns = {**self.model.columns, **(given("columns") or {})}
+        for inputs, name in ((features, "featuresCol"), (targets, "labelCol")):
+            column = given(name)
+            if inputs and column and (is_set(name) or inputs[0] not in columns):
+                columns[inputs[0]] = column
+        return columns if training else {name: columns[name] for name in columns if name in entries}
+
+
+def _prediction(head: Head) -> Made:
+    """How a head's numbers become the predicted class, labels, number or numbers."""
+    if head.kind == "numbers":
+        return "number" if head.is_single else "vector"
+    if head.is_single:
+        return "class"
+    return "labels" if head.kind == "labels" else "classes"
+
+
+# -- modules --------------------------------------------------------------------------------
+
+
+def stage_columns(model: Predictor, heads: Sequence[Head] | None = None) -> StageColumns:
+    """What a net or a module predicts, and where it is found."""
+    kind = ModuleColumns if isinstance(model, ModulePredictor) else StageColumns
+    return kind(model, heads)
+
+
+class ModuleColumns(StageColumns):
+    """A module's first output is its prediction, unless `outputs` names others."""
+
+    model: Any
+
+    @property
+    def all_heads(self) -> list[Head]:
+        if self._heads is None:
+            first = self.model.outputs(Request())[0].blob
+            self._heads = [self._head(first, self.model.kind)]
+        return self._heads
+
+    def heads(self, outputs: Sequence[str] | None) -> list[Head]:
+        if not outputs:
+            return self.all_heads
+        known = {head.blob: head for head in self.all_heads}
+        return [known.get(name) or self._head(name, None) for name in outputs]
+
+    def serving(self, heads: Sequence[Head]) -> tuple[Any, dict[str, HeadBlobs]]:
+        key = tuple(head.blob for head in heads)
+        if key not in self._served:
+            model, places = copy(self.model), dict[str, HeadBlobs]()
+            model.derived = {}
+            for head in heads:
+                places[head.blob] = _derive(head, model.derived)
+            self._served[key] = model, places
+        return self._served[key]
+
+    def inputs(
+        self, given: Given, is_set: Callable[[str], bool], training: bool = False
+    ) -> dict[str, str]:
+        columns = {**self.model.columns, **(given("columns") or {})}
+        first, column = next(iter(self.model.records)), given("featuresCol")
+        if column and (is_set("featuresCol") or first not in columns):
+            columns[first] = column
+        return columns
+
+    def _head(self, name: str, kind: Kind | None) -> Head:
+        made = self.model.computed(self.model.records)
+        if name not in made:
+            raise SparkError(f"the module has no output '{name}'{one_of(name, list(made))}")
+        record = made[name].shape[1:]
+        found = kind or ("classes" if prod(record) > 1 else "numbers")
+        head = head_of(name, found, record)
+        # What no loss says to be logits has no probabilities.
+        squashes: Any = {"classes": "softmax", "labels": "sigmoid"}
+        return replace(head, scores=name, squashed_by=squashes.get(kind))
+
+
+def _derive(head: Head, derived: dict[str, Derived]) -> HeadBlobs:
+    """What is made of an output, and where it is found."""
+    raw, blob = head.blob, head.blob
+
+    def made(what: str, *steps: Any) -> str:
+        derived[f"{blob}/{what}"] = Derived(blob, steps)
+        return f"{blob}/{what}"
+
+    if head.kind == "labels" and head.is_single:
+        raw = made("scores", "pair")
+        return HeadBlobs(raw, made("probabilities", "pair", "sigmoid"), None)
+    probability = None if head.squashed_by is None else made("probabilities", head.squashed_by)
+    is_placed = head.kind == "classes" and not head.is_single
+    return HeadBlobs(raw, probability, made("classes", "argmax") if is_placed else None)
+
+
+# -- files --------------------------------------------------------------------------------
+
+
+_LARGEST = 1 << 28
+
+
+def stage_metadata(folder: Path) -> dict[str, Any]:
+    """The metadata of a stage on this machine."""
+    parts = sorted((folder / "metadata").glob("part-*"))
+    try:
+        if sum(part.stat().st_size for part in parts) > _LARGEST:
+            raise FileError(folder, "is no saved stage: its metadata are too large")
+        text = "".join(read_file(part, _LARGEST).decode("utf-8") for part in parts)
+        metadata = json.loads(text) if text else None
+    except (OSError, ValueError, RecursionError, FileError) as error:
+        raise FileError(folder, f"is no saved stage: {error}") from error
+    if not isinstance(metadata, dict):
+        raise FileError(
+            folder, "is no saved stage: it has no metadata, and no model.json as a saved model has"
+        )
+    return metadata
+
+
+def save_parts(model: Predictor, folder: Path) -> dict[str, Any]:
+    """Write the files of a stage's model; returns what they do not hold."""
+    if isinstance(model, ModulePredictor):
+        saved = model.saved()
+        if saved.made_by is None:
+            raise SparkError(
+                f"nothing names what makes module '{saved.name}' as it is, and a saved stage is "
+                "loaded by that name: give module= a class without arguments, a function or a "
+                "functools.partial of one, from a file that Python can import"
+            )
+        write_state(folder / MODULE, model.module)
+        return {"module": saved.said()}
+    assert isinstance(model, NetPredictor)
+    return {**save_net(model.net, folder), "inputs": model.columns}
+
+
+def load_parts(folder: Path, metadata: Mapping[str, Any], trusted: bool) -> Predictor:
+    """Return the model that `save_parts` wrote."""
+    if "module" in metadata:
+        saved = SavedModule.read(metadata["module"], folder)
+        return ModulePredictor.read(folder / MODULE, str(folder), saved, None, trusted)
+    return NetPredictor(load_net(folder, metadata, trusted), metadata["inputs"])
+
+
+# -- columns without Spark ------------------------------------------------------------------
+
+
+class SavedColumns(ABC):
+    """The columns that a saved stage adds."""
+
+    def __init__(self, model: Any, metadata: Mapping[str, Any]) -> None:
+        self.model = model
+        self._set: dict[str, Any] = dict(metadata["paramMap"])
+        self._given = {**metadata["defaultParamMap"], **self._set}
+        self._invalid = INVALID[self.given("handleInvalid") or "error"]
+
+    def given(self, name: str) -> Any:
+        """The value of a Param; None where it has none."""
+        return self._given.get(name)
+
+    @abstractmethod
+    def inputs(self, model: Any) -> dict[str, str]:
+        """The net's inputs → the rows' columns."""
+
+    @abstractmethod
+    def columns(self, predict: Predict) -> tuple[dict[str, Any], Any]:
+        """The columns, and the index of their rows."""
+
+
+class _NetModel(SavedColumns):
+    def __init__(self, model: Any, metadata: Mapping[str, Any]) -> None:
+        super().__init__(model, metadata)
+        self._columns = stage_columns(model, [Head.of(head) for head in metadata["heads"]])
+
+    def inputs(self, model: Any) -> dict[str, str]:
+        return self._columns.inputs(self.given, self._set.__contains__)
+
+    def columns(self, predict: Predict) -> tuple[dict[str, Any], Any]:
+        blobs = self._columns.blobs(self.given("outputs"))
+        model, _ = self._columns.serving(self._columns.heads(self.given("outputs")))
+        wanted = list(self._columns.columns(self.given))
+        needed = list(dict.fromkeys([*blobs, *(column.blob for column in wanted)]))
+        request = Request(
+            outputs=needed,
+            columns=self.inputs(model),
+            batch=self.given("batch"),
+            invalid=self._invalid,
+        )
+        found, index = predict(model, request)
+        prefix = self.given("prefix") or ""
+        made = {prefix + blob: found[blob] for blob in blobs}
+        for one in wanted:
+            if one.name in made:
+                raise SparkError(f"the stage makes two columns '{one.name}': give another name")
+            made[one.name] = _made(one, found[one.blob])
+        return made, index
+
+
+class _NetFeaturizer(SavedColumns):
+    def inputs(self, model: Any) -> dict[str, str]:
+        columns: dict[str, str] = self.given("columns") or {}
+        if column := self.given("inputCol"):
+            columns = {model.net.tested.entries[0].name: column, **columns}
+        return columns
+
+    def columns(self, predict: Predict) -> tuple[dict[str, Any], Any]:
+        output, model = self.given("output"), self.model
+        columns = self.inputs(model)
+        wanted = None if output is None else [output]
+        blob = model.outputs(Request(outputs=wanted, columns=columns))[0].blob
+        request = Request(
+            outputs=[blob], columns=columns, batch=self.given("batch"), invalid=self._invalid
+        )
+        found, index = predict(model, request)
+        return {self.given("outputCol"): _flat(found[blob])}, index
+
+
+STAGES: dict[str, Callable[[Any, Mapping[str, Any]], SavedColumns]] = {
+    "NetModel": _NetModel,
+    "NetFeaturizer": _NetFeaturizer,
+}
+
+
+def _flat(values: Array) -> Array:
+    return values.reshape(len(values), -1) if len(values) else values.reshape(0, 0)
+
+
+def _made(column: StageColumn, values: Array) -> Any:
+    """What pyspark.ml's column holds, of a blob's numbers."""
+    rows = _flat(values)
+    if column.made == "number":
+        return rows[:, 0].astype(np.float64)
+    if column.made == "class":
+        places = rows.argmax(1).astype(np.float64) if rows.size else np.zeros(len(rows))
+        places[np.isnan(rows).any(1)] = np.nan
+        return places
+    if column.made == "labels":
+        return [np.flatnonzero(row > 0).astype(np.float64) for row in rows]
+    return rows.astype(np.float64)

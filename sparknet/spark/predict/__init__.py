@@ -1,0 +1,1 @@
+"""Prediction on executors: what sparknet.predict does, carried by Spark."""
