@@ -17,9 +17,9 @@ from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.native import NDArray
 from sparknet.net import Net
-from sparknet.training.histograms import look
 from sparknet.training.learner import NetFeed, SolverLearner
-from sparknet.training.planning.batches import made_up, with_batch
+from sparknet.training.planning.subject import made_up, with_batch
+from sparknet.training.workers.metrics import look
 from sparknet.weights import layout_of
 
 NETS = {"lenet": 64, "cifar10_quick": 100, "caffenet": 32, "resnet50": 4}

@@ -24,7 +24,7 @@ from benchmarks.digits import digits
 from benchmarks.precisions import Data, Task, example_named, letters
 from sparknet import SolverParams
 from sparknet.loaders import MNIST
-from sparknet.training.planning.spread import Spread, difference
+from sparknet.training.planning.trials import Spread, difference
 
 CELL, SIDE = 4, 16
 """In pixels: of the gradients' histograms, and of an outline."""

@@ -34,12 +34,11 @@ from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.training import Averaging, Cluster, Strategy, train, work
 from sparknet.training.learner import NetFeed, SolverLearner
-from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.planning import Measured, plan, predict
-from sparknet.training.planning.batches import made_up, with_batch
-from sparknet.training.planning.measuring import Runner, measure
-from sparknet.training.planning.planned import short
-from sparknet.training.planning.subject import NetSubject
+from sparknet.training.planning.advice import short
+from sparknet.training.planning.measurement import Runner, measure
+from sparknet.training.planning.subject import NetSubject, made_up, with_batch
+from sparknet.training.schedule import Hooks, RunPlan
 
 NETS = {"lenet": 64, "cifar10_quick": 32, "cifar10_full": 32}
 LENGTHS = (5, 20)

@@ -22,7 +22,7 @@ import numpy as np
 import sparknet
 from sparknet import Net, NetParams, SolverParams
 from sparknet.caffe.precision import Precision
-from sparknet.training.planning.spread import Spread
+from sparknet.training.planning.trials import Spread
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 PRECISIONS: tuple[Precision, ...] = ("float32", "bf16", "int8")

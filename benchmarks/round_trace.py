@@ -18,9 +18,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-ROOMS = ("training", "spark", "net", "caffe", "loaders", "native", "layers", "graph", "weights")
+MIDDLE = ("training", "comm", "spark", "net", "caffe")
+ROOMS = (*MIDDLE, "loaders", "native", "layers", "graph", "weights")
 SKIPPED, ROUNDS = 3, 8
-ENDS = ("training/rounds.py", "_account")
+ENDS = ("training/workers/rounds.py", "_account")
 LOADS = ("training/learner.py", "_load")
 
 
@@ -60,7 +61,7 @@ def traced(batches: Iterable[Any], spec: Any, columns: Any, path: str) -> Iterat
     """A worker's task; worker 0 writes what its rounds entered."""
     from pyspark import BarrierTaskContext
 
-    from sparknet.spark import task
+    from sparknet.spark.hosts import task
 
     rounds = Rounds()
     threading.setprofile(rounds)
@@ -77,7 +78,8 @@ def traced(batches: Iterable[Any], spec: Any, columns: Any, path: str) -> Iterat
 def traces(session: Any) -> dict[str, dict[str, int]]:
     """The files that every steady round and each batch's way enter, and how often in a round."""
     from sparknet import LinearLayer, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
-    from sparknet.spark import Trainer, task
+    from sparknet.spark import Trainer
+    from sparknet.spark.hosts import task
 
     net = NetParams(
         "lines",

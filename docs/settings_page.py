@@ -6,10 +6,14 @@ from pathlib import Path
 
 from sparknet.cli import setting_flags
 from sparknet.spark import Trainer
-from sparknet.training.local_settings import LocalSettings, ProcessSettings
 from sparknet.training.modules.keywords import ModuleKeywords
-from sparknet.training.setting import Setting, settings_of
-from sparknet.training.training_settings import RunSettings, TrainingSettings
+from sparknet.training.settings.fields import Setting, settings_of
+from sparknet.training.settings.training import (
+    LocalSettings,
+    ProcessSettings,
+    RunSettings,
+    TrainingSettings,
+)
 from sparknet.training.virtual.simulation import SimulationSettings
 
 PAGE = Path(__file__).with_name("settings.md")

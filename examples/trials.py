@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sparknet.training.planning.spread import difference
+from sparknet.training.planning.trials import difference
 
 Number = float | Sequence[float]
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-LAUNCHER = "sparknet.training.local_launcher"
+LAUNCHER = "sparknet.training.workers.local"
 OWN = ("OMP_NUM_THREADS", "PYTEST_CURRENT_TEST")
 """Variables that a worker has for itself."""
 _MAX_REQUEST = 1 << 20
@@ -129,7 +129,7 @@ def install(launcher: ModuleType | None) -> None:
 
 def serve(number: int) -> None:
     """Fork a process for each request, until the client is gone."""
-    from sparknet.training import local_worker  # noqa: F401  what each worker needs
+    from sparknet.training.workers import process  # noqa: F401  what each worker needs
 
     if sys.argv[2:]:
         import torch  # noqa: F401
@@ -175,7 +175,7 @@ def _watch(
 
 def _work(program: str, env: dict[str, str], folder: str, number: int, output: list[int]) -> None:
     """Become a worker in a session of its own."""
-    from sparknet.training import local_launcher, local_worker
+    from sparknet.training.workers import local, process
 
     code = 1
     try:
@@ -189,8 +189,8 @@ def _work(program: str, env: dict[str, str], folder: str, number: int, output: l
         sys.argv = [program, str(number)]
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed()
-        if program == local_launcher.PROGRAM:
-            code = local_worker.main(number)
+        if program == local.PROGRAM:
+            code = process.main(number)
         else:
             runpy.run_module(program, run_name="__main__", alter_sys=True)
     except SystemExit as end:

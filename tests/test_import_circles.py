@@ -29,8 +29,6 @@ TYPES_ONLY = {
     ("sparknet.native.arithmetic", "sparknet.native.ndarray"): "the operators of NDArray",
     ("sparknet.onnx.step", "sparknet.onnx.conversion"): "a step of the walk over a model",
     ("sparknet.spark.predict.evaluate", "sparknet.spark.predict.model"): "a method of SparkModel",
-    ("sparknet.training.keeping", "sparknet.training.rounds"): "snapshots of a worker's rounds",
-    ("sparknet.training.validating", "sparknet.training.rounds"): "validations of these",
 }
 """Imports for type checkers alone, which would close a circle: part, whole, and what it is."""
 

@@ -24,7 +24,7 @@ from sparknet.graph.build import build_in_state
 from sparknet.native import NDArray
 from sparknet.spark.cluster.gpus import gathered
 from sparknet.training import Cluster
-from sparknet.training.planning.spread import Spread
+from sparknet.training.planning.trials import Spread
 
 TASKS = (2, 4, 8, 16, 32, 64)
 NODES = (16, 32, 64, 96, 128, 192, 256)

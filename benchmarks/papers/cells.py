@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparknet.training.planning.spread import Spread
+from sparknet.training.planning.trials import Spread
 
 Curves = dict[str, list[tuple[float, float]]]
 

@@ -20,8 +20,8 @@ from sparknet.training import (
     SlowMo,
     Strategy,
 )
-from sparknet.training.planning.planned import short
-from sparknet.training.planning.spread import Difference, Spread
+from sparknet.training.planning.advice import short
+from sparknet.training.planning.trials import Difference, Spread
 
 SIZES = (2, 4, 8)
 TUNING = (101, 102)

@@ -31,7 +31,7 @@ from sparknet.comm.tcp_comm import TcpComm
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.training import Averaging, DynamicAveraging, Strategy
-from sparknet.training.planning.spread import Difference, Spread
+from sparknet.training.planning.trials import Difference, Spread
 
 STEPS, CHECK, WORKERS = 1000, 10, 4
 THRESHOLDS = (0.02, 0.05, 0.1, 0.2)

@@ -9,7 +9,7 @@ from functools import partial
 from benchmarks.papers.cells import CurvePanel, Curves, Item, MarkdownTable, Part, Said, TableCell
 from benchmarks.papers.trainings import SEEDS, Arm, ArmRun, mean_curve, over_seeds, run, spread
 from sparknet.training import AllReduce, Averaging
-from sparknet.training.planning.spread import Spread
+from sparknet.training.planning.trials import Spread
 
 COSTS = (0.0, 0.1, 0.5, 0.8, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
 """S, in units of C."""

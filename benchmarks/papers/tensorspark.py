@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.papers.cells import Item, MarkdownTable, Part, Said, TableCell
 from benchmarks.papers.trainings import Arm, ArmRun, apart, spread
 from sparknet.training import Averaging, Downpour
-from sparknet.training.planning.spread import Difference, Spread
+from sparknet.training.planning.trials import Difference, Spread
 
 WORKERS, SAMPLES = 4, 25600
 PULLS, BATCHES = (1, 4, 16), (4, 16, 64)

@@ -28,7 +28,7 @@ from sparknet import (
 from sparknet.errors import Diverged, ListenerError
 from sparknet.loaders import ArrayRecords
 from sparknet.training import AllReduce, Averaging, Cluster, Downpour, Strategy, simulate
-from sparknet.training.planning.spread import Difference, Spread, difference
+from sparknet.training.planning.trials import Difference, Spread, difference
 
 SEEDS = 5
 folder = Path("papers") / "trainings"

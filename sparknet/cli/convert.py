@@ -301,8 +301,8 @@ def _pictures(
 def _snapshot(chosen: Namespace) -> int:
     from sparknet.loaders.preprocessing import Preprocessing
     from sparknet.net.model_inputs import ModelInputs
-    from sparknet.training.runs import FolderRuns, find
-    from sparknet.training.snapshot import model, read_manifest
+    from sparknet.training.checkpoints.runs import FolderRuns, find
+    from sparknet.training.checkpoints.snapshot import model, read_manifest
 
     store, round = find(FolderRuns, chosen.path)
     model(store, round).save(chosen.out)

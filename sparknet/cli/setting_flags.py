@@ -10,8 +10,8 @@ from sparknet.cli import inputs
 from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
-    from sparknet.training.kinds import Kind
-    from sparknet.training.setting import Setting
+    from sparknet.training.settings.fields import Setting
+    from sparknet.training.settings.kinds import Kind
 
 SPARK_FLAGS = ("spark", "master", "sql", "columns")
 
@@ -80,8 +80,8 @@ FLAGS = {"steps": "iterations"}
 
 def of_train() -> dict[str, Setting]:
     """The settings of `sparknet.train`; imported here, as other verbs need none of it."""
-    from sparknet.training.local_settings import ProcessSettings
-    from sparknet.training.setting import settings_of
+    from sparknet.training.settings.fields import settings_of
+    from sparknet.training.settings.training import ProcessSettings
 
     return settings_of(ProcessSettings)
 
@@ -89,7 +89,7 @@ def of_train() -> dict[str, Setting]:
 def of_spark() -> dict[str, Setting]:
     """The settings that `sparknet.spark.Trainer` has alone."""
     from sparknet.spark.train.trainer import Trainer
-    from sparknet.training.setting import settings_of
+    from sparknet.training.settings.fields import settings_of
 
     shared = of_train()
     return {name: told for name, told in settings_of(Trainer).items() if name not in shared}
@@ -98,7 +98,7 @@ def of_spark() -> dict[str, Setting]:
 def of_plan() -> dict[str, Setting]:
     """The settings of `sparknet.plan`."""
     from sparknet.training.planning.planner import PlanningSettings
-    from sparknet.training.setting import settings_of
+    from sparknet.training.settings.fields import settings_of
 
     return settings_of(PlanningSettings)
 
@@ -122,7 +122,7 @@ def _word(name: str, told: Setting) -> str:
 
 
 def _options(told: Setting) -> dict[str, Any]:
-    from sparknet.training.kinds import Choice, Numbers, Switch
+    from sparknet.training.settings.kinds import Choice, Numbers, Switch
 
     said = told.said.rstrip(".").replace("%", "%%")
     said = said[0].lower() + said[1:]

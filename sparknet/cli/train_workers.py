@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sparknet.proto.caffe_pb2 import SolverParameter
     from sparknet.report import Listener
     from sparknet.spark import SparkTrained
-    from sparknet.training.trained import Trained
+    from sparknet.training.result import Trained
 
 _EXPLICIT = {"strategy", "workers", "snapshots", "validation", "weights", "dialect"}
 """Settings that are put together from several flags, or have been read with the solver."""
@@ -118,7 +118,7 @@ def _train_on_spark(
     chosen: Namespace, settings: SolverParameter, strategy: Any, snapshots: str, listener: Listener
 ) -> SparkTrained:
     from sparknet.spark import Trainer, get_session
-    from sparknet.training.setting import settings_of
+    from sparknet.training.settings.fields import settings_of
 
     columns = setting_flags.columns(chosen)
     _check_spark(chosen)
@@ -150,7 +150,7 @@ def _train_on_spark(
 
 def _check_spark(chosen: Namespace) -> None:
     from sparknet.spark import Trainer
-    from sparknet.training.setting import settings_of
+    from sparknet.training.settings.fields import settings_of
 
     others = (
         setting_flags.of_train().keys() - settings_of(Trainer).keys() - _SPARK_EXPLICIT - _LOCAL

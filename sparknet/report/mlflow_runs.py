@@ -14,14 +14,14 @@ from sparknet.net.scratch import scratch_folder
 from sparknet.report.log import JsonLines
 from sparknet.report.mlflow_models import log_model
 from sparknet.report.page import report
-from sparknet.training import observing
+from sparknet.training import observers
 from sparknet.training.history import Event, number, share_communicating, single
 from sparknet.training.modules.begin import TrainedModule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sparknet.training.trained import Trained
+    from sparknet.training.result import Trained
 
 _PARAMS = ("net", "strategy", "workers", "steps", "seconds", "records", "batch_size")
 """What stays as it is when a run goes on after a loss: MLflow takes no other value for a param."""
@@ -45,13 +45,13 @@ def autolog(*, log_models: bool = True, disable: bool = False) -> None:
     """
     with extra("mlflow", "mlflow", "autolog"):
         import mlflow  # noqa: F401
-    observing.forget(_Tracked)
+    observers.forget(_Tracked)
     _Tracked.log_models = log_models
     if not disable:
-        observing.observe(_Tracked)
+        observers.observe(_Tracked)
 
 
-class _Tracked(observing.Observer):
+class _Tracked(observers.Observer):
     """One training."""
 
     log_models = True

@@ -13,7 +13,7 @@ from sparknet.errors import FileError
 from sparknet.graph.table import aligned
 from sparknet.report.log import ABOUT, EVENTS
 from sparknet.training.history import Event, History, single
-from sparknet.training.planning.spread import Spread, difference
+from sparknet.training.planning.trials import Spread, difference
 
 Json = dict[str, Any]
 

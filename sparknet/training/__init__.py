@@ -11,12 +11,12 @@ from sparknet import renamed
 from sparknet.training import strategies
 from sparknet.training.learner import Learner, SolverLearner
 from sparknet.training.local_training import train
-from sparknet.training.plan import Hooks, RunPlan
 from sparknet.training.pycaffe_learner import PycaffeLearner
-from sparknet.training.rounds import Outcome, work
+from sparknet.training.result import Interrupted, Trained
+from sparknet.training.schedule import Hooks, RunPlan
 from sparknet.training.strategies import *  # noqa: F403 - their names are listed there, once
-from sparknet.training.trained import Interrupted, Trained
 from sparknet.training.virtual import Cluster, simulate
+from sparknet.training.workers.rounds import Outcome, work
 
 __all__ = [
     "Cluster",

@@ -15,17 +15,15 @@ from sparknet.net.first_records import check_counts, check_names, find_odd, look
 from sparknet.net.recipe import Recipe
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import RowWeights, WeighedNets, label_input
-from sparknet.training.beginning import NetBeginning
-from sparknet.training.conducting import conduct
-from sparknet.training.identity import sampled
-from sparknet.training.local_settings import ProcessSettings
+from sparknet.training.checkpoints.runs import FolderRuns, sampled, save_weights
+from sparknet.training.driver.setup import NetSetup
 from sparknet.training.modules.train import train_module
-from sparknet.training.runs import FolderRuns, save_weights
-from sparknet.training.setting import called_with, values_of
-from sparknet.training.shared_data import TableColumns, open_shared, opened, write_shared
-from sparknet.training.trained import Trained
+from sparknet.training.result import Trained
+from sparknet.training.settings.fields import called_with, values_of
+from sparknet.training.settings.training import ProcessSettings, RunSettings
 from sparknet.training.training_net import settings, training_net
-from sparknet.training.training_settings import RunSettings
+from sparknet.training.workers.local import conduct
+from sparknet.training.workers.shared_data import TableColumns, open_shared, opened, write_shared
 from sparknet.weights import WeightCollection
 from sparknet.weights.files import is_model_folder
 
@@ -88,7 +86,7 @@ def train(given: ProcessSettings) -> Trained:
         validates = given.validation is not None
         asked = RunSettings(**values_of(given, RunSettings))
         nets = WeighedNets(make_net, weights.is_given)
-        begun = NetBeginning(asked, runs, given.resume, validates, nets.make)
+        begun = NetSetup(asked, runs, given.resume, validates, nets.make)
         begun.check()
         net = nets.plain
         shared = share_data(net, given, Path(folder))

@@ -20,9 +20,9 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.recipe import Recipe
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
-from sparknet.training.local_settings import ProcessSettings
 from sparknet.training.local_training import train
-from sparknet.training.observing import unheard
+from sparknet.training.observers import unheard
+from sparknet.training.settings.training import ProcessSettings
 from sparknet.training.strategies import Averaging
 from sparknet.training.training_net import settings as solver_of
 from sparknet.training.training_net import training_net

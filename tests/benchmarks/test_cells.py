@@ -12,7 +12,7 @@ from benchmarks.papers import trainings
 from benchmarks.papers.cells import MarkdownTable, Part, Said, TableCell
 from benchmarks.papers.drawing_again import Place, agree, drawn, on_page
 from benchmarks.papers.page import text
-from sparknet.training.planning.spread import Spread
+from sparknet.training.planning.trials import Spread
 
 
 def part(value: float = 0.951) -> Part:

@@ -14,7 +14,7 @@ from benchmarks.papers import PARTS, page, trainings
 from benchmarks.papers import __main__ as papers
 from benchmarks.papers.cells import CurvePanel, MarkdownTable, Part, TableCell
 from sparknet.cli import main
-from sparknet.training.planning.spread import Spread
+from sparknet.training.planning.trials import Spread
 
 
 def part(name: str = "figure3", value: float = 0.951) -> Part:

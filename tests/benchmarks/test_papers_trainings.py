@@ -14,7 +14,7 @@ from benchmarks.papers.sparknet_figures import divided
 from benchmarks.papers.trainings import Arm, ArmRun, over_seeds, run, spread
 from sparknet.training import AllReduce, Averaging, DynamicAveraging, SlowMo
 from sparknet.training.planning import predict
-from sparknet.training.planning.spread import Difference, Spread
+from sparknet.training.planning.trials import Difference, Spread
 
 
 def test_the_naive_way_is_the_papers_formula() -> None:

@@ -11,10 +11,10 @@ import pytest
 from sparknet.cli import command, main, setting_flags
 from sparknet.cli.completion import flags_of, subcommands
 from sparknet.spark import Trainer
-from sparknet.training.kinds import Whole
-from sparknet.training.local_settings import ProcessSettings
 from sparknet.training.planning import plan
-from sparknet.training.setting import setting, settings_of
+from sparknet.training.settings.fields import setting, settings_of
+from sparknet.training.settings.kinds import Whole
+from sparknet.training.settings.training import ProcessSettings
 from tests.cli.conftest import ROOT
 
 

@@ -17,8 +17,7 @@ from sparknet.comm.tcp_comm import TcpComm
 from sparknet.errors import ArrayError, CommError, PeerLost
 from sparknet.native import NDArray
 from sparknet.training.virtual.cluster import Cluster
-from sparknet.training.virtual.comm import VirtualComm
-from sparknet.training.virtual.stage import perform
+from sparknet.training.virtual.comm import VirtualComm, perform
 from tests.comm.groups import group, together
 
 SIZES = [13, 16, 17]

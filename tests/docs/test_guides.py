@@ -12,7 +12,7 @@ import sparknet
 from docs import settings_page
 from docs.__main__ import PAGE
 from docs.__main__ import page as layers_page
-from sparknet.training.setting import settings_of
+from sparknet.training.settings.fields import settings_of
 from tests.goldens import ROOT
 
 GUIDES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("models/**/*.md")])

@@ -293,7 +293,7 @@ def test_a_net_says_what_it_is() -> None:
 
 
 def test_a_net_pickles() -> None:
-    """Weights, seeds and files; tests/training/test_saved.py has the rest."""
+    """Weights, seeds and files; tests/training/checkpoints/test_saved.py has the rest."""
     net = Net(NET, seed=3)
     again = pickle.loads(pickle.dumps(net))
     np.testing.assert_array_equal(again.get_weights().flat, net.get_weights().flat)

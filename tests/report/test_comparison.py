@@ -14,7 +14,7 @@ from sparknet.cli import main
 from sparknet.errors import SettingError
 from sparknet.report import RunFolder, report
 from sparknet.training import Averaging, Cluster, Strategy, simulate
-from sparknet.training.planning.spread import Spread, critical, difference
+from sparknet.training.planning.trials import Spread, critical, difference
 from tests.training import small
 
 

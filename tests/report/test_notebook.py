@@ -11,7 +11,7 @@ import pytest
 
 import sparknet
 from sparknet.report import Progress
-from sparknet.training import observing
+from sparknet.training import observers
 from sparknet.training.progress import LineProgress
 from tests.report.events import TRAINING, round_event
 from tests.report.test_progress import Clock
@@ -104,7 +104,7 @@ def test_a_terminal_is_no_notebook(
     for event in TRAINING:
         Progress()(event)
     sparknet.load_ipython_extension(None)
-    assert isinstance(observing.listener(None), LineProgress)
+    assert isinstance(observers.listener(None), LineProgress)
     assert not kernel.outputs
     assert "step 30: validation accuracy 0.9, loss 0.7" in capsys.readouterr().err
 

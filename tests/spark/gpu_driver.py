@@ -17,8 +17,8 @@ from sparknet.comm.wire import choose_seal
 from sparknet.errors import SparkError
 from sparknet.spark import get_session
 from sparknet.spark.cluster import executors, preflight
-from sparknet.spark.resources import TaskResources
-from sparknet.training.driver import Driver
+from sparknet.spark.hosts.resources import TaskResources
+from sparknet.training.driver.driver import Driver
 from tests.spark.java import start_quickly
 
 

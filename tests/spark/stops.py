@@ -29,7 +29,7 @@ from pyspark import cloudpickle
 from sparknet.comm.shared_memory import SWITCH
 from sparknet.errors import CommError, SparkError
 from sparknet.spark import Trainer, local_session
-from sparknet.training.run import Run
+from sparknet.training.driver.run import Run
 from tests.spark.cluster import parent, until
 from tests.spark.digits import solver, tuples
 from tests.training import attacker as attackers

@@ -9,7 +9,7 @@ import pytest
 
 from sparknet.spark import Trainer
 from sparknet.training import Averaging, DiLoCo, Strategy
-from sparknet.training.trained import Trained
+from sparknet.training.result import Trained
 from tests.spark import recorder
 from tests.spark.digits import NET, pixels, solver
 

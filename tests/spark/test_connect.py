@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 FILES = [
     "test_trainer.py",
-    "test_seats.py",
+    "test_hosts.py",
     "test_model.py",
     "test_resources.py",
     "test_stragglers.py",

@@ -49,7 +49,7 @@ from sparknet.comm.wire import HMAC
 from sparknet.errors import SparkError
 from sparknet.spark import Trainer, local_session
 from sparknet.spark.cluster import preflight
-from sparknet.training.driver import Driver
+from sparknet.training.driver.driver import Driver
 from tests.spark.digits import pixels, solver
 
 spark = local_session(1, config={"spark.executor.pyspark.memory": "700m"})

@@ -9,7 +9,7 @@ import pytest
 
 from sparknet.errors import FileError
 from sparknet.spark.filesystem.remote import HadoopRuns, open_runs
-from sparknet.training.runs import FolderRuns
+from sparknet.training.checkpoints.runs import FolderRuns
 
 
 def test_a_snapshot_goes_there_and_back(spark: Any, tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import pytest
 
 from sparknet.errors import CommError, FileError, SparkError
 from sparknet.predict.columns import Wanted
-from sparknet.spark.task import sent
+from sparknet.spark.hosts.task import sent
 from sparknet.spark.train.ingest import HELD, ROW, opened, write
-from sparknet.training.worker_records import WorkerRecords
+from sparknet.training.workers.records import WorkerRecords
 
 pa = pytest.importorskip("pyarrow")
 

@@ -17,7 +17,7 @@ from sparknet.comm.wire import choose_seal
 from sparknet.errors import SettingError, SparkError
 from sparknet.spark import Trainer
 from sparknet.spark.cluster import preflight, probe
-from sparknet.training.driver import Driver
+from sparknet.training.driver.driver import Driver
 from tests.spark.conftest import SLOTS
 
 SECRET = make_secret()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparknet.errors import SparkError
-from sparknet.spark.resources import TaskResources
+from sparknet.spark.hosts.resources import TaskResources
 
 pytest.importorskip("pyspark")
 

@@ -9,9 +9,9 @@ from benchmarks.round_trace import traces
 
 def test_a_steady_round_and_a_batch_enter_few_files(session: Any) -> None:
     found = traces(session)
-    rooms = ("training/", "spark/")
+    rooms = ("training/", "comm/", "spark/")
     entered = [name for name in found["entered"] if name.startswith(rooms)]
-    assert {"training/rounds.py", "training/strategies/averaging.py"} <= set(entered)
+    assert {"training/workers/rounds.py", "training/strategies/averaging.py"} <= set(entered)
     assert len(entered) <= 14, entered
     ends = ("caffe/blob.py", "native/")
     way = [name for name in found["way"] if not name.startswith(ends)]

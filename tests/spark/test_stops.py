@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 from pyspark import cloudpickle
 
 from sparknet.spark import Trainer
-from sparknet.training.run import Run
+from sparknet.training.driver.run import Run
 from sparknet.training.strategies import Averaging
 from tests.spark.digits import solver, tuples
 from tests.spark.saboteur import Saboteur, at_round, go_on

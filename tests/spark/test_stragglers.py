@@ -10,7 +10,7 @@ import pytest
 from sparknet.report import Progress
 from sparknet.spark import Trainer
 from sparknet.training import Averaging
-from sparknet.training.stragglers import Slow, Stragglers
+from sparknet.training.driver.stragglers import Slow, Stragglers
 from tests.spark.burner import burning
 from tests.spark.digits import NET, pixels, solver
 

@@ -13,7 +13,7 @@ from sparknet import train
 from sparknet.spark import Trainer
 from sparknet.training import DiLoCo
 from tests.spark.digits import pixels, records, solver
-from tests.spark.test_seats import COLUMNS, Killer
+from tests.spark.test_hosts import COLUMNS, Killer
 
 STEPS = 48
 PLAIN = DiLoCo(8, fragments=2, overlap=3, mixing=0.25)

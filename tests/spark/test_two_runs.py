@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
-from sparknet.spark import Trainer, conducting, lasting
+from sparknet.spark import Trainer
 from sparknet.spark.cluster.background_job import Job
+from sparknet.spark.hosts import elastic as lasting
+from sparknet.spark.hosts import train as conducting
 from tests.spark.cluster import until
 from tests.spark.conftest import SLOTS
 from tests.spark.digits import pixels, solver
-from tests.spark.test_seats import COLUMNS
+from tests.spark.test_hosts import COLUMNS
 
 # 20 to 50 s: each gives its slots back for seconds, drawn at random, until one has enough.
 pytestmark = pytest.mark.slow
@@ -73,7 +75,7 @@ def test_one_of_two_runs_gives_its_slots_back(
     blocked, given_back = Blocked(spark, tmp_path), list[Any]()
     monkeypatch.setattr(conducting, "stored", partial(blocked.stored, store=conducting.stored))
     monkeypatch.setattr(lasting, "_SOON", 1.0)
-    look = lasting.LastingWorkers._look
+    look = lasting.ElasticWorkers._look
 
     def looked(workers: Any, now: float) -> None:
         held = {seat.rank for seat in workers._all if seat.job is not None}
@@ -81,7 +83,7 @@ def test_one_of_two_runs_gives_its_slots_back(
         if held and all(seat.job is None for seat in workers._all):
             given_back.append(workers)
 
-    monkeypatch.setattr(lasting.LastingWorkers, "_look", looked)
+    monkeypatch.setattr(lasting.ElasticWorkers, "_look", looked)
 
     def fit(pool: str) -> Any:
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)

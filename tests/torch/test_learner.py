@@ -22,7 +22,7 @@ from sparknet.errors import DataError, SettingError
 from sparknet.torch.modules.calling import ModuleLoss, chosen_inputs, tensor
 from sparknet.torch.modules.updater import ScheduledRates
 from sparknet.training import AllReduce, Averaging, RunPlan, work
-from sparknet.training.regroup import Carried
+from sparknet.training.checkpoints.resume import Carried
 from sparknet.training.strategies import STRATEGIES, make_strategy
 from tests.comm.groups import together
 from tests.torch.modules import (

@@ -16,8 +16,8 @@ from torch import nn
 from sparknet.comm.codecs import Codec
 from sparknet.comm.local_comm import LocalComm
 from sparknet.training import AllReduce, DiLoCo, RunPlan
-from sparknet.training.plan import Hooks
-from sparknet.training.rounds import Rounds
+from sparknet.training.schedule import Hooks
+from sparknet.training.workers.rounds import Rounds
 from tests.comm.groups import together
 from tests.torch.modules import LABELS, POINTS, learner_of, perceptron, records
 from tests.torch.test_learner import OPTIMIZERS

@@ -27,11 +27,11 @@ from sparknet.loaders.order import Order
 from sparknet.loaders.records import ArrayRecords
 from sparknet.torch.modules.calling import chosen_inputs, named_outputs
 from sparknet.training import Averaging, RunPlan, work
-from sparknet.training.modules.begin import ModuleBeginning, parts_of
+from sparknet.training.modules.begin import ModuleSetup, parts_of
 from sparknet.training.modules.keywords import ModuleKeywords
 from sparknet.training.modules.learner import ModuleTrainee
-from sparknet.training.seat import Seat
-from sparknet.training.training_settings import RunSettings
+from sparknet.training.settings.training import RunSettings
+from sparknet.training.workers.records import WorkerPlace
 
 COUNT, BATCH, STEPS = 96, 8, 9
 DRAW = np.random.default_rng(0)
@@ -66,9 +66,9 @@ def ours(data: Data, module: Any, optimizer: Any, loss: Any = CROSS, **how: Any)
     inputs = chosen_inputs(parts.module, list(data), keywords.targets)
     first = {name: values[:2] for name, values in data.items()}
     given = RunSettings(steps=STEPS, precision=precision)
-    begun = ModuleBeginning(given, None, False, False, keywords, parts, inputs, first)
+    begun = ModuleSetup(given, None, False, False, keywords, parts, inputs, first)
     sent = begun.sent
-    trainee = ModuleTrainee(sent, 0, Seat(0, 1, "", Path()))
+    trainee = ModuleTrainee(sent, 0, WorkerPlace(0, 1, "", Path()))
     trainee.flat.weights.copy_from(begun.weights().flat)
     order = Order(COUNT, 0, False, 0, 1)
     learner = trainee.learner(Batches(ArrayRecords(**data), sent.batch_size, order))

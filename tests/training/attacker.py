@@ -20,8 +20,8 @@ from sparknet.comm import connections as wired
 from sparknet.comm.handshake import MAGIC, NONCE, SAID
 from sparknet.comm.mesh import Listener
 from sparknet.comm.rpc import Line, Link
-from sparknet.training import worker
-from sparknet.training.run import Run
+from sparknet.training.driver.run import Run
+from sparknet.training.workers import worker
 
 CHALLENGE = len(MAGIC) + NONCE
 SOON = 20.0

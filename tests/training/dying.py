@@ -1,6 +1,6 @@
 """A worker process that kills itself in the middle of something: DYING=phase:rank:count.
 
-It is sparknet.training.local_worker, but that a certain call of a certain worker is its last.
+It is sparknet.training.workers.process, but that a certain call of a certain worker is its last.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from sparknet.comm.tcp_comm import TcpComm
-from sparknet.training import local_worker
+from sparknet.training.checkpoints.store import FolderStore
 from sparknet.training.learner import SolverLearner
-from sparknet.training.store import FolderStore
+from sparknet.training.workers import process as local_worker
 
 PHASES: dict[str, tuple[type, str]] = {
     "computing": (SolverLearner, "_load"),

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from sparknet.errors import CommError
+from sparknet.training.driver.run import Run
 from sparknet.training.local_training import train
-from sparknet.training.run import Run
 from sparknet.training.strategies import Averaging
 from tests.training.test_attacks import ARRAYS, SOLVER
 

@@ -1,6 +1,6 @@
 """A worker process in which one worker does something slowly: SLOWLY=what:rank:seconds.
 
-It is sparknet.training.local_worker, but that each step of this worker computes, for nothing, or
+It is sparknet.training.workers.process, but that each step of this worker computes, for nothing, or
 that its store takes long to write a file.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Callable
 from time import sleep, thread_time
 from typing import Any
 
-from sparknet.training import local_worker
+from sparknet.training.checkpoints.store import FolderStore
 from sparknet.training.learner import SolverLearner
-from sparknet.training.store import FolderStore
+from sparknet.training.workers import process as local_worker
 
 
 def compute(seconds: float) -> None:

@@ -27,11 +27,11 @@ from typing import Any
 
 from sparknet.comm.shared_memory import SWITCH
 from sparknet.errors import CommError
-from sparknet.training import local_launcher
-from sparknet.training.local_launcher import Place
+from sparknet.training.driver.run import Run
 from sparknet.training.local_training import train
-from sparknet.training.run import Run
 from sparknet.training.strategies import AllReduce, Averaging, Downpour, DynamicAveraging, Strategy
+from sparknet.training.workers import local as local_launcher
+from sparknet.training.workers.local import Place
 from tests.training import flows
 from tests.training.attacker import Cut, tap
 from tests.training.test_attacks import ARRAYS, SOLVER

@@ -18,10 +18,10 @@ from sparknet.comm.rpc import Gate
 from sparknet.comm.wire import HMAC
 from sparknet.errors import CommError, PeerLost
 from sparknet.proto import parse_net
+from sparknet.training.driver.run import Run
 from sparknet.training.local_training import train
-from sparknet.training.run import Run
+from sparknet.training.result import Trained
 from sparknet.training.strategies import Averaging
-from sparknet.training.trained import Trained
 from tests.comm.groups import SECRET, in_threads
 from tests.goldens import ROOT
 from tests.training import small
@@ -173,7 +173,7 @@ def test_bytes_for_the_driver_are_changed(attack: Callable[[Attacker], None]) ->
 PROGRAM = """
 import sys
 import numpy as np
-from sparknet.training.run import Run
+from sparknet.training.driver.run import Run
 from tests.training.attacker import tap
 from tests.training.test_attacks import trained
 

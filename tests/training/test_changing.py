@@ -13,8 +13,8 @@ import pytest
 
 from sparknet import caffe
 from sparknet.errors import ListenerError, PeerLost
-from sparknet.training import local_launcher
 from sparknet.training.local_training import train
+from sparknet.training.result import Trained
 from sparknet.training.strategies import (
     BMUF,
     Auto,
@@ -26,7 +26,7 @@ from sparknet.training.strategies import (
     SlowMo,
     Strategy,
 )
-from sparknet.training.trained import Trained
+from sparknet.training.workers import local as local_launcher
 from tests.training import small
 from tests.training.test_training import nothing_is_left  # noqa: F401
 

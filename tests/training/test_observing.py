@@ -12,7 +12,7 @@ import pytest
 import sparknet
 from sparknet.errors import Diverged
 from sparknet.report import Progress
-from sparknet.training import observing
+from sparknet.training import observers
 from sparknet.training.history import Event
 from sparknet.training.progress import LineProgress
 
@@ -29,7 +29,7 @@ base_lr: 0.1 lr_policy: "fixed" random_seed: 1
 heard: list[Any] = []
 
 
-class Ear(observing.Observer):
+class Ear(observers.Observer):
     def __init__(self) -> None:
         heard.append("begin")
 
@@ -44,19 +44,19 @@ class Ear(observing.Observer):
 
 
 def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(observing.listener(None), LineProgress)
+    assert isinstance(observers.listener(None), LineProgress)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert type(observing.listener(None)) is Progress
-    with observing.unheard():
-        assert observing.listener(None) is None
+    assert type(observers.listener(None)) is Progress
+    with observers.unheard():
+        assert observers.listener(None) is None
 
 
 @pytest.fixture(autouse=True)
 def ear() -> Iterator[None]:
     heard.clear()
-    observing.observe(Ear)
+    observers.observe(Ear)
     yield
-    observing.forget(Ear)
+    observers.forget(Ear)
 
 
 def data(scale: float = 1) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def test_a_training_and_its_result() -> None:
     assert heard[-2] == "stop"
     assert heard[-1] is trained
     assert heard.count("round") == len(trained.history.of_kind("round"))
-    observing.forget(Ear)
+    observers.forget(Ear)
     heard.clear()
     sparknet.train(SOLVER, data(), steps=2)
     assert not heard

@@ -16,8 +16,8 @@ from sparknet.errors import CommError
 from sparknet.training.learner import Steps
 from sparknet.training.strategies import Downpour
 from tests.comm.groups import group, in_threads
-from tests.training import test_joining
-from tests.training.test_joining import WORKERS, Cut, Worker
+from tests.training.workers import test_joining
+from tests.training.workers.test_joining import WORKERS, Cut, Worker
 
 Sum = Any
 

@@ -22,12 +22,11 @@ from sparknet.loaders.order import Order
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.weighting import weighted
-from sparknet.training import beginning, train
+from sparknet.training import train
+from sparknet.training.driver import setup
 from sparknet.training.learner import NetFeed, SolverLearner
-from sparknet.training.mirror import Mirror
-from sparknet.training.plan import RunPlan
-from sparknet.training.pycaffe_learner import PycaffeLearner
-from sparknet.training.rounds import work
+from sparknet.training.pycaffe_learner import Mirror, PycaffeLearner
+from sparknet.training.schedule import RunPlan
 from sparknet.training.strategies import (
     BMUF,
     AllReduce,
@@ -39,6 +38,7 @@ from sparknet.training.strategies import (
     SlowMo,
     Strategy,
 )
+from sparknet.training.workers.rounds import work
 from tests.net import public_caffe
 from tests.training import small
 
@@ -241,8 +241,8 @@ def test_another_backend_goes_on_with_a_run(
     whole = train(solver, ARRAYS, steps=24, backend="embedded", **settings)
     settings |= {"snapshots": tmp_path, "snapshot_every": 1}
     with monkeypatch.context() as patch:
-        old = beginning.identity
-        patch.setattr(beginning, "identity", lambda *known: {**old(*known), "backend": first})
+        old = setup.identity
+        patch.setattr(setup, "identity", lambda *known: {**old(*known), "backend": first})
         train(solver, ARRAYS, steps=12, backend=first, **settings)
     resumed = train(solver, ARRAYS, steps=24, backend=names[0], resume=True, **settings)
     rounds = [event["round"] for event in resumed.history if event["event"] == "round"]

@@ -11,7 +11,7 @@ import pytest
 import sparknet
 from sparknet import Net, SolverParams
 from sparknet.errors import Diverged, FileError, SettingError, SpecError
-from sparknet.training import observing
+from sparknet.training import observers
 
 LINE = """
 layer { name: "x" type: "Input" top: "x" input_param { shape { dim: [64, 6] } } }
@@ -81,13 +81,13 @@ def test_a_net_that_is_given_stays(data: dict[str, Any]) -> None:
 
 
 def test_settings_are_those_of_train_and_no_observer_hears(data: dict[str, Any]) -> None:
-    class Ear(observing.Observer):
+    class Ear(observers.Observer):
         def __init__(self) -> None:
             raise AssertionError("a measurement is no training")
 
         hear = done = failed = None  # type: ignore[assignment]
 
-    observing.observe(Ear)
+    observers.observe(Ear)
     try:
         fast: dict[str, Any] = {"low": 1e-4, "high": 1e-3, "steps": 10, "seed": 1}
         plain = sparknet.find_lr(SOLVER, data, **fast)
@@ -98,7 +98,7 @@ def test_settings_are_those_of_train_and_no_observer_hears(data: dict[str, Any])
         with pytest.raises(SettingError, match="ports"):
             sparknet.find_lr(SOLVER, data, ports=[99999999], **fast)
     finally:
-        observing.forget(Ear)
+        observers.forget(Ear)
 
 
 WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {

@@ -25,11 +25,12 @@ from sparknet.comm.rpc import Gate, Line, Link
 from sparknet.comm.shared_memory import SWITCH
 from sparknet.comm.wire import HMAC
 from sparknet.errors import CommError, PeerLost
-from sparknet.training import local_launcher, run
-from sparknet.training.local_launcher import Place
+from sparknet.training.driver import run
+from sparknet.training.driver.run import Run
 from sparknet.training.local_training import train
-from sparknet.training.run import Run
 from sparknet.training.strategies import Averaging, Downpour, Strategy
+from sparknet.training.workers import local as local_launcher
+from sparknet.training.workers.local import Place
 from tests.comm.groups import SECRET
 from tests.goldens import ROOT
 from tests.training import flows, small

@@ -30,11 +30,11 @@ from sparknet.loaders.records import ArrayRecords, Chain
 from sparknet.native import threads
 from sparknet.net import Net
 from sparknet.proto import parse_net, write_text
-from sparknet.training import local_launcher
-from sparknet.training.local_launcher import Place
 from sparknet.training.local_training import train
+from sparknet.training.result import Trained
 from sparknet.training.strategies import AllReduce, Averaging, DynamicAveraging, Strategy
-from sparknet.training.trained import Trained
+from sparknet.training.workers import local as local_launcher
+from sparknet.training.workers.local import Place
 from tests.goldens import ROOT
 from tests.training import small
 
@@ -140,8 +140,8 @@ def test_a_net_whose_shape_the_data_tells() -> None:
                                       DynamicAveraging(0.2, 4)], ids=repr)  # fmt: skip
 def test_processes_do_what_threads_do(strategy: Strategy) -> None:
     """Over sockets between processes the bits are those over threads."""
-    from sparknet.training.plan import RunPlan
-    from sparknet.training.rounds import work
+    from sparknet.training.schedule import RunPlan
+    from sparknet.training.workers.rounds import work
 
     solver = small.settings(TEXT, middle=small.BATCH_NORM)
     group = [small.learner(rank, 3, TEXT, middle=small.BATCH_NORM) for rank in range(3)]
@@ -387,7 +387,7 @@ def test_another_number_of_workers_goes_on(tmp_path: Path) -> None:
 
 PROGRAM = """
 import sys
-from sparknet.training import local_launcher
+from sparknet.training.workers import local as local_launcher
 from sparknet.training.local_training import train
 from tests.training import small
 

@@ -21,10 +21,10 @@ from sparknet.spark.cluster import containers, probe
 from sparknet.spark.cluster.background_job import Job, is_classic
 from sparknet.spark.cluster.by_value import MISSING
 from sparknet.spark.cluster.session import has_dead_java, is_local
-from sparknet.spark.resources import TaskResources
+from sparknet.spark.hosts.resources import TaskResources
+from sparknet.training.driver.run import FIRST
 from sparknet.training.events import Event
-from sparknet.training.waiting import FIRST
-from sparknet.training.worker import void
+from sparknet.training.workers.worker import void
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

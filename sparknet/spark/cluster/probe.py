@@ -28,7 +28,7 @@ from sparknet.graph import Graph
 from sparknet.net import Net
 from sparknet.net.backend import CPU, backend_called
 from sparknet.spark.cluster.gpus import device_of, task_host
-from sparknet.training.rendezvous import Presence
+from sparknet.training.driver.rendezvous import Presence
 from sparknet.training.training_net import settings
 from sparknet.weights import layout_of
 
@@ -126,7 +126,7 @@ def _lack(backend: str, device: str | None, worker: int, resources: Mapping[str,
 def machine() -> dict[str, Any]:
     """The versions that driver and executors must share, and this process's place."""
     import sparknet
-    import sparknet.spark.task  # the modules that training loads need memory too
+    import sparknet.spark.hosts.task  # the modules that training loads need memory too
 
     return {
         "sparknet": sparknet.__version__,

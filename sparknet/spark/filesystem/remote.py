@@ -13,8 +13,8 @@ from sparknet.errors import FileError, SparkError
 from sparknet.net.scratch import scratch_folder
 from sparknet.predict.files import RemoteFile, local_path
 from sparknet.spark.cluster.background_job import is_classic
-from sparknet.training.runs import FolderRuns, Runs, run_names
-from sparknet.training.store import MANIFEST, ROUND, UNNAMED, Buffer, FolderStore, Store
+from sparknet.training.checkpoints.runs import FolderRuns, Runs, run_names
+from sparknet.training.checkpoints.store import MANIFEST, ROUND, UNNAMED, Buffer, FolderStore, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

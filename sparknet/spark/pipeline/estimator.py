@@ -44,7 +44,7 @@ from sparknet.torch.modules.calling import arguments
 from sparknet.torch.modules.saved_module import ROLES, made_module, read_learning, write_learning
 from sparknet.training.events import OnEvent
 from sparknet.training.modules.keywords import ModuleKeywords
-from sparknet.training.setting import settings_of, values_of
+from sparknet.training.settings.fields import settings_of, values_of
 from sparknet.training.strategies import Strategy, make_strategy
 from sparknet.weights import WeightCollection
 

@@ -18,8 +18,8 @@ from sparknet.net.portable import portable_solver
 from sparknet.predict.stage import INVALID
 from sparknet.proto import format_text, parse_solver
 from sparknet.proto.suggest import did_you_mean
-from sparknet.training import setting as training
-from sparknet.training.kinds import Choice, Kind, Name, Names, Number, Ports, Switch, Whole
+from sparknet.training.settings import fields as training
+from sparknet.training.settings.kinds import Choice, Kind, Name, Names, Number, Ports, Switch, Whole
 
 Stage = TypeVar("Stage", bound="StageParams")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sparknet.spark.train.result import SparkTrained
-from sparknet.training.rounds import Outcome
+from sparknet.training.workers.rounds import Outcome
 
 
 class TrainingSummary:

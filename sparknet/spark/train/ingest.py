@@ -20,8 +20,8 @@ from sparknet.net.scratch import PRIVATE_FILE
 from sparknet.predict.columns import Wanted, arrays
 from sparknet.predict.prediction import BAD, at_place
 from sparknet.proto.byte_source import replacing
-from sparknet.training.identity import check_sum
-from sparknet.training.worker_records import WorkerRecords
+from sparknet.training.checkpoints.runs import check_sum
+from sparknet.training.workers.records import WorkerRecords
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,19 +11,19 @@ from sparknet.predict.columns import Wanted, column_map
 from sparknet.predict.module_predictor import ModulePredictor, record_sizes
 from sparknet.spark.cluster.probe import THREADS
 from sparknet.spark.cluster.session import session_of
-from sparknet.spark.conducting import conduct, partitions
 from sparknet.spark.filesystem.remote import open_runs
+from sparknet.spark.hosts.task import Columns
+from sparknet.spark.hosts.train import conduct, partitions
 from sparknet.spark.predict.model import SparkModel
 from sparknet.spark.predict.table import FrameTable, check_types, column_names, with_classes
-from sparknet.spark.task import Columns
 from sparknet.spark.train.frame import COLUMN as WEIGHT
 from sparknet.spark.train.frame import FrameWeights, frame, numbered, without_weights
 from sparknet.spark.train.result import SparkTrained
 from sparknet.torch.modules.calling import ModuleLoss, arguments, chosen_inputs
 from sparknet.torch.modules.saved_module import StrPath
-from sparknet.training.modules.begin import ModuleBeginning, TrainedModule, parts_of, set_weights
+from sparknet.training.modules.begin import ModuleSetup, TrainedModule, parts_of, set_weights
 from sparknet.training.modules.keywords import ModuleKeywords
-from sparknet.training.training_settings import RunSettings
+from sparknet.training.settings.training import RunSettings
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def fit_module(
     table = FrameTable(training, "the training data")
     told = table.record_shapes(mapping)
     first = table.first_rows(mapping, told | record_sizes(given.shapes))
-    begun = ModuleBeginning(
+    begun = ModuleSetup(
         given,
         runs,
         resume,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sparknet.predict.files import local_path
 from sparknet.spark.predict.model import SparkModel, StrPath
-from sparknet.training.trained import Trained
+from sparknet.training.result import Trained
 
 
 @dataclass(frozen=True)

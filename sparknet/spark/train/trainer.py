@@ -25,25 +25,25 @@ from sparknet.predict.files import fetched, local_path
 from sparknet.spark.cluster import preflight
 from sparknet.spark.cluster.probe import footprint
 from sparknet.spark.cluster.session import session_of
-from sparknet.spark.conducting import conduct, partitions
 from sparknet.spark.filesystem.remote import open_runs
+from sparknet.spark.hosts.task import Columns
+from sparknet.spark.hosts.train import conduct, partitions
 from sparknet.spark.predict.model import SparkModel
 from sparknet.spark.predict.table import record_shapes, with_classes
-from sparknet.spark.task import Columns
 from sparknet.spark.train.frame import COLUMN as WEIGHT
 from sparknet.spark.train.frame import FrameWeights, frame, mapped, numbered, without_weights
 from sparknet.spark.train.module import fit_module
 from sparknet.spark.train.result import SparkTrained
-from sparknet.training.beginning import NetBeginning
+from sparknet.training.checkpoints.runs import save_weights
+from sparknet.training.driver.setup import NetSetup
 from sparknet.training.events import Event
-from sparknet.training.kinds import Choice, Kind, Number, Pairs, Unwritten
 from sparknet.training.modules.keywords import ModuleKeywords, check_subject
-from sparknet.training.planning.measuring import Runner
-from sparknet.training.runs import save_weights
-from sparknet.training.setting import again, described, known_keywords, setting, values_of
+from sparknet.training.planning.measurement import Runner
+from sparknet.training.settings.fields import again, described, known_keywords, setting, values_of
+from sparknet.training.settings.kinds import Choice, Kind, Number, Pairs, Unwritten
+from sparknet.training.settings.training import RunSettings, StrPath, WithSolver
 from sparknet.training.strategies import Strategy
 from sparknet.training.training_net import training_net
-from sparknet.training.training_settings import RunSettings, StrPath, WithSolver
 from sparknet.weights import WeightCollection
 from sparknet.weights.files import is_model_folder
 
@@ -145,7 +145,7 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
         session = session_of(data)
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
         nets = WeighedNets(partial(self._training_net, session), weights.is_given)
-        begun = NetBeginning(given, runs, resume, validation is not None, nets.make)
+        begun = NetSetup(given, runs, resume, validation is not None, nets.make)
         net = begun.net
         initial = begun.weights()
         begun.check(weights=initial.flat.size)

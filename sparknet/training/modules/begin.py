@@ -40,15 +40,15 @@ from sparknet.torch.modules.updater import (
     made_optimizer,
     settings_of_groups,
 )
-from sparknet.training.beginning import Beginning
+from sparknet.training.checkpoints.runs import Runs, find
+from sparknet.training.checkpoints.snapshot import model
+from sparknet.training.driver.setup import RunSetup
 from sparknet.training.history import History
 from sparknet.training.modules.keywords import ModuleKeywords
-from sparknet.training.rounds import Outcome
-from sparknet.training.runs import Runs, find
-from sparknet.training.snapshot import model
+from sparknet.training.result import Trained
+from sparknet.training.settings.training import RunSettings
 from sparknet.training.strategies import AllReduce
-from sparknet.training.trained import Trained
-from sparknet.training.training_settings import RunSettings
+from sparknet.training.workers.rounds import Outcome
 from sparknet.weights import WeightCollection
 
 _BATCH = 32
@@ -76,7 +76,7 @@ def parts_of(how: ModuleKeywords) -> ModuleParts:
     return ModuleParts(module, how.loss, optimizer, schedule)
 
 
-class ModuleBeginning(Beginning):
+class ModuleSetup(RunSetup):
     """That of a module with its loss and optimizer."""
 
     def __init__(

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from sparknet.errors import SettingError
-from sparknet.training.kinds import Choice, InProgram, Number, Unwritten, Whole
-from sparknet.training.setting import setting
+from sparknet.training.settings.fields import setting
+from sparknet.training.settings.kinds import Choice, InProgram, Number, Unwritten, Whole
 
 _OF_NETS = (
     *("head", "lr_mult", "batch_axis", "dialect", "features", "label"),

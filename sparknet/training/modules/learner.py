@@ -25,9 +25,8 @@ from sparknet.torch.modules.updater import (
     made_optimizer,
 )
 from sparknet.training.learner import Cursor, FedLearner, Learner
-from sparknet.training.plan import Validate
-from sparknet.training.seat import Seat
-from sparknet.training.worker_records import WorkerRecords, share_of
+from sparknet.training.schedule import Validate
+from sparknet.training.workers.records import WorkerPlace, WorkerRecords, share_of
 from sparknet.weights import Layout, Span
 
 
@@ -234,7 +233,7 @@ class ModuleTrainee:
 
     transforms: Transforms = {}  # noqa: RUF012 - none
 
-    def __init__(self, sent: PortableModule, seed: int, seat: Seat) -> None:
+    def __init__(self, sent: PortableModule, seed: int, seat: WorkerPlace) -> None:
         import torch
 
         self._sent, self.batch_size, self.iter_size = sent, sent.batch_size, sent.accumulate

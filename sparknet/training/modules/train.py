@@ -12,14 +12,12 @@ from sparknet.net.rows import frame_columns, is_frame
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import RowWeights
 from sparknet.torch.modules.calling import ModuleLoss, arguments, chosen_inputs
-from sparknet.training.conducting import conduct
-from sparknet.training.identity import sampled
-from sparknet.training.local_settings import ProcessSettings
-from sparknet.training.modules.begin import ModuleBeginning, TrainedModule, parts_of, set_weights
-from sparknet.training.runs import FolderRuns
-from sparknet.training.setting import values_of
-from sparknet.training.shared_data import open_shared, records_of, write_shared
-from sparknet.training.training_settings import RunSettings
+from sparknet.training.checkpoints.runs import FolderRuns, sampled
+from sparknet.training.modules.begin import ModuleSetup, TrainedModule, parts_of, set_weights
+from sparknet.training.settings.fields import values_of
+from sparknet.training.settings.training import ProcessSettings, RunSettings
+from sparknet.training.workers.local import conduct
+from sparknet.training.workers.shared_data import open_shared, records_of, write_shared
 
 WEIGHT = "record weight"
 """The column of the weights of records."""
@@ -39,7 +37,7 @@ def train_module(given: ProcessSettings) -> TrainedModule:
 
 def begin_module(
     given: Any, folder: Path, asked: RunSettings, runs: FolderRuns | None, resume: bool
-) -> tuple[ModuleBeginning, dict[str, str | None]]:
+) -> tuple[ModuleSetup, dict[str, str | None]]:
     """A run of a module before it has workers, and the files of its records."""
     parts = parts_of(given)
     shared: dict[str, str | None] = {"validation": None}
@@ -68,7 +66,7 @@ def begin_module(
         chosen_inputs(parts.module, list(held.columns), given.targets)
     validates, first = given.validation is not None, first_of(records)
     column = WEIGHT if weights.is_given else None
-    begun = ModuleBeginning(asked, runs, resume, validates, given, parts, inputs, first, column)
+    begun = ModuleSetup(asked, runs, resume, validates, given, parts, inputs, first, column)
     begun.check()
     set_weights(begun.flat, given.weights, FolderRuns)
     begun.identity["data"] = sampled(records)

@@ -1,14 +1,15 @@
-"""What is compared, and which of it is the best and why."""
+"""What `plan` found, as text and as JSON, and which strategy is the best and why."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import inf
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from math import inf, isfinite
+from typing import Any, Literal
 
-from sparknet.training.planning.planned import Row, duration, short
-from sparknet.training.planning.spread import difference
-from sparknet.training.planning.trials import Trial
+from sparknet.graph.table import aligned
+from sparknet.training.planning.measurement import Measured
+from sparknet.training.planning.trials import Spread, Trial, difference
 from sparknet.training.strategies import (
     BMUF,
     AllReduce,
@@ -20,6 +21,168 @@ from sparknet.training.strategies import (
     SlowMo,
     Strategy,
 )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A strategy on so many workers."""
+
+    strategy: Strategy
+    workers: int
+    batch: int
+    iteration: float
+    """Seconds of an iteration of all workers."""
+    epoch: float | None
+    """Seconds of an epoch; None where the number of records is not known."""
+    share: float
+    """The share of communication, waiting included."""
+    megabytes: float
+    """Sent by each worker in 1000 iterations."""
+    error: float
+    """The relative uncertainty of the times."""
+    needed: float | None
+    """Iterations for an accuracy, relative to those of one worker; None where nothing is known."""
+
+    @property
+    def until_accuracy(self) -> float | None:
+        """The relative time until an accuracy, in seconds for each of one worker's iterations."""
+        return None if self.needed is None else self.needed * self.iteration
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Measured times, predicted ones, and what follows from them."""
+
+    net: str
+    bytes: int
+    """Of the weights."""
+    records: int | None
+    target: str
+    measured: Sequence[Measured]
+    rows: Sequence[Row]
+    strategy: Strategy
+    """The advice."""
+    workers: int
+    """The advice."""
+    batch: int
+    reasons: Sequence[str]
+    trials: Sequence[Trial] = field(default=())
+
+    @property
+    def notes(self) -> list[str]:
+        """What the predictions leave out."""
+        dynamic = any(isinstance(row.strategy, DynamicAveraging) for row in self.rows)
+        return [DYNAMIC] if dynamic else []
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as JSON, which `sparknet report` shows."""
+        return {
+            "event": "plan",
+            **{name: getattr(self, name) for name in ("net", "bytes", "records", "target")},
+            "measured": [asdict(one) for one in self.measured],
+            "notes": self.notes,
+            "rows": [{**asdict(row), "strategy": short(row.strategy)} for row in self.rows],
+            "strategy": self.strategy.settings(),
+            "advice": short(self.strategy),
+            "workers": self.workers,
+            "batch": self.batch,
+            "reasons": list(self.reasons),
+            "trials": [{**asdict(one), "strategy": short(one.strategy)} for one in self.trials],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        records = "" if self.records is None else f", {self.records:,} records"
+        yield f"{self.net}: {self.bytes / 1e6:.4g} MB of weights{records}"
+        if self.measured:
+            yield from ("", "measured")
+            yield from aligned(
+                [MEASURED, *(measured_row(one) for one in self.measured)], len(MEASURED)
+            )
+        yield from ("", "predicted")
+        yield from aligned([PREDICTED, *(predicted_row(row) for row in self.rows)], len(PREDICTED))
+        yield from self.notes
+        if self.trials:
+            yield from ("", "tried in virtual time")
+            yield from aligned([TRIED, *(tried_row(one) for one in self.trials)], len(TRIED))
+        batch = f"batches of {self.batch}"
+        yield from ("", f"advice: {short(self.strategy)}, {_workers(self.workers)}, {batch}")
+        yield from (f"- {reason}" for reason in self.reasons)
+
+
+DYNAMIC = (
+    "DynamicAveraging synchronises when the workers have moved apart, which depends on the "
+    "training: its two rows are without any synchronisation and with one at every check"
+)
+MEASURED = ("workers", "batch", "step", "slowest", "synchronisation", "±")
+PREDICTED = (
+    "strategy",
+    "workers",
+    "batch",
+    "epoch",
+    "iteration",
+    "communication",
+    "MB / 1000 it.",
+    "±",
+)
+TRIED = ("strategy", "workers", "seeds", "iterations", "simulated time", "accuracy")
+
+
+def measured_row(one: Measured) -> list[str]:
+    sync = milli(one.sync) if one.workers > 1 else ""
+    mark = "*" if one.calculated else ""
+    slowest = f"{max(one.slow):.2f} x"
+    sure = f"{one.error:.0%}"
+    return [str(one.workers), str(one.batch), milli(one.step) + mark, slowest, sync, sure]
+
+
+def predicted_row(row: Row) -> list[str]:
+    epoch = "" if row.epoch is None else duration(row.epoch)
+    numbers = [milli(row.iteration), f"{row.share:.0%}", f"{row.megabytes:.4g}", f"{row.error:.0%}"]
+    return [short(row.strategy), str(row.workers), str(row.batch), epoch, *numbers]
+
+
+def tried_row(one: Trial) -> list[str]:
+    reached = f"{one.accuracy:.2%}" if one.reached else f"{one.accuracy:.2%} (given up)"
+    return [
+        short(one.strategy),
+        str(one.workers),
+        str(one.seeds),
+        Spread(one.iterations, one.iterations_error, one.seeds).text(digits=0),
+        duration(one.seconds) + _relative(one.seconds_error, one.seconds),
+        reached,
+    ]
+
+
+def _relative(error: float, value: float) -> str:
+    return f" ± {error / value:.0%}" if value and isfinite(error) else ""
+
+
+def short(strategy: Strategy) -> str:
+    """A strategy with the settings that are not the usual ones."""
+    usual = type(strategy)().settings()
+    given = strategy.settings()
+    told = [f"{name}={value!r}" for name, value in given.items() if usual.get(name) != value]
+    if "steps" in given and "steps" in usual and given["steps"] == usual["steps"]:
+        told.insert(0, f"steps={given['steps']!r}")
+    return f"{type(strategy).__name__}({', '.join(told)})"
+
+
+def milli(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+
+
+def _workers(count: int) -> str:
+    return "1 worker" if count == 1 else f"{count} workers"
+
 
 Target = Literal["time", "cost", "traffic"]
 

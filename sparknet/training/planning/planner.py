@@ -14,25 +14,32 @@ from sparknet.loaders.records import Records
 from sparknet.net import Net
 from sparknet.net.description import NetSource
 from sparknet.net.rows import Data
-from sparknet.training.conducting import usable_cores
-from sparknet.training.costs import Costs
 from sparknet.training.events import Event
-from sparknet.training.kinds import Choice, Name, Number, Numbers, Unwritten, Whole
 from sparknet.training.local_training import train
 from sparknet.training.modules.keywords import ModuleKeywords, check_subject
 from sparknet.training.modules.train import as_columns
-from sparknet.training.planning.advice import Target, advised, needed, promising, strategies
-from sparknet.training.planning.measuring import Measured, Runner, coding_costs, measure
-from sparknet.training.planning.planned import Planned, Row
-from sparknet.training.planning.predicting import predict
+from sparknet.training.planning.advice import (
+    Planned,
+    Row,
+    Target,
+    advised,
+    needed,
+    promising,
+    strategies,
+)
+from sparknet.training.planning.measurement import Measured, Runner, coding_costs, measure
+from sparknet.training.planning.prediction import predict
 from sparknet.training.planning.subject import ModuleSubject, NetSubject, Subject
 from sparknet.training.planning.trials import Trial, compared
-from sparknet.training.setting import called_with, check_settings, setting, values_of
-from sparknet.training.shared_data import as_records
+from sparknet.training.settings.fields import called_with, check_settings, setting, values_of
+from sparknet.training.settings.kinds import Choice, Name, Number, Numbers, Unwritten, Whole
+from sparknet.training.settings.training import WithSolver
 from sparknet.training.strategies import Strategy
+from sparknet.training.strategies.auto import Costs
 from sparknet.training.training_net import training_net
-from sparknet.training.training_settings import WithSolver
 from sparknet.training.virtual import Cluster
+from sparknet.training.workers.local import usable_cores
+from sparknet.training.workers.shared_data import as_records
 
 if TYPE_CHECKING:
     from sparknet.caffe.precision import Precision

@@ -9,12 +9,11 @@ from sparknet.proto.suggest import did_you_mean
 from sparknet.training.strategies.all_reduce import AllReduce
 from sparknet.training.strategies.auto import Auto
 from sparknet.training.strategies.averaging import Averaging
-from sparknet.training.strategies.bmuf import BMUF
 from sparknet.training.strategies.diloco import DiLoCo
 from sparknet.training.strategies.downpour import Downpour
 from sparknet.training.strategies.dynamic_averaging import DynamicAveraging
 from sparknet.training.strategies.elastic_averaging import ElasticAveraging
-from sparknet.training.strategies.slow_mo import SlowMo
+from sparknet.training.strategies.outer import BMUF, SlowMo
 from sparknet.training.strategies.strategy import Round, State, Strategy
 
 __all__ = [

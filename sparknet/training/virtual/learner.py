@@ -1,17 +1,27 @@
-"""VirtualLearner: one of many learners that share an engine, whose weights are swapped in."""
+"""Learners of virtual workers, which share the engine of a net or have a module each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-from sparknet.loaders.batches import BatchMaker
+from sparknet.loaders.batches import Batches, BatchMaker, BatchWork
+from sparknet.loaders.order import Order
+from sparknet.loaders.records import Records
 from sparknet.native import NDArray
 from sparknet.net import Net
-from sparknet.training.learner import Cursor, OnGradient, SolverLearner, Steps, repeat
+from sparknet.net.portable import portable_solver
+from sparknet.proto import parse_solver
+from sparknet.torch.modules.flat_module import PortableModule
+from sparknet.training.learner import Cursor, Learner, OnGradient, SolverLearner, Steps, repeat
+from sparknet.training.modules.learner import ModuleTrainee
+from sparknet.training.schedule import Validate
+from sparknet.training.training_net import settings
 from sparknet.training.virtual.comm import VirtualComm
-from sparknet.weights import Span
+from sparknet.training.workers.records import WorkerPlace, WorkerRecords
+from sparknet.weights import Layout, Span, layout_of
 
 
 class Dealer:
@@ -165,3 +175,182 @@ class VirtualLearner:
         inner = self._engine.learner
         self._position, self.last_rate = inner.solver.position, inner.last_rate
         self._random = inner.solver.net.random_state
+
+
+class Cast(Protocol):
+    """What computes for the workers."""
+
+    @property
+    def layout(self) -> Layout: ...
+
+    def learner(self, comm: VirtualComm, order: Order, initial: NDArray) -> Learner:
+        """That of a worker, whose times are the cluster's."""
+        ...
+
+    def validation(self, comm: VirtualComm, metrics: Sequence[str]) -> Validate: ...
+
+
+class NetCast:
+    """A net's engine, which computes for all workers in turn."""
+
+    def __init__(
+        self, net: Net, records: Records, held_out: Records | None, folder: Path, seed: int
+    ) -> None:
+        self._net, self._records, self._held_out = _engine_net(net, folder, seed), records, held_out
+        self._net.set_training_data(records)
+        if held_out is not None:
+            self._net.set_validation_data(held_out)
+        self._transforms = self._net.staged_transforms
+        self._engine = Engine(self._net, records.columns)
+
+    @property
+    def layout(self) -> Layout:
+        return layout_of(self._net.net)
+
+    def learner(self, comm: VirtualComm, order: Order, initial: NDArray) -> Learner:
+        batch = self._net.batch_size
+        made = BatchWork(self._records, batch, order, False, self._transforms, order.cursor)
+        return VirtualLearner(self._engine, comm, BatchMaker(made), initial)
+
+    def validation(self, comm: VirtualComm, metrics: Sequence[str]) -> Validate:
+        def validate() -> tuple[int, dict[str, float]]:
+            assert self._held_out is not None
+            first = comm.rank == 0
+            return (len(self._held_out), self._net.measure(metrics)[1]) if first else (0, {})
+
+        return validate
+
+
+def _engine_net(net: Net, folder: Path, seed: int) -> Net:
+    """The net of a worker, made as `worker` makes it."""
+    solver = parse_solver(portable_solver(settings(net)).unpacked(folder))
+    solver.snapshot_prefix = str(folder / "solver")
+    return Net(
+        solver,
+        seed=seed,
+        precision=net.precision,
+        device=net.device,
+        preprocessing=net.preprocessing,
+    )
+
+
+T = TypeVar("T")
+
+
+class ModuleCast:
+    """A module for each worker, made as workers make it."""
+
+    def __init__(
+        self,
+        sent: PortableModule,
+        layout: Layout,
+        records: Records,
+        held_out: Records | None,
+        folder: Path,
+        seed: int,
+    ) -> None:
+        self._sent, self.layout, self._folder, self._seed = sent, layout, folder, seed
+        self._part = WorkerRecords(records, held_out, is_whole=True)
+        self._trainees: dict[int, ModuleTrainee] = {}
+
+    def learner(self, comm: VirtualComm, order: Order, initial: NDArray) -> Learner:
+        seat = WorkerPlace(comm.rank, comm.size, "virtual", self._folder)
+        made = self._trainees[comm.rank] = ModuleTrainee(self._sent, self._seed, seat)
+        made.flat.weights.copy_from(initial)
+        batches = Batches(self._part.training, made.batch_size, order)
+        return VirtualModule(made.learner(batches), comm)
+
+    def validation(self, comm: VirtualComm, metrics: Sequence[str]) -> Validate:
+        return self._trainees[comm.rank].validation(self._part, comm, metrics)
+
+
+class VirtualModule:
+    """A `Learner` whose steps take what the comm's cluster says, with random numbers of its own:
+    torch has one generator for all workers of a process."""
+
+    def __init__(self, inner: Learner, comm: VirtualComm) -> None:
+        import torch
+
+        self._inner, self._comm = inner, comm
+        self._random = torch.get_rng_state()
+
+    @property
+    def on_gradient(self) -> OnGradient | None:
+        return self._inner.on_gradient
+
+    @on_gradient.setter
+    def on_gradient(self, call: OnGradient | None) -> None:
+        self._inner.on_gradient = call
+
+    @property
+    def weights(self) -> NDArray:
+        return self._inner.weights
+
+    @property
+    def gradients(self) -> NDArray:
+        return self._inner.gradients
+
+    @property
+    def histories(self) -> Sequence[NDArray]:
+        return self._inner.histories
+
+    @property
+    def statistics(self) -> Sequence[Span]:
+        return self._inner.statistics
+
+    @property
+    def momentum(self) -> float:
+        return self._inner.momentum
+
+    @property
+    def iter(self) -> int:
+        return self._inner.iter
+
+    @property
+    def clipped(self) -> int:
+        return self._inner.clipped
+
+    @property
+    def rate(self) -> float:
+        return self._inner.rate
+
+    @property
+    def last_rate(self) -> float:
+        return self._inner.last_rate
+
+    def step(self, count: int) -> Steps:
+        done = self._own(lambda: repeat(lambda: self._timed(self._inner.step(1)), count))
+        self._comm.spend(done.seconds)
+        return done
+
+    def compute_gradient(self) -> Steps:
+        done = self._own(lambda: self._timed(self._inner.compute_gradient()))
+        self._comm.spend(done.seconds)
+        return done
+
+    def apply_update(self, begin: int, end: int, norm: Callable[[], float]) -> None:
+        self._inner.apply_update(begin, end, norm)
+
+    def settle(self) -> None:
+        self._inner.settle()
+
+    def seek(self, iteration: int) -> None:
+        self._inner.seek(iteration)
+
+    def state(self) -> dict[str, Any]:
+        return self._own(self._inner.state)
+
+    def restore(self, state: Mapping[str, Any]) -> str:
+        return self._own(lambda: self._inner.restore(state))
+
+    def _timed(self, step: Steps) -> Steps:
+        return replace(step, seconds=self._comm.pace.step(step.seconds), loading=0.0)
+
+    def _own(self, call: Callable[[], T]) -> T:
+        """What a call gives with this worker's random numbers."""
+        import torch
+
+        torch.set_rng_state(self._random)
+        found = call()
+        self._random = torch.get_rng_state()
+        return found

@@ -2,40 +2,180 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sparknet import native
-from sparknet.errors import ArgumentError
+from sparknet.errors import ArgumentError, PeerLost
+from sparknet.loaders.order import Order
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.loaders.records import Records
+from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.description import NetSource
 from sparknet.net.recipe import Recipe
 from sparknet.net.rows import Data
 from sparknet.net.scratch import scratch_folder
-from sparknet.training.beginning import NetBeginning
-from sparknet.training.conducting import share_of_cores
-from sparknet.training.identity import sampled
-from sparknet.training.kinds import Unwritten
-from sparknet.training.local_settings import LocalSettings
+from sparknet.training.checkpoints.runs import sampled
+from sparknet.training.checkpoints.snapshot import newest
+from sparknet.training.checkpoints.store import FolderStore
+from sparknet.training.driver.failure import failure
+from sparknet.training.driver.run import interruptible
+from sparknet.training.driver.setup import NetSetup
+from sparknet.training.driver.stragglers import Stragglers
+from sparknet.training.events import Event, OnEvent, tell
+from sparknet.training.history import History
+from sparknet.training.learner import Learner
 from sparknet.training.local_training import share_data
 from sparknet.training.modules.begin import TrainedModule
 from sparknet.training.modules.keywords import ModuleKeywords, check_subject
 from sparknet.training.modules.train import begin_module
-from sparknet.training.setting import called_with, metadata_of, setting, values_of
-from sparknet.training.shared_data import open_shared
-from sparknet.training.strategies import make_strategy
-from sparknet.training.trained import Trained, whole
+from sparknet.training.result import Trained, whole
+from sparknet.training.schedule import Hooks, RunPlan
+from sparknet.training.settings.fields import called_with, metadata_of, setting, values_of
+from sparknet.training.settings.kinds import Unwritten
+from sparknet.training.settings.training import LocalSettings, RunSettings, TrainingSettings
+from sparknet.training.strategies import Strategy, make_strategy
 from sparknet.training.training_net import settings, training_net
-from sparknet.training.training_settings import RunSettings, TrainingSettings
-from sparknet.training.virtual.cast import NetCast
-from sparknet.training.virtual.cluster import Cluster
-from sparknet.training.virtual.crew import Crew
-from sparknet.training.virtual.module_cast import ModuleCast
+from sparknet.training.virtual.cluster import Cluster, Pace
+from sparknet.training.virtual.comm import Stage, VirtualComm, perform
+from sparknet.training.virtual.learner import Cast, ModuleCast, NetCast
+from sparknet.training.workers.local import share_of_cores
+from sparknet.training.workers.rounds import Outcome, work
+from sparknet.training.workers.shared_data import open_shared
 from sparknet.weights import WeightCollection
+
+_IN_VAIN = 20
+"""Losses in a row, without a new snapshot between them, after which a run ends."""
+
+
+class Crew:
+    """Trains with ``workers`` virtual workers, and starts them again when one is lost."""
+
+    def __init__(
+        self,
+        cast: Cast,
+        records: Records,
+        held_out: Records | None,
+        folder: Path,
+        identity: dict[str, Any],
+        cluster: Cluster,
+        workers: int,
+        metrics: Sequence[str] = (),
+    ) -> None:
+        self._records, self._held_out, self._identity = records, held_out, identity
+        self._store = FolderStore(folder / "snapshots")
+        self._cluster, self._size, self._metrics = cluster, workers, tuple(metrics)
+        self._paces = [Pace(cluster, rank) for rank in range(workers)]
+        self._cast = cast
+        self._interrupted = False
+
+    def train(
+        self, strategy: Strategy, plan: RunPlan, initial: NDArray, on_event: OnEvent | None
+    ) -> tuple[Outcome, NDArray, History]:
+        """The outcome, the weights and the events of a run."""
+        self._history, self._on_event = History(), on_event
+        self._stragglers, self._began, self._stage = Stragglers(), time.time(), Stage(self._size)
+        with interruptible(self._interrupt):
+            in_vain, attempt = 0, 1
+            while in_vain < _IN_VAIN:
+                self._introduce(attempt)
+                before = newest(self._store)
+                made = self._together(strategy, plan, initial, before)
+                if all(isinstance(one, tuple) for one in made):
+                    return self._result(*made[0])
+                rank = self._lose(made)
+                attempt += 1
+                in_vain = in_vain + 1 if newest(self._store) == before else 0
+        fault = f"a worker was lost {in_vain} times in a row: snapshots come too seldom"
+        raise PeerLost(rank, "the virtual cluster", fault)
+
+    def _result(self, outcome: Outcome, weights: NDArray) -> tuple[Outcome, NDArray, History]:
+        return outcome, weights, self._history
+
+    def _interrupt(self) -> None:
+        self._interrupted = True
+
+    # -- the workers ---------------------------------------------------------------------
+
+    def _together(
+        self, strategy: Strategy, plan: RunPlan, initial: NDArray, resume: int | None
+    ) -> list[Any]:
+        """The outcome and weights of each worker, or its error."""
+
+        def run(rank: int) -> tuple[Outcome, NDArray]:
+            comm = VirtualComm(rank, self._stage, self._cluster, self._paces[rank])
+            learner = self._learner(comm, initial)
+            outcome = work(learner, strategy, comm, plan, self._hooks(comm, plan, resume))
+            return outcome, learner.weights
+
+        return perform(self._stage, run)
+
+    def _learner(self, comm: VirtualComm, initial: NDArray) -> Learner:
+        seed, shuffle = self._identity["order_seed"], self._identity["shuffle"]
+        order = Order(len(self._records), seed, shuffle, comm.rank, comm.size)
+        return self._cast.learner(comm, order, initial)
+
+    def _hooks(self, comm: VirtualComm, plan: RunPlan, resume: int | None) -> Hooks:
+        first = comm.rank == 0
+        held_out = self._held_out
+        return Hooks(
+            on_event=partial(self._hear_at, comm) if first else None,
+            validate=None if held_out is None else self._cast.validation(comm, self._metrics),
+            metrics=self._metrics,
+            interrupted=(lambda: self._interrupted) if first else None,
+            store=self._store if plan.snapshot_every else None,
+            resume=resume,
+            identity=self._identity,
+            own=True,
+            layout=self._cast.layout if first else None,
+        )
+
+    # -- what is lost --------------------------------------------------------------------
+
+    def _lose(self, made: Sequence[Any]) -> int:
+        """Prepare to go on without a worker, and say which; every other error is raised."""
+        errors = [one for one in made if isinstance(one, BaseException)]
+        causes = [one for one in errors if not isinstance(one, PeerLost)]
+        if causes or self._stage.lost is None:
+            raise (causes or errors)[0]
+        now, rank = self._stage.lost
+        said = {"event": "failure", "time": self._began + now, "worker": rank}
+        self._hear(said | failure(made[rank]))
+        self._stage = Stage(self._size, now + self._cluster.restart)
+        return rank
+
+    # -- events --------------------------------------------------------------------------
+
+    def _introduce(self, attempt: int) -> None:
+        def parts(records: Records | None) -> list[int]:
+            ends = [len(records or ()) * rank // self._size for rank in range(self._size + 1)]
+            return [end - begin for begin, end in itertools.pairwise(ends)]
+
+        workers = [
+            {"host": "virtual", "process": rank, "records": count, "held_out": held}
+            for rank, (count, held) in enumerate(
+                zip(parts(self._records), parts(self._held_out), strict=True)
+            )
+        ]
+        now = self._began + self._stage.clocks[0]
+        self._hear({"event": "workers", "time": now, "attempt": attempt, "workers": workers})
+
+    def _hear_at(self, comm: VirtualComm, event: Event) -> None:
+        """An event at the simulated time."""
+        self._hear({**event, "time": self._began + comm.clock()})
+
+    def _hear(self, event: Event) -> None:
+        self._history(event)
+        tell(self._on_event, event)
+        for slow in self._stragglers.hear(event):
+            self._hear(slow)
 
 
 @dataclass(frozen=True)
@@ -86,7 +226,7 @@ def simulate(given: SimulationSettings) -> Trained:
             recipe=Recipe.of(given),
         )
 
-    begun = NetBeginning(RunSettings(**values), None, False, validates, make_net)
+    begun = NetSetup(RunSettings(**values), None, False, validates, make_net)
     net = begun.net
     threads = given.threads or share_of_cores(given.workers)
     with scratch_folder() as folder, _computing_with(threads):

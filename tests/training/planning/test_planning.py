@@ -15,11 +15,12 @@ from sparknet.errors import SettingError
 from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
 from sparknet.training import Cluster, simulate
-from sparknet.training.costs import Costs
-from sparknet.training.planning import Measured, batches, measuring, plan, predict, trial
-from sparknet.training.planning.batches import made_up, with_batch
-from sparknet.training.planning.measuring import extrapolated, summary
-from sparknet.training.planning.planned import short, tried_row
+from sparknet.training.planning import Measured, plan, predict, trial
+from sparknet.training.planning import measurement as measuring
+from sparknet.training.planning import subject as batches
+from sparknet.training.planning.advice import short, tried_row
+from sparknet.training.planning.measurement import extrapolated, summary
+from sparknet.training.planning.subject import made_up, with_batch
 from sparknet.training.planning.trials import compared
 from sparknet.training.strategies import (
     STRATEGIES,
@@ -30,6 +31,7 @@ from sparknet.training.strategies import (
     SlowMo,
     Strategy,
 )
+from sparknet.training.strategies.auto import Costs
 from tests.training import small
 
 CLUSTER = Cluster(step=0.5, latency=0.1, bandwidth=400.0, slow={1: 1.5})

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparknet.training.plan import RunPlan
-from sparknet.training.rounds import work
+from sparknet.training.schedule import RunPlan
 from sparknet.training.strategies import (
     BMUF,
     STRATEGIES,
@@ -19,6 +18,7 @@ from sparknet.training.strategies import (
     SlowMo,
     Strategy,
 )
+from sparknet.training.workers.rounds import work
 from tests.training import small
 
 ALL: list[Strategy] = [

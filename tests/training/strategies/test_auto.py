@@ -13,10 +13,10 @@ import pytest
 from sparknet.comm.collectives import Comm
 from sparknet.native import NDArray
 from sparknet.training.learner import SolverLearner, Steps
-from sparknet.training.plan import Hooks, RunPlan
-from sparknet.training.rounds import work
+from sparknet.training.schedule import Hooks, RunPlan
 from sparknet.training.strategies import Auto
 from sparknet.training.strategies.auto import Spent, Tuned, _steps
+from sparknet.training.workers.rounds import work
 from tests.training import small
 
 Times = Callable[[int, int, int], tuple[float, float]]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from sparknet.comm.codecs import Codec
-from sparknet.training.plan import RunPlan
-from sparknet.training.rounds import work
+from sparknet.training.schedule import RunPlan
 from sparknet.training.strategies import AllReduce
+from sparknet.training.workers.rounds import work
 from tests.comm.groups import group, together
 from tests.comm.test_codecs import encoded_by_numpy
 from tests.training import small

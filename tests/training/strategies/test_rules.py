@@ -13,8 +13,7 @@ from sparknet.comm.local_comm import LocalComm
 from sparknet.errors import SettingError
 from sparknet.training.events import Event, OnEvent
 from sparknet.training.learner import SolverLearner
-from sparknet.training.plan import Hooks, RunPlan
-from sparknet.training.rounds import work
+from sparknet.training.schedule import Hooks, RunPlan
 from sparknet.training.strategies import (
     BMUF,
     AllReduce,
@@ -28,8 +27,8 @@ from sparknet.training.strategies import (
 )
 from sparknet.training.strategies.averaging import effort, mean_unequal
 from sparknet.training.virtual.cluster import Cluster
-from sparknet.training.virtual.comm import VirtualComm
-from sparknet.training.virtual.stage import perform
+from sparknet.training.virtual.comm import VirtualComm, perform
+from sparknet.training.workers.rounds import work
 from tests.training import small
 
 Array = np.ndarray[Any, Any]

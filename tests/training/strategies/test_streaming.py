@@ -12,11 +12,11 @@ import pytest
 from sparknet.errors import CommError, SettingError
 from sparknet.native import NDArray
 from sparknet.training.learner import SolverLearner
-from sparknet.training.plan import Hooks, RunPlan
-from sparknet.training.planning.predicting import predict
-from sparknet.training.rounds import Rounds
+from sparknet.training.planning.prediction import predict
+from sparknet.training.schedule import Hooks, RunPlan
 from sparknet.training.strategies import DiLoCo
 from sparknet.training.virtual.cluster import Cluster
+from sparknet.training.workers.rounds import Rounds
 from tests.comm.groups import group, together
 from tests.training import small
 

@@ -14,8 +14,7 @@ from sparknet.loaders.order import Order
 from sparknet.net import Net
 from sparknet.training import Cluster, simulate, train
 from sparknet.training.learner import NetFeed, SolverLearner
-from sparknet.training.plan import RunPlan
-from sparknet.training.rounds import work
+from sparknet.training.schedule import RunPlan
 from sparknet.training.strategies import (
     BMUF,
     AllReduce,
@@ -29,6 +28,7 @@ from sparknet.training.strategies import (
     Strategy,
 )
 from sparknet.training.virtual.cluster import Pace
+from sparknet.training.workers.rounds import work
 from tests.training import small
 
 STEPS = 22

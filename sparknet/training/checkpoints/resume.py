@@ -1,0 +1,303 @@
+"""Resume: what a run's snapshots contain, and how a run goes on from one."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from sparknet.comm.codecs import MEAN_ERRORS, OWN_ERRORS, of_parts
+from sparknet.comm.collectives import Comm
+from sparknet.errors import Diverged, FileError
+from sparknet.native import NDArray
+from sparknet.training.checkpoints import snapshot
+from sparknet.training.checkpoints.snapshot import Saved
+from sparknet.training.checkpoints.store import Values
+from sparknet.training.schedule import Tally
+from sparknet.training.workers.state import RunState
+
+Json = dict[str, Any]
+
+_BEST, _MODEL = "best weights", "model"
+
+
+def resume(rounds: RunState, round: int) -> None:
+    assert rounds.hooks.store is not None
+    store = rounds.hooks.store
+    run = _run(rounds)
+    if rounds.hooks.own:
+        run.pop("data", None)
+    found = snapshot.Saved(store, round)
+    found.check(run)
+    rounds.begun_with = found.begun_with
+    if found.workers == rounds.comm.size:
+        saved = found.load(rounds.comm.rank, _arrays(rounds), _sliced(rounds), (_BEST, _MODEL))
+        rounds.lost = rounds.learner.restore(saved["learner"])
+        _restore(rounds, saved)
+    else:
+        _go_on_with_others(rounds, found)
+    rounds.saved = round
+
+
+def _restore(rounds: RunState, saved: Json) -> None:
+    for name, value in saved["strategy"].items():
+        setattr(rounds.state, name, value)
+    rounds.tally = Tally(**saved["tally"])
+    if rounds.keeps_best and not saved.get("keeps_best"):
+        rounds.tally.forget_best()
+
+
+def _go_on_with_others(rounds: RunState, found: snapshot.Saved) -> None:
+    """Go on from a snapshot of another number of workers."""
+    comm, learner, alone = rounds.comm, rounds.learner, (_BEST, _MODEL)
+    parts = rounds.strategy.parts
+    optional = (*alone, *of_parts(OWN_ERRORS, parts), *of_parts(MEAN_ERRORS, parts))
+    carried = regroup(found, comm, _arrays(rounds), _sliced(rounds), optional, alone)
+    _restore(rounds, carried.numbers)
+    mine = carried.learner_of(comm.rank, learner.state())
+    samples, records = rounds.tally.total_samples, rounds.plan.records
+    if rounds.hooks.shares or carried.numbers.get("shares"):
+        mine["cursor"] = {"share": [samples, records]}
+    rounds.lost = ". ".join(filter(None, [carried.told(comm.size), learner.restore(mine)]))
+    rounds.strategy.regroup(learner, comm, rounds.state, found.workers)
+
+
+def _arrays(rounds: RunState) -> dict[str, NDArray]:
+    """All buffers of a snapshot."""
+    best = {} if rounds.best is None else {_BEST: rounds.best}
+    return {**changing(rounds), **best}
+
+
+def changing(rounds: RunState) -> dict[str, NDArray]:
+    """The buffers that rounds change."""
+    learner = rounds.learner
+    begin, end = 0, learner.weights.size
+    if rounds.strategy.slices_histories:
+        begin, end = rounds.comm.bounds(end)[rounds.comm.rank]
+    histories = {
+        f"history {number}": one[begin:end] for number, one in enumerate(learner.histories)
+    }
+    mine = {f"strategy {name}": one for name, one in rounds.state.arrays().items()}
+    extras = rounds.strategy.extras(learner, rounds.comm)
+    return {"weights": learner.weights, **histories, **mine, **extras}
+
+
+def _sliced(rounds: RunState) -> list[str]:
+    """The names of the arrays of which each worker has a slice."""
+    histories = [f"history {number}" for number in range(len(rounds.learner.histories))]
+    errors = of_parts(MEAN_ERRORS, rounds.strategy.parts)
+    return [*errors, *(histories if rounds.strategy.slices_histories else ())]
+
+
+def _numbers(rounds: RunState) -> Json:
+    """All other state of a snapshot."""
+    return {
+        "learner": rounds.learner.state(),
+        "strategy": rounds.state.numbers(),
+        "tally": asdict(rounds.tally),
+        "keeps_best": rounds.keeps_best,
+        "shares": rounds.hooks.shares,
+    }
+
+
+def _run(rounds: RunState) -> Json:
+    """What must be equal in a snapshot to resume it."""
+    return {
+        "strategy": rounds.strategy.settings(),
+        "weights": rounds.learner.weights.size,
+        "records": rounds.plan.records,
+        "batch_size": rounds.plan.batch_size,
+        **rounds.hooks.identity,
+    }
+
+
+def save(rounds: RunState) -> None:
+    store = rounds.hooks.store
+    if store is None or rounds.saved == rounds.state.round:
+        return
+    check_weights(rounds)
+    begun, before = rounds.comm.clock(), rounds.comm.traffic.sent
+    rounds.tally.total_seconds = begun - rounds.begun
+    round, arrays = rounds.state.round, _arrays(rounds)
+    numbers = {**_numbers(rounds), "model": _modelled(rounds, arrays)}
+    run, layout = {**_run(rounds), "workers": rounds.begun_with}, rounds.hooks.layout
+    done = snapshot.save(store, rounds.comm, round, run, arrays, numbers, layout)
+    if isinstance(done, snapshot.Unsaved):
+        _go_without(rounds, done, rounds.comm.clock() - begun)
+        return
+    rounds.saved = done.round
+    if rounds.comm.rank == 0 and (fault := snapshot.prune(store, rounds.plan.keep)):
+        rounds.say("note", text=f"old snapshots stay for now: {fault}")
+    sent = rounds.sent_since(before)
+    rounds.tally.total_bytes_saving += sent
+    spent = rounds.comm.clock() - begun
+    said = {"path": done.path, "bytes": done.bytes, "bytes_sent": sent}
+    rounds.say("snapshot", **said, seconds=spent)
+
+
+def _modelled(rounds: RunState, arrays: dict[str, NDArray]) -> str:
+    """The name of the array that training would return now; it is added if it is missing."""
+    if rounds.keeps_best and rounds.tally.best is not None and rounds.tally.without_best:
+        return _BEST
+    model = rounds.learner.weights
+    if rounds.comm.size > 1:
+        model = rounds.strategy.model(rounds.learner, rounds.comm, rounds.state)
+    for name, array in arrays.items():
+        if array is model:
+            return name
+    arrays[_MODEL] = model
+    return _MODEL
+
+
+def _go_without(rounds: RunState, failed: snapshot.Unsaved, seconds: float) -> None:
+    """Report a snapshot that could not be written; the next one is the next attempt."""
+    if rounds.plan.snapshots_needed:
+        raise FileError(failed.path, f"worker {failed.worker} could not write: {failed.error}")
+    rounds.say("unsaved", **asdict(failed), seconds=seconds)
+
+
+def check_weights(rounds: RunState) -> None:
+    """Raise Diverged if weights are not finite."""
+    broken = rounds.comm.gather(not rounds.learner.weights.is_finite())
+    if any(broken):
+        fault = f"worker {broken.index(True)} has weights that are not finite"
+        raise Diverged(rounds.where(fault))
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What goes over to another number of workers, beside the arrays."""
+
+    numbers: Json
+    """Those of worker 0."""
+    learners: list[Json]
+    """The states of all learners."""
+    averaged: list[str]
+    """The arrays that were not the same on all workers."""
+    dropped: list[str]
+    """The arrays for which this number of workers has no use."""
+
+    def learner_of(self, rank: int, own: Json) -> Json:
+        """The state of a worker's learner, whose own one is ``own`` before.
+
+        A worker more has random numbers of its own seed, as far on as those of worker 0.  An
+        optimizer's numbers are by parameter, of which each worker of ``allreduce`` had some.
+        """
+        state = dict(self.learners[min(rank, len(self.learners) - 1)])
+        if "optimizer" in state:
+            every = [one["optimizer"] for one in self.learners]
+            state["optimizer"] = dict(ChainMap({**state["optimizer"]}, *every))
+        if rank >= len(self.learners) and "random" in own:
+            mine, first = own["random"], state.get("random")
+            if isinstance(mine, list) and isinstance(first, list):
+                mine = [mine[0], *first[1:]]
+            state["random"] = mine
+        return {**state, "cursor": {"of": [one["cursor"] for one in self.learners]}}
+
+    def told(self, workers: int) -> str:
+        """What became of it, in a sentence."""
+        before = len(self.learners)
+        told = f"the snapshot is of {before} workers, and {workers} go on from it"
+        if self.averaged:
+            told += f"; each has the mean of their {', '.join(self.averaged)}"
+        if self.dropped:
+            told += f"; the {', '.join(self.dropped)} are of no use to them and are dropped"
+        return told
+
+
+def regroup(
+    saved: Saved,
+    comm: Comm,
+    arrays: Mapping[str, NDArray],
+    sliced: Collection[str],
+    optional: Collection[str],
+    alone: Collection[str],
+) -> Carried:
+    """Fill ``arrays`` from a snapshot of another number of workers, if all fit.
+
+    Those named in ``sliced`` are this worker's slices of buffers as long as the weights.  Those in
+    ``optional`` may be missing, there or here, and those in ``alone`` are worker 0's.
+    """
+    told: Json | None = None
+    found: dict[str, Values] = {}
+    every = comm.gather({name: arrays[name].size for name in sliced if name in arrays})
+    wholes = {name: sum(one[name] for one in every) for name in every[0]}
+    if comm.rank == 0:
+        carried, found = _read(saved, sliced)
+        for name in optional:
+            if name in found and name not in arrays:
+                del found[name]
+                carried.dropped.extend([name] * (name not in alone))
+        saved.check_sizes(0, found, _sizes(arrays, wholes, {*optional}.difference(found)))
+        for name in {*alone}.intersection(found):
+            arrays[name].copy_from(NDArray.view(found.pop(name)))
+        told = {"carried": vars(carried), "names": [*found]}
+    said = comm.gather(told)[0]
+    for name in said["names"]:
+        _share(comm, arrays[name], found.get(name), wholes.get(name))
+    return Carried(**said["carried"])
+
+
+def _sizes(
+    arrays: Mapping[str, NDArray], wholes: Mapping[str, int], missing: Collection[str]
+) -> dict[str, int]:
+    """The lengths that a snapshot's arrays must have as a whole."""
+    return {
+        name: wholes.get(name, array.size) for name, array in arrays.items() if name not in missing
+    }
+
+
+def _share(comm: Comm, array: NDArray, found: Values | None, size: int | None) -> None:
+    """Give all workers what worker 0 found, or their slices of it where it has a whole size."""
+    if found is not None:
+        whole = NDArray.view(found)
+    else:
+        whole = array if size is None else NDArray.empty((size,))
+    comm.broadcast(whole)
+    begin, end = (0, whole.size) if size is None else comm.bounds(size)[comm.rank]
+    if whole is not array:
+        array.copy_from(whole[begin:end])
+
+
+def _read(saved: Saved, sliced: Collection[str]) -> tuple[Carried, dict[str, Values]]:
+    """What the files hold: means of all workers' arrays, and whole buffers of their slices."""
+    means: dict[str, _Mean] = {}
+    slices: dict[str, list[Values]] = {}
+    every: list[Json] = []
+    for rank in range(saved.workers):
+        numbers, held = saved.worker(rank, sliced)
+        every.append(numbers)
+        for name, values in held.items():
+            if name in sliced:
+                slices.setdefault(name, []).append(values)
+            else:
+                means.setdefault(name, _Mean()).add(values)
+    found = {name: mean.values for name, mean in means.items()}
+    found |= {name: np.concatenate(parts) for name, parts in slices.items()}
+    averaged = [name for name, mean in means.items() if mean.total is not None]
+    return Carried(every[0], [one["learner"] for one in every], averaged, []), found
+
+
+class _Mean:
+    """The mean of arrays, in float64; the first one itself where all are equal."""
+
+    def __init__(self) -> None:
+        self.first: Values = None
+        self.total: Values = None
+        self.count = 0
+
+    def add(self, values: Values) -> None:
+        if self.count and self.total is None and not np.array_equal(self.first, values):
+            self.total = self.first.astype(np.float64) * self.count
+        if self.total is not None:
+            self.total += values
+        elif not self.count:
+            self.first = values
+        self.count += 1
+
+    @property
+    def values(self) -> Values:
+        return self.first if self.total is None else (self.total / self.count).astype(np.float32)

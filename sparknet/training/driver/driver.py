@@ -1,0 +1,344 @@
+"""The driver's end of a run: events, snapshots and weights come here while the job runs.
+
+Workers call it over authenticated TCP connections; the answers are JSON objects, and bytes
+where bytes are asked for.  Nothing that comes over a connection is unpickled.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from sparknet.comm.handshake import DRIVER, PREFLIGHT
+from sparknet.comm.rpc import Gate, Line
+from sparknet.comm.wire import HMAC, Silent
+from sparknet.errors import CommError, PeerLost
+from sparknet.training.checkpoints.store import Buffer, Store
+from sparknet.training.driver.failure import Failure, failure
+from sparknet.training.driver.membership import Elastic, Membership
+from sparknet.training.driver.rendezvous import Rendezvous, Standstill
+from sparknet.training.events import Event, OnEvent
+
+Answer = tuple[dict[str, Any], Buffer]
+
+_NOTHING: Buffer = b""
+LARGEST_FILE = 1 << 40
+
+
+@dataclass
+class RunProgress:
+    """What the driver knows of a run."""
+
+    starts: int = 0
+    """How often all workers were ready together: more than once after a failure."""
+    weights: bytearray | None = None
+    """The trained weights, once they have arrived."""
+    outcome: dict[str, Any] | None = None
+    """How training ended."""
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    """The errors that workers reported before they ended, in order of arrival."""
+    broken: Exception | None = None
+    """The exception of the event listener, which gets no further events."""
+
+
+class Driver:
+    """Serves a run's workers until it is closed."""
+
+    def __init__(
+        self,
+        secret: bytes,
+        weights: memoryview,
+        store: Store | None,
+        on_event: OnEvent,
+        resume: bool = False,
+        *,
+        run: str = "",
+        seal: str = HMAC,
+        host: str = "127.0.0.1",
+        deadline: float = 60.0,
+        elastic: Elastic | None = None,
+    ) -> None:
+        """``elastic`` lets workers go and come; else all that begin are needed to the end."""
+        self._weights, self._store, self._on_event = weights, store, on_event
+        self._resume = resume
+        self._stop = False
+        self._saved = False
+        self._heard = -1
+        """The last round whose event came."""
+        self._lock = threading.Lock()
+        self.progress = RunProgress()
+        self.members: Membership | None = None
+        if elastic is not None:
+            self.members = Membership(elastic, self._attempt, self.hear, self._is_over)
+        self._training = self.members or Rendezvous(self._attempt)
+        self._places: dict[str, Rendezvous | Membership] = {
+            "preflight": Rendezvous(),
+            "aside": Rendezvous(),
+            "training": self._training,
+        }
+        self._deadline = deadline
+        self._gate = Gate(secret, run, seal, self._serve, host, deadline)
+        self.port = self._gate.port
+
+    @property
+    def trouble(self) -> tuple[float, str]:
+        """For how many seconds no worker could connect, and why; 0 where all is well."""
+        return self._gate.trouble
+
+    @property
+    def present(self) -> int:
+        """How many workers of the attempt at work are connected."""
+        return self._training.present
+
+    def has_called(self, worker: int) -> bool:
+        """Whether a worker has ever called, so that its line is watched."""
+        return self._training.has_entered(worker)
+
+    def standstill(self) -> Standstill | None:
+        """What the workers do, if none of them has got on for the deadline."""
+        return self._training.standstill(self._deadline)
+
+    def interrupt(self) -> None:
+        """Ask the workers to write a snapshot and end after the current round."""
+        self._stop = True
+
+    def close(self) -> None:
+        """Close the port and all connections, and wait for their threads."""
+        self._gate.close()
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- what workers ask ----------------------------------------------------------------
+
+    def _serve(self, line: Line) -> None:
+        """Answer the calls of one worker until it hangs up."""
+        try:
+            while (call := line.receive()) is not None:
+                name = str(call.get("call"))
+                what = self._CALLS.get(name)
+                if what is None or (line.purpose == PREFLIGHT and name != "here"):
+                    return
+                line.is_serving = True
+                try:
+                    answer, payload = what(self, call, line)
+                except Silent:
+                    raise
+                except OSError as error:
+                    answer, payload = {"error": str(error)}, _NOTHING
+                finally:
+                    line.is_serving = False
+                line.send(answer, payload)
+        except Silent:
+            self._miss(line)
+            raise
+        finally:
+            for place in self._places.values():
+                place.leave(line)
+
+    def _miss(self, line: Line) -> None:
+        """Report a worker that is silent, as it cannot do so itself."""
+        lost = self._training.miss(line, f"no heartbeat for {self._deadline:g} s")
+        if lost is not None and self.members is None and self.progress.outcome is None:
+            said = {"worker": line.rank, **failure(PeerLost(*lost))}
+            self.progress.failures.append(said)
+            self._tell(said)
+
+    def _tell(self, said: dict[str, Any]) -> None:
+        self.hear({"event": "failure", "time": time.time(), **said})
+
+    def _here(self, call: dict[str, Any], line: Line) -> Answer:
+        """Answer a worker that waits for the others."""
+        place = str(call["place"])
+        if (place == "training") != (line.purpose == DRIVER):
+            raise OSError(f"a line of another purpose cannot meet others at '{place}'")
+        return self._places[place].hear(line, call), _NOTHING
+
+    def _attempt(self) -> dict[str, Any]:
+        """Start an attempt, when all workers are ready; returns its number and first snapshot.
+
+        The store holds snapshots of this run alone.
+        """
+        if self.progress.outcome is not None:
+            raise OSError("training is over")
+        again = self.progress.starts > 0
+        self.progress.starts += 1
+        newest = None
+        if self._store is not None:
+            self._store.clean()
+            rounds = self._store.rounds() if again or self._resume else ()
+            newest = rounds[-1] if rounds else None
+        begun = {"resume": newest, "own": self._saved, "attempt": self.progress.starts}
+        return begun if self.members is None else {**begun, "heard": self._heard}
+
+    def _initial(self, call: dict[str, Any], line: Line) -> Answer:
+        return {}, self._weights
+
+    def _event(self, call: dict[str, Any], line: Line) -> Answer:
+        event = call["event"]
+        if event.get("event") == "round":
+            self._heard = int(event["round"])
+        self.hear(event)
+        return {}, _NOTHING
+
+    def hear(self, event: Event) -> None:
+        """Pass on one event at a time; a listener that fails ends the run."""
+        with self._lock:
+            if self.progress.broken is not None:
+                raise OSError(str(self.progress.broken))
+            try:
+                self._on_event(event)
+            except Exception as error:
+                self.progress.broken = error
+                raise OSError(str(error)) from error
+
+    def _interrupted(self, call: dict[str, Any], line: Line) -> Answer:
+        return {"interrupted": self._stop}, _NOTHING
+
+    def _failed(self, call: dict[str, Any], line: Line) -> Answer:
+        if self.progress.broken is not None:  # a consequence of that error
+            return {}, _NOTHING
+        said = call["failure"]
+        self._training.fail(line, str(said["message"]))
+        if self.members is None or not isinstance(Failure.of(said).error, CommError):
+            self.progress.failures.append(said)
+            self._tell(said)
+        return {}, _NOTHING
+
+    def _is_over(self) -> bool:
+        return self.progress.outcome is not None
+
+    def _newcomers(self, call: dict[str, Any], line: Line) -> Answer:
+        waiting = self.members is not None and self.members.has_newcomers()
+        return {"newcomers": waiting}, _NOTHING
+
+    def _leave(self, call: dict[str, Any], line: Line) -> Answer:
+        """Tell a worker whether it leaves after its round, as it or the driver wishes."""
+        assert self.members is not None
+        leaves = self.members.leaves(line, bool(call["wish"]), bool(call["now"]))
+        return {"leaves": leaves}, _NOTHING
+
+    def _arrived(self, call: dict[str, Any], line: Line) -> Answer:
+        assert self.members is not None
+        self.members.arrive(line, int(call["round"]), float(call["seconds"]))
+        return {}, _NOTHING
+
+    def _done(self, call: dict[str, Any], line: Line) -> Answer:
+        weights = bytearray(self._weights.nbytes)
+        line.receive_into(memoryview(weights))
+        self.progress.weights, self.progress.outcome = weights, call["outcome"]
+        return {}, _NOTHING
+
+    def _put(self, call: dict[str, Any], line: Line) -> Answer:
+        chunks = line.chunks(_size(call["size"]))
+        try:
+            self._kept().put(int(call["round"]), _name(call["name"]), chunks)
+        finally:
+            for _ in chunks:  # unread bytes would be taken for the next call
+                pass
+        return {}, _NOTHING
+
+    def _get(self, call: dict[str, Any], line: Line) -> Answer:
+        return {}, self._kept().get(int(call["round"]), _name(call["name"]))
+
+    def _begin(self, call: dict[str, Any], line: Line) -> Answer:
+        self._kept().begin(int(call["round"]))
+        return {}, _NOTHING
+
+    def _commit(self, call: dict[str, Any], line: Line) -> Answer:
+        self._kept().commit(int(call["round"]))
+        self._saved = True
+        return {}, _NOTHING
+
+    def _drop(self, call: dict[str, Any], line: Line) -> Answer:
+        self._kept().drop(int(call["round"]))
+        return {}, _NOTHING
+
+    def _clean(self, call: dict[str, Any], line: Line) -> Answer:
+        self._kept().clean()
+        return {}, _NOTHING
+
+    def _rounds(self, call: dict[str, Any], line: Line) -> Answer:
+        return {"rounds": list(self._kept().rounds())}, _NOTHING
+
+    def _path(self, call: dict[str, Any], line: Line) -> Answer:
+        name = str(call["name"])
+        return {"path": self._kept().path(int(call["round"]), name and _name(name))}, _NOTHING
+
+    def _kept(self) -> Store:
+        if self._store is None:
+            raise OSError("this run keeps no snapshots")
+        return self._store
+
+    _CALLS: ClassVar[dict[str, Callable[[Driver, dict[str, Any], Line], Answer]]] = {
+        "here": _here,
+        "initial": _initial,
+        "event": _event,
+        "interrupted": _interrupted,
+        "newcomers": _newcomers,
+        "leave": _leave,
+        "arrived": _arrived,
+        "failed": _failed,
+        "done": _done,
+        "put": _put,
+        "get": _get,
+        "begin": _begin,
+        "commit": _commit,
+        "drop": _drop,
+        "clean": _clean,
+        "rounds": _rounds,
+        "path": _path,
+    }
+
+
+def _size(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= LARGEST_FILE:
+        raise OSError(f"a file of {value} bytes is refused")
+    return value
+
+
+def _name(value: Any) -> str:
+    """A file's name; refuses one that leads out of its folder."""
+    name = str(value)
+    if not name or name.startswith(".") or "/" in name or "\\" in name or "\0" in name:
+        raise OSError(f"a file called {name!r} is refused")
+    return name
+
+
+class DriverStore(Store):
+    """A worker's view of the driver's store."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def begin(self, round: int) -> None:
+        self._line.call("begin", round=round)
+
+    def put(self, round: int, name: str, parts: Iterator[Buffer]) -> None:  # type: ignore[override]
+        pieces = [memoryview(part).cast("B") for part in parts]
+        size = sum(piece.nbytes for piece in pieces)
+        self._line.call("put", pieces, round=round, name=name, size=size)
+
+    def commit(self, round: int) -> None:
+        self._line.call("commit", round=round)
+
+    def rounds(self) -> list[int]:
+        return [int(number) for number in self._line.call("rounds")[0]["rounds"]]
+
+    def get(self, round: int, name: str) -> Buffer:
+        return memoryview(self._line.call("get", round=round, name=name)[1])
+
+    def drop(self, round: int) -> None:
+        self._line.call("drop", round=round)
+
+    def clean(self) -> None:
+        self._line.call("clean")
+
+    def path(self, round: int, name: str = "") -> str:
+        return str(self._line.call("path", round=round, name=name)[0]["path"])

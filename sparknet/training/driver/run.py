@@ -1,0 +1,359 @@
+"""Run: a training run on the driver's side, for local processes and for Spark tasks."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from sparknet.comm.handshake import make_secret
+from sparknet.comm.rpc import Link
+from sparknet.errors import CommError, OutOfMemory, PeerLost, SparkNetError, WorkerError
+from sparknet.native import NDArray
+from sparknet.training.checkpoints.store import Store
+from sparknet.training.driver.driver import Driver
+from sparknet.training.driver.failure import Failure, first_cause
+from sparknet.training.driver.membership import Elastic, Membership
+from sparknet.training.driver.stragglers import Stragglers
+from sparknet.training.events import Event, OnEvent, tell
+from sparknet.training.history import History
+from sparknet.training.observers import listener, observers
+from sparknet.training.result import Trained, whole
+from sparknet.training.workers.rounds import Outcome
+
+if TYPE_CHECKING:
+    from sparknet.training.driver.driver import Driver
+    from sparknet.training.driver.rendezvous import Standstill
+
+
+FIRST = 15.0
+"""Seconds until the first event; each further one takes twice as long."""
+PREPARING = 60.0
+"""Seconds in which Spark may prepare the rows, or start the workers, before a word."""
+
+Slots = Callable[[], tuple[int | None, int] | None]
+
+
+class Waiting:
+    """Decides when an event is due; ``clock`` returns seconds."""
+
+    def __init__(self, first: float = FIRST, clock: Callable[[], float] = time.monotonic) -> None:
+        self._first, self._clock = first, clock
+        self._seen = clock()
+        """The time at which a worker was last connected."""
+        self._next = first
+
+    def look(self, driver: Driver, slots_of: Slots) -> Event | None:
+        """The event that is due now, if any.
+
+        Before the first attempt Spark may be busy with the data: that is told after a minute, and
+        only a lack of slots before.
+        """
+        now = self._clock()
+        if driver.present or driver.progress.outcome is not None:
+            self._seen, self._next = now, self._first
+        seconds = now - self._seen
+        if seconds < self._next:
+            return None
+        slots = slots_of()
+        if slots is None:
+            return None
+        there, needed = slots
+        lacking = there is not None and there < needed
+        if not (driver.progress.starts or lacking or seconds >= PREPARING):
+            self._next = min(2 * seconds, PREPARING)
+            return None
+        self._next = 2 * seconds
+        shared = {"time": time.time(), "seconds": seconds}
+        return {"event": "waiting", **shared, "slots": there, "needed": needed}
+
+
+class Standing:
+    """Decides when an event about a standstill is due: after twice as long each time."""
+
+    def __init__(self, first: float) -> None:
+        self._first = self._next = first
+
+    def look(self, found: Standstill | None) -> Event | None:
+        """The event that is due now, if any."""
+        if found is None:
+            self._next = self._first
+            return None
+        seconds, workers = found
+        if seconds < self._next:
+            return None
+        self._next = 2 * seconds
+        return {"event": "standstill", "time": time.time(), "seconds": seconds, "workers": workers}
+
+
+_LOOK = 0.2
+"""Seconds between two checks of the workers."""
+_GRACE, _LAST = 10.0, 1.0
+"""Seconds that workers may take to end, after the weights have come and after a loss."""
+_WORDS = 2.0
+"""Seconds in which the others may report their errors, where nobody starts them again."""
+_SHORT = 30.0
+"""Seconds for which the driver may be unable to take workers' connections."""
+
+
+class Workers(ABC):
+    """The workers of a run: entering starts them, leaving ends them all."""
+
+    restarts: bool
+    """Whether the workers are started again when one is lost."""
+    patience: float = _SHORT
+    """Seconds for which there may be fewer than needed, where members change."""
+
+    @abstractmethod
+    def __enter__(self) -> Workers: ...
+
+    @abstractmethod
+    def __exit__(self, *_: object) -> None: ...
+
+    @abstractmethod
+    def wait(self, seconds: float) -> bool:
+        """Wait until something happens; returns whether all have ended."""
+
+    @property
+    @abstractmethod
+    def some_ended(self) -> bool:
+        """Whether a worker has ended."""
+
+    def slots(self) -> tuple[int | None, int] | None:
+        """How many there are (None: not known) and are needed; None where no slots are needed."""
+        return None
+
+    def hung(self, has_called: Callable[[int], bool]) -> PeerLost | None:
+        """A worker that hangs before its first call to the driver, where that can be seen."""
+        return None
+
+    @abstractmethod
+    def failure(self, said: Sequence[Failure]) -> Exception:
+        """The error of a run without weights, given the errors that workers reported."""
+
+    def fewer(self, said: Sequence[Failure]) -> Workers | None:
+        """The workers that go on after the loss of some, if they start again to do so."""
+        return None
+
+    def renew(self, gone: Sequence[str]) -> int:
+        """Start others in place of those that ended; returns how many are there or may come.
+
+        Called again and again where members change; ``gone`` are the hosts and processes of those
+        that the driver has given up since the last call (`WorkerPlace.where`).
+        """
+        return 0
+
+
+Result = TypeVar("Result", bound=Trained)
+
+
+class Run:
+    """Serves the workers of one call of `train` or `Trainer.fit` while it is entered."""
+
+    def __init__(
+        self,
+        weights: NDArray,
+        store: Store | None,
+        on_event: OnEvent | None,
+        *,
+        resume: bool,
+        seal: str,
+        host: str = "127.0.0.1",
+        deadline: float = 60.0,
+        foreign: type[SparkNetError] = WorkerError,
+        elastic: Elastic | None = None,
+    ) -> None:
+        self._id, self._secret, self._seal = secrets.token_hex(8), make_secret(), seal
+        self._history = History()
+        self._on_event, self._foreign = listener(on_event), foreign
+        self._observers = observers()
+        self._stragglers = Stragglers()
+        self._deadline = deadline
+        self._unsaved: set[str] = set()
+        self._lacking = float("inf")
+        """Since when there are fewer workers than needed."""
+        self._waiting, self._still = Waiting(min(FIRST, deadline)), Standing(deadline)
+        self.driver = Driver(
+            self._secret,
+            np.asarray(weights).data.cast("B"),
+            store,
+            self._hear,
+            resume,
+            run=self._id,
+            seal=seal,
+            host=host,
+            deadline=deadline,
+            elastic=elastic,
+        )
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.driver.close()
+        for observer in self._observers if kind is not None else ():
+            observer.failed()
+
+    def done(self, trained: Result) -> Result:
+        """Return the result of the training, of which observers hear; raise `Interrupted` with it
+        where Ctrl-C ended the training."""
+        for observer in self._observers:
+            if trained.outcome.reason == "interrupted":
+                observer.failed()
+            else:
+                observer.done(trained)
+        return whole(trained)
+
+    @property
+    def history(self) -> History:
+        """The events; of a long run the older rounds are thinned out."""
+        return self._history
+
+    def link(self, host: str = "127.0.0.1") -> Link:
+        """The link for workers that reach the driver under the name ``host``."""
+        address = host, self.driver.port
+        return Link(self._id, address, self._secret, self._seal, self._deadline)
+
+    def supervise(self, workers: Workers) -> tuple[Outcome, NDArray]:
+        """Wait until training has ended; returns its outcome and the weights.
+
+        The first interruption (Ctrl-C) ends training after the current round, with a snapshot;
+        then `done` raises it again.
+        """
+        with interruptible(self.driver.interrupt):
+            fewer: Workers | None = workers
+            while fewer is not None:
+                fewer = self._attended(fewer)
+        return self._result()
+
+    def _attended(self, workers: Workers) -> Workers | None:
+        """Watch workers until training has ended; returns those that go on if some are lost."""
+        progress = self.driver.progress
+        with workers:
+            try:
+                self._watch(workers)
+                if progress.outcome is not None:
+                    return None
+                raise self._failure(workers)
+            except PeerLost:
+                fewer = workers.fewer(self._failures())
+                if fewer is None:
+                    raise
+        progress.failures.clear()
+        return fewer
+
+    def _watch(self, workers: Workers) -> None:
+        """Wait until all workers have ended, or no more can be expected of them."""
+        late = float("inf")
+        while not self._all_ended(workers) and time.monotonic() < late:
+            late = min(late, time.monotonic() + self._patience(workers))
+
+    def _all_ended(self, workers: Workers) -> bool:
+        """Whether all have ended, after a moment, and no others come for them."""
+        if not workers.wait(_LOOK):
+            return False
+        members, progress = self.driver.members, self.driver.progress
+        if members is None or progress.outcome is not None or progress.failures:
+            return True
+        return not workers.renew(members.gone())
+
+    def _patience(self, workers: Workers) -> float:
+        """Seconds to wait for the workers from now on; raises the error that ends the run."""
+        progress = self.driver.progress
+        members = self.driver.members
+        if progress.outcome is not None:
+            return _LAST if progress.failures and members is None else _GRACE
+        if progress.broken is not None:
+            raise progress.broken
+        seconds, reason = self.driver.trouble
+        if seconds > _SHORT:
+            raise CommError(
+                f"the driver can take no connections from workers for {seconds:.0f} s ({reason}): "
+                "raise the limits of open files (ulimit -n) and of processes"
+            )
+        cause = first_cause(self._failures())
+        if cause is not None and not (workers.restarts and isinstance(cause, OutOfMemory)):
+            raise cause
+        if members is not None:
+            return self._changing(workers, members)
+        if (lost := workers.hung(self.driver.has_called)) is not None:
+            raise lost
+        self.say(self._still.look(self.driver.standstill()))
+        if workers.restarts:
+            self.say(self._waiting.look(self.driver, workers.slots))
+            return float("inf")
+        return _WORDS if progress.failures or workers.some_ended else float("inf")
+
+    def _changing(self, workers: Workers, members: Membership) -> float:
+        """Let others come for those that are lost; raises the loss if there are too few."""
+        members.leave_behind()
+        most = workers.renew(members.gone())
+        lost = members.lost or (workers.hung(self.driver.has_called) if members.lacks else None)
+        now = time.monotonic()
+        self._lacking = min(self._lacking, now) if lost is not None else float("inf")
+        if lost is not None and (most < members.least or now - self._lacking > workers.patience):
+            raise lost
+        self.say(self._still.look(self.driver.standstill()))
+        if workers.restarts:
+            self.say(self._waiting.look(self.driver, workers.slots))
+        return float("inf")
+
+    def say(self, event: Event | None) -> None:
+        """Pass on an event of the driver's own, if there is one."""
+        if event is not None:
+            with suppress(OSError):  # the listener failed
+                self.driver.hear(event)
+        if self.driver.progress.broken is not None:
+            raise self.driver.progress.broken
+
+    def _failures(self) -> list[Failure]:
+        return [Failure.of(said, self._foreign) for said in tuple(self.driver.progress.failures)]
+
+    def _failure(self, workers: Workers) -> Exception:
+        """The error of a run in which no worker sent weights."""
+        progress, failures = self.driver.progress, self._failures()
+        return progress.broken or first_cause(failures) or workers.failure(failures)
+
+    def _result(self) -> tuple[Outcome, NDArray]:
+        progress = self.driver.progress
+        assert progress.weights is not None
+        assert progress.outcome is not None
+        outcome = Outcome(**progress.outcome)
+        return outcome, NDArray.view(np.frombuffer(progress.weights, np.float32))
+
+    def _hear(self, event: Event) -> None:
+        """Record and pass on an event of the workers."""
+        self._history(event)
+        for observer in self._observers:
+            observer.hear(event)
+        tell(self._on_event, event, self._unsaved)
+        for slow in self._stragglers.hear(event):
+            self._hear(slow)
+
+
+@contextmanager
+def interruptible(stop: Callable[[], None]) -> Iterator[None]:
+    """Call ``stop`` at the first interruption (Ctrl-C); the second raises KeyboardInterrupt.
+
+    Meanwhile Spark's own handler, which would cancel the job, is not called.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def first(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stop()
+
+    before = signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

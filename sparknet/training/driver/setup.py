@@ -1,0 +1,243 @@
+"""RunSetup: a run before it has workers."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sparknet.caffe.idle import check_loss, warn_of_idle
+from sparknet.comm.rpc import Link
+from sparknet.errors import SettingError
+from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.net import Net
+from sparknet.net.entries import UnknownShape
+from sparknet.net.portable import Portable, portable_solver
+from sparknet.net.scores import GOALS, Goal
+from sparknet.proto.solver import check_step
+from sparknet.proto.suggest import did_you_mean
+from sparknet.torch.modules.flat_module import PortableModule
+from sparknet.training.checkpoints.runs import Runs, find_resumed, identity
+from sparknet.training.checkpoints.store import Store
+from sparknet.training.schedule import unknown_goal
+from sparknet.training.settings.training import RunSettings
+from sparknet.training.strategies import make_strategy
+from sparknet.training.training_net import check_backend, seed_of, settings
+from sparknet.training.workers.run_spec import RunSpec
+from sparknet.weights import WeightCollection
+
+
+class RunSetup(ABC):
+    """A run before it has workers: what it resumes from, and what identifies it."""
+
+    name: str
+    """What is trained, for events."""
+
+    def __init__(
+        self,
+        given: RunSettings,
+        runs: Runs | None,
+        resume: bool,
+        validates: bool,
+    ) -> None:
+        self._runs, self._validates = runs, validates
+        self.resumed = find_resumed(runs, resume)
+        resumed_seed = None if self.resumed is None else self.resumed.seed
+        self._make(resumed_seed)
+        self.strategy = make_strategy(given.strategy)
+        self.settings = self._with_end(replace(given, strategy=self.strategy))
+        self.identity = {
+            "seed": self._seed(resumed_seed),
+            "order_seed": given.seed,
+            "shuffle": given.shuffle,
+            **self._identity(),
+        }
+        self.settings.plan(self.name, validates)  # may be refused
+        self.goals: dict[str, Goal] = {}
+        for name in ("metric", "metrics", "goal"):
+            if not validates and getattr(given, name):
+                value = getattr(given, name)
+                raise SettingError(f"{name}={value!r} is for validation, and there is none")
+        if validates:
+            asked = {name: GOALS[name] for name in given.metrics if name in GOALS}
+            self.goals = {**self._known_goals(), **asked}
+            self._check_metric(given)
+
+    @abstractmethod
+    def _make(self, seed: int | None) -> None:
+        """Make what is trained; ``seed`` is that of the run that is resumed."""
+
+    @abstractmethod
+    def _seed(self, resumed: int | None) -> int:
+        """The seed of random numbers."""
+
+    @abstractmethod
+    def _identity(self) -> dict[str, Any]:
+        """What else must be the same in a run that is resumed."""
+
+    @abstractmethod
+    def _known_metrics(self) -> Collection[str] | None:
+        """The metrics that validation will give; None where that is not known before."""
+
+    @abstractmethod
+    def _known_goals(self) -> Mapping[str, Goal]:
+        """Whether larger or smaller values are better, of the model's own metrics."""
+
+    @abstractmethod
+    def weights(self) -> WeightCollection:
+        """The initial weights, once their shapes are known; refuses what cannot be trained."""
+
+    @abstractmethod
+    def _sent(self) -> Portable | PortableModule:
+        """What is trained, as workers get it."""
+
+    @property
+    def preprocessing(self) -> Preprocessing | None:
+        """What was asked for images."""
+        return None
+
+    def _with_end(self, given: RunSettings) -> RunSettings:
+        """The settings with an end."""
+        if (given.steps, given.epochs, given.seconds) == (None, None, None):
+            raise SettingError("training has no end: give steps, epochs or seconds")
+        return given
+
+    def _check_metric(self, given: RunSettings) -> None:
+        """Refuse a metric that no validation will give, or whose better values are not known."""
+        if (given.metric, given.goal, given.patience) == (None, None, None):
+            return
+        names, metric = self._known_metrics(), given.metric
+        known = None if names is None else [*names, *given.metrics]
+        if metric is None:
+            is_known = given.patience is None or not self.goals.keys().isdisjoint(known or ())
+            if not known or (given.goal is None and is_known):
+                return
+            metric = known[0]
+        name = metric.partition("[")[0]
+        if known is not None and name not in known:
+            near = did_you_mean(metric, known)
+            raise SettingError(f"metric is '{metric}', and validation gives {sorted(known)}{near}")
+        known_goal = self.goals.get(name)
+        if given.goal is None and known_goal is None:
+            raise SettingError(unknown_goal(metric))
+        if given.goal is not None and known_goal not in (None, given.goal):
+            raise SettingError(
+                f"goal is '{given.goal}', and for '{metric}' it is '{known_goal}': a better model "
+                "would lose"
+            )
+
+    def check(self, **known: Any) -> None:
+        """Refuse to resume a run that differs in what is known by now."""
+        if self.resumed is not None:
+            mine = {"strategy": self.strategy.settings()}
+            self.resumed.check({**mine, **known, **self.identity})
+
+    def open_store(self) -> Store | None:
+        """Where this run's snapshots go.  It makes a folder, so all refusals come before it."""
+        if self._runs is None:
+            return None
+        self._runs.prepare()
+        return self._runs.begin() if self.resumed is None else self.resumed.store
+
+    def spec(self, link: Link, folder: str | None = None, **changed: Any) -> RunSpec:
+        """What the workers are given; ``folder`` is that of snapshots, if they reach it."""
+        given = self.settings
+        return RunSpec(
+            link=link,
+            solver=self._sent(),
+            seed=self.identity["seed"],
+            net=self.name,
+            settings=replace(
+                given,
+                on_event=None,
+                head=None,
+                lr_mult=None,
+                shapes=None,
+                batch_axis=None,
+                class_weights=None,
+                snapshots=None if given.snapshots is None else os.fspath(given.snapshots),
+                **changed,
+            ),
+            validates=self._validates,
+            goals=self.goals,
+            folder=folder,
+            identity=self.identity,
+            preprocessing=self.preprocessing,
+        )
+
+
+class NetSetup(RunSetup):
+    """That of a net with its solver."""
+
+    net: Net
+
+    def __init__(
+        self,
+        given: RunSettings,
+        runs: Runs | None,
+        resume: bool,
+        validates: bool,
+        make_net: Callable[[int | None], Net],
+    ) -> None:
+        """``make_net`` is given the seed of the run that is resumed."""
+        self._make_net, self._keeps = make_net, runs is not None
+        super().__init__(given, runs, resume, validates)
+
+    def _make(self, seed: int | None) -> None:
+        self.net = self._make_net(seed)
+        self.name = self.net.described.name
+        if self.net.backend.is_embedded:
+            check_step(settings(self.net))
+
+    def _seed(self, resumed: int | None) -> int:
+        return seed_of(self.net, resumed)
+
+    def _identity(self) -> dict[str, Any]:
+        return identity(self.net)
+
+    def _known_metrics(self) -> Collection[str] | None:
+        try:
+            tested = self.net.tested
+        except UnknownShape:  # the data says it later
+            return None
+        if tested.evaluated:  # which name their metrics themselves
+            return None
+        return tested.measured(dict.fromkeys(tested.net.outputs))
+
+    def _known_goals(self) -> Mapping[str, Goal]:
+        return self.net.goals
+
+    def weights(self) -> WeightCollection:
+        check_backend(self.net, self.strategy, self._keeps)
+        check_loss(self.net.net)
+        return WeightCollection.of(self.net.net, copy=None)
+
+    def open_store(self) -> Store | None:
+        if self.resumed is None and self.net.backend.is_embedded:
+            warn_of_idle(self.net.net, settings(self.net))
+        return super().open_store()
+
+    def _sent(self) -> Portable:
+        return portable_solver(settings(self.net))
+
+    @property
+    def preprocessing(self) -> Preprocessing | None:
+        return self.net.preprocessing
+
+    def spec(self, link: Link, folder: str | None = None, **changed: Any) -> RunSpec:
+        device = self.settings.device or self.net.backend.named_device
+        backend = self.net.backend.name
+        return super().spec(link, folder, backend=backend, device=device, **changed)
+
+    def _with_end(self, given: RunSettings) -> RunSettings:
+        """The settings with an end: the solver's max_iter where they have none."""
+        if (given.steps, given.epochs, given.seconds) != (None, None, None):
+            return given
+        steps = int(settings(self.net).max_iter)
+        if not steps:
+            raise SettingError(
+                "training has no end: give steps, epochs or seconds, or max_iter in the solver"
+            )
+        return replace(given, steps=steps)

@@ -1,0 +1,92 @@
+"""Trained: the result of a training."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sparknet.net import Net
+from sparknet.net.model_folder import SUFFIXES, save_model
+from sparknet.net.model_inputs import ModelInputs
+from sparknet.net.scores import Array, confusion_of, without_confusion
+from sparknet.training.history import History
+from sparknet.training.workers.rounds import Outcome
+from sparknet.weights import WeightCollection
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The result of training."""
+
+    weights: WeightCollection
+    history: History = field(repr=False)
+    """The events (`sparknet.training.events`); of more than 1024 of a kind, some are left out."""
+    net: Net
+    """The net, with the trained weights."""
+    outcome: Outcome
+    module: Any = field(default=None, kw_only=True, repr=False)
+    """The module of PyTorch with the trained weights, where one was trained in place of a net."""
+
+    @property
+    def confusion(self) -> Array | None:
+        """The last validation's confusion matrix, true classes in rows; None without the metric."""
+        return confusion_of(self.outcome.metrics)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a folder that `sparknet.load`, `SparkModel` and the command line read: the net, its
+        weights, what happens to images, and the names of the classes.
+
+        A name that ends in .caffemodel or .h5 makes it that file, as `Net.save` does.
+        """
+        said = ModelInputs(self._columns(), self.net.preprocessing, self.net.labels)
+        if Path(path).suffix in SUFFIXES:
+            self.net.save(path)
+            said.write_beside(path)
+        else:
+            save_model(self.net, path, said)
+
+    def _columns(self) -> dict[str, str]:
+        """The net's inputs → the columns that it was trained on."""
+        return {}
+
+    def _repr_html_(self) -> str:
+        """The curves, the outcome and the net, in a notebook."""
+        outcome = self.outcome
+        told: dict[str, Any] = {"ended because": outcome.reason, "iteration": outcome.iteration}
+        told |= {"samples": outcome.samples, **without_confusion(outcome.metrics)}
+        if self.confusion is not None:
+            told["confusion, true classes in rows"] = self.confusion.astype(int).tolist()
+        cells = ((name, f"{v:.5g}" if isinstance(v, float) else str(v)) for name, v in told.items())
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in cells
+        )
+        return f"{self.history._repr_html_()}<table>{rows}</table>{self._described()}"
+
+    def _described(self) -> str:
+        return self.net._repr_html_()
+
+
+Result = TypeVar("Result", bound=Trained)
+
+
+def whole(trained: Result) -> Result:
+    """Return a result; raise `Interrupted` with it where Ctrl-C ended the training."""
+    if trained.outcome.reason == "interrupted":
+        raise Interrupted(trained)
+    return trained
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C: ``trained`` is the result up to there, with the weights."""
+
+    def __init__(self, trained: Trained) -> None:
+        outcome = trained.outcome
+        kept = outcome.snapshot or "no snapshot, as there is no path for them"
+        super().__init__(
+            f"interrupted at iteration {outcome.iteration}; left: {kept}; the exception's .trained "
+            "has the weights"
+        )
+        self.trained = trained

@@ -1,0 +1,195 @@
+"""A setting: declared once, as a field of a dataclass with its default, check and sentence.
+
+Signatures, `sparknet train`'s flags, the estimator's Params and docs/settings.md are made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from inspect import Parameter, Signature, cleandoc, signature
+from typing import Any, ParamSpec, TypeVar, cast
+
+from sparknet.errors import ArgumentError, SettingError, SpecError
+from sparknet.proto.suggest import did_you_mean
+from sparknet.training.settings.kinds import Kind
+
+_KEY = "sparknet"
+Given = ParamSpec("Given")
+Settings = TypeVar("Settings")
+Result = TypeVar("Result")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a field says about its values."""
+
+    kind: Kind
+    said: str
+    """What it means, as one sentence."""
+    unit: str
+    """What it counts, such as rounds."""
+    or_none: bool
+    default: Any
+
+    def fault(self, value: object) -> str | None:
+        """What the value must be and is not."""
+        return None if value is None and self.or_none else self.kind.fault(value)
+
+    def line(self, name: str) -> str:
+        """The setting for people to read."""
+        default = "" if self.default is None else f" ({self.default!r} unless given)"
+        return f"``{name}``{default}: {self.said}"
+
+
+def setting(
+    default: Value, kind: Kind, said: str, unit: str = "", or_none: bool | None = None
+) -> Value:
+    """The right side of a field; None is allowed where it is the default, or with ``or_none``."""
+    allowed = default is None if or_none is None else or_none
+    told = Setting(kind, said, unit, allowed, default)
+    return field(default=default, metadata={_KEY: told})
+
+
+def metadata_of(base: type, name: str) -> Any:
+    """What a field of a base says, for a class in which it has no default."""
+    return next(one.metadata for one in fields(base) if one.name == name)
+
+
+def again(base: type, name: str) -> Any:
+    """A setting of a base, for a class in which it may be given by position."""
+    known: Setting = metadata_of(base, name)[_KEY]
+    return field(default=known.default, metadata={_KEY: known})
+
+
+def settings_of(kind: type) -> dict[str, Setting]:
+    """The settings of a dataclass by name."""
+    return {one.name: one.metadata[_KEY] for one in fields(kind) if _KEY in one.metadata}
+
+
+def values_of(given: object, kind: type[Any]) -> dict[str, Any]:
+    """The attributes of an object that are fields of ``kind``."""
+    return {one.name: getattr(given, one.name) for one in fields(kind)}
+
+
+def check_settings(given: object) -> None:
+    """SettingError if a value is none that the setting can have."""
+    for name, told in settings_of(type(given)).items():
+        value = getattr(given, name)
+        if fault := told.fault(value):
+            raise SettingError(f"{name} {fault}, not {value!r}")
+
+
+def described(kind: type[Settings]) -> type[Settings]:
+    """Add the settings to the docstring of a dataclass."""
+    kind.__doc__ = documented(cleandoc(kind.__doc__ or ""), kind)
+    return kind
+
+
+GROUPS = {
+    "Workers": (
+        *("strategy", "workers", "min_workers", "start_wait", "leave_behind"),
+        *("restarts", "cluster"),
+        *("threads", "precision", "device", "backend", "resources"),
+    ),
+    "The end": ("steps", "epochs", "seconds", "patience", "diverged"),
+    "Validation and events": (
+        *("validation", "validate_every", "metric", "metrics", "goal"),
+        *("histograms_every", "on_event"),
+    ),
+    "Snapshots": ("snapshots", "snapshot_every", "keep", "snapshots_needed", "resume"),
+    "The net": ("weights", "head", "lr_mult", "shapes", "batch_axis", "dialect"),
+    "A module of PyTorch": (
+        *("module", "loss", "optimizer", "lr_schedule", "batch_size", "accumulate", "target"),
+        *("buffers", "clip_gradients"),
+    ),
+    "Records": (
+        *("columns", "features", "label", "weight_column", "class_weights", "invalid"),
+        *("shuffle", "seed"),
+    ),
+    "The network between workers": (
+        *("ports", "deadline", "protection"),
+        "start_timeout",
+    ),
+}
+"""Heading in a docstring → the settings below it."""
+
+
+def documented(text: str, kind: type) -> str:
+    """A docstring with the settings below their headings."""
+    known = settings_of(kind)
+    parts = [text]
+    grouped = {name for names in GROUPS.values() for name in names}
+    others = tuple(name for name in known if name not in grouped)
+    for heading, names in {**GROUPS, "Other settings": others}.items():
+        lines = [known[name].line(name) for name in names if name in known]
+        if lines:
+            parts += [f"{heading}:", *lines]
+    return "\n\n".join(parts) + "\n"
+
+
+def called_with(
+    kind: Callable[Given, Settings],
+) -> Callable[[Callable[[Settings], Result]], Callable[Given, Result]]:
+    """Have a function of a dataclass be called with the dataclass's fields as arguments."""
+    known = signature(kind)
+
+    def decorate(function: Callable[[Settings], Result]) -> Callable[Given, Result]:
+        @wraps(function)
+        def call(*args: Given.args, **keywords: Given.kwargs) -> Result:
+            _check_names(known, keywords)
+            _check_given(known, args, keywords)
+            return function(kind(*args, **keywords))
+
+        result = signature(function).return_annotation
+        told: Any = call
+        told.__signature__ = known.replace(return_annotation=result)
+        told.__annotations__ = _annotations(known) | {"return": result}
+        told.__doc__ = documented(cleandoc(function.__doc__ or ""), cast(type, kind))
+        return call
+
+    return decorate
+
+
+def _annotations(known: Signature) -> dict[str, Any]:
+    return {name: one.annotation for name, one in known.parameters.items()}
+
+
+def known_keywords(kind: type[Settings]) -> type[Settings]:
+    """Have a dataclass refuse keywords that it does not know in a sentence of ours."""
+    make: Any = kind.__init__
+    known = signature(kind)
+
+    @wraps(make)
+    def init(self: Settings, *args: Any, **keywords: Any) -> None:
+        _check_names(known, keywords)
+        _check_given(known, args, keywords)
+        make(self, *args, **keywords)
+
+    setattr(kind, "__init__", init)  # noqa: B010 - mypy refuses it as an assignment
+    return kind
+
+
+def _check_given(known: Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    try:
+        known.bind(*args, **keywords)
+    except TypeError as error:  # it does not speak of the dataclass
+        raise ArgumentError(str(error)) from None
+
+
+ELSEWHERE = {
+    "preprocessing": ": its settings are keywords themselves, as resize=, crop=, mean= and scale="
+}
+"""Words that are no keyword, and near none that is meant."""
+
+
+def _check_names(known: Signature, keywords: dict[str, Any]) -> None:
+    names = [
+        name for name, one in known.parameters.items() if one.kind is not Parameter.VAR_KEYWORD
+    ]
+    for name in keywords:
+        if name not in names:
+            near = ELSEWHERE.get(name) or did_you_mean(name, names)
+            raise SpecError(f"there is no keyword '{name}'{near}")

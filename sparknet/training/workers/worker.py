@@ -1,0 +1,316 @@
+"""A worker, from its first call to the driver to its last; read it from top to bottom.
+
+It is the same in a local process (`sparknet.training.workers.process`) and in a task of Spark,
+which only read their records from different places: `take_part`.  Its rounds are `work`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparknet.comm.collectives import Comm
+from sparknet.comm.mesh import Listener
+from sparknet.comm.rpc import Line, Link
+from sparknet.comm.tcp_comm import TcpComm
+from sparknet.errors import CommError, PeerLost, SparkNetError
+from sparknet.loaders.batches import Batches
+from sparknet.loaders.order import Order
+from sparknet.loaders.records import Records
+from sparknet.native import NDArray
+from sparknet.training.checkpoints import snapshot
+from sparknet.training.checkpoints.store import FolderStore, Store
+from sparknet.training.driver.driver import DriverStore
+from sparknet.training.driver.failure import failure
+from sparknet.training.driver.rendezvous import Presence
+from sparknet.training.learner import Learner
+from sparknet.training.schedule import Hooks
+from sparknet.training.strategies import make_strategy
+from sparknet.training.workers.join import join
+from sparknet.training.workers.records import (
+    WorkerPlace,
+    WorkerRecords,
+    agreed,
+    gathered,
+    introduced,
+)
+from sparknet.training.workers.rounds import Outcome, Parting, Rounds
+from sparknet.training.workers.run_spec import RunSpec, Trainee, computes, make_trainee
+
+Json = dict[str, Any]
+
+_LONGEST_TRACE = 1 << 16
+_MOST_IDLE = 8
+"""Generations in a row that may end before a round does."""
+
+
+def reporting(link: Link, rank: int, work: Callable[[Line], None]) -> None:
+    """Call ``work`` with a line to the driver, and report its error there."""
+    with closing(link.dial(rank)) as line:
+        try:
+            work(line)
+        except Exception as error:
+            _tell(line, rank, error)
+            raise
+
+
+def _tell(line: Line, rank: int, error: Exception) -> None:
+    foreign = not isinstance(error, SparkNetError)
+    cause = CommError(str(error)) if foreign and _is_loss(error) else error
+    said = {"worker": rank, **failure(cause)}
+    if not isinstance(cause, SparkNetError):
+        said["trace"] = "".join(traceback.format_exception(error))[-_LONGEST_TRACE:]
+    with suppress(CommError):  # the driver is gone
+        line.call("failed", failure=said)
+
+
+def _is_loss(error: Exception) -> bool:
+    """Whether an error means that a process is lost, the executor's JVM included."""
+    of_spark = type(error).__module__.startswith(("pyspark.", "py4j."))
+    return of_spark or isinstance(error, (ConnectionError, EOFError))
+
+
+def take_part(
+    spec: RunSpec,
+    seat: WorkerPlace,
+    line: Line,
+    read: Callable[[], WorkerRecords],
+    leaves: Callable[[], bool] = lambda: False,
+) -> None:
+    """Train together with the other workers; ``read`` gives the records.
+
+    Where members change, a worker whose ``leaves`` has become true ends after its round.
+    """
+    _Participant(spec, seat, line, leaves).run(read)
+
+
+@dataclass
+class _Trained:
+    """What a worker trains, from one generation to the next."""
+
+    trainee: Trainee
+    batches: Batches
+    learner: Learner
+    rounds: Rounds | None = None
+
+
+class _Participant:
+    """One worker, through all generations that it is part of."""
+
+    def __init__(
+        self, spec: RunSpec, seat: WorkerPlace, line: Line, leaves: Callable[[], bool]
+    ) -> None:
+        self.spec, self.seat, self.line, self.leaves = spec, seat, line, leaves
+        self.is_elastic = spec.elastic
+        self.presence: Presence
+        self.part: WorkerRecords
+        self.trained: _Trained | None = None
+
+    def run(self, read: Callable[[], WorkerRecords]) -> None:
+        spec, seat = self.spec, self.seat
+        deadline = spec.settings.deadline
+        with Presence(self.line, "training", seat.size, seat.where, deadline) as self.presence:
+            self._say("reading", worker=seat.rank, where=seat.where)
+            self.part = read()
+            try:
+                self._take_part()
+            finally:
+                if self.trained is not None:
+                    self.trained.batches.close()
+
+    def _take_part(self) -> None:
+        """Train to the end, through all generations where members change."""
+        after, why, idle = 0, None, 0
+        while True:
+            listener, met = self._meet(after, why)
+            places, after = met.get("places"), int(met["attempt"])
+            try:
+                return self._join(listener, met)
+            except Parting:
+                why = None
+                if self._leaves(now=True):
+                    return None
+            except CommError as error:
+                if not self.is_elastic:
+                    raise
+                rounds = None if self.trained is None else self.trained.rounds
+                got_on = rounds is not None and rounds.got_on
+                idle = 1 if got_on else idle + 1
+                if idle > _MOST_IDLE:
+                    raise
+                why = self._reason(error, places or [])
+
+    def _leaves(self, now: bool = False) -> bool:
+        """Whether this worker leaves after its round, and is no loss then."""
+        wish = self.leaves()
+        return bool(self.line.call("leave", wish=wish, now=now)[0]["leaves"])
+
+    def _reason(self, error: CommError, places: Sequence[int]) -> list[Any]:
+        """Which worker is lost, its place and what happened."""
+        if isinstance(error, PeerLost) and error.rank < len(places):
+            return [places[error.rank], error.where, error.what]
+        return [self.seat.rank, self.seat.where, str(error)]
+
+    def _meet(self, after: int, why: Any) -> tuple[Listener, Json]:
+        listener, host = _listener(self.seat.host, self.spec.settings.ports)
+        try:
+            said = [host, listener.address[1], os.getpid()]
+            return listener, self.presence.meet(said, after=after, why=why)
+        except BaseException:
+            listener.close()
+            raise
+
+    def _join(self, listener: Listener, met: Json) -> None:
+        link, rank = self.spec.link, met.get("rank", self.seat.rank)
+        deadline = self.spec.settings.deadline
+        generation = met["attempt"]
+        run = f"{link.run}/{generation}"
+        addresses = [(host, port) for host, port, _ in met["workers"]]
+        changing = generation if self.is_elastic else None
+        if self.is_elastic:
+            self.presence.go_on(_connecting, lambda error: listener.give_up(_told(error)), changing)
+        mesh = TcpComm.connect(
+            listener, rank, addresses, link.secret, deadline, run, link.seal, generation
+        )
+        ended = (lambda error: mesh.fail(_told(error))) if self.is_elastic else mesh.fail
+        self.presence.go_on(mesh.report, ended, changing)
+        with mesh as comm:
+            how = computes(self.spec, self.seat)
+            workers = introduced(comm, self.part, self.spec.validates, met["workers"], how)
+            if rank == 0:
+                self._say("workers", attempt=generation, workers=workers)
+            try:
+                trained, outcome = self._train(comm, met)
+            except Parting:
+                comm.barrier()
+                raise
+            if rank == 0:
+                weights = np.asarray(trained.learner.weights).data.cast("B")
+                self.line.call("done", [weights], outcome=vars(outcome))
+            comm.barrier()
+
+    def _say(self, kind: str, **fields: Any) -> None:
+        self.line.call("event", event={"event": kind, "time": time.time(), **fields})
+
+    def _train(self, comm: Comm, met: Json) -> tuple[_Trained, Outcome]:
+        """Begin, or go on where others have begun."""
+        known = self.trained
+        if known is not None and (known.rounds is None or known.rounds.place is None):
+            known.batches.close()  # nothing of it is of use
+            known = self.trained = None
+        has_begun = self.is_elastic and comm.any(known is not None)
+        trainee = known.trainee if known else make_trainee(self.spec, self.seat, self.part)
+        records, total, is_whole = self._records(comm)
+        if known is None:
+            known = self._prepared(trainee, records, is_whole, comm)
+            self.trained = known
+        if not has_begun:
+            self._first_weights(known.learner, comm)
+        hooks = self._hooks(known, comm, met)
+        hooks.shares = not is_whole
+        if self.is_elastic and is_whole:
+            hooks.records = known.batches
+        begun_with = self.spec.settings.workers if self.is_elastic else comm.size
+        if hooks.store is not None and hooks.resume is not None and not has_begun:
+            begun_with = snapshot.Saved(hooks.store, hooks.resume).begun_with
+        if known.rounds is None:
+            plan = self.spec.plan(total, trainee.batch_size * trainee.iter_size, begun_with)
+            strategy = make_strategy(self.spec.settings.strategy)
+            known.rounds = Rounds(known.learner, strategy, comm, plan, hooks, self.is_elastic)
+            known.rounds.begun_with = begun_with
+        if has_begun:
+            join(known.rounds, comm, hooks, met["heard"])
+        else:
+            known.rounds.start()
+        return known, known.rounds.go_on()
+
+    def _records(self, comm: Comm) -> tuple[Records, int, bool]:
+        """What this worker trains on, how many records all have, and whether all have the same."""
+        records, is_whole = self.part.training, self.part.is_whole
+        counts = [int(count) for count in comm.gather(len(records))]
+        if not min(counts):
+            records, is_whole = gathered(comm, records), True
+        return records, len(records) if is_whole else sum(counts), is_whole
+
+    def _prepared(self, trainee: Trainee, records: Records, is_whole: bool, comm: Comm) -> _Trained:
+        """The learner, with a random seed of its own for each worker."""
+        settings = self.spec.settings
+        place = (comm.rank, comm.size) if is_whole else (0, 1)
+        order = Order(len(records), settings.seed, settings.shuffle, *place)
+        batches = Batches(records, trainee.batch_size, order, transforms=trainee.transforms)
+        try:
+            return _Trained(trainee, batches, trainee.learner(batches))
+        except BaseException:
+            batches.close()
+            raise
+
+    def _first_weights(self, learner: Learner, comm: Comm) -> None:
+        """Take the driver's weights."""
+        if comm.rank == 0:
+            initial = np.frombuffer(self.line.call("initial")[1], np.float32)
+            learner.weights.copy_from(NDArray.view(initial))
+        comm.broadcast(learner.weights)
+
+    def _hooks(self, trained: _Trained, comm: Comm, met: Json) -> Hooks:
+        spec, line, part, trainee = self.spec, self.line, self.part, trained.trainee
+        metrics = tuple(spec.settings.metrics)
+        identity = dict(spec.identity)
+        if not part.is_whole:
+            identity["data"] = sum(comm.gather(part.check_sum))
+        elif part.check_sum:
+            identity["data"] = agreed(comm, part)
+        return Hooks(
+            on_event=lambda event: void(line.call("event", event=event)),
+            validate=trainee.validation(part, comm, metrics) if spec.validates else None,
+            metrics=metrics,
+            interrupted=(lambda: bool(line.call("interrupted")[0]["interrupted"]))
+            if comm.rank == 0
+            else None,
+            store=None if spec.settings.snapshots is None else self._store(),
+            resume=met["resume"],
+            identity=identity,
+            own=met["own"],
+            layout=trainee.layout,
+            inputs=trainee.ranges,
+            chance=trainee.chance,
+            newcomers=(lambda: bool(line.call("newcomers")[0]["newcomers"]))
+            if self.is_elastic
+            else None,
+            leaves=(lambda: self.leaves() and self._leaves()) if self.is_elastic else None,
+            arrived=None if spec.settings.leave_behind is None else self._arrived,
+        )
+
+    def _arrived(self, round: int, seconds: float) -> None:
+        self.line.call("arrived", round=round, seconds=seconds)
+
+    def _store(self) -> Store:
+        folder = self.spec.folder
+        return DriverStore(self.line) if folder is None else FolderStore(folder)
+
+
+def _listener(host: str, ports: Sequence[int]) -> tuple[Listener, str]:
+    """A listener on this worker's known address, or else on all addresses."""
+    try:
+        return Listener(host, ports), host
+    except CommError:  # a container's address as seen from outside
+        return Listener("", ports), host
+
+
+def _told(error: CommError) -> CommError:
+    """An error that names a worker by its place, which is not its rank."""
+    return CommError(str(error))
+
+
+def _connecting() -> Json:
+    return {"doing": "connects to the others", "moved": int(time.process_time())}
+
+
+def void(_: object) -> None:
+    """Ignore the answer of a call."""
