@@ -59,7 +59,7 @@ _ROOMS = ("caffe", "dsl", "errors", "graph", "models", "report", "spark", "train
 
 
 def _builders() -> list[str]:
-    """What `sparknet.dsl` has: a builder for every layer type, and SparkNet's own names."""
+    """Return what `sparknet.dsl` has: a builder for every layer type, and SparkNet's own names."""
     names: list[str] = import_module("sparknet.dsl").__all__
     return names
 

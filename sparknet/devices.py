@@ -63,7 +63,9 @@ def resolve_device(device: str | None) -> str | None:
 
 
 def requested_device(device: str | None) -> str | None:
-    """The device that a program names, in one of these ways; None if it leaves the choice."""
+    """Return the device that a program names, in one of these ways; None if it leaves the
+    choice.
+    """
     if device is not None:
         return device
     if _of_process:
@@ -78,13 +80,13 @@ def requested_device(device: str | None) -> str | None:
 
 
 def uses_task_gpu(named: str | None) -> bool:
-    """Whether the GPU that Spark gave the task is what some workers compute with."""
+    """Return whether the GPU that Spark gave the task is what some workers compute with."""
     names = (requested_device(named) or "").split(",")
     return any(one.strip() in ("cuda", AUTO) for one in names)
 
 
 def device_of_worker(named: str | None, rank: int, gpu: int | None) -> str | None:
-    """The device of one worker.
+    """Return the device of one worker.
 
     Of a list with commas each worker has its own, and behind its end they begin again.  Of "cuda"
     and "auto" it has the GPU that Spark gave it, or else "auto" deals out those of the machine.
@@ -102,7 +104,7 @@ def device_of_worker(named: str | None, rank: int, gpu: int | None) -> str | Non
 
 
 def _gpus() -> int:
-    """How many GPUs PyTorch sees here; 0 without PyTorch."""
+    """Return how many GPUs PyTorch sees here; 0 without PyTorch."""
     if not find_spec("torch"):
         return 0
     torch = need_torch()
@@ -110,7 +112,7 @@ def _gpus() -> int:
 
 
 def device_identity(device: str) -> str:
-    """A name that all processes of the machine have for a device."""
+    """Return a name that all processes of the machine have for a device."""
     if not device.startswith("cuda"):
         return device
     torch = need_torch()
@@ -127,7 +129,7 @@ def check_devices(named: str) -> None:
 
 
 def check_device(device: str) -> str:
-    """A device that PyTorch has here."""
+    """Return a device that PyTorch has here."""
     torch = need_torch()
     name = "cpu" if device == APART else device
     try:

@@ -66,13 +66,15 @@ LONGEST_NAME = 200
 
 
 def shown(name: object) -> str:
-    """A name from an untrusted file, escaped and shortened for a message."""
+    """Return a name from an untrusted file, escaped and shortened for a message."""
     text = printable(str(name)).replace("\n", "\\n")
     return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
 
 
 def outside() -> int:
-    """The stack level, seen from who asks, of the caller outside this package: a warning's."""
+    """Return the stack level, seen from who asks, of the caller outside this package: a
+    warning's.
+    """
     level, frame = 1, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("sparknet."):
         level, frame = level + 1, frame.f_back
@@ -113,7 +115,7 @@ def _rebuilt(
 
 
 def bare(kind: type[SparkNetError], *args: object) -> SparkNetError:
-    """An error with these ``args``, made without calling its constructor.
+    """Return an error with these ``args``, made without calling its constructor.
 
     The base makes it, because MemoryError's own ``__new__`` refuses a class with a second base.
     """

@@ -60,7 +60,7 @@ def _getter(kind: str, old: str, new: str) -> Callable[[Any], Any]:
 
 
 def names(module: str, **found: Any) -> Callable[[str], Any]:
-    """A module's `__getattr__` for old names: ``old=object``."""
+    """Return a module's `__getattr__` for old names: ``old=object``."""
 
     def get(name: str) -> Any:
         if name not in found:

@@ -75,7 +75,9 @@ def _ours(home: str) -> ModuleSpec | None:
 
 
 def _forks(name: str) -> ModuleSpec | None:
-    """A fork's module by its name in this package, which ``from caffe import model_libs`` uses."""
+    """Return a fork's module by its name in this package, which ``from caffe import
+    model_libs`` uses.
+    """
     if _ours(name) is not None:
         return None
     alias = ALIAS + name[len(HOME) :]

@@ -19,7 +19,7 @@ def refuse(name: str, wanted: str, value: object, hint: str = "") -> NoReturn:
 
 
 def whole(name: str, value: Any, hint: str = "") -> int:
-    """A whole number, numpy's among them."""
+    """Return a whole number, numpy's among them."""
     try:
         return int(index(value))
     except TypeError:
@@ -31,7 +31,7 @@ def text(name: str, value: Any) -> str:
 
 
 def path(name: str, value: Any) -> str:
-    """The name of a file."""
+    """Return the name of a file."""
     if isinstance(value, (str, os.PathLike)):
         found = os.fspath(value)
         if isinstance(found, str):
@@ -52,7 +52,7 @@ def names(name: str, value: Any) -> Sequence[str]:
 
 
 def switch(name: str, value: Any) -> bool:
-    """A bool, numpy's or a whole number."""
+    """Return a bool, numpy's or a whole number."""
     if isinstance(value, bool) or type(value).__name__ == "bool":
         return bool(value)
     return bool(whole(name, value))

@@ -26,7 +26,7 @@ FLOAT_DATA = 6
 
 
 def array_to_blobproto(arr: Array, diff: Array | None = None) -> caffe_pb2.BlobProto:
-    """A BlobProto of the shape and numbers of `arr`, with `diff` as its gradient."""
+    """Return a BlobProto of the shape and numbers of `arr`, with `diff` as its gradient."""
     parts = [_packed(5, arr)]
     if diff is not None:
         parts.append(_packed(6, diff))
@@ -36,7 +36,7 @@ def array_to_blobproto(arr: Array, diff: Array | None = None) -> caffe_pb2.BlobP
 
 
 def blobproto_to_array(blob: caffe_pb2.BlobProto, return_diff: bool = False) -> Array:
-    """The numbers of a blob, or of its gradient, as float64 in the blob's shape."""
+    """Return the numbers of a blob, or of its gradient, as float64 in the blob's shape."""
     name = "diff" if return_diff else "data"
     if raw := getattr(blob, f"raw_{name}"):
         kind = RAW.get(getattr(blob, f"raw_{name}_type"))
@@ -53,20 +53,20 @@ def blobproto_to_array(blob: caffe_pb2.BlobProto, return_diff: bool = False) -> 
 
 
 def arraylist_to_blobprotovector_str(arraylist: Iterable[Array]) -> bytes:
-    """A serialized BlobProtoVector of the arrays."""
+    """Return a serialized BlobProtoVector of the arrays."""
     vector = caffe_pb2.BlobProtoVector()
     vector.blobs.extend(array_to_blobproto(array) for array in arraylist)
     return vector.SerializeToString()
 
 
 def blobprotovector_str_to_arraylist(str: bytes) -> list[Array]:
-    """The arrays of a serialized BlobProtoVector."""
+    """Return the arrays of a serialized BlobProtoVector."""
     vector = caffe_pb2.BlobProtoVector.FromString(str)
     return [blobproto_to_array(blob) for blob in vector.blobs]
 
 
 def array_to_datum(arr: Array, label: int | None = None) -> caffe_pb2.Datum:
-    """A Datum of a (channels, height, width) array: bytes where it is uint8, else floats."""
+    """Return a Datum of a (channels, height, width) array: bytes where it is uint8, else floats."""
     if arr.ndim != 3:
         raise ArrayError(f"a datum takes a 3-dimensional array, not one of shape {arr.shape}")
     if arr.dtype == np.uint8:
@@ -80,7 +80,9 @@ def array_to_datum(arr: Array, label: int | None = None) -> caffe_pb2.Datum:
 
 
 def datum_to_array(datum: caffe_pb2.Datum) -> Array:
-    """The (channels, height, width) array of a datum: uint8 from bytes, float64 from floats."""
+    """Return the (channels, height, width) array of a datum: uint8 from bytes, float64 from
+    floats.
+    """
     if datum.encoded:
         raise ArrayError("the datum holds an encoded image: decode datum.data with an image reader")
     shape = (datum.channels, datum.height, datum.width)

@@ -170,7 +170,7 @@ class ParamBlob(Blob):
         return f"<Blob {tuple(self.shape)} float32{told}>"
 
     def reshape(self, *shape: int) -> None:
-        """The values stay if their number does; else they become zeros."""
+        """Change the shape; values stay if their number does, else they become zeros."""
         sizes = blob_shape(shape)
         if sizes == self.shape:
             return

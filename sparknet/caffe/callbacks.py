@@ -21,7 +21,7 @@ class Callbacks:
         return any(vars(self).values())
 
     def forward(self, work: Callable[[int, int], float], layers: range) -> float:
-        """The loss of layers that run from the first to the last, by number."""
+        """Return the loss of layers that run from the first to the last, by number."""
         return _run(work, layers, self.before_forward, self.after_forward)
 
     def backward(self, work: Callable[[int, int], None], layers: range) -> None:
@@ -31,7 +31,7 @@ class Callbacks:
 def _run(
     work: Callable[[int, int], Any], layers: range, before: list[Callback], after: list[Callback]
 ) -> float:
-    """All layers at once if there are no callbacks, else one by one."""
+    """Return all layers at once if there are no callbacks, else one by one."""
     if not (before or after):
         return (work(layers[0], layers[-1]) or 0.0) if layers else 0.0
     total = 0.0

@@ -39,7 +39,7 @@ class Classifier(Net):
         self.image_dims = self.crop_dims if image_dims is None else np.array(image_dims)
 
     def predict(self, inputs: Sequence[Array], oversample: bool = True) -> Array:
-        """One row of outputs for each (height × width × channels) image.
+        """Return one row of outputs for each (height × width × channels) image.
 
         With ``oversample`` it is the mean over the corners, the centre and
         their mirrors; without, the centre counts alone.

@@ -84,7 +84,7 @@ class Contents:
         )
 
     def _repr_html_(self) -> str:
-        """Its layers, in a notebook."""
+        """Return the layers as HTML, for a notebook."""
         return html_summary(self.graph)
 
     def plot(self, out: str | os.PathLike[str] | None = None) -> Drawing:
@@ -128,7 +128,7 @@ class Contents:
         return IntVec(self.graph.nodes[self._number("layer", layer)].top_ids)
 
     def _number(self, name: str, layer: int) -> int:
-        """The number of a layer that the net has."""
+        """Return the number of a layer that the net has."""
         number = arguments.whole(name, layer)
         if not 0 <= number < len(self.layers):
             raise IndexOutOfRange(

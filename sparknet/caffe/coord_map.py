@@ -89,7 +89,7 @@ def _vector(value: Any) -> Any:
 
 
 def coord_map(fn: Function) -> Map:
-    """The map from a layer's bottom to its top."""
+    """Return the map from a layer's bottom to its top."""
     if fn.type_name in ("Convolution", "Pooling", "Im2col"):
         axis, stride, extent, pad = conv_params(fn)
         return axis, 1 / stride, (pad - (extent - 1) / 2) / stride
@@ -115,13 +115,13 @@ def compose(base_map: Map, next_map: Map) -> Map:
 
 
 def inverse(coord_map: Map) -> Map:
-    """The map the other way."""
+    """Return the map the other way."""
     axis, scale, shift = coord_map
     return axis, 1 / scale, -shift / scale
 
 
 def coord_map_from_to(top_from: Top, top_to: Top) -> Map:
-    """The map from one blob's coordinates to another's, by way of an ancestor of both."""
+    """Return the map from one blob's coordinates to another's, by way of an ancestor of both."""
     from_maps = {top_from: IDENTITY}
     frontier = [top_from]
     while frontier:
@@ -152,7 +152,7 @@ def _step(top: Top, maps: dict[Top, Map]) -> list[Top]:
 
 
 def crop(top_from: Top, top_to: Top) -> Top:
-    """A Crop layer that cuts `top_from` to the window of `top_to`."""
+    """Return a Crop layer that cuts `top_from` to the window of `top_to`."""
     axis, scale, shift = coord_map_from_to(top_from, top_to)
     scale, offset = _vector(scale), -_vector(shift)
     if not np.allclose(scale, 1, rtol=0, atol=1e-9):

@@ -77,14 +77,18 @@ class Detector(Net):
         return self.detect_windows(zip(image_fnames, windows, strict=True))
 
     def crop(self, im: Array, window: Iterable[float]) -> Array:
-        """The window, or with a context pad the window and its surroundings at the net's size."""
+        """Return the window, or with a context pad the window and its surroundings at the net's
+        size.
+        """
         y0, x0, y1, x1 = (int(side) for side in window)
         if not self.context_pad:
             return im[y0:y1, x0:x1]
         return self._with_context(im, np.array([y0, x0, y1, x1], float), self.context_pad)
 
     def _with_context(self, im: Array, window: Array, pad_size: int) -> Array:
-        """The window with ``pad_size`` pixels around it; outside the image it holds the mean."""
+        """Return the window with ``pad_size`` pixels around it; outside the image it holds the
+        mean.
+        """
         size = float(self.crop_size)
         half = (window[2:] - window[:2] + 1) / 2
         reach = half * size / (size - 2 * pad_size)
@@ -105,7 +109,7 @@ class Detector(Net):
         return crop
 
     def configure_crop(self, context_pad: int | None) -> None:
-        """The context around a window, and the mean that fills what lies outside the image."""
+        """Set the context around a window, and the mean that fills what lies outside the image."""
         channels, height, width = self.blobs[self.inputs[0]].shape[1:]
         self.crop_dims = np.array((height, width, channels))
         self.crop_size = width
@@ -113,7 +117,7 @@ class Detector(Net):
         self.crop_mean = self._unprocessed_mean((channels, height, width))
 
     def _unprocessed_mean(self, shape: tuple[int, ...]) -> Any:
-        """The mean as an image that the transformer turns into zeros."""
+        """Return the mean as an image that the transformer turns into zeros."""
         name, transformer = self.inputs[0], self.transformer
         mean = np.zeros(shape, np.float32) + transformer.mean.get(name, np.float32(0))
         if (order := transformer.channel_swap.get(name)) is not None:

@@ -42,7 +42,7 @@ def get_pooling_types_dict() -> dict[int, str]:
 
 
 def get_edge_label(layer: Layer) -> str:
-    """The label of a layer's output: its batch size or number of outputs."""
+    """Return the label of a layer's output: its batch size or number of outputs."""
     if layer.type == "Data":
         return f"Batch {layer.data_param.batch_size}"
     if layer.type in ("Convolution", "Deconvolution"):
@@ -53,7 +53,7 @@ def get_edge_label(layer: Layer) -> str:
 
 
 def get_layer_lr_mult(layer: Layer) -> tuple[float, float]:
-    """The learning rate multipliers of a layer's weights and biases."""
+    """Return the learning rate multipliers of a layer's weights and biases."""
     if layer.type not in _WEIGHTED:
         raise SpecError(f"layer '{layer.name}': {layer.type} has no learning rate multipliers")
     if len(layer.param) > 2:
@@ -63,7 +63,7 @@ def get_layer_lr_mult(layer: Layer) -> tuple[float, float]:
 
 
 def get_layer_label(layer: Layer, rankdir: str, display_lrm: bool = False) -> str:
-    """A layer's label in double quotes, as pydot wants it."""
+    """Return a layer's label in double quotes, as pydot wants it."""
     separator = " " if rankdir in ("TB", "BT") else r"\n"
     return f'"{separator.join(_description(layer, display_lrm))}"'
 
@@ -88,7 +88,7 @@ def _description(layer: Layer, display_lrm: bool) -> list[str]:
 
 
 def choose_color_by_layertype(layertype: str) -> str:
-    """The fill colour of a layer's box."""
+    """Return the fill colour of a layer's box."""
     return _COLOURS.get(layertype, "#6495ED")
 
 
@@ -127,7 +127,7 @@ def to_dot(
     phase: int | None = None,
     display_lrm: bool = False,
 ) -> str:
-    """The net as DOT text: layers are boxes, blobs octagons.  (The name is ours.)"""
+    """Return the net as DOT text: layers are boxes, blobs octagons.  (The name is ours.)"""
     if rankdir not in DIRECTIONS:
         raise SpecError(f"rankdir {rankdir!r} is none of {', '.join(DIRECTIONS)}")
     separator = " " if rankdir in ("TB", "BT") else "\n"
@@ -154,7 +154,7 @@ def _quoted(text: str) -> str:
 
 
 def _record(text: str) -> str:
-    """A label in a record shape, where braces, bars and angles would make compartments."""
+    """Return a label in a record shape, where braces, bars and angles would make compartments."""
     escaped = _escaped(text)
     for sign in "{}|<>":
         escaped = escaped.replace(sign, f"\\{sign}")
@@ -173,7 +173,7 @@ def get_pydot_graph(
     phase: int | None = None,
     display_lrm: bool = False,
 ) -> Any:
-    """The same picture as a pydot graph, where pydot is installed."""
+    """Return the same picture as a pydot graph, where pydot is installed."""
     with extra("pydot", "draw", "get_pydot_graph"):
         import pydot
     return pydot.graph_from_dot_data(to_dot(caffe_net, rankdir, label_edges, phase, display_lrm))[0]
@@ -186,7 +186,7 @@ def draw_net(
     phase: int | None = None,
     display_lrm: bool = False,
 ) -> bytes:
-    """The picture as png, svg or pdf, or its DOT text for ``dot``, ``gv`` and ``raw``."""
+    """Return the picture as png, svg or pdf, or its DOT text for ``dot``, ``gv`` and ``raw``."""
     text = to_dot(caffe_net, rankdir, phase=phase, display_lrm=display_lrm)
     if ext in _TEXT:
         return text.encode()

@@ -139,7 +139,7 @@ def idle_layers(net: Net) -> list[str]:
 
 
 def _zeros(net: Net) -> frozenset[int]:
-    """The places of the learnable blobs that are 0."""
+    """Return the places of the learnable blobs that are 0."""
     flat, spans = net.flat_params, pairwise(net._runtime.parameters.offsets)
     return frozenset(
         place for place, (begin, end) in enumerate(spans) if not flat[begin:end].norm2()

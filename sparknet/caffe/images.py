@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 
 def load_image(filename: str | os.PathLike[str], color: bool = True) -> Array:
-    """An image file as float32 in [0, 1]: (H, W, 3) RGB, or (H, W, 1) luminance.
+    """Return an image file as float32 in [0, 1]: (H, W, 3) RGB, or (H, W, 1) luminance.
 
     Gray images become RGB when `color` is true; an alpha channel is dropped.
     """

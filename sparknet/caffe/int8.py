@@ -66,8 +66,9 @@ class Histogram:
         self.counts += np.bincount(at, minlength=BINS)
 
     def clip(self, method: str) -> float:
-        """The largest value that keeps its size: of all ("max"), or where the squared errors of
-        rounding and of clipping have the least sum ("mse")."""
+        """Return the largest value that keeps its size: of all ("max"), or where the squared
+        errors of rounding and of clipping have the least sum ("mse").
+        """
         if method == "max" or self.largest == 0:
             return self.largest
         levels = SIGNED if self.is_signed else UNSIGNED
@@ -122,7 +123,7 @@ class Calibration:
     def done(
         self, method: str | Mapping[str, str] = "mse", float32: Iterable[str] = ()
     ) -> caffe_pb2.Int8Parameter:
-        """The steps by a method, or by that of each blob, "mse" where it has none, for
+        """Return the steps by a method, or by that of each blob, "mse" where it has none, for
         `Runtime.use_int8`; layers named in ``float32`` stay as they are."""
         if not self.batches:
             raise SpecError("there are no records to calibrate on")
@@ -171,7 +172,7 @@ def use(engine: NetEngine, graph: Graph, given: caffe_pb2.Int8Parameter) -> None
 
 
 def multiplying(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
-    """The numbers of the layers that multiply numbers of eight bits."""
+    """Return the numbers of the layers that multiply numbers of eight bits."""
     known = _groups(graph, {one.blob: (one.step, one.is_signed) for one in given.values})
     float32 = set(given.float32_layer)
     return [
@@ -182,7 +183,7 @@ def multiplying(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
 
 
 def _narrow(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
-    """The numbers of the layers that round what they multiply themselves: attentions."""
+    """Return the numbers of the layers that round what they multiply themselves: attentions."""
     return [
         number
         for number, node in enumerate(graph.nodes)
@@ -237,7 +238,7 @@ def _joined(graph: Graph) -> dict[str, str]:
 
 
 def _groups(graph: Graph, found: Mapping[str, tuple[float, bool]]) -> dict[str, tuple[float, bool]]:
-    """One step for all blobs that hold numbers of each other: that of the largest values."""
+    """Return one step for all blobs that hold numbers of each other: that of the largest values."""
     joined = _joined(graph)
     largest: dict[str, tuple[float, bool]] = {}
     for name, (step, is_signed) in found.items():
@@ -254,7 +255,7 @@ def _groups(graph: Graph, found: Mapping[str, tuple[float, bool]]) -> dict[str, 
 
 
 def _stored(graph: Graph, on: Collection[int]) -> set[str]:
-    """The blobs that all readers take in eight bits; outputs are for people."""
+    """Return the blobs that all readers take in eight bits; outputs are for people."""
     joined = _joined(graph)
     refused = {joined[name] for name in graph.outputs}
     for number, node in enumerate(graph.nodes):

@@ -32,7 +32,7 @@ def set_mode_gpu() -> None:
 
 
 def set_device(device: int) -> None:
-    """The GPU of `set_mode_gpu`, by number."""
+    """Choose the GPU of `set_mode_gpu` by number."""
     _gpu["device"] = arguments.whole("device", device)
     _follow(f"set_device({_gpu['device']})")
 

@@ -91,7 +91,7 @@ class Net(Contents):
         models: Sequence[Model] = (),
         device: str | None = None,
     ) -> Net:
-        """A net from a message; without a phase it is built in exactly the state it holds.
+        """Return a net from a message; without a phase it is built in exactly the state it holds.
 
         ``params`` are all parameters' values in one buffer, which is used where it lies.  The
         weights of ``models`` are copied; where they hold all, no filler runs."""
@@ -276,7 +276,7 @@ class Net(Contents):
         return self.blobs[name]
 
     def _batch(self, blobs: Arrays) -> Iterator[Arrays]:
-        """The arrays in batches of the net's size, the last one padded with zeros."""
+        """Return the arrays in batches of the net's size, the last one padded with zeros."""
         return batched.batches(self, blobs)
 
     def forward_all(self, blobs: Sequence[str] | None = None, **kwargs: ArrayLike) -> Arrays:

@@ -67,7 +67,7 @@ class Top:
         self.n = n
 
     def to_proto(self) -> caffe_pb2.NetParameter:
-        """The net of every layer that this blob needs."""
+        """Return the net of every layer that this blob needs."""
         return to_proto(self)
 
     def _update(self, params: Mapping[str, Any]) -> None:
@@ -176,7 +176,7 @@ def _hint(layer: caffe_pb2.LayerParameter, stem: str | None, name: str) -> str:
 
 
 def to_proto(*tops: Top | Function) -> caffe_pb2.NetParameter:
-    """The net of every layer that `tops` need, with automatic names."""
+    """Return the net of every layer that `tops` need, with automatic names."""
     writer = _Writer({})
     for top in tops:
         writer.visit(_function(top, "an argument of to_proto"))
@@ -239,7 +239,7 @@ class NetSpec:
         self[name]._update(params)
 
     def to_proto(self) -> caffe_pb2.NetParameter:
-        """The net of every assigned top and all that these need."""
+        """Return the net of every assigned top and all that these need."""
         functions = [_function(top, f"the top '{name}'") for name, top in self.tops.items()]
         writer = _Writer({top: name for name, top in self.tops.items()})
         for fn in functions:

@@ -52,7 +52,7 @@ class EngineParameters:
         self._engine.at_host(self._diffs)
 
     def norm_of_diffs(self) -> float:
-        """The Euclidean norm of all gradients."""
+        """Return the Euclidean norm of all gradients."""
         return self._engine.norm(self._diffs)
 
     def clear_diffs(self) -> None:
@@ -67,7 +67,7 @@ class EngineParameters:
             values[part] = fill(param.filler, param.shape, rng).ravel()
 
     def blob(self, learnable: int, shape: Shape) -> ParamBlob:
-        """A parameter under one of the shapes that share it."""
+        """Return a parameter under one of the shapes that share it."""
         key = (learnable, shape)
         if key not in self._blobs:
             begin, end = self.offsets[learnable], self.offsets[learnable + 1]
@@ -78,7 +78,7 @@ class EngineParameters:
         return self._blobs[key]
 
     def number(self, ref: ParamRef) -> int:
-        """What the engine calls a parameter."""
+        """Return what the engine calls a parameter."""
         return self._numbers[ref.learnable, ref.shape]
 
     def check(self, nodes: Iterable[Node], own: Iterable[BlobVec]) -> None:

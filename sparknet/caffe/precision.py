@@ -18,7 +18,7 @@ _NEEDS = {
 
 
 def available(precision: Precision, device: str | None = None) -> Precision:
-    """The precision that a net gets; where the processor lacks it, float32, with a warning.
+    """Return the precision that a net gets; where the processor lacks it, float32, with a warning.
 
     A ``device`` is one of PyTorch's, which has its own ways to multiply."""
     if precision not in PRECISIONS:

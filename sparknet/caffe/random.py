@@ -25,7 +25,7 @@ def set_random_seed(seed: int) -> None:
 
 
 def next_seed() -> int:
-    """A seed for one net; nets that are built in the same order get the same ones."""
+    """Return a seed for one net; nets that are built in the same order get the same ones."""
     with _lock:
         if _sequence is None:
             return secrets.randbits(63)

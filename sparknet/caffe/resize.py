@@ -23,7 +23,7 @@ Taps = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
 
 def resize_image(im: Array, new_dims: Sequence[int], interp_order: int = 1) -> Array:
-    """An (H, W, K) image at `new_dims` = (height, width), as float32.
+    """Return an (H, W, K) image at `new_dims` = (height, width), as float32.
 
     `interp_order` is 0 (nearest), 1 (linear) or 3 (cubic, for one or three
     channels).

@@ -158,7 +158,7 @@ class Runtime:
         self.engine.set_loss_weights(number, node.loss_weights)
 
     def user_layers(self) -> dict[int, Any]:
-        """The users' own objects, by layer number."""
+        """Return the users' own objects, by layer number."""
         hosts = self._hosts.items()
         return {number: host.instance for number, host in hosts if isinstance(host, PythonHost)}
 
@@ -270,14 +270,14 @@ class Runtime:
         return blamed(self._hosts[number], self.nodes[number], self._shapes)
 
     def _host_is_ready(self, number: int) -> None:
-        """The layer has given its tops their shapes."""
+        """Note that the layer has given its tops their shapes."""
         if number in self._stale:
             self._stale.discard(number)
             if any(self.nodes[number].loss_weights):
                 self.engine.prepare(number, number)
 
     def _look_at_tops(self, number: int) -> None:
-        """The engine may have given a layer's tops other shapes."""
+        """Read the shapes that the engine has given a layer's tops."""
         for blob in self.nodes[number].top_ids:
             shape = self.engine.blob_shape(blob)
             if shape != self._shapes[blob]:
@@ -349,7 +349,7 @@ class Runtime:
 
     @alone
     def forward_backward(self) -> float:
-        """A pass forward and one back, whose gradients start from zero; the loss."""
+        """Return a pass forward and one back, whose gradients start from zero; the loss."""
         count = len(self.nodes)
         *before, own = self.segments
         learns = any(self.nodes[segment.first].needs_backward for segment in before)

@@ -104,7 +104,7 @@ def fill_inputs(net: Net, seed: int = 1) -> None:
 
 
 def _meaning(graph: Graph, blob: str) -> str:
-    """What a blob holds, according to the first layer that computes with it."""
+    """Return what a blob holds, according to the first layer that computes with it."""
     for node in graph.nodes:
         if blob in node.bottoms:
             if node.layer.is_view and node.tops and blob not in node.tops:

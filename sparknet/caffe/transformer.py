@@ -70,7 +70,7 @@ class Transformer:
         return out
 
     def set_transpose(self, in_: str, order: Sequence[int]) -> None:
-        """The order of the image's axes in the input: (2, 0, 1) for channels first."""
+        """Set the order of the image's axes in the input: (2, 0, 1) for channels first."""
         self._check(in_)
         axes = len(self.inputs[in_]) - 1
         if sorted(order) != list(range(axes)):
@@ -78,7 +78,7 @@ class Transformer:
         self.transpose[in_] = order
 
     def set_channel_swap(self, in_: str, order: Sequence[int]) -> None:
-        """The order of the channels, after the transpose: (2, 1, 0) makes BGR of RGB."""
+        """Set the order of the channels, after the transpose: (2, 1, 0) turns RGB into BGR."""
         self._check(in_)
         channels = self.inputs[in_][1]
         if len(order) != channels or not all(-channels <= i < channels for i in order):
@@ -86,12 +86,12 @@ class Transformer:
         self.channel_swap[in_] = order
 
     def set_raw_scale(self, in_: str, scale: float) -> None:
-        """The factor before the mean is subtracted: 255 for images in [0, 1]."""
+        """Set the factor before the mean is subtracted: 255 for images in [0, 1]."""
         self._check(in_)
         self.raw_scale[in_] = scale
 
     def set_mean(self, in_: str, mean: Array) -> None:
-        """What is subtracted: one number per channel, or a (channels, height, width) array.
+        """Set the mean: one number per channel, or a (channels, height, width) array.
 
         An array of another height or width is resized.
         """
@@ -107,7 +107,7 @@ class Transformer:
         self.mean[in_] = mean
 
     def set_input_scale(self, in_: str, scale: float) -> None:
-        """The factor after the mean is subtracted."""
+        """Set the factor after the mean is subtracted."""
         self._check(in_)
         self.input_scale[in_] = scale
 

@@ -61,7 +61,7 @@ def check_shared_names(graph: Graph, model: Model, path: StrPath) -> None:
 
 
 def held_params(graph: Graph, models: Iterable[Model]) -> set[int]:
-    """The places in ``graph.params`` of those that models hold."""
+    """Return the places in ``graph.params`` of those that models hold."""
     held: dict[str, LayerArrays] = {}
     for model in models:
         held |= model.by_name()
@@ -127,7 +127,9 @@ def save_hdf5(runtime: Runtime, path: StrPath, write_diff: bool = False) -> None
 
 
 def as_model(runtime: Runtime, with_diffs: bool = False) -> Model:
-    """The net and views of its parameters; shared ones stand under every layer that uses them."""
+    """Return the net and views of its parameters; shared ones stand under every layer that uses
+    them.
+    """
     net = caffe_pb2.NetParameter()
     net.CopyFrom(runtime.graph.parameter)
     arrays: list[LayerArrays] = [[blob.data for blob in own] for own in runtime.params]

@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "sparknet") -> i
 
 
 def command(program: str = "sparknet", words: Sequence[str] | None = None) -> ArgumentParser:
-    """The command's parser, with the arguments of all verbs, or of those among ``words``."""
+    """Return the command's parser, with the arguments of all verbs, or of those among ``words``."""
     parser = Parser(program, description="Train and run Caffe networks on Apache Spark.")
     parser.add_argument("--version", action="version", version=f"sparknet {__version__}")
     parser.set_defaults(verb=None, program=program, command=command)

@@ -58,7 +58,7 @@ def words_of(
 
 
 def _split(raw: str) -> tuple[str, str, str]:
-    """A word's name, equals sign and value; the name is empty if it is no flag."""
+    """Return a word's name, equals sign and value; the name is empty if it is no flag."""
     if not raw.startswith("-"):
         return "", "", ""
     name, equals, value = raw.removeprefix("-").removeprefix("-").partition("=")
@@ -142,7 +142,7 @@ def begin_file(program: str) -> None:
 
 
 def _variable(flag: str) -> str:
-    """A flag's value in the environment, which glog reads too."""
+    """Return a flag's value in the environment, which glog reads too."""
     return f"GLOG_{flag}"
 
 
@@ -193,7 +193,7 @@ def _rest(line: deque[str]) -> list[str]:
 
 
 def _passed(word: Word) -> list[str]:
-    """The words that argparse gets for a word."""
+    """Return the words that argparse gets for a word."""
     if word.flag is None:
         return [word.raw]
     if word.flag in CAFFE_SWITCHES:

@@ -57,7 +57,7 @@ class Census:
         }
 
     def counts(self) -> dict[str, Counter[str]]:
-        """How many files each unknown name, and each reason, concerns."""
+        """Return how many files each unknown name, and each reason, concerns."""
         types = Counter(name for one in self.files for name in set(one.unknown_types))
         fields = Counter(name for one in self.files for name in set(one.unknown_fields))
         reasons = Counter(one.reason for one in self.files if one.reason)
@@ -137,7 +137,9 @@ def _look_at_net(text: bytes, name: str, trusted: bool) -> Found:
 
 
 def _known_types(text: bytes, name: str) -> set[str]:
-    """The types of a net's layers without fields that the schema lacks, if it is a net then."""
+    """Return the types of a net's layers without fields that the schema lacks, if it is a net
+    then.
+    """
     from sparknet.proto import parse_net
 
     try:
@@ -180,7 +182,7 @@ def _lacks_file(error: BaseException | None) -> bool:
 
 
 def _plain(error: Exception) -> str:
-    """A reason without the names and numbers of one file."""
+    """Return a reason without the names and numbers of one file."""
     text = re.sub(r"^.*?:\d+:\d+: ", "", str(error))
     text = re.sub(r"^(layer) '[^']*': ", "", text)
     return re.sub(r"\d+( x \d+)*", "N", text)

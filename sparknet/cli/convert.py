@@ -116,7 +116,7 @@ SIZE = "store images of this size; one number means a square"
 
 
 def named(words: Sequence[str]) -> list[str]:
-    """The command with the kind that a file's name tells: convert model.safetensors …"""
+    """Return the command with the kind that a file's name tells: convert model.safetensors …"""
     if list(words[:1]) != [VERB.name]:
         return list(words)
     first = next((word for word in words[1:] if not word.startswith("-")), "")

@@ -225,7 +225,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def _failure(package: str) -> str:
-    """The reason why an installed package cannot be imported; empty if it can be."""
+    """Return the reason why an installed package cannot be imported; empty if it can be."""
     try:
         import_module(MODULES.get(package, package))
     except Exception as error:  # an extension for another numpy raises ValueError, AttributeError
@@ -234,7 +234,7 @@ def _failure(package: str) -> str:
 
 
 def _version(package: str) -> str | None:
-    """An installed package's version; if it is only on the path, its own __version__."""
+    """Return an installed package's version; if it is only on the path, its own __version__."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

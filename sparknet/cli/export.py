@@ -81,7 +81,9 @@ def _execute(chosen: Namespace) -> int:
 
 
 def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
-    """What happens to images, by a .onnx, the net's transform_param or the file beside it."""
+    """Return what happens to images, by a .onnx, the net's transform_param or the file beside
+    it.
+    """
     from sparknet.cli.image_flags import described
     from sparknet.loaders.preprocessing import Preprocessing
     from sparknet.onnx.metadata import preprocessing_of
@@ -95,7 +97,7 @@ def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
 
 
 def _labels(path: str, model: Model | None) -> tuple[str, ...]:
-    """The names of classes, by a .onnx or the file beside the net."""
+    """Return the names of classes, by a .onnx or the file beside the net."""
     from sparknet.net.model_inputs import ModelInputs
     from sparknet.onnx.metadata import labels_of
 

@@ -38,7 +38,7 @@ class FeatureFile(ABC):
 
     @staticmethod
     def open_all(stack: ExitStack, paths: Sequence[str], blobs: Sequence[str]) -> list[FeatureFile]:
-        """The files for these blobs: one for each, or one for all."""
+        """Return the files for these blobs: one for each, or one for all."""
         if len(paths) == 1 and (together := TOGETHER.get(Path(paths[0]).suffix)):
             return [together(stack, paths[0], blobs)]
         if len(paths) != len(blobs):
@@ -155,7 +155,7 @@ class LMDBFeatures(FeatureFile):
 
 
 def feature_bytes(path: str, values: Any) -> bytes:
-    """One row of a blob as a Datum of floats."""
+    """Return one row of a blob as a Datum of floats."""
     from sparknet.loaders.datums import datum_bytes
 
     if values.ndim > 3:

@@ -39,7 +39,7 @@ def add_state(parser: ArgumentParser) -> None:
 
 
 def add_trust(parser: ArgumentParser) -> None:
-    """The flags --trusted and --untrusted."""
+    """Add the flags --trusted and --untrusted."""
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument(
         "--untrusted",
@@ -57,7 +57,7 @@ def add_trust(parser: ArgumentParser) -> None:
 
 
 def stages(chosen: Namespace) -> tuple[str, ...]:
-    """The stages in ``-stage a -stage b`` or by ``-stage a,b``."""
+    """Return the stages in ``-stage a -stage b`` or by ``-stage a,b``."""
     return tuple(name for text in chosen.stage for name in text.split(",") if name)
 
 
@@ -151,7 +151,7 @@ def count(text: str) -> int:
 
 
 def size(text: str) -> tuple[int, int]:
-    """A height and a width, or one number for both."""
+    """Return a height and a width, or one number for both."""
     height, cross, width = text.partition("x")
     width = width if cross else height
     sizes = [int(part) if part.isdecimal() else 0 for part in (height, width)]

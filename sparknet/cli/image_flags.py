@@ -98,12 +98,12 @@ def numbers(text: str) -> tuple[float, ...]:
 
 
 def keywords(chosen: Namespace) -> dict[str, Any]:
-    """What the file beside the net says, changed by the flags that are given."""
+    """Return what the file beside the net says, changed by the flags that are given."""
     return {**_beside(chosen), **flags_given(chosen)}
 
 
 def flags_given(chosen: Namespace) -> dict[str, Any]:
-    """The flags that are given, by the names of `Preprocessing`."""
+    """Return the flags that are given, by the names of `Preprocessing`."""
     given = {name: getattr(chosen, name, None) for name in NAMES}
     given = {name: value for name, value in given.items() if value is not None}
     if "mean_file" in given and "mean_value" in given:
@@ -115,7 +115,7 @@ def flags_given(chosen: Namespace) -> dict[str, Any]:
 
 
 def _beside(chosen: Namespace) -> dict[str, Any]:
-    """The settings that the file of the net or of its weights has."""
+    """Return the settings that the file of the net or of its weights has."""
     from sparknet.proto import read_solver
 
     net = getattr(chosen, "model", None)
@@ -132,7 +132,7 @@ def _files(chosen: Namespace) -> list[str]:
 
 
 def beside(chosen: Namespace) -> ModelInputs | None:
-    """What x.sparknet.json says of -model, or of -weights."""
+    """Return what x.sparknet.json says of -model, or of -weights."""
     from sparknet.net.model_inputs import ModelInputs
 
     return next(filter(None, map(ModelInputs.beside, _files(chosen))), None)
@@ -140,7 +140,7 @@ def beside(chosen: Namespace) -> ModelInputs | None:
 
 @cache
 def described(net: str) -> dict[str, Any]:
-    """The settings in a net's file, of which a line tells; none where there is no file."""
+    """Return the settings in a net's file, of which a line tells; none where there is no file."""
     from sparknet.net.model_inputs import ModelInputs
 
     inputs = ModelInputs.beside(net)

@@ -24,7 +24,9 @@ HELP += "COLUMN=FILE.npy for arrays"
 
 
 def open_records(words: Sequence[str], how: Preprocessing | None = None) -> Records:
-    """The records of these files and folders, of any kind; images are resized as ``how`` says."""
+    """Return the records of these files and folders, of any kind; images are resized as ``how``
+    says.
+    """
     from sparknet.loaders.numpy_files import NumpyFiles
     from sparknet.loaders.opening import kind_of, open_images
     from sparknet.loaders.opening import open_records as opened
@@ -38,7 +40,7 @@ def open_records(words: Sequence[str], how: Preprocessing | None = None) -> Reco
 
 
 def of_solver(solver: SolverParameter) -> tuple[Records | None, Records | None]:
-    """The records of the data layers of a solver's nets, for training and for testing."""
+    """Return the records of the data layers of a solver's nets, for training and for testing."""
     from sparknet.graph.state import filter_net
     from sparknet.proto import solver_nets
 
@@ -48,7 +50,7 @@ def of_solver(solver: SolverParameter) -> tuple[Records | None, Records | None]:
 
 
 def _of_net(net: NetParameter) -> Records | None:
-    """The records of the first data layer with a data set."""
+    """Return the records of the first data layer with a data set."""
     from sparknet.layers import LAYERS
     from sparknet.proto.untrusted import check_trusted
 
@@ -69,7 +71,7 @@ def _array(word: str) -> tuple[str, str]:
 
 
 def column_for(records: Records, entry: Entry) -> str:
-    """The column for an entry: the one of its name, or the only possible one."""
+    """Return the column for an entry: the one of its name, or the only possible one."""
     for name in (entry.name, "data"):
         if name in records.columns:
             return name
@@ -113,7 +115,7 @@ class Inputs:
         self._records = None if self._images else open_records(chosen.inputs)
 
     def __iter__(self) -> Iterator[Batch]:
-        """The batches; the next one is made while the net computes."""
+        """Return the batches; the next one is made while the net computes."""
         from sparknet.loaders.batches import ahead
 
         if self._records is not None:
@@ -153,7 +155,7 @@ class Inputs:
 
 
 def image_paths(words: Sequence[str], suffixes: set[str]) -> list[str]:
-    """The image files of the words and of folders of images; empty for a data set."""
+    """Return the image files of the words and of folders of images; empty for a data set."""
     from sparknet.loaders.image_files import image_paths as below
 
     found: list[str] = []

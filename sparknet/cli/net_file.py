@@ -184,7 +184,7 @@ def read(
 
 
 def opened(path: str, chosen: Namespace, describes: bool = False) -> Model | None:
-    """The model that a file is; None where it is a prototxt.
+    """Return the model that a file is; None where it is a prototxt.
 
     A verb that ``describes`` a net takes --shape for its data layers.
     """
@@ -215,7 +215,7 @@ def graph(chosen: Namespace, unknown: str = "refuse", model: Model | None = None
 
 
 def _with_stand_ins(net: NetParameter, chosen: Namespace) -> NetParameter:
-    """The net with inputs in place of data layers whose files are not there.
+    """Return the net with inputs in place of data layers whose files are not there.
 
     Their size is that of --shape, or of a crop; a line on stderr says what is assumed.
     """
@@ -269,7 +269,7 @@ def add_model(parser: ArgumentParser) -> None:
 
 
 def test_net(chosen: Namespace) -> Net:
-    """The net of -model with -weights in the test phase, reading its own data."""
+    """Return the net of -model with -weights in the test phase, reading its own data."""
     from sparknet.caffe import TEST, Net
     from sparknet.weights import check_layers, open_weights
 
@@ -290,7 +290,7 @@ def test_net(chosen: Namespace) -> Net:
 
 
 def fed_net(chosen: Namespace) -> FedNet:
-    """The net of -model with -weights, which other data can be fed to."""
+    """Return the net of -model with -weights, which other data can be fed to."""
     from sparknet.net import Net
 
     flags.use_threads(chosen)
@@ -315,7 +315,7 @@ def fed_net(chosen: Namespace) -> FedNet:
 
 
 def _of_file(chosen: Namespace) -> NetParameter:
-    """The net of -model; that of a saved model's folder reads the folder's own files."""
+    """Return the net of -model; that of a saved model's folder reads the folder's own files."""
     from sparknet.net.model_folder import NET, complete, folder_net, read_folder
     from sparknet.weights.files import is_model_folder
 
@@ -327,7 +327,7 @@ def _of_file(chosen: Namespace) -> NetParameter:
 
 
 def weights(chosen: Namespace) -> str:
-    """The file of -weights; a caffemodel as -model contains its own."""
+    """Return the file of -weights; a caffemodel as -model contains its own."""
     if not chosen.weights and Path(chosen.model).suffix not in MODELS:
         raise WrongUse("give -weights")
     return str(chosen.weights or chosen.model)

@@ -76,7 +76,7 @@ def _execute(chosen: Namespace) -> int:
 
 
 def _cluster(chosen: Namespace) -> Cluster | None:
-    """The cluster of which something is given."""
+    """Return the cluster of which something is given."""
     from sparknet.training.virtual import Cluster
 
     given: dict[str, Any] = {"step": chosen.step}

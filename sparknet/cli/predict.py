@@ -80,7 +80,7 @@ def write_by_spark(
 
 
 def _data(session: Any, chosen: Namespace, entry: Entry) -> tuple[Any, dict[str, str]]:
-    """The rows, and which of their columns the net's input is, where that is known."""
+    """Return the rows, and which of their columns the net's input is, where that is known."""
     from sparknet.loaders.image_files import SUFFIXES
     from sparknet.spark import read_images
     from sparknet.spark.filesystem.reading import query
@@ -106,7 +106,7 @@ def _holds_images(word: str, suffixes: set[str]) -> bool:
 
 
 def _bulky(data: Any, columns: dict[str, str]) -> list[str]:
-    """The net's own input columns, if they hold bytes or lists."""
+    """Return the net's own input columns, if they hold bytes or lists."""
     kinds = dict(data.dtypes)
     simple = ("int", "bigint", "smallint", "tinyint", "float", "double", "string", "boolean")
     return [name for name in columns.values() if kinds.get(name) not in simple]
@@ -166,7 +166,7 @@ def _execute(chosen: Namespace) -> int:
 
 
 def _told(source: inputs.Inputs) -> int:
-    """The exit status; inputs that failed are counted on stderr."""
+    """Return the exit status; inputs that failed are counted on stderr."""
     if source.failed:
         print(f"sparknet predict: {left_out(source.failed)}", file=sys.stderr)
     return int(bool(source.failed))
@@ -178,7 +178,7 @@ def _write(out: TextIO, lines: Iterator[str]) -> None:
 
 
 def data_entry(net: Net) -> Entry:
-    """The entry of a net for images: the one without labels."""
+    """Return the entry of a net for images: the one without labels."""
     entries = [entry for entry in net.inputs.values() if not entry.is_label]
     named = [entry for entry in entries if entry.name == "data"]
     if len(entries) != 1 and not named:

@@ -51,7 +51,9 @@ def predictions(
     labels: list[str] | None,
     known: Sequence[str] = (),
 ) -> Iterator[list[PrintedOutput]]:
-    """The answers for each input in turn; ``known`` names the classes of outputs of as many."""
+    """Yield the answers for each input in turn; ``known`` names the classes of outputs of as
+    many.
+    """
     for names, batch in inputs:
         made = {
             output: values
@@ -77,7 +79,7 @@ def _fit(known: Sequence[str], values: Array) -> bool:
 def _best(
     name: str, output: str, values: Array, top: int, labels: Sequence[str] | None
 ) -> tuple[Class, ...] | None:
-    """The classes with the highest scores; of equal ones the lower index comes first."""
+    """Return the classes with the highest scores; of equal ones the lower index comes first."""
     if not top:
         return None
     if max(values.shape, default=1) != values.size:

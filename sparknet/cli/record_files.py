@@ -45,7 +45,7 @@ class ParquetWriter:
 
 
 def write_answers(path: str, found: Iterator[list[PrintedOutput]]) -> None:
-    """A row for each input: its name, and a column for each output.
+    """Write a row for each input: its name, and a column for each output.
 
     A column holds the best classes as structs (label, name, score), or all values.
     """
@@ -156,7 +156,7 @@ def write(chosen: Namespace, items: Iterable[Record]) -> int:
 
 
 def new_database(path: str, backend: str) -> AbstractContextManager[Database]:
-    """A new database for ascending keys; it is complete when the context is left."""
+    """Return a new database for ascending keys; it is complete when the context is left."""
     from sparknet.loaders.leveldb_writer import new_leveldb
     from sparknet.loaders.lmdb import new_lmdb
 

@@ -36,7 +36,7 @@ def add_spark(parser: ArgumentParser, title: str, work: str) -> _ArgumentGroup:
 
 
 def is_on_spark(chosen: Namespace, flags: Sequence[str]) -> bool:
-    """Whether --spark is given; refuses ``flags`` that need it."""
+    """Return whether --spark is given; refuses ``flags`` that need it."""
     if not chosen.spark:
         for name in flags:
             if getattr(chosen, name) is not None:
@@ -79,7 +79,7 @@ FLAGS = {"steps": "iterations"}
 
 
 def of_train() -> dict[str, Setting]:
-    """The settings of `sparknet.train`; imported here, as other verbs need none of it."""
+    """Return the settings of `sparknet.train`; imported here, as other verbs need none of it."""
     from sparknet.training.settings.fields import settings_of
     from sparknet.training.settings.training import ProcessSettings
 
@@ -87,7 +87,7 @@ def of_train() -> dict[str, Setting]:
 
 
 def of_spark() -> dict[str, Setting]:
-    """The settings that `sparknet.spark.Trainer` has alone."""
+    """Return the settings that `sparknet.spark.Trainer` has alone."""
     from sparknet.spark.train.trainer import Trainer
     from sparknet.training.settings.fields import settings_of
 
@@ -96,7 +96,7 @@ def of_spark() -> dict[str, Setting]:
 
 
 def of_plan() -> dict[str, Setting]:
-    """The settings of `sparknet.plan`."""
+    """Return the settings of `sparknet.plan`."""
     from sparknet.training.planning.planner import PlanningSettings
     from sparknet.training.settings.fields import settings_of
 
@@ -104,7 +104,7 @@ def of_plan() -> dict[str, Setting]:
 
 
 def flag_of(name: str) -> str:
-    """The attribute of parsed flags that has a setting."""
+    """Return the attribute of parsed flags that has a setting."""
     return FLAGS.get(name, name)
 
 
@@ -140,7 +140,7 @@ def _options(told: Setting) -> dict[str, Any]:
 
 
 def _reader(kind: Kind) -> Callable[[str], Any]:
-    """What argparse calls with a flag's text."""
+    """Return what argparse calls with a flag's text."""
 
     def read(text: str) -> Any:
         try:
@@ -152,6 +152,6 @@ def _reader(kind: Kind) -> Callable[[str], Any]:
 
 
 def given(chosen: Namespace, settings: Iterable[str]) -> dict[str, Any]:
-    """The settings whose flags are given, as keywords."""
+    """Return the settings whose flags are given, as keywords."""
     found = {name: getattr(chosen, flag_of(name), None) for name in settings}
     return {name: value for name, value in found.items() if value is not None}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def read_settings(chosen: Namespace) -> SolverParameter:
-    """The solver of -solver, changed by -model, -weights, -iterations, -level, -stage and
+    """Return the solver of -solver, changed by -model, -weights, -iterations, -level, -stage and
     --dialect."""
     from sparknet.caffe.solvers.settings import settings
     from sparknet.proto import solver_in_dialect
@@ -39,13 +39,13 @@ def read_settings(chosen: Namespace) -> SolverParameter:
 
 
 def is_recipe(chosen: Namespace) -> bool:
-    """Whether a net that comes with its weights gets a new head."""
+    """Return whether a net that comes with its weights gets a new head."""
     head = getattr(chosen, "head", None)
     return bool(head and chosen.model and Path(chosen.model).suffix in net_file.MODELS)
 
 
 def _recipe(chosen: Namespace) -> SolverParameter:
-    """The solver, or the usual one, of a model that `sparknet.train` reads."""
+    """Return the solver, or the usual one, of a model that `sparknet.train` reads."""
     from sparknet.caffe.solvers.settings import settings
     from sparknet.net.recipe import usual
 

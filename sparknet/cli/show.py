@@ -89,7 +89,7 @@ def _as_dict(graph: Graph, splits: bool) -> dict[str, Any]:
 
 
 def _layer(graph: Graph, node: Any) -> dict[str, Any]:
-    """A layer as JSON; a parameter that an earlier layer owns has ``shared``."""
+    """Return a layer as JSON; a parameter that an earlier layer owns has ``shared``."""
     shapes = (list(graph.blob_shapes[blob]) for blob in node.top_ids)
     return {
         "name": node.name,

@@ -71,7 +71,7 @@ class Report:
                 yield f"{shown(name)} = {value:g}{share}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The means as JSON: an output of one number is a number, others are lists."""
+        """Return the means as JSON: an output of one number is a number, others are lists."""
         plain = {
             name: float(np.ravel(values)[0])
             if np.size(values) == 1

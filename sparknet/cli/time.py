@@ -44,7 +44,7 @@ WIDEST = 40
 def report(
     timing: Timing, machine: Machine, phase: str, precision: str = "float32"
 ) -> dict[str, Any]:
-    """All figures: times are medians in ms, rates are in 10^9 per second, shares are 0 … 1.
+    """Return all figures: times are medians in ms, rates are in 10^9 per second, shares are 0 … 1.
 
     ``limit_ms`` is the least time of the layer on this machine, by its arithmetic or its memory,
     whichever is slower.  Layers that multiply in bfloat16 are compared with bfloat16 arithmetic,
@@ -76,7 +76,7 @@ def report(
 
 
 def _peak(node: Node, machine: Machine, precision: str) -> float:
-    """The arithmetic rate that the layer is compared with."""
+    """Return the arithmetic rate that the layer is compared with."""
     narrow = precision == "bf16" and node.layer.multiplies_narrow(node.plan)
     return machine.bf16_operations if narrow else machine.operations
 
@@ -114,7 +114,7 @@ def _rates(row: Row, operations: float, memory: float) -> Row:
 
 
 def _types(layers: Sequence[Row], total: float) -> list[Row]:
-    """The sums of the layers of each type, the slowest type first."""
+    """Return the sums of the layers of each type, the slowest type first."""
     sums: dict[str, Row] = {}
     for row in layers:
         kind = sums.setdefault(row["type"], {"type": row["type"], "layers": 0})
@@ -129,7 +129,10 @@ def as_json(found: dict[str, Any]) -> str:
 
 
 def caffe_lines(found: dict[str, Any]) -> Iterator[str]:
-    """The lines that `caffe time` logs, for programs that parse them.  Caffe: tools/caffe.cpp."""
+    """Yield the lines that `caffe time` logs, for programs that parse them.
+
+    Caffe: tools/caffe.cpp.
+    """
     yield "*** Benchmark begins ***"
     yield f"Testing for {found['iterations']} iterations."
     yield "Average time per layer: "
@@ -144,7 +147,7 @@ def caffe_lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def as_table(found: dict[str, Any]) -> str:
-    """The layers, the types, and the sums."""
+    """Return the layers, the types, and the sums."""
     rows = [HEAD, *(_cells(row) for row in found["layers"])]
     kinds = [
         ("Type", "Layers", "Forward ms", "Backward ms", "Share", "Over limit ms"),
@@ -171,7 +174,7 @@ def as_table(found: dict[str, Any]) -> str:
 
 
 def kernels_table(found: dict[str, Any]) -> str:
-    """What computes the layers that can be computed in several ways."""
+    """Return what computes the layers that can be computed in several ways."""
     rows = [("Layer", "Computes", "Kernel")]
     for row in found["layers"]:
         rows += [(cell(row["name"], WIDEST), part, text) for part, text in row["kernels"].items()]
@@ -220,7 +223,9 @@ def _table(rows: Sequence[Sequence[str]], words: int) -> Iterator[str]:
 
 
 def trace(timing: Timing) -> str:
-    """The measured iterations in Chrome's trace event format, without gaps between layers."""
+    """Return the measured iterations in Chrome's trace event format, without gaps between
+    layers.
+    """
     events: list[dict[str, Any]] = []
     nodes = timing.graph.nodes
     for number, one in enumerate(timing.iterations):
@@ -244,7 +249,7 @@ def trace(timing: Timing) -> str:
 
 
 def _event(name: str, kind: str, start: float, span: float, args: dict[str, Any]) -> dict[str, Any]:
-    """A trace event; times are in microseconds."""
+    """Return a trace event; times are in microseconds."""
     return {
         "name": name,
         "cat": kind,
@@ -345,7 +350,7 @@ def _net(chosen: Namespace, opened: Opened) -> Net:
 
 
 def _described(chosen: Namespace) -> NetParameter:
-    """The net of the file, with the batch size of -batch."""
+    """Return the net of the file, with the batch size of -batch."""
     model = net_file.opened(chosen.model, chosen)
     net = net_file.read(chosen.model, chosen.trusted, dialect=chosen.dialect, model=model)
     if chosen.batch:
@@ -356,7 +361,7 @@ def _described(chosen: Namespace) -> NetParameter:
 
 
 def _solver(chosen: Namespace) -> tuple[Net, Any]:
-    """The solver's net without test nets, and the solver's update."""
+    """Return the solver's net without test nets, and the solver's update."""
     from sparknet.caffe.solvers import get_solver
     from sparknet.caffe.solvers.settings import settings
     from sparknet.proto import solver_nets

@@ -233,7 +233,7 @@ def _image_records(
 
 
 def _image(path: str, flags: Flags) -> tuple[Pixels, bytes | None]:
-    """The image, and its file's bytes if images are stored encoded."""
+    """Return the image, and its file's bytes if images are stored encoded."""
     from sparknet.loaders.image import decode, encode
 
     size = (flags["resize_height"], flags["resize_width"])

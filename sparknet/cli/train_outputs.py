@@ -65,7 +65,7 @@ def _check_folder(path: str | None) -> None:
 def listener(
     chosen: Namespace, settings: SolverParameter, stack: ExitStack, bar: bool = True
 ) -> Listener:
-    """The listeners to the training's events; the stack closes them, the plot last."""
+    """Return the listeners to the training's events; the stack closes them, the plot last."""
     from sparknet.report import History, JsonLines, Progress, RunFolder, TensorBoard, together
 
     history = History()
@@ -95,7 +95,7 @@ def _plot(history: History, path: str) -> None:
 
 
 def metric_lines(metrics: Mapping[str, float]) -> Iterator[str]:
-    """A line for each metric; a row for each class of the confusion matrix."""
+    """Yield a line for each metric; a row for each class of the confusion matrix."""
     from sparknet.net.scores import confusion_of, without_confusion
 
     for name, value in without_confusion(metrics).items():

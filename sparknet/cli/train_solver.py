@@ -210,7 +210,7 @@ class Interrupts:
         self._snapshot = False
 
     def take_snapshot(self) -> bool:
-        """Whether a signal asked for a snapshot since the last call."""
+        """Return whether a signal asked for a snapshot since the last call."""
         wanted, self._snapshot = self._snapshot, False
         return wanted
 

@@ -50,13 +50,13 @@ def add(parser: ArgumentParser) -> None:
 
 
 def _spark_flags() -> list[str]:
-    """The flags that only make sense with --spark."""
+    """Return the flags that only make sense with --spark."""
     own = setting_flags.of_spark().keys() - _SPARK_EXPLICIT
     return [*setting_flags.SPARK_FLAGS, "validation_sql", *sorted(own)]
 
 
 def are_wanted(chosen: Namespace) -> bool:
-    """Whether a flag is given that a solver that trains alone has no use for."""
+    """Return whether a flag is given that a solver that trains alone has no use for."""
     settings = setting_flags.of_train().keys() - _OF_THE_SOLVER
     names = {*settings, "data", "validation", *_spark_flags(), *image_flags.NAMES}
     return any(getattr(chosen, name, None) is not None for name in names)
@@ -166,7 +166,7 @@ def _check_spark(chosen: Namespace) -> None:
 def _data(
     session: Any, chosen: Namespace, settings: SolverParameter, own: tuple[Any, Any]
 ) -> tuple[Any, Any]:
-    """The DataFrames to train on and to test with."""
+    """Return the DataFrames to train on and to test with."""
     from sparknet.spark import read_records
     from sparknet.spark.filesystem.reading import query
 
@@ -187,7 +187,7 @@ def _data(
 
 
 def parse_strategy(text: str) -> Any:
-    """The strategy in ``name:setting=value,…``; values are JSON, or words."""
+    """Return the strategy in ``name:setting=value,…``; values are JSON, or words."""
     from sparknet.training.strategies import make_strategy
 
     name, _, rest = text.partition(":")

@@ -27,7 +27,7 @@ MISSING = ("does not exist", "no such file", "no such file or folder", "no such 
 
 
 def hint(error: Exception) -> str | None:
-    """A line of advice to print after an error; None if there is none."""
+    """Return a line of advice to print after an error; None if there is none."""
     if isinstance(error, WeightsError):
         return "'sparknet show' prints the layers of a .prototxt and of a .caffemodel"
     if isinstance(error, OutOfMemory):
@@ -40,12 +40,12 @@ def hint(error: Exception) -> str | None:
 
 
 def left_out(count: int) -> str:
-    """What is said of images that could not be read."""
+    """Return what is said of images that could not be read."""
     return "1 image was left out" if count == 1 else f"{count} images were left out"
 
 
 def _near(path: Path) -> str | None:
-    """A suggestion of a file with a similar name, if the wanted file does not exist."""
+    """Return a suggestion of a file with a similar name, if the wanted file does not exist."""
     try:
         if path.exists() or not path.parent.is_dir():
             return None

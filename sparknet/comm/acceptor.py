@@ -97,7 +97,7 @@ class Acceptor:
                 self._expire()
 
     def _wait(self) -> float | None:
-        """Seconds until the next timeout."""
+        """Return seconds until the next timeout."""
         times = [stranger.until for stranger in self._strangers.values()]
         if self._resume is not None:
             times.append(self._resume)
@@ -135,7 +135,7 @@ class Acceptor:
         self._resume = monotonic() + PAUSE
 
     def _most_crowded(self) -> _Stranger:
-        """The oldest caller of the address that has the most of them."""
+        """Return the oldest caller of the address that has the most of them."""
         counts = Counter(stranger.address for stranger in self._strangers.values())
         return max(self._strangers.values(), key=lambda stranger: counts[stranger.address])
 
@@ -218,7 +218,7 @@ def _room(limit: int) -> int:
 
 
 def open_port(host: str, ports: Sequence[int]) -> socket.socket:
-    """A socket that listens on the first free port of ``ports``."""
+    """Return a socket that listens on the first free port of ``ports``."""
     failure: OSError | None = None
     for port in ports:
         try:

@@ -23,7 +23,7 @@ OWN_ERRORS, MEAN_ERRORS = "codec's own errors", "codec's errors of means"
 
 
 def of_parts(name: str, parts: int) -> list[str]:
-    """The names of the errors of so many parts."""
+    """Return the names of the errors of so many parts."""
     return [f"{name} {part}" if part else name for part in range(parts)]
 
 

@@ -121,12 +121,12 @@ class Comm(ABC):
         return ended
 
     def feedback(self, codec: Codec, size: int, part: int = 0) -> tuple[NDArray, NDArray]:
-        """A codec's rounding errors of this worker's buffers and of its means, as views."""
+        """Return a codec's rounding errors of this worker's buffers and of its means, as views."""
         coder = self.coder(codec, size, part)
         return coder.own, coder.mean
 
     def coder(self, codec: Codec, size: int, part: int = 0) -> Coder:
-        """What codes buffers of that size, with the rounding errors so far."""
+        """Return what codes buffers of that size, with the rounding errors so far."""
         key = codec, size, part
         if key not in self._coders:
             self._coders[key] = Coder(codec, size, self.bounds(size)[self.rank])
@@ -168,18 +168,18 @@ class Comm(ABC):
             self._broadcast(whole, root)
 
     def bounds(self, size: int) -> list[Span]:
-        """The slice of a buffer that each worker owns, in order, of nearly equal sizes."""
+        """Return the slice of a buffer that each worker owns, in order, of nearly equal sizes."""
         return bounds(size, self.size)
 
     def served_by(self) -> list[int]:
-        """The workers that own a server's shards: a dozen of them, spread over the ranks."""
+        """Return the workers that own a server's shards: a dozen of them, spread over the ranks."""
         count = min(self.size, DIRECT)
         return [one * self.size // count for one in range(count)]
 
     # -- small values --------------------------------------------------------------------
 
     def gather(self, value: Any) -> list[Any]:
-        """The values of all workers, by rank; each is a small JSON value."""
+        """Return the values of all workers, by rank; each is a small JSON value."""
         with self._timed():
             begun = self.clock()
             found = self._gather(value)
@@ -187,7 +187,7 @@ class Comm(ABC):
             return found
 
     def any(self, flag: bool) -> bool:
-        """Whether ``flag`` is true on any worker."""
+        """Return whether ``flag`` is true on any worker."""
         return any(self.gather(bool(flag)))
 
     def max(self, value: float) -> float:
@@ -203,12 +203,12 @@ class Comm(ABC):
     # -- the rest ------------------------------------------------------------------------
 
     def clock(self) -> float:
-        """The time in seconds, from a beginning of its own."""
+        """Return the time in seconds, from a beginning of its own."""
         return perf_counter()
 
     @abstractmethod
     def server(self, buffer: NDArray, accept: Accept, codec: Codec | None = None) -> Server:
-        """A new server of a buffer that starts with the same values on all workers.
+        """Return a new server of a buffer that starts with the same values on all workers.
 
         ``accept`` gives a contribution's factor by its staleness.  A codec sends pushes and pulls
         in fewer bytes.
@@ -240,10 +240,10 @@ class Comm(ABC):
 
     @abstractmethod
     def _gather(self, value: Any) -> list[Any]:
-        """The transport's part of `gather`."""
+        """Return the transport's part of `gather`."""
 
     def _broadcast(self, whole: memoryview, root: int) -> None:
-        """The transport's part of `broadcast`."""
+        """Do the transport's part of `broadcast`."""
         nothing = memoryview(bytearray())
         if self.rank == root:
             self._exchange([whole] * self.size, [nothing] * self.size)
@@ -324,5 +324,5 @@ class Comm(ABC):
 
 
 def raw_bytes(buffer: NDArray) -> memoryview:
-    """The memory of a contiguous buffer."""
+    """Return the memory of a contiguous buffer."""
     return buffer.numpy().data.cast("B") if buffer.size else memoryview(bytearray())

@@ -105,7 +105,7 @@ class WiredComm(Comm):
             pipe.close()
 
     def _every_pipe(self) -> Iterator[Pipe]:
-        """All connections to the others."""
+        """Yield all connections to the others."""
         for one in self._links:
             yield from self._pipes[one]
 
@@ -170,7 +170,9 @@ class WiredComm(Comm):
             self._doing, self._awaited = before, None
 
     def _failure(self, what: str, lost: PeerLost) -> CommError:
-        """The lost worker: the first that heartbeats found, else the one whose connection broke."""
+        """Return the lost worker: the first that heartbeats found, else the one whose
+        connection broke.
+        """
         self._known.wait(_PATIENCE)
         if self._broken is not None:
             return self._broken
@@ -178,7 +180,7 @@ class WiredComm(Comm):
         return PeerLost(rank, self.where(rank), reason, what)
 
     def report(self) -> dict[str, Any]:
-        """What this worker does, and a value that changes as long as it gets on."""
+        """Return what this worker does, and a value that changes as long as it gets on."""
         traffic, awaited = self.traffic, self._awaited
         doing = self._doing if awaited is None else f"waits for worker {awaited}, {self._doing}"
         busy = int(process_time())
@@ -195,7 +197,7 @@ class WiredComm(Comm):
         self._lose(self.rank, str(error))
 
     def where(self, rank: int) -> str:
-        """A worker's address."""
+        """Return a worker's address."""
         host, port = self._addresses[rank]
         return f"{host}:{port}"
 

@@ -26,7 +26,7 @@ Span = tuple[int, int]
 
 
 def bounds(size: int, workers: int) -> list[Span]:
-    """The slices of a buffer that so many workers own."""
+    """Return the slices of a buffer that so many workers own."""
     return list(pairwise(size * rank // workers for rank in range(workers + 1)))
 
 
@@ -54,7 +54,7 @@ class Grid:
         return len(self.axes) == 1 and not self.guests
 
     def first(self, place: int) -> int:
-        """The rank of a place's host; those of a place follow each other."""
+        """Return the rank of a place's host; those of a place follow each other."""
         return place + min(place, self.guests)
 
     def place(self, rank: int) -> int:
@@ -64,19 +64,21 @@ class Grid:
         return rank < 2 * self.guests and rank % 2 == 1
 
     def guest(self, rank: int) -> int | None:
-        """The guest of a host, if it has one."""
+        """Return the guest of a host, if it has one."""
         return rank + 1 if rank < 2 * self.guests and rank % 2 == 0 else None
 
     def coordinate(self, rank: int, axis: int) -> int:
         return self.place(rank) // self._steps[axis] % self.axes[axis]
 
     def line(self, rank: int, axis: int) -> list[int]:
-        """The hosts of the line along an axis, in order; a host's own rank is one of them."""
+        """Return the hosts of the line along an axis, in order; a host's own rank is one of
+        them.
+        """
         begin = self.place(rank) - self.coordinate(rank, axis) * self._steps[axis]
         return [self.first(begin + one * self._steps[axis]) for one in range(self.axes[axis])]
 
     def links(self, rank: int) -> list[int]:
-        """The workers that a worker speaks with, in order."""
+        """Return the workers that a worker speaks with, in order."""
         if rank not in self._known:
             self._known[rank] = self._links(rank)
         return self._known[rank]
@@ -88,14 +90,16 @@ class Grid:
         return sorted((found | ({rank + 1} if self.guest(rank) else set())) - {rank})
 
     def shares(self, rank: int, axis: int) -> list[Span]:
-        """The workers whose slices each one of a line has after this axis."""
+        """Return the workers whose slices each one of a line has after this axis."""
         block = self._steps[axis] * self.axes[axis]
         begin = self.place(rank) // block * block
         ends = [begin + one * self._steps[axis] for one in range(self.axes[axis] + 1)]
         return list(pairwise(self.first(end) for end in ends))
 
     def mean(self, parts: Sequence[NDArray], weights: Sequence[float], into: NDArray) -> NDArray:
-        """The weighted mean of all workers' parts, in the order in which a grid adds them."""
+        """Return the weighted mean of all workers' parts, in the order in which a grid adds
+        them.
+        """
         if self.is_direct:
             return NDArray.weighted_mean(parts, weights, into)
         last = [(self.first(at), self.first(at + 1)) for at in range(self.places)]
@@ -124,7 +128,9 @@ class Grid:
         weights: Sequence[float],
         into: NDArray | None = None,
     ) -> NDArray:
-        """The mean along an axis; before the last one it may be of parts that weigh nothing."""
+        """Return the mean along an axis; before the last one it may be of parts that weigh
+        nothing.
+        """
         if len(parts) == 1:
             return parts[0]
         if axis < len(self.axes) - 1 and not any(weights):
@@ -132,7 +138,7 @@ class Grid:
         return NDArray.weighted_mean(parts, weights, into)
 
     def sums(self, weights: Sequence[float], rank: int, axis: int) -> list[float]:
-        """The weights of what each one of a line has before this axis."""
+        """Return the weights of what each one of a line has before this axis."""
         found = [sum(weights[self.first(at) : self.first(at + 1)]) for at in range(self.places)]
         for before in range(axis):
             step = self._steps[before]
@@ -143,12 +149,12 @@ class Grid:
 
 @lru_cache
 def grid_of(size: int) -> Grid:
-    """The grid of so many workers."""
+    """Return the grid of so many workers."""
     return Grid(size)
 
 
 def _factors(count: int) -> tuple[int, ...]:
-    """The lengths of lines, longest first; nothing if there are none that long."""
+    """Return the lengths of lines, longest first; nothing if there are none that long."""
     found = []
     for length in (5, 4, 3, 2):
         while count % length == 0:

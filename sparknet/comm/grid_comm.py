@@ -322,7 +322,7 @@ class GridComm(WiredComm):
 
 
 def _towards(comm: GridComm, blocks: Blocks, axis: int, at: int) -> Blocks:
-    """The blocks for those who stand there on an axis."""
+    """Return the blocks for those who stand there on an axis."""
     return {way: one for way, one in blocks.items() if comm.grid.coordinate(way[1], axis) == at}
 
 

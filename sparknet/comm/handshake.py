@@ -60,7 +60,9 @@ class Caller:
 
     @classmethod
     def unpacked(cls, who: bytes, run: str) -> Caller:
-        """The caller of packed bytes, if they name this run: then `packed` returns them again."""
+        """Return the caller of packed bytes, if they name this run: then `packed` returns them
+        again.
+        """
         purpose, channel, rank, listener, _ = _CALLER.unpack(who)
         return cls(purpose, run, rank, listener, channel)
 
@@ -84,7 +86,7 @@ class Greeting:
         return MAGIC + self._nonce
 
     def check(self, said: bytes) -> tuple[bytes, bytes, Keys]:
-        """The caller (`Caller.packed`), the proof that it waits for, and the keys."""
+        """Return the caller (`Caller.packed`), the proof that it waits for, and the keys."""
         theirs, who, proof = said[:NONCE], said[NONCE : NONCE + WHO], said[NONCE + WHO :]
         conversation = _Conversation(self._secret, self._nonce, theirs, who)
         if not hmac.compare_digest(proof, conversation.proof(b"caller")):
@@ -94,7 +96,7 @@ class Greeting:
 
 
 def is_short(error: OSError) -> bool:
-    """Whether the system lacks resources for a connection only for the moment."""
+    """Return whether the system lacks resources for a connection only for the moment."""
     return error.errno in _SHORT
 
 
@@ -155,7 +157,7 @@ def call(connection: socket.socket, secret: bytes, who: Caller, deadline: float 
 
 
 def make_secret() -> bytes:
-    """A new secret, for one run."""
+    """Return a new secret, for one run."""
     return secrets.token_bytes(32)
 
 
@@ -170,7 +172,7 @@ class _Conversation:
         return hmac.digest(self._key, b"proof of the " + side + self._said, "sha256")
 
     def keys(self) -> tuple[bytes, bytes]:
-        """The keys towards the caller and towards the listener."""
+        """Return the keys towards the caller and towards the listener."""
         to_caller, to_listener = (
             hmac.digest(self._key, b"key to the " + side + self._said, "sha256")
             for side in (b"caller", b"listener")

@@ -41,7 +41,7 @@ class _Stall:
         self._received, self._since = -1, 0.0
 
     def look(self, pipe: Pipe, sent: int, hung_up: bool, now: float) -> float:
-        """The seconds for which a thread has waited for bytes that were sent."""
+        """Return the seconds for which a thread has waited for bytes that were sent."""
         late = pipe.awaits and (pipe.received < sent or hung_up)
         if not late or pipe.received != self._received:
             self._received, self._since = pipe.received, now
@@ -95,7 +95,7 @@ class _Peer:
         return found
 
     def late(self, deadline: float) -> str:
-        """What is wrong with what it sends; empty if it comes."""
+        """Return what is wrong with what it sends; empty if it comes."""
         now = time.monotonic()
         for pipe, sent, stall in zip(self._pipes, self._sent, self._stalls, strict=False):
             if stall.look(pipe, sent, self.said_goodbye, now) > deadline:

@@ -67,7 +67,7 @@ class LocalComm(Comm):
 
     @classmethod
     def group(cls, size: int, deadline: float = DEADLINE) -> list[LocalComm]:
-        """The comms of a group, one for each worker."""
+        """Return the comms of a group, one for each worker."""
         meeting = _Meeting(size)
         return [cls(rank, meeting, deadline) for rank in range(size)]
 
@@ -95,7 +95,7 @@ class LocalComm(Comm):
         return [json.loads(text) for text in laid]
 
     def _laid(self, value: Any) -> list[Any]:
-        """The values of all workers, which may be read until `_meet`."""
+        """Return the values of all workers, which may be read until `_meet`."""
         self._meeting.table[self.rank] = value
         self._meet()
         return list(self._meeting.table)

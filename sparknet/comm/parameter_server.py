@@ -86,7 +86,9 @@ class Shard:
             return self._hands
 
     def take_moved(self) -> tuple[int, int]:
-        """The bytes that other workers have pulled from here and pushed to here since last time."""
+        """Return the bytes that other workers have pulled from here and pushed to here since
+        last time.
+        """
         with self._lock:
             moved = self._sent, self._received
             self._sent = self._received = 0
@@ -94,7 +96,9 @@ class Shard:
 
 
 def spans_of(comm: Comm, size: int) -> list[Span]:
-    """The slice of a served buffer that each worker owns; none where there are many workers."""
+    """Return the slice of a served buffer that each worker owns; none where there are many
+    workers.
+    """
     owners = comm.served_by()
     spans = dict(zip(owners, bounds(size, len(owners)), strict=True))
     ends = [end for _, end in spans.values()]
@@ -161,7 +165,7 @@ class ShardedServer(Server):
         return memoryview(bytearray(code_length(CODES[self._codec], size)))
 
     def _far(self, parts: Sequence[memoryview]) -> int:
-        """The bytes that are other workers'."""
+        """Return the bytes that are other workers'."""
         return sum(part.nbytes for one, part in enumerate(parts) if one != self._comm.rank)
 
     @abstractmethod

@@ -97,13 +97,13 @@ class Line:
                 self._lock.release()
 
     def _has_room(self) -> bool:
-        """Whether a short message can be sent at once."""
+        """Return whether a short message can be sent at once."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._wire.connection, selectors.EVENT_WRITE)
             return bool(selector.select(0))
 
     def receive(self) -> dict[str, Any] | None:
-        """The next object, or None if the other end hung up."""
+        """Return the next object, or None if the other end hung up."""
         header = memoryview(bytearray(_HEADER.size))
         try:
             self._wire.receive(header)
@@ -127,7 +127,7 @@ class Line:
         self._wire.receive(view)
 
     def chunks(self, size: int) -> Iterator[memoryview]:
-        """The bytes after the last object, piece by piece."""
+        """Yield the bytes after the last object, piece by piece."""
         if self._ahead != size:
             raise CommError(f"{self._ahead} bytes came where {size} were expected")
         chunk = memoryview(bytearray(min(size, RECORD)))
@@ -177,7 +177,7 @@ class Link:
 
 
 def _in_records(parts: Sequence[memoryview]) -> Iterator[memoryview]:
-    """The records of several buffers, as if they were one buffer."""
+    """Yield the records of several buffers, as if they were one buffer."""
     pieces = [part.cast("B") for part in parts if part.nbytes]
     if len(pieces) == 1:
         yield pieces[0]

@@ -52,7 +52,7 @@ class SharedFile:
         self._memory, self._channels = memory, channels
 
     def pipes(self, place: int, made: bool) -> list[SharedPipe]:
-        """The pipes to the other worker at a place; ``made`` at the maker's end."""
+        """Return the pipes to the other worker at a place; ``made`` at the maker's end."""
         found = []
         for channel in range(self._channels):
             at = 2 * (place * self._channels + channel)
@@ -107,14 +107,18 @@ class Offer:
 
 
 def make_offer(workers: int, channels: int = CHANNELS) -> Offer | None:
-    """A file for so many others; None if there is none, or the system has no room for it now."""
+    """Return a file for so many others; None if there is none, or the system has no room for it
+    now.
+    """
     with suppress(OSError):
         return Offer(workers, channels) if workers else None
     return None
 
 
 def open_offer(told: Any, workers: int, channels: int = CHANNELS) -> SharedFile | None:
-    """The file of another worker's `Offer.told`; None if it cannot be opened, or is another one."""
+    """Return the file of another worker's `Offer.told`; None if it cannot be opened, or is
+    another one.
+    """
     with suppress(OSError, KeyError, TypeError, ValueError):
         path = f"/proc/{int(told['process'])}/fd/{int(told['number'])}"
         nonce = bytes.fromhex(told["nonce"])
@@ -131,7 +135,7 @@ def open_offer(told: Any, workers: int, channels: int = CHANNELS) -> SharedFile 
 
 
 def neighbours(machines: Sequence[str], rank: int, links: Sequence[int]) -> list[int]:
-    """Those on a worker's machine of the workers that it is connected with."""
+    """Return those on a worker's machine of the workers that it is connected with."""
     return [one for one in links if machines[one] and machines[one] == machines[rank]]
 
 

@@ -106,19 +106,19 @@ class Wire(Pipe):
                 record[:] = clear
 
     def sealed(self, message: bytes) -> bytes:
-        """A short message with its seal, for a caller that sends it itself."""
+        """Return a short message with its seal, for a caller that sends it itself."""
         sealed = self._seal.seal(message)
         return sealed if self._seal.hides else message + sealed
 
     def opened(self, sealed: bytes) -> bytes:
-        """The message that `sealed` sealed."""
+        """Return the message that `sealed` sealed."""
         end = len(sealed) - self._seal.size
         message, tag = sealed[:end], sealed[end:]
         clear = self._seal.open(message, tag)
         return message if clear is None else clear
 
     def sealed_size(self, size: int) -> int:
-        """The sealed length of a message of ``size`` bytes."""
+        """Return the sealed length of a message of ``size`` bytes."""
         return size + self._seal.size
 
     def end(self, how: int = socket.SHUT_RDWR) -> None:
@@ -208,7 +208,7 @@ def _set_slice(connection: socket.socket, seconds: float) -> None:
 
 
 def _unread(connection: socket.socket) -> int:
-    """The bytes that came and were not read yet."""
+    """Return the bytes that came and were not read yet."""
     count: int = struct.unpack("i", fcntl.ioctl(connection, termios.FIONREAD, bytes(4)))[0]
     return count
 
@@ -230,7 +230,7 @@ _FORGED = "what came over the connection was changed on the way"
 
 
 def choose_seal(protection: str) -> str:
-    """The seal of a run: "sealed" (the fastest that is installed), "encrypted" or "none"."""
+    """Return the seal of a run: "sealed" (the fastest that is installed), "encrypted" or "none"."""
     if protection == "encrypted":
         _aead()
         return AES_GCM
@@ -244,7 +244,7 @@ def choose_seal(protection: str) -> str:
 
 
 def make_seal(name: str, keys: Keys) -> Seal:
-    """The seal of one connection."""
+    """Return the seal of one connection."""
     if name not in _SEALS:
         raise SettingError(f"there is no seal '{name}': there are {', '.join(_SEALS)}")
     return _SEALS[name](keys)
@@ -263,7 +263,7 @@ class Seal(ABC):
         self._sent = self._received = 0
 
     def seal(self, data: Buffer) -> bytes:
-        """The bytes to send after the next record; if the seal hides, also in its place."""
+        """Return the bytes to send after the next record; if the seal hides, also in its place."""
         number = _NUMBER.pack(self._sent)
         self._sent += 1
         return self._sealed(number, data)

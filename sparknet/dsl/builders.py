@@ -47,7 +47,7 @@ def build(
     decay_mult: object = None,
     **options: object,
 ) -> LayerSpec:
-    """The layer, every keyword checked; see the builders' own docstrings."""
+    """Return the layer, every keyword checked; see the builders' own docstrings."""
 
     def fail(message: str) -> NoReturn:
         raise LayerError(str(name), message)
@@ -119,14 +119,14 @@ def _set_options(parameter: Any, type_name: str, options: Mapping[str, object], 
 
 
 def _hint(key: str, flat: Mapping[str, object]) -> str:
-    """The keyword that was meant, where there is a likely one."""
+    """Return the keyword that was meant, where there is a likely one."""
     if SYNONYMS.get(key) in flat:
         return f"; did you mean '{SYNONYMS[key]}'?"
     return did_you_mean(key, [*flat, *EXTRA, "bottoms", *(k for k in KNOWN if k not in OWN)])
 
 
 def CaffeLayer(name: str, bottoms: object = (), *, type: str, **options: object) -> LayerSpec:  # noqa: N802
-    """A layer of any type, known here or not: ``CaffeLayer("x", ["y"], type="MyLayer")``.
+    """Return a layer of any type, known here or not: ``CaffeLayer("x", ["y"], type="MyLayer")``.
 
     Options go by LayerParameter's fields, e.g. ``permute_param=dict(order=[0, 2, 3, 1])``;
     a type that sparknet knows takes its flattened options too.
@@ -136,7 +136,7 @@ def CaffeLayer(name: str, bottoms: object = (), *, type: str, **options: object)
 
 @cache
 def builder(type_name: str) -> Builder:
-    """The builder of a type, with a signature and docstring from its descriptors."""
+    """Return the builder of a type, with a signature and docstring from its descriptors."""
 
     def make_layer(name: str, bottoms: object = (), **options: object) -> LayerSpec:
         return build(type_name, name, bottoms, **options)  # type: ignore[arg-type]

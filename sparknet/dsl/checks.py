@@ -94,7 +94,7 @@ def _refuse_bottom(
 
 
 def _cycle(layers: Sequence[Any], start: int, maker: int) -> list[int]:
-    """The way from `start` over its consumers to `maker` and back, if there is one."""
+    """Return the way from `start` over its consumers to `maker` and back, if there is one."""
     consumers: dict[str, list[int]] = {}
     for index, layer in enumerate(layers):
         for bottom in layer.bottom:
@@ -157,7 +157,7 @@ def served_phase(net: Any) -> int:
 
 
 def _has_stages(net: Any) -> bool:
-    """Whether a rule asks for a stage or level, which a caller may still set."""
+    """Return whether a rule asks for a stage or level, which a caller may still set."""
     rules = [rule for layer in net.layer for rule in (*layer.include, *layer.exclude)]
     return any(
         rule.stage or rule.not_stage or rule.HasField("min_level") or rule.HasField("max_level")

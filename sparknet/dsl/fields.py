@@ -42,13 +42,13 @@ _KINDS = ("INT32", "UINT32", "INT64", "UINT64", "FLOAT", "DOUBLE", "BOOL", "ENUM
 
 
 def short_repr(value: object) -> str:
-    """A value as an error message shows it: its repr, shortened."""
+    """Return a value as an error message shows it: its repr, shortened."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def kind(field: Any) -> str:
-    """A field's cpp_type by name, e.g. ``CPPTYPE_FLOAT``; ``TYPE_BYTES`` for bytes."""
+    """Return a field's cpp_type by name, e.g. ``CPPTYPE_FLOAT``; ``TYPE_BYTES`` for bytes."""
     if field.type == field.TYPE_BYTES:
         return "TYPE_BYTES"
     if field.cpp_type == field.CPPTYPE_MESSAGE:
@@ -99,7 +99,7 @@ def _is_list(value: object) -> bool:
 
 
 def _items(field: Any, value: object) -> list[object]:
-    """The entries of a repeated field: one value stands for a list of one."""
+    """Return the entries of a repeated field: one value stands for a list of one."""
     if not _is_list(value):
         return [value]
     items: list[object] = list(cast(Iterable[object], value))
@@ -135,7 +135,7 @@ def _is_short(short: str, value: object) -> bool:
 
 
 def scalar(field: Any, value: object, fail: Fail, label: str) -> object:
-    """The value that protobuf gets for a scalar field; anything else is refused."""
+    """Return the value that protobuf gets for a scalar field; anything else is refused."""
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         value = value.item()  # a numpy scalar or 0-d array
     which = kind(field)
@@ -204,7 +204,7 @@ def _enum(field: Any, value: object, fail: Fail, label: str) -> int:
 
 
 def default_text(field: Any) -> str:
-    """What a field takes and its default, as a docstring shows it."""
+    """Return what a field takes and its default, as a docstring shows it."""
     if field.message_type is not None:
         text = str(field.message_type.name)
     elif field.enum_type is not None:
@@ -224,7 +224,7 @@ def default_text(field: Any) -> str:
 
 
 def shortest(value: float) -> float:
-    """The float with the fewest digits that rounds to the same float32."""
+    """Return the float with the fewest digits that rounds to the same float32."""
     import numpy as np
 
     return float(str(np.float32(value)))

@@ -32,7 +32,7 @@ class Content:
         object.__setattr__(self, "_bytes", copy.SerializeToString(deterministic=True))
 
     def to_proto(self) -> Any:
-        """A copy of the message; changing it changes nothing here."""
+        """Return a copy of the message; changing it changes nothing here."""
         return self._message_class.FromString(self._bytes)
 
     def to_prototxt(self) -> str:
@@ -98,7 +98,7 @@ def _thaw(data: bytes) -> LayerSpec:
 
 
 def clear_empty(message: Any, *names: str) -> None:
-    """An empty name is no name: Caffe reads both alike."""
+    """Drop an empty name, which Caffe reads as none."""
     for name in names:
         if not getattr(message, name):
             message.ClearField(name)

@@ -54,7 +54,7 @@ def ConvLayer(  # noqa: N802
     pad: object = None,
     **options: object,
 ) -> LayerSpec:
-    """A Convolution of the blobs `bottoms` (names or layers) with `num_filters` filters.
+    """Return a Convolution of the blobs `bottoms` (names or layers) with `num_filters` filters.
 
     `kernel`, `stride` and `pad` are one number or one per axis; `options` are Convolution's.
     Weights start as "xavier" unless `weight_filler` says otherwise.
@@ -79,7 +79,7 @@ def PoolLayer(  # noqa: N802
     pad: object = None,
     **options: object,
 ) -> LayerSpec:
-    """A Pooling of the blobs `bottoms` (names or layers): `pool` is max, ave or stochastic.
+    """Return a Pooling of the blobs `bottoms` (names or layers): `pool` is max, ave or stochastic.
 
     `kernel`, `stride` and `pad` are one number or (height, width); `options` are Pooling's.
 
@@ -96,7 +96,8 @@ def PoolLayer(  # noqa: N802
 
 
 def LinearLayer(name: str, bottoms: object, *, num_outputs: object, **options: object) -> LayerSpec:  # noqa: N802
-    """An InnerProduct of the blobs `bottoms`: `num_outputs` outputs, each from every input value.
+    """Return an InnerProduct of the blobs `bottoms`: `num_outputs` outputs, each from every
+    input value.
 
     `options` are InnerProduct's.  Weights start as "xavier" unless `weight_filler` says otherwise.
 

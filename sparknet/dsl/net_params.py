@@ -91,19 +91,19 @@ class NetParams(Content):
 
     @classmethod
     def from_proto(cls, net: caffe_pb2.NetParameter, check: bool = True) -> NetParams:
-        """The net of a NetParameter; old generations are upgraded, weights left out."""
+        """Return the net of a NetParameter; old generations are upgraded, weights left out."""
         made = cls.__new__(cls)
         made._settle(net, check)
         return made
 
     @classmethod
     def from_text(cls, text: str, check: bool = True, name: str = "<text>") -> NetParams:
-        """The net of a prototxt's text; `name` stands for the file in errors."""
+        """Return the net of a prototxt's text; `name` stands for the file in errors."""
         return cls.from_proto(parse_net(text, name), check)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], check: bool = True) -> NetParams:
-        """The net of a prototxt or of a binary caffemodel, told apart by content."""
+        """Return the net of a prototxt or of a binary caffemodel, told apart by content."""
         try:
             with Path(path).open("rb") as file:
                 head = file.read(4096)
@@ -126,18 +126,18 @@ class NetParams(Content):
         write_text(path, self.to_proto())
 
     def graph(self, phase: Phase = None, level: int = 0, stages: Sequence[str] = ()) -> Graph:
-        """The net as Caffe would set it up: filtered, split, with shapes.
+        """Return the net as Caffe would set it up: filtered, split, with shapes.
 
         Without a phase it is TRAIN, or TEST where the net has sources for TEST only.
         """
         return build(self.to_proto(), self._phase(phase), level, stages)
 
     def summary(self, phase: Phase = None) -> str:
-        """A table: layer, type, output shape, parameters."""
+        """Return a table: layer, type, output shape, parameters."""
         return summary(self.graph(phase))
 
     def to_dot(self, phase: Phase = None) -> str:
-        """The drawing in Graphviz's language."""
+        """Return the drawing in Graphviz's language."""
         return to_dot(self.graph(phase))
 
     def draw(self, path: str | os.PathLike[str], phase: Phase = None) -> None:
@@ -164,7 +164,7 @@ class NetParams(Content):
     # other nets from this one
 
     def with_name(self, name: str) -> NetParams:
-        """The same layers under another name."""
+        """Return the same layers under another name."""
         return self._changed(lambda net: setattr(net, "name", name))
 
     def with_layers(self, *layers: Layers, after: str | None = None) -> NetParams:
@@ -246,7 +246,7 @@ class NetParams(Content):
         return any(layer.name == name for layer in self.layers)
 
     def __getitem__(self, name: str) -> LayerSpec:
-        """The first layer of this name."""
+        """Return the first layer of this name."""
         for layer in self.layers:
             if layer.name == name:
                 return layer
@@ -257,7 +257,7 @@ class NetParams(Content):
         return self.to_prototxt()
 
     def _repr_html_(self) -> str:
-        """The table of `summary`, in a notebook."""
+        """Return the table of `summary`, in a notebook."""
         try:
             return html_summary(self.graph())
         except SparkNetError:
@@ -294,7 +294,7 @@ def _flat(layers: object, fail: Any) -> Iterator[LayerSpec]:
 
 
 def _serves(layer: Any, phase: int | None) -> bool:
-    """Whether this is an Input layer of the phase; None is either."""
+    """Return whether this is an Input layer of the phase; None is either."""
     rules = [rule.phase for rule in layer.include if rule.HasField("phase")]
     return layer.type == "Input" and (phase is None or not rules or phase in rules)
 

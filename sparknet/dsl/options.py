@@ -25,14 +25,14 @@ KNOWN: Mapping[str, Any] = {
 
 
 def groups_of(type_name: str) -> tuple[str, ...]:
-    """The messages of options that a type reads, its own first."""
+    """Return the messages of options that a type reads, its own first."""
     layer = LAYERS[type_name]
     return (*((layer.field,) if layer.field else ()), *layer.fields)
 
 
 @cache
 def option_fields(type_name: str) -> dict[str, tuple[str, Any]]:
-    """The flattened keywords of a type: name → (LayerParameter field, descriptor).
+    """Return the flattened keywords of a type: name → (LayerParameter field, descriptor).
 
     Python's own words (``lambda``) and the layer's (``type``) are none: such an option goes by its
     message.
@@ -48,6 +48,6 @@ def option_fields(type_name: str) -> dict[str, tuple[str, Any]]:
 
 
 def default_tops(type_name: str, name: str) -> list[str]:
-    """One top named like the layer, none for types that have none (Silence)."""
+    """Return one top named like the layer, none for types that have none (Silence)."""
     none = type_name in LAYERS and LAYERS[type_name].tops.most == 0
     return [] if none or not name else [name]

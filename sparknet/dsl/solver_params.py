@@ -65,19 +65,19 @@ class SolverParams(Content, SolverFields):
 
     @classmethod
     def from_proto(cls, solver: caffe_pb2.SolverParameter, check: bool = True) -> SolverParams:
-        """The settings of a SolverParameter; old ones are upgraded."""
+        """Return the settings of a SolverParameter; old ones are upgraded."""
         made = cls.__new__(cls)
         made._settle(upgrade_solver(solver), check)
         return made
 
     @classmethod
     def from_text(cls, text: str, check: bool = True, name: str = "<text>") -> SolverParams:
-        """The settings of a solver prototxt's text."""
+        """Return the settings of a solver prototxt's text."""
         return cls.from_proto(parse_solver(text, name), check)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], check: bool = True) -> SolverParams:
-        """The settings of a solver prototxt."""
+        """Return the settings of a solver prototxt."""
         return cls.from_proto(read_solver(path), check)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -89,7 +89,7 @@ class SolverParams(Content, SolverFields):
         return call_source("SolverParams", self.to_proto(), "solver", self.checked)
 
     def but(self, **fields: Unpack[SolverOptions]) -> SolverParams:
-        """The same settings with some replaced; None resets a field."""
+        """Return the same settings with some replaced; None resets a field."""
         solver = self.to_proto()
         for name, value in _with_nets(fields).items():
             if name in solver.DESCRIPTOR.fields_by_name:

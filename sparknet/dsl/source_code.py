@@ -17,13 +17,13 @@ WIDTH = 96
 
 
 def layer_source(parameter: Any) -> str:
-    """One builder call, on one line."""
+    """Return one builder call, on one line."""
     name, arguments = _call(parameter)
     return f"{name}({', '.join(arguments)})"
 
 
 def net_source(net: Any, checked: bool) -> str:
-    """A module that imports what it needs and binds ``net``."""
+    """Return a module that imports what it needs and binds ``net``."""
     calls = [_call(parameter) for parameter in net.layer]
     body = [_wrapped(name, arguments, 4) + "," for name, arguments in calls]
     extras = [f"{key}={value_source(field, value)}" for field, key, value in _net_fields(net)]
@@ -63,7 +63,7 @@ def _wrapped(name: str, arguments: Sequence[str], indent: int) -> str:
 
 
 def _call(parameter: Any) -> tuple[str, list[str]]:
-    """The builder's name and the arguments of one layer."""
+    """Return the builder's name and the arguments of one layer."""
     known = parameter.type in LAYERS and parameter.type.isidentifier()
     arguments = [quoted(parameter.name)]
     if parameter.bottom:
@@ -93,12 +93,12 @@ def _names(names: Iterable[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string literal, in double quotes as formatters have it."""
+    """Return a string literal, in double quotes as formatters have it."""
     return json.dumps(text, ensure_ascii=False) if text.isprintable() else repr(text)
 
 
 def _rdd_shape(parameter: Any) -> list[int] | None:
-    """The shape of an Input layer that RDDLayer writes: one shape, one top."""
+    """Return the shape of an Input layer that RDDLayer writes: one shape, one top."""
     if parameter.type != "Input" or parameter.bottom or len(parameter.top) != 1:
         return None
     if len(parameter.input_param.shape) != 1:
@@ -125,7 +125,7 @@ def _keywords(message: Any) -> list[str]:
 
 
 def value_source(field: Any, value: Any) -> str:
-    """A field's value as Python source."""
+    """Return a field's value as Python source."""
     if not is_repeated(field):
         return _one(field, value)
     items = [_one(field, item) for item in value]
@@ -154,7 +154,7 @@ def _float(value: float) -> str:
 
 
 def _message(message: Any) -> str:
-    """A dict, or the one value that stands for it (``"xavier"``)."""
+    """Return a dict, or the one value that stands for it (``"xavier"``)."""
     fields = message.ListFields()
     short = SHORTHANDS.get(message.DESCRIPTOR.name)
     if [f.name for f, _ in fields] == [short] and not is_repeated(fields[0][0]):

@@ -37,6 +37,6 @@ def set_batch(net: caffe_pb2.NetParameter, batch: int) -> None:
 
 
 def _shapes(layer: caffe_pb2.LayerParameter, tops: int) -> list[caffe_pb2.BlobShape]:
-    """The shapes that the description gives for the tops; one shape may stand for all."""
+    """Return the shapes that the description gives for the tops; one shape may stand for all."""
     shapes = [*layer.input_param.shape, *layer.dummy_data_param.shape]
     return shapes * tops if len(shapes) == 1 else shapes

@@ -24,12 +24,14 @@ Layer = Mapping[str, Any]
 
 
 def plotted(layers: Sequence[Layer], name: str) -> Drawing:
-    """A picture of a net's layers, which needs no style sheet around it."""
+    """Return a picture of a net's layers, which needs no style sheet around it."""
     return Drawing(drawing(layers, "net drawn", f"<style>{_STYLE}</style>"), f"net '{name}'")
 
 
 def drawing(layers: Sequence[Layer], kind: str = "net", style: str = "") -> str:
-    """An SVG of a net's layers; layers that work in place share a box with the one before."""
+    """Return an SVG of a net's layers; layers that work in place share a box with the one
+    before.
+    """
     boxes, edges = _boxes(layers[:_MOST])
     if not boxes:
         return ""
@@ -73,7 +75,7 @@ def _boxes(layers: Sequence[Layer]) -> tuple[list[list[Layer]], set[tuple[int, i
 
 
 def _ranks(boxes: Sequence[Any], edges: set[tuple[int, int]]) -> list[int]:
-    """How far each box is from the data: boxes come in the order of computing."""
+    """Return how far each box is from the data: boxes come in the order of computing."""
     ranks = [0] * len(boxes)
     for maker, user in sorted(edges, key=lambda edge: edge[1]):
         ranks[user] = max(ranks[user], ranks[maker] + 1)
@@ -87,7 +89,7 @@ def _ranks(boxes: Sequence[Any], edges: set[tuple[int, int]]) -> list[int]:
 
 
 def _ordered(row: Sequence[int], edges: set[tuple[int, int]], ranks: Sequence[int]) -> list[int]:
-    """A row's boxes near those that feed them."""
+    """Return a row's boxes near those that feed them."""
 
     def mean(box: int) -> float:
         makers = [maker for maker, user in edges if user == box]

@@ -29,7 +29,7 @@ FOR_EACH_GIVEN = (1 << 12, 1 << 24)
 
 
 def untrusted_numbers() -> int:
-    """How many numbers of four bytes that are."""
+    """Return how many numbers of four bytes that are."""
     text = os.environ.get(MEMORY) or USUAL_MEMORY
     found = re.fullmatch(r"([0-9]{1,9})([kmgt]?)b?", text.strip().lower())
     if found is None:

@@ -35,7 +35,7 @@ def build(
     stages: Sequence[str] = (),
     unknown: str = "refuse",
 ) -> Graph:
-    """The graph of a net that is opened without a solver.
+    """Return the graph of a net that is opened without a solver.
 
     With ``unknown="skip"`` it lacks layers of unknown types, and those that read their tops.
     """
@@ -47,7 +47,9 @@ def build_in_state(
     state: caffe_pb2.NetState | None = None,
     unknown: str = "refuse",
 ) -> Graph:
-    """The graph of a net in exactly this state; the default is its own, as a solver sets it."""
+    """Return the graph of a net in exactly this state; the default is its own, as a solver sets
+    it.
+    """
     check_policy(unknown)
     if needs_upgrade(net):
         net = upgrade_net(net)
@@ -211,7 +213,7 @@ def _loss_weights(layer: Layer, tops: int) -> tuple[float, ...]:
 def _with_gradients(
     nodes: Sequence[Node], parameter: caffe_pb2.NetParameter, blobs: int
 ) -> tuple[Node, ...]:
-    """The nodes, with which of them run backward decided."""
+    """Return the nodes, with which of them run backward decided."""
     flows = [
         Flow(
             bottoms=node.bottom_ids,
@@ -239,7 +241,7 @@ def _with_gradients(
 
 
 def _param_needs(node: Node) -> bool:
-    """Whether the parameters of a layer make it run backward.
+    """Return whether the parameters of a layer make it run backward.
 
     In Caffe a BatchNorm without ``param { lr_mult: 0 }`` does, although its statistics
     never learn: net.cpp, Init, reads the default rate before the layer freezes it.

@@ -44,7 +44,7 @@ class Axis:
 
 
 def svg(panels: Sequence[Panel]) -> str:
-    """An SVG with the panels side by side."""
+    """Return an SVG with the panels side by side."""
     width = WIDTH * len(panels)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" '

@@ -89,7 +89,7 @@ def _colour(node: Node) -> str:
 
 
 def _quote(text: str) -> str:
-    """A DOT string; names are untrusted, and backslashes would start escapes."""
+    """Return a DOT string; names are untrusted, and backslashes would start escapes."""
     safe = "".join(char if char.isprintable() or char == "\n" else "?" for char in text)
     return '"' + safe.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 

@@ -26,7 +26,7 @@ class Work:
 
 
 def work(graph: Graph, node: Node) -> Work:
-    """The least cost of a layer at the graph's shapes."""
+    """Return the least cost of a layer at the graph's shapes."""
     forward = forward_flops(graph, node)
     return Work(
         forward,
@@ -37,7 +37,7 @@ def work(graph: Graph, node: Node) -> Work:
 
 
 def forward_flops(graph: Graph, node: Node) -> int:
-    """The operations of one forward pass."""
+    """Return the operations of one forward pass."""
     return 2 * node.layer.products(node.plan, _shapes(graph, node)[0])
 
 

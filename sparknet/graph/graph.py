@@ -85,7 +85,7 @@ class Graph:
         return FLOAT_BYTES * self.param_count
 
     def reshape(self, shapes: Mapping[str, Sequence[int]]) -> Graph:
-        """The same net for other input shapes.
+        """Return the same net for other input shapes.
 
         ``shapes`` names inputs, or other blobs that come from a layer without
         bottoms.  Parameters keep their shapes: where the new shapes ask for

@@ -23,7 +23,7 @@ def outline(net: caffe_pb2.NetParameter) -> list[dict[str, Any]]:
 
 
 def outline_of(graph: Graph) -> list[dict[str, Any]]:
-    """The same of a net that has shapes."""
+    """Return the same of a net that has shapes."""
     names = list(graph.blob_names)  # a copy that a split makes has the name of what it copies
     for node in graph.nodes:
         if node.layer.is_split:

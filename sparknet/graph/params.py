@@ -62,7 +62,7 @@ class ParamRef:
     needs_gradient: bool
 
     def forced(self) -> ParamRef:
-        """The same under ``force_backward``."""
+        """Return the same under ``force_backward``."""
         return self if self.needs_gradient else replace(self, needs_gradient=True)
 
 
@@ -97,7 +97,7 @@ class Params:
         )
 
     def learnables(self) -> tuple[Learnable, ...]:
-        """All owned blobs, in order of first use."""
+        """Return all owned blobs, in order of first use."""
         return tuple(
             Learnable(
                 node=node,

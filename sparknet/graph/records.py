@@ -61,8 +61,9 @@ class Outline:
         return found
 
     def input_axes(self, inputs: Shapes) -> Axes:
-        """The axis of each input: what its layer says, or else 0 unless a layer wants time to come
-        first.  Raise SpecError where no layer tells."""
+        """Return the axis of each input: what its layer says, or else 0 unless a layer wants
+        time to come first.  Raise SpecError where no layer tells.
+        """
         if not self.is_time_major:
             return {name: self.described.get(name, 0) for name in inputs}
         counts = dict.fromkeys(size for shape in inputs.values() for size in shape[:2])
@@ -79,7 +80,7 @@ class Outline:
         return self._only_possible(inputs, _Search(self.layers, inputs, *any_count, True))
 
     def _choices(self, inputs: Shapes, count: int | None = None) -> dict[str, list[int]]:
-        """The axes of each input on which records may lie, the usual one first."""
+        """Return the axes of each input on which records may lie, the usual one first."""
         known = {**self._recurrent, **self.described}
         return {
             name: [
@@ -102,8 +103,10 @@ class Outline:
         }
 
     def _only_possible(self, inputs: Shapes, search: _Search) -> Axes:
-        """The axes of a net that takes no other number of records: those that no layer rules out,
-        where each input has one such axis, or one of as many records as the others have."""
+        """Return the axes of a net that takes no other number of records: those that no layer
+        rules out, where each input has one such axis, or one of as many records as the others
+        have.
+        """
         leaves = list(islice(search.leaves(), _MOST_LEAVES))
         left: dict[str, list[int]] = {}
         for name in inputs:
@@ -129,7 +132,7 @@ class Outline:
     def axes(
         self, inputs: Shapes, input_axes: Mapping[str, int], follows: bool = False
     ) -> tuple[dict[str, Shape], Axes]:
-        """The shape of every known blob, and the record axis of those that have one; with
+        """Return the shape of every known blob, and the record axis of those that have one; with
         `follows` also behind layers whose options fix the number of records."""
         counts = {shape[input_axes[name]] for name, shape in inputs.items() if shape}
         grow = _more(*counts) if len(counts) == 1 else _double
@@ -244,7 +247,9 @@ def _follow(layer: Layer, blobs: dict[str, Pair]) -> bool:
 
 
 def _loses(layer: Layer, blobs: Mapping[str, Pair]) -> bool:
-    """Whether it reads more records and makes no more rows: it takes some of them (Gather)."""
+    """Return whether it reads more records and makes no more rows: it takes some of them
+    (Gather).
+    """
     read, made = layer.parameter.bottom, layer.parameter.top
     if layer.is_loss or layer.compares_labels or not any(_grows(blobs[name]) for name in read):
         return False
@@ -269,7 +274,7 @@ def _along(shape: Shape, axis: int, grow: Callable[[int], int]) -> Shape:
 
 
 def _axis(pair: Pair, grow: Callable[[int], int]) -> int | None:
-    """The one axis along which a blob grew as records did."""
+    """Return the one axis along which a blob grew as records did."""
     shape, grown = pair
     pairs = enumerate(zip(shape, grown, strict=False))
     changed = [axis for axis, (before, after) in pairs if before != after]

@@ -15,7 +15,7 @@ from sparknet.layers.layer import MAX_AXES, MAX_COUNT, count, shape_text
 def reshape_nodes(
     nodes: Sequence[Node], old: Sequence[Shape], shapes: Mapping[str, Sequence[int]]
 ) -> tuple[tuple[Node, ...], tuple[Shape, ...]]:
-    """The nodes and the blob shapes that follow from new shapes of source blobs."""
+    """Return the nodes and the blob shapes that follow from new shapes of source blobs."""
     wanted = {name: _checked(name, tuple(shape)) for name, shape in shapes.items()}
     _check_names(nodes, wanted)
     found = list(old)
@@ -23,8 +23,9 @@ def reshape_nodes(
 
 
 def follow(node: Node, shapes: Sequence[Shape]) -> Node:
-    """The node, planned again for the current blob shapes; ``plan.tops`` are its tops' new shapes.
-    The tops of a node without bottoms keep theirs.  Caffe: layer.hpp, Forward."""
+    """Return the node, planned again for the current blob shapes; ``plan.tops`` are its tops'
+    new shapes. The tops of a node without bottoms keep theirs.  Caffe: layer.hpp, Forward.
+    """
     if not node.bottom_ids:
         return replace(node, plan=replace(node.plan, tops=tuple(shapes[j] for j in node.top_ids)))
     plan = node.layer.plan([shapes[blob] for blob in node.bottom_ids])

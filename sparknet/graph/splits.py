@@ -42,7 +42,7 @@ def split_blob_name(blob: str, layer: str, top: int, copy: int) -> str:
 
 
 def insert_splits(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
-    """A copy of a filtered net in which every blob has at most one reader.
+    """Return a copy of a filtered net in which every blob has at most one reader.
 
     A loss weight on a blob that is also read moves to its first copy.  Caffe
     then forgets all loss weights of that layer, so that a sibling's is lost and

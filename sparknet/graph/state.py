@@ -15,7 +15,7 @@ from sparknet.proto import caffe_pb2
 def net_state(
     net: caffe_pb2.NetParameter, phase: int, level: int = 0, stages: Sequence[str] = ()
 ) -> caffe_pb2.NetState:
-    """The state of a net that is opened without a solver.
+    """Return the state of a net that is opened without a solver.
 
     Phase and level replace what the file says; stages come on top of the file's.
     Caffe: net.cpp, Net(param_file, phase, level, stages).
@@ -29,7 +29,7 @@ def net_state(
 
 
 def filter_net(net: caffe_pb2.NetParameter, state: caffe_pb2.NetState) -> caffe_pb2.NetParameter:
-    """A copy of ``net`` in ``state``, with the layers whose rules the state meets.
+    """Return a copy of ``net`` in ``state``, with the layers whose rules the state meets.
 
     A layer without include rules is in unless an exclude rule is met.
     Caffe: net.cpp, FilterNet.
@@ -43,7 +43,7 @@ def filter_net(net: caffe_pb2.NetParameter, state: caffe_pb2.NetState) -> caffe_
 
 
 def meets(state: caffe_pb2.NetState, rule: caffe_pb2.NetStateRule) -> bool:
-    """Whether a state satisfies every part of a rule.  Caffe: net.cpp, StateMeetsRule."""
+    """Return whether a state satisfies every part of a rule.  Caffe: net.cpp, StateMeetsRule."""
     if rule.HasField("phase") and rule.phase != state.phase:
         return False
     if rule.HasField("min_level") and state.level < rule.min_level:

@@ -29,7 +29,7 @@ def summary(graph: Graph, splits: bool = False) -> str:
 
 
 def html_summary(graph: Graph) -> str:
-    """The same table as HTML, for notebooks."""
+    """Return the same table as HTML, for notebooks."""
     rows = [_row(graph, node) for node in graph.nodes if not node.layer.is_split]
     head = _html_row(HEAD, "th")
     body = "".join(_html_row(row, "td") for row in rows)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 
 def cell(text: str, widest: int) -> str:
-    """One line of printable text, cut where it would spoil the table."""
+    """Return one line of printable text, cut where it would spoil the table."""
     printable = "".join(char if char.isprintable() else "?" for char in text[: widest + 1])
     return printable if len(printable) <= widest else printable[: widest - 1] + "…"
 

@@ -24,7 +24,7 @@ _NO_NUMBER = (255, 0, 255)
 
 
 def tiles(values: ArrayLike, *, most: int = MOST, channels: Channels = "bgr") -> Raster:
-    """An array as a picture: the last two axes are a tile, the others count tiles.
+    """Return an array as a picture: the last two axes are a tile, the others count tiles.
 
     (n, 3, height, width) gives n tiles in colour, whose channels have Caffe's order unless
     ``channels`` is "rgb"; one axis gives a row.  Of all values the least is black and the largest
@@ -74,7 +74,7 @@ def _bytes(planes: np.ndarray[Any, Any]) -> Pixels:
 
 
 def _grid(drawn: Pixels) -> Pixels:
-    """The tiles row by row in a square, white lines between them."""
+    """Return the tiles row by row in a square, white lines between them."""
     number, height, width, _ = drawn.shape
     columns = math.ceil(math.sqrt(number))
     rows = -(-number // columns)

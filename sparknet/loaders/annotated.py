@@ -46,7 +46,7 @@ class Annotated:
     """N x 3: group label, instance, whether it is difficult."""
 
     def within(self, part: Box, emits: caffe_pb2.EmitConstraint | None = None) -> Annotated:
-        """The boxes as shares of a part of the image; those outside it are gone."""
+        """Return the boxes as shares of a part of the image; those outside it are gone."""
         left, top, right, bottom = part
         size = np.array([right - left, bottom - top] * 2, np.float32)
         kept = np.ones(len(self.boxes), bool) if emits is None else emitted(part, self.boxes, emits)
@@ -58,7 +58,7 @@ class Annotated:
 
 
 def parse_annotated(value: bytes, source: str, key: object) -> Any:
-    """The AnnotatedDatum in a record."""
+    """Return the AnnotatedDatum in a record."""
     datum = caffe_pb2.AnnotatedDatum()
     try:
         datum.ParseFromString(value)
@@ -68,7 +68,7 @@ def parse_annotated(value: bytes, source: str, key: object) -> Any:
 
 
 def boxes_of(datum: Any) -> tuple[Array, Array]:
-    """The boxes and facts of an AnnotatedDatum."""
+    """Return the boxes and facts of an AnnotatedDatum."""
     boxes, facts = [], []
     for group in datum.annotation_group:
         for one in group.annotation:
@@ -91,7 +91,7 @@ def areas(boxes: Array) -> Array:
 
 
 def shared(box: Box, boxes: Array) -> Array:
-    """The area that each box has in common with one box."""
+    """Return the area that each box has in common with one box."""
     one = np.array(box, np.float32)
     low, high = np.maximum(boxes[:, :2], one[:2]), np.minimum(boxes[:, 2:], one[2:])
     return areas(np.concatenate([low, high], 1))
@@ -139,7 +139,9 @@ def _sample(sampler: caffe_pb2.Sampler, rng: np.random.Generator) -> Box:
 
 
 def _meets(part: Box, boxes: Array, constraint: caffe_pb2.SampleConstraint) -> bool:
-    """Whether one object meets a bound; of several kinds of bounds the first that holds counts."""
+    """Return whether one object meets a bound; of several kinds of bounds the first that holds
+    counts.
+    """
     common = shared(part, boxes)
     own, theirs = np.float32((part[2] - part[0]) * (part[3] - part[1])), areas(boxes)
     measured = {
@@ -199,7 +201,9 @@ def prepare(
 
 
 def jittered(jitter: float, rng: np.random.Generator) -> Box:
-    """A part of the image with at least 1 - jitter of each side; the whole image by chance."""
+    """Return a part of the image with at least 1 - jitter of each side; the whole image by
+    chance.
+    """
     way = rng.choice(3, p=[0.2, 0.2, 0.6])
     if way == 0:
         return WHOLE
@@ -215,7 +219,7 @@ def _emits(transform: caffe_pb2.TransformationParameter) -> caffe_pb2.EmitConstr
 def _expand(
     one: Annotated, transform: caffe_pb2.TransformationParameter, rng: np.random.Generator
 ) -> Annotated:
-    """The image somewhere on a larger one that is filled with the mean."""
+    """Return the image somewhere on a larger one that is filled with the mean."""
     how = transform.expand_param
     if rng.random() > how.prob or abs(how.max_expand_ratio - 1) < 1e-2:
         return one

@@ -18,8 +18,9 @@ GREY = np.array([0.114, 0.587, 0.299])
 
 
 def add_noise(image: Array, how: caffe_pb2.NoiseParameter, rng: np.random.Generator) -> Array:
-    """An image of height x width x channels bytes, changed by each option that is on, in the fork's
-    order.  As there, `prob` says nothing."""
+    """Return an image of height x width x channels bytes, changed by each option that is on, in
+    the fork's order.  As there, `prob` says nothing.
+    """
     if how.decolorize and image.shape[2] == 3:
         image = np.repeat(_bytes(image @ GREY)[:, :, None], 3, 2)
     if how.gauss_blur:
@@ -78,7 +79,7 @@ def _equalized_plane(plane: Array) -> Array:
 
 
 def eroded(image: Array) -> Array:
-    """Each pixel the smallest of itself and its four neighbours."""
+    """Return each pixel the smallest of itself and its four neighbours."""
     wide = np.pad(image, ((1, 1), (1, 1), (0, 0)), constant_values=255)
     near = (wide[1:-1, 1:-1], wide[:-2, 1:-1], wide[2:, 1:-1], wide[1:-1, :-2], wide[1:-1, 2:])
     return np.asarray(np.minimum.reduce(near))
@@ -184,7 +185,7 @@ def hsv(image: Array) -> tuple[Array, Array, Array]:
 
 
 def bgr(hue: Array, saturation: Array, value: Array) -> Array:
-    """The image of such bytes (OpenCV: COLOR_HSV2BGR)."""
+    """Return the image of such bytes (OpenCV: COLOR_HSV2BGR)."""
     sector = (hue.astype(np.float32) / 30) % 6
     share, full = saturation.astype(np.float32) / 255, value.astype(np.float32)
     planes = []

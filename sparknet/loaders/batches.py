@@ -28,7 +28,7 @@ _LOOK = 0.2
 
 
 def ahead(items: Iterable[T], room: int = 1) -> Iterator[T]:
-    """The items in order; up to ``room`` are ready before they are asked for.
+    """Yield the items in order; up to ``room`` are ready before they are asked for.
 
     An error of the items is raised where the failed item would come.  The thread ends with the
     items, or soon after this iterator is closed.
@@ -114,7 +114,7 @@ class Prefetch(Generic[T]):
         self._thread: threading.Thread | None = None
 
     def take(self) -> T:
-        """The next batch; an error in making it is raised here."""
+        """Return the next batch; an error in making it is raised here."""
         if self._process != os.getpid():
             self._process, self._lock, self._thread = os.getpid(), threading.Lock(), None
         with self._lock:
@@ -250,7 +250,7 @@ class Batches:
         return f"<Batches of {work.batch_size} of {len(work.records)} records{told}>"
 
     def next(self) -> Batch:
-        """The next batch, by column; it belongs to the caller."""
+        """Return the next batch, by column; it belongs to the caller."""
         batch, cursor = self._prefetch.take()
         self._work.cursor = cursor
         self._prefetch.give_back(None)
@@ -328,7 +328,7 @@ class BatchMaker:
         return batch, self.order.cursor
 
     def close(self) -> None:
-        """The records belong to the caller."""
+        """Close nothing: the records belong to the caller."""
 
     def _collect(self) -> Batch:
         parts: list[Batch] = []

@@ -42,7 +42,7 @@ _FREE, _GROWTH = 1 << 28, 32
 
 
 def most_unpacked(packed: int) -> int:
-    """The most bytes that so many packed ones may become."""
+    """Return the most bytes that so many packed ones may become."""
     return min(MOST_GROWTH * max(packed, 1), _FREE + _GROWTH * packed)
 
 
@@ -69,7 +69,7 @@ class FileRecords(Opened, ArrayRecords):
 
 
 def map_file(path: StrPath, guards: list[Guard]) -> Bytes:
-    """The bytes of an ordinary file, for reading; its guard joins the others."""
+    """Return the bytes of an ordinary file, for reading; its guard joins the others."""
     check_is_file(path)
     try:
         with open_file(path) as file:
@@ -141,7 +141,7 @@ def write_blocks(
 
 
 def read_header(memory: Bytes, path: StrPath) -> tuple[int, dict[str, Column]]:
-    """How many records of which columns a file holds, if it is whole."""
+    """Return how many records of which columns a file holds, if it is whole."""
     front, size = memory[:START].tobytes(), len(memory)
     if front[: len(MAGIC)] != MAGIC[: len(front)] or not front:
         raise FileError(path, "is no block file: it begins otherwise")
@@ -162,7 +162,7 @@ def read_header(memory: Bytes, path: StrPath) -> tuple[int, dict[str, Column]]:
 
 
 def row_type(columns: Mapping[str, Column]) -> np.dtype[Any]:
-    """A record as it lies in the file: each column at the next multiple of 8 bytes."""
+    """Return a record as it lies in the file: each column at the next multiple of 8 bytes."""
     offsets, at = [], 0
     for column in columns.values():
         offsets.append(at)

@@ -27,7 +27,7 @@ LARGEST = 2**31 - 1
 
 
 def parse_datum(value: bytes, source: str, key: object) -> Any:
-    """The Datum in a record; ``source`` and ``key`` say where it came from."""
+    """Return the Datum in a record; ``source`` and ``key`` say where it came from."""
     datum = caffe_pb2.Datum()
     try:
         datum.ParseFromString(value)
@@ -65,7 +65,7 @@ def check_size(datum: Any, shape: tuple[int, int, int], source: str, key: object
 
 
 def datum_bytes(pixels: Any, label: int | None = None) -> bytes:
-    """An image of channels x height x width bytes, or of other numbers, as a record."""
+    """Return an image of channels x height x width bytes, or of other numbers, as a record."""
     channels, height, width = pixels.shape
     datum = caffe_pb2.Datum(channels=channels, height=height, width=width, label=label)
     if pixels.dtype == np.uint8:
@@ -76,7 +76,7 @@ def datum_bytes(pixels: Any, label: int | None = None) -> bytes:
 
 
 def encoded_bytes(image: bytes, label: int) -> bytes:
-    """A compressed image as a record."""
+    """Return a compressed image as a record."""
     return caffe_pb2.Datum(data=image, label=label, encoded=True).SerializeToString()
 
 
@@ -170,7 +170,9 @@ class Datums(Opened):
         return scan(self.path, keys, *joined([values[key] for key in keys]))
 
     def _decoded(self, rows: Rows, found: BatchItems) -> dict[int, Any]:
-        """The images of encoded records, by their place in the batch; None where one is damaged."""
+        """Return the images of encoded records, by their place in the batch; None where one is
+        damaged.
+        """
         encoded: Sequence[int] = found.of_kind(ENCODED)
         shape = self.columns["data"].shape
 
@@ -191,7 +193,7 @@ class Datums(Opened):
 
 
 def kind_of(path: str) -> str:
-    """Whether a folder is an LMDB or a LevelDB, by its files."""
+    """Return whether a folder is an LMDB or a LevelDB, by its files."""
     return "leveldb" if (Path(path) / "CURRENT").is_file() else "lmdb"
 
 
@@ -222,7 +224,7 @@ class Cursor:
         self.database.close()
 
     def take(self, many: int) -> tuple[list[bytes], BatchItems]:
-        """The next records: their keys, and where their values lie."""
+        """Return the next records: their keys, and where their values lie."""
         keys, *rest = (list(column) for column in zip(*islice(self._records, many), strict=True))
         if isinstance(self.database, LMDB):
             self.database.check()
@@ -233,7 +235,7 @@ class Cursor:
         return keys, scan(self.source, keys, *joined(values))
 
     def blame(self, keys: list[bytes], error: RecordError) -> FileError:
-        """An error of one record, under its name."""
+        """Return an error of one record, under its name."""
         return FileError(self.source, f"record {keys[error.number]!r} {error}")
 
     def _in_turn(self) -> Iterator[Any]:
@@ -254,7 +256,7 @@ class Cursor:
 
 
 def fetched(database: LevelDB, keys: Sequence[bytes], tables: Sequence[int]) -> list[bytes]:
-    """The values of keys, of which it is known in which tables they lie."""
+    """Return the values of keys, of which it is known in which tables they lie."""
     found: dict[bytes, bytes] = {}
     for table in set(tables):
         own = [key for key, number in zip(keys, tables, strict=True) if number == table]
@@ -263,7 +265,7 @@ def fetched(database: LevelDB, keys: Sequence[bytes], tables: Sequence[int]) -> 
 
 
 def rounds(source: str, records: Callable[[], Iterable[Record]]) -> Iterator[Record]:
-    """The records of a database, and after the last one the first again."""
+    """Yield the records of a database, and after the last one the first again."""
     while True:
         empty = True
         for record in records():
@@ -329,7 +331,7 @@ class Mean:
 
 
 def mean_of(records: Records, column: str = "data") -> Floats:
-    """The mean of a column, batch by batch; records that are left out do not count."""
+    """Return the mean of a column, batch by batch; records that are left out do not count."""
     if column not in records.columns:
         raise FileError("records", f"have no column '{column}': {', '.join(records.columns)}")
     mean = Mean()

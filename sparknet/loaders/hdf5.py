@@ -44,7 +44,7 @@ class HDF5Rows:
         self._open: Any = None
 
     def fill(self, outs: Sequence[Array]) -> None:
-        """The next rows of every data set."""
+        """Read the next rows of every data set."""
         done, count = 0, len(outs[0])
         while done < count:
             if self._at >= len(self._rows):
@@ -144,7 +144,7 @@ MOST_UNPACKED = 64
 
 
 def read_list(path: str) -> list[str]:
-    """The file names in a list, one to a word (Caffe: hdf5_data_layer.cpp)."""
+    """Return the file names in a list, one to a word (Caffe: hdf5_data_layer.cpp)."""
     file = Path(path)
     check_is_file(path)
     if file.stat().st_size > LARGEST_LIST:
@@ -153,7 +153,7 @@ def read_list(path: str) -> list[str]:
 
 
 def dataset_shapes(path: str, names: Sequence[str], batch: int) -> list[tuple[int, ...]]:
-    """The shapes of data sets that are to be read in batches; only the headers are read."""
+    """Return the shapes of data sets that are to be read in batches; only the headers are read."""
     with open_hdf5(path) as file:
         datasets = [open_dataset(file, path, name) for name in names]
         for name, dataset in zip(names, datasets, strict=True):
@@ -162,7 +162,7 @@ def dataset_shapes(path: str, names: Sequence[str], batch: int) -> list[tuple[in
 
 
 def open_hdf5(path: str) -> Any:
-    """An HDF5 file for reading."""
+    """Return an HDF5 file for reading."""
     h5py = h5py_module("reading an HDF5 file")
     check_is_file(path)
     try:
@@ -289,7 +289,7 @@ class HDF5File(Opened):
         self._held = None
 
     def _open(self) -> Any:
-        """The file, opened once a process: a forked child must not share its position."""
+        """Return the file, opened once a process: a forked child must not share its position."""
         if self._held is None or self._held[0] != os.getpid():
             self._held = os.getpid(), open_hdf5(self.path)
         return self._held[1]
@@ -312,7 +312,7 @@ class HDF5File(Opened):
 
 
 def _numeric(file: Any, path: str) -> list[str]:
-    """The data sets of numbers at the top of a file."""
+    """Return the data sets of numbers at the top of a file."""
     try:
         members = {name: linked(file, name, path) for name in file}
         kinds = {

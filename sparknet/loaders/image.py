@@ -32,7 +32,7 @@ def plain_pixels(picture: Any) -> Array:
 
 
 def limit(pixels: Array, name: object) -> float:
-    """The number that stands for white: the largest of the type; 1 for floating numbers."""
+    """Return the number that stands for white: the largest of the type; 1 for floating numbers."""
     found = _LIMITS.get(pixels.dtype.str[1:], 65535.0 if pixels.dtype == np.int32 else 1.0)
     if pixels.dtype.kind in "fi" and pixels.size:
         low, high = float(pixels.min()), float(pixels.max())
@@ -48,7 +48,7 @@ def _is_16_bit(pixels: Array) -> bool:
 
 
 def _plain_mode(image: Any) -> str:
-    """The mode in which an image's numbers are grey or RGB."""
+    """Return the mode in which an image's numbers are grey or RGB."""
     mode: str = image.mode
     if mode == "P":
         low, high = image.getextrema()
@@ -87,7 +87,7 @@ def image_shape(image: str | bytes, name: str | None = None) -> tuple[int, int, 
 
 
 def open_image(image: str | bytes, name: str) -> Any:
-    """An image whose header has been read."""
+    """Return an image whose header has been read."""
     with extra("pillow", "images", "reading images"):
         from PIL import Image, UnidentifiedImageError
     if isinstance(image, str):
@@ -125,7 +125,7 @@ def check_size(picture: Any, name: str) -> None:
 
 
 def read_list(path: str) -> Iterator[tuple[str, int]]:
-    """The lines ``file label`` of an image list (Caffe: image_data_layer.cpp)."""
+    """Yield the lines ``file label`` of an image list (Caffe: image_data_layer.cpp)."""
     for number, line in numbered_lines(path):
         name, _, label = line.rpartition(" ")
         try:
@@ -142,7 +142,7 @@ def read_list(path: str) -> Iterator[tuple[str, int]]:
 
 
 def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
-    """The lines of a list that are not empty, without spaces around them, counted from 1."""
+    """Yield the lines of a list that are not empty, without spaces around them, counted from 1."""
     check_is_file(path)
     with io.TextIOWrapper(open_file(path), "utf-8", "surrogateescape") as lines:
         number = 0
@@ -155,7 +155,8 @@ def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 def decode(image: str | bytes, name: str, color: bool | None, size: Size | None = None) -> Pixels:
-    """An image as channels x height x width bytes, channels in OpenCV's order: blue, green, red.
+    """Return an image as channels x height x width bytes, channels in OpenCV's order: blue,
+    green, red.
 
     ``color`` forces colour or grey; None: as stored (OpenCV: IMREAD_UNCHANGED).  ``size`` is a
     height and a width to resize to.
@@ -189,7 +190,7 @@ def recolored(planes: Pixels, color: bool) -> Pixels:
 
 
 def encode(pixels: Pixels, kind: str, name: str, quality: int = 95) -> bytes:
-    """An image as `decode` gives it, as a file of a kind such as "png" or "jpg".
+    """Return an image as `decode` gives it, as a file of a kind such as "png" or "jpg".
 
     The quality of JPEGs is OpenCV's unless another is given.
     """

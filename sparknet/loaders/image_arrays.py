@@ -42,8 +42,8 @@ class ImageArrays:
         self._cut = None if training or how.resize is not None else how.crop
 
     def all(self, images: Any, name: Callable[[int], str]) -> list[Found]:
-        """The arrays of a list of encoded images (bytes or paths), several at a time, or their
-        errors.
+        """Return the arrays of a list of encoded images (bytes or paths), several at a time, or
+        their errors.
 
         ``name(number)`` is an image's name in its error.
         """
@@ -65,7 +65,7 @@ class ImageArrays:
     # -- one image -------------------------------------------------------------------------
 
     def of_file(self, image: str | bytes | None, name: str) -> Array:
-        """An encoded image, or its path."""
+        """Return an encoded image, or its path."""
         if image is None:
             raise DataError(f"{name} is null")
         with open_image(image, name) as picture:
@@ -100,7 +100,7 @@ class ImageArrays:
         return self._sized(pixels, "an image", swapped=False)
 
     def of_raw(self, planes: Array) -> Array:
-        """The same, kept as the other images are."""
+        """Return the same, kept as the other images are."""
         made = self.of_planes(planes)
         return self._kept(made) if planes.dtype == np.uint8 else made
 
@@ -181,7 +181,7 @@ class ImageArrays:
 
 
 def stacked(found: Sequence[Array]) -> Array:
-    """One array of arrays of one shape; float32 where some are."""
+    """Return one array of arrays of one shape; float32 where some are."""
     kind = np.uint8 if all(one.dtype == np.uint8 for one in found) else np.float32
     out = np.empty((len(found), *found[0].shape), kind)
     for row, one in zip(out, found, strict=True):

@@ -24,7 +24,7 @@ _MOST = 1 << 20
 
 
 def read_labels(path: StrPath) -> list[str]:
-    """The names by class number: a file's lines, or the items of a label map (.prototxt).
+    """Return the names by class number: a file's lines, or the items of a label map (.prototxt).
 
     Numbers that a label map leaves out have an empty name.
     """
@@ -97,7 +97,10 @@ class ImageFiles(Pictures):
 
 
 def class_folders(folder: StrPath) -> list[str]:
-    """The subfolders of a folder, sorted: the order of the class numbers.  Hidden ones are none."""
+    """Return the subfolders of a folder, sorted: the order of the class numbers.
+
+    Hidden ones are none.
+    """
     there = (entry for entry in os.scandir(folder) if entry.is_dir())
     return sorted(entry.name for entry in there if not entry.name.startswith("."))
 
@@ -121,7 +124,7 @@ def _warn_of_folders(source: Path, images: Mapping[str, Sequence[str]]) -> None:
 
 
 def image_paths(folder: Path) -> list[str]:
-    """The images in a folder and below, sorted."""
+    """Return the images in a folder and below, sorted."""
     return [
         str(path)
         for path in sorted(folder.rglob("*"))

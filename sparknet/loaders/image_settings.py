@@ -51,7 +51,7 @@ def _size(name: str, value: Any) -> Size | None:
 
 
 def _numbers(name: str, value: Any) -> tuple[float, ...]:
-    """One number, or one for each channel."""
+    """Return one number, or one for each channel."""
     try:
         found = tuple(float(one) for one in np.asarray(value, np.float64).reshape(-1))
     except (TypeError, ValueError):
@@ -81,7 +81,7 @@ def _mean(name: str, value: Any) -> Mean | None:
 
 
 def read_mean(path: str) -> Floats:
-    """The mean in a .binaryproto or a .npy: a picture, or a value a channel."""
+    """Return the mean in a .binaryproto or a .npy: a picture, or a value a channel."""
     if not path.endswith(".npy"):
         return mean_image(path)
     try:

@@ -57,13 +57,13 @@ class LevelDB:
         """Nothing stays open between two iterations."""
 
     def __len__(self) -> int:
-        """The number of records; the first call reads the whole database."""
+        """Return the number of records; the first call reads the whole database."""
         if self._length is None:
             self._length = sum(1 for _ in self)
         return self._length
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
-        """The live records: for each key the newest entry, unless it is a deletion."""
+        """Yield the live records: for each key the newest entry, unless it is a deletion."""
         last: bytes | None = None
         for (key, _, value), _ in self._entries():
             if key == last:
@@ -73,14 +73,16 @@ class LevelDB:
                 yield key, value
 
     def first(self) -> tuple[bytes, bytes]:
-        """The record with the smallest key."""
+        """Return the record with the smallest key."""
         record = next(iter(self), None)
         if record is None:
             raise FileError(self.path, "is empty")
         return record
 
     def places(self) -> Iterator[tuple[bytes, int]]:
-        """The keys of the live records, and the number of the table where each lies, or LOG."""
+        """Yield the keys of the live records, and the number of the table where each lies, or
+        LOG.
+        """
         last: bytes | None = None
         for (key, _, value), number in self._entries():
             if key != last and value is not None:
@@ -88,7 +90,7 @@ class LevelDB:
             last = key
 
     def fetch(self, keys: Sequence[bytes], number: int) -> list[bytes]:
-        """The values of live records that lie in one table, or in the log."""
+        """Return the values of live records that lie in one table, or in the log."""
         entries = self._unflushed() if number == LOG else self._found(number, keys)
         newest: dict[bytes, bytes | None] = {}
         for key, _, value in entries:
@@ -155,7 +157,7 @@ class LevelDB:
 
 
 def read_manifest(path: Path) -> Version:
-    """All edits of a manifest, applied in order (LevelDB: version_edit.cc)."""
+    """Return all edits of a manifest, applied in order (LevelDB: version_edit.cc)."""
     if path.stat().st_size > LARGEST_MANIFEST:
         raise FileError(path, "is too long for a manifest")
     version, record = Version(), None
@@ -170,7 +172,7 @@ def read_manifest(path: Path) -> Version:
 
 
 def apply_edit(version: Version, record: bytes, path: Path) -> None:
-    """One edit: comparator, log numbers, and tables that came and went."""
+    """Apply an edit: comparator, log numbers, and tables that came and went."""
     fields = Fields(record)
     while not fields.done:
         tag = fields.varint()

@@ -24,7 +24,7 @@ MOST_GROWTH = 32
 
 
 def decompress(data: bytes) -> bytes:
-    """The plain bytes; ValueError where the data is damaged, or makes more than 256 MiB."""
+    """Return the plain bytes; ValueError where the data is damaged, or makes more than 256 MiB."""
     size, at = _varint(data)
     if size > MOST_GROWTH * len(data):
         raise ValueError(f"{len(data)} bytes cannot hold {size}")
@@ -88,7 +88,7 @@ def age(sequence: int, kind: int) -> int:
 
 
 def log_records(path: Path) -> Iterator[bytes]:
-    """The whole records of a log; one that its writer did not finish is left out."""
+    """Yield the whole records of a log; one that its writer did not finish is left out."""
     record: list[bytes] | None = None
     with opened(path) as file:
         while block := file.read(BLOCK):
@@ -130,7 +130,7 @@ def _pieces(block: bytes, path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def replay(path: Path) -> Iterator[Entry]:
-    """The writes that a write-ahead log holds (LevelDB: write_batch.cc)."""
+    """Yield the writes that a write-ahead log holds (LevelDB: write_batch.cc)."""
     for record in log_records(path):
         try:
             yield from _batch(record)
@@ -190,7 +190,7 @@ class Table:
             raise FileError(self.path, f"is damaged: {error}") from error
 
     def find(self, keys: Sequence[bytes]) -> list[Entry]:
-        """The entries of the blocks that these keys lie in, or would."""
+        """Return the entries of the blocks that these keys lie in, or would."""
         try:
             index = list(self._handles())
             lasts = [last[:-8] for last, _ in index]
@@ -204,7 +204,9 @@ class Table:
             raise FileError(self.path, f"is damaged: {error}") from error
 
     def _handles(self) -> Iterator[tuple[bytes, tuple[int, int]]]:
-        """The places of the blocks, in order, each with a key that none of its keys exceeds."""
+        """Yield the places of the blocks, in order, each with a key that none of its keys
+        exceeds.
+        """
         end = 0
         for last, handle in _pairs(self._block(*self._index)):
             fields = Fields(handle)

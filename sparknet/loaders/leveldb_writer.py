@@ -79,7 +79,7 @@ class TableWriter:
             self._block = BlockWriter()
 
     def _write(self, block: BlockWriter) -> bytes:
-        """A block, and the check sum of it; its handle."""
+        """Return a block, and the check sum of it; its handle."""
         data, start = block.data() + bytes([PLAIN]), self.size
         self._put(data + masked(data).to_bytes(4, "little"))
         return varint(start) + varint(len(data) - 1)
@@ -160,7 +160,7 @@ class LevelDBWriter:
         self._table = None
 
     def _edit(self) -> bytes:
-        """The manifest's only edit."""
+        """Return the manifest's only edit."""
         edit = varint(COMPARATOR_NAME) + _text(COMPARATOR)
         for tag, value in (
             (LOG_NUMBER, LOG),
@@ -177,7 +177,7 @@ class LevelDBWriter:
 
 
 def write_log(file: BinaryIO, record: bytes) -> None:
-    """The first record of a log, in as many pieces as blocks of the log need."""
+    """Write the first record of a log, in as many pieces as blocks of the log need."""
     pieces = [
         record[start : start + BLOCK - HEADER]
         for start in range(0, len(record) or 1, BLOCK - HEADER)
@@ -204,7 +204,7 @@ def _text(data: bytes) -> bytes:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """The length of the common beginning of two keys."""
+    """Return the length of the common beginning of two keys."""
     end = min(len(one), len(other))
     return next((at for at in range(end) if one[at] != other[at]), end)
 

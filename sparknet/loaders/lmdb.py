@@ -85,7 +85,7 @@ class LMDB:
         return self.tree.entries
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
-        """The records by key."""
+        """Yield the records by key."""
         memory = self.memory
         for key, start, size in self.places():
             value = memory[start : start + size]
@@ -93,7 +93,7 @@ class LMDB:
             yield key, value
 
     def places(self) -> Iterator[tuple[bytes, int, int]]:
-        """The keys in order, and where in `memory` their values lie: start and size."""
+        """Yield the keys in order, and where in `memory` their values lie: start and size."""
         visits = self.tree.last_page + 1
         waiting = [(self.tree.root, 0)] if self.tree.root != EMPTY else []
         while waiting:
@@ -109,14 +109,14 @@ class LMDB:
                 waiting += [(self._child(page, at), depth + 1) for at in reversed(nodes)]
 
     def first(self) -> tuple[bytes, bytes]:
-        """The record with the smallest key."""
+        """Return the record with the smallest key."""
         record = next(iter(self), None)
         if record is None:
             raise FileError(self.path, "is empty")
         return record
 
     def _page(self, number: int) -> tuple[int, bytes, list[int]]:
-        """The flags of a branch or leaf page, its bytes, and where its nodes begin."""
+        """Return the flags of a branch or leaf page, its bytes, and where its nodes begin."""
         start = self._inside(number, 0, self.tree.page_size)
         page = self.memory[start : start + self.tree.page_size]
         self.check()
@@ -179,7 +179,7 @@ def _map(file: Path, path: str) -> mmap | bytes:
 
 
 def read_tree(memory: mmap | bytes, path: str) -> Tree:
-    """The newer of the two meta pages, if the file is as long as it says."""
+    """Return the newer of the two meta pages, if the file is as long as it says."""
     size = len(memory)
     first = _meta(memory[: META.size])
     if first is None:
@@ -255,7 +255,10 @@ class LMDBWriter:
         return node + bytes(len(node) % 2)
 
     def _long(self, value: bytes) -> int:
-        """A value on pages of its own; the number of the first.  The leaf at hand comes later."""
+        """Return a value on pages of its own; the number of the first.
+
+        The leaf at hand comes later.
+        """
         number, count = self.pages, -(-(PAGE.size + len(value)) // SIZE)
         self.file.write(struct.pack("<Q2xHI", number, OVERFLOW, count))
         self.file.write(value)
@@ -277,7 +280,9 @@ class LMDBWriter:
         self._nodes, self._room = [], SIZE - PAGE.size
 
     def _branches(self, level: list[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
-        """The pages above a level of pages; the first key of each is left out, as it is implied."""
+        """Return the pages above a level of pages; the first key of each is left out, as it is
+        implied.
+        """
         groups: list[list[tuple[bytes, int]]] = [[]]
         room = SIZE - PAGE.size
         for key, child in level:

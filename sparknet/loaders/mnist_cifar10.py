@@ -46,7 +46,7 @@ class MNIST(FileRecords):
 
 
 def read_idx(path: StrPath, magic: int, guards: list[Guard]) -> Bytes:
-    """The bytes of an IDX file, in the shape that its header announces."""
+    """Return the bytes of an IDX file, in the shape that its header announces."""
     memory: Any = map_file(path, guards)
     packed = memory[:2].tobytes() == GZIP
     room = most_unpacked(len(memory)) if packed else len(memory)
@@ -157,7 +157,7 @@ CIFAR10_FILES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_
 
 
 def download(name: str, folder: StrPath, mirror: str | None = None) -> tuple[Records, Records]:
-    """The training and the test records of "mnist" or "cifar10".
+    """Return the training and the test records of "mnist" or "cifar10".
 
     Files that are in the folder already and match the digests are not fetched again.  `mirror`
     is another place (a URL, file:// as well) that has the files under the same names.
@@ -172,7 +172,7 @@ def download(name: str, folder: StrPath, mirror: str | None = None) -> tuple[Rec
 
 
 def fetch(file: Published, folder: StrPath, mirror: str | None = None) -> Path:
-    """A published file; it gets its name when it is complete and matches its digest."""
+    """Return a published file; it gets its name when it is complete and matches its digest."""
     target = Path(folder) / file.name
     if target.is_file() and target.stat().st_size == file.size and _digest(target) == file.sha256:
         return target

@@ -34,12 +34,12 @@ class NumpyFiles(FileRecords):
 
 
 def read_npy(path: StrPath, guards: list[Guard]) -> Array:
-    """The array of an .npy file, mapped."""
+    """Return the array of an .npy file, mapped."""
     return _array(map_file(path, guards), path)
 
 
 def read_npz(path: StrPath, guards: list[Guard]) -> dict[str, Array]:
-    """The arrays of an .npz file: mapped, or unpacked where they are compressed."""
+    """Return the arrays of an .npz file: mapped, or unpacked where they are compressed."""
     memory = map_file(path, guards)
     try:
         with zipfile.ZipFile(Path(path)) as archive:
@@ -80,7 +80,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, memory: Bytes) -> B
 
 
 def _array(memory: Bytes, path: StrPath) -> Array:
-    """What the bytes of an .npy file hold, without a copy."""
+    """Return what the bytes of an .npy file hold, without a copy."""
     file = io.BytesIO(memory[: 1 << 16].tobytes())
     try:
         shape, fortran, dtype = _header(file)

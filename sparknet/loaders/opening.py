@@ -53,7 +53,8 @@ STARTS = {
 def open_records(
     source: StrPath | Sequence[StrPath], *more: StrPath, kind: str | None = None, **options: Any
 ) -> Records:
-    """The records of a file, a folder or several files; options are those of the kind's class.
+    """Return the records of a file, a folder or several files; options are those of the kind's
+    class.
 
     The kind is guessed: a folder is an LMDB, a LevelDB, or images in a subfolder for each
     class; a file goes by its first bytes, then its suffix; a text file lists HDF5 files or
@@ -73,7 +74,7 @@ def open_records(
 
 
 def open_images(source: StrPath | Sequence[StrPath], how: Preprocessing | None = None) -> Records:
-    """The same; images are resized as ``how`` says, if it does."""
+    """Return the same; images are resized as ``how`` says, if it does."""
     first = source if isinstance(source, (str, os.PathLike)) else next(iter(source), "")
     if how is None or kind_of(first) not in PICTURES:
         return open_records(source)
@@ -83,7 +84,7 @@ def open_images(source: StrPath | Sequence[StrPath], how: Preprocessing | None =
 
 
 def kind_of(source: StrPath) -> str:
-    """The kind of data in a file or folder, by its first bytes and its name."""
+    """Return the kind of data in a file or folder, by its first bytes and its name."""
     path = Path(source)
     if path.is_dir():
         stored = any((path / name).is_file() for name in ("data.mdb", "CURRENT"))

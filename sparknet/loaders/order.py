@@ -42,7 +42,7 @@ class Dealt:
         return self.base + sum(self.counts)
 
     def left(self, numbers: Rows) -> Rows:
-        """The places that are left, by their number in ascending rows of K places."""
+        """Return the places that are left, by their number in ascending rows of K places."""
         found: Rows = numbers.copy()
         size, begin = len(self.counts), 0
         steps = sorted(set(self.counts))
@@ -99,7 +99,7 @@ class Order:
         return permuted(rows, self.length, self.seed, epochs) if self.shuffle else rows
 
     def _places(self, numbers: Rows) -> Rows:
-        """The places in the stream of this worker's next records, by number."""
+        """Return the places in the stream of this worker's next records, by number."""
         places: Rows = self._round + self.rank + numbers * self.size
         for dealt in reversed(self._dealt):
             places = dealt.left(places)

@@ -98,7 +98,9 @@ class Parquet(Opened):
         return arrays
 
     def _table(self, group: int) -> Any:
-        """A row group, read piece by piece: runs of equal values take next to no room in a file."""
+        """Return a row group, read piece by piece: runs of equal values take next to no room in
+        a file.
+        """
         import pyarrow as pa
 
         most = max(LARGEST_GROUP, MOST_GROWTH * Path(self.path).stat().st_size)

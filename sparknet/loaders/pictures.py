@@ -76,7 +76,7 @@ class PictureReader:
         self.decoders = Decoders()
 
     def shape(self, image: str | bytes, name: str) -> Shape3:
-        """The shape that an image will have, by its header."""
+        """Return the shape that an image will have, by its header."""
         channels, height, width = image_shape(image, name)
         if height * width > LARGEST:
             raise FileError(name, f"announces {height} x {width} pixels, which is too large")
@@ -84,7 +84,7 @@ class PictureReader:
         return (channels, *(self.size or (height, width)))
 
     def read(self, image: str | bytes, name: str, shape: Shape3 | None = None) -> Pixels:
-        """An image as channels x height x width; of that shape, if it is given."""
+        """Return an image as channels x height x width; of that shape, if it is given."""
         found = self.shape(image, name)
         if shape is not None and found != shape:
             sizes = [" x ".join(map(str, one)) for one in (found, shape)]
@@ -122,7 +122,7 @@ class Pictures(Opened, ABC):
         return len(self.labels)
 
     def in_grey(self) -> Records:
-        """The same images, opened again for a net of one channel."""
+        """Return the same images, opened again for a net of one channel."""
         how = self.reader.preprocessing
         if how is not None:
             return cast(Records, self._again(preprocessing=replace(how, color="grey")))
@@ -139,11 +139,11 @@ class Pictures(Opened, ABC):
 
     @abstractmethod
     def name(self, number: int) -> str:
-        """The name of an image in messages."""
+        """Return the name of an image in messages."""
 
     @abstractmethod
     def stored(self, number: int) -> str | bytes:
-        """The path of an image, or its bytes."""
+        """Return the path of an image, or its bytes."""
 
     def _decoded(self, number: int) -> Any:
         try:

@@ -81,7 +81,8 @@ class Preprocessing:
 
     @classmethod
     def of(cls, settings: Any) -> Preprocessing | None:
-        """The description in a mapping or in an object's attributes; None where nothing is said.
+        """Return the description in a mapping or in an object's attributes; None where nothing
+        is said.
 
         A setting that is None counts as not given.
         """
@@ -111,7 +112,7 @@ class Preprocessing:
     def given(
         cls, preprocessing: Preprocessing | None, keywords: Mapping[str, Any]
     ) -> Preprocessing | None:
-        """The description of a caller who gives it whole or by keywords."""
+        """Return the description of a caller who gives it whole or by keywords."""
         said = cls.of(keywords)
         if preprocessing is None or said is None:
             return said if preprocessing is None else preprocessing
@@ -121,7 +122,9 @@ class Preprocessing:
     def of_param(
         cls, options: caffe_pb2.TransformationParameter, mean: Floats | None
     ) -> Preprocessing:
-        """The description in a net's transform_param; ``mean`` is what its mean_file holds."""
+        """Return the description in a net's transform_param; ``mean`` is what its mean_file
+        holds.
+        """
         said: dict[str, Any] = {
             "interpolation": "cv2.linear",
             "crop": options.crop_size or None,
@@ -141,7 +144,9 @@ class Preprocessing:
         channel_swap: Sequence[int] | None = None,
         crop: int | Sequence[int] | None = None,
     ) -> Preprocessing:
-        """The description in the terms of `caffe.Classifier`, whose pictures are from 0 to 1."""
+        """Return the description in the terms of `caffe.Classifier`, whose pictures are from 0
+        to 1.
+        """
         orders = {None: "rgb", (0, 1, 2): "rgb", (2, 1, 0): "bgr", (0,): "grey"}
         order = None if channel_swap is None else tuple(channel_swap)
         if order not in orders:
@@ -220,7 +225,8 @@ class Preprocessing:
             raise SpecError(f"color is '{self.color}' for {channels} channels")
 
     def completed(self, record: tuple[int, ...]) -> Preprocessing:
-        """The same with `resize` set, if it was not: to the size of the mean image or of the net.
+        """Return the same with `resize` set, if it was not: to the size of the mean image or of
+        the net.
 
         With a crop and no mean image, images keep their size.
         """
@@ -265,7 +271,7 @@ class Preprocessing:
         return height, width
 
     def kept(self, image: Any) -> Any:
-        """The part of a resized image of height x width (x channels) that is kept.
+        """Return the part of a resized image of height x width (x channels) that is kept.
 
         Its centre is where the crop wants it: a crop of it is a crop of the whole image.
         """
@@ -280,7 +286,7 @@ class Preprocessing:
         return image[top : top + self.resize[0], left : left + self.resize[1]]
 
     def said(self) -> dict[str, Any]:
-        """The settings that are not the default ones."""
+        """Return the settings that are not the default ones."""
         return {
             field.name: getattr(self, field.name)
             for field in fields(self)
@@ -299,7 +305,7 @@ class Preprocessing:
 
     @classmethod
     def from_json(cls, text: str, name: str = "preprocessing") -> Preprocessing:
-        """The description in such a text; ``name`` is its file's, for messages."""
+        """Return the description in such a text; ``name`` is its file's, for messages."""
         try:
             if len(text) > _LARGEST_TEXT:
                 raise ValueError("it is too long")

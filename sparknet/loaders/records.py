@@ -66,7 +66,7 @@ class Records(Protocol):
 
 
 def columns_told(columns: Mapping[str, Column]) -> str:
-    """The columns as the text of an object names them."""
+    """Return the columns as the text of an object names them."""
     return "".join(f", {name} {one.shape} {one.dtype}" for name, one in columns.items())
 
 
@@ -157,7 +157,7 @@ class NamedFor(Counted):
 
     @classmethod
     def inputs(cls, records: Records, names: Collection[str]) -> Records:
-        """A reader's records: `data` is the column of the only input that has none.
+        """Return a reader's records: `data` is the column of the only input that has none.
 
         Readers of images and LMDBs call it so, as Caffe's nets do; those of other files call it
         `input` or `x`.
@@ -187,7 +187,7 @@ class NamedFor(Counted):
 
 
 def class_names(records: object) -> tuple[str, ...]:
-    """The names of the classes by number, where the records know them, as folders' do."""
+    """Return the names of the classes by number, where the records know them, as folders' do."""
     return tuple(getattr(records, "classes", ()))
 
 

@@ -18,7 +18,7 @@ Kernel = Callable[[Doubles], tuple[np.ndarray[Any, np.dtype[np.int64]], Doubles]
 
 
 def resize(image: Array, size: Size, interpolation: str) -> Array:
-    """An image of height x width (x channels), bytes or float32, in another size.
+    """Return an image of height x width (x channels), bytes or float32, in another size.
 
     Bytes stay bytes, except by caffe.io's ways, which do not round.
     """
@@ -37,7 +37,7 @@ def resize(image: Array, size: Size, interpolation: str) -> Array:
 
 
 def axes(interpolation: str, old: Size, new: Size) -> tuple[Taps, Taps]:
-    """What each row and each column of the output is made of."""
+    """Return what each row and each column of the output is made of."""
     if interpolation == "cv2.area":
         shrinks = all(before >= after for before, after in zip(old, new, strict=True))
         make = _averaged if shrinks else _widened
@@ -105,7 +105,7 @@ KERNELS: dict[str, Kernel] = {
 
 @lru_cache(64)
 def _averaged(old: int, new: int) -> Taps:
-    """Each output is the mean over the part of the input that it covers."""
+    """Return each output is the mean over the part of the input that it covers."""
     scale = old / new
     begin = np.arange(new) * scale
     first = np.floor(begin).astype(np.int64)
@@ -120,7 +120,7 @@ def _averaged(old: int, new: int) -> Taps:
 
 @lru_cache(64)
 def _widened(old: int, new: int) -> Taps:
-    """What OpenCV takes for its INTER_AREA where an axis grows: pixels with sharp edges."""
+    """Return what OpenCV takes for its INTER_AREA where an axis grows: pixels with sharp edges."""
     scale = old / new
     first = np.floor(np.arange(new) * scale).astype(np.int64)
     t = np.arange(new) + 1 - (first + 1) / scale

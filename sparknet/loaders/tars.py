@@ -89,14 +89,14 @@ class Tars(Pictures):
 
 
 def members(path: str, number: int = 0) -> Iterator[Member]:
-    """The images of a tar file, in the order in which they lie."""
+    """Yield the images of a tar file, in the order in which they lie."""
     check_is_file(path)
     with open_file(path) as file:
         yield from _walk(path, file, number, 0, os.fstat(file.fileno()).st_size, "")
 
 
 def class_name(name: str) -> str:
-    """The class in a name of a tar: its folder, or the beginning of its file name."""
+    """Return the class in a name of a tar: its folder, or the beginning of its file name."""
     parts = PurePosixPath(name)
     return parts.parent.name or parts.name.partition("_")[0]
 

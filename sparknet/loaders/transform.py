@@ -50,7 +50,7 @@ class RandomSize:
 
     @classmethod
     def of(cls, transform: caffe_pb2.TransformationParameter, train: bool) -> RandomSize | None:
-        """What a transform_param asks for; None where it asks for one size."""
+        """Return what a transform_param asks for; None where it asks for one size."""
         if not any(transform.HasField(name) for name in (*INTEL, *NVIDIA)):
             return None
         return cls(transform.SerializeToString(), train)
@@ -90,7 +90,7 @@ def _sized(
 def _part(
     image: Array, transform: caffe_pb2.TransformationParameter, rng: np.random.Generator, name: str
 ) -> Array:
-    """A part of an image with some share of its area, stretched, or all of it."""
+    """Return a part of an image with some share of its area, stretched, or all of it."""
     how, crop = transform.random_aspect_ratio_param, transform.crop_size
     way = _way(how.resize_param, rng)
     high, wide = image.shape[:2]
@@ -136,7 +136,7 @@ def _stretch(least: float, most: float, rng: np.random.Generator) -> float:
 
 
 def _shorter(stored: Size, short: int) -> Size:
-    """A size whose smaller side is `short`."""
+    """Return a size whose smaller side is `short`."""
     high, wide = (int(side * short / min(stored)) for side in stored)
     return max(high, short), max(wide, short)
 
@@ -281,7 +281,7 @@ class Transform:
 
 
 def mean_image(path: str) -> Floats:
-    """The mean of a binaryproto file, as channels x height x width."""
+    """Return the mean of a binaryproto file, as channels x height x width."""
     return _three_axes(read_blob(path), path)
 
 
@@ -294,7 +294,7 @@ def _three_axes(mean: Floats, name: str = "the mean") -> Floats:
 def _options(
     parameter: caffe_pb2.TransformationParameter | None, settings: dict[str, Any]
 ) -> caffe_pb2.TransformationParameter:
-    """The message, or one made of keywords."""
+    """Return the message, or one made of keywords."""
     if parameter is not None and settings:
         raise SpecError("a transform takes a transform_param or keywords; not both")
     if parameter is None:

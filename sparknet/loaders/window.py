@@ -32,7 +32,7 @@ class Cut(NamedTuple):
 
 
 def first_channels(path: str) -> int:
-    """The number of channels that the first image of a window file has.
+    """Return the number of channels that the first image of a window file has.
 
     An image is given as ``# number``, file name, channels, height, width, the number of
     windows, then the windows (Caffe: window_data_layer.cpp).
@@ -62,7 +62,7 @@ class Windows:
 
 
 def read_windows(path: str, foreground: float, background: float) -> Windows:
-    """All of a window file; boxes that overlap between the two thresholds are left out.
+    """Return all of a window file; boxes that overlap between the two thresholds are left out.
 
     A background box has label 0, whatever the file says.
     """
@@ -140,7 +140,7 @@ class Words:
 
 
 def cut(image: Pixels, box: Sequence[int], crop: int, pad: int, square: bool) -> Cut:
-    """A window of an image, warped to at most crop x crop, and where it lies in there.
+    """Return a window of an image, warped to at most crop x crop, and where it lies in there.
 
     With a context or a square the window is enlarged about its middle; what reaches over the
     image's edge stays empty (Caffe: window_data_layer.cpp, load_batch).  Float32 throughout,

@@ -84,20 +84,23 @@ def solver(name: str) -> SolverParams:
 
 
 def preprocessing(name: str) -> Preprocessing | None:
-    """What a model wants done to pictures; None where it takes others, or a mean of its data."""
+    """Return what a model wants done to pictures; None where it takes others, or a mean of its
+    data.
+    """
     found: Preprocessing | None = _part(name, "PREPROCESSING", f"{name.upper()}_PREPROCESSING")
     return found
 
 
 def about(name: str) -> str:
-    """What a model is, in one line."""
+    """Return what a model is, in one line."""
     described = _part(name, "__doc__", name)
     text: str = described if isinstance(described, str) else described.__doc__
     return text.partition("\n")[0]
 
 
 def files(name: str, folder: str | os.PathLike[str]) -> dict[str, str]:
-    """A model's files and their text; its solver names the net and the snapshots in `folder`.
+    """Return a model's files and their text; its solver names the net and the snapshots in
+    `folder`.
 
     net.sparknet.json says what happens to pictures, as beside a saved model.
     """

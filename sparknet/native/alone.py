@@ -50,7 +50,7 @@ L = TypeVar("L", bound=Locked)
 
 
 def alone(method: Callable[Concatenate[L, P], R]) -> Callable[Concatenate[L, P], R]:
-    """The method, for one thread at a time."""
+    """Return the method, for one thread at a time."""
 
     @wraps(method)
     def locked(self: L, /, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -26,12 +26,12 @@ class Arithmetic(Strided, ABC):
 
     @abstractmethod
     def _alike(self: T) -> T:
-        """An array of the same shape, for a result."""
+        """Return an array of the same shape, for a result."""
 
     @classmethod
     @abstractmethod
     def _operand(cls: type[T], other: ArrayLike, plain: bool = True) -> T:
-        """The other operand: shared if it has memory of its own, else copied.
+        """Return the other operand: shared if it has memory of its own, else copied.
 
         With ``plain``, numbers in a list become float32.
         """
@@ -90,45 +90,45 @@ class Arithmetic(Strided, ABC):
     # ---- Reductions
 
     def sum(self) -> float:
-        """The sum, in double; like all of these the same for any number of threads."""
+        """Return the sum, in double; like all of these the same for any number of threads."""
         return self._reduced(lib.sn_sum)
 
     def dot(self, other: ArrayLike) -> float:
-        """The sum of products, in double."""
+        """Return the sum of products, in double."""
         return self._reduced(lib.sn_dot, other)
 
     def norm2(self) -> float:
-        """The Euclidean length."""
+        """Return the Euclidean length."""
         return self._reduced(lib.sn_norm2)
 
     def distance1(self, other: ArrayLike) -> float:
-        """The sum of absolute differences."""
+        """Return the sum of absolute differences."""
         return self._reduced(lib.sn_distance1, other)
 
     def distance2(self, other: ArrayLike) -> float:
-        """The Euclidean distance."""
+        """Return the Euclidean distance."""
         return self._reduced(lib.sn_distance2, other)
 
     def min(self) -> float:
-        """The smallest element; NaN if there is one."""
+        """Return the smallest element; NaN if there is one."""
         return self._reduced(lib.sn_min)
 
     def max(self) -> float:
-        """The largest element; NaN if there is one."""
+        """Return the largest element; NaN if there is one."""
         return self._reduced(lib.sn_max)
 
     def is_finite(self) -> bool:
-        """Whether no element is NaN or infinite."""
+        """Return whether no element is NaN or infinite."""
         count = ffi.new("int64_t *")
         check(lib.sn_count_not_finite(count, self._handle))
         return bool(count[0] == 0)
 
     def allclose(self, other: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
-        """Whether every |self - other| <= atol + rtol * |other|; NaN is close to nothing."""
+        """Return whether every |self - other| <= atol + rtol * |other|; NaN is close to nothing."""
         return self._is_close(self._operand(other, plain=False), rtol, atol)
 
     def equals(self, other: ArrayLike, tolerance: float = 0.0) -> bool:
-        """Whether the shapes are equal and no element differs by more than `tolerance`."""
+        """Return whether the shapes are equal and no element differs by more than `tolerance`."""
         operand = self._operand(other, plain=False)
         return operand.shape == self._shape and self._is_close(operand, 0.0, tolerance)
 

@@ -82,13 +82,13 @@ class BatchItems:
         return numbers
 
     def encoded(self, number: int) -> bytes:
-        """The compressed image of a record."""
+        """Return the compressed image of a record."""
         row = self.table[number]
         size = int(row["size"])
         return bytes(ffi.buffer(ffi.cast("char *", int(row["values"])), size)) if size else b""
 
     def values(self, number: int) -> Array | Bytes:
-        """A view of a scanned item's values, valid as long as these records live."""
+        """Return a view of a scanned item's values, valid as long as these records live."""
         row = self.table[number]
         dtype = np.dtype(np.uint8 if row["kind"] == BYTES else np.float32)
         steps = tuple(int(row[name]) for name in ("channel_step", "row_step", "column_step"))
@@ -98,7 +98,7 @@ class BatchItems:
         return values
 
     def put(self, number: int, values: Array | Bytes) -> None:
-        """The values of an item: channels x height x width, of whatever strides."""
+        """Copy an item's values: channels x height x width, of any strides."""
         self._kept.append(values)
         row = self.table[number]
         row["values"] = values.ctypes.data
@@ -108,7 +108,7 @@ class BatchItems:
         row["size"] = values.size
 
     def put_all(self, batch: Array | Bytes) -> None:
-        """The values of all items: an array of items x channels x height x width."""
+        """Copy all items' values: an array of items x channels x height x width."""
         self._kept.append(batch)
         table, (step, *steps) = self.table, batch.strides
         places = np.arange(len(table), dtype=np.int64) * step
@@ -140,7 +140,7 @@ class Transformation:
     seed: int = 0
 
     def shape(self, stored: Shape3) -> Shape3:
-        """The shape of an item after the transformation."""
+        """Return the shape of an item after the transformation."""
         return (stored[0], *self.crop) if self.crop else stored
 
     def apply(self, out: Array, records: BatchItems, first: int, threaded: bool = False) -> None:

@@ -18,7 +18,7 @@ SCALED = 256
 
 
 def code_length(code: int, size: int) -> int:
-    """The number of bytes that a code of `size` numbers takes."""
+    """Return the number of bytes that a code of `size` numbers takes."""
     length: int = lib.sn_code_length(code, size)
     return length
 
@@ -29,14 +29,14 @@ def room(code: int, size: int) -> memoryview:
 
 
 def encode(code: int, values: NDArray, errors: NDArray) -> memoryview:
-    """The code of values + errors; ``errors`` receives what the code loses."""
+    """Return the code of values + errors; ``errors`` receives what the code loses."""
     data = room(code, values.size)
     check(lib.sn_encode(ffi.from_buffer(data), code, values._handle, errors._handle))
     return data
 
 
 def decode(code: int, data: memoryview, into: NDArray) -> None:
-    """The numbers of a code."""
+    """Decode the numbers of a code."""
     expected = code_length(code, into.size)
     if data.nbytes != expected:
         raise ArrayError(f"the code of {into.size} numbers has {expected} bytes, not {data.nbytes}")

@@ -29,13 +29,13 @@ def check(status: int, path: object = None) -> None:
 
 
 def version() -> str:
-    """The version of the native core."""
+    """Return the version of the native core."""
     text: str = ffi.string(lib.sn_version()).decode()
     return text
 
 
 def onednn_version() -> tuple[int, int, int]:
-    """The version of the oneDNN that is loaded; zeros in a build without it."""
+    """Return the version of the oneDNN that is loaded; zeros in a build without it."""
     numbers = ffi.new("int[3]")
     lib.sn_onednn_version(numbers, numbers + 1, numbers + 2)
     return numbers[0], numbers[1], numbers[2]
@@ -48,24 +48,28 @@ def onednn() -> str:
 
 
 def onednn_isa() -> str:
-    """The newest instructions that oneDNN uses on this processor; "" where it does not say."""
+    """Return the newest instructions that oneDNN uses on this processor; "" where it does not
+    say.
+    """
     text: str = ffi.string(lib.sn_onednn_isa()).decode()
     return text
 
 
 def threads() -> int:
-    """How many threads a native call may use; 1 in a child forked after threads had worked."""
+    """Return how many threads a native call may use; 1 in a child forked after threads had
+    worked.
+    """
     count: int = lib.sn_threads()
     return count
 
 
 def has_int8() -> bool:
-    """Whether the processor multiplies numbers of eight bits."""
+    """Return whether the processor multiplies numbers of eight bits."""
     return bool(lib.sn_has_int8())
 
 
 def has_bf16() -> bool:
-    """Whether the processor multiplies numbers of bfloat16."""
+    """Return whether the processor multiplies numbers of bfloat16."""
     return bool(lib.sn_has_bf16())
 
 

@@ -18,7 +18,9 @@ Taps = tuple[np.ndarray[Any, np.dtype[np.int32]], np.ndarray[Any, np.dtype[np.fl
 
 
 def resize_image(image: Bytes, height: int, width: int) -> Bytes:
-    """An image of height x width (x channels) bytes in another size, as OpenCV would have it."""
+    """Return an image of height x width (x channels) bytes in another size, as OpenCV would
+    have it.
+    """
     source = np.ascontiguousarray(image, np.uint8)
     channels = 1 if source.ndim == 2 else source.shape[2]
     out = np.empty((height, width, *source.shape[2:]), np.uint8)
@@ -37,7 +39,7 @@ def resize_image(image: Bytes, height: int, width: int) -> Bytes:
 def resample_image(
     image: Array, rows: Taps, columns: Taps, *, bounded: bool = False, rounded: bool = False
 ) -> Array:
-    """An image of height x width (x channels) bytes or float32, resampled along both axes.
+    """Return an image of height x width (x channels) bytes or float32, resampled along both axes.
 
     What weights lack to a sum of 1 counts as the image's smallest value if ``bounded``; no value
     is outside the image's then.  float32, or bytes if ``rounded``.
@@ -85,7 +87,7 @@ def snappy_decode(data: bytes, size: int) -> bytes:
 
 
 def crc32c(data: bytes) -> int:
-    """The check sum of some bytes."""
+    """Return the check sum of some bytes."""
     return int(lib.sn_crc32c(_bytes(data), len(data)))
 
 

@@ -20,7 +20,9 @@ NUMBERS: dict[np.dtype[Any], int] = {dtype: number for number, dtype in DTYPES.i
 
 
 def number_of(dtype: Any) -> int:
-    """The native core's number for a type, given as anything that numpy accepts as a dtype."""
+    """Return the native core's number for a type, given as anything that numpy accepts as a
+    dtype.
+    """
     try:
         return NUMBERS[np.dtype(dtype)]
     except (KeyError, TypeError):
@@ -29,5 +31,5 @@ def number_of(dtype: Any) -> int:
 
 
 def supported(dtype: np.dtype[Any]) -> bool:
-    """Whether an NDArray can hold elements of this type and byte order as they are."""
+    """Return whether an NDArray can hold elements of this type and byte order as they are."""
     return dtype in NUMBERS

@@ -53,7 +53,7 @@ class NetEngine(Protocol):
         """Buffers that parameters will be parts of, or a solver's histories."""
 
     def add_param(self, data: NDArray, diff: NDArray) -> int:
-        """A parameter over the storage of two arrays."""
+        """Return a parameter over the storage of two arrays."""
 
     def share_param(self, param: int, data: NDArray) -> None:
         """Use an array for the parameter's values from now on; prepare the layers again."""
@@ -68,7 +68,7 @@ class NetEngine(Protocol):
     ) -> int: ...
 
     def set_options(self, layer: int, values: Mapping[str, Any]) -> None:
-        """The resolved values of a layer's plan."""
+        """Hand over the resolved values of a layer's plan."""
 
     def set_gradients(
         self, layer: int, backward: bool, propagate: Sequence[bool], learns: Sequence[bool]
@@ -123,16 +123,18 @@ class NetEngine(Protocol):
         """Use `values` as the blob's storage; where that cannot be, copy and return False."""
 
     def blob_array(self, blob: int, diff: bool = False) -> NDArray:
-        """A blob's newest values, or its gradient; what is written there counts."""
+        """Return a blob's newest values, or its gradient; what is written there counts."""
 
     def at_host(self, array: NDArray) -> NDArray:
-        """The array, or the part of one, that parameters lie in, with their newest values."""
+        """Return the array, or the part of one, that parameters lie in, with their newest
+        values.
+        """
 
     def clear(self, array: NDArray) -> None:
         """Parameters' gradients become zeros."""
 
     def norm(self, array: NDArray) -> float:
-        """The Euclidean norm of parameters' values or gradients."""
+        """Return the Euclidean norm of parameters' values or gradients."""
 
     def solver_pass(
         self,
@@ -143,4 +145,4 @@ class NetEngine(Protocol):
         rate_factors: Sequence[float],
         decay_factors: Sequence[float],
     ) -> SolverPass:
-        """What updates buffers that are held, or parts of them, as `SolverPass` does."""
+        """Return what updates buffers that are held, or parts of them, as `SolverPass` does."""

@@ -60,7 +60,7 @@ ffi.def_extern("sn_release_owner")(OWNERS.give_back)
 
 
 def borrow(array: Array, dtype_number: int) -> Any:
-    """A native array over numpy's memory."""
+    """Return a native array over numpy's memory."""
     ticket = OWNERS.lend(array)
     out = ffi.new("sn_array **")
     status = lib.sn_array_borrow(
@@ -129,7 +129,7 @@ def dlpack(
     dl_device: tuple[int, int] | None,
     copy: bool | None,
 ) -> Any:
-    """The capsule for __dlpack__, also with a numpy that lacks some of its options."""
+    """Return the capsule for __dlpack__, also with a numpy that lacks some of its options."""
     if stream is not None:
         raise BufferError("memory of the CPU has no stream")
     if dl_device is not None and tuple(dl_device) != CPU:
@@ -152,7 +152,7 @@ def from_dlpack(source: Any, copy: bool | None) -> Array:
 
 
 def numpy_array(view: Array, dtype: Any, copy: bool | None) -> Array:
-    """What __array__ returns, in numpy 1 and 2."""
+    """Return what __array__ returns, in numpy 1 and 2."""
     wanted = view.dtype if dtype is None else np.dtype(dtype)
     if wanted == view.dtype and not copy:
         return view

@@ -20,7 +20,7 @@ class Selection(NamedTuple):
 
 
 def position(index: Any, axis: int, size: int) -> int:
-    """A position on an axis, counted from its end if negative."""
+    """Return a position on an axis, counted from its end if negative."""
     try:
         number = operator.index(index)
     except TypeError:
@@ -31,7 +31,7 @@ def position(index: Any, axis: int, size: int) -> int:
 
 
 def expand(key: Any, ndim: int) -> list[Any]:
-    """One entry per axis (and None per new axis), the ellipsis written out."""
+    """Return one entry per axis (and None per new axis), the ellipsis written out."""
     entries = list(key) if isinstance(key, tuple) else [key]
     named = sum(entry is not None and entry is not Ellipsis for entry in entries)
     dots = [i for i, entry in enumerate(entries) if entry is Ellipsis]

@@ -63,7 +63,7 @@ def calm_threads() -> None:
 
 
 def extension() -> Any:
-    """The compiled extension."""
+    """Return the compiled extension."""
     calm_threads()
     try:
         return importlib.import_module(EXTENSION)

@@ -20,7 +20,7 @@ class Machine:
 
 
 def measure_machine() -> Machine:
-    """The best of several short runs; it takes a second or two."""
+    """Return the best of several short runs; it takes a second or two."""
     out = ffi.new("double[3]")
     check(lib.sn_measure_arithmetic(out))
     check(lib.sn_measure_bf16(out + 1))

@@ -91,14 +91,14 @@ class NDArray(Arithmetic):
 
     @classmethod
     def full(cls, shape: Shape, value: float, dtype: DTypeLike = np.float32) -> NDArray:
-        """One value everywhere."""
+        """Return one value everywhere."""
         return cls.empty(shape, dtype).fill(value)
 
     @classmethod
     def view(
         cls, data: object, shape: Shape | None = None, dtype: DTypeLike | None = None
     ) -> NDArray:
-        """The memory of a numpy array or any buffer, not copied; read-only if that is.
+        """Return the memory of a numpy array or any buffer, not copied; read-only if that is.
 
         Bytes may be given the `dtype` that they hold.
         """
@@ -114,7 +114,7 @@ class NDArray(Arithmetic):
         mode: str = "r",
         offset: int = 0,
     ) -> NDArray:
-        """A part of a file as memory; pages are read when they are touched.
+        """Return a part of a file as memory; pages are read when they are touched.
 
         Modes are those of numpy.memmap: "r" read-only, "r+" shared and writable, "c"
         copy on write, "w+" a new file of the size needed. A mapped file must
@@ -135,7 +135,7 @@ class NDArray(Arithmetic):
 
     @classmethod
     def from_dlpack(cls, source: Any, copy: bool | None = None) -> NDArray:
-        """The memory of any DLPack exporter; copied only if `copy` is true."""
+        """Return the memory of any DLPack exporter; copied only if `copy` is true."""
         return cls.view(exchange.from_dlpack(source, copy))
 
     # ---- Views
@@ -152,7 +152,7 @@ class NDArray(Arithmetic):
         return self._sliced(starts, sizes, None)
 
     def slice(self, axis: int, index: int) -> NDArray:
-        """The array at one position of an axis; it has an axis less."""
+        """Return the array at one position of an axis; it has an axis less."""
         axis = self._axis(axis)
         out = ffi.new("sn_array **")
         where = position(index, axis, self._shape[axis])
@@ -160,7 +160,7 @@ class NDArray(Arithmetic):
         return NDArray._new(out)
 
     def reshape(self, *shape: int | Sequence[int]) -> NDArray:
-        """The same elements in another shape: a view where strides allow, else a copy.
+        """Return the same elements in another shape: a view where strides allow, else a copy.
 
         One size may be -1.
         """
@@ -197,7 +197,7 @@ class NDArray(Arithmetic):
         return self._squeezed(gone)
 
     def frozen(self) -> NDArray:
-        """A view that cannot be written through."""
+        """Return a view that cannot be written through."""
         out = ffi.new("sn_array **")
         check(lib.sn_array_freeze(out, self._handle))
         return NDArray._new(out)
@@ -237,7 +237,7 @@ class NDArray(Arithmetic):
         return self
 
     def item(self) -> float | int:
-        """The only element."""
+        """Return the only element."""
         if self.size != 1:
             raise ArrayError(f"an array of {self.size} elements is not one number")
         return self._get([0] * self.ndim)
@@ -256,19 +256,19 @@ class NDArray(Arithmetic):
         return self
 
     def copy(self) -> NDArray:
-        """The same elements in memory of their own."""
+        """Return the same elements in memory of their own."""
         return self.astype(self._dtype)
 
     def astype(self, dtype: DTypeLike) -> NDArray:
-        """A copy with elements of another type; see `copy_from` for what does not fit."""
+        """Return a copy with elements of another type; see `copy_from` for what does not fit."""
         return NDArray.empty(self._shape, dtype).copy_from(self)
 
     def flat(self) -> NDArray:
-        """A copy with one axis, row-major."""
+        """Return a copy with one axis, row-major."""
         return self.copy()._reshaped((self.size,), view_only=True)
 
     def to_flat(self) -> exchange.Array:
-        """A one-dimensional numpy copy, row-major."""
+        """Return a one-dimensional numpy copy, row-major."""
         return self.flat().numpy()
 
     def flush(self) -> NDArray:

@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 
 
 def kernel_types() -> list[str]:
-    """The layer types that the engine computes."""
+    """Return the layer types that the engine computes."""
     names: list[str] = []
     while (name := lib.sn_kernel_type(len(names))) != ffi.NULL:
         names.append(ffi.string(name).decode())
@@ -45,7 +45,7 @@ class NativeNet:
         check(lib.sn_net_use_int8(self._net, layer, on))
 
     def set_step(self, blob: int, step: float, is_signed: bool, may_be_int8: bool) -> None:
-        """What a blob's values are rounded to; 0: nobody knows."""
+        """Set what a blob's values are rounded to; 0 if unknown."""
         check(lib.sn_net_set_step(self._net, blob, step, is_signed, may_be_int8))
 
     def share_blobs(self) -> None:
@@ -63,7 +63,7 @@ class NativeNet:
         """Parameters lie where they are."""
 
     def at_host(self, array: NDArray) -> NDArray:
-        """The same: nothing lies elsewhere."""
+        """Return the same: nothing lies elsewhere."""
         return array
 
     def clear(self, array: NDArray) -> None:
@@ -99,7 +99,7 @@ class NativeNet:
         check(lib.sn_net_extend_blob(self._net, blob, len(shape), list(shape)))
 
     def add_param(self, data: NDArray, diff: NDArray) -> int:
-        """A parameter over the storage of two arrays."""
+        """Return a parameter over the storage of two arrays."""
         out = ffi.new("int *")
         check(lib.sn_net_add_param(out, self._net, data._handle, diff._handle))
         return int(out[0])
@@ -123,7 +123,7 @@ class NativeNet:
         return int(out[0])
 
     def set_options(self, layer: int, values: Mapping[str, Any]) -> None:
-        """The resolved values of a layer's plan: whole numbers, reals, words, or tuples of them."""
+        """Hand over the resolved values of a plan: whole numbers, reals, words, tuples of them."""
         if self._options.pop(layer, None) != values:
             self._set_all(layer, values)
         self._options[layer] = values
@@ -221,7 +221,7 @@ class NativeNet:
         return tuple(shape[0 : ndim[0]])
 
     def memory(self) -> dict[str, int]:
-        """Bytes held now: blobs in ``rows``, in oneDNN's ``layouts``, and ``scratch``.
+        """Return bytes held now: blobs in ``rows``, in oneDNN's ``layouts``, and ``scratch``.
 
         ``pages`` is the most that all blobs and the values kept by layers had at one time.
         """
@@ -241,7 +241,7 @@ class NativeNet:
         return bool(taken[0])
 
     def blob_array(self, blob: int, diff: bool = False) -> NDArray:
-        """A view of the newest values; every later pass writes its values there."""
+        """Return a view of the newest values; every later pass writes its values there."""
         out = ffi.new("sn_array **")
         check(lib.sn_net_blob_array(out, self._net, blob, diff))
         return NDArray._new(out)

@@ -14,7 +14,7 @@ _SLICE = 100
 
 
 def ring_bytes(capacity: int) -> int:
-    """The bytes of memory that a ring for so many bytes needs."""
+    """Return the bytes of memory that a ring for so many bytes needs."""
     size: int = lib.sn_ring_bytes(capacity)
     return size
 

@@ -48,7 +48,7 @@ class SolverPass:
         share: float = 1.0,
         factors: Sequence[float] | None = None,
     ) -> None:
-        """One step by ``sn_<rule>_step``; what each number means stands in solver.h.
+        """Make a step by ``sn_<rule>_step``; solver.h says what each number means.
 
         `factors` take the place of the factors for the rate.
         """

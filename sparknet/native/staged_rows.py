@@ -45,8 +45,9 @@ class DeviceRows(Protocol):
     """What an engine has that transforms rows of bytes where it computes."""
 
     def pin(self, rows: Bytes) -> Any:
-        """A copy that a GPU fetches while the processor goes on; None where there is none.  Any
-        thread may call it."""
+        """Return a copy that a GPU fetches while the processor goes on; None where there is
+        none.  Any thread may call it.
+        """
 
     def put(self, blob: int, rows: StagedRows) -> None:
         """Rows become a blob's values."""

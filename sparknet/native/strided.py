@@ -101,8 +101,9 @@ class Strided(Buffer):
         return np.asarray(exchange.Exported(self._lend(), self._interface()))
 
     def _lend(self) -> Any:
-        """An owner of the memory for somebody who may write there; while it exists the storage has
-        no version (`version`)."""
+        """Return an owner of the memory for somebody who may write there; while it exists the
+        storage has no version (`version`).
+        """
         if self._readonly:
             return self
         out = ffi.new("sn_array **")

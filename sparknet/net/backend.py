@@ -62,7 +62,7 @@ class Backend(Protocol):
         """The device that a program has named; None where it left the choice."""
 
     def lacking(self, gpu: bool = False) -> list[str]:
-        """The names that it lacks to compute, on a GPU or on the CPU."""
+        """Return the names that it lacks to compute, on a GPU or on the CPU."""
 
     def use(self, device: int) -> None:
         """Compute on the GPU of this number, or on the CPU."""
@@ -81,7 +81,7 @@ class Backend(Protocol):
         params: NDArray | None = None,
         weights: Opened = NOTHING,
     ) -> Any:
-        """A net; ``params`` are its weights in one buffer, which is used where it lies.
+        """Return a net; ``params`` are its weights in one buffer, which is used where it lies.
 
         Of ``weights``, layers of the same names are copied."""
 
@@ -202,7 +202,7 @@ def find_backend(
     keep_blobs: bool = False,
     device: str | None = None,
 ) -> Backend:
-    """The backend of "embedded", "caffe" (or another module's name), or a module."""
+    """Return the backend of "embedded", "caffe" (or another module's name), or a module."""
     if backend == EMBEDDED:
         return Embedded(precision, keep_blobs, device)
     module = import_backend(backend) if isinstance(backend, str) else backend
@@ -220,7 +220,7 @@ def find_backend(
 
 
 def backend_called(name: str) -> Backend:
-    """The backend of a name, whatever it lacks."""
+    """Return the backend of a name, whatever it lacks."""
     return Embedded() if name == EMBEDDED else Pycaffe(import_backend(name), name)
 
 

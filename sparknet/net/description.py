@@ -96,7 +96,7 @@ class Description:
         return replace(self, main=self.train or self.main, solver=solver, train=None)
 
     def known_part(self) -> Description:
-        """The same without layers of unknown types, of which a warning tells."""
+        """Return the same without layers of unknown types, of which a warning tells."""
         known = {id(net): leave_out_unknown(net) for net in (self.main, *self.tests)}
         for layer in dict.fromkeys(one for _, left_out in known.values() for one in left_out):
             message = f"layer '{shown(layer.name)}' ({shown(layer.type)}): {layer.reason}: left out"
@@ -105,7 +105,7 @@ class Description:
         return replace(self, main=known[id(self.main)][0], tests=tests, train=None)
 
     def bare_solver(self, net: NetMessage) -> SolverMessage:
-        """A solver of one net, without the settings that Net or its callers handle."""
+        """Return a solver of one net, without the settings that Net or its callers handle."""
         assert self.solver is not None
         bare = SolverMessage()
         bare.CopyFrom(self.solver)
@@ -124,7 +124,7 @@ def describe(
     unknown: str = "refuse",
     dialect: str | None = None,
 ) -> Description:
-    """The description in a net, a solver, their text or their file."""
+    """Return the description in a net, a solver, their text or their file."""
     check_policy(unknown)
     message = _message(source, unknown)
     if dialect is not None:
@@ -170,7 +170,7 @@ def _describe(
 
 
 def solver_of(source: NetSource) -> SolverMessage | None:
-    """The solver in a source; None if it describes a net alone."""
+    """Return the solver in a source; None if it describes a net alone."""
     message = _message(source, "refuse")
     return upgrade_solver(message) if isinstance(message, SolverMessage) else None
 
@@ -201,7 +201,7 @@ def _leave_out_missing_means(*nets: NetMessage) -> None:
 
 
 def _filtered(net: NetMessage, state: caffe_pb2.NetState) -> NetMessage:
-    """The net with only the layers of a state, and without its filters."""
+    """Return the net with only the layers of a state, and without its filters."""
     chosen = filter_net(net, state)
     chosen.ClearField("state")
     for layer in chosen.layer:
@@ -234,7 +234,7 @@ def _message(source: NetSource, unknown: str) -> Any:
 
 
 def _is_text(source: str) -> bool:
-    """Whether a string is the text of a prototxt and not its path."""
+    """Return whether a string is the text of a prototxt and not its path."""
     if any(mark in source for mark in "{\n"):
         return True
     if Path(source).exists():
@@ -245,7 +245,7 @@ def _is_text(source: str) -> bool:
 
 
 def _either(net: Any, solver: Any, unknown: str) -> Any:
-    """A message as a net if it parses as one, else as a solver."""
+    """Return a message as a net if it parses as one, else as a solver."""
     try:
         return net()
     except TextError as error:

@@ -63,7 +63,7 @@ class Entry:
         return (self.preprocessing or Preprocessing()).completed(self.record)
 
     def images(self, training: bool) -> ImageArrays:
-        """What makes arrays of images for this input; DataError if it takes none."""
+        """Return what makes arrays of images for this input; DataError if it takes none."""
         if (how := self.pictures) is None:
             shape = " x ".join(map(str, self.record)) or "one number"
             raise DataError(f"'{self.name}' takes no images: it is {shape}")
@@ -87,7 +87,7 @@ class Entry:
         return (self.record[0], None, None)
 
     def batch_shape(self, rows: int) -> Shape:
-        """The blob's shape for another number of records."""
+        """Return the blob's shape for another number of records."""
         return (*self.shape[: self.axis], rows, *self.shape[self.axis + 1 :])
 
 
@@ -106,7 +106,7 @@ class DataTop:
 
 
 def source_layers(net: NetMessage) -> list[tuple[LayerMessage, type[SourceLayer]]]:
-    """The layers that records can replace."""
+    """Return the layers that records can replace."""
     found = ((layer, LAYERS.get(layer.type)) for layer in net.layer)
     return [
         (layer, kind)
@@ -116,7 +116,7 @@ def source_layers(net: NetMessage) -> list[tuple[LayerMessage, type[SourceLayer]
 
 
 def data_tops(net: NetMessage, others: Sequence[NetMessage] = ()) -> list[DataTop]:
-    """The places of a filtered net; `others` are nets that are fed the same records.
+    """Return the places of a filtered net; `others` are nets that are fed the same records.
 
     A place counts as read if one of the nets reads it, or if no place is read at all.
     """
@@ -133,8 +133,8 @@ def find_entries(
     records: Mapping[str, Shape],
     given: Preprocessing | None = None,
 ) -> list[Entry]:
-    """The entries of a filtered net: the places that are read.  `records` holds the known shapes
-    of records; `given` is for the net's images.
+    """Return the entries of a filtered net: the places that are read.  `records` holds the known
+    shapes of records; `given` is for the net's images.
     """
     read = {place.name for place in places if place.is_read}
     tops = [
@@ -168,8 +168,8 @@ def find_entries(
 
 
 def _pictured(entries: Sequence[Entry], given: Preprocessing) -> list[Entry]:
-    """The entries, with preprocessing for the images: for 'data', or the first of 1 or 3 channels,
-    and others of its shape.
+    """Return the entries, with preprocessing for the images: for 'data', or the first of 1 or 3
+    channels, and others of its shape.
     """
     images = [entry for entry in entries if entry.pictures is not None and not entry.is_label]
     if not images:
@@ -186,7 +186,7 @@ def _pictured(entries: Sequence[Entry], given: Preprocessing) -> list[Entry]:
 
 
 def _labels(net: NetMessage) -> Iterator[str]:
-    """The blobs whose values are class indices."""
+    """Yield the blobs whose values are class indices."""
     for layer in net.layer:
         place = LAYERS[layer.type].class_bottom if layer.type in LAYERS else None
         if place is not None and place < len(layer.bottom):
@@ -194,7 +194,9 @@ def _labels(net: NetMessage) -> Iterator[str]:
 
 
 def _blanks(net: NetMessage) -> Iterator[tuple[str, float]]:
-    """The blobs whose records may have fewer rows than there is room for, with what fills them."""
+    """Yield the blobs whose records may have fewer rows than there is room for, with what fills
+    them.
+    """
     for layer in net.layer:
         blank = LAYERS[layer.type].padding_value if layer.type in LAYERS else None
         if blank is not None and layer.bottom:
@@ -204,7 +206,7 @@ def _blanks(net: NetMessage) -> Iterator[tuple[str, float]]:
 def with_inputs(
     net: NetMessage, entries: Sequence[Entry], names: Collection[str] | None = None
 ) -> NetMessage:
-    """The net with each data layer, or those of these names, replaced by an Input layer."""
+    """Return the net with each data layer, or those of these names, replaced by an Input layer."""
     shapes = {entry.name: entry.shape for entry in entries}
     changed = NetMessage()
     changed.CopyFrom(net)
@@ -223,7 +225,7 @@ def with_inputs(
 
 
 def only_layers(net: NetMessage, tops: Sequence[str]) -> NetMessage:
-    """A net of only the data layers that make these blobs."""
+    """Return a net of only the data layers that make these blobs."""
     alone = NetMessage(name=f"{net.name} (data)")
     found = (layer for layer, _ in source_layers(net))
     alone.layer.extend(layer for layer in found if set(layer.top).intersection(tops))
@@ -231,7 +233,7 @@ def only_layers(net: NetMessage, tops: Sequence[str]) -> NetMessage:
 
 
 def adapted(entry: Entry, values: Any) -> Entry:
-    """The entry for a batch whose records have other sizes, where the net allows them."""
+    """Return the entry for a batch whose records have other sizes, where the net allows them."""
     if values is None or entry.preprocessing is not None or values.ndim != len(entry.shape):
         return entry
     axis = entry.axis
@@ -297,12 +299,14 @@ def _shapes_by_records(
 
 
 def _is_sized(given: Preprocessing | None) -> bool:
-    """Whether images have a size that does not depend on the data."""
+    """Return whether images have a size that does not depend on the data."""
     return given is not None and (given.resize is not None or given.crop is not None)
 
 
 def _image_shape(known: Shape, given: Preprocessing | None) -> Shape:
-    """The shape of an image before the crop; ``known`` is () for numbers and encoded images."""
+    """Return the shape of an image before the crop; ``known`` is () for numbers and encoded
+    images.
+    """
     channels, height, width = (1, 1, 1, *known)[-3:]
     if given is None:
         return channels, height, width
@@ -321,7 +325,7 @@ class UnknownShape(SpecError):
 
 
 def dependent(net: NetMessage, missing: Sequence[str]) -> dict[str, str]:
-    """The blobs that depend on missing blobs, each with one that it needs."""
+    """Return the blobs that depend on missing blobs, each with one that it needs."""
     lost = {name: name for name in missing}
     for layer in net.layer:
         lacking = next((lost[name] for name in layer.bottom if name in lost), None)
@@ -333,12 +337,12 @@ def dependent(net: NetMessage, missing: Sequence[str]) -> dict[str, str]:
 
 
 def last_blobs(net: NetMessage, lost: Mapping[str, str]) -> list[str]:
-    """The blobs that no layer reads, if the blobs of `lost` are not computed."""
+    """Return the blobs that no layer reads, if the blobs of `lost` are not computed."""
     return _last(net.layer, lost, data_tops(net))
 
 
 def predictions(net: NetMessage, learned: Collection[str]) -> list[str]:
-    """The last blobs of a net without its losses and accuracies.
+    """Return the last blobs of a net without its losses and accuracies.
 
     `learned` names the layers with parameters.  In a net for training, a blob that does not depend
     on one of them is a target and no prediction.
@@ -370,7 +374,7 @@ def _last(
 
 
 def from_learned(net: NetMessage, learned: Collection[str]) -> set[str]:
-    """The blobs that depend on layers with parameters."""
+    """Return the blobs that depend on layers with parameters."""
     found: set[str] = set()
     for layer in net.layer:
         if layer.name in learned or not found.isdisjoint(layer.bottom):
@@ -379,7 +383,7 @@ def from_learned(net: NetMessage, learned: Collection[str]) -> set[str]:
 
 
 def _judging(net: NetMessage, learned: Collection[str], flow: Collection[str]) -> set[int]:
-    """The numbers of the layers that compare predictions with targets.
+    """Return the numbers of the layers that compare predictions with targets.
 
     A loss may consist of several layers: it includes all layers between the one with a
     loss_weight and those where predictions and targets meet.

@@ -111,8 +111,9 @@ class FedNet:
             return None
 
     def layout(self) -> tuple[dict[str, Shape], dict[str, int]]:
-        """The shapes of all blobs for batches of the described size, and the record axis of those
-        that have one."""
+        """Return the shapes of all blobs for batches of the described size, and the record axis
+        of those that have one.
+        """
         inputs = {entry.name: entry.shape for entry in self.entries}
         axes = {entry.name: entry.axis for entry in self.entries}
         shapes, found = Outline(self.described.layer, self.phase).axes(inputs, axes, follows=True)
@@ -182,7 +183,7 @@ class FedNet:
         return found
 
     def measured(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The computed outputs, without those that are records themselves."""
+        """Return the computed outputs, without those that are records themselves."""
         given = {place.name for place in self.places}
         return {name: values for name, values in outputs.items() if name not in given}
 
@@ -241,7 +242,7 @@ class FedNet:
                 warn_of_range(entry, block[entry.name])
 
     def _decoded(self, block: Mapping[str, Array]) -> Block:
-        """The block with arrays in place of encoded images."""
+        """Return the block with arrays in place of encoded images."""
         entries = {entry.name: entry for entry in self.known_entries or ()}
         warn_of_pictures(self, [name for name in block if block[name].dtype.kind in ENCODED])
         return {
@@ -255,7 +256,8 @@ class FedNet:
         entries: Sequence[Entry] | None = None,
         transformed: bool = False,
     ) -> Callable[[Block, int], int]:
-        """What puts blocks of these columns into the net, given the number of the first record.
+        """Return what puts blocks of these columns into the net, given the number of the first
+        record.
 
         It returns the number of records.
         """
@@ -284,7 +286,9 @@ class FedNet:
         return rows
 
     def preparations(self, on_device: bool) -> dict[str, Preparation]:
-        """What makes batches of columns; with ``on_device`` bytes are left to the net's device."""
+        """Return what makes batches of columns; with ``on_device`` bytes are left to the net's
+        device.
+        """
         blobs: Any = self.net.blobs if on_device else {}
         return {
             entry.name: Preparation(
@@ -330,7 +334,7 @@ class FedNet:
         return {name: np.array(made) for name, made in self.views(batch, outputs).items()}
 
     def views(self, batch: Any, outputs: Sequence[str] | None) -> dict[str, Array]:
-        """What `forward` returns, in the net's memory, which the next pass overwrites."""
+        """Return what `forward` returns, in the net's memory, which the next pass overwrites."""
         if batch is None:
             raise DataError(
                 "there is no batch: forward takes a dict of arrays, a tuple or an array"

@@ -71,7 +71,7 @@ class Feed:
             ) from error
 
     def checked(self, block: Mapping[str, Array]) -> dict[str, Array]:
-        """The block's columns in the entries' shapes; DataError for what does not fit."""
+        """Return the block's columns in the entries' shapes; DataError for what does not fit."""
         return {
             entry.name: self._checked(given, entry, block[entry.name])
             for given, entry in zip(self._given, self.entries, strict=True)
@@ -79,7 +79,7 @@ class Feed:
         }
 
     def _shaped(self, counts: Sequence[int]) -> Mapping[str, Shape]:
-        """The blobs' shapes for so many records in each."""
+        """Return the blobs' shapes for so many records in each."""
         if counts != self._counts:
             found = zip(self.entries, counts, strict=True)
             self._counts = counts
@@ -103,7 +103,7 @@ class Feed:
         preparation.write(out, values, first)
 
     def _checked(self, given: Entry, entry: Entry, values: Any) -> Any:
-        """The rows in the entry's shape."""
+        """Return the rows in the entry's shape."""
         if isinstance(values, StagedRows):
             if not fits(values.shape[1:], self._stored[entry.name]):
                 raise DataError(misfit(entry.name, values.shape[1:], self._stored[entry.name]))
@@ -170,7 +170,7 @@ class Preparation:
         return replace(made, pinned=device.pin(rows)) if made.is_sound else None
 
     def __call__(self, values: Array, first: int) -> Array | StagedRows:
-        """The batch of rows as `Batches` has them."""
+        """Return the batch of rows as `Batches` has them."""
         rows = self.sized(shaped(self.entry.name, values, self.entry.stored))
         if (staged := self.staged(rows, first, self._device)) is not None:
             return staged
@@ -200,7 +200,7 @@ def decoded(entry: Entry, values: Array, training: bool) -> Array:
 
 
 def raising(found: Sequence[Array | SparkNetError]) -> list[Array]:
-    """The arrays; the first error is raised."""
+    """Return the arrays; the first error is raised."""
     for one in found:
         if isinstance(one, SparkNetError):
             raise one
@@ -230,25 +230,28 @@ def check_numbers(name: str, values: Array) -> None:
 
 
 def fits(shape: Shape, record: Pattern) -> bool:
-    """Whether a record has the wanted shape, where None is any size."""
+    """Return whether a record has the wanted shape, where None is any size."""
     pairs = zip(shape, record, strict=False)
     return len(shape) == len(record) and all(want in (None, size) for size, want in pairs)
 
 
 def fits_loosely(shape: Shape, record: Pattern) -> bool:
-    """Whether shapes are equal apart from axes of size 1: 28 x 28 fits 1 x 28 x 28."""
+    """Return whether shapes are equal apart from axes of size 1: 28 x 28 fits 1 x 28 x 28."""
     return fits(
         tuple(size for size in shape if size != 1), tuple(size for size in record if size != 1)
     )
 
 
 def fits_as_list(shape: Shape, record: Pattern) -> bool:
-    """Whether a record is a plain list of as many values as are wanted: it has no other shape."""
+    """Return whether a record is a plain list of as many values as are wanted: it has no other
+    shape.
+    """
     return len(shape) == 1 and None not in record and shape[0] == prod(size or 0 for size in record)
 
 
 def shaped(name: str, values: Array, record: Pattern) -> Array:
-    """A column's rows in a record's shape; axes of size 1 may differ, and plain lists have none.
+    """Return a column's rows in a record's shape; axes of size 1 may differ, and plain lists
+    have none.
 
     Shapes are compared and not only the number of values, because the values of an image of
     another size, or with its channels last, would end up in wrong places.
@@ -264,7 +267,7 @@ def shaped(name: str, values: Array, record: Pattern) -> Array:
 
 
 def misfit(name: str, shape: Shape, record: Pattern) -> str:
-    """The message about a record of another shape, with advice."""
+    """Return the message about a record of another shape, with advice."""
     wanted = " x ".join("any" if size is None else str(size) for size in record) or "one number"
     hint = ""
     if len(shape) == len(record) == 3:

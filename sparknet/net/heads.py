@@ -54,7 +54,7 @@ class Head:
 
     @classmethod
     def of(cls, said: dict[str, Any]) -> Head:
-        """The head in what `asdict` made of it, as JSON."""
+        """Return the head in what `asdict` made of it, as JSON."""
         return cls(**{**said, "record": tuple(said["record"])})
 
 
@@ -69,7 +69,7 @@ class HeadBlobs:
 
 
 def find_heads(net: Net, blobs: Sequence[str] | None = None) -> list[Head]:
-    """The heads of a net, or those of these blobs, which lie along an axis of records."""
+    """Return the heads of a net, or those of these blobs, which lie along an axis of records."""
     tested = net.tested
     shapes, axes = tested.layout()
     if blobs is None:
@@ -86,7 +86,9 @@ def find_heads(net: Net, blobs: Sequence[str] | None = None) -> list[Head]:
 
 
 def _copies(layers: Sequence[LayerMessage]) -> set[str]:
-    """The outputs that copy what other layers read: features, which no label is compared with."""
+    """Return the outputs that copy what other layers read: features, which no label is compared
+    with.
+    """
     readers = Counter(name for layer in layers for name in layer.bottom)
     return {
         layer.top[0]
@@ -146,7 +148,9 @@ def _head(
 
 
 def _squasher(name: str, layers: Sequence[LayerMessage]) -> LayerMessage | None:
-    """The layer that makes probabilities of another blob, if that is what this blob holds."""
+    """Return the layer that makes probabilities of another blob, if that is what this blob
+    holds.
+    """
     maker = next((layer for layer in reversed(layers) if name in layer.top), None)
     if maker is None or maker.type not in LAYERS or name in maker.bottom:
         return None
@@ -175,7 +179,9 @@ def _axis(layer: LayerMessage | None, shape: Sequence[int]) -> int:
 
 
 def served(net: NetMessage, heads: Sequence[Head]) -> tuple[NetMessage, dict[str, HeadBlobs]]:
-    """The net with layers for what is missing, and where each head's numbers are then found."""
+    """Return the net with layers for what is missing, and where each head's numbers are then
+    found.
+    """
     made = NetMessage()
     made.CopyFrom(net)
     found = {}

@@ -146,7 +146,7 @@ def _tested_model(net: Net) -> Model:
 
 
 def read_folder(folder: Path) -> dict[str, Any]:
-    """What model.json says; FileError where a file is another one than was saved."""
+    """Return what model.json says; FileError where a file is another one than was saved."""
     metadata = parse_metadata(folder / ModelInputs.FOLDER, str(folder))
     check_files(folder, metadata)
     return metadata
@@ -176,7 +176,9 @@ def complete(folder: StrPath) -> Iterator[None]:
 def load_net(
     folder: Path, metadata: Mapping[str, Any], trusted: bool | None, **keywords: Any
 ) -> Net:
-    """The net that `save_net` wrote; ``keywords`` are `Net`'s, in place of what was saved."""
+    """Return the net that `save_net` wrote; ``keywords`` are `Net`'s, in place of what was
+    saved.
+    """
     saved = {
         "precision": metadata["precision"],
         "preprocessing": of_json(metadata["preprocessing"]),
@@ -192,7 +194,9 @@ def load_net(
 
 
 def folder_net(folder: Path, metadata: Mapping[str, Any], trusted: bool) -> NetParameter:
-    """The description of a folder's net, which reads none but its own files unless trusted."""
+    """Return the description of a folder's net, which reads none but its own files unless
+    trusted.
+    """
     text, own = unpacked(folder, NET, metadata["data"])
     net = parse_net(text)
     if not trusted:
@@ -201,7 +205,9 @@ def folder_net(folder: Path, metadata: Mapping[str, Any], trusted: bool) -> NetP
 
 
 def unpacked(folder: Path, name: str, data: Any) -> tuple[str, set[str]]:
-    """The prototxt of this name, with the paths of the files that it names, and these paths."""
+    """Return the prototxt of this name, with the paths of the files that it names, and these
+    paths.
+    """
     if not isinstance(data, list) or not all(_OWN.fullmatch(file) for file in data):
         raise ValueError(f"the net's files are {data!r}")
     kept = kept_folder()
@@ -245,7 +251,7 @@ def of_json(said: Any) -> Preprocessing | None:
 
 
 def file_sums(folder: Path) -> dict[str, Any]:
-    """What metadata say of the files of a folder."""
+    """Return what metadata say of the files of a folder."""
     return {
         file.name: {"bytes": file.stat().st_size, "blake2b": check_sum(file)}
         for file in sorted(folder.iterdir())
@@ -253,7 +259,7 @@ def file_sums(folder: Path) -> dict[str, Any]:
 
 
 def has_sound_names(files: Any) -> bool:
-    """Whether these can be the files of a stage."""
+    """Return whether these can be the files of a stage."""
     return isinstance(files, dict) and all(_NAME.fullmatch(name) for name in files)
 
 

@@ -39,13 +39,13 @@ class ModelInputs:
 
     @classmethod
     def beside(cls, model: StrPath) -> ModelInputs | None:
-        """What the file of a model on this machine says; None where there is no file."""
+        """Return what the file of a model on this machine says; None where there is no file."""
         place = cls.place(model)
         return cls.read(place, str(place)) if place.is_file() else None
 
     @classmethod
     def read(cls, file: Path, name: str) -> ModelInputs:
-        """What a file says, which is called ``name`` in messages."""
+        """Return what a file says, which is called ``name`` in messages."""
         if file.stat().st_size > _LARGEST:
             raise FileError(name, "is too large")
         return cls.from_json(file.read_text(encoding="utf-8", errors="replace"), name)
@@ -79,7 +79,7 @@ class ModelInputs:
 
     @classmethod
     def of(cls, said: Any, name: str) -> ModelInputs:
-        """What parsed JSON says."""
+        """Return what parsed JSON says."""
         try:
             columns, how = dict(said["columns"]), said["preprocessing"]
             labels = tuple(said.get("labels", ()))

@@ -242,7 +242,8 @@ class Net:
             self._nets = self.with_solver(solver)._nets
 
     def feed(self, columns: Collection[str]) -> Callable[[dict[str, Array], int], int]:
-        """What puts transformed batches of these columns into the net, and counts their records.
+        """Return what puts transformed batches of these columns into the net, and counts their
+        records.
 
         It is also given the number of a batch's first record.
         """
@@ -291,13 +292,15 @@ class Net:
         return finished(flattened(means.arrays()) | scores.parts(), metrics, means.records)
 
     def measure(self, metrics: Sequence[str]) -> tuple[Means, dict[str, float]]:
-        """What `test` counts, and its results with what `scores.finished` makes the metrics of."""
+        """Return what `test` counts, and its results with what `scores.finished` makes the
+        metrics of.
+        """
         scores = Scores(metrics)
         means = run_test(self._nets, 0, None, scores if metrics else None)
         return means, flattened(means.arrays()) | scores.parts()
 
     def test_arrays(self, steps: int | None = None, net: int = 0) -> dict[str, Array]:
-        """The results of `test`, each output in its shape."""
+        """Return the results of `test`, each output in its shape."""
         return run_test(self._nets, net, steps, None).arrays()
 
     def forward(self, batch: Record, outputs: Sequence[str] | None = None) -> dict[str, Array]:
@@ -307,7 +310,7 @@ class Net:
     # -- weights -------------------------------------------------------------------------
 
     def get_weights(self) -> WeightCollection:
-        """A copy of the weights."""
+        """Return a copy of the weights."""
         return WeightCollection.of(self.net)
 
     def set_weights(self, weights: WeightCollection) -> None:
@@ -352,7 +355,7 @@ class Net:
         return self._copy(self._nets.backend)
 
     def with_solver(self, solver: SolverMessage) -> Net:
-        """A copy that learns as another solver's settings say, of the same nets."""
+        """Return a copy that learns as another solver's settings say, of the same nets."""
         return self._copy(self._nets.backend, solver)
 
     def _copy(self, backend: Backend, solver: SolverMessage | None = None) -> Net:
@@ -397,7 +400,7 @@ class Net:
         return f"<{kind}Net '{shown(self._nets.description.main.name)}', inputs: {shown(inputs)}>"
 
     def _repr_html_(self) -> str:
-        """Its layers, in a notebook."""
+        """Return the layers as HTML, for a notebook."""
         with suppress(SparkNetError):  # its shapes may be unknown
             return html_summary(build_in_state(self._nets.main.described))
         return escape(repr(self))

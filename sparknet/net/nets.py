@@ -103,7 +103,9 @@ class Nets:
         return others
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process builds them from; their data and the solver's state stay here."""
+        """Return what another process builds them from; their data and the solver's state stay
+        here.
+        """
         origin, solver = self.origin, self.description.solver
         with suppress(UnknownShape):
             origin = origin.used(weights=WeightCollection.of(self.main.net))

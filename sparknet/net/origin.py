@@ -100,7 +100,7 @@ def find_origin(
 
 
 def _is_model(source: object) -> TypeGuard[StrPath]:
-    """Whether the file of a net holds its weights too."""
+    """Return whether the file of a net holds its weights too."""
     return isinstance(source, (str, os.PathLike)) and is_onnx(source)
 
 

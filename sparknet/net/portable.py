@@ -40,7 +40,9 @@ class Portable:
 
 
 def portable_solver(solver: SolverMessage) -> Portable:
-    """A solver with its nets inside; without weights and snapshots, which the driver handles."""
+    """Return a solver with its nets inside; without weights and snapshots, which the driver
+    handles.
+    """
     whole = SolverMessage()
     whole.CopyFrom(solver)
     for field in ("weights", "snapshot_prefix", "snapshot"):
@@ -97,7 +99,7 @@ def _read(path: str) -> bytes:
 
 
 def kept_folder() -> Path:
-    """A folder for files that nets name, which stays until the process ends."""
+    """Return a folder for files that nets name, which stays until the process ends."""
     return Path(_kept(os.getpid()).name)
 
 

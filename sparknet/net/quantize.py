@@ -33,7 +33,7 @@ COMPARED, COMPARED_BYTES = 512, 1 << 28
 
 
 def quantizable(backend: Backend, solver: SolverMessage | None) -> Embedded:
-    """The backend of a net, which is refused where none multiplies in eight bits."""
+    """Return the backend of a net, which is refused where none multiplies in eight bits."""
     if solver is not None:
         raise SpecError("quantize a net without a solver: Net(net, weights=…)")
     if backend.precision == "bf16":
@@ -161,8 +161,9 @@ class Comparison:
         return bool(self._narrow.precision == "int8")
 
     def losses(self, given: caffe_pb2.Int8Parameter) -> dict[str, float]:
-        """How far each layer of eight bits, alone, is from float32's in the newest batch, as a
-        share of the norm of its values."""
+        """Return how far each layer of eight bits, alone, is from float32's in the newest batch,
+        as a share of the norm of its values.
+        """
         from sparknet.caffe.int8 import multiplying
 
         net, narrow = self._fed.net, self._narrow
@@ -188,7 +189,7 @@ class Comparison:
         return found
 
     def outputs(self, given: caffe_pb2.Int8Parameter) -> Lost:
-        """What the net's outputs lose over the batches."""
+        """Return what the net's outputs lose over the batches."""
         self._narrow.use_int8(given)
         made: dict[str, list[Any]] = {}
         wide: dict[str, list[Any]] = {}
@@ -249,7 +250,7 @@ def _run(net: Any, inputs: dict[str, Any]) -> None:
 
 
 def _off(made: Any, want: Any) -> float:
-    """The distance between two arrays, as a share of the norm of the second."""
+    """Return the distance between two arrays, as a share of the norm of the second."""
     norm = float(np.linalg.norm(want))
     return float(np.linalg.norm(made - want)) / norm if norm > 0 else 0.0
 
@@ -257,8 +258,9 @@ def _off(made: Any, want: Any) -> float:
 def in_int8(
     described: caffe_pb2.NetParameter, net: Any, arrays: Sequence[Sequence[Any]]
 ) -> caffe_pb2.NetParameter:
-    """A description that says what its net is rounded to, if it is quantised; `write_model` then
-    writes eight bits."""
+    """Return a description that says what its net is rounded to, if it is quantised;
+    `write_model` then writes eight bits.
+    """
     given = getattr(net, "int8_param", None)
     if given is None:
         return described

@@ -53,7 +53,7 @@ class Recipe:
         return cls(given.head, given.lr_mult, given.shapes, given.batch_axis)
 
     def applied(self, solver: Any, weights: Any) -> tuple[Any, Any]:
-        """What a `Net` is made from: the solver, with a net that fits, and the weights."""
+        """Return what a `Net` is made from: the solver, with a net that fits, and the weights."""
         if self.head is None and not self.lr_mult and not _with_model(solver):
             if self.shapes or self.batch_axis:
                 raise SettingError("shapes and batch_axis are for a net that is a .onnx")
@@ -91,7 +91,7 @@ class Recipe:
         yield from given.items()
 
     def _solver(self, source: Any) -> tuple[SolverMessage, Any]:
-        """A copy of the solver with its nets inside, and the weights that come with them."""
+        """Return a copy of the solver with its nets inside, and the weights that come with them."""
         if names_model(source):
             model = self._opened(source)
             return usual(_as_net(model)), os.fspath(source)
@@ -123,12 +123,12 @@ PLAIN = Recipe()
 
 
 def names_model(source: Any) -> bool:
-    """Whether it is the path of a net with its weights."""
+    """Return whether it is the path of a net with its weights."""
     return isinstance(source, (str, os.PathLike)) and os.fspath(source).endswith(_MODELS)
 
 
 def _with_model(source: Any) -> bool:
-    """Whether it is a model, or a solver that names one as its net."""
+    """Return whether it is a model, or a solver that names one as its net."""
     if names_model(source):
         return True
     if isinstance(source, Net) or (hasattr(source, "net_param") and source.net_param.layer):
@@ -152,7 +152,7 @@ def _described(source: Any) -> NetMessage:
 
 
 def usual(net: NetMessage | None = None) -> SolverMessage:
-    """A solver for fine-tuning, where none is given."""
+    """Return a solver for fine-tuning, where none is given."""
     made = SolverMessage(base_lr=0.001, momentum=0.9, lr_policy="fixed", type="SGD")
     if net is not None:
         made.net_param.CopyFrom(net)
@@ -189,7 +189,7 @@ def replace_head(net: NetMessage, classes: int) -> str:
 
 
 def _outputs_of(layer: caffe_pb2.LayerParameter) -> Any:
-    """The options of a layer that learns and has so many outputs as they say."""
+    """Return the options of a layer that learns and has so many outputs as they say."""
     kind = LAYERS.get(layer.type)
     field = None if kind is None else kind.field
     if kind is None or field is None or issubclass(kind, Embed):
@@ -200,7 +200,7 @@ def _outputs_of(layer: caffe_pb2.LayerParameter) -> Any:
 
 
 def _drop_probabilities(net: NetMessage) -> None:
-    """The loss makes probabilities itself."""
+    """Drop a Softmax before the loss, which makes probabilities itself."""
     while net.layer and issubclass(LAYERS[net.layer[-1].type], (Softmax, Sigmoid)):
         del net.layer[-1]
     while net.layer and not net.layer[-1].top:  # Silence of what is gone
@@ -228,7 +228,7 @@ def _add_loss(net: NetMessage, classes: int, old: str) -> None:
 
 
 def _result(net: NetMessage) -> str:
-    """The newest blob that comes from the head."""
+    """Return the newest blob that comes from the head."""
     reached: dict[str, None] = {}
     for layer in net.layer:
         if layer.name == HEAD or any(name in reached for name in layer.bottom):

@@ -94,7 +94,9 @@ def open_rows(
 
 
 def for_inputs(records: Records, entries: Sequence[Entry] | None, names: Sequence[str]) -> Records:
-    """A reader's records for a net: images in grey for inputs of one channel, and named for it."""
+    """Return a reader's records for a net: images in grey for inputs of one channel, and named
+    for it.
+    """
     return NamedFor.inputs(in_channels(records, lambda: entries or ()), names)
 
 
@@ -108,12 +110,12 @@ def in_channels(records: Records, entries: Callable[[], Iterable[Entry]]) -> Rec
 
 
 def is_frame(data: object) -> bool:
-    """Whether it is a DataFrame of pandas."""
+    """Return whether it is a DataFrame of pandas."""
     return hasattr(data, "iloc") and hasattr(data, "columns")
 
 
 def frame_columns(data: Any, names: Sequence[str | None]) -> Block:
-    """The columns of these names of a pandas DataFrame, as arrays.
+    """Return the columns of these names of a pandas DataFrame, as arrays.
 
     Lists and arrays in a column are stacked.
     """
@@ -137,12 +139,12 @@ def frame_columns(data: Any, names: Sequence[str | None]) -> Block:
 
 
 def default_columns(places: Iterable[DataTop]) -> list[str]:
-    """The names of a tuple's parts: the places in order, DummyData's last."""
+    """Return the names of a tuple's parts: the places in order, DummyData's last."""
     return [place.name for place in sorted(places, key=lambda place: place.kind.fills_itself)]
 
 
 def columns_of(item: Any, names: Sequence[str]) -> Block:
-    """An item's values by column: by name for a mapping or named tuple, else in order."""
+    """Return an item's values by column: by name for a mapping or named tuple, else in order."""
     if hasattr(item, "_asdict"):
         item = item._asdict()
     elif hasattr(item, "__fields__"):  # a Row of Spark
@@ -160,7 +162,7 @@ def columns_of(item: Any, names: Sequence[str]) -> Block:
 
 
 def rows_of(block: Block) -> int:
-    """The number of records, which must be equal in all columns."""
+    """Return the number of records, which must be equal in all columns."""
     lengths = set()
     for name, values in block.items():
         if not values.ndim:
@@ -316,7 +318,7 @@ def _is_array(data: Any) -> bool:
 
 
 def is_batch(columns: Block, entries: Sequence[Entry] | None) -> bool:
-    """Whether an item is a batch of records, by its column with the most axes."""
+    """Return whether an item is a batch of records, by its column with the most axes."""
     known = [entry for entry in entries or () if entry.name in columns]
     if not known:  # images, as a guess
         return max((values.ndim for values in columns.values()), default=0) > 3
@@ -373,8 +375,9 @@ class Stream:
         return _joined(parts) if parts else None
 
     def _next(self, missing: int, size: int) -> Block | None:
-        """The next rows; None at the end.  Rows after a restart fill the batch up, so that later
-        batches need not be joined."""
+        """Return the next rows; None at the end.  Rows after a restart fill the batch up, so
+        that later batches need not be joined.
+        """
         if self._rest:
             rest, self._rest = self._rest, {}
             return rest

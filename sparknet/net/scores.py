@@ -34,7 +34,7 @@ _CONFUSION = "confusion["
 
 
 def check_names(names: Sequence[str]) -> tuple[str, ...]:
-    """The names as a tuple; SettingError if one is unknown."""
+    """Return the names as a tuple; SettingError if one is unknown."""
     if isinstance(names, str):
         raise SettingError(f"metrics must be a list of names, not '{names}'")
     for name in names:
@@ -53,7 +53,7 @@ class Judged(NamedTuple):
 
 
 def judged_blobs(net: NetMessage, inputs: Sequence[str]) -> Judged:
-    """Those of the first loss or accuracy with an input."""
+    """Return those of the first loss or accuracy with an input."""
     for layer in net.layer:
         kind = LAYERS.get(layer.type)
         if kind is None or not (kind.is_loss or kind.compares_labels) or len(layer.bottom) < 2:
@@ -126,7 +126,7 @@ class Scores:
 
 
 def finished(metrics: Mapping[str, float], names: Sequence[str], records: int) -> dict[str, float]:
-    """The metrics, with those of these names in place of the parts."""
+    """Return the metrics, with those of these names in place of the parts."""
     kept = {name: value for name, value in metrics.items() if not name.startswith(_PART)}
     counts = _numbered(metrics, "c") * records
     confusion = np.rint(counts).reshape(round(len(counts) ** 0.5), -1) if len(counts) else None
@@ -250,7 +250,9 @@ class Means:
         self.records += records
 
     def arrays(self) -> dict[str, Array]:
-        """The metrics, single numbers first: the first one decides which validation is best."""
+        """Return the metrics, single numbers first: the first one decides which validation is
+        best.
+        """
         found = {name: self._mean(name, one) for name, one in self._sums.items()}
         held = {name: mean / self.records for name, mean in found.items() if mean is not None}
         for name, batches in self._judged.items():
@@ -262,16 +264,16 @@ class Means:
         return {name: held[name] for name in [*first, *held]}
 
     def judged(self, name: str) -> Array:
-        """What was counted for an evaluated output, in two axes, which may be handed on."""
+        """Return what was counted for an evaluated output, in two axes, which may be handed on."""
         batches = [batch.reshape(-1, batch.shape[-1]) for batch in self._judged[name]]
         return np.concatenate(batches) if batches else np.zeros((0, 0), np.float32)
 
     def summary(self, name: str, batches: Sequence[Array]) -> float:
-        """The metric of an evaluated output."""
+        """Return the metric of an evaluated output."""
         return self._evaluated[name](batches, self._ap_version)
 
     def result(self) -> dict[str, float]:
-        """The metrics by name; ``name[0]``, ``name[1]`` … where an output has several."""
+        """Return the metrics by name; ``name[0]``, ``name[1]`` … where an output has several."""
         return flattened(self.arrays())
 
     def _mean(self, name: str, one: _Sum) -> Array | None:
@@ -283,7 +285,7 @@ class Means:
 
 
 def flattened(arrays: Mapping[str, Array]) -> dict[str, float]:
-    """The elements of arrays by name: ``name``, or ``name[0]``, ``name[1]`` …"""
+    """Return the elements of arrays by name: ``name``, or ``name[0]``, ``name[1]`` …"""
     return {
         name if values.size == 1 else f"{name}[{index}]": float(value)
         for name, values in arrays.items()

@@ -21,13 +21,15 @@ def private(path: str, flags: int) -> int:
 
 
 def scratch_folder(kind: str = "run") -> tempfile.TemporaryDirectory[str]:
-    """A folder of this process; those that dead processes of this user left are removed first."""
+    """Return a folder of this process; those that dead processes of this user left are removed
+    first.
+    """
     remove_abandoned(Path(tempfile.gettempdir()))
     return tempfile.TemporaryDirectory(prefix=f"sparknet-{kind}-", suffix=f"-{owner()}")
 
 
 def owner() -> str:
-    """How the name of a folder of this process ends."""
+    """Return how the name of a folder of this process ends."""
     return f"{_machine()}-{os.getpid()}"
 
 
@@ -40,7 +42,7 @@ def remove_abandoned(place: Path) -> int:
 
 
 def _is_abandoned(path: Path) -> bool:
-    """Whether it is a folder of this user, of a process of this machine that is no more."""
+    """Return whether it is a folder of this user, of a process of this machine that is no more."""
     _, machine, process = ("--" + path.name).rsplit("-", 2)
     if machine != _machine() or not process.isdecimal():
         return False

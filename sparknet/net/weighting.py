@@ -205,7 +205,8 @@ class WeighedNets:
 
 
 def weighted(net: Net) -> tuple[Net, list[str]]:
-    """A net with the same weights and solver, and its new inputs, which take a number a record.
+    """Return a net with the same weights and solver, and its new inputs, which take a number a
+    record.
 
     The gradient and the sum of each loss are those of records that count by these numbers; what
     the loss is divided by stays, so that the mean of the numbers over all records should be 1.
@@ -265,7 +266,7 @@ class _Places:
         )
 
     def weighed(self, layer: LayerMessage) -> Iterator[tuple[int, str]]:
-        """The bottoms of a loss that a gradient goes to."""
+        """Yield the bottoms of a loss that a gradient goes to."""
         kind = LAYERS.get(layer.type)
         is_loss = any(layer.loss_weight) or (kind is not None and kind.is_loss)
         for index, blob in enumerate(layer.bottom if is_loss else ()):
@@ -296,7 +297,9 @@ def _unused(net: Net, name: str) -> str:
 
 
 def _solver(net: Net, train: NetMessage) -> SolverMessage:
-    """The solver with another net for training; its nets for testing are those of ``net``."""
+    """Return the solver with another net for training; its nets for testing are those of
+    ``net``.
+    """
     assert net.settings is not None
     changed = SolverMessage()
     changed.CopyFrom(net.settings)

@@ -122,7 +122,7 @@ class Reading:
         return self.held[blob.name]
 
     def layer_name(self, node: OnnxNode) -> str:
-        """The name of its weights without their ending, or the node's own."""
+        """Return the name of its weights without their ending, or the node's own."""
         weights = node.inputs[1] if len(node.inputs) > 1 else ""
         if weights.endswith(".weight") and weights in self.source.constants:
             return weights.removesuffix(".weight")
@@ -150,7 +150,7 @@ class Reading:
                     self.bind(name, value)
 
     def _chosen(self, node: OnnxNode) -> list[Value]:
-        """The results of one branch of an If, whose condition is known."""
+        """Return the results of one branch of an If, whose condition is known."""
         condition = self.values[node.inputs[0]]
         if isinstance(condition, Computed) or condition.size != 1:
             numbers = [name for name, sizes in self.source.inputs.items() if not sizes]
@@ -276,7 +276,7 @@ class Reading:
         return inputs
 
     def _is_several(self, node: OnnxNode, inputs: Sequence[Value | None]) -> bool:
-        """Whether a constant of rows is repeated several times for each record.
+        """Return whether a constant of rows is repeated several times for each record.
 
         As a constant it would be as large as all records together.
         """
@@ -293,15 +293,16 @@ class Reading:
         return sum(size > 1 for size in old) > 1 and any(map(step.is_several, grown))
 
     def _as_blob(self, node: OnnxNode, array: Array) -> Computed:
-        """A constant as a blob, cut off where the input ends if it is as long."""
+        """Return a constant as a blob, cut off where the input ends if it is as long."""
         cut = self._cut(node, node.inputs[0], array)
         if isinstance(cut, Computed):
             return cut
         return set_type(Step(self, node, [array]).parameter(array), constant_type(array))
 
     def _cut(self, node: OnnxNode, name: str, array: Array) -> Value:
-        """A constant that is as long as the input: one number where it is all the same, or cut
-        off where the input ends."""
+        """Return a constant that is as long as the input: one number where it is all the same,
+        or cut off where the input ends.
+        """
         lengths = self.net.lengths
         if (node.op in PICKING and name != node.inputs[0]) or not array.size:
             return array
@@ -350,7 +351,7 @@ class Reading:
                             self.net.sizes.setdefault(one, one)
 
     def _is_image(self, node: OnnxNode) -> bool:
-        """Whether a constant is as high or wide as an image that may be of any size."""
+        """Return whether a constant is as high or wide as an image that may be of any size."""
         sizes = [self.symbolic.get(name, np.zeros(0)) for name in node.inputs]
         names = {name for one in sizes for size in one.flat for name in symbols(size)}
         return node.op in FILLING and not names.isdisjoint(self.images)

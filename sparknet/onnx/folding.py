@@ -46,7 +46,7 @@ def foldable(op: str) -> bool:
 
 
 def fold(node: OnnxNode, inputs: Inputs) -> list[Array]:
-    """The outputs of a node whose inputs are all known; raises ValueError and its like."""
+    """Return the outputs of a node whose inputs are all known; raises ValueError and its like."""
     found = _FOLDS[node.op](node, inputs)
     outputs = found if isinstance(found, list) else [found]
     sized = any(one is not None and one.dtype == object for one in inputs)

@@ -30,7 +30,7 @@ def _gather_nd(node: OnnxNode, inputs: Inputs) -> Any:
 
 
 def _points(places: Array) -> tuple[Array, ...]:
-    """The indices of each axis, which lie side by side on the last one."""
+    """Return the indices of each axis, which lie side by side on the last one."""
     return tuple(np.moveaxis(places.astype(np.int64), -1, 0))
 
 

@@ -44,7 +44,7 @@ def reshaped(shape: Sequence[int], wanted: Sequence[int], keep_zero: bool) -> tu
 def slices(
     shape: Sequence[int], starts: Sequence[int], ends: Sequence[int], axes: Any, steps: Any
 ) -> list[range]:
-    """What ONNX's Slice takes of each axis."""
+    """Return what ONNX's Slice takes of each axis."""
     found = [range(size) for size in shape]
     axes = range(len(starts)) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
@@ -70,7 +70,7 @@ def _ends(start: int, end: int, step: int) -> tuple[int, int | None, int]:
 
 
 def split_sizes(node: OnnxNode, inputs: Inputs, size: int) -> list[int]:
-    """The pieces of ONNX's Split."""
+    """Return the pieces of ONNX's Split."""
     given = node.attributes.get("split")
     if given is None and len(inputs) > 1 and inputs[1] is not None:
         given = np.ravel(inputs[1])

@@ -97,7 +97,7 @@ def check_axes(source: Source, net: caffe_pb2.NetParameter, opened: Axes) -> Non
 
 
 def record_axes(net: caffe_pb2.NetParameter) -> dict[str, int]:
-    """The axis of records of each input of a net."""
+    """Return the axis of records of each input of a net."""
     shapes = dict(input_shapes(net))
     return Outline(net.layer, TEST).input_axes(shapes)
 
@@ -110,7 +110,7 @@ def input_shapes(net: caffe_pb2.NetParameter) -> Iterator[tuple[str, tuple[int, 
 
 
 def told(net: caffe_pb2.NetParameter, opened: Axes, lengths: Collection[tuple[str, int]]) -> str:
-    """Each input with its axes, for people to read."""
+    """Return each input with its axes, for people to read."""
     lines = []
     for name, shape in input_shapes(net):
         axes = [axis for one, axis in lengths if one == name]
@@ -139,8 +139,9 @@ _MOST_AXES = 3
 
 
 def open_lengths(source: Source) -> dict[Place, str]:
-    """The lengths that inputs leave open, by their names: the axis after that of the records, or
-    the other one where the caller has said which has the records."""
+    """Return the lengths that inputs leave open, by their names: the axis after that of the
+    records, or the other one where the caller has said which has the records.
+    """
     found: dict[Place, str] = {}
     opened = {
         name: [axis for axis, size in enumerate(sizes) if not isinstance(size, int)]

@@ -147,13 +147,13 @@ class LayerExport:
         return self.constant(value, np.int64)
 
     def reduce(self, op: str, x: str, axes: Sequence[int], keep: bool = True) -> str:
-        """A reduction, whose axes became an input in the course of time."""
+        """Return a reduction, whose axes became an input in the course of time."""
         if self.opset >= 18 or op == "ReduceSum":
             return self.put(op, [x, self.whole(list(axes))], keepdims=int(keep))
         return self.put(op, [x], axes=list(axes), keepdims=int(keep))
 
     def view(self, x: str, shape: Shape, output: str | None = None) -> str:
-        """The values under another shape, for any number of records."""
+        """Return the values under another shape, for any number of records."""
         sizes = list(shape)
         if self.draft.dynamic and sizes and shape[0] == self.draft.batch:
             sizes[0] = 0 if self.shapes and self.shapes[0][:1] == shape[:1] else -1
@@ -168,7 +168,7 @@ class LayerExport:
         return made
 
     def _part(self) -> str:
-        """A name for a value between the layer's own."""
+        """Return a name for a value between the layer's own."""
         self._parts += 1
         return f"{self.outputs[0]}/{self.node.name}_{self._parts}"
 
@@ -194,7 +194,7 @@ class Rounding:
         self._rounded = self._found() if known else set()
 
     def multiplies(self, node: Node) -> bool:
-        """Whether a layer multiplies numbers of eight bits."""
+        """Return whether a layer multiplies numbers of eight bits."""
         return (
             bool(self._steps)
             and node.name not in self._float32
@@ -203,7 +203,7 @@ class Rounding:
         )
 
     def step_for(self, blob: int, node: Node) -> tuple[float, bool] | None:
-        """What a layer reads rounded."""
+        """Return what a layer reads rounded."""
         whole = self._whole(blob)
         if whole not in self._rounded or node.layer.is_split or blob in node.top_ids:
             return None

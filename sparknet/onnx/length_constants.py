@@ -41,7 +41,7 @@ class FromTheEnd(FileError):
 
 
 def grown(step: Step, name: str, array: Array) -> Computed:
-    """A constant that is as long as the input, or twice as long, as a blob."""
+    """Return a constant that is as long as the input, or twice as long, as a blob."""
     end = step.reading.turned.get(name)
     if end is not None:
         growth = Growth(name, turned=end)
@@ -74,13 +74,13 @@ def _cut_off(step: Step, array: Array, growth: Growth, whole: str, part: str) ->
 
 
 def with_length(step: Step, x: Computed, slope: float) -> Computed:
-    """The values, and the length times a number."""
+    """Return the values, and the length times a number."""
     length = times_length(step, slope)
     return step.layer("Bias", [x, length], part="with_length", axis=0)
 
 
 def times_length(step: Step, slope: float) -> Computed:
-    """The length times a number."""
+    """Return the length times a number."""
     net = step.reading.net
     like, axis = net.anchors[net.lengths[0]]
     one = step.layer("Parameter", [], [np.full(1, slope)], part="step", shape={"dim": [1]})
@@ -90,7 +90,7 @@ def times_length(step: Step, slope: float) -> Computed:
 
 
 def counted_number(step: Step, array: Array, line: Incline) -> Computed:
-    """A number that grows with the length, in the shape that it has as a constant."""
+    """Return a number that grows with the length, in the shape that it has as a constant."""
     length = times_length(step, line.slope)
     if line.start:
         length = step.pointwise("Power", of=length, part="number", shift=line.start)
@@ -149,7 +149,7 @@ def _lengthen(path: str, net: Netlist, made: Made, whole: Array | None, longest:
 
 
 def _end(whole: Array, short: Array) -> int | None:
-    """The axis along which a constant is the last places of the whole one."""
+    """Return the axis along which a constant is the last places of the whole one."""
     pairs = enumerate(zip(whole.shape, short.shape, strict=True))
     axes = [axis for axis, (have, want) in pairs if have > want > 1]
     if len(axes) != 1:
@@ -191,7 +191,7 @@ def numbers_of_length(
     other: tuple[int, Values],
     whole: Callable[[int], Values],
 ) -> dict[str, Incline]:
-    """What the numbers among the operands that differ between two lengths are computed from.
+    """Return what the numbers among the operands that differ between two lengths are computed from.
 
     Empty where one of them does not grow evenly, or it is not certain: `whole` gives the values
     for a length that is fixed.
@@ -219,7 +219,7 @@ def differs(name: str, one: Values, other: Values) -> bool:
 
 
 def _seeds(name: str, makers: Mapping[str, OnnxNode], pair: tuple[Values, Values]) -> Iterator[str]:
-    """The first fractions on the way to a number."""
+    """Yield the first fractions on the way to a number."""
     node = makers.get(name)
     given = [one for one in node.inputs if differs(one, *pair)] if node is not None else []
     if given and all(_is_fraction(one, pair) for one in given):
@@ -239,7 +239,9 @@ def _is_even(
     one: tuple[int, Values],
     other: tuple[int, Values],
 ) -> bool:
-    """Whether all that a number is computed from grows evenly, sizes as multiples of the length."""
+    """Return whether all that a number is computed from grows evenly, sizes as multiples of the
+    length.
+    """
     pair, left, seen = (one[1], other[1]), [name], set[str]()
     while left:
         name = left.pop()
@@ -268,7 +270,7 @@ def _are_multiples(a: Array, b: Array, length: int, other: int) -> bool:
 
 
 def _hold(lines: Mapping[str, Incline], whole: Callable[[int], Values]) -> bool:
-    """Whether the numbers are right for lengths that are no primes, too."""
+    """Return whether the numbers are right for lengths that are no primes, too."""
     held = 0
     for length in TRIED:
         with suppress(FileError):  # too short for the model, or too long

@@ -31,7 +31,7 @@ class Room:
         self._left = 1 << 62 if trusted else most
 
     def take(self, made: Iterable[Array], given: Sequence[Array | None]) -> None:
-        """What is made of the given constants; a view of one of them takes nothing."""
+        """Count the result's bytes; a view of a constant takes none."""
         known = [one for one in given if one is not None]
         self._left -= sum(
             one.nbytes
@@ -53,7 +53,7 @@ def bounded(shape: Sequence[int], inputs: Sequence[Any] = ()) -> tuple[int, ...]
 
 
 def spread(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape of values that are spread over each other."""
+    """Return the shape of values that are spread over each other."""
     try:
         return np.broadcast_shapes(*map(tuple, shapes))
     except ValueError:

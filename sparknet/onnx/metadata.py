@@ -12,13 +12,13 @@ from sparknet.proto import Model
 
 
 def preprocessing_of(model: Model, path: StrPath) -> Preprocessing | None:
-    """What the metadata of a .onnx say about images."""
+    """Return what the metadata of a .onnx say about images."""
     text = model.told.get(PREPROCESSING)
     return None if text is None else Preprocessing.from_json(text, f"{path}: {PREPROCESSING}")
 
 
 def labels_of(model: Model, path: StrPath) -> tuple[str, ...]:
-    """The names of the classes in the metadata of a .onnx; none where they say none."""
+    """Return the names of the classes in the metadata of a .onnx; none where they say none."""
     text = model.told.get(LABELS)
     if text is None:
         return ()

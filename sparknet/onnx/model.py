@@ -99,7 +99,7 @@ def converted(
     batch_axis: Axes | None = None,
     trusted: bool = False,
 ) -> Model:
-    """The net and the weights, and no word about its layers."""
+    """Return the net and the weights, and no word about its layers."""
     from sparknet.onnx import operators
 
     operators.load()
@@ -274,13 +274,13 @@ class _Trial:
         )
 
     def _usual(self, reading: Reading, readings: Sequence[Reading]) -> dict[int, int]:
-        """What stands in the net for what stands for open sizes."""
+        """Return what stands in the net for what stands for open sizes."""
         length = min(USUAL, _longest(readings))
         others = {size: self.images.get(str(size), length) for size in reading.lengths.values()}
         return {reading.records: self.batch, **others}
 
     def _counted(self, readings: Sequence[Reading], primes: Sequence[int]) -> bool:
-        """Whether numbers with which the layers compute grow evenly with the length."""
+        """Return whether numbers with which the layers compute grow evenly with the length."""
         first, second = readings[:2]
         if len(first.net.lengths) != 1:
             return False
@@ -321,7 +321,9 @@ class _Trial:
     def _whole(
         self, shapes: Mapping[str, Sequence[Any]], counts: Sequence[int], longest: int
     ) -> Reading:
-        """A size that is left of the longest input may be a multiple of one number of records."""
+        """Return a size that is left of the longest input may be a multiple of one number of
+        records.
+        """
         for records in counts:
             whole = Reading(self.source, self.nodes, shapes, records)
             try:
@@ -336,7 +338,7 @@ class _Trial:
 
 
 def _longest(readings: Sequence[Reading]) -> int:
-    """What grows with the sequence itself is no table."""
+    """Return what grows with the sequence itself is no table."""
     first, *others = (one.bounds for one in readings)
     bounds = [rows for name, rows in first.items() if all(one.get(name) == rows for one in others)]
     return min(*bounds, LONGEST) if bounds else UNBOUND
@@ -360,7 +362,7 @@ def _tell_rounding(reading: Reading, path: str) -> None:
 
 
 def foreign_types(model: Model) -> list[str]:
-    """The layer types of a model that stock Caffe lacks."""
+    """Return the layer types of a model that stock Caffe lacks."""
     from sparknet.layers import LAYERS
 
     types = dict.fromkeys(layer.type for layer in model.net.layer)
@@ -389,7 +391,7 @@ def open_model(
     batch_axis: Axes | None = None,
     trusted: bool | None = None,
 ) -> Model:
-    """The net and the weights of a .onnx, or what `sparknet.read_model` reads.
+    """Return the net and the weights of a .onnx, or what `sparknet.read_model` reads.
 
     `shapes`, `batch_axis` and `trusted` are for a .onnx, as for `read_model` there.
     """

@@ -174,7 +174,7 @@ class Netlist:
         return size if isinstance(size, Size) else self.sizes.get(size, int(size))
 
     def is_batched(self, size: int) -> bool:
-        """Whether a size counts records, or several of each record."""
+        """Return whether a size counts records, or several of each record."""
         known = self.known(size)
         if isinstance(known, Size):
             return RECORDS in symbols(known)
@@ -198,13 +198,13 @@ class Netlist:
             raise TooLarge(f"for each record {error}: {hint}") from None
 
     def is_open(self, size: int) -> bool:
-        """Whether a size is, or comes from, one that the model leaves open."""
+        """Return whether a size is, or comes from, one that the model leaves open."""
         if self.images and not symbols(self.known(size)).isdisjoint(self.images):
             return True
         return size > 0 and any(size % one == 0 for one in (self.batch, *self.lengths))
 
     def moves(self, size: int) -> bool:
-        """Whether a size is open, or what is left of such a one."""
+        """Return whether a size is open, or what is left of such a one."""
         return self.is_open(size) or size in self.sizes
 
     def _each(self, count: int) -> int:
@@ -245,7 +245,7 @@ class Netlist:
         self.layers.insert(max(makers, default=len(self.layers) - 1) + 1, made)
 
     def unique(self, name: str, kind: str) -> str:
-        """A name that no other layer or blob has."""
+        """Return a name that no other layer or blob has."""
         wanted, number = name, 1
         while f"{kind} {wanted}" in self._taken:
             number += 1
@@ -299,7 +299,7 @@ class Netlist:
                 self.makers[top] = made
 
     def model(self, usual: Mapping[int, int]) -> Model:
-        """The net for these open sizes, and its weights."""
+        """Return the net for these open sizes, and its weights."""
         self._spare_gradients()
         net = caffe_pb2.NetParameter(name=self.name)
         for made in self.layers:
@@ -333,7 +333,7 @@ class Netlist:
                 (names.update if true else names.difference_update)(tops)
 
     def _tell_steps(self, net: caffe_pb2.NetParameter) -> None:
-        """What is rounded in eight bits where the precision is int8, as `Net.quantize` says it."""
+        """Log what is rounded in eight bits if the precision is int8, as `Net.quantize` does."""
         for name, blob in self.blobs.items():
             if blob.step is not None:
                 step, is_signed = blob.step
@@ -350,7 +350,7 @@ class Netlist:
 
 
 def _is_view(made: Made) -> bool:
-    """Whether its top is another's memory: Concat of one blob and Slice into one, too."""
+    """Return whether its top is another's memory: Concat of one blob and Slice into one, too."""
     parameter = made.parameter
     alone = len(parameter.bottom) == len(parameter.top) == 1
     return (
@@ -363,7 +363,7 @@ def _is_view(made: Made) -> bool:
 
 
 def _has_size(options: Any) -> bool:
-    """Whether an option depends on a size that is open."""
+    """Return whether an option depends on a size that is open."""
     if isinstance(options, dict | list | tuple):
         each = options.values() if isinstance(options, dict) else options
         return any(map(_has_size, each))

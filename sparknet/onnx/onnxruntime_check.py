@@ -13,7 +13,7 @@ from sparknet.onnx.source import Array, StrPath
 
 
 def run(path: StrPath, feeds: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs of a model by onnxruntime."""
+    """Return the outputs of a model by onnxruntime."""
     with extra("onnxruntime", "onnx-check", "checking an ONNX model"):
         import onnxruntime
     options = onnxruntime.SessionOptions()
@@ -31,7 +31,7 @@ def run(path: StrPath, feeds: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def results(blobs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Array]:
-    """What a net computes for the outputs of the model that was written from it.
+    """Return what a net computes for the outputs of the model that was written from it.
 
     Where a layer works on an input in place, the output is called after the layer, too: `x/relu`.
     """
@@ -43,7 +43,7 @@ def results(blobs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Array]:
 
 
 def largest_difference(got: Mapping[str, Any], want: Mapping[str, Any]) -> float:
-    """The largest difference of any output, as a share of that output's largest value."""
+    """Return the largest difference of any output, as a share of that output's largest value."""
     worst = 0.0
     for name, value in want.items():
         if got[name].shape != value.shape:

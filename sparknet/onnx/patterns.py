@@ -23,7 +23,7 @@ _DEEPEST = 16
 
 
 def simplified(source: Source) -> tuple[list[OnnxNode], dict[str, Array]]:
-    """The nodes that the outputs need, simplified, and all constants."""
+    """Return the nodes that the outputs need, simplified, and all constants."""
     source.nodes = _in_order(source)
     _check_order(source)
     try:
@@ -49,8 +49,9 @@ def _simplified(source: Source) -> tuple[list[OnnxNode], dict[str, Array]]:
 
 
 def _in_order(source: Source) -> list[OnnxNode]:
-    """The nodes behind those whose values they read, otherwise as they stand; those that wait for
-    each other, or for what nothing makes, come last."""
+    """Return the nodes behind those whose values they read, otherwise as they stand; those that
+    wait for each other, or for what nothing makes, come last.
+    """
     makers = {name: at for at, node in enumerate(source.nodes) for name in node.outputs if name}
     waits = [{makers[name] for name in node.inputs if name in makers} for node in source.nodes]
     readers: dict[int, list[int]] = {}
@@ -72,7 +73,7 @@ def _in_order(source: Source) -> list[OnnxNode]:
 
 
 def _check_order(source: Source) -> None:
-    """Each node reads what stands before it, and no value is made twice: there is no circle."""
+    """Check that nodes read only earlier values and that nothing is computed twice."""
     made = {"", *source.constants, *source.inputs}
     for node in source.nodes:
         for name in node.inputs:
@@ -138,8 +139,9 @@ class _Graph:
         self.nodes = left
 
     def _content(self, node: OnnxNode) -> Any:
-        """What a node computes; small constants count by their values.  Only the node itself, where
-        attributes are more than numbers and words."""
+        """Return what a node computes; small constants count by their values.  Only the node
+        itself, where attributes are more than numbers and words.
+        """
         known = [self.constants.get(name) for name in node.inputs]
         for given in node.attributes.values():
             each = given if isinstance(given, list | tuple) else [given]
@@ -178,7 +180,7 @@ class _Graph:
         self.nodes = left
 
     def _is_quantised(self, node: OnnxNode, given: list[Array | None]) -> bool:
-        """Whether a constant, perhaps turned since, was stored in eight bits."""
+        """Return whether a constant, perhaps turned since, was stored in eight bits."""
         if node.op == "DequantizeLinear":
             return given[0] is not None and given[0].dtype.itemsize == 1
         return not self.source.quantised.isdisjoint(node.inputs)
@@ -243,7 +245,7 @@ class _Graph:
         return None
 
     def _ends(self, start: OnnxNode) -> list[OnnxNode]:
-        """The products that a value leads to, the farthest first."""
+        """Return the products that a value leads to, the farthest first."""
         found: list[OnnxNode] = []
         node = start
         for _ in range(4):
@@ -347,7 +349,7 @@ class _Graph:
         return maker.op == "Pow" and same[0] and self._scalar(maker.inputs[1]) == 2
 
     def _is_centred(self, name: str, centred: OnnxNode) -> bool:
-        """Whether a value is this difference, or the same difference written again."""
+        """Return whether a value is this difference, or the same difference written again."""
         other = self._made(name, "Sub")
         return other is not None and other.inputs == centred.inputs
 

@@ -32,13 +32,15 @@ class RawBytes(NamedTuple):
 
 
 def walk(source: ByteSource) -> tuple[bytes, list[RawBytes | None]]:
-    """The skeleton of a model, and the place of each initializer's bytes; None: it has them."""
+    """Return the skeleton of a model, and the place of each initializer's bytes; None: it has
+    them.
+    """
     walker = _Stripper(source)
     return walker.message(0, source.size, (GRAPH, INITIALIZER)), walker.places
 
 
 def room(size: int) -> Array:
-    """Bytes that the system gets back as soon as nobody holds them, if they are many."""
+    """Return bytes that the system gets back as soon as nobody holds them, if they are many."""
     made: Array = NDArray.empty(size, np.uint8).numpy()
     return made
 
@@ -60,7 +62,7 @@ class _Stripper:
         self.fields = 0
 
     def message(self, start: int, stop: int, path: tuple[int, ...]) -> bytes:
-        """A message whose constants lie down these fields."""
+        """Return a message whose constants lie down these fields."""
         if not path:
             return self.constant(start, stop)
         out: list[bytes] = []

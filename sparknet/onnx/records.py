@@ -62,7 +62,7 @@ def unlikely(
 
 
 def is_open(source: Source) -> bool:
-    """Whether an input leaves open how many records it has."""
+    """Return whether an input leaves open how many records it has."""
     return any(not isinstance(size, int) for sizes in source.inputs.values() for size in sizes)
 
 
@@ -104,7 +104,7 @@ def check_compared(
 def turns(
     node: OnnxNode, one: tuple[int, Mapping[str, Any]], other: tuple[int, Mapping[str, Any]]
 ) -> bool:
-    """Whether a node makes of values that grow evenly others that do not."""
+    """Return whether a node makes of values that grow evenly others that do not."""
     names = [name for name in (*node.inputs, *node.outputs) if name]
     lines: dict[str, _Line] = {}
     for name in names:
@@ -175,8 +175,9 @@ def counted(
     is_open: bool,
     where: str = "",
 ) -> FileError:
-    """The first of two refusals, each with what stood for the open sizes: what depends on the
-    number of records is in terms of N, and on the length of sequences in terms of L."""
+    """Return the first of two refusals, each with what stood for the open sizes: what depends on
+    the number of records is in terms of N, and on the length of sequences in terms of L.
+    """
     (sizes, error), *more = failed
     text = str(error).removeprefix(f"{path}: ")
     its = str(more[0][1]).removeprefix(f"{path}: ") if more else ""
@@ -209,7 +210,7 @@ def _in_terms(one: int, other: int, sizes: Iterable[tuple[str, int, int]]) -> st
 
 
 def fixed_records(source: Source) -> int | None:
-    """The number that is the first size of every input, if all sizes are fixed."""
+    """Return the number that is the first size of every input, if all sizes are fixed."""
     firsts = {sizes[0] if sizes else None for sizes in source.inputs.values()}
     known = all(isinstance(size, int) for sizes in source.inputs.values() for size in sizes)
     first = firsts.pop() if len(firsts) == 1 and known else None
@@ -222,7 +223,7 @@ def reopened(source: Source, records: int) -> Source:
 
 
 def goes_on(net: caffe_pb2.NetParameter, outputs: Iterable[str]) -> bool:
-    """Whether the net takes other numbers of records, and computes each by itself."""
+    """Return whether the net takes other numbers of records, and computes each by itself."""
     inputs = dict(input_shapes(net))
     outline = Outline(net.layer, TEST)
     try:
@@ -249,7 +250,7 @@ def goes_on(net: caffe_pb2.NetParameter, outputs: Iterable[str]) -> bool:
 
 
 def _axis(shapes: Mapping[str, Shape], grown: Mapping[str, Shape], name: str) -> int | None:
-    """The one axis that is longer with more records."""
+    """Return the one axis that is longer with more records."""
     before, after = shapes.get(name), grown.get(name)
     if before is None or after is None or len(before) != len(after):
         return None
@@ -259,7 +260,7 @@ def _axis(shapes: Mapping[str, Shape], grown: Mapping[str, Shape], name: str) ->
 
 
 def _needed(net: caffe_pb2.NetParameter, outputs: Iterable[str]) -> set[str]:
-    """The layers that the outputs depend on."""
+    """Return the layers that the outputs depend on."""
     blobs, found = set(outputs), set[str]()
     for layer in reversed(net.layer):
         if not blobs.isdisjoint(layer.top):
@@ -269,7 +270,7 @@ def _needed(net: caffe_pb2.NetParameter, outputs: Iterable[str]) -> set[str]:
 
 
 def of_fixed(shape: Shape, records: int, fixed: int) -> Shape:
-    """The shape that a blob has for as many records as the file says."""
+    """Return the shape that a blob has for as many records as the file says."""
     return tuple(
         size // records * fixed if size and size % records == 0 else size for size in shape
     )
@@ -299,7 +300,7 @@ def view(
 
 
 def for_any(array: Array, axis: int, fixed: int) -> Array:
-    """A constant that has the same values for each record: those of one."""
+    """Return a constant that has the same values for each record: those of one."""
     if axis >= array.ndim or array.shape[axis] != fixed:
         return array
     first = np.take(array, [0], axis)
@@ -307,7 +308,7 @@ def for_any(array: Array, axis: int, fixed: int) -> Array:
 
 
 def beside(array: Array, shape: Shape, records: int, fixed: int) -> Array:
-    """A constant that is spread over a blob whose number of records is another one than the
+    """Return a constant that is spread over a blob whose number of records is another one than the
     file's."""
     for axis, size in enumerate(shape):
         place = axis - len(shape) + array.ndim
@@ -317,7 +318,7 @@ def beside(array: Array, shape: Shape, records: int, fixed: int) -> Array:
 
 
 def whole(shape: Shape, wanted: Sequence[int], records: int, fixed: int) -> list[int]:
-    """The sizes to which a blob is spread."""
+    """Return the sizes to which a blob is spread."""
     pairs = zip(shape[::-1], wanted[::-1], strict=False)
     found = [size if size == records and want == fixed else want for size, want in pairs]
     return [*wanted[: max(len(wanted) - len(shape), 0)], *found[::-1]]

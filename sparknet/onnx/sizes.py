@@ -144,7 +144,7 @@ class _Scaled(float):
 
 
 def is_same(size: int, other: int) -> bool:
-    """Whether two sizes are equal for any open sizes."""
+    """Return whether two sizes are equal for any open sizes."""
     return _terms(size - other) == {(): 0}
 
 
@@ -236,7 +236,7 @@ def _long_division(size: int, other: Size) -> tuple[int, int]:
 
 
 def _share(one: tuple[Atom, ...], factor: int, lead: tuple[Atom, ...], other: Size) -> int:
-    """A term by the leading one, or 0."""
+    """Return a term by the leading one, or 0."""
     left = list(one)
     for atom in lead:
         if atom not in left:

@@ -65,7 +65,7 @@ class Branch:
     outputs: list[str]
 
     def needs(self) -> list[str]:
-        """What it reads of the graph around it."""
+        """Return what it reads of the graph around it."""
         made = {*self.constants, *(name for node in self.nodes for name in node.outputs)}
         read = [*(name for node in self.nodes for name in node.inputs), *self.outputs]
         return list(dict.fromkeys(name for name in read if name and name not in made))
@@ -108,7 +108,7 @@ class Source:
 
 
 def onnx_package(purpose: str) -> Any:
-    """The package `onnx`."""
+    """Return the package `onnx`."""
     with extra("onnx", "onnx", purpose):
         import onnx
     return onnx
@@ -251,7 +251,7 @@ class _ModelReader:
         return tuple(sizes)
 
     def _whole(self, value: Any) -> np.dtype[Any] | None:
-        """The type of an input of whole numbers; None: it has others."""
+        """Return the type of an input of whole numbers; None: it has others."""
         types = self.onnx.TensorProto
         kinds = {getattr(types, kind.upper()): np.dtype(kind) for kind in _WHOLE}
         return kinds.get(value.type.tensor_type.elem_type)
@@ -259,7 +259,10 @@ class _ModelReader:
     # -- constants -----------------------------------------------------------------------
 
     def array(self, tensor: Any, what: str, place: RawBytes | None = None) -> Array:
-        """The numbers of a tensor; half floats as float32.  Its bytes may lie in the file."""
+        """Return the numbers of a tensor; half floats as float32.
+
+        Its bytes may lie in the file.
+        """
         name = f"{what} '{shown(tensor.name)}'"
         dims = tuple(int(size) for size in tensor.dims)
         if len(dims) > MOST_AXES or min(dims, default=0) < 0:
@@ -296,7 +299,7 @@ class _ModelReader:
         return found
 
     def _outside(self, tensor: Any, name: str, size: int, dtype: np.dtype[Any]) -> Array:
-        """The numbers of a constant in a file of the model's own folder."""
+        """Return the numbers of a constant in a file of the model's own folder."""
         length = size * dtype.itemsize
         entries = {_text(one.key): _text(one.value) for one in tensor.external_data}
         location = entries.get("location", "")
@@ -342,7 +345,7 @@ class _ModelReader:
 
 
 def _text(name: Any) -> str:
-    """A name, which a damaged file may hold as bytes that are no text."""
+    """Return a name, which a damaged file may hold as bytes that are no text."""
     raw = name if isinstance(name, bytes) else str(name).encode("utf-8", "replace")
     return raw.decode("utf-8", "replace")
 

@@ -70,8 +70,9 @@ class Step:
         return place < len(self.inputs) and self.inputs[place] is not None
 
     def value(self, place: int, *, rounded: bool = False, rows: bool = False) -> Value:
-        """An input; what a cast makes whole has its fractions yet only for those who drop them, and
-        places count through all records only for those who take them so."""
+        """Return an input; what a cast makes whole has its fractions yet only for those who drop
+        them, and places count through all records only for those who take them so.
+        """
         value = self.inputs[place] if place < len(self.inputs) else None
         if value is None:
             self.refuse(f"input {place} is missing")
@@ -85,7 +86,7 @@ class Step:
         return tuple(self.value(place).shape)
 
     def constant(self, place: int, what: str) -> Array:
-        """An input that must be known."""
+        """Return an input that must be known."""
         value = self.value(place)
         if isinstance(value, Computed):
             self.refuse(f"{what} must be constant; here the model computes it")
@@ -101,11 +102,11 @@ class Step:
         return self.constant(place, what) if self.has(place) else None
 
     def blob(self, place: int = 0) -> Computed:
-        """An input as a blob whose axes lie in order."""
+        """Return an input as a blob whose axes lie in order."""
         return self.plain(self.value(place))
 
     def plain(self, value: Value) -> Computed:
-        """A blob whose values lie as its shape says; adds the layers that this takes."""
+        """Return a blob whose values lie as its shape says; adds the layers that this takes."""
         if not isinstance(value, Computed):
             return self.parameter(value)
         if value.rounded:
@@ -125,7 +126,7 @@ class Step:
         return value.done
 
     def whole(self, value: Computed) -> Computed:
-        """The whole numbers that a cast of others makes."""
+        """Return the whole numbers that a cast of others makes."""
         known = self.reading.whole
         if value.name not in known:
             plain = Computed(value.name, value.stored)
@@ -135,7 +136,7 @@ class Step:
         return known[value.name]
 
     def parameter(self, array: Array, grown: Callable[[Array], Computed] | None = None) -> Computed:
-        """A constant as a blob: the top of a Parameter layer, the same for every record.
+        """Return a constant as a blob: the top of a Parameter layer, the same for every record.
 
         One that grows with a length is made by `grown`.
         """
@@ -171,12 +172,12 @@ class Step:
         return self.reading.net.is_open(size)
 
     def is_read(self, place: int) -> bool:
-        """Whether anybody reads an output of the node."""
+        """Return whether anybody reads an output of the node."""
         names = self.node.outputs
         return place < len(names) and bool(names[place]) and self.reading.uses[names[place]] > 0
 
     def readers_of(self, place: int) -> list[OnnxNode]:
-        """The nodes that read an output."""
+        """Return the nodes that read an output."""
         name = self.node.outputs[place]
         return [node for node in self.reading.nodes if name in node.inputs]
 
@@ -227,7 +228,7 @@ class Step:
         return found
 
     def pointwise(self, type_name: str, *, of: Value | None = None, **options: Any) -> Computed:
-        """A layer that does not care in which order the axes lie."""
+        """Return a layer that does not care in which order the axes lie."""
         value = self.value(0) if of is None else of
         if isinstance(value, Computed) and value.order is not None and value.pads is None:
             made = self.layer(type_name, [Computed(value.name, value.stored)], **options)
@@ -235,7 +236,7 @@ class Step:
         return self.layer(type_name, [self.plain(value)], **options)
 
     def maker(self, value: Value) -> Made | None:
-        """The layer that makes a blob which this node alone reads."""
+        """Return the layer that makes a blob which this node alone reads."""
         if not isinstance(value, Computed) or not value.is_plain:
             return None
         if self.reading.readers(value) != 1:
@@ -251,7 +252,7 @@ class Step:
         return axis % axes
 
     def reshape(self, blob: Computed, shape: Sequence[int], part: str | None = None) -> Computed:
-        """The values under another shape; sizes that come from the batch stay free."""
+        """Return the values under another shape; sizes that come from the batch stay free."""
         blob, wanted = self.plain(blob), tuple(map(self.reading.net.known, shape))
         if wanted == blob.shape:
             return blob
@@ -286,8 +287,9 @@ class Step:
     def sized(
         self, x: Computed, shape: Sequence[int], part: str | None = None, *, reshape: bool = False
     ) -> Computed:
-        """A blob with the sizes of this shape, spread or cut off; those that are open are those
-        of the inputs."""
+        """Return a blob with the sizes of this shape, spread or cut off; those that are open are
+        those of the inputs.
+        """
         x, wanted = self.plain(x), tuple(map(self.reading.net.known, shape))
         if len(wanted) == len(x.shape) and all(map(is_same, wanted, x.shape)):
             return x
@@ -301,7 +303,7 @@ class Step:
         return self._sized(x, wanted, part, reshape)
 
     def is_several(self, size: int) -> bool:
-        """Whether a size counts several rows for each record."""
+        """Return whether a size counts several rows for each record."""
         return self.is_open(size) and size not in self.reading.net.anchors and not size % self.batch
 
     def sized_by_inputs(self, x: Computed, wanted: Sequence[int], part: str | None) -> Computed:
@@ -337,7 +339,7 @@ class Step:
         return self.layer("SizedLike", bottoms, part=part, size=sizes, reshape=reshape)
 
     def permuted(self, x: Computed, order: Sequence[int]) -> Computed:
-        """The blob with its axes in another order."""
+        """Return the blob with its axes in another order."""
         moved = [axis for axis in order if x.shape[axis] != 1]
         if moved == sorted(moved):
             return self.reshape(x, [x.shape[axis] for axis in order], part="transposed")
@@ -361,7 +363,7 @@ class Step:
         )
 
     def unbatched(self, array: Array) -> Array:
-        """A constant that is the same along an open size, with a size of 1 there."""
+        """Return a constant that is the same along an open size, with a size of 1 there."""
         for axis, size in enumerate(array.shape):
             if size in (self.batch, *self.reading.net.lengths):
                 first = np.take(array, [0], axis)
@@ -379,6 +381,6 @@ class Step:
 
 
 def _alike(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many first sizes are the same."""
+    """Return how many first sizes are the same."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

@@ -40,7 +40,7 @@ MOVING = (
 
 
 def result_type(node: OnnxNode, inputs: Sequence[Value | None]) -> np.dtype[Any]:
-    """The type of what an operator gives, unless its converter knows better."""
+    """Return the type of what an operator gives, unless its converter knows better."""
     values = inputs[1:] if node.op in CHOOSING else inputs
     kind = next((one.dtype for one in values if one is not None), FLOAT)
     return kind if kind.kind in "iub" and node.op not in CHANGING else FLOAT
@@ -57,7 +57,7 @@ def is_whole(value: Value | None) -> bool:
 
 
 def set_type(blob: Computed, kind: np.dtype[Any], integral: bool = False) -> Computed:
-    """The blob, whose type a converter has given or else its node's rule."""
+    """Return the blob, whose type a converter has given or else its node's rule."""
     if blob.dtype == FLOAT:
         blob.dtype = kind
     blob.integral = blob.integral or integral or blob.dtype.kind in "iub"

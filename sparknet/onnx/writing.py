@@ -72,13 +72,13 @@ def write_model(
 
 
 def _images(net: Any) -> Preprocessing | None:
-    """What a `sparknet.Net` does to its images."""
+    """Return what a `sparknet.Net` does to its images."""
     entries = () if isinstance(net, Model) else net.tested.entries
     return next((one.preprocessing for one in entries if one.pictures and one.preprocessing), None)
 
 
 def _model_of(net: Any) -> Model:
-    """The net that a `sparknet.Net` tests, with its weights."""
+    """Return the net that a `sparknet.Net` tests, with its weights."""
     tested = net.tested
     params = tested.net.params
     arrays: list[list[Any]] = [
@@ -169,7 +169,7 @@ class Writing:
         self.names.update(zip(node.top_ids, outputs, strict=True))
 
     def _read(self, blob: int, node: Node) -> str:
-        """The value that a layer reads; with eight bits, the one that is left of it."""
+        """Return the value that a layer reads; with eight bits, the one that is left of it."""
         name, step = self.names[blob], self.draft.rounding.step_for(blob, node)
         if step is None:
             return name
@@ -244,7 +244,7 @@ class Writing:
 
 
 def _arrays(model: Model, graph: Graph) -> dict[str, list[Array]]:
-    """Each layer's numbers in the shapes that the net gives them."""
+    """Return each layer's numbers in the shapes that the net gives them."""
     from sparknet.proto.model import copy_arrays
 
     targets = {node.name: [ref.shape for ref in node.params] for node in graph.nodes}
@@ -277,7 +277,7 @@ def is_source(node: Node) -> bool:
 
 
 def needed(graph: Graph) -> list[Node]:
-    """The layers that compute results: none that judge, and none that prepare labels."""
+    """Return the layers that compute results: none that judge, and none that prepare labels."""
     kept: list[Node] = []
     labels = _label_layers(graph)
     without: set[int] = set()
@@ -294,7 +294,7 @@ def _judges(node: Node) -> bool:
 
 
 def _label_layers(graph: Graph) -> set[int]:
-    """The numbers of the layers without parameters between the inputs and what a layer that
+    """Return the numbers of the layers without parameters between the inputs and what a layer that
     judges compares with: TrueBoxes, say."""
     plain: set[int] = set()
     readers: dict[int, list[tuple[int, int]]] = {}
@@ -314,8 +314,9 @@ def _label_layers(graph: Graph) -> set[int]:
 
 
 def blobs_of_records(nodes: Sequence[Node]) -> set[str] | None:
-    """The blobs of which more records give more rows; None unless those are all that depend on
-    the records."""
+    """Return the blobs of which more records give more rows; None unless those are all that
+    depend on the records.
+    """
     if any(node.layer.is_time_major for node in nodes):
         return None  # Steps, on the first axis, are written one by one.
     if any(any(node.layer.parameter.input_param.record_axis) for node in nodes):

@@ -46,7 +46,7 @@ class Binary:
     """The shape of raw records, where their column says it."""
 
     def sizes(self, length: int) -> Iterator[Sizes]:
-        """The shapes that a raw array of so many values may have."""
+        """Yield the shapes that a raw array of so many values may have."""
         if self.told is not None:
             yield self.told
         fixed = tuple(size for size in self.shape if size is not None)
@@ -63,7 +63,9 @@ class Binary:
             yield (*fixed, side, side)
 
     def raw(self, length: int) -> tuple[np.dtype[Any], Sizes] | None:
-        """The type and the shape of a raw array of so many bytes; None where there is none."""
+        """Return the type and the shape of a raw array of so many bytes; None where there is
+        none.
+        """
         sizes = [*self.sizes(length)]
         for kind in KINDS:
             for size in sizes:
@@ -72,7 +74,9 @@ class Binary:
         return None
 
     def raw_of(self, value: bytes) -> Array | None:
-        """The raw array that a value is; None of an encoded image, and of what is neither."""
+        """Return the raw array that a value is; None of an encoded image, and of what is
+        neither.
+        """
         found = self.raw(len(value))
         if found is None or self.is_encoded(value):
             return None
@@ -88,7 +92,7 @@ class Binary:
         return values.view(kind).reshape(len(values), *size)
 
     def array(self, value: bytes | None, name: str) -> Array:
-        """The image that a value is, sized as all images are."""
+        """Return the image that a value is, sized as all images are."""
         assert self.images is not None
         raw = None if value is None else self.raw_of(value)
         if raw is None:
@@ -104,7 +108,7 @@ class Binary:
         return stacked(raising(images.map(lambda row: images.of_raw(rows[row]), len(rows))))
 
     def is_encoded(self, value: bytes) -> bool:
-        """Whether a value is an image file: raw pixels may begin as one does."""
+        """Return whether a value is an image file: raw pixels may begin as one does."""
         if self.images is None or not value.startswith(_MAGIC):
             return False
         try:
@@ -116,7 +120,7 @@ class Binary:
     # -- inside --------------------------------------------------------------------------
 
     def _has_encoded(self, values: Array) -> bool:
-        """Whether a row is encoded; few begin as an image does."""
+        """Return whether a row is encoded; few begin as an image does."""
         if self.images is None:
             return False
         begins = np.zeros(len(values), bool)

@@ -62,8 +62,9 @@ def wanted(
     told: Mapping[str, Sizes] | None = None,
     classes: Mapping[str, ClassNumbers] | None = None,
 ) -> dict[str, Wanted]:
-    """What a net's inputs take; ``told`` has the shapes of raw records, by input, and ``classes``
-    the classes that its losses know."""
+    """Return what a net's inputs take; ``told`` has the shapes of raw records, by input, and
+    ``classes`` the classes that its losses know.
+    """
     return {
         entry.name: Wanted(
             entry.stored,
@@ -130,7 +131,7 @@ def column(
     images: ImageArrays | None = None,
     told: Sizes | None = None,
 ) -> Array:
-    """A column as rows of ``shape`` (that of one record; () is one number).
+    """Return a column as rows of ``shape`` (that of one record; () is one number).
 
     Unless ``images`` says more, images keep their size; ``told`` is the shape of raw records.
     """
@@ -293,7 +294,7 @@ def pictures(
 
 
 def _plain_images(shape: Shape) -> ImageArrays | None:
-    """What decodes images for inputs of such a shape, and leaves their size."""
+    """Return what decodes images for inputs of such a shape, and leaves their size."""
     if len(shape) != 3 or shape[0] not in CHANNELS:
         return None
     return ImageArrays(Preprocessing(interpolation="cv2.linear"), shape[0])
@@ -320,7 +321,7 @@ def _struct(values: Any, name: str, kinds: Binary) -> Array:
 
 
 def _image_structs(values: Any, name: str) -> Callable[[int], Array]:
-    """A function that reads a row of Spark's image structs, as height x width x channels.
+    """Return a function that reads a row of Spark's image structs, as height x width x channels.
 
     Pixels are interleaved, blue first; ``mode`` is OpenCV's number of a type.
     """
@@ -384,7 +385,7 @@ def _vectors(values: Any, name: str, length: int) -> Array:
 
 
 def holds_bytes(batch: pa.RecordBatch, column: str) -> bool:
-    """Whether a column holds bytes or structs, as pictures are."""
+    """Return whether a column holds bytes or structs, as pictures are."""
     import pyarrow as pa
 
     kind = batch.column(plain(column)).type

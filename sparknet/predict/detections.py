@@ -32,18 +32,20 @@ class Ragged(Output):
 
     @abstractmethod
     def fields(self) -> list[pa.Field]:
-        """The fields of a struct."""
+        """Return the fields of a struct."""
 
     @abstractmethod
     def found(self, rows: Array, count: int, frames: Array | None) -> tuple[Array, Array]:
-        """The number of structs of each of ``count`` records, and a row of numbers a struct."""
+        """Return the number of structs of each of ``count`` records, and a row of numbers a
+        struct.
+        """
 
     @abstractmethod
     def structs(self, rows: Array) -> pa.Array:
-        """The structs of rows of numbers."""
+        """Return the structs of rows of numbers."""
 
     def column_of(self, arrays: pa.Array, invalid: pa.Array | None) -> pa.Array:
-        """The column of the records' arrays."""
+        """Return the column of the records' arrays."""
         return arrays
 
 
@@ -178,7 +180,7 @@ class PixelRuns(Ragged):
 
 
 def sized_type(name: str, kind: pa.DataType) -> pa.DataType:
-    """A struct of a picture's size and what it holds."""
+    """Return a struct of a picture's size and what it holds."""
     import pyarrow as pa
 
     sizes = [pa.field(one, pa.int32(), False) for one in ("height", "width")]
@@ -194,7 +196,7 @@ def sized(shape: Sequence[int], name: str, values: pa.Array, invalid: pa.Array |
 
 
 def pixels(rows: Array, shape: Sequence[int]) -> Array:
-    """The class of each pixel, a row for each record."""
+    """Return the class of each pixel, a row for each record."""
     planes = rows.reshape(len(rows), -1, shape[-2] * shape[-1])
     return planes.argmax(1) if planes.shape[1] > 1 else np.rint(planes[:, 0]).astype(np.int64)
 

@@ -81,7 +81,9 @@ class Classified:
         return self._each(self.confusion.sum(-1))
 
     def _each(self, counts: Array) -> Array:
-        """One number for each class; of a label that is or is not there, that of its being so."""
+        """Return one number for each class; of a label that is or is not there, that of its
+        being so.
+        """
         return counts if counts.ndim == 1 else counts[:, 1]
 
     @staticmethod
@@ -196,7 +198,7 @@ TALLIES: Mapping[str, Callable[[Head], Any]] = {
 
 
 def _merged(one: Array, two: Array) -> Array:
-    """The sums of two parts (Chan, Golub and LeVeque 1979)."""
+    """Return the sums of two parts (Chan, Golub and LeVeque 1979)."""
     count = np.maximum(one[0] + two[0], 1)
     apart = two[1] - one[1]
     merged = one + two
@@ -254,7 +256,9 @@ class HeadColumns:
 
 
 def head_of(output: str, kind: Kind, record: tuple[int, ...]) -> Head:
-    """The head of an output whose classes, if it has such, lie along the first axis of a record."""
+    """Return the head of an output whose classes, if it has such, lie along the first axis of a
+    record.
+    """
     values = prod(record)
     choices = (record[0] if record else 1) if kind == "classes" else values
     return Head(output, kind, record=tuple(record) or (1,), values=values, choices=choices)
@@ -281,7 +285,7 @@ def add_up(judged: Sequence[HeadColumns], rows: Sequence[Any]) -> Evaluation:
 def count_rows(
     batches: Iterable[pa.RecordBatch], judged: Sequence[HeadColumns], drops: bool
 ) -> Iterator[pa.RecordBatch]:
-    """What a partition adds to the results."""
+    """Yield what a partition adds to the results."""
     import pyarrow as pa
 
     tallies = [TALLIES[one.head.kind](one.head) for one in judged]
@@ -319,7 +323,7 @@ def _add(batch: pa.RecordBatch, pairs: Sequence[tuple[HeadColumns, Any]], drops:
 
 
 def _compared(batch: pa.RecordBatch, one: HeadColumns, tally: Any) -> Any:
-    """What a head's tally counts of these rows."""
+    """Return what a head's tally counts of these rows."""
     values, told = batch.column(plain(one.scores)), batch.column(plain(one.truth))
     scores = column(values, one.scores, (one.head.values,))
     truth = column(told, one.truth, one.shape)
@@ -328,7 +332,7 @@ def _compared(batch: pa.RecordBatch, one: HeadColumns, tally: Any) -> Any:
 
 
 def truth_shape(head: Head, stored: Mapping[str, Shape]) -> Shape:
-    """The shape of a record of what a head is compared with."""
+    """Return the shape of a record of what a head is compared with."""
     if head.target is not None and head.target in stored:
         return stored[head.target]
     if head.kind != "classes":

@@ -24,7 +24,9 @@ _REMOTE = "sparknet.spark.filesystem.remote"
 
 
 def local_path(path: StrPath) -> str | None:
-    """The path on this machine that a path or a file: URL names; None if it lies elsewhere."""
+    """Return the path on this machine that a path or a file: URL names; None if it lies
+    elsewhere.
+    """
     text = os.fspath(path)
     parsed = urlparse(text)
     if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
@@ -53,7 +55,7 @@ def fetched(source: Any, session: Any = None) -> Iterator[Any]:
 
 
 def exists(path: StrPath) -> bool:
-    """Whether there is such a file, wherever Spark can read."""
+    """Return whether there is such a file, wherever Spark can read."""
     here = local_path(path)
     return Path(here).is_file() if here is not None else remote_file(os.fspath(path)).exists()
 
@@ -98,7 +100,7 @@ def remote_file(url: str, session: Any = None) -> RemoteFile:
 
 
 def with_path(error: SparkNetError, copy: str, url: str) -> SparkNetError:
-    """The error of reading a copy, with the original's name."""
+    """Return the error of reading a copy, with the original's name."""
     found = bare(type(error), str(error).replace(copy, url))
     vars(found).update(vars(error))
     if hasattr(found, "path"):

@@ -52,7 +52,8 @@ class LoadedModel:
         outputs: Sequence[str] | None = None,
         **keywords: Unpack[TransformOptions],
     ) -> Any:
-        """The results of ``rows``: a data frame of them for a data frame of pandas, else a dict.
+        """Return the results of ``rows``: a data frame of them for a data frame of pandas, else
+        a dict.
 
         Rows are a data frame, a dict of columns, or the values of the net's only input: an array
         with a row for each record, a list of arrays, of bytes (encoded images or raw values), of
@@ -79,7 +80,7 @@ class LoadedModel:
         return self._stage is not None
 
     def mapping(self) -> dict[str, str]:
-        """The net's inputs that a prediction needs → the rows' columns."""
+        """Return the net's inputs that a prediction needs → the rows' columns."""
         columns = {} if self._stage is None else self._stage.inputs(self.model)
         return self.model.mapping(Request(columns=columns))
 
@@ -93,7 +94,7 @@ class LoadedModel:
     # -- inside --------------------------------------------------------------------------
 
     def _columns(self, rows: Any, model: Predictor, request: Request) -> tuple[dict[str, Any], Any]:
-        """The columns that are asked for, and the index of their rows."""
+        """Return the columns that are asked for, and the index of their rows."""
         plan = self._plan(model, request)
         task = plan.task
         given = batch_of(rows, task.mapping, model.inputs, model.tokens is not None)
@@ -144,7 +145,8 @@ def load(
     module: Any = None,
     **keywords: Any,
 ) -> LoadedModel:
-    """A model that predicts in this process: no Spark runs, and pyspark need not be installed.
+    """Return a model that predicts in this process: no Spark runs, and pyspark need not be
+    installed.
 
     ``net`` is what `SparkModel` takes, with its keywords: a caffemodel that `SparkModel.save`
     wrote, a .onnx, a prototxt with ``weights``, a `Net`; or a `SparkModel`; or the folder
@@ -183,7 +185,7 @@ def _predictor(net: Any, weights: Any, keywords: dict[str, Any]) -> Predictor:
 
 
 def _folder(net: Any) -> Path | None:
-    """The local folder that a path names, if it does."""
+    """Return the local folder that a path names, if it does."""
     if not isinstance(net, (str, os.PathLike)):
         return None
     here = local_path(net)
@@ -229,7 +231,7 @@ def _kept(values: Any, valid: Array) -> Any:
 def _predicted(
     given: pa.RecordBatch, task: Prediction, worker: Predictor
 ) -> tuple[list[pa.ChunkedArray], Array]:
-    """The columns of all rows, and which rows are valid."""
+    """Return the columns of all rows, and which rows are valid."""
     import pyarrow as pa
 
     parts = RowReader(task, None).parts([given])
@@ -241,6 +243,6 @@ def _predicted(
 
 
 def _told(task: Prediction, given: pa.RecordBatch) -> Prediction:
-    """The task, with boxes told from 0 to 1 where no picture says how large it is."""
+    """Return the task, with boxes told from 0 to 1 where no picture says how large it is."""
     is_told = task.pictures is None or holds_bytes(given, task.pictures.column)
     return task if is_told else replace(task, pictures=None)

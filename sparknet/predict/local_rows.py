@@ -49,7 +49,7 @@ class ModuleInput:
 def batch_of(
     rows: Any, mapping: Mapping[str, str], entries: Mapping[str, Taken], texts: bool
 ) -> pa.RecordBatch:
-    """The columns of ``mapping`` (input → column) as an Arrow batch.
+    """Return the columns of ``mapping`` (input → column) as an Arrow batch.
 
     ``rows`` is a data frame, a dict of columns, or the values of the only input.
     """
@@ -84,12 +84,12 @@ def batch_of(
 
 
 def is_frame(rows: Any) -> bool:
-    """Whether rows are a data frame of pandas."""
+    """Return whether rows are a data frame of pandas."""
     return hasattr(rows, "columns") and hasattr(rows, "index")
 
 
 def arrow(values: Any, what: str, entry: Taken, texts: bool) -> pa.Array:
-    """A column of numbers, arrays, bytes, pictures' paths or texts."""
+    """Return a column of numbers, arrays, bytes, pictures' paths or texts."""
     import pyarrow as pa
 
     if isinstance(values, (bytes, bytearray, str, os.PathLike)):
@@ -122,7 +122,7 @@ def _cells(values: Any, what: str) -> list[Any]:
 
 
 def _is_missing(cell: Any) -> bool:
-    """Whether a row has no value: pandas has NaN for one beside arrays and texts, too."""
+    """Return whether a row has no value: pandas has NaN for one beside arrays and texts, too."""
     return cell is None or (isinstance(cell, float) and cell != cell)
 
 
@@ -170,7 +170,7 @@ def _numbers(values: Array, what: str, entry: Taken) -> pa.Array:
 
 
 def _fits(shape: Sequence[int], entry: Taken) -> bool:
-    """Whether rows have the input's shape; None stands for any size."""
+    """Return whether rows have the input's shape; None stands for any size."""
     return all(want in (None, size) for want, size in zip(entry.stored, shape, strict=True))
 
 
@@ -184,13 +184,13 @@ def _content(path: Any, what: str) -> bytes:
 
 
 def listed(column: pa.ChunkedArray) -> list[Any]:
-    """A column whose rows are structs, or lists of them, as Python has them."""
+    """Return a column whose rows are structs, or lists of them, as Python has them."""
     made: list[Any] = column.to_pylist()
     return made
 
 
 def numbers(column: pa.ChunkedArray, record: Sequence[int] | None = None) -> Array | None:
-    """A column of numbers, or of lists as long as each other, as an array; None of others.
+    """Return a column of numbers, or of lists as long as each other, as an array; None of others.
 
     It is the caller's own; rows that are null become NaN.  ``record`` is the shape of a row.
     """
@@ -215,7 +215,7 @@ def numbers(column: pa.ChunkedArray, record: Sequence[int] | None = None) -> Arr
 
 
 def frame(columns: Mapping[str, Any], index: Any) -> pd.DataFrame:
-    """A data frame; rows of arrays are arrays."""
+    """Return a data frame; rows of arrays are arrays."""
     import pandas as pd
 
     series = {

@@ -33,14 +33,14 @@ class Output(ABC):
 
     @abstractmethod
     def arrow_type(self) -> pa.DataType:
-        """The column's type, which does not depend on the data."""
+        """Return the column's type, which does not depend on the data."""
 
     @abstractmethod
     def collect(self, count: int) -> Collected:
-        """An empty column of ``count`` records."""
+        """Return an empty column of ``count`` records."""
 
     def rows(self, made: Array, count: int) -> Array:
-        """The blob's values with one row per record."""
+        """Return the blob's values with one row per record."""
         if not self.axis:
             return made.reshape(count, -1)
         return np.ascontiguousarray(np.moveaxis(made, self.axis, 0)).reshape(count, -1)
@@ -51,7 +51,7 @@ class Collected(ABC):
 
     @abstractmethod
     def put(self, at: At, rows: Array, frames: Array | None) -> None:
-        """The values of the records at these places.
+        """Put the values of the records at these places.
 
         ``frames`` has a row (left, top, width, height) for each: where 0 to 1 of the net's picture
         lie in the record's own, in pixels.
@@ -59,7 +59,7 @@ class Collected(ABC):
 
     @abstractmethod
     def arrow(self, valid: Array) -> pa.Array:
-        """The column; null where a record is not valid."""
+        """Return the column; null where a record is not valid."""
 
 
 # -- as many values for each record ----------------------------------------------------------
@@ -70,11 +70,11 @@ class Fixed(Output):
 
     @abstractmethod
     def parts(self, rows: Array) -> Sequence[Array]:
-        """What is kept of records."""
+        """Return what is kept of records."""
 
     @abstractmethod
     def made_of(self, parts: Sequence[Array], invalid: pa.Array | None) -> pa.Array:
-        """The column of what was kept."""
+        """Return the column of what was kept."""
 
     def collect(self, count: int) -> Collected:
         return _Buffers(self, count)
@@ -193,14 +193,14 @@ class Classes(Fixed):
 
 
 def list_of(kind: pa.DataType) -> pa.DataType:
-    """The type of an array without nulls, as Spark writes it."""
+    """Return the type of an array without nulls, as Spark writes it."""
     import pyarrow as pa
 
     return pa.list_(pa.field("element", kind, False))
 
 
 def even_lists(values: pa.Array, count: int, length: int, invalid: pa.Array | None) -> pa.Array:
-    """A column of ``count`` arrays of ``length`` values each."""
+    """Return a column of ``count`` arrays of ``length`` values each."""
     ends = np.arange(0, (count + 1) * length, max(length, 1), dtype=np.int32)[: count + 1]
     if not length:
         ends = np.zeros(count + 1, np.int32)
@@ -215,7 +215,7 @@ def lists(values: pa.Array, ends: Array, invalid: pa.Array | None) -> pa.Array:
 
 
 def named(labels: Array, names: Sequence[str] | None) -> pa.Array:
-    """The names of labels; null where there are none."""
+    """Return the names of labels; null where there are none."""
     import pyarrow as pa
 
     if names is None:

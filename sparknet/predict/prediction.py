@@ -133,7 +133,7 @@ class _Piece:
         self._is_done[at] = True
 
     def _refuse(self, part: RowPart, error: SparkNetError) -> None:
-        """A row that the net cannot compute with."""
+        """Refuse a row that the net cannot compute with."""
         if self._given.invalid == "raise":
             raise part.placed(error)
         self._errors[int(part.at[0])] = str(error)
@@ -186,7 +186,7 @@ class RowPart:
     """The place of a row, for messages."""
 
     def singly(self) -> Iterator[RowPart]:
-        """The rows one by one."""
+        """Yield the rows one by one."""
         for number, at in enumerate(self.at):
             one = slice(number, number + 1)
             values = {name: values[one] for name, values in self.values.items()}
@@ -194,7 +194,7 @@ class RowPart:
             yield RowPart(self.rows, False, np.array([at]), values, {}, frames, self.places)
 
     def placed(self, error: SparkNetError) -> SparkNetError:
-        """The error with the place of the first row."""
+        """Return the error with the place of the first row."""
         return at_place(error, self.places(int(self.at[0])))
 
 
@@ -295,7 +295,9 @@ class RowReader:
             raise at_place(errors[bad], place(begin + bad)) from None
 
     def _read(self, part: pa.RecordBatch) -> tuple[list[_Group], dict[int, SparkNetError]]:
-        """The rows that can be read, at least one group of them, and the errors of the others."""
+        """Return the rows that can be read, at least one group of them, and the errors of the
+        others.
+        """
         try:
             return [self._group(np.arange(part.num_rows), part)], {}
         except BAD:
@@ -322,7 +324,9 @@ class RowReader:
         return _Group(at, values, frames)
 
     def _place(self, rows: pa.RecordBatch, number: int, before: int) -> str:
-        """What names a row: its key or path, an image's origin, or its number in the partition."""
+        """Return what names a row: its key or path, an image's origin, or its number in the
+        partition.
+        """
         import pyarrow as pa
 
         given = self._given
@@ -351,7 +355,7 @@ _HIDE = "SPARK_HIDE_TRACEBACK"
 
 
 def at_place(error: SparkNetError, place: str) -> SparkNetError:
-    """The error with a place behind its sentence."""
+    """Return the error with a place behind its sentence."""
     found = bare(type(error), f"{error} ({place})")
     vars(found).update(vars(error))
     return found

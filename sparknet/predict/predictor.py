@@ -41,7 +41,7 @@ class TableSchema(Protocol):
         """Return input → the shape of raw records, where the data says it."""
 
     def is_picture(self, column: str) -> bool:
-        """Whether a column holds bytes or images."""
+        """Return whether a column holds bytes or images."""
 
     def key(self, request: Request) -> str | None:
         """Return the column that names a row in messages."""

@@ -105,7 +105,9 @@ class Request:
             raise SparkError(f"mask is {self.mask!r}: it is one of {', '.join(MASKS)}")
 
     def names(self) -> tuple[str, ...] | None:
-        """The classes' names: the labels given, or those of a file wherever Spark can read."""
+        """Return the classes' names: the labels given, or those of a file wherever Spark can
+        read.
+        """
         if self.labels is None:
             return None
         if isinstance(self.labels, (str, os.PathLike)):
@@ -129,8 +131,8 @@ def find_outputs(
     request: Request | None = None,
     known: tuple[str, ...] = (),
 ) -> list[Output]:
-    """The outputs for these blobs and columns, by the net's description; ``known`` are names of
-    classes for the output that has as many.
+    """Return the outputs for these blobs and columns, by the net's description; ``known`` are
+    names of classes for the output that has as many.
     """
     request = request or Request()
     shapes, axes = tested.layout()
@@ -220,7 +222,9 @@ _FLOAT = 4
 
 
 def batch_for(tested: FedNet, outputs: Sequence[str]) -> int:
-    """The batch size of the net's description, or more where records do not affect each other."""
+    """Return the batch size of the net's description, or more where records do not affect each
+    other.
+    """
     described = tested.batch
     inputs = {entry.name: entry.shape for entry in tested.entries}
     outline = Outline(tested.described.layer, tested.phase)
@@ -242,7 +246,7 @@ def batch_for(tested: FedNet, outputs: Sequence[str]) -> int:
 
 
 def _above(layers: Sequence[Layer], outputs: Sequence[str]) -> Iterator[Layer]:
-    """The layers that the outputs depend on."""
+    """Yield the layers that the outputs depend on."""
     needed = set(outputs)
     for layer in reversed(layers):
         if not needed.isdisjoint(layer.parameter.top):
@@ -251,7 +255,9 @@ def _above(layers: Sequence[Layer], outputs: Sequence[str]) -> Iterator[Layer]:
 
 
 def largest_results(tested: FedNet, outputs: Sequence[str], batch: int) -> int:
-    """The most rows of an Arrow batch of results, a multiple of ``batch``: 64 MiB of values."""
+    """Return the most rows of an Arrow batch of results, a multiple of ``batch``: 64 MiB of
+    values.
+    """
     shapes, axes = tested.layout()
     record = sum(
         prod(size for at, size in enumerate(shapes[name]) if at != axes.get(name))

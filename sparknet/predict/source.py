@@ -87,14 +87,14 @@ def with_texts(
 
 
 def looks_like_module(source: Any) -> bool:
-    """Whether this is a module of PyTorch, or what makes one."""
+    """Return whether this is a module of PyTorch, or what makes one."""
     return hasattr(source, "state_dict") or (
         callable(source) and not isinstance(source, (Net, Predictor))
     )
 
 
 def _is_saved_module(source: Any) -> bool:
-    """Whether a path is that of a module's files."""
+    """Return whether a path is that of a module's files."""
     if not isinstance(source, (str, os.PathLike)):
         return False
     if is_safetensors(source):
@@ -208,7 +208,7 @@ def _of_folder(folder: Path, name: str, weights: Any, keywords: dict[str, Any]) 
 
 
 def _beside(source: Any) -> tuple[ModelInputs | None, TokenizerFile | None]:
-    """What lies next to a caffemodel or a .h5; nothing next to other files."""
+    """Return what lies next to a caffemodel or a .h5; nothing next to other files."""
     stem = next(filter(None, (_stem(source, suffix) for suffix in (".caffemodel", ".h5"))), None)
     if stem is None or not exists(path := f"{stem}{ModelInputs.SUFFIX}"):
         return None, None
@@ -219,7 +219,7 @@ def _beside(source: Any) -> tuple[ModelInputs | None, TokenizerFile | None]:
 
 
 def _net(source: Any, weights: Any, **keywords: Any) -> Net:
-    """A net from files that only Spark may be able to read.
+    """Return a net from files that only Spark may be able to read.
 
     A caffemodel contains its own description; next to one in HDF5, which does not, lies the net.
     """
@@ -241,7 +241,7 @@ def _net(source: Any, weights: Any, **keywords: Any) -> Net:
 
 
 def _stem(path: Any, suffix: str) -> str | None:
-    """A path or URL without ``suffix``; None if it has another suffix."""
+    """Return a path or URL without ``suffix``; None if it has another suffix."""
     if not isinstance(path, (str, os.PathLike)):
         return None
     text = os.fspath(path)

@@ -63,7 +63,7 @@ class StageColumns:
         return self._heads
 
     def heads(self, outputs: Sequence[str] | None) -> list[Head]:
-        """The predictions: those of ``outputs``, or all of the net's."""
+        """Return the predictions: those of ``outputs``, or all of the net's."""
         if not outputs:
             return self.all_heads
         known = {head.blob: head for head in self.all_heads}
@@ -73,7 +73,7 @@ class StageColumns:
         return [known[name] for name in outputs if name in known]
 
     def serving(self, heads: Sequence[Head]) -> tuple[Any, dict[str, HeadBlobs]]:
-        """The model with what the predictions need, and where they are found."""
+        """Return the model with what the predictions need, and where they are found."""
         key = tuple(head.blob for head in heads)
         if key not in self._served:
             net, model = self.model.net, self.model
@@ -90,7 +90,7 @@ class StageColumns:
         return self._served[key]
 
     def columns(self, given: Given) -> Iterator[StageColumn]:
-        """The columns of the predictions; those of further ones end in their blobs' names."""
+        """Yield the columns of the predictions; those of further ones end in their blobs' names."""
         heads = self.heads(given("outputs"))
         _, places = self.serving(heads)
         for number, head in enumerate(heads):
@@ -105,7 +105,7 @@ class StageColumns:
                 yield StageColumn(name + suffix, _prediction(head), blob)
 
     def blobs(self, outputs: Sequence[str] | None) -> list[str]:
-        """The blobs that become columns."""
+        """Return the blobs that become columns."""
         if outputs is None:
             return [output.blob for output in self.model.outputs(Request())]
         return list(outputs)
@@ -113,7 +113,9 @@ class StageColumns:
     def inputs(
         self, given: Given, is_set: Callable[[str], bool], training: bool = False
     ) -> dict[str, str]:
-        """The net's input → column, as Params say; of the net for training, or the other one."""
+        """Return the net's input → column, as Params say; of the net for training, or the other
+        one.
+        """
         net = self.model.net
         entries = [*net.inputs] if training else [entry.name for entry in net.tested.entries]
         labels = {name for name, entry in net.inputs.items() if entry.is_label}
@@ -130,7 +132,7 @@ class StageColumns:
 
 
 def _prediction(head: Head) -> Made:
-    """How a head's numbers become the predicted class, labels, number or numbers."""
+    """Return how a head's numbers become the predicted class, labels, number or numbers."""
     if head.kind == "numbers":
         return "number" if head.is_single else "vector"
     if head.is_single:
@@ -142,7 +144,7 @@ def _prediction(head: Head) -> Made:
 
 
 def stage_columns(model: Predictor, heads: Sequence[Head] | None = None) -> StageColumns:
-    """What a net or a module predicts, and where it is found."""
+    """Return what a net or a module predicts, and where it is found."""
     kind = ModuleColumns if isinstance(model, ModulePredictor) else StageColumns
     return kind(model, heads)
 
@@ -197,7 +199,7 @@ class ModuleColumns(StageColumns):
 
 
 def _derive(head: Head, derived: dict[str, Derived]) -> HeadBlobs:
-    """What is made of an output, and where it is found."""
+    """Return what is made of an output, and where it is found."""
     raw, blob = head.blob, head.blob
 
     def made(what: str, *steps: Any) -> str:
@@ -219,7 +221,7 @@ _LARGEST = 1 << 28
 
 
 def stage_metadata(folder: Path) -> dict[str, Any]:
-    """The metadata of a stage on this machine."""
+    """Return the metadata of a stage on this machine."""
     parts = sorted((folder / "metadata").glob("part-*"))
     try:
         if sum(part.stat().st_size for part in parts) > _LARGEST:
@@ -272,16 +274,16 @@ class SavedColumns(ABC):
         self._invalid = INVALID[self.given("handleInvalid") or "error"]
 
     def given(self, name: str) -> Any:
-        """The value of a Param; None where it has none."""
+        """Return the value of a Param; None where it has none."""
         return self._given.get(name)
 
     @abstractmethod
     def inputs(self, model: Any) -> dict[str, str]:
-        """The net's inputs → the rows' columns."""
+        """Return the net's inputs → the rows' columns."""
 
     @abstractmethod
     def columns(self, predict: Predict) -> tuple[dict[str, Any], Any]:
-        """The columns, and the index of their rows."""
+        """Return the columns, and the index of their rows."""
 
 
 class _NetModel(SavedColumns):
@@ -343,7 +345,7 @@ def _flat(values: Array) -> Array:
 
 
 def _made(column: StageColumn, values: Array) -> Any:
-    """What pyspark.ml's column holds, of a blob's numbers."""
+    """Return what pyspark.ml's column holds, of a blob's numbers."""
     rows = _flat(values)
     if column.made == "number":
         return rows[:, 0].astype(np.float64)

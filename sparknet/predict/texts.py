@@ -102,7 +102,7 @@ class Texts:
         return [*found, slice(begin, len(lengths))]
 
     def values(self, found: Sequence[Any]) -> dict[str, Array]:
-        """The inputs for some texts, as long as the longest one."""
+        """Return the inputs for some texts, as long as the longest one."""
         tokenizer = cached(("tokenizer", self.file), self._tokenizer)
         length = self.length or max(map(len, found))
         pad, to_left = tokenizer.pads, tokenizer.pads_left
@@ -175,7 +175,7 @@ class TokenizerFile:
 
     @classmethod
     def read(cls, path: Any) -> TokenizerFile:
-        """A file wherever Spark can read it."""
+        """Return a file wherever Spark can read it."""
         if not isinstance(path, (str, os.PathLike)):
             raise SparkError(f"tokenizer is {path!r}: the path of a tokenizer.json is needed")
         with fetched(path) as file:
@@ -183,7 +183,7 @@ class TokenizerFile:
         return cls(text, os.fspath(path), _Tokenizer(text, os.fspath(path)).pads_left)
 
     def ids(self, tested: FedNet) -> str:
-        """The input that takes the numbers of tokens."""
+        """Return the input that takes the numbers of tokens."""
         found = [name for name, role in _roles(tested).items() if role == "ids"]
         if len(found) != 1:
             names = [entry.name for entry in tested.entries]
@@ -194,7 +194,7 @@ class TokenizerFile:
         return found[0]
 
     def mask(self, tested: FedNet) -> str | None:
-        """The input that says which tokens are none."""
+        """Return the input that says which tokens are none."""
         return next((name for name, role in _roles(tested).items() if role == "mask"), None)
 
     def check_pooling(self, kind: str) -> None:
@@ -205,7 +205,7 @@ class TokenizerFile:
             )
 
     def here(self, tested: FedNet) -> Texts:
-        """What makes the net's inputs of texts in this process."""
+        """Return what makes the net's inputs of texts in this process."""
         shapes = {entry.name: entry.shape for entry in tested.entries}
         odd = next((one for one, shape in shapes.items() if len(shape) != 2), None)
         if odd is not None:
@@ -234,7 +234,7 @@ class _Lengths:
         self._params = self._planned(self._described)
 
     def found(self) -> tuple[int | None, int | None]:
-        """The only one, if there is one, and the largest."""
+        """Return the only one, if there is one, and the largest."""
         if not self._fits(1) or not self._fits(2):
             return self._described, self._described
         if self._fits(_ENDLESS):
@@ -318,7 +318,7 @@ layer {{ name: "normalized" type: "Scale" bottom: "pooled" bottom: "pooled_facto
 
 
 def pooled(tested: FedNet, kind: str, of: str | None, mask: str | None) -> NetMessage:
-    """The net with `pooled`, one vector for each text, and `normalized`, of length 1.
+    """Return the net with `pooled`, one vector for each text, and `normalized`, of length 1.
 
     ``of`` is the blob of texts x tokens x numbers; ``mask`` is the input that says which tokens
     are none.

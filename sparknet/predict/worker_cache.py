@@ -20,7 +20,7 @@ _lock = RLock()
 
 
 def cached(key: Hashable, make: Callable[[], Kept]) -> Kept:
-    """The object under ``key`` in this process's cache; ``make`` builds it if it is missing.
+    """Return the object under ``key`` in this process's cache; ``make`` builds it if it is missing.
 
     The four objects used last stay; ``key`` should name the run and the part in it.
     """

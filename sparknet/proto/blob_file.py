@@ -29,7 +29,7 @@ LARGEST_HALF = 65504.0
 
 
 def read_blob(path: StrPath) -> Array:
-    """The array in a binaryproto file, such as an image mean."""
+    """Return the array in a binaryproto file, such as an image mean."""
     with open_source(path) as source:
         skeleton, payloads = walked(source, None, "blob")
         blob = parsed(source, caffe_pb2.BlobProto, skeleton)
@@ -56,7 +56,9 @@ def write_blob(
 
 
 def blob_shape(blob: Message) -> tuple[int, ...]:
-    """The shape a BlobProto states; in the old fields if any is set (blob.cpp, FromProto)."""
+    """Return the shape a BlobProto states; in the old fields if any is set (blob.cpp,
+    FromProto).
+    """
     if is_legacy(blob):
         return tuple(getattr(blob, name) for name in LEGACY)
     return tuple(blob.shape.dim)  # type: ignore[attr-defined]
@@ -69,7 +71,8 @@ def is_legacy(blob: Message) -> bool:
 def load_blob(
     source: ByteSource, blob: Message, payload: Payload, what: str, diff: bool = False
 ) -> Array:
-    """The numbers of one blob in aligned memory of its own, after checking them against its shape.
+    """Return the numbers of one blob in aligned memory of its own, after checking them against
+    its shape.
 
     Double values win over single ones; a missing diff is zero.
     """
@@ -95,7 +98,7 @@ def load_blob(
 
 
 def _load_raw(source: ByteSource, blob: Message, payload: Payload, what: str, name: str) -> Array:
-    """The numbers of a blob of NVIDIA's Caffe, which writes them as bytes."""
+    """Return the numbers of a blob of NVIDIA's Caffe, which writes them as bytes."""
     number, shape = getattr(blob, f"raw_{name}_type"), blob_shape(blob)
     if number not in RAW:
         raise FileError(source.name, f"{what} holds raw {name} of type {number}: no numbers")
@@ -140,7 +143,9 @@ def _in_int8(array: Array, steps: npt.ArrayLike) -> Numbers:
 
 
 def checked_count(name: str, what: str, shape: Sequence[int]) -> int:
-    """How many values a shape from a file holds; a shape that no array can have is refused."""
+    """Return how many values a shape from a file holds; a shape that no array can have is
+    refused.
+    """
     if len(shape) > MAX_AXES:
         raise FileError(name, f"{what} has {len(shape)} axes, at most {MAX_AXES} are possible")
     if any(size < 0 for size in shape):
@@ -175,7 +180,7 @@ def walked(source: ByteSource, kind: Kind | None, what: str) -> tuple[bytes, lis
 
 
 def parsed(source: ByteSource, message_class: type[M], skeleton: bytes) -> M:
-    """A message out of its skeleton; refused if it holds nothing that Caffe knows."""
+    """Return a message out of its skeleton; refused if it holds nothing that Caffe knows."""
     message = message_class()
     try:
         message.ParseFromString(skeleton)
@@ -190,7 +195,7 @@ def parsed(source: ByteSource, message_class: type[M], skeleton: bytes) -> M:
 def blob_chunks(
     array: Array, diff: Array | None, description: Message, half: bool = False
 ) -> list[Chunk]:
-    """One BlobProto as protobuf would write it, the numbers left in their arrays.
+    """Return one BlobProto as protobuf would write it, the numbers left in their arrays.
 
     With ``half`` they are halves, in raw_data.
     """
@@ -239,7 +244,9 @@ def write_chunks(path: StrPath, chunks: Iterable[Chunk]) -> None:
 
 
 def array_bytes(array: Array | Numbers) -> memoryview:
-    """The little-endian numbers of an array in C order; copied only where they are not that yet."""
+    """Return the little-endian numbers of an array in C order; copied only where they are not
+    that yet.
+    """
     if array.dtype == np.int8:
         return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     return np.ascontiguousarray(array, "<f4").reshape(-1).view(np.uint8).data

@@ -77,7 +77,7 @@ class FileSource(ByteSource):
             done += got
 
     def stream(self) -> BinaryIO:
-        """The same file for a library that reads streams."""
+        """Return the same file for a library that reads streams."""
         stream = open(self._descriptor, "rb", buffering=0, closefd=False)  # noqa: SIM115
         return cast(BinaryIO, stream)
 
@@ -130,7 +130,7 @@ def check_is_file(path: StrPath) -> None:
 
 
 def what_it_is(path: StrPath) -> str:
-    """What is said of a thing that is there, and that is no file."""
+    """Return what is said of a thing that is there, and that is no file."""
     return "is a folder, not a file" if Path(path).is_dir() else "is not an ordinary file"
 
 

@@ -18,7 +18,7 @@ LAYER = 100
 
 
 def without_foreign(skeleton: bytes) -> bytes:
-    """A net's message without settings of layers that cannot be read."""
+    """Return a net's message without settings of layers that cannot be read."""
     source, position, parts = ByteSource(skeleton), 0, []
     while position < len(skeleton):
         field = read_field(source, position, len(skeleton))

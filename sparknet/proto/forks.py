@@ -43,7 +43,7 @@ def _pspnet(layer: Layer) -> None:
 
 
 def _hed(layer: Layer) -> None:
-    """The loss of edges is balanced: there are few.  Crop aligns its bottoms."""
+    """Balance the loss of edges, which are few, and align Crop's bottoms."""
     if layer.type == "SigmoidCrossEntropyLoss":
         layer.loss_param.class_balanced = True
     elif layer.type == "Crop" and not layer.crop_param.offset and layer.crop_param.axis in (2, -2):
@@ -51,7 +51,7 @@ def _hed(layer: Layer) -> None:
 
 
 def _textboxes(layer: Layer) -> None:
-    """All default boxes lie again half a place lower."""
+    """Shift all default boxes by half a place."""
     if layer.type == "PriorBox":
         layer.prior_box_param.arrangement = caffe_pb2.PriorBoxParameter.TWO_ROWS
 
@@ -95,7 +95,9 @@ DIALECTS: Mapping[str, Callable[[Layer], None]] = {
 
 
 def in_dialect(net: caffe_pb2.NetParameter, dialect: str | None) -> caffe_pb2.NetParameter:
-    """The net, of the current generation, with the meaning of a fork written down in place."""
+    """Return the net, of the current generation, with the meaning of a fork written down in
+    place.
+    """
     if dialect is None:
         return net
     if dialect not in DIALECTS:
@@ -313,7 +315,8 @@ def _forks() -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 def origin(kind: str, name: str) -> str:
-    """The part of a sentence that says who has an unknown name; nothing where nobody is known.
+    """Return the part of a sentence that says who has an unknown name; nothing where nobody is
+    known.
 
     `kind` is a message type, "type" for a layer type, or "value" for a value of an enumeration.
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def linked(parent: Any, name: str, path: object, what: str = "") -> Any:
-    """A member by its own name: libhdf5 would follow a soft or external link anywhere."""
+    """Return a member by its own name: libhdf5 would follow a soft or external link anywhere."""
     h5 = h5py_module("reading an HDF5 file")
     what = what or f"'{shown(name)}'"
     link = parent.get(name, getlink=True)
@@ -40,7 +40,7 @@ def linked(parent: Any, name: str, path: object, what: str = "") -> Any:
 
 
 def own_dataset(parent: Any, name: str, path: object, what: str) -> Any:
-    """A dataset whose values lie in this file.
+    """Return a dataset whose values lie in this file.
 
     Virtual datasets and external storage name other files, which may be any of this machine,
     and a virtual dataset over itself ends the process.
@@ -289,7 +289,7 @@ def _write_numbered(group: h5py.Group, arrays: LayerArrays) -> None:
 
 
 def _write_string(file: h5py.File, name: str, text: str) -> None:
-    """A string that ends in a zero byte, as Caffe's reader relies on."""
+    """Write a string that ends in a zero byte, as Caffe's reader relies on."""
     h5: Any = h5py_module("writing a string")
     raw = text.encode()
     kind = h5.h5t.C_S1.copy()

@@ -45,7 +45,7 @@ _tables: dict[Descriptor, Table] = {}
 
 
 def table(descriptor: Any) -> Table:
-    """The fields of a message type, by name, in the order of their numbers."""
+    """Return the fields of a message type, by name, in the order of their numbers."""
     known = _tables.get(descriptor)
     if known is None:
         ordered = sorted(descriptor.fields, key=lambda field: field.number)
@@ -70,7 +70,7 @@ def _field(descriptor: FieldDescriptor) -> Field:
 
 
 def is_repeated(descriptor: FieldDescriptor) -> bool:
-    """Whether a field holds a list."""
+    """Return whether a field holds a list."""
     # protobuf 7 has no `label` any more, protobuf 4 not yet `is_repeated`.
     if hasattr(descriptor, "is_repeated"):
         return bool(descriptor.is_repeated)

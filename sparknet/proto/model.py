@@ -59,19 +59,21 @@ class Model:
                 )
 
     def layer_arrays(self, name: str) -> LayerArrays:
-        """The arrays of a layer; of the last one where several have the name, as Caffe copies."""
+        """Return the arrays of a layer; of the last one where several have the name, as Caffe
+        copies.
+        """
         for layer, arrays in zip(reversed(self.net.layer), reversed(self.arrays), strict=True):
             if layer.name == name:
                 return arrays
         raise WeightsError(name, "the model has no layer of this name")
 
     def by_name(self) -> dict[str, LayerArrays]:
-        """The layers that have weights."""
+        """Return the layers that have weights."""
         pairs = zip(self.net.layer, self.arrays, strict=True)
         return {layer.name: arrays for layer, arrays in pairs if arrays}
 
     def message(self) -> caffe_pb2.NetParameter:
-        """An ordinary NetParameter with the numbers in it, for code that wants one."""
+        """Return an ordinary NetParameter with the numbers in it, for code that wants one."""
         net = caffe_pb2.NetParameter()
         net.CopyFrom(self.net)
         for index, layer in enumerate(net.layer):
@@ -86,7 +88,8 @@ def copy_arrays(
     shared: Collection[tuple[str, int]] = (),
     loose: Collection[str] = (),
 ) -> dict[str, LayerArrays]:
-    """The weights for the layers of another net, by layer name (Caffe: CopyTrainedLayersFrom).
+    """Return the weights for the layers of another net, by layer name (Caffe:
+    CopyTrainedLayersFrom).
 
     `targets` gives the shapes of each layer's parameters, `shared` those parameters (layer name,
     index) that belong to another layer: a partial model need not hold them, and has None there.

@@ -40,7 +40,7 @@ def read_model(path: StrPath, diffs: bool = False) -> Model:
 def parse_model(
     data: bytes | bytearray | memoryview, name: str = "<memory>", diffs: bool = False
 ) -> Model:
-    """A binary caffemodel that is in memory; the arrays are copies."""
+    """Return a binary caffemodel that is in memory; the arrays are copies."""
     return _parse(ByteSource(data, name), diffs)
 
 
@@ -81,7 +81,7 @@ def _parse(source: ByteSource, diffs: bool) -> Model:
 
 
 def _message(source: ByteSource, skeleton: bytes) -> caffe_pb2.NetParameter:
-    """The net; settings that another fork keeps under a number of ours are left out."""
+    """Return the net; settings that another fork keeps under a number of ours are left out."""
     try:
         return parsed(source, caffe_pb2.NetParameter, skeleton)
     except FileError:
@@ -103,7 +103,9 @@ def _layer_arrays(
 
 
 def _net_chunks(model: Model, write_diff: bool, half: bool) -> Iterator[Chunk]:
-    """The bytes that protobuf would write: layers come last, each blob among its layer's fields."""
+    """Yield the bytes that protobuf would write: layers come last, each blob among its layer's
+    fields.
+    """
     rest = caffe_pb2.NetParameter()
     rest.CopyFrom(model.net)
     del rest.layer[:]

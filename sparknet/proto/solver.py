@@ -55,7 +55,7 @@ def check_solver(solver: Solver) -> None:
 
 
 def check_construction(solver: Solver) -> None:
-    """The checks that Caffe makes when it builds the solver."""
+    """Check what Caffe checks when it builds the solver."""
     upgraded = Solver()
     upgraded.CopyFrom(solver)
     upgrade_solver_in_place(upgraded)
@@ -101,7 +101,7 @@ def _has_shared_net(solver: Solver) -> bool:
 
 
 def check_step(solver: Solver) -> None:
-    """The checks that Caffe makes in its first step."""
+    """Check what Caffe checks in its first step."""
     policy = solver.lr_policy
     if not policy:
         others = ", ".join(one for one in RATE_POLICIES if one != "fixed")
@@ -133,7 +133,7 @@ def check_step(solver: Solver) -> None:
 
 
 def _check_forks(solver: Solver) -> None:
-    """What NVIDIA's and Intel's solvers refuse."""
+    """Refuse what NVIDIA's and Intel's solvers refuse."""
     for field, known in (
         ("momentum_policy", MOMENTUM_POLICIES),
         ("weight_decay_policy", DECAY_POLICIES),
@@ -185,8 +185,9 @@ def solver_nets(solver: Solver, folder: StrPath = "", *, unknown: str = "refuse"
 
 
 def solver_in_dialect(solver: Solver, dialect: str | None, *, unknown: str = "refuse") -> Solver:
-    """The solver with its nets in place of their files' names, each in a dialect; without one the
-    solver as it is.  `unknown` is that of `read_net`."""
+    """Return the solver with its nets in place of their files' names, each in a dialect; without
+    one the solver as it is.  `unknown` is that of `read_net`.
+    """
     if dialect is None:
         return solver
     _check_train_net(solver)

@@ -43,7 +43,7 @@ def read_state(path: StrPath) -> SolverState:
 
 
 def parse_state(data: bytes | bytearray | memoryview, name: str = "<memory>") -> SolverState:
-    """A binary solverstate that is in memory."""
+    """Return a binary solverstate that is in memory."""
     return _parse(ByteSource(data, name))
 
 
@@ -61,7 +61,7 @@ def write_state(path: StrPath, state: SolverState) -> None:
 
 
 def state_model_path(state: SolverState, path: StrPath) -> Path | None:
-    """The model file that a state read from `path` names; None if it names none.
+    """Return the model file that a state read from `path` names; None if it names none.
 
     A relative name counts from the working directory, as in Caffe, or from the state's own folder;
     last comes a file of that name beside the state, for a snapshot that was moved.

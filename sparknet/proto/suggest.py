@@ -19,7 +19,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 
 def one_of(word: object, known: Iterable[str]) -> str:
-    """The same; where no word is near, what there is: `; there are 'x', 'y'`."""
+    """Return the same; where no word is near, what there is: `; there are 'x', 'y'`."""
     names = [name for name in known if "_split_" not in name]  # Caffe's own copies of blobs
     if near := did_you_mean(word, names):
         return near

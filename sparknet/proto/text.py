@@ -27,7 +27,7 @@ from sparknet.proto.upgrade import upgrade_net_in_place, upgrade_solver_in_place
 
 
 def lines(message: Message, indent: str = "") -> Iterator[str]:
-    """The lines of a message, in the order of its fields' numbers."""
+    """Yield the lines of a message, in the order of its fields' numbers."""
     fields = table(message.DESCRIPTOR)
     present = sorted(message.ListFields(), key=lambda item: item[0].number)
     for descriptor, value in present:
@@ -44,7 +44,7 @@ def lines(message: Message, indent: str = "") -> Iterator[str]:
 
 
 def scalar(value: Any, field: Field) -> str:
-    """One value as text."""
+    """Return one value as text."""
     kind = field.kind
     if kind == "float":
         return short_float(value)
@@ -60,7 +60,7 @@ def scalar(value: Any, field: Field) -> str:
 
 
 def short_float(value: float) -> str:
-    """The shortest decimal that reads back as the same float32."""
+    """Return the shortest decimal that reads back as the same float32."""
     special = _special(value)
     if special:
         return special
@@ -88,7 +88,9 @@ _ESCAPES = {b"\n": b"\\n", b"\r": b"\\r", b"\t": b"\\t", b'"': b'\\"', b"'": b"\
 
 
 def quote(value: bytes) -> str:
-    """A quoted string in ASCII; other bytes become three octal digits, as Caffe writes them."""
+    """Return a quoted string in ASCII; other bytes become three octal digits, as Caffe writes
+    them.
+    """
     return '"' + _UNPRINTABLE.sub(_escape, value).decode("ascii") + '"'
 
 
@@ -114,7 +116,7 @@ def parse_text(
     name: str = "<text>",
     skipped: list[Unknown] | None = None,
 ) -> M:
-    """A message from Caffe's text format; `name` stands in error messages.
+    """Return a message from Caffe's text format; `name` stands in error messages.
 
     Raises TextError with line and column; with a list `skipped` fields that the schema lacks are
     passed over and noted there instead. Bytes need not be UTF-8 in comments.
@@ -131,7 +133,7 @@ def parse_text(
 
 
 def read_text(path: StrPath, message_class: type[M], skipped: list[Unknown] | None = None) -> M:
-    """A message from a text file; `skipped` as in `parse_text`."""
+    """Return a message from a text file; `skipped` as in `parse_text`."""
     with open_source(path) as source:
         if source.size > _LARGEST:
             raise FileError(path, f"is no text file: it holds {source.size} bytes")
@@ -144,12 +146,12 @@ def read_text(path: StrPath, message_class: type[M], skipped: list[Unknown] | No
 
 
 def format_text(message: Message) -> str:
-    """A message as text: the same on every protobuf runtime, readable by every Caffe."""
+    """Return a message as text: the same on every protobuf runtime, readable by every Caffe."""
     return "".join(lines(message))
 
 
 def write_text(path: StrPath, message: Message) -> None:
-    """A message to a text file, which is replaced at once or not at all."""
+    """Write a message to a text file, which is replaced at once or not at all."""
     if isinstance(message, caffe_pb2.NetParameter):
         message = unmarked(message)
     text = format_text(message)
@@ -168,7 +170,7 @@ def parse_net(
     unknown: str = "refuse",
     dialect: str | None = None,
 ) -> caffe_pb2.NetParameter:
-    """A net from text; `name` stands in error messages, the others as in `read_net`."""
+    """Return a net from text; `name` stands in error messages, the others as in `read_net`."""
     skipped = _skipped(unknown)
     net = parse_text(text, caffe_pb2.NetParameter, name, skipped)
     _warn_of(skipped, name)
@@ -178,7 +180,7 @@ def parse_net(
 def read_net(
     path: StrPath, *, unknown: str = "refuse", dialect: str | None = None
 ) -> caffe_pb2.NetParameter:
-    """A net from a prototxt file, old generations upgraded.
+    """Return a net from a prototxt file, old generations upgraded.
 
     A field that the schema lacks is an error, or with ``unknown="skip"`` left out with an
     `UnknownWarning`.  `dialect` is the fork whose meaning counts where no field tells forks
@@ -216,12 +218,12 @@ def _warn_of(skipped: list[Unknown] | None, name: str) -> None:
 
 
 def parse_solver(text: str | bytes, name: str = "<text>") -> caffe_pb2.SolverParameter:
-    """A solver from text; `name` stands in error messages."""
+    """Return a solver from text; `name` stands in error messages."""
     return _upgraded_solver(parse_text(text, caffe_pb2.SolverParameter, name), name, "")
 
 
 def read_solver(path: StrPath) -> caffe_pb2.SolverParameter:
-    """A solver from a prototxt file.
+    """Return a solver from a prototxt file.
 
     As in Caffe, its snapshots are named after the file where it gives no snapshot_prefix.
     """

@@ -170,7 +170,7 @@ def _skip_value(tokens: Tokens, depth: int) -> None:
 
 
 def _skip_word(tokens: Tokens) -> None:
-    """A number, a name, or strings that stand side by side."""
+    """Skip a number, a name, or adjacent strings."""
     tokens.skip("-")
     if tokens.kind not in (NAME, NUMBER, STRING):
         tokens.fail(f"expected a value, found {tokens.found()}")

@@ -62,7 +62,7 @@ class Tokens:
             self._bad_character()
 
     def skip(self, symbol: str) -> bool:
-        """Whether the symbol stood here; if so, it is passed."""
+        """Return whether the symbol stood here; if so, it is passed."""
         if self.text == symbol and self.kind == SYMBOL:
             self.advance()
             return True
@@ -74,14 +74,14 @@ class Tokens:
             self.fail(f"expected '{symbol}' {why}, found {self.found()}")
 
     def found(self) -> str:
-        """The current token, for a message."""
+        """Return the current token, for a message."""
         if self.kind == END:
             return "the end of the text"
         shown = self.text if len(self.text) <= 40 else self.text[:37] + "..."
         return shown if self.kind == STRING else f"'{shown}'"
 
     def mark(self) -> re.Match[str]:
-        """The current token's place, for `fail`."""
+        """Return the current token's place, for `fail`."""
         return self._match
 
     def fail(self, message: str, at: re.Match[str] | None = None) -> NoReturn:
@@ -90,7 +90,7 @@ class Tokens:
         self.fail_at(_start(match), message)
 
     def note_unknown(self, message: str) -> bool:
-        """Whether the current token, unknown in this message type, is to be passed over."""
+        """Return whether the current token, unknown in this message type, is to be passed over."""
         if self.skipped is None:
             return False
         start = _start(self._match)
@@ -131,7 +131,7 @@ def _start(match: re.Match[str]) -> int:
 
 
 def is_octal(number: str) -> bool:
-    """Whether a number starts as C writes octal ones."""
+    """Return whether a number starts as C writes octal ones."""
     return number[0] == "0" and number[1:2].isdigit()
 
 
@@ -148,7 +148,7 @@ class EscapeError(ValueError):
 
 
 def unescape(literal: str) -> bytes:
-    """The bytes that a quoted string stands for."""
+    """Return the bytes that a quoted string stands for."""
     raw = literal[1:-1].encode("utf-8", "surrogateescape")
     return _ESCAPE.sub(_escaped, raw) if b"\\" in raw else raw
 

@@ -16,7 +16,7 @@ UNTRUSTED = "the net is of unknown origin; give trusted=True (--trusted) if you 
 
 
 def with_trust(net: caffe_pb2.NetParameter, trusted: bool | None) -> caffe_pb2.NetParameter:
-    """A net that is trusted or not; None leaves it as it is."""
+    """Return a net that is trusted or not; None leaves it as it is."""
     if trusted is None:
         return net
     copy = upgrade_net(net)
@@ -27,7 +27,7 @@ def with_trust(net: caffe_pb2.NetParameter, trusted: bool | None) -> caffe_pb2.N
 def solver_with_trust(
     solver: caffe_pb2.SolverParameter, trusted: bool | None
 ) -> caffe_pb2.SolverParameter:
-    """A solver whose own nets are trusted or not; None leaves it as it is.
+    """Return a solver whose own nets are trusted or not; None leaves it as it is.
 
     SolverError if a solver of unknown origin names a file to read, or a place for its snapshots
     that is not below the working directory.
@@ -75,7 +75,7 @@ def unmarked(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
 
 
 def mark(net: caffe_pb2.NetParameter, trusted: bool) -> None:
-    """In place; the net is of the current generation."""
+    """Mark a net of the current generation, in place."""
     for layer in net.layer:
         if trusted:
             layer.ClearField("untrusted")

@@ -68,7 +68,7 @@ class Payload:
 
 
 def encode_varint(value: int) -> bytes:
-    """A non-negative integer, seven bits at a time."""
+    """Return a non-negative integer, seven bits at a time."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -113,7 +113,7 @@ def read_field(source: ByteSource, position: int, stop: int) -> WireField:
 
 
 def walk(source: ByteSource, kind: Kind | None) -> tuple[bytes, list[Payload]]:
-    """The skeleton of a message, and where the numbers of its blobs lie.
+    """Return the skeleton of a message, and where the numbers of its blobs lie.
 
     In the skeleton each blob's `data` is one float: the blob's place in the list.
     """
@@ -174,7 +174,7 @@ class _Walker:
         return b"".join(out)
 
     def volume(self, start: int, stop: int) -> tuple[bytes, int] | None:
-        """The shape of a blob of C3D, as others write it, and where its numbers begin.
+        """Return the shape of a blob of C3D, as others write it, and where its numbers begin.
 
         C3D's sizes are num, channels, length, height and width, and its `data` and `diff` are
         numbered one higher.
@@ -198,7 +198,7 @@ class _Walker:
         return header(7, len(inner)) + inner, position
 
     def piece(self, entry: WireField, stop: int, shift: int = 0) -> Piece | None:
-        """The numbers in a field of a blob, with those of the same tag that follow it."""
+        """Return the numbers in a field of a blob, with those of the same tag that follow it."""
         if entry.number - shift not in BLOB_FIELDS:
             return None
         width = BLOB_FIELDS[entry.number - shift][1]
@@ -219,7 +219,7 @@ class _Walker:
         return Piece(entry.start, self.run(entry, stop), 1, width)
 
     def run(self, entry: WireField, stop: int) -> int:
-        """How many unpacked numbers with the tag of `entry` follow each other."""
+        """Return how many unpacked numbers with the tag of `entry` follow each other."""
         step, tag = entry.stop - entry.start, entry.number << 3 | entry.wire
         count, block = 1, 16
         while True:
@@ -296,7 +296,7 @@ def _load_strided(source: ByteSource, piece: Piece, target: npt.NDArray[np.float
 
 
 def _varint(source: ByteSource, head: bytes, at: int) -> tuple[int, int]:
-    """The value at `head[at]` and the place after it: at most ten bytes, 64 bits."""
+    """Return the value at `head[at]` and the place after it: at most ten bytes, 64 bits."""
     value = 0
     for index, byte in enumerate(head[at : at + 10]):
         value |= (byte & 127) << 7 * index

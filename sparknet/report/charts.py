@@ -33,7 +33,9 @@ class Curve:
 
 
 def lines(title: str, curves: Sequence[Curve], across: str) -> str:
-    """A chart of curves, with a legend where there is more than one; empty without a point."""
+    """Return a chart of curves, with a legend where there is more than one; empty without a
+    point.
+    """
     drawn = [Curve(c.name, _kept(c.points), c.shade, c.dashed) for c in curves]
     drawn = [curve for curve in drawn if curve.points]
     if not drawn:
@@ -42,7 +44,7 @@ def lines(title: str, curves: Sequence[Curve], across: str) -> str:
 
 
 def _kept(points: Points) -> Points:
-    """The points with finite values, thinned to `MOST`."""
+    """Return the points with finite values, thinned to `MOST`."""
     finite = [(x, y) for x, y in points if isfinite(x) and isfinite(y)]
     step = max(1, -(-len(finite) // MOST))
     return finite[::step] if step == 1 or not finite else [*finite[::step], finite[-1]]
@@ -87,7 +89,7 @@ def stacks(
     across: str,
     unit: str,
 ) -> str:
-    """A bar for each label, stacked of named parts."""
+    """Return a bar for each label, stacked of named parts."""
     if not bars or not any(sum(values) for _, values in bars):
         return ""
     legend = [Curve(name, [], shade) for shade, name in enumerate(names)]
@@ -152,7 +154,7 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
 
 
 def short(value: float) -> str:
-    """A number of few characters: 12k, 3.4M."""
+    """Return a number of few characters: 12k, 3.4M."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / (1e3 if unit == 'k' else size):.4g}{unit}"
@@ -162,7 +164,7 @@ def short(value: float) -> str:
 def table(
     head: Sequence[str], rows: Sequence[Sequence[str]], marked: Mapping[int, str] | None = None
 ) -> str:
-    """A table that scrolls on narrow screens; ``marked`` rows have a class."""
+    """Return a table that scrolls on narrow screens; ``marked`` rows have a class."""
     marks = marked or {}
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join(
@@ -176,7 +178,7 @@ def table(
 
 
 def confusion(rows: Sequence[Sequence[float]]) -> str:
-    """How often each class, a row, was taken for each, a column."""
+    """Return how often each class, a row, was taken for each, a column."""
     above = f'<tr><th colspan="2"></th><th colspan="{len(rows)}">predicted class</th></tr>'
     names = "".join(f"<th>{label}</th>" for label in range(len(rows)))
     body = ""
@@ -251,7 +253,7 @@ def _norm(one: Json | None, kind: str) -> str:
 
 
 def _histogram(looks: Sequence[Json], name: str, kind: str) -> str:
-    """The shares of the values in each bin, at the first look and at the last."""
+    """Return the shares of the values in each bin, at the first look and at the last."""
     curves = []
     for shade, look in enumerate(looks[:1] if len(looks) == 1 else (looks[0], looks[-1])):
         one = _named(look, name)

@@ -50,7 +50,9 @@ def _opened(path: str | os.PathLike[str]) -> TextIO:
 
 
 def as_json(value: Any) -> str:
-    """A line of strict JSON, with numpy's numbers as numbers and null for NaN and infinity."""
+    """Return a line of strict JSON, with numpy's numbers as numbers and null for NaN and
+    infinity.
+    """
     return json.dumps(_plain(value), allow_nan=False)
 
 
@@ -100,7 +102,7 @@ class RunFolder:
 
 
 def described(solver: Any) -> dict[str, Any]:
-    """A solver's settings and the layers of its training net."""
+    """Return a solver's settings and the layers of its training net."""
     if solver is None:
         return {}
     from sparknet.net import Net
@@ -156,7 +158,7 @@ def _processor() -> str:
 
 
 def _memory() -> int | None:
-    """The bytes of the machine's memory."""
+    """Return the bytes of the machine's memory."""
     if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
         return None
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

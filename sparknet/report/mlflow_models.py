@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def example_of(loaded: LoadedModel) -> pd.DataFrame:
-    """A data frame of one row, with a column for each of the model's inputs."""
+    """Return a data frame of one row, with a column for each of the model's inputs."""
     import pandas as pd
 
     mapping = loaded.mapping()
@@ -143,7 +143,9 @@ def log_model(model: Any, name: str = "model", **more: Any) -> Any:
 
 
 def load_model(model_uri: str, dst_path: str | None = None) -> LoadedModel:
-    """The model of an URI (``models:/…``, ``runs:/…``, a path), as `sparknet.load` makes it."""
+    """Return the model of an URI (``models:/…``, ``runs:/…``, a path), as `sparknet.load` makes
+    it.
+    """
     with extra("mlflow", "mlflow", "MLflow's format"):
         from mlflow.artifacts import download_artifacts
         from mlflow.models import Model
@@ -155,7 +157,7 @@ def load_model(model_uri: str, dst_path: str | None = None) -> LoadedModel:
 
 
 def get_default_pip_requirements(model: LoadedModel | None = None) -> list[str]:
-    """What a model needs where it is served."""
+    """Return what a model needs where it is served."""
     extras = ["parquet"]
     if model is not None and isinstance(model.model, ModulePredictor):
         extras += ["torch"]
@@ -188,7 +190,7 @@ def _load_pyfunc(path: str) -> _PyFunc:
 
 
 def _write(model: Any, folder: Path) -> None:
-    """The files of a model, as `_read` finds them."""
+    """Write the files of a model, as `_read` expects them."""
     if isinstance(model, (str, os.PathLike)) and Path(model).is_dir():
         load(model)  # refuses what is no stage
         shutil.copytree(model, folder / _STAGE)

@@ -121,7 +121,7 @@ class _Tracked(observers.Observer):
             self._send()
 
     def _send(self) -> None:
-        """The metrics that wait: a request for each would slow down short rounds."""
+        """Send the waiting metrics: a request for each would slow down short rounds."""
         from mlflow import MlflowClient
 
         for begin in range(0, len(self._waiting), _MOST):
@@ -161,7 +161,7 @@ class _Tracked(observers.Observer):
 
 
 def _state_dict(module: Any, folder: str) -> Path:
-    """The weights of a module of PyTorch whose code has no name, as torch saves them."""
+    """Return the weights of a module of PyTorch whose code has no name, as torch saves them."""
     import torch
 
     file = Path(folder, "module.pt")
@@ -170,14 +170,14 @@ def _state_dict(module: Any, folder: str) -> Path:
 
 
 def _params(event: Mapping[str, Any]) -> dict[str, str]:
-    """What is logged of a training's settings."""
+    """Return what is logged of a training's settings."""
     told = {name: event[name] for name in _PARAMS if event.get(name) is not None}
     told |= {f"strategy.{name}": value for name, value in event["settings"].items()}
     return {name: str(value)[:_LONGEST] for name, value in told.items()}
 
 
 def _round(event: Mapping[str, Any]) -> dict[str, float]:
-    """What is logged of a round."""
+    """Return what is logged of a round."""
     found = {
         "training_loss": number(event, "loss"),
         "learning_rate": number(event, "rate"),

@@ -151,7 +151,7 @@ def _plan(plan: Json) -> Iterator[str]:
 
 
 def _by_length(rows: list[Json], size: int) -> dict[int, Json]:
-    """The rows of plain averaging, by the steps of a round."""
+    """Return the rows of plain averaging, by the steps of a round."""
     found = {}
     for row in rows:
         name = str(row["strategy"])
@@ -251,7 +251,7 @@ def _named(sets: list[RunSet]) -> list[RunSet]:
 
 
 def html(found: Sequence[ReportedRun | RunSet | Document]) -> str:
-    """The page as text."""
+    """Return the page as text."""
     runs = distinct([one for one in found if isinstance(one, ReportedRun)])
     if runs:
         title = " and ".join(run.name for run in runs)

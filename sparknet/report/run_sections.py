@@ -35,7 +35,7 @@ Runs = Sequence[ReportedRun]
 
 
 def sections(runs: Runs) -> Iterator[str]:
-    """The parts of the page, from the verdict to the small print."""
+    """Yield the parts of the page, from the verdict to the small print."""
     yield _tiles(runs)
     yield _curves(runs)
     yield _classes(runs)
@@ -64,7 +64,7 @@ def _tiles(runs: Runs) -> str:
 
 
 def _whose(runs: Runs, shade: int) -> str:
-    """The name and the colour of a run that stands beside another."""
+    """Return the name and the colour of a run that stands beside another."""
     if len(runs) == 1:
         return ""
     return f'<span class="of"><i class="f{shade % 8}"></i>{escape(runs[shade].name)}</span> '
@@ -137,7 +137,7 @@ def _over(runs: Runs, axis: str) -> str:
 
 
 def _of(run: ReportedRun, runs: Runs, what: str) -> str:
-    """How a curve is called."""
+    """Return how a curve is called."""
     if len(runs) == 1:
         return what
     return f"{run.name}: {what}" if what else run.name
@@ -154,7 +154,7 @@ def _series(run: ReportedRun, axis: str, kind: str, name: str) -> Points:
 
 
 def _classes(runs: Runs) -> str:
-    """The last confusion matrix of each run, and what follows from it for each class."""
+    """Return the last confusion matrix of each run, and what follows from it for each class."""
     found = []
     for run in runs:
         metrics: Json = next((one["metrics"] for one in reversed(run.of_kind("validation"))), {})
@@ -216,7 +216,7 @@ def _worker(event: Json, rank: int) -> Json:
 
 
 def _parts(worker: Json) -> list[float]:
-    """The seconds of each of `PARTS`, which do not overlap."""
+    """Return the seconds of each of `PARTS`, which do not overlap."""
     loading, computing, waiting, communicating = (
         _float(worker.get(f"seconds_{part}")) for part in PARTS
     )
@@ -388,7 +388,7 @@ def _float(value: Any) -> float:
 
 
 def size(count: float) -> str:
-    """Bytes in the largest unit that fits."""
+    """Return bytes in the largest unit that fits."""
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= unit:
             return f"{count / unit:.3g} {name}"

@@ -67,7 +67,7 @@ class ReportedRun:
         return next(iter(self.of_kind("stop")[-1:]), {})
 
     def placed(self) -> list[tuple[Point, Json]]:
-        """The events of rounds and validations, with their places on the axes."""
+        """Return the events of rounds and validations, with their places on the axes."""
         found, samples, spent = [], 0.0, 0.0
         for event in self.events:
             if event["event"] not in ("round", "validation"):
@@ -96,8 +96,9 @@ class Document:
 
 
 def read(path: str | os.PathLike[str]) -> ReportedRun | RunSet | Document:
-    """A run's folder, a folder of several such folders or logs, a log, or the JSON of a plan or an
-    experiment."""
+    """Return a run's folder, a folder of several such folders or logs, a log, or the JSON of a
+    plan or an experiment.
+    """
     place = Path(path)
     if place.is_dir():
         return _folder(place)
@@ -162,7 +163,8 @@ Values = Mapping[Hashable, float]
 
 
 def comparison(sets: Sequence[RunSet]) -> Json:
-    """The tables as an experiment: what each set reached, and how the others differ from the first.
+    """Return the tables as an experiment: what each set reached, and how the others differ from
+    the first.
 
     A set's value of a metric is that of the last validation of each of its runs.
     """
@@ -203,7 +205,7 @@ def comparison(sets: Sequence[RunSet]) -> Json:
 
 
 def text(content: Json) -> Iterator[str]:
-    """The tables of a comparison, for a terminal."""
+    """Yield the tables of a comparison, for a terminal."""
     for part in content["parts"]:
         yield from ("", part["title"])
         for table in part["tables"]:
@@ -212,7 +214,9 @@ def text(content: Json) -> Iterator[str]:
 
 
 def _values(one: RunSet, name: str) -> Values:
-    """A number of each run of a set, by its seeds; a place in the set where they are not known."""
+    """Return a number of each run of a set, by its seeds; a place in the set where they are not
+    known.
+    """
     found: dict[Hashable, float] = {}
     for place, run in enumerate(one.runs):
         facts = _facts(run)
@@ -224,7 +228,7 @@ def _values(one: RunSet, name: str) -> Values:
 
 
 def _facts(run: ReportedRun) -> dict[str, float]:
-    """What is compared of a run."""
+    """Return what is compared of a run."""
     facts: dict[str, float] = {}
     validations = run.of_kind("validation")
     if validations:

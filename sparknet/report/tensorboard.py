@@ -56,7 +56,9 @@ class TensorBoard:
 
 
 def _writer(folder: str) -> tuple[Any, Any, Any, Any]:
-    """A writer of events, the modules of their messages, and what makes tensors of arrays."""
+    """Return a writer of events, the modules of their messages, and what makes tensors of
+    arrays.
+    """
     with extra("tensorboard", "tensorboard", "a TensorBoard log"):
         from tensorboard.compat.proto import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
             event_pb2,
@@ -103,7 +105,7 @@ def _numbers(event: Event) -> dict[str, float | None]:
 
 
 def _of_workers(event: Event) -> dict[str, float | None]:
-    """Each worker's times."""
+    """Return each worker's times."""
     return {
         f"worker {rank}/{name}": number(worker, name)
         for rank, worker in enumerate(event.get("workers", ()))
@@ -113,7 +115,7 @@ def _of_workers(event: Event) -> dict[str, float | None]:
 
 
 def _histograms(event: Event) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """A row for each bin: where it begins and ends, and its count."""
+    """Yield a row for each bin: where it begins and ends, and its count."""
     for one in event["parameters"] if event["event"] == "layers" else ():
         for kind in KINDS:
             ends = edges(one[kind])

@@ -17,8 +17,8 @@ __all__ = ["make_engine", "module", "need_torch"]
 
 
 def module(net: Any, *, share: bool = False) -> Any:
-    """A `torch.nn.Module` of a net, of `sparknet.Net` or `sparknet.caffe.Net`: the same names, and
-    the same results and gradients as the engine of PyTorch has.
+    """Return a `torch.nn.Module` of a net, of `sparknet.Net` or `sparknet.caffe.Net`: the same
+    names, and the same results and gradients as the engine of PyTorch has.
 
     Its weights are copies, or with ``share`` the net's own memory.  Batches may have other sizes
     than the net's.
@@ -39,7 +39,7 @@ def untranslated(layers: Iterable[tuple[str, str]], elsewhere: Container[str]) -
 
 
 def untranslated_message(layers: Mapping[str, str]) -> str:
-    """A line about such layers; empty if there are none."""
+    """Return a line about such layers; empty if there are none."""
     if not layers:
         return ""
     shown = [f"'{name}' ({kind})" for name, kind in list(layers.items())[:5]]
@@ -52,7 +52,7 @@ def untranslated_message(layers: Mapping[str, str]) -> str:
 
 
 def make_engine(device: str | None, train: bool, seed: int, precision: str) -> NetEngine:
-    """An engine: PyTorch's on the device, or the native one."""
+    """Return an engine: PyTorch's on the device, or the native one."""
     if device is None:
         from sparknet.native.net import NativeNet
 

@@ -45,7 +45,7 @@ class TorchRows:
 
 
 def transformed(rows: Tensor, how: Transformation, first: int) -> Tensor:
-    """A batch of float32 of rows of bytes, on their device."""
+    """Return a batch of float32 of rows of bytes, on their device."""
     count, channels, stored_height, stored_width = rows.shape
     height, width = how.shape((channels, stored_height, stored_width))[1:]
     mean = None if how.mean is None else _on(rows, np.ascontiguousarray(how.mean, np.float32))
@@ -84,7 +84,7 @@ def places(
     numbers = 3 * (torch.arange(count, dtype=torch.int64) + signed(first % (1 << 64)))
 
     def below(which: int, bound: int) -> Places:
-        """A number from 0 to the bound for each item."""
+        """Return a number from 0 to the bound for each item."""
         found: Places = ((shifted(draw.bits_of(numbers + which), 32) * (bound + 1)) >> 32).numpy()
         return found
 

@@ -46,7 +46,7 @@ PRODUCTS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloa
 
 
 def translated(type_name: str) -> bool:
-    """Whether torch computes a type of layers, or has nothing to compute of it."""
+    """Return whether torch computes a type of layers, or has nothing to compute of it."""
     return type_name in TABLE or type_name in VIEWS or type_name in SOURCES
 
 
@@ -241,7 +241,7 @@ class TorchNet(NetPasses):
         return self._blobs[blob].shape
 
     def memory(self) -> dict[str, int]:
-        """Bytes of blobs; what torch keeps besides is torch's to tell."""
+        """Return bytes of blobs; what torch keeps besides is torch's to tell."""
         memories = {id(one): one for blob in self._blobs for one in (blob.data, blob.diff)}
         rows = sum(one.bytes() for one in memories.values())
         return {"rows": rows, "layouts": 0, "scratch": 0, "pages": rows}

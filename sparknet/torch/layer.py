@@ -86,7 +86,9 @@ class TorchParam:
 
 
 def flat_of(array: NDArray, place: DevicePlace) -> Buffer:
-    """The buffer that an array is a part of; one of its own, if nobody holds such a buffer."""
+    """Return the buffer that an array is a part of; one of its own, if nobody holds such a
+    buffer.
+    """
     found = _FLATS.get(array.address)
     if found is None:
         found = next(

@@ -37,7 +37,7 @@ def _refuse_gone(layer: TorchLayer) -> None:
 
 
 def forward(layer: TorchLayer, shares: bool) -> None:
-    """A layer's values, in its tops; ``shares``: blobs are given back after their last reader."""
+    """Compute a layer's tops; with ``shares`` blobs are given back after their last reader."""
     if shares:
         _refuse_gone(layer)
         for top in layer.tops:  # zeros, unless a layer above computes them
@@ -92,7 +92,7 @@ def _refuse_gone_gradients(layer: TorchLayer) -> None:
 
 
 def _give_back_gradients(layer: TorchLayer) -> None:
-    """What only this layer's pass back has read."""
+    """Give back what only this layer's pass back has read."""
     layer.record = None
     below = [bottom.diff for bottom in layer.bottoms]
     for top, weight in zip(layer.tops, layer.loss_weights, strict=True):
@@ -101,7 +101,7 @@ def _give_back_gradients(layer: TorchLayer) -> None:
 
 
 def backward(layer: TorchLayer, shares: bool) -> None:
-    """A layer's gradients, in its bottoms and parameters."""
+    """Compute a layer's gradients, in its bottoms and parameters."""
     if shares:
         _refuse_gone_gradients(layer)
     _run_backward(layer, shares)
@@ -177,7 +177,9 @@ def _backward_translated(layer: TorchLayer, shares: bool) -> None:
 
 
 def _own(layer: TorchLayer, values: Tensor, others: Any) -> Tensor:
-    """The values in memory that is none of the others', where programs write to that memory."""
+    """Return the values in memory that is none of the others', where programs write to that
+    memory.
+    """
     if layer.place.apart:
         return values
     memory = values.untyped_storage().data_ptr()

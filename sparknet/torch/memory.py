@@ -87,7 +87,7 @@ class Memory:
             self._values[: before.numel()] = before
 
     def read(self, shape: Sequence[int]) -> Tensor:
-        """The newest values, on the device."""
+        """Return the newest values, on the device."""
         if self._newest is Newest.HOST:
             assert self._host is not None
             self._values = self._place.copy_of(self._host)
@@ -119,7 +119,7 @@ class Memory:
         self._newest = Newest.DEVICE
 
     def _flat(self) -> Tensor:
-        """All values on the device, in a row of float32."""
+        """Return all values on the device, in a row of float32."""
         self.read((self._capacity,))
         assert self._values is not None
         flat = self._values.reshape(-1)
@@ -147,7 +147,7 @@ class Memory:
                 self._values = place
 
     def is_now(self, values: Tensor | None, gone: bool) -> None:
-        """A pass has computed these values in their place, or has given them back."""
+        """Note that a pass has computed these values in place, or has given them back."""
         self._values, self.gone, self._newest = values, gone, Newest.DEVICE
         if values is not None:
             self._capacity = values.numel()
@@ -160,7 +160,7 @@ class Memory:
             self.gone = True
 
     def on_host(self, shape: Sequence[int]) -> NDArray:
-        """The newest values as an array, which a program may write to."""
+        """Return the newest values as an array, which a program may write to."""
         flat = self._flat() if self._newest is not Newest.HOST else None
         if flat is not None and self.is_overwritten and not (self._looked_at or self._place.apart):
             flat = self._values = flat.clone()  # torch's notes keep the other
@@ -219,7 +219,7 @@ class Buffer:
             self._newest = Newest.BOTH
 
     def part(self, array: NDArray) -> Tensor:
-        """The same values as the array, on the device."""
+        """Return the same values as the array, on the device."""
         first = (array.address - self.begin) // 4
         return self._values[first : first + array.size].view(tuple(array.shape))
 
@@ -229,12 +229,12 @@ class Buffer:
             self._newest = Newest.BOTH
 
     def changed(self) -> None:
-        """The device has written to it."""
+        """Note that the device has written to it."""
         if self._place.apart:
             self._newest = Newest.DEVICE
 
     def to_host(self) -> None:
-        """The newest values lie in the array, and what is written there counts."""
+        """Copy the newest values to the array, where writes count from now on."""
         if self._newest is Newest.DEVICE:
             self._place.copy_to(self._host, self._values)
         if self._place.apart:

@@ -106,7 +106,9 @@ def _sizes(x: Tensor) -> Shape:
 
 
 def is_recorded() -> bool:
-    """Whether this pass only writes down what is computed, for `torch.export` or `torch.jit`."""
+    """Return whether this pass only writes down what is computed, for `torch.export` or
+    `torch.jit`.
+    """
     exports = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
     return bool(torch.jit.is_tracing() or exports())
 
@@ -154,7 +156,7 @@ class NetModule(nn.Module):
         return home
 
     def forward(self, *inputs: Tensor, **named: Tensor) -> Any:
-        """The outputs."""
+        """Return the outputs."""
         if len(inputs) > len(self.inputs):
             raise SpecError(f"the net has {len(self.inputs)} inputs; {len(inputs)} are given")
         blobs: dict[str, Tensor] = dict(zip(self.inputs, inputs, strict=False)) | named

@@ -54,7 +54,7 @@ class NetPasses:
         return loss
 
     def _precisely(self, one: Pass) -> AbstractContextManager[Any]:
-        """The process's switches for GPUs, as this net wants them."""
+        """Return the process's switches for GPUs, as this net wants them."""
         stack = ExitStack()
         if self.place.device.type == "cuda":
             cudnn = torch.backends.cudnn
@@ -70,7 +70,7 @@ class NetPasses:
         return stack
 
     def _run(self, one: Pass) -> list[TorchLayer]:
-        """The layers of a pass, in the order of the net; those that are one step are one."""
+        """Return the layers of a pass, in the order of the net; those that are one step are one."""
         found, number = [], one.first
         while number <= one.last:
             layer = self._layers[number]
@@ -82,7 +82,9 @@ class NetPasses:
         return found
 
     def _is_split(self, one: Pass, layers: list[TorchLayer]) -> bool:
-        """Whether layers that were one in the pass forward are two in this; notes follow that."""
+        """Return whether layers that were one in the pass forward are two in this; notes follow
+        that.
+        """
         alone = {layer.number for layer in layers if len(layer.numbers) == 1}
         split = [self._joined[n] for n in self._joined if n in alone or n + 1 in alone]
         if one.is_forward:
@@ -161,7 +163,9 @@ class NetPasses:
             ) from None
 
     def _to_tell(self, loss: Tensor | None) -> Tensor | None:
-        """The loss and whether each check was fine, in one tensor; None: there is neither."""
+        """Return the loss and whether each check was fine, in one tensor; None: there is
+        neither.
+        """
         if loss is None and not self._checks:
             return None
         if loss is None:

@@ -17,7 +17,7 @@ _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def mixed(x: int) -> int:
-    """The finalizer of SplitMix64."""
+    """Return the finalizer of SplitMix64."""
     x &= _ALL
     x = ((x ^ (x >> 30)) * _FIRST) & _ALL
     x = ((x ^ (x >> 27)) * _SECOND) & _ALL
@@ -25,12 +25,12 @@ def mixed(x: int) -> int:
 
 
 def signed(x: int) -> int:
-    """The number with a sign that has these 64 bits."""
+    """Return the number with a sign that has these 64 bits."""
     return x - (1 << 64) if x >> 63 else x
 
 
 def shifted(x: Tensor, by: int) -> Tensor:
-    """A shift of 64 bits that have no sign."""
+    """Return a shift of 64 bits that have no sign."""
     return (x >> by) & ((1 << (64 - by)) - 1)
 
 
@@ -41,11 +41,11 @@ class Draw:
     key: int | Tensor
 
     def bits(self, count: int, device: torch.device) -> Tensor:
-        """The first numbers, each of 64 bits."""
+        """Return the first numbers, each of 64 bits."""
         return self.bits_of(torch.arange(count, dtype=torch.int64, device=device))
 
     def bits_of(self, numbers: Tensor) -> Tensor:
-        """The bits of the numbers in these places of the stream."""
+        """Return the bits of the numbers in these places of the stream."""
         key = self.key if isinstance(self.key, Tensor) else signed(self.key)
         x = (numbers * signed(GOLDEN)).add_(key)
         x = (x ^ shifted(x, 30)).mul_(signed(_FIRST))
@@ -75,5 +75,5 @@ class Random:
 
 
 def seed_of_first_layer(seed: int, layer: int) -> int:
-    """The seed of a net whose first layer draws what this layer of the other net does."""
+    """Return the seed of a net whose first layer draws what this layer of the other net does."""
     return (seed + layer * pow(GOLDEN, -1, 1 << 64)) & _ALL

@@ -80,7 +80,7 @@ _STREAMS: dict[torch.device, torch.cuda.Stream] = {}
 
 
 def tape_of(place: DevicePlace) -> Tape | None:
-    """What passes are recorded by there; SPARKNET_CUDA_GRAPHS=0 says that they are not."""
+    """Return what passes are recorded by there; SPARKNET_CUDA_GRAPHS=0 says that they are not."""
     if place.device.type != "cuda" or os.environ.get("SPARKNET_CUDA_GRAPHS") == "0":
         return None
     return GraphTape(place)
@@ -160,12 +160,13 @@ class RecordedPasses:
             self._newest = None
 
     def is_steady(self, one: Pass) -> bool:
-        """Whether the pass has run before with these shapes: then cuDNN may look for its fastest
-        algorithms."""
+        """Return whether the pass has run before with these shapes: then cuDNN may look for its
+        fastest algorithms.
+        """
         return self._seen.get(one, 0) > 1
 
     def wants(self, one: Pass, layers: Sequence[TorchLayer]) -> bool:
-        """Whether the pass is to run as a recorded one; asked once for each pass."""
+        """Return whether the pass is to run as a recorded one; asked once for each pass."""
         rules = torch.are_deterministic_algorithms_enabled()
         if rules != self._rules:
             self.forget()
@@ -282,7 +283,7 @@ def _covers(forward: Pass | None, back: Pass) -> bool:
 
 
 def _can_be_recorded(layer: TorchLayer) -> bool:
-    """Whether all that the layer does is done on the device, without waiting for it."""
+    """Return whether all that the layer does is done on the device, without waiting for it."""
     if layer.native is not None or layer.type == "Host":
         return False
     return layer.translation is None or not layer.translation.waits
@@ -291,7 +292,7 @@ def _can_be_recorded(layer: TorchLayer) -> bool:
 def _from_outside(
     layers: Sequence[TorchLayer], is_forward: bool
 ) -> list[tuple[Memory, tuple[int, ...]]]:
-    """What layers read before any of them has written it."""
+    """Return what layers read before any of them has written it."""
     made: set[int] = set()
     found: dict[int, tuple[Memory, tuple[int, ...]]] = {}
 

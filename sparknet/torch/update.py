@@ -55,7 +55,7 @@ class DevicePass(SolverPass):
         self._fuses = place.device.type == "cuda" and hasattr(torch, "_fused_sgd_")
 
     def _spread(self, factors: Sequence[float]) -> Rate:
-        """A number for every value; one for all, where they are the same."""
+        """Return a number for every value; one for all, where they are the same."""
         if len({float(one) for one in factors}) == 1:
             return float(factors[0])
         given = torch.tensor(factors, dtype=torch.float32, device=self._sizes.device)
@@ -72,7 +72,7 @@ class DevicePass(SolverPass):
         share: float = 1.0,
         factors: Sequence[float] | None = None,
     ) -> None:
-        """One step; what each number means stands in solver.h."""
+        """Make a step; solver.h says what each number means."""
         if self._flats[0].is_on_host and self._flats[1].is_on_host:
             for flat in self._flats:
                 flat.to_host()
@@ -165,7 +165,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def norm_of(array: NDArray, place: DevicePlace) -> float:
-    """The Euclidean norm of numbers, summed where the newest ones are."""
+    """Return the Euclidean norm of numbers, summed where the newest ones are."""
     flat = flat_of(array, place)
     if not place.apart or flat.is_on_host:
         return array.norm2()

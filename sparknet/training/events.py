@@ -77,7 +77,7 @@ OnEvent = Callable[[Event], None]
 
 
 def resumption(event: Mapping[str, Any]) -> str | None:
-    """A line about the start of a run that continues from a snapshot, else None."""
+    """Return a line about the start of a run that continues from a snapshot, else None."""
     if event["event"] != "start" or not event.get("resumed"):
         return None
     run, _, round = str(event["resumed"]).rpartition("/")
@@ -85,7 +85,7 @@ def resumption(event: Mapping[str, Any]) -> str | None:
 
 
 def waiting(event: Mapping[str, Any]) -> str | None:
-    """A line about a run that waits for Spark to start its workers, else None."""
+    """Return a line about a run that waits for Spark to start its workers, else None."""
     if event["event"] != "waiting":
         return None
     slots, needed, seconds = event["slots"], event["needed"], event["seconds"]
@@ -101,7 +101,7 @@ def waiting(event: Mapping[str, Any]) -> str | None:
 
 
 def dropped(event: Mapping[str, Any]) -> str | None:
-    """A line about rows that were left out, because they cannot be read, else None."""
+    """Return a line about rows that were left out, because they cannot be read, else None."""
     workers = event["workers"] if event["event"] == "workers" else ()
     count = sum(worker.get("dropped", 0) for worker in workers)
     if not count:

@@ -23,7 +23,7 @@ Listener = Callable[[Event], None]
 
 
 def together(*listeners: Listener | None) -> Listener:
-    """A listener that passes each event to all ``listeners``; None is skipped."""
+    """Return a listener that passes each event to all ``listeners``; None is skipped."""
     present = [listener for listener in listeners if listener is not None]
 
     def tell(event: Event) -> None:
@@ -34,7 +34,7 @@ def together(*listeners: Listener | None) -> Listener:
 
 
 def number(event: Event, field: str) -> float | None:
-    """A field's value, None where it is unknown."""
+    """Return a field's value, None where it is unknown."""
     value = event.get(field)
     return None if value is None else float(value)
 
@@ -44,7 +44,7 @@ KINDS = ("weights", "gradients")
 
 
 def blob_name(parameter: Event) -> str:
-    """A blob of parameters: the layer's name, with the blob's number after the first."""
+    """Return a blob of parameters: the layer's name, with the blob's number after the first."""
     number = int(parameter["blob"])
     return f"{parameter['layer']}[{number}]" if number else str(parameter["layer"])
 
@@ -56,25 +56,25 @@ def edges(histogram: Event) -> list[float]:
 
 
 def single(metrics: Mapping[str, Value]) -> dict[str, Value]:
-    """The metrics of one number; those with one for each class do not fit on a line."""
+    """Return the metrics of one number; those with one for each class do not fit on a line."""
     return {name: value for name, value in metrics.items() if not name.endswith("]")}
 
 
 def seconds(event: Event) -> float:
-    """The time that a round took."""
+    """Return the time that a round took."""
     parts = (number(event, f"seconds_{part}") for part in ("computing", "communicating"))
     return sum(part or 0.0 for part in parts)
 
 
 def share_communicating(event: Event) -> float | None:
-    """The share of a round's time that its workers spent in communication."""
+    """Return the share of a round's time that its workers spent in communication."""
     total = seconds(event)
     spent = number(event, "seconds_communicating")
     return None if spent is None or not total else spent / total
 
 
 def unsaved(event: Event) -> str:
-    """A line about a snapshot that could not be written."""
+    """Return a line about a snapshot that could not be written."""
     path, worker, error = event["path"], event["worker"], event["error"]
     return f"no snapshot in {path}: worker {worker} could not write it: {error}"
 
@@ -89,7 +89,7 @@ def is_new_fault(event: Event, known: set[str] | None) -> bool:
 
 
 def standstill(event: Event) -> str:
-    """A line about workers that do not get on."""
+    """Return a line about workers that do not get on."""
     told = "; ".join(f"worker {rank} {doing}" for rank, doing in event["workers"].items())
     return f"no worker has got on for {event['seconds']:.0f} s: {told}"
 
@@ -189,7 +189,7 @@ class History(Sequence[dict[str, Any]]):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> History:
-        """What `JsonLines` wrote; a last line that was cut short is left out."""
+        """Return what `JsonLines` wrote; a last line that was cut short is left out."""
         try:
             lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
         except OSError as error:
@@ -246,7 +246,7 @@ class History(Sequence[dict[str, Any]]):
         ]
 
     def to_pandas(self, kind: str = "round") -> DataFrame:
-        """The events of a kind as a DataFrame.
+        """Return the events of a kind as a DataFrame.
 
         "worker" has a row for each worker and round, "layers" for each look at a
         blob of parameters.  The metrics of a validation are columns of their own.
@@ -289,7 +289,7 @@ class History(Sequence[dict[str, Any]]):
         return Curves(drawn).saved(out)
 
     def _repr_html_(self) -> str:
-        """The same picture, in a notebook."""
+        """Return the same picture, in a notebook."""
         drawn = self.panels()
         return svg(drawn) if drawn else "no round was recorded"
 

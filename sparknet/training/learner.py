@@ -329,7 +329,7 @@ class Redo:
         self._room: dict[str, NDArray] = {}
 
     def begin(self, numbers: Json) -> None:
-        """A round begins, or is gone on with."""
+        """Start a round, or go on with one."""
         if self.done is None:
             self.before, self.numbers = self._learner.iter, deepcopy(numbers)
             self._kept = {}
@@ -337,7 +337,7 @@ class Redo:
         self.is_open = True
 
     def end(self) -> None:
-        """All have finished the round."""
+        """Note that all have finished the round."""
         self.done, self._kept, self.is_open = None, {}, False
 
     def trained(self, train: Callable[[], Steps]) -> Steps:

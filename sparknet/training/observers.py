@@ -22,15 +22,15 @@ class Observer(ABC):
 
     @abstractmethod
     def hear(self, event: Event) -> None:
-        """An event of the training."""
+        """Handle an event of the training."""
 
     @abstractmethod
     def done(self, trained: Trained) -> None:
-        """The training has a result."""
+        """Handle the result of the training."""
 
     @abstractmethod
     def failed(self) -> None:
-        """The training ended in an error, or was interrupted."""
+        """Handle an error or an interruption of the training."""
 
 
 _makers: list[Callable[[], Observer]] = []
@@ -68,5 +68,5 @@ def forget(make: Callable[[], Observer]) -> None:
 
 
 def observers() -> list[Observer]:
-    """Those of a training that begins now."""
+    """Return those of a training that begins now."""
     return [] if _unheard.get() else [make() for make in _makers]

@@ -60,7 +60,7 @@ class Meter:
         self._position = self._measure(event)
 
     def _measure(self, event: Event) -> float:
-        """The progress, in the unit of the goal."""
+        """Return the progress, in the unit of the goal."""
         if self._goal and self._goal[0] == "seconds":
             return self._clock() - self._began
         return number(event, "iteration") or 0.0
@@ -275,7 +275,7 @@ def _beginning(event: Event) -> str:
 
 
 def bar(meter: Meter, width: int) -> str:
-    """The state in one line of at most ``width`` characters."""
+    """Return the state in one line of at most ``width`` characters."""
     first, *parts = _parts(meter)
     text = "  ".join([first, *parts])
     if meter.fraction is not None and len(text) + BAR + 4 <= width:
@@ -309,7 +309,7 @@ def _position(meter: Meter) -> str:
 
 
 def clock_time(seconds: float) -> str:
-    """Seconds as 0:07 or 1:02:03."""
+    """Return seconds as 0:07 or 1:02:03."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

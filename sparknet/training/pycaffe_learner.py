@@ -63,7 +63,7 @@ class Mirror:
         self._keep(buffer)
 
     def expire(self) -> None:
-        """The backend has newer values from now on."""
+        """Note that the backend has newer values from now on."""
         self._is_stale = True
 
     def _keep(self, buffer: NDArray) -> None:
@@ -179,7 +179,9 @@ class PycaffeLearner(FedLearner):
         self._update()
 
     def _clip(self, norm: Callable[[], float]) -> float:
-        """The factor of a slice of the gradients: the solver knows the norm of the slice alone."""
+        """Return the factor of a slice of the gradients: the solver knows the norm of the slice
+        alone.
+        """
         limit = float(self.settings.clip_gradients)
         return 1.0 if limit < 0 else min(1.0, limit / max(norm(), limit, 1e-30))
 
@@ -197,7 +199,7 @@ class PycaffeLearner(FedLearner):
             self._state.send()
 
     def _is_far(self) -> bool:
-        """Whether the solver is at an iteration where it would do something else.
+        """Return whether the solver is at an iteration where it would do something else.
 
         Downpour and rounds of a fixed time move the iteration a little, again and again.
         """
@@ -277,7 +279,9 @@ class PycaffeLearner(FedLearner):
 
 
 def _shapes(layout: Layout) -> list[Shape]:
-    """The shapes of a history's blobs: one for each parameter, once where layers share it."""
+    """Return the shapes of a history's blobs: one for each parameter, once where layers share
+    it.
+    """
     seen, shapes = set[Span](), []
     for layer in layout.layers:
         for span, shape in zip(layer.spans, layer.shapes, strict=True):

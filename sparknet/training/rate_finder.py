@@ -103,7 +103,7 @@ class RateCurve:
         return self.rates[steepest + width // 2] if slopes[steepest] < 0 else None
 
     def panel(self) -> Panel:
-        """The diagram, over the power of ten of the rate."""
+        """Return the diagram, over the power of ten of the rate."""
         at = [log10(rate) for rate in self.rates]
         curves: dict[str, Series] = {
             "loss": (at, list(self.losses)),
@@ -114,7 +114,9 @@ class RateCurve:
         return Panel(f"loss{told}", curves, "learning rate, power of ten")
 
     def plot(self, out: str | os.PathLike[str] | None = None) -> Curves:
-        """A picture, written to ``out``, a file named .svg, .png or .pdf, if that is given."""
+        """Return a picture, written to ``out``, a file named .svg, .png or .pdf, if that is
+        given.
+        """
         return Curves([self.panel()]).saved(out)
 
     def __repr__(self) -> str:
@@ -135,7 +137,8 @@ def find_lr(
     steps: int = 100,
     **settings: Any,
 ) -> RateCurve:
-    """The loss over the learning rate, which rises from ``low`` to ``high`` in ``steps`` steps.
+    """Return the loss over the learning rate, which rises from ``low`` to ``high`` in ``steps``
+    steps.
 
     ``solver``, ``data`` and the other settings are those of `train`; the solver's own rate and
     policy are ignored, and neither it nor a `Net` that is given changes.  The training ends
@@ -181,7 +184,7 @@ def find_lr(
 
 
 def _curve(given: ProcessSettings, low: float, factor: float, steps: int) -> RateCurve:
-    """The losses of a training whose rate begins at ``low`` and grows by a factor."""
+    """Return the losses of a training whose rate begins at ``low`` and grows by a factor."""
     losses: list[float] = []
     rising = replace(
         given,
@@ -214,7 +217,7 @@ def _check(low: float, high: float, steps: int, settings: Mapping[str, Any]) -> 
 
 
 def _rising_schedule(low: float, factor: float, optimizer: Any) -> Any:
-    """A scheduler of torch's by which the rate grows by this factor in each step."""
+    """Return a scheduler of torch's by which the rate grows by this factor in each step."""
     from torch.optim.lr_scheduler import LambdaLR
 
     first = optimizer.param_groups[0]["lr"]
@@ -226,7 +229,7 @@ def _rising_schedule(low: float, factor: float, optimizer: Any) -> Any:
 def _rising(
     given: caffe_pb2.SolverParameter, low: float, factor: float
 ) -> caffe_pb2.SolverParameter:
-    """The solver with a rate that grows by this factor in each step."""
+    """Return the solver with a rate that grows by this factor in each step."""
     solver = type(given)()
     solver.CopyFrom(given)
     for name in _RATES:

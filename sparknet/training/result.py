@@ -49,11 +49,11 @@ class Trained:
             save_model(self.net, path, said)
 
     def _columns(self) -> dict[str, str]:
-        """The net's inputs → the columns that it was trained on."""
+        """Return the net's inputs → the columns that it was trained on."""
         return {}
 
     def _repr_html_(self) -> str:
-        """The curves, the outcome and the net, in a notebook."""
+        """Return the curves, the outcome and the net, in a notebook."""
         outcome = self.outcome
         told: dict[str, Any] = {"ended because": outcome.reason, "iteration": outcome.iteration}
         told |= {"samples": outcome.samples, **without_confusion(outcome.metrics)}

@@ -36,7 +36,7 @@ def training_net(
     dialect: str | None = None,
     recipe: Recipe = PLAIN,
 ) -> Net:
-    """The net of a solver; if ``solver`` is a Net, a copy of it."""
+    """Return the net of a solver; if ``solver`` is a Net, a copy of it."""
     solver, weights = recipe.applied(solver, weights)
     if not isinstance(solver, Net):
         with recipe.expected():
@@ -106,7 +106,9 @@ def _imported_as(name: str) -> Any:
 
 
 def seed_of(net: Net, resumed: int | None) -> int:
-    """The seed of random numbers: the resumed run's, else the solver's, else a random one."""
+    """Return the seed of random numbers: the resumed run's, else the solver's, else a random
+    one.
+    """
     if resumed is not None:
         return resumed
     given = int(settings(net).random_seed)

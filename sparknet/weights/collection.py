@@ -55,7 +55,7 @@ class WeightCollection(Mapping[str, list[NDArray]]):
 
     @classmethod
     def of(cls, net: Any, copy: bool | None = True) -> WeightCollection:
-        """The weights of a pycaffe net.
+        """Return the weights of a pycaffe net.
 
         Without `copy` they are views of the net's memory, which only the embedded engine allows;
         with None they are views where that is so, and else a copy.
@@ -84,7 +84,9 @@ class WeightCollection(Mapping[str, list[NDArray]]):
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, ArrayLike | Sequence[ArrayLike]]) -> WeightCollection:
-        """A copy of arrays by layer name, such as the layer outputs that `Net.forward` returns."""
+        """Return a copy of arrays by layer name, such as the layer outputs that `Net.forward`
+        returns.
+        """
         layouts, lists = Layouts(), dict[str, list[Array]]()
         for name, value in arrays.items():
             listed = value if isinstance(value, list | tuple) else [value]
@@ -95,7 +97,7 @@ class WeightCollection(Mapping[str, list[NDArray]]):
 
     @classmethod
     def load(cls, path: StrPath) -> WeightCollection:
-        """The weights of a caffemodel of any age, or of an HDF5 file."""
+        """Return the weights of a caffemodel of any age, or of an HDF5 file."""
         return cls._copied(*read_weights(path))
 
     @classmethod
@@ -187,19 +189,19 @@ class WeightCollection(Mapping[str, list[NDArray]]):
         return cls(first.layout, NDArray.weighted_mean(flats, weights))
 
     def distance(self, other: WeightCollection) -> float:
-        """The Euclidean distance."""
+        """Return the Euclidean distance."""
         return self.flat.distance2(self._like(other))
 
     def norm(self) -> float:
-        """The Euclidean length."""
+        """Return the Euclidean length."""
         return self.flat.norm2()
 
     def allclose(self, other: WeightCollection, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
-        """Whether every |self - other| <= atol + rtol * |other|; NaN is close to nothing."""
+        """Return whether every |self - other| <= atol + rtol * |other|; NaN is close to nothing."""
         return self.flat.allclose(self._like(other), rtol, atol)
 
     def is_finite(self) -> bool:
-        """Whether no weight is NaN or infinite."""
+        """Return whether no weight is NaN or infinite."""
         return self.flat.is_finite()
 
     def check_finite(self) -> None:

@@ -34,7 +34,7 @@ Array = np.ndarray[Any, Any]
 
 
 def read_weights(path: StrPath) -> tuple[Layout, dict[str, list[Array]]]:
-    """The layout of a file's weights, and each layer's arrays.
+    """Return the layout of a file's weights, and each layer's arrays.
 
     Parameters of the same name are shared.  Of layers of the same name the last one counts, as in
     Caffe.
@@ -65,7 +65,7 @@ DESCRIPTION, WEIGHTS = "model.json", "weights.caffemodel"
 
 
 def is_model_folder(path: object) -> bool:
-    """Whether it is the path of a saved model's folder on this machine."""
+    """Return whether it is the path of a saved model's folder on this machine."""
     if not isinstance(path, (str, os.PathLike)):
         return False
     try:
@@ -159,7 +159,7 @@ def check_layers(net: Any, opened: Opened) -> None:
 
 
 def _without_shared(net: Any, missing: Iterable[str]) -> list[str]:
-    """The layers whose parameters do not all belong to layers that are not missing."""
+    """Return the layers whose parameters do not all belong to layers that are not missing."""
     apart = list(missing)
     given = {
         _address(blob) for name in net.params if name not in apart for blob in net.params[name]

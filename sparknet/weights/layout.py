@@ -89,7 +89,7 @@ class Layout:
         return Layout, (self.layers,)
 
     def locate(self, place: int) -> tuple[str, int]:
-        """The layer and the blob at a place of the flat buffer."""
+        """Return the layer and the blob at a place of the flat buffer."""
         for layer in self.layers:
             for index, (begin, end) in enumerate(layer.spans):
                 if begin <= place < end:
@@ -123,7 +123,9 @@ class Layouts:
 
 
 def layout_of(net: Any) -> Layout:
-    """The layout of a pycaffe net's weights, in order of first use; shared ones appear once."""
+    """Return the layout of a pycaffe net's weights, in order of first use; shared ones appear
+    once.
+    """
     layouts = Layouts()
     for name, blobs in net.params.items():
         arrays = [blob.data for blob in blobs]
@@ -134,7 +136,7 @@ def layout_of(net: Any) -> Layout:
 
 
 def flat_of(net: Any, layout: Layout) -> NDArray | None:
-    """The single buffer of a net's weights, or None.
+    """Return the single buffer of a net's weights, or None.
 
     Nets of other modules have none, and neither has a net that shares some weights of another.
     """

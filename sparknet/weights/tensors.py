@@ -48,7 +48,7 @@ def is_safetensors(path: StrPath) -> bool:
 
 
 def read_tensors(path: StrPath) -> dict[str, Array]:
-    """The arrays of a file by name; floats of two bytes become float32."""
+    """Return the arrays of a file by name; floats of two bytes become float32."""
     try:
         with open_file(path) as opened:
             size = os.fstat(opened.fileno()).st_size
@@ -170,7 +170,7 @@ def write_tensors(path: StrPath, arrays: Mapping[str, Array], kind: str = "float
 
 
 def _told(path: StrPath, name: str, array: Array) -> str:
-    """What a file calls an array's own type."""
+    """Return what a file calls an array's own type."""
     for told, known in _TYPES.items():
         if known == array.dtype and told != "BF16":
             return told
@@ -199,7 +199,7 @@ _MOST = 5
 
 
 def from_state_dict(state: Mapping[str, Any], net: caffe_pb2.NetParameter) -> Model:
-    """The weights of a net, found in a state dict (or arrays) by the names of its layers."""
+    """Return the weights of a net, found in a state dict (or arrays) by the names of its layers."""
     graph = build(upgrade_net(net), TEST)
     left = {name: None for name in state if not name.endswith(_COUNTS)}
     described, arrays = caffe_pb2.NetParameter(name=net.name), list[list[Any]]()
@@ -239,7 +239,9 @@ def from_state_dict(state: Mapping[str, Any], net: caffe_pb2.NetParameter) -> Mo
 
 
 def state_dict(model: Model, net: caffe_pb2.NetParameter | None = None) -> dict[str, Array]:
-    """The weights of a model by PyTorch's names; `net` describes it, if the model does not."""
+    """Return the weights of a model by PyTorch's names; `net` describes it, if the model does
+    not.
+    """
     graph = build(upgrade_net(model.net if net is None else net), TEST)
     held, found = model.by_name(), dict[str, Array]()
     for node, parts in _parts(graph):
@@ -269,7 +271,7 @@ def _of_statistics(node: Node, values: list[Array]) -> list[Array]:
 
 
 def _parts(graph: Graph) -> Iterator[tuple[Node, list[str]]]:
-    """Each layer with weights of its own, and the names of these."""
+    """Yield each layer with weights of its own, and the names of these."""
     norms = {top: node.name for node in graph.nodes if _is_norm(node) for top in node.top_ids}
     for node in graph.nodes:
         if not any(ref.owned for ref in node.params):

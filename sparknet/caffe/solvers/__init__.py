@@ -38,7 +38,7 @@ def get_solver(
     keep_blobs: bool = True,
     device: str | None = None,
 ) -> Solver:
-    """The solver of the type that a solver file, SolverParameter or `SolverParams` names."""
+    """Return the solver of the type that a solver file, SolverParameter or `SolverParams` names."""
     chosen = settings(source, net)
     check_construction(chosen)
     return SOLVERS[chosen.type](chosen, precision=precision, keep_blobs=keep_blobs, device=device)
@@ -47,5 +47,5 @@ def get_solver(
 def solver_from_text(
     text: str, net: NetSource = None, *, precision: Precision = "float32"
 ) -> Solver:
-    """The solver that a solver prototxt's text describes (ours, not pycaffe's)."""
+    """Return the solver that a solver prototxt's text describes (ours, not pycaffe's)."""
     return get_solver(parse_solver(text), net, precision=precision)

@@ -20,7 +20,7 @@ TURBO = 0.95
 
 
 def momentum(solver: caffe_pb2.SolverParameter, iteration: int, rate: float) -> float:
-    """The momentum of an iteration: fixed, growing to max_momentum, or by the rate."""
+    """Return the momentum of an iteration: fixed, growing to max_momentum, or by the rate."""
     first: float = solver.momentum
     if solver.momentum_policy == "poly":
         done = iteration / solver.max_iter
@@ -78,7 +78,7 @@ class LocalRates:
         return found
 
     def _correlated(self, number: int, gradient: Array, history: Array, slope: float) -> float:
-        """How much the gradient points where the history does, smoothed over the steps."""
+        """Return how much the gradient points where the history does, smoothed over the steps."""
         size = float(np.linalg.norm(history))
         now = float(np.dot(gradient, history)) / (slope * size) if slope and size else 0.0
         self.correlations[number] = TURBO * self.correlations[number] + (1 - TURBO) * now

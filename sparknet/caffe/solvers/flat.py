@@ -54,7 +54,7 @@ class Flat:
         return [self._runtime.engine.at_host(buffer) for buffer in self._buffers]
 
     def gradient_norm(self) -> float:
-        """The Euclidean norm of all gradients together, a float32 number."""
+        """Return the Euclidean norm of all gradients together, a float32 number."""
         return float(np.float32(self._runtime.parameters.norm_of_diffs()))
 
     def parts(self, factor: float) -> list[tuple[Array, Array, Array]]:
@@ -65,7 +65,7 @@ class Flat:
         return list(zip(values, gradients, histories, strict=True))
 
     def take(self, rule: str, settings: tuple[float, ...], **numbers: Any) -> None:
-        """One update of all parameters (`SolverPass.take`)."""
+        """Update all parameters (`SolverPass.take`)."""
         self._check_bound()
         if self._copy is None:
             self._step.take(rule, settings, **numbers)

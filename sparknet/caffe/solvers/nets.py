@@ -23,7 +23,7 @@ def build(
     keep_blobs: bool = True,
     device: str | None = None,
 ) -> tuple[Net, list[Net]]:
-    """The net for training and those for testing, with the weights that the solver names."""
+    """Return the net for training and those for testing, with the weights that the solver names."""
     described = solver_nets(solver)
     precision = available(precision, resolve_device(device))
     seeds = _seeds(solver.random_seed, 1 + len(described.tests))
@@ -43,12 +43,12 @@ def build(
 
 
 def weight_files(solver: caffe_pb2.SolverParameter) -> list[str]:
-    """The files that a solver's ``weights`` name: several fields, or several by commas."""
+    """Return the files that a solver's ``weights`` name: several fields, or several by commas."""
     return [name.strip(" ") for names in solver.weights for name in names.split(",")]
 
 
 def _seeds(seed: int, count: int) -> list[int]:
-    """A seed for each net; random_seed makes them the same whatever other threads build."""
+    """Return a seed for each net; random_seed makes them the same whatever other threads build."""
     if seed < 0:
         return [next_seed() for _ in range(count)]
     seed += solver_rank()

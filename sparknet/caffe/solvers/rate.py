@@ -22,7 +22,7 @@ _ONE = np.float32(1)
 
 
 def current_step(solver: caffe_pb2.SolverParameter, iteration: int, before: int) -> int:
-    """How often the rate has been lowered; multistep advances at most once per iteration."""
+    """Return how often the rate has been lowered; multistep advances at most once per iteration."""
     if solver.lr_policy == "step":
         return iteration // solver.stepsize
     if solver.lr_policy == "multistep":
@@ -32,7 +32,7 @@ def current_step(solver: caffe_pb2.SolverParameter, iteration: int, before: int)
 
 
 def learning_rate(solver: caffe_pb2.SolverParameter, iteration: int, step: int) -> float:
-    """The rate of an iteration, a float32 number; ``step`` is what `current_step` gave."""
+    """Return the rate of an iteration, a float32 number; ``step`` is what `current_step` gave."""
     rate = _rate(solver, iteration, step)
     return float(np.float32(max(rate, solver.min_lr))) if solver.min_lr else rate
 

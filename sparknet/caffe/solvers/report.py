@@ -20,7 +20,7 @@ _logger = logging.getLogger("sparknet.caffe")
 
 
 def say(message: str) -> None:
-    """One line, on stderr unless the program has set up logging or GLOG_minloglevel hides it."""
+    """Log a line, on stderr if the program has not set up logging (GLOG_minloglevel hides it)."""
     if not _logger.hasHandlers():
         if os.environ.get(_LEVEL, "0") not in ("", "0"):
             return
@@ -31,7 +31,7 @@ def say(message: str) -> None:
 def say_outputs(
     kind: str, outputs: Mapping[str, np.ndarray[Any, Any]], weights: Mapping[str, float]
 ) -> None:
-    """A line for each number of a net's outputs.  Caffe: solver.cpp, Step and Test."""
+    """Log a line for each number of a net's outputs (Caffe: solver.cpp, Step and Test)."""
     numbers = _numbers(outputs.items())
     for place, (name, value) in enumerate(numbers):
         weight = weights.get(name, 0.0)
@@ -77,11 +77,11 @@ class Display:
         self._shown, self._since = iteration, time.monotonic()
 
     def smoothed(self, loss: float) -> float:
-        """The mean of the last losses, with this one."""
+        """Return the mean of the last losses, with this one."""
         return self._loss.add(loss)
 
     def add(self, net: Net, iteration: int, loss: float) -> None:
-        """An iteration's passes are done."""
+        """Count an iteration whose passes are done."""
         smoothed = self.smoothed(loss)
         if not self._every or iteration % self._every:
             return

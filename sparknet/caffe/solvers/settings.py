@@ -18,7 +18,7 @@ _NETS = ("net", "net_param", "train_net", "train_net_param")
 
 
 def settings(source: SolverSource, net: NetSource = None) -> caffe_pb2.SolverParameter:
-    """The solver's settings, its own copy; a net given here replaces the one they name."""
+    """Return the solver's settings, its own copy; a net given here replaces the one they name."""
     if isinstance(source, (str, os.PathLike)):
         solver = read_solver(source)
     else:

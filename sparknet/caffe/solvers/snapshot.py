@@ -44,7 +44,7 @@ def check_place(solver: caffe_pb2.SolverParameter) -> None:
 
 
 def check_last_place(solver: caffe_pb2.SolverParameter) -> None:
-    """The same for the snapshot that ends a training."""
+    """Check the same for the snapshot that ends a training."""
     if solver.snapshot_after_train and solver.HasField("snapshot_prefix"):
         _check_folder(solver)
 
@@ -59,7 +59,7 @@ def _check_folder(solver: caffe_pb2.SolverParameter) -> None:
 
 
 def names(solver: caffe_pb2.SolverParameter, iteration: int) -> tuple[str, str]:
-    """The files of the model and of the state."""
+    """Return the files of the model and of the state."""
     stem = f"{solver.snapshot_prefix}_iter_{iteration}"
     end = ".h5" if solver.snapshot_format == _HDF5 else ""
     return f"{stem}.caffemodel{end}", f"{stem}.solverstate{end}"

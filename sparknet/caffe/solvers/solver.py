@@ -75,7 +75,7 @@ class Solver(ABC):
 
     @abstractmethod
     def _settings(self) -> tuple[float, ...]:
-        """What the rule needs beside the rate, in the order of solver.h."""
+        """Return what the rule needs beside the rate, in the order of solver.h."""
 
     # -- what it is ----------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class Solver(ABC):
         say("Optimization Done.")
 
     def compute_gradient(self, load: Callable[[], object] | None = None) -> float:
-        """One iteration's gradients, and its loss (ours, not pycaffe's).
+        """Return one iteration's gradients, and its loss (ours, not pycaffe's).
 
         ``load`` puts a batch into the net, once before each of the ``iter_size`` passes, and
         must not read gradients.  `apply_update` then completes the iteration.
@@ -186,7 +186,7 @@ class Solver(ABC):
         return self._passes(overwrite, load)
 
     def _passes(self, overwrite: bool, load: Callable[[], Any] | None = None) -> float:
-        """The iter_size passes of an iteration; their mean loss.
+        """Return the iter_size passes of an iteration; their mean loss.
 
         ``overwrite``: no code sees the gradients before the first pass is done, so they are
         overwritten instead of cleared.
@@ -273,14 +273,14 @@ class Solver(ABC):
         return self._local.factors(self.param, given, parts, numbers["rate"], momentum)
 
     def _next_rate(self) -> tuple[float, int]:
-        """The rate of this iteration, and how often it has been lowered."""
+        """Return the rate of this iteration, and how often it has been lowered."""
         step = rate.current_step(self.param, self._iter, self._current_step)
         if self.param.lr_policy == "multistep" and step != self._current_step:
             say(f"MultiStep Status: Iteration {self._iter}, step = {step}")
         return rate.learning_rate(self.param, self._iter, step), step
 
     def _clip(self, gradient_norm: Callable[[], float]) -> float:
-        """The factor that brings the norm of all gradients down to clip_gradients."""
+        """Return the factor that brings the norm of all gradients down to clip_gradients."""
         limit = self.param.clip_gradients
         if limit < 0:
             return 1.0
@@ -334,7 +334,7 @@ class Solver(ABC):
         self._tell("snapshot", model)
 
     def snapshot_after_training(self) -> None:
-        """The snapshot that ends a training, unless it was just made or is not wanted (ours)."""
+        """Write the snapshot that ends a training, unless just written or switched off (ours)."""
         every = self.param.snapshot
         if not self.param.snapshot_after_train or (every and self._iter % every == 0):
             return

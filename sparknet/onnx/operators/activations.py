@@ -167,7 +167,7 @@ def prelu(step: Step) -> Outputs:
 
 
 def _bent(step: Step, x: Computed, slope: Value) -> Value:
-    """What is above 0, and the rest times its slope."""
+    """Return what is above 0, and the rest times its slope."""
     above = step.layer("ReLU", [x], part="above")
     rest = step.layer("Eltwise", [x, above], part="rest", coeff=[1.0, -1.0])
     return combine(step, "Add", above, combine(step, "Mul", rest, slope, part="below"))

@@ -41,12 +41,12 @@ def binary(step: Step) -> Outputs:
 
 
 def _rounds(divisor: Value) -> bool:
-    """Whether its inverse may be a last digit off."""
+    """Return whether its inverse may be a last digit off."""
     return isinstance(divisor, Computed) or bool(np.any(np.frexp(divisor)[0] % 0.5))
 
 
 def _counts(step: Step, places: Computed, array: Array) -> bool:
-    """Whether a constant is the number of the first row of each record."""
+    """Return whether a constant is the number of the first row of each record."""
     if not places.integral or not array.shape == places.shape == (step.batch,):
         return False
     return bool(array[1] > 0 and np.all(array == np.arange(step.batch) * array[1]))
@@ -142,7 +142,7 @@ def _with_constant(step: Step, op: str, x: Computed, array: Array, part: str | N
 
 
 def _fits(small: Sequence[int], large: Sequence[int]) -> bool:
-    """Whether a constant is spread over the blob, and not the blob over the constant."""
+    """Return whether a constant is spread over the blob, and not the blob over the constant."""
     pairs = zip(small[::-1], large[::-1], strict=False)
     return all(one in (1, other) for one, other in pairs)
 
@@ -166,14 +166,14 @@ def _with_number(step: Step, op: str, x: Computed, number: float, part: str | No
 
 
 def _reaches_over_open(step: Step, array: Array, shape: Shape) -> bool:
-    """Whether an open size lies between the axes over which a constant differs."""
+    """Return whether an open size lies between the axes over which a constant differs."""
     lined = (1,) * (len(shape) - array.ndim) + array.shape
     apart = [axis for axis, size in enumerate(lined) if size != 1]
     return any(map(step.is_open, shape[apart[0] : apart[-1] + 1]))
 
 
 def _block(array: Array, shape: Shape) -> tuple[int, Array]:
-    """The axes over which a constant differs, filled up so that they lie side by side."""
+    """Return the axes over which a constant differs, filled up so that they lie side by side."""
     lined = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
     apart = [axis for axis, size in enumerate(lined.shape) if size != 1]
     first, last = apart[0], apart[-1] + 1
@@ -182,7 +182,7 @@ def _block(array: Array, shape: Shape) -> tuple[int, Array]:
 
 
 def _amended(step: Step, op: str, x: Computed, axis: int, block: Array) -> Computed | None:
-    """The layer before, with this constant as its bias."""
+    """Return the layer before, with this constant as its bias."""
     made = step.maker(x)
     if op != "Add" or made is None or not _can_be_biased(made, len(x.shape), axis, block):
         return None
@@ -244,7 +244,7 @@ def _equal(step: Step, op: str, a: Computed, b: Computed, part: str | None) -> C
 
 
 def _unequal(step: Step, op: str, a: Computed, b: Computed, part: str | None) -> Value:
-    """One of them is spread by Scale or Bias where they can, otherwise by Tile."""
+    """Return one of them is spread by Scale or Bias where they can, otherwise by Tile."""
     one, other = (a, b) if prod(a.shape) == 1 else (b, a)
     if op in ("Add", "Mul") and prod(one.shape) == 1 and len(one.shape) <= len(other.shape):
         number = step.reshape(one, (), part="number")
@@ -272,7 +272,7 @@ def _lined_up(step: Step, x: Computed, axes: int, part: str) -> Computed:
 
 
 def _side_by_side(small: Shape, whole: Shape) -> tuple[int, int] | None:
-    """The first and last of the axes that are not spread, if they lie side by side."""
+    """Return the first and last of the axes that are not spread, if they lie side by side."""
     kept = [axis for axis, size in enumerate(small) if size == whole[axis] and size != 1]
     if not kept:
         return None
@@ -315,7 +315,7 @@ _MIXING = (
 
 
 def exact_quotients(nodes: Sequence[OnnxNode]) -> set[str]:
-    """The values that are read by a steep operator, through others that do not mix them."""
+    """Return the values that are read by a steep operator, through others that do not mix them."""
     found: set[str] = set()
     for node in reversed(nodes):
         if _is_steep(node) or (node.op not in _MIXING and not found.isdisjoint(node.outputs)):

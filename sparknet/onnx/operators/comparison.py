@@ -68,7 +68,7 @@ def _is_infinite(step: Step, x: Computed, limit: Array) -> Value:
 
 
 def differs(step: Step, x: Value, part: str | None) -> Computed:
-    """Whether a value is not 0."""
+    """Return whether a value is not 0."""
     size = step.pointwise("AbsVal", of=x, part="size")
     return _logical(step.pointwise("Threshold", of=size, part=part, threshold=0.0))
 
@@ -109,7 +109,7 @@ def sign(step: Step) -> Outputs:
 
 @reads("Where")
 def where(step: Step) -> Outputs:
-    """A choice; of two finite constants c · a + (1 - c) · b, by layers of stock Caffe."""
+    """Return a choice; of two finite constants c · a + (1 - c) · b, by layers of stock Caffe."""
     condition, a, b = step.value(0), step.value(1), step.value(2)
     if (
         isinstance(a, Computed)
@@ -131,7 +131,7 @@ def _most(array: Array) -> float:
 
 @reads("Trilu")
 def triangle(step: Step) -> Outputs:
-    """The values of one half of each matrix, and zeros."""
+    """Return the values of one half of each matrix, and zeros."""
     value = step.value(0)
     if len(value.shape) < 2:
         step.refuse(f"takes matrices, not {list(value.shape)}")

@@ -35,7 +35,7 @@ class NodeWindow:
         return [self.kernel, self.stride, self.dilation, self.before, self.after]
 
     def some(self, *axes: int) -> NodeWindow:
-        """The same along these axes alone."""
+        """Return the same along these axes alone."""
         return NodeWindow(*([one[axis] for axis in axes] for one in self.lists))
 
     @property
@@ -89,7 +89,7 @@ def window_of(step: Step, kernel: Sequence[int], sizes: Sequence[int]) -> NodeWi
 
 
 def _padded_input(step: Step) -> tuple[Computed, list[int], list[int]]:
-    """The image, and zeros that lie around it already."""
+    """Return the image, and zeros that lie around it already."""
     value = step.value(0)
     if not isinstance(value, Computed):
         value = step.plain(value)
@@ -156,7 +156,7 @@ def conv_transpose(step: Step) -> Outputs:
 def _cut_off(
     step: Step, window: NodeWindow, sizes: Sequence[int], extra: list[int]
 ) -> tuple[list[int], list[int]]:
-    """How much of the whole result is cut off before and after."""
+    """Return how much of the whole result is cut off before and after."""
     wanted = step.attribute("output_shape")
     if wanted is None and step.attribute("auto_pad", "NOTSET").startswith("SAME"):
         wanted = [size * s for size, s in zip(sizes, window.stride, strict=True)]

@@ -22,7 +22,7 @@ class DetectionSearch:
         self.makers, self.constants = makers, constants
 
     def found(self, end: OnnxNode) -> OnnxNode | None:
-        """A node in place of the last one."""
+        """Return a node in place of the last one."""
         if end.op != "Reshape" or self._numbers(end.inputs[1]) != _ROWS:
             return None
         rows = self._made(end.inputs[0], "Concat")
@@ -71,7 +71,7 @@ class DetectionSearch:
         return made
 
     def _kept(self, name: str | None) -> tuple[str, str] | None:
-        """What a choice of the best takes, and its places."""
+        """Return what a choice of the best takes, and its places."""
         made = self._made(name, "Gather")
         if made is None or made.attributes.get("axis", 0) != 0:
             return None

@@ -53,7 +53,7 @@ def _windows(step: Step, x: Computed, axis: int, places: Array) -> Computed | No
 
 
 def _one_of_each(step: Step, x: Computed, places: Computed) -> Computed:
-    """A row of each record, where the records' rows were made one axis before."""
+    """Return a row of each record, where the records' rows were made one axis before."""
     made = step.reading.net.makers.get(x.name)
     source = x
     if places.rows > 0 and made is not None and made.type in ("Flatten", "Reshape"):
@@ -68,7 +68,9 @@ def _one_of_each(step: Step, x: Computed, places: Computed) -> Computed:
 
 
 def _of_rows(step: Step, x: Computed, axis: int, places: Array) -> Computed | None:
-    """All of a blob whose first axes were made one before (a mask, in PyTorch's indexing)."""
+    """Return all of a blob whose first axes were made one before (a mask, in PyTorch's
+    indexing).
+    """
     made = step.reading.net.makers.get(x.name)
     if axis or made is None or made.type not in ("Flatten", "Reshape") or not places.size:
         return None
@@ -102,7 +104,9 @@ def _counts(column: Array, axis: int, size: int) -> bool:
 
 
 def _taken_of_each(step: Step, x: Computed, places: Array) -> Computed:
-    """The same places of every record, counted through all of them (PyTorch's as_strided)."""
+    """Return the same places of every record, counted through all of them (PyTorch's
+    as_strided).
+    """
     step_ = x.shape[0] // step.batch
     rows = places.reshape(step.batch, -1) if places.size % step.batch == 0 else places[None]
     own = rows - step_ * np.arange(len(rows))[:, None]
@@ -219,7 +223,7 @@ def scatter_nd(step: Step) -> Outputs:
 
 
 def _block(places: Array, shape: Sequence[int]) -> list[range] | None:
-    """What the places take of each axis: each column counts along an axis of its own."""
+    """Return what the places take of each axis: each column counts along an axis of its own."""
     whole = places.shape[:-1]
     if not places.size or len(whole) != places.shape[-1] or len(whole) > len(shape):
         return None

@@ -83,7 +83,7 @@ def _turned(step: Step, value: Value) -> Value:
 
 
 def _rows(step: Step, weights: Array) -> Array:
-    """A row for each output.  A constant of the file lies so from now on: it is turned once,
+    """Return a row for each output.  A constant of the file lies so from now on: it is turned once,
     however often it is read, and the memory of what it was is given back."""
     rows = contiguous_transpose(weights)
     source = step.reading.source
@@ -144,7 +144,9 @@ def _side(step: Step, value: Value, axes: int, part: str) -> tuple[Computed, boo
 
 @reads("Einsum")
 def einsum(step: Step) -> Outputs:
-    """The axes of two operands: in both and in the result, in both alone, and in one of them."""
+    """Return the axes of two operands: in both and in the result, in both alone, and in one of
+    them.
+    """
     terms, result = _letters(step)
     values = [_alone(step, step.value(place), terms, place, result) for place in range(len(terms))]
     if len(values) == 1:
@@ -192,7 +194,7 @@ def _letters(step: Step) -> tuple[list[str], str]:
 
 
 def _spelt_out(step: Step, equation: str) -> str:
-    """The equation with letters of their own for the axes of an ellipsis."""
+    """Return the equation with letters of their own for the axes of an ellipsis."""
     left, arrow, result = equation.partition("->")
     terms = left.split(",")
     if "..." not in left or not arrow or len(terms) != len(step.inputs):
@@ -217,7 +219,7 @@ def _spelt_out(step: Step, equation: str) -> str:
 
 
 def _alone(step: Step, value: Value, terms: list[str], place: int, result: str) -> Value:
-    """A value without the axes that stand nowhere else: they are summed."""
+    """Return a value without the axes that stand nowhere else: they are summed."""
     others = "".join(one for at, one in enumerate(terms) if at != place) + result
     axes = [axis for axis, one in enumerate(terms[place]) if one not in others]
     if not axes:
@@ -240,7 +242,7 @@ def _grouped(
     sizes: dict[str, int],
     part: str,
 ) -> Value:
-    """A value with its axes in groups, each of which is one axis."""
+    """Return a value with its axes in groups, each of which is one axis."""
     order = [names.index(one) for group in groups for one in group]
     shape = [prod(sizes[one] for one in group) for group in groups]
     moved = permute(value, order)
@@ -288,7 +290,7 @@ def dft(step: Step) -> Outputs:
 
 
 def _matrix(size: int, parts: int, wanted: int, onesided: bool, inverse: bool) -> Array:
-    """A column for each number that comes out; places beyond those wanted count nothing."""
+    """Return a column for each number that comes out; places beyond those wanted count nothing."""
     places = np.arange(size)[:, None]
     waves = np.arange(wanted // 2 + 1 if onesided else wanted)
     turns = np.exp((2j if inverse else -2j) * np.pi * (places * waves % wanted) / wanted)

@@ -53,7 +53,7 @@ def regressor(step: Step) -> Outputs:
 
 @reads(f"{ML}LinearClassifier")
 def classifier(step: Step) -> Outputs:
-    """The class of the largest score, and the scores."""
+    """Return the class of the largest score, and the scores."""
     x, labels = rows(step), step.attribute("classlabels_ints")
     strings = step.attribute("classlabels_strings")
     classes = len(labels or strings or ())
@@ -68,7 +68,7 @@ def classifier(step: Step) -> Outputs:
 
 
 def labelled(step: Step, raw: Computed, scores: Computed, labels: Sequence[int] | None) -> Outputs:
-    """The label of the largest raw score, if it is read, and the scores."""
+    """Return the label of the largest raw score, if it is read, and the scores."""
     if not step.is_read(0):
         return [np.zeros(0, np.float32), scores]
     if not labels:
@@ -149,7 +149,7 @@ def tree_regressor(step: Step) -> Outputs:
 
 @reads(f"{ML}TreeEnsembleClassifier")
 def tree_classifier(step: Step) -> Outputs:
-    """The label of the largest score, and the scores; a single score is that of the second
+    """Return the label of the largest score, and the scores; a single score is that of the second
     class."""
     labels = step.attribute("classlabels_int64s")
     classes = len(labels or step.attribute("classlabels_strings") or ())
@@ -168,8 +168,9 @@ def tree_classifier(step: Step) -> Outputs:
 
 
 def _two_of_one(step: Step, logistic: bool) -> tuple[Computed, Computed]:
-    """What decides and the scores of two classes of which there is one sum, as onnxruntime has it:
-    shares, or, where some are below 0, a number and its opposite."""
+    """Return what decides and the scores of two classes of which there is one sum, as
+    onnxruntime has it: shares, or, where some are below 0, a number and its opposite.
+    """
     one = _summed(step, "class", 1, _base(step, 1), False, "one")
     shares = min(step.attribute("class_weights", [0.0])) >= 0
     opposite = step.layer("Power", [one], part="opposite", scale=-1.0)
@@ -196,7 +197,7 @@ def _base(step: Step, outputs: int) -> Array:
 def _summed(
     step: Step, kind: str, outputs: int, base: Array, mean: bool, part: str | None
 ) -> Computed:
-    """What the leaves that each record reaches say, all together."""
+    """Return what the leaves that each record reaches say, all together."""
     x, trees = rows(step), _trees(step)
     decisions = max(1, *(len(one.features) for one in trees.values()))
     leaves = max(len(one.leaves) for one in trees.values())

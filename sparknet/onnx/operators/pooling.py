@@ -36,7 +36,7 @@ def over_all(step: Step, image: Computed, method: str, part: str = "pooled") -> 
 
 
 def _image(step: Step, x: Computed, spatial: int) -> Computed:
-    """A blob of one spatial axis, or of many that are pooled as one, as an image."""
+    """Return a blob of one spatial axis, or of many that are pooled as one, as an image."""
     size = prod(x.shape[2:])
     return step.reshape(x, (*x.shape[:2], 1, size), part="image")
 
@@ -106,7 +106,7 @@ def _flat(window: NodeWindow) -> NodeWindow:
 
 
 def _outputs(step: Step, window: NodeWindow, sizes: Sequence[int]) -> list[int]:
-    """A window that would begin in the padding behind the image is left out, as in Caffe."""
+    """Return a window that would begin in the padding behind the image is left out, as in Caffe."""
     ceil = bool(step.attribute("ceil_mode", 0))
     found = []
     for axis, size in enumerate(sizes):
@@ -142,7 +142,7 @@ def _pooled(
 
 
 def _short(options: dict[str, Any]) -> dict[str, Any]:
-    """One number where height and width agree."""
+    """Return one number where height and width agree."""
     for name, both, default in (
         ("kernel", "kernel_size", 0),
         ("stride", "stride", 1),
@@ -205,7 +205,7 @@ def _round_mode(x: Computed, window: NodeWindow, outputs: list[int]) -> dict[str
 
 
 def _factors(step: Step, x: Computed, window: NodeWindow, outputs: list[int]) -> Array:
-    """What Caffe divides by over what ONNX divides by, for each place.
+    """Return what Caffe divides by over what ONNX divides by, for each place.
 
     Caffe counts what lies in the padding, before and as much after, and no more.
     """
@@ -222,7 +222,7 @@ def _bounds(window: NodeWindow, outputs: list[int], axis: int) -> tuple[Array, A
 
 
 def _divisors(step: Step, x: Computed, window: NodeWindow, outputs: list[int]) -> Array:
-    """What ONNX divides by, for each place."""
+    """Return what ONNX divides by, for each place."""
     include = bool(step.attribute("count_include_pad", 0))
     found = []
     for axis, size in enumerate(x.shape[2:]):

@@ -74,14 +74,16 @@ def _number(zero: Array | None) -> float:
 
 
 def _step_of(low: float, high: float) -> tuple[float, bool]:
-    """The least step by which eight bits of sparknet, around 0, reach both ends."""
+    """Return the least step by which eight bits of sparknet, around 0, reach both ends."""
     return (high / 255, False) if low == 0 else (max(-low / 128, high / 127), True)
 
 
 def _held_between(
     step: Step, low: float, high: float, rounded: tuple[float, bool] | None
 ) -> Computed:
-    """The value, by a layer of its own where others read it unrounded, or it may be beyond."""
+    """Return the value, by a layer of its own where others read it unrounded, or it may be
+    beyond.
+    """
     value, net = step.value(0), step.reading.net
     assert isinstance(value, Computed)
     alone = step.reading.readers(value) == 1 and net.blobs[value.name].step in (None, rounded)

@@ -118,7 +118,7 @@ def _turned(x: Computed) -> list[int]:
 
 
 def _one_way(step: Step, x: Computed, way: _Way, marks: _Marks) -> tuple[Computed, Computed | None]:
-    """All hidden states in the order of its steps, and the last cell state if it is read."""
+    """Return all hidden states in the order of its steps, and the last cell state if it is read."""
     if step.is_batched([x.shape[0]]):
         step.refuse("the number of time steps must be fixed: give the input's shape")
     if way.backward:
@@ -195,7 +195,7 @@ class _Marks:
 
 
 def _first_states(step: Step, x: Computed, way: _Way, wants_cell: bool) -> list[Computed]:
-    """The states that a sequence starts from, if it does not start from nothing."""
+    """Return the states that a sequence starts from, if it does not start from nothing."""
     places = (5, 6) if step.op == "LSTM" else (5,)
     given = [step.value(place) if step.has(place) else None for place in places]
     zero = [one is None or (not isinstance(one, Computed) and not np.any(one)) for one in given]

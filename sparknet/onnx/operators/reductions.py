@@ -189,7 +189,7 @@ def _places(
 
 
 def first_places(step: Step, x: Computed, axis: int, part: str) -> Computed:
-    """The place of the largest value, the first of equal ones."""
+    """Return the place of the largest value, the first of equal ones."""
     return _places(step, x, axis, 1, False, part)
 
 

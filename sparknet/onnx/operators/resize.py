@@ -73,7 +73,9 @@ def _volume(
     coordinates: str,
     rounding: str,
 ) -> Computed:
-    """Each image of a volume, and then the volume as images of one row for each of its planes."""
+    """Return each image of a volume, and then the volume as images of one row for each of its
+    planes.
+    """
     n, c, d, h, w = x.shape
     if (scales is not None and len(scales) != 5) or (sizes is not None and len(sizes) != 5):
         step.refuse("it needs a scale or a size for each of 5 axes")
@@ -170,7 +172,7 @@ def _image(
 def _times(
     x: Computed, sizes: list[int], mode: str, coordinates: str, rounding: str
 ) -> tuple[int, int] | None:
-    """How often each pixel is repeated, if that is all."""
+    """Return how often each pixel is repeated, if that is all."""
     whole = all(int(size) % own == 0 for size, own in zip(sizes[2:], x.shape[2:], strict=True))
     repeats = (coordinates, rounding) == ("asymmetric", "floor") or (
         coordinates in ("half_pixel", "pytorch_half_pixel") and rounding.startswith("round")
@@ -181,7 +183,9 @@ def _times(
 
 
 def _sizes(x: Computed, sizes: list[int], scales: list[float] | None) -> dict[str, Any]:
-    """The options of a layer: a height or width that is open is a multiple of the old one."""
+    """Return the options of a layer: a height or width that is open is a multiple of the old
+    one.
+    """
     options: dict[str, Any] = {}
     for axis, side, scale in ((2, "height", "scale_h"), (3, "width", "scale_w")):
         size, own = sizes[axis], x.shape[axis]

@@ -26,7 +26,7 @@ def same(step: Step) -> Outputs:
 
 @reads("Dropout")
 def dropout(step: Step) -> Outputs:
-    """A layer that drops in training, if the node says that it was exported for that."""
+    """Return a layer that drops in training, if the node says that it was exported for that."""
     if step.is_read(1):
         step.refuse("its mask is read, which no layer gives")
     ratio = step.attribute("ratio", 0.5)
@@ -133,7 +133,7 @@ def transpose(step: Step) -> Outputs:
 
 
 def permute(value: Value, order: Sequence[int]) -> Value:
-    """A value with its axes in another order; no layer is made for it yet."""
+    """Return a value with its axes in another order; no layer is made for it yet."""
     if not isinstance(value, Computed):
         return np.transpose(value, order)
     pads = value.pads
@@ -276,7 +276,9 @@ def joined(step: Step, values: Sequence[Value], axis: int, part: str | None = No
 
 
 def _beside(step: Step, array: Array, other: Computed, axis: int, place: int) -> Computed:
-    """A constant for every record: nothing times a piece of another blob, plus the constant."""
+    """Return a constant for every record: nothing times a piece of another blob, plus the
+    constant.
+    """
     if not step.is_batched(other.shape):
         return step.parameter(np.ascontiguousarray(array))
     lead = next(i for i, size in enumerate(other.shape) if size % step.batch == 0)
@@ -339,7 +341,7 @@ def range_(step: Step) -> Outputs:
 
 @reads("ConstantOfShape")
 def constant_of_shape(step: Step) -> Outputs:
-    """One number over an image of any size."""
+    """Return one number over an image of any size."""
     value = np.ravel(step.attribute("value", np.zeros(1, np.float32)))[:1]
     shape = step.sizes(0, "its shape")
     made = step.layer("Parameter", [], [value], part="number", shape={"dim": [1]})

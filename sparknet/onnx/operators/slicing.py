@@ -58,7 +58,7 @@ def _to_the_end(step: Step, x: Computed, axis: int, start: int, end: int) -> Com
 
 
 def begun(step: Step, x: Computed, axis: int, start: int) -> Computed:
-    """What begins at a place."""
+    """Return what begins at a place."""
     top = f"{step.node.outputs[0]}_{axis}"
     tops = [f"{top}_before", f"{top}_after"]
     before, rest = step.layers(
@@ -79,7 +79,7 @@ def _as_long(
 def taken(
     step: Step, x: Computed, axis: int, places: Sequence[int], part: str | None = None
 ) -> Computed:
-    """The values at these places of an axis."""
+    """Return the values at these places of an axis."""
     size = x.shape[axis]
     if not places:
         step.refuse("nothing is left")
@@ -110,7 +110,9 @@ def taken(
 def cut(
     step: Step, x: Computed, axis: int, start: int, end: int, part: str | None = None
 ) -> Computed:
-    """A top of a Slice layer: a new one's, or of one that cuts the same axis and has it left."""
+    """Return a top of a Slice layer: a new one's, or of one that cuts the same axis and has it
+    left.
+    """
     size = x.shape[axis]
     if (start, end) == (0, size):
         return x
@@ -129,7 +131,9 @@ def cut(
 
 
 def _cut_again(step: Step, x: Computed, axis: int, wanted: range, top: str) -> Computed | None:
-    """A piece of what a Slice of the same values has left over: each value is copied once."""
+    """Return a piece of what a Slice of the same values has left over: each value is copied
+    once.
+    """
     net = step.reading.net
     for made in net.layers:
         options, bottom = made.parameter.slice_param, list(made.parameter.bottom)
@@ -152,7 +156,7 @@ def _cut_again(step: Step, x: Computed, axis: int, wanted: range, top: str) -> C
 def _divided(
     step: Step, made: Made, place: int, piece: tuple[int, int], wanted: range, top: str
 ) -> Computed:
-    """The wanted part of a top that is left over; the rest still is."""
+    """Return the wanted part of a top that is left over; the rest still is."""
     net, name = step.reading.net, made.parameter.top[place]
     (first, last), tops = piece, list(made.parameter.top)
     before, after = first < wanted.start, wanted.stop < last

@@ -182,7 +182,7 @@ def log_softmax(place: LayerExport) -> None:
 
 @writes("ArgMax")
 def argmax(place: LayerExport) -> None:
-    """Of equal values Caffe takes the last, and TopK the first: it sees the values backwards."""
+    """Write a TopK of reversed values: among equal ones Caffe takes the last, TopK the first."""
     axis, most = place.values["axis"], int(place.values["top_k"])
     x, whole = place.inputs[0], axis is None
     if whole:
@@ -197,7 +197,9 @@ def argmax(place: LayerExport) -> None:
 
 
 def _best(place: LayerExport, x: str, axis: int, most: int, whole: bool) -> str:
-    """The places of several, their values, or (over whole items) both, one above the other."""
+    """Return the places of several, their values, or (over whole items) both, one above the
+    other.
+    """
     bounds = [place.whole([one]) for one in (-1, np.iinfo(np.int64).min, axis, -1)]
     backwards = place.put("Slice", [x, *bounds])
     values, found = f"{backwards}/values", f"{backwards}/places"

@@ -136,7 +136,7 @@ def _scores(place: LayerExport) -> str:
 
 
 def _best(place: LayerExport, score: str, most: int) -> str:
-    """The places of the highest scores, in the order in which they stand."""
+    """Return the places of the highest scores, in the order in which they stand."""
     count = place.put("Min", [place.put("Shape", [score]), place.whole([most])])
     values, places = f"{score}/best", f"{score}/places"
     place.put("TopK", [score, count], [values, places], axis=0)

@@ -55,7 +55,7 @@ def standardised(place: LayerExport, axes: list[int], eps: float) -> str:
 
 @writes("BN")
 def bn(place: LayerExport) -> None:
-    """The forks': a slope and a bias, by statistics of the batch, running ones or none."""
+    """Write the forks' BN: a slope and a bias, by batch or running statistics or none."""
     if len(place.outputs) > 1:
         place.refuse("the statistics that it shows are not written")
     kind, eps = place.values["statistics"], float(place.values["eps"])
@@ -69,7 +69,7 @@ def bn(place: LayerExport) -> None:
 
 
 def spread(place: LayerExport, name: str, axes: int, axis: int) -> str:
-    """A blob that lies along the axes from `axis` on."""
+    """Return a blob that lies along the axes from `axis` on."""
     behind = len(place.shapes[0]) - axis - axes
     if behind <= 0:
         return name

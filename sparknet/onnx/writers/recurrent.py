@@ -14,7 +14,7 @@ MOST_STEPS = 512
 
 
 def _steps(place: LayerExport, name: str, keep: bool = False) -> list[str]:
-    """Each step of a sequence, without the axis of time."""
+    """Return each step of a sequence, without the axis of time."""
     steps = place.shapes[0][0]
     if steps > MOST_STEPS:
         place.refuse(f"{steps} steps would be written one by one; {MOST_STEPS} are the most")
@@ -31,7 +31,7 @@ def _linear(place: LayerExport, x: str, weights: object, bias: object | None) ->
 
 
 def _walk(place: LayerExport) -> tuple[list[str], list[str], list[object]]:
-    """The products with the input of all steps, the marks, and the weights that are left."""
+    """Return the products with the input of all steps, the marks, and the weights that are left."""
     values, arrays = place.values, list(place.arrays)
     x = place.inputs[0]
     if len(place.shapes[0]) != 3:
@@ -47,7 +47,7 @@ def _walk(place: LayerExport) -> tuple[list[str], list[str], list[object]]:
 
 
 def _first(place: LayerExport) -> list[str]:
-    """The states before the first step: blobs, or nothing."""
+    """Return the states before the first step: blobs, or nothing."""
     states, values = int(place.values["states"]), place.values
     if values["expose_hidden"]:
         given = place.inputs[len(place.inputs) - states :]

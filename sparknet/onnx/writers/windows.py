@@ -144,7 +144,9 @@ def _factors(
     stride: Sequence[int],
     pad: Sequence[int],
 ) -> Array:
-    """The whole window over what Caffe divides by: nothing beyond as much padding as before."""
+    """Return the whole window over what Caffe divides by: nothing beyond as much padding as
+    before.
+    """
     shares = []
     for count, n, k, s, p in zip(outputs, size, kernel, stride, pad, strict=True):
         starts = np.arange(count) * s - p
@@ -180,7 +182,7 @@ def roi_pooling(place: LayerExport) -> None:
 
 @writes("Im2col")
 def im2col(place: LayerExport) -> None:
-    """A convolution that copies: one channel for each place of the kernel."""
+    """Write a convolution that copies: one channel for each place of the kernel."""
     values = place.values
     channels, kernel = place.shapes[0][1], [int(one) for one in values["kernel"]]
     count = int(np.prod(kernel))

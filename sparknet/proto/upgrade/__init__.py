@@ -23,12 +23,12 @@ __all__ = [
 
 
 def needs_upgrade(net: caffe_pb2.NetParameter) -> bool:
-    """Whether any step would change this net."""
+    """Return whether any step would change this net."""
     return bool(net.layers or net.input) or net_fields.has_learned_statistics(net)
 
 
 def upgrade_net(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
-    """A copy in the current generation.
+    """Return a copy in the current generation.
 
     What cannot be translated is left out with an UpgradeWarning, as Caffe's tool does.
     """
@@ -57,12 +57,12 @@ def upgrade_net_in_place(net: caffe_pb2.NetParameter) -> None:
 
 
 def solver_needs_upgrade(solver: caffe_pb2.SolverParameter) -> bool:
-    """Whether the solver names its type by number."""
+    """Return whether the solver names its type by number."""
     return solver.HasField("solver_type")
 
 
 def upgrade_solver(solver: caffe_pb2.SolverParameter) -> caffe_pb2.SolverParameter:
-    """A copy in the current generation."""
+    """Return a copy in the current generation."""
     upgraded = caffe_pb2.SolverParameter()
     upgraded.CopyFrom(solver)
     upgrade_solver_in_place(upgraded)

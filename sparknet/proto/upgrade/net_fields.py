@@ -21,7 +21,7 @@ _MOVED = ("scale", "mean_file", "crop_size", "mirror")
 
 
 def moves_transform(net: caffe_pb2.NetParameter) -> bool:
-    """Whether data layers of the second generation have image settings of their own."""
+    """Return whether data layers of the second generation have image settings of their own."""
     return any(param.HasField(field) for _, param in _data_layers(net) for field in _MOVED)
 
 
@@ -74,7 +74,7 @@ def _check(inputs: int, given: int, field: str, each: int) -> None:
 
 
 def has_learned_statistics(net: caffe_pb2.NetParameter) -> bool:
-    """Whether a BatchNorm declares its three statistics as trained parameters."""
+    """Return whether a BatchNorm declares its three statistics as trained parameters."""
     return any(True for _ in _old(net))
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def is_classic(session: SparkSession) -> bool:
-    """Whether a session has a SparkContext; one of Spark Connect has none."""
+    """Return whether a session has a SparkContext; one of Spark Connect has none."""
     return hasattr(session, "_jsparkSession")
 
 
@@ -58,7 +58,7 @@ class Job:
         return self._done.is_set()
 
     def result(self) -> list[Any]:
-        """The job's rows; raises its error."""
+        """Return the job's rows; raises its error."""
         self._done.wait()
         if self._error is not None:
             raise self._error
@@ -92,7 +92,9 @@ class Job:
 
 
 def _pool(session: SparkSession) -> Any:
-    """The fair scheduler's pool of the calling thread: a thread of its own would not have it."""
+    """Return the fair scheduler's pool of the calling thread: a thread of its own would not
+    have it.
+    """
     return session.sparkContext.getLocalProperty(_POOL) if is_classic(session) else None
 
 

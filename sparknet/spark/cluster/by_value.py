@@ -12,8 +12,8 @@ MISSING = (
 
 
 def by_value(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function that does what ``work`` does; ImportError in one sentence where that cannot be
-    imported.
+    """Return a function that does what ``work`` does; ImportError in one sentence where that
+    cannot be imported.
 
     Spark pickles a function of a module by that module's name, whose import then fails in the
     middle of its own code.  This one travels as code, with ``work`` as bytes inside.

@@ -23,20 +23,20 @@ _LEAST_OVERHEAD = 384 << 20
 
 
 def memory_limit(root: Path = ROOT) -> int | None:
-    """The bytes that the control groups of this process allow; None without a limit."""
+    """Return the bytes that the control groups of this process allow; None without a limit."""
     files = _files(root, "memory", "memory.max", "memory.limit_in_bytes")
     limits = [value for value in map(_whole, files) if value is not None and value < _UNLIMITED]
     return min(limits, default=None)
 
 
 def processors_limit(root: Path = ROOT) -> float | None:
-    """The processors that the control groups allow at once; None without a limit."""
+    """Return the processors that the control groups allow at once; None without a limit."""
     found = [_share(path) for path in _files(root, "cpu", "cpu.max", "cpu.cfs_quota_us")]
     return min((one for one in found if one is not None), default=None)
 
 
 def _files(root: Path, controller: str, unified: str, older: str) -> list[Path]:
-    """The files of this process's group and of those that it lies in, of either version.
+    """Return the files of this process's group and of those that it lies in, of either version.
 
     In a container a group is often seen as the root of all groups.
     """
@@ -83,12 +83,14 @@ def _share(path: Path) -> float | None:
 
 
 def is_contained(master: str) -> bool:
-    """Whether executors are containers, which end when they use more memory than was asked for."""
+    """Return whether executors are containers, which end when they use more memory than was
+    asked for.
+    """
     return master.startswith(("yarn", "k8s"))
 
 
 def python_room(settings: Mapping[str, str]) -> int:
-    """The bytes of an executor's container beside the heap of its JVM.
+    """Return the bytes of an executor's container beside the heap of its JVM.
 
     They are for all Python workers of the executor, and for the rest of the JVM.
     """
@@ -105,13 +107,13 @@ def python_room(settings: Mapping[str, str]) -> int:
 
 
 def tasks_of_executor(settings: Mapping[str, str]) -> int:
-    """How many tasks run at once in an executor: one, unless it was given more cores."""
+    """Return how many tasks run at once in an executor: one, unless it was given more cores."""
     cores = int(settings.get("spark.executor.cores", "1"))
     return max(cores // max(int(settings.get("spark.task.cpus", "1")), 1), 1)
 
 
 def too_tight(master: str, settings: Mapping[str, str], needed: int) -> str | None:
-    """A sentence where a container has too little memory for its workers, else None."""
+    """Return a sentence where a container has too little memory for its workers, else None."""
     if not is_contained(master):
         return None
     tasks, room = tasks_of_executor(settings), python_room(settings)
@@ -137,7 +139,9 @@ def nbytes(text: str) -> int:
 
 
 def losses_allowed(master: str, settings: Mapping[str, str], workers: int) -> tuple[str, bool]:
-    """What Spark does about lost workers and executors, and whether it ends the application."""
+    """Return what Spark does about lost workers and executors, and whether it ends the
+    application.
+    """
     times = task_failures(master, settings)
     said = f"Spark starts the task of a worker {times} times (spark.task.maxFailures)"
     most = executor_failures(settings)
@@ -159,7 +163,7 @@ def losses_allowed(master: str, settings: Mapping[str, str], workers: int) -> tu
 
 
 def task_failures(master: str, settings: Mapping[str, str]) -> int:
-    """How often a task may fail: of a local master once, unless its address says more."""
+    """Return how often a task may fail: of a local master once, unless its address says more."""
     if master.startswith("local"):
         found = re.fullmatch(r"local\[\s*(?:\d+|\*)\s*,\s*(\d+)\s*\]", master)
         return int(found[1]) if found else 1
@@ -167,7 +171,7 @@ def task_failures(master: str, settings: Mapping[str, str]) -> int:
 
 
 def executor_failures(settings: Mapping[str, str]) -> int | None:
-    """How many lost executors end an application; None if it is more than anybody has.
+    """Return how many lost executors end an application; None if it is more than anybody has.
 
     The rule is that of Spark's ExecutorFailureTracker.
     """

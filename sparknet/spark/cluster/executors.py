@@ -89,7 +89,7 @@ def reach(master: str) -> None:
 
 
 def look(session: SparkSession, deadline: float) -> list[Executors]:
-    """What the executors have, those of the same host and kind together."""
+    """Return what the executors have, those of the same host and kind together."""
     from sparknet.spark.cluster.background_job import Job
     from sparknet.spark.cluster.preflight import translated
 
@@ -116,7 +116,7 @@ def look(session: SparkSession, deadline: float) -> list[Executors]:
 
 
 def differences(there: Executors, here: Executors) -> Iterator[tuple[str, bool]]:
-    """A sentence for each, and whether sparknet cannot work there because of it."""
+    """Yield a sentence for each, and whether sparknet cannot work there because of it."""
     if there.sparknet is None:
         yield (
             "Python there cannot import sparknet: install it, or send a packed environment with "
@@ -149,7 +149,7 @@ def differences(there: Executors, here: Executors) -> Iterator[tuple[str, bool]]
 
 
 def driver() -> Executors:
-    """The same of this process."""
+    """Return the same of this process."""
     return Executors(tasks=0, **_facts())
 
 
@@ -158,7 +158,7 @@ def gibibytes(size: int) -> str:
 
 
 def processors() -> int:
-    """The number of those that this process may use."""
+    """Return the number of those that this process may use."""
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
         from sparknet.spark.cluster.containers import processors_limit
@@ -169,7 +169,7 @@ def processors() -> int:
 
 
 def memory() -> int | None:
-    """The memory in bytes: the container's limit, if it is less than the machine's."""
+    """Return the memory in bytes: the container's limit, if it is less than the machine's."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -222,7 +222,7 @@ def _task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _by_value() -> Callable[[Any], Any]:
-    """The task, with the functions of this module that it calls inside."""
+    """Return the task, with the functions of this module that it calls inside."""
     from pyspark import cloudpickle
 
     here = sys.modules[__name__]
@@ -243,7 +243,7 @@ def _by_value() -> Callable[[Any], Any]:
 
 
 def _slots(session: SparkSession, deadline: float) -> int:
-    """The number of tasks that run at once, when no more executors come."""
+    """Return the number of tasks that run at once, when no more executors come."""
     from sparknet.spark.cluster.background_job import is_classic
     from sparknet.spark.cluster.preflight import slots_of
     from sparknet.spark.cluster.session import is_local
@@ -261,7 +261,7 @@ def _slots(session: SparkSession, deadline: float) -> int:
 
 
 def _within(deadline: float, late: str, work: Callable[[], Made]) -> Made:
-    """What ``work`` gives, or SparkError if it takes longer: it is left to itself then."""
+    """Return what ``work`` gives, or SparkError if it takes longer: it is left to itself then."""
     made: list[Made] = []
     failed: list[Exception] = []
 

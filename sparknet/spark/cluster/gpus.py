@@ -31,7 +31,7 @@ class ListedGpu:
 
 
 def listing() -> str:
-    """What ``nvidia-smi -L`` says; nothing where there is none."""
+    """Return what ``nvidia-smi -L`` says; nothing where there is none."""
     try:
         done = subprocess.run(
             ["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30, check=True
@@ -42,7 +42,7 @@ def listing() -> str:
 
 
 def listed(text: str) -> list[ListedGpu]:
-    """The GPUs of a listing."""
+    """Return the GPUs of a listing."""
     found: list[ListedGpu] = []
     for number, uuid, part in _LISTED.findall(text):
         if uuid:
@@ -54,14 +54,16 @@ def listed(text: str) -> list[ListedGpu]:
 
 
 def models() -> list[str]:
-    """What GPUs the machine has, of each kind how many."""
+    """Return what GPUs the machine has, of each kind how many."""
     found = Counter(re.findall(r"^GPU \d+: (.*?) \(UUID", listing(), re.MULTILINE))
     return [f"{many} x {model}" if many > 1 else model for model, many in found.items()]
 
 
 def number_of(address: str, text: str | None = None) -> int:
-    """The number under which this process has the GPU of an address that Spark gave: the driver's
-    number, or the UUID of a GPU or of a part.  ``text`` is the listing, if it is known."""
+    """Return the number under which this process has the GPU of an address that Spark gave: the
+    driver's number, or the UUID of a GPU or of a part.  ``text`` is the listing, if it is
+    known.
+    """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None and address.isdecimal():
         return int(address)
@@ -83,7 +85,7 @@ def number_of(address: str, text: str | None = None) -> int:
 
 
 def _names(address: str, machine: Sequence[ListedGpu]) -> set[str]:
-    """An address and the other name of the same GPU."""
+    """Return an address and the other name of the same GPU."""
     for gpu in machine:
         if address in (str(gpu.number), gpu.uuid):
             return {str(gpu.number), gpu.uuid}
@@ -95,7 +97,9 @@ def _begins(entry: str, names: set[str]) -> bool:
 
 
 def _number_of_all(address: str, machine: Sequence[ListedGpu]) -> int:
-    """The same where the process sees the whole machine: of parts CUDA shows it the first alone."""
+    """Return the same where the process sees the whole machine: of parts CUDA shows it the
+    first alone.
+    """
     for gpu in machine:
         if address == gpu.uuid:
             return gpu.number
@@ -114,7 +118,7 @@ def _number_of_all(address: str, machine: Sequence[ListedGpu]) -> int:
 
 
 def device_of(resources: Mapping[str, Any]) -> int:
-    """The number that the GPU which Spark gave to a task has in this process, or CPU;
+    """Return the number that the GPU which Spark gave to a task has in this process, or CPU;
     ``resources`` are the task's."""
     if "gpu" not in resources:
         return CPU
@@ -125,7 +129,7 @@ def device_of(resources: Mapping[str, Any]) -> int:
 
 
 def task_host() -> str:
-    """The address under which Spark knows this executor."""
+    """Return the address under which Spark knows this executor."""
     from pyspark import BarrierTaskContext
 
     context = BarrierTaskContext.get()
@@ -134,7 +138,9 @@ def task_host() -> str:
 
 
 def gathered(message: str) -> tuple[int, list[str]]:
-    """The number of this task of a barrier stage, and what each task said, in their order."""
+    """Return the number of this task of a barrier stage, and what each task said, in their
+    order.
+    """
     from pyspark import BarrierTaskContext
 
     context = BarrierTaskContext.get()

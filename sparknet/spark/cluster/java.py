@@ -35,7 +35,7 @@ exec "{java}" "$@"
 
 
 def java_home() -> str | None:
-    """The JAVA_HOME that Spark needs; None if Spark can start without a change."""
+    """Return the JAVA_HOME that Spark needs; None if Spark can start without a change."""
     named = os.environ.get("JAVA_HOME")
     if named and not Path(named, "bin", "java").is_file():
         raise SparkError(f"JAVA_HOME is {named}, where there is no bin/java: mend or unset it")
@@ -51,7 +51,7 @@ def java_home() -> str | None:
 
 
 def _release(program: Path) -> str:
-    """The file that describes a Java; without one its version, as the program says it."""
+    """Return the file that describes a Java; without one its version, as the program says it."""
     try:
         return (program.parent.parent / "release").read_text()
     except OSError:
@@ -87,7 +87,7 @@ def _check_age(home: Path, release: str) -> None:
 
 
 def java_version() -> str:
-    """The first line of ``java -version``."""
+    """Return the first line of ``java -version``."""
     home = java_home() or os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
     said = _asked(program)
@@ -113,7 +113,7 @@ def _pip_java() -> Path:
 
 
 def _wrapped(runtime: Path) -> Path:
-    """A folder that Spark takes for `runtime`; it is made once."""
+    """Return a folder that Spark takes for `runtime`; it is made once."""
     home = _cache() / ("java" + str(runtime).replace(os.sep, "-"))
     if (home / "bin" / "java").is_file():
         return home

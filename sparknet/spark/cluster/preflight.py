@@ -53,7 +53,8 @@ def check(
     say: Callable[[Event], None] = void,
     together: bool = True,
 ) -> list[dict[str, Any]]:
-    """The findings of each worker; SparkError with the setting to change if training cannot run.
+    """Return the findings of each worker; SparkError with the setting to change if training
+    cannot run.
 
     ``needed`` is the least memory of a worker in bytes, ``backend`` and ``device`` what it trains
     with, ``resources`` what its task has.  Workers
@@ -135,7 +136,9 @@ class Start:
         return max(min(_LOOK, self._begun + self._patience - self._clock()), 0)
 
     def is_over(self) -> bool:
-        """Whether the workers' time is over; says that they are waited for when that is due."""
+        """Return whether the workers' time is over; says that they are waited for when that is
+        due.
+        """
         seconds = self._clock() - self._begun
         if seconds >= self._patience:
             return True
@@ -212,7 +215,7 @@ def _awaited_slots(
 
 
 def slots_of(session: SparkSession, resources: TaskResources | None = None) -> int:
-    """The number of tasks that can run at once, as Spark counts it for a barrier stage."""
+    """Return the number of tasks that can run at once, as Spark counts it for a barrier stage."""
     return (resources or TaskResources(session)).slots()
 
 
@@ -268,7 +271,7 @@ def _mebibytes(size: int) -> str:
 
 
 def translated(error: Exception) -> SparkError:
-    """A job's failure as a SparkError of one sentence."""
+    """Return a job's failure as a SparkError of one sentence."""
     text = str(error)
     if has_dead_java():
         return SparkError(
@@ -297,7 +300,9 @@ def translated(error: Exception) -> SparkError:
 
 
 def _essence(text: str) -> str:
-    """The most useful line: the end of Python's traceback, or the first exception's message."""
+    """Return the most useful line: the end of Python's traceback, or the first exception's
+    message.
+    """
     _, python, after = text.rpartition("Traceback (most recent call last):")
     if python:
         ends = (line for line in after.splitlines() if line and not line[0].isspace())

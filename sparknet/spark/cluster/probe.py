@@ -88,7 +88,7 @@ def _finding(worker: int, unreached: list[Address], lack: str, resources: Mappin
 
 
 def _unreached(link: Link, worker: int, size: int) -> list[Address]:
-    """The addresses that this task cannot reach: the driver's, or other workers'."""
+    """Return the addresses that this task cannot reach: the driver's, or other workers'."""
     where = task_host()
     try:
         line = link.dial(worker, PREFLIGHT)
@@ -124,7 +124,7 @@ def _lack(backend: str, device: str | None, worker: int, resources: Mapping[str,
 
 
 def machine() -> dict[str, Any]:
-    """The versions that driver and executors must share, and this process's place."""
+    """Return the versions that driver and executors must share, and this process's place."""
     import sparknet
     import sparknet.spark.hosts.task  # the modules that training loads need memory too
 
@@ -138,7 +138,7 @@ def machine() -> dict[str, Any]:
 
 
 def _port(host: str) -> socket.socket:
-    """A port as workers open it: on the address under which Spark knows this executor."""
+    """Return a port as workers open it: on the address under which Spark knows this executor."""
     try:
         return open_port(host, (0,))
     except CommError:  # a container's address as seen from outside
@@ -159,7 +159,7 @@ THREADS = 256 << 20
 
 
 def footprint(net: Net) -> int:
-    """The least memory of training, in bytes.
+    """Return the least memory of training, in bytes.
 
     It counts weights, gradients, the solver's histories, the last synchronised weights, and the
     values stored for the backward pass; not other blobs and gradients, which share memory, nor
@@ -172,7 +172,7 @@ def footprint(net: Net) -> int:
 
 
 def _waiting(graph: Graph) -> int:
-    """The number of values that gradients of weights need: the layers' bottoms."""
+    """Return the number of values that gradients of weights need: the layers' bottoms."""
     source: dict[str, str] = {}
     waiting = set()
     for node in graph.nodes:
@@ -187,7 +187,7 @@ def _waiting(graph: Graph) -> int:
 
 
 def room() -> tuple[int, int] | None:
-    """The limit of this process's address space, and how much is left; None without a limit.
+    """Return the limit of this process's address space, and how much is left; None without a limit.
 
     Spark sets one (RLIMIT_AS) to a core's part of spark.executor.pyspark.memory.
     """

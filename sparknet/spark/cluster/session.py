@@ -38,7 +38,7 @@ def get_session(
     name: str = "sparknet",
     config: Mapping[str, str | int | float] | None = None,
 ) -> SparkSession:
-    """The session of this spark-submit or notebook, else a local one.
+    """Return the session of this spark-submit or notebook, else a local one.
 
     ``master`` names a cluster instead: spark://…, yarn, k8s://…, or sc://… for Spark Connect.
     Then, and where SPARK_REMOTE=local[N] starts a Connect server of this machine, the executors
@@ -110,7 +110,7 @@ def local_session(
 
 
 def has_dead_java() -> bool:
-    """Whether this process started a Java for Spark that has ended."""
+    """Return whether this process started a Java for Spark that has ended."""
     from pyspark import SparkContext
 
     java: Any = getattr(SparkContext._gateway, "proc", None)
@@ -134,7 +134,7 @@ def forget_dead_java() -> None:
 
 
 def running_session() -> SparkSession | None:
-    """The session of this process, from any thread; None if there is none."""
+    """Return the session of this process, from any thread; None if there is none."""
     builder = _pyspark().SparkSession
     session: SparkSession | None = builder.getActiveSession()
     if session is None:
@@ -262,7 +262,7 @@ def no_data(data: Any, wanted: str = "an RDD or a DataFrame") -> str:
 
 
 def driver_address(session: SparkSession, port: int) -> Address:
-    """The address at which the driver listens, as executors see it."""
+    """Return the address at which the driver listens, as executors see it."""
     if not is_classic(session):
         return _facing(session.client.host, session.client._builder.host), port
     if is_local(session):
@@ -271,7 +271,7 @@ def driver_address(session: SparkSession, port: int) -> Address:
 
 
 def bind_address(session: SparkSession) -> str:
-    """The address to which the driver's port is bound, and no other interface."""
+    """Return the address to which the driver's port is bound, and no other interface."""
     if not is_classic(session) or is_local(session):
         return driver_address(session, 0)[0]
     settings = session.sparkContext.getConf()
@@ -280,12 +280,12 @@ def bind_address(session: SparkSession) -> str:
 
 
 def is_local(session: SparkSession) -> bool:
-    """Whether all tasks of a classic session run in the driver's own JVM."""
+    """Return whether all tasks of a classic session run in the driver's own JVM."""
     return bool(session.sparkContext.master.partition("[")[0] == "local")
 
 
 def is_encrypted(session: SparkSession) -> bool:
-    """Whether Spark itself was told to encrypt what it sends."""
+    """Return whether Spark itself was told to encrypt what it sends."""
     settings = session.sparkContext.getConf() if is_classic(session) else session.conf
     wanted = ("spark.network.crypto.enabled", "spark.ssl.enabled", "spark.ssl.rpc.enabled")
     return any(str(settings.get(name, "false")).lower() == "true" for name in wanted)

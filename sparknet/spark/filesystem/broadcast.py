@@ -195,7 +195,7 @@ def _bytes(flat: NDArray) -> memoryview:
 
 
 def _keep_private(file: int) -> bool:
-    """Whether only this user can write to a file, after taking the right from others."""
+    """Return whether only this user can write to a file, after taking the right from others."""
     status = os.fstat(file)
     if status.st_uid == os.getuid() and status.st_mode & _OTHERS:
         os.fchmod(file, status.st_mode & ~_OTHERS)

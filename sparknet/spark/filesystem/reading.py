@@ -33,7 +33,7 @@ _AT_ONCE = 16 << 20
 def read_records(
     session: SparkSession, data: Records | StrPath, parts: int | None = None
 ) -> DataFrame:
-    """The records of ``data`` (Records, or the path of a data set) as a DataFrame.
+    """Return the records of ``data`` (Records, or the path of a data set) as a DataFrame.
 
     Each of ``parts`` partitions (the cluster's default unless given) opens the files itself, so
     every executor must reach them by the same path.  Single numbers become long or double;
@@ -107,7 +107,7 @@ def read_images(session: SparkSession, *sources: StrPath) -> DataFrame:
 
 
 def _places(path: str) -> Iterator[tuple[str, str, int, int]]:
-    """The name, file, beginning and size (-1: all of the file) of the images of a source."""
+    """Yield the name, file, beginning and size (-1: all of the file) of the images of a source."""
     absolute = str(Path(path).absolute())
     if Path(path).suffix.lower() == ".tar":
         for member in tars.members(absolute):
@@ -150,12 +150,12 @@ def _stored(place: dict[str, Any]) -> bytes:
 
 
 def read_parquet(session: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """A DataFrame of Parquet files or folders, wherever Spark can read."""
+    """Return a DataFrame of Parquet files or folders, wherever Spark can read."""
     return _asked(lambda: session.read.parquet(*paths))
 
 
 def query(session: SparkSession, text: str) -> DataFrame:
-    """The DataFrame of a SQL query."""
+    """Return the DataFrame of a SQL query."""
     return _asked(lambda: session.sql(text))
 
 
@@ -183,7 +183,7 @@ def write_parquet(data: DataFrame, path: str, overwrite: bool = False) -> None:
 
 
 def sentence(text: str) -> str:
-    """The sentence of sparknet in an error of Spark, else its first line."""
+    """Return the sentence of sparknet in an error of Spark, else its first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:
         kind, colon, said = line.partition(": ")

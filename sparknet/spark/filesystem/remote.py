@@ -135,7 +135,7 @@ def _session(url: str) -> SparkSession:
 
 
 def open_runs(session: SparkSession, path: str | os.PathLike[str]) -> Runs:
-    """The runs at a path: a folder of the driver's machine, or a URL."""
+    """Return the runs at a path: a folder of the driver's machine, or a URL."""
     url = os.fspath(path)
     if (here := local_path(path)) is not None:
         return FolderRuns(here)
@@ -215,7 +215,8 @@ class HadoopStore(Store):
                 raise FileError(done, "cannot be given its name")
 
     def rounds(self) -> list[int]:
-        """The rounds that have a manifest: listings may lack those just written, and name others.
+        """Return the rounds that have a manifest: listings may lack those just written, and name
+        others.
 
         Renaming a folder copies file by file on some systems, so that a part of one may lie there.
         """
@@ -268,7 +269,7 @@ class HadoopStore(Store):
 
 
 def listed(system: Any, root: Any, url: str) -> list[str]:
-    """The names in a folder; none if it is no folder."""
+    """Return the names in a folder; none if it is no folder."""
     with said_by_java(url):
         if not system.exists(root):
             return []

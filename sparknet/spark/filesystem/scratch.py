@@ -73,13 +73,15 @@ def _removed_at_signals(folder: Path, leave: Callable[[], None] | None) -> Itera
 
 
 def local_directory() -> Path:
-    """The executor's local directory; Spark removes it when the executor ends."""
+    """Return the executor's local directory; Spark removes it when the executor ends."""
     base = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     return Path(base or tempfile.gettempdir())
 
 
 def sweep(batches: Iterable[pa.RecordBatch], run: str) -> Iterator[pa.RecordBatch]:
-    """A task that removes a run's abandoned folders, and kills processes that hang in the run."""
+    """Yield a task that removes a run's abandoned folders, and kills processes that hang in the
+    run.
+    """
     import pyarrow as pa
 
     for _ in batches:
@@ -123,7 +125,7 @@ def forget(place: Path, run: str) -> None:
 
 
 def _folders(place: Path, run: str) -> Iterator[Path]:
-    """Those of this user: others could write anything into theirs."""
+    """Yield those of this user: others could write anything into theirs."""
     for folder in sorted(place.glob(f"{run}-*-*")):
         with suppress(OSError):
             status = folder.lstat()
@@ -132,7 +134,7 @@ def _folders(place: Path, run: str) -> Iterator[Path]:
 
 
 def _linked(other: Path, folder: Path, names: tuple[str, ...]) -> bool:
-    """Whether another worker has all files; a folder that goes meanwhile is like none."""
+    """Return whether another worker has all files; a folder that goes meanwhile is like none."""
     if other == folder or not (other / names[-1]).exists():
         return False
     try:
@@ -146,7 +148,7 @@ def _linked(other: Path, folder: Path, names: tuple[str, ...]) -> bool:
 
 
 def _written(place: Path, run: str) -> int:
-    """How many bytes there are in the folders of a run."""
+    """Return how many bytes there are in the folders of a run."""
     size = 0
     for folder in _folders(place, run):
         for file in folder.glob("*"):

@@ -178,7 +178,9 @@ class Leaving:
         self._scala: Any = session.sparkContext._jsc.sc() if is_classic(session) else None
 
     def ranks(self, jobs: Mapping[int, Job]) -> set[int]:
-        """The keys of the jobs whose task runs on an executor that is being decommissioned."""
+        """Return the keys of the jobs whose task runs on an executor that is being
+        decommissioned.
+        """
         if self._scala is None:
             return set()
         from py4j.protocol import Py4JError
@@ -193,7 +195,7 @@ class Leaving:
         return bool(self._scala.taskScheduler().getExecutorDecommissionState(executor).isDefined())
 
     def _of(self, job: Job) -> list[str]:
-        """The executors that run the tasks of a job."""
+        """Return the executors that run the tasks of a job."""
         store, found = self._scala.statusStore(), []
         for number in self._scala.statusTracker().getJobIdsForGroup(job.tag):
             stages = store.job(number).stageIds()

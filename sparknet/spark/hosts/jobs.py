@@ -106,7 +106,7 @@ class WorkerTasks:
             raise self.too_few(slots)
 
     def loss(self, rank: int, job: Job) -> PeerLost | None:
-        """Whether a job that has ended was lost; raises what is wrong for good."""
+        """Return whether a job that has ended was lost; raises what is wrong for good."""
         try:
             job.result()
         except Exception as error:
@@ -211,7 +211,7 @@ class JobWorkers(Workers):
         return SparkError("the jobs ended, but no worker sent its weights")
 
     def fewer(self, said: Sequence[Failure]) -> JobWorkers:
-        """Those that got slots; or after a loss as many as there are slots for then."""
+        """Return those that got slots; or after a loss as many as there are slots for then."""
         tasks, tried = self._tasks, self._tried
         if self._present is None:
             return JobWorkers(tasks, tried=tried.lost(self._saved(), said))
@@ -221,12 +221,12 @@ class JobWorkers(Workers):
         return JobWorkers(tasks, tried=tried)
 
     def _saved(self) -> int:
-        """The round of the newest snapshot."""
+        """Return the round of the newest snapshot."""
         made = self._tasks.run.history.of_kind("snapshot")
         return int(made[-1]["round"]) if made else 0
 
     def _awaited(self) -> int:
-        """How many to begin with: executors take a while to register.
+        """Return how many to begin with: executors take a while to register.
 
         With dynamic allocation, or Spark Connect, only a task that waits tells how many slots there
         are.
@@ -247,7 +247,7 @@ class JobWorkers(Workers):
         return min(most, max(slots, least))
 
     def _is_short(self, now: float) -> bool:
-        """Whether those that came have waited long enough for the others."""
+        """Return whether those that came have waited long enough for the others."""
         driver, tasks = self._tasks.run.driver, self._tasks
         present = driver.present
         if driver.progress.starts > self._starts or present == len(self._jobs):
@@ -288,7 +288,7 @@ class Tried:
 
 
 def is_dynamic(session: SparkSession) -> bool:
-    """Whether Spark asks for executors when tasks wait for slots."""
+    """Return whether Spark asks for executors when tasks wait for slots."""
     if not is_classic(session):
         return False
     settings = session.sparkContext.getConf()

@@ -55,13 +55,15 @@ class TaskResources:
         return self._session.sparkContext._jsc.sc().resourceProfileManager()
 
     def mapped(self, rows: DataFrame, work: Any, schema: str, barrier: bool = False) -> DataFrame:
-        """What ``work`` makes of the rows, in tasks with these resources."""
+        """Return what ``work`` makes of the rows, in tasks with these resources."""
         if self._profile is None:
             return rows.mapInArrow(work, schema, barrier=barrier)
         return rows.mapInArrow(work, schema, barrier=barrier, profile=self._profile)
 
     def slots(self) -> int:
-        """The number of tasks that can run at once, as Spark counts it for a barrier stage."""
+        """Return the number of tasks that can run at once, as Spark counts it for a barrier
+        stage.
+        """
         java: Any = None if self._profile is None else self._profile._java_resource_profile
         profile = self._manager.defaultResourceProfile() if java is None else java
         return int(self._session.sparkContext._jsc.sc().maxNumConcurrentTasks(profile))

@@ -68,7 +68,10 @@ def run_worker(
 
 
 def sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The executor's rows.  Where it stops in the middle, it ends the task, and Spark says why."""
+    """Yield the executor's rows.
+
+    Where it stops in the middle, it ends the task, and Spark says why.
+    """
     import pyarrow as pa
 
     rows = iter(batches)
@@ -85,7 +88,9 @@ def sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _records(
     batches: Iterable[pa.RecordBatch], path: Path, columns: Columns, is_whole: bool
 ) -> WorkerRecords:
-    """The task's records; where each worker has all of them, one of an executor reads them."""
+    """Return the task's records; where each worker has all of them, one of an executor reads
+    them.
+    """
 
     def read() -> None:
         write(sent(batches), path, columns.mapping, columns.shapes, columns.drops)

@@ -99,5 +99,5 @@ def _workers(tasks: WorkerTasks) -> Workers:
 
 
 def partitions(given: RunSettings) -> int | None:
-    """The partitions of the rows that workers read; None where each reads all of them."""
+    """Return the partitions of the rows that workers read; None where each reads all of them."""
     return given.workers if given.min_workers is None else None

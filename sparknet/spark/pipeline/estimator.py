@@ -58,7 +58,7 @@ else:
 
 
 def _strategy(value: Any) -> Any:
-    """A strategy's name, or its name and settings."""
+    """Return a strategy's name, or its name and settings."""
     if isinstance(value, Strategy):
         return value.settings()
     if isinstance(value, Mapping):
@@ -239,7 +239,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         super()._put(name, OwnText(value) if is_text else value)
 
     def _source(self) -> Any:
-        """The solver; that of a saved grid is trusted as far as the saved estimator is."""
+        """Return the solver; that of a saved grid is trusted as far as the saved estimator is."""
         solver = self.given("solver")
         if self._is_trusted or not isinstance(solver, str) or isinstance(solver, OwnText):
             return solver
@@ -308,7 +308,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         return made
 
     def _parts(self, dataset: DataFrame) -> tuple[DataFrame, DataFrame | None]:
-        """The rows to train on and those to validate with."""
+        """Return the rows to train on and those to validate with."""
         name = self.given("validationIndicatorCol")
         if not name:
             return dataset, None

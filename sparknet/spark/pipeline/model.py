@@ -115,7 +115,9 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
             )
 
     def input_columns(self, training: bool = False) -> dict[str, str]:
-        """The net's input → column, as Params say; of the net for training, or the other one."""
+        """Return the net's input → column, as Params say; of the net for training, or the other
+        one.
+        """
         return self._columns.inputs(
             self.given, lambda name: self.isSet(self.getParam(name)), training
         )

@@ -54,28 +54,28 @@ def with_weights(text: str, settings: Any) -> str:
 
 
 def texts(value: Any) -> list[str]:
-    """A list of names."""
+    """Return a list of names."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(one, str) for one in value):
         raise TypeError("a list of names is needed")
     return list(value)
 
 
 def count(value: Any) -> int:
-    """A number of things."""
+    """Return a number of things."""
     if isinstance(value, bool) or int(value) != value or value < 1:
         raise TypeError("a whole number, at least 1, is needed")
     return int(value)
 
 
 def mapping(value: Any) -> dict[str, str]:
-    """A dict of names."""
+    """Return a dict of names."""
     if not isinstance(value, Mapping) or not all(isinstance(one, str) for one in value.values()):
         raise TypeError("a dict of blobs' names and columns' is needed")
     return {str(name): column for name, column in value.items()}
 
 
 def invalid(value: Any) -> str:
-    """One of pyspark.ml's words, or `SparkModel.transform`'s in its place."""
+    """Return one of pyspark.ml's words, or `SparkModel.transform`'s in its place."""
     words: dict[str, str] = {own: word for word, own in INVALID.items()}
     found = words.get(value, value) if isinstance(value, str) else value
     if found not in INVALID:
@@ -92,7 +92,7 @@ class ParamSetting:
     others: tuple[str, ...] = ()
 
     def names(self, name: str) -> list[str]:
-        """All names: ``clip_gradients`` is called clipGradients as well."""
+        """Return all names: ``clip_gradients`` is called clipGradients as well."""
         known = [name, *self.others]
         return list(dict.fromkeys([*known, *(one[:1] + capitalised(one)[1:] for one in known)]))
 
@@ -113,7 +113,7 @@ def of_training(
     others: tuple[str, ...] = (),
     convert: Callable[[Any], Any] | None = None,
 ) -> ParamSetting:
-    """The Param of a setting of training, which refuses what the setting refuses."""
+    """Return the Param of a setting of training, which refuses what the setting refuses."""
     known = convert or _CONVERTERS.get(type(told.kind), TypeConverters.identity)
     return ParamSetting(told.said.rstrip("."), partial(_checked, told, known), others)
 
@@ -199,7 +199,7 @@ class StageParams(Params):  # type: ignore[misc]
 
 
 def _alias(name: str) -> property:
-    """The Param under another name; a property, so that it is not explained twice."""
+    """Return the Param under another name; a property, so that it is not explained twice."""
     return property(lambda self: self.getParam(name))
 
 

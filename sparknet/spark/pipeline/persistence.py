@@ -33,12 +33,12 @@ class SavedStage(MLWritable, MLReadable):  # type: ignore[misc]
     """A stage that is saved with pyspark.ml's words, alone and in pipelines."""
 
     def write(self) -> MLWriter:
-        """What writes it: ``write().overwrite().save(path)``."""
+        """Return what writes it: ``write().overwrite().save(path)``."""
         return StageWriter(self)
 
     @classmethod
     def read(cls: type[Stage]) -> StageReader[Stage]:
-        """What reads it: ``read().load(path)``."""
+        """Return what reads it: ``read().load(path)``."""
         return StageReader(cls)
 
     def save_here(self, folder: Path) -> None:
@@ -58,11 +58,11 @@ class SavedStage(MLWritable, MLReadable):  # type: ignore[misc]
     def _load_files(
         cls: type[Stage], folder: Path, metadata: dict[str, Any], trusted: bool
     ) -> Stage:
-        """The stage with what `_save_files` wrote; its Params are set afterwards."""
+        """Return the stage with what `_save_files` wrote; its Params are set afterwards."""
         return cls()
 
     def _params_as_json(self, params: dict[Any, Any]) -> dict[str, Any]:
-        """Those Params of a map that no file holds, by name."""
+        """Return those Params of a map that no file holds, by name."""
         for param, value in params.items():
             try:
                 json.dumps(value)
@@ -112,7 +112,7 @@ class StageWriter(MLWriter):  # type: ignore[misc]
 
 
 def metadata_text(stage: SavedStage, version: str, more: dict[str, Any]) -> str:
-    """The metadata, as pyspark.ml writes them."""
+    """Return the metadata, as pyspark.ml writes them."""
     maps = {"paramMap": stage._paramMap, "defaultParamMap": stage._defaultParamMap}
     told = {
         "class": f"{type(stage).__module__}.{type(stage).__name__}",

@@ -82,7 +82,8 @@ class SequenceEncoder(StageParams, SavedStage, Transformer, SequenceEncoderMetho
         split: str = _WORDS,
         lower: bool = False,
     ) -> list[str]:
-        """The tokens of a column, the most frequent first: at most ``size``, each ``least`` times.
+        """Return the tokens of a column, the most frequent first: at most ``size``, each
+        ``least`` times.
 
         Spark counts them; tokens of equal counts are in the order of their characters.
         """
@@ -149,7 +150,7 @@ class SequenceEncoder(StageParams, SavedStage, Transformer, SequenceEncoderMetho
 
 
 def _tokens_of(data: DataFrame, name: str, split: str, lower: bool) -> Column:
-    """The arrays of tokens in a column."""
+    """Return the arrays of tokens in a column."""
     from pyspark.sql import functions
     from pyspark.sql.types import ArrayType, StringType
 
@@ -168,7 +169,7 @@ def _tokens_of(data: DataFrame, name: str, split: str, lower: bool) -> Column:
 
 
 def _encoder(numbers: dict[str, int], length: int, is_before: bool) -> Callable[[Column], Column]:
-    """A function of a column of tokens, whose value is the column of their ids."""
+    """Return a function of a column of tokens, whose value is the column of their ids."""
     import pandas as pd
     from pyspark.sql import functions
 

@@ -31,7 +31,7 @@ def with_blobs(
     batch: int | None,
     invalid: Invalid,
 ) -> DataFrame:
-    """The data with blobs of the net as columns, under `PREFIX` and their names."""
+    """Return the data with blobs of the net as columns, under `PREFIX` and their names."""
     if invalid != "drop":
         return model.transform(
             data, blobs, columns=dict(columns), prefix=PREFIX, batch=batch, invalid=invalid
@@ -53,7 +53,7 @@ def added(columns: dict[str, Column], data: DataFrame, name: str, column: Column
 
 
 def array(name: str, kind: Any) -> Column:
-    """The numbers of a blob's column, which is one number or an array."""
+    """Return the numbers of a blob's column, which is one number or an array."""
     from pyspark.sql import functions
     from pyspark.sql.types import ArrayType
 
@@ -76,7 +76,7 @@ def _number(name: str, kind: Any) -> Column:
 
 
 def _class(name: str, kind: Any) -> Column:
-    """The place of the largest score, a double."""
+    """Return the place of the largest score, a double."""
     from pyspark.sql import functions
 
     scores = array(name, kind)
@@ -86,13 +86,14 @@ def _class(name: str, kind: Any) -> Column:
 
 
 def _classes(name: str, kind: Any) -> Column:
-    """The classes of the places of a record."""
+    """Return the classes of the places of a record."""
     return array(name, kind).cast("array<double>")
 
 
 def _labels(name: str, kind: Any) -> Column:
-    """The numbers of the labels whose scores are above 0, as MultilabelClassificationEvaluator
-    takes them."""
+    """Return the numbers of the labels whose scores are above 0, as
+    MultilabelClassificationEvaluator takes them.
+    """
     from pyspark.sql import functions
 
     def number(score: Column, place: Column) -> Any:

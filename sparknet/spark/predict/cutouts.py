@@ -59,7 +59,7 @@ def _check(data: DataFrame, pictures: str, found: str, into: str) -> None:
 
 
 def _cutter(name: str) -> Any:
-    """A function of columns of pictures and of their corners, each four arrays."""
+    """Return a function of columns of pictures and of their corners, each four arrays."""
     import pandas as pd
     from pyspark.sql import functions
 
@@ -73,7 +73,7 @@ def _cutter(name: str) -> Any:
 
 
 def parts(picture: bytes, corners: Any, name: str) -> list[bytes]:
-    """The parts of an encoded image within the corners: arrays of the four sides."""
+    """Return the parts of an encoded image within the corners: arrays of the four sides."""
     boxes = np.stack([np.asarray(side, np.float64) for side in corners], axis=1)
     if not len(boxes):
         return []

@@ -258,7 +258,8 @@ class SparkModel:
     def udf(
         self, outputs: Sequence[str] | None = None, **keywords: Unpack[FunctionOptions]
     ) -> ColumnFunction:
-        """The model as a function of columns: ``data.select(model.udf(["prob"])("pixels"))``.
+        """Return the model as a function of columns:
+        ``data.select(model.udf(["prob"])("pixels"))``.
 
         It takes the columns of the inputs in their order, those of the model unless any are given.
         Of one output it makes a column as `transform` does, of several a struct of them.

@@ -29,7 +29,7 @@ CLASSES = "sparknet_classes"
 
 
 def quoted(name: str) -> str:
-    """A column's name for Spark's functions, which take a dot for a field access."""
+    """Return a column's name for Spark's functions, which take a dot for a field access."""
     return f"`{name.replace('`', '``')}`"
 
 
@@ -72,7 +72,7 @@ def with_fields(data: DataFrame, names: Iterable[str]) -> DataFrame:
 
 
 def _of_name(data: DataFrame, fields: Sequence[Any], name: str) -> list[Any]:
-    """The fields that Spark may take a name for; the exact one first."""
+    """Return the fields that Spark may take a name for; the exact one first."""
     alike = [field for field in fields if field.name.lower() == name.lower()]
     exact = [field for field in alike if field.name == name]
     if len(alike) == len(exact):

@@ -104,7 +104,7 @@ class WorkerModel:
 
 
 def predicted(batches: Iterable[pa.RecordBatch], task: ModelTask) -> Iterator[PredictedRows]:
-    """The rows of a partition with their predictions.
+    """Yield the rows of a partition with their predictions.
 
     The first come back after one batch of the net, for `show` and `limit`, then twice as many each
     time, up to the whole Arrow batch.
@@ -177,7 +177,7 @@ def _batch(columns: Any, given: Prediction) -> pa.RecordBatch:
 
 
 def _array(column: Any) -> pa.Array:
-    """What Spark hands over, an array of Arrow, a series or a struct's frame of pandas."""
+    """Return what Spark hands over, an array of Arrow, a series or a struct's frame of pandas."""
     import pyarrow as pa
 
     if isinstance(column, pa.Array):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def frame_session(data: Any) -> SparkSession:
-    """The session of a DataFrame to predict; SparkError if it cannot be."""
+    """Return the session of a DataFrame to predict; SparkError if it cannot be."""
     if not hasattr(data, "mapInArrow"):
         raise SparkError(f"the data is {no_data(data, 'a DataFrame')}")
     session = session_of(data, "the data")
@@ -77,7 +77,7 @@ def _added(data: DataFrame, task: ModelTask) -> DataFrame:
 
 
 def _finished(made: DataFrame, given: Prediction) -> DataFrame:
-    """The columns as they are wanted: vectors, where those are asked for."""
+    """Return the columns as they are wanted: vectors, where those are asked for."""
     from pyspark.sql.functions import col
 
     for output in given.outputs:
@@ -87,7 +87,7 @@ def _finished(made: DataFrame, given: Prediction) -> DataFrame:
 
 
 def _mapped(data: DataFrame, task: ModelTask) -> DataFrame:
-    """All columns through Python, which leaves rows out."""
+    """Return all columns through Python, which leaves rows out."""
     from pyspark.sql.types import StructField, StructType
 
     given = task.prediction
@@ -133,7 +133,9 @@ class ColumnFunction:
         self._columns = list(columns.items())
 
     def __call__(self, *columns: Column | str) -> Column:
-        """The column that the net makes of these; of the model's own where none are given."""
+        """Return the column that the net makes of these; of the model's own where none are
+        given.
+        """
         from pyspark.sql.functions import col
 
         inputs = [name for name, _ in self._columns]

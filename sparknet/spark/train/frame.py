@@ -100,8 +100,9 @@ def numbered(
 
 
 def _marked(data: DataFrame, mapping: dict[str, str], held: bool, named: bool) -> DataFrame:
-    """The columns that the net reads, with each row's number and set, and its path if it has one
-    or rows of the other set have."""
+    """Return the columns that the net reads, with each row's number and set, and its path if it
+    has one or rows of the other set have.
+    """
     from pyspark.sql import functions
 
     names = dict.fromkeys(mapping.values())
@@ -138,7 +139,7 @@ def _from_rdd(rdd: Any, wanted: Sequence[str], what: str, fewer: Sequence[str]) 
 
 
 def _named(record: Any, wanted: Sequence[str]) -> dict[str, Any]:
-    """The wanted values of a record, by name."""
+    """Return the wanted values of a record, by name."""
     if _has_names(record):
         record = record if isinstance(record, dict) else record.asDict()
         return {name: record[name] for name in wanted if name in record} or record
@@ -214,8 +215,9 @@ class FrameWeights(RowWeights):
     """The weights of a DataFrame's rows."""
 
     def added_to(self, data: DataFrame, label: str | None) -> DataFrame:
-        """The rows with their weights in `COLUMN`, divided by their mean, as sklearn's losses are
-        divided by the sum of weights."""
+        """Return the rows with their weights in `COLUMN`, divided by their mean, as sklearn's
+        losses are divided by the sum of weights.
+        """
         from pyspark.sql import functions
 
         weight = functions.lit(1.0)
@@ -234,7 +236,7 @@ class FrameWeights(RowWeights):
         return weighed.withColumn(COLUMN, functions.col(COLUMN) * (rows / total))
 
     def _checked(self, data: DataFrame) -> Column:
-        """The column's values; SparkError for one that is no weight."""
+        """Return the column's values; SparkError for one that is no weight."""
         from pyspark.sql import functions
         from pyspark.sql.types import BooleanType, NumericType
 

@@ -60,12 +60,12 @@ def write(
 
 
 def about(path: Path) -> Path:
-    """The file that says what is known of a file of records."""
+    """Return the file that says what is known of a file of records."""
     return path.with_name(f"{path.name}.npz")
 
 
 def opened(path: Path, shapes: Mapping[str, Wanted]) -> WorkerRecords:
-    """The records that `write` wrote."""
+    """Return the records that `write` wrote."""
     with np.load(about(path)) as found:
         rows, held, told = found["rows"], found["held"], json.loads(found["told"].item())
     check_sum, dropped, reason = told
@@ -109,7 +109,7 @@ class _Reading:
             yield values
 
     def _read(self, batch: pa.RecordBatch) -> tuple[Any, Batch]:
-        """The numbers of the rows that can be read, and these."""
+        """Return the numbers of the rows that can be read, and these."""
         try:
             values = arrays(batch, self._mapping, self._shapes)
         except BAD as error:
@@ -158,7 +158,7 @@ def _size(shape: Sequence[int]) -> str:
 
 
 def _place(batch: pa.RecordBatch, row: int) -> str:
-    """What names a row in the user's data: its path, or its partition and number there.
+    """Return what names a row in the user's data: its path, or its partition and number there.
 
     Spark's row numbers contain the partition.
     """

@@ -24,7 +24,7 @@ class SparkTrained(Trained):
         return SparkModel(self.net, columns=self.columns)
 
     def save(self, path: StrPath) -> None:
-        """The same, with the columns that it was trained on, to any path that Spark can write."""
+        """Save the same with its training columns, to any path that Spark can write."""
         if local_path(path) is None:
             self.model.save(path)
         else:

@@ -172,7 +172,7 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
         return run.done(result)
 
     def _training_net(self, session: SparkSession, seed: int | None) -> Net:
-        """The net with the initial weights."""
+        """Return the net with the initial weights."""
         weights: Any = self.weights
         with ExitStack() as stack:
             if (given := weights_of(weights)) is not None:
@@ -233,7 +233,7 @@ class _Rows:
             self._weigh(nets, weights)
 
     def columns(self, net: Net, drops: bool) -> Columns:
-        """What the workers read for the net that is trained."""
+        """Return what the workers read for the net that is trained."""
         classes = class_numbers(self._plain)
         return Columns(self.mapping, wanted(net.inputs.values(), True, self._told, classes), drops)
 
@@ -247,7 +247,7 @@ class _Rows:
 
 
 def weights_of(model: Any) -> WeightCollection | None:
-    """The weights of a `Net`, or of a model of one; None of anything else."""
+    """Return the weights of a `Net`, or of a model of one; None of anything else."""
     if isinstance(model, WeightCollection):
         return model
     inner = model
@@ -257,7 +257,9 @@ def weights_of(model: Any) -> WeightCollection | None:
 
 
 def _is_folder(weights: StrPath) -> bool:
-    """Whether this is a folder of snapshots; a URL is told from a file of weights by its name."""
+    """Return whether this is a folder of snapshots; a URL is told from a file of weights by its
+    name.
+    """
     if (here := local_path(weights)) is not None:
         return Path(here).is_dir()
     return not os.fspath(weights).endswith((".caffemodel", ".h5", ".onnx"))
@@ -267,7 +269,7 @@ _ANY_LOSS = 1e30
 
 
 def runner(data: DataFrame | RDD[Any], **settings: Any) -> Runner:
-    """What `sparknet.plan` takes as ``run``: short trainings on an RDD or a DataFrame.
+    """Return what `sparknet.plan` takes as ``run``: short trainings on an RDD or a DataFrame.
 
     The settings are those of `Trainer`.
     """

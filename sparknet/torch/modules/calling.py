@@ -34,7 +34,9 @@ def takes_any(module: Any) -> bool:
 
 
 def arguments(module: Any) -> tuple[list[str], list[str]]:
-    """The arguments of a module's forward: those that it needs, and those that may be missing."""
+    """Return the arguments of a module's forward: those that it needs, and those that may be
+    missing.
+    """
     known = inspect.signature(module.forward).parameters.values()
     named = [one for one in known if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     needed = [one.name for one in named if one.default is one.empty]
@@ -93,7 +95,7 @@ def chosen_inputs(
 
 
 def tensor(values: Any, is_input: bool, device: str = "cpu") -> Any:
-    """A column as a tensor: numbers with a point are float32, whole ones int64.
+    """Return a column as a tensor: numbers with a point are float32, whole ones int64.
 
     Bytes are float32 in inputs, as they are pixels there.
     """
@@ -114,7 +116,9 @@ def tensor(values: Any, is_input: bool, device: str = "cpu") -> Any:
 
 
 def _name_of(loss: Any) -> str:
-    """The name of a loss of torch, of a class or a function; empty for one of the user's own."""
+    """Return the name of a loss of torch, of a class or a function; empty for one of the user's
+    own.
+    """
     while isinstance(loss, partial):
         loss = loss.func
     named = loss if hasattr(loss, "__qualname__") else type(loss)
@@ -124,8 +128,9 @@ def _name_of(loss: Any) -> str:
 
 
 def named_outputs(outputs: Any) -> dict[str, Any]:
-    """A module's outputs by name: those of a dict, a dataclass or a named tuple have one; a tensor
-    is called output, those of a tuple output_0, output_1 and so on."""
+    """Return a module's outputs by name: those of a dict, a dataclass or a named tuple have one;
+    a tensor is called output, those of a tuple output_0, output_1 and so on.
+    """
     if isinstance(outputs, Mapping):
         return dict(outputs)
     if is_dataclass(outputs) and not isinstance(outputs, type):
@@ -138,8 +143,9 @@ def named_outputs(outputs: Any) -> dict[str, Any]:
 
 
 def first_tensor(outputs: Any) -> Any:
-    """The tensor that metrics compare with the targets: the only one, or the first that is no
-    single number; None if there is none."""
+    """Return the tensor that metrics compare with the targets: the only one, or the first that
+    is no single number; None if there is none.
+    """
     import torch
 
     if isinstance(outputs, torch.Tensor):
@@ -162,7 +168,9 @@ def computing_in(precision: str, device: str = "cpu") -> AbstractContextManager[
 
 
 def _apart(loss: Any, fed: Sequence[Any]) -> tuple[Any, str, Any]:
-    """The losses of the records of a batch, what is made of them, and what a mean divides by."""
+    """Return the losses of the records of a batch, what is made of them, and what a mean
+    divides by.
+    """
     import torch
 
     settings: dict[str, Any] = {}
@@ -210,7 +218,7 @@ class ModuleLoss:
         return "numbers" if self.name in _OF_VALUES - _BINARY.keys() else None
 
     def __call__(self, outputs: Any, targets: Sequence[Any], weights: Any = None) -> Any:
-        """The loss of a batch, a tensor of one number that has a gradient.
+        """Return the loss of a batch, a tensor of one number that has a gradient.
 
         ``weights`` are those of the records.
         """
@@ -240,7 +248,7 @@ class ModuleLoss:
             )
 
     def _weighted(self, fed: Sequence[Any], weights: Any) -> Any:
-        """The loss of records that count by these numbers.
+        """Return the loss of records that count by these numbers.
 
         What the sum is divided by stays, so that the mean of the numbers over all records should
         be 1: as in nets.
@@ -286,8 +294,9 @@ class ModuleLoss:
         return made, real, accuracy
 
     def _classes_of(self, made: tuple[int, ...], real: tuple[int, ...]) -> int:
-        """The axis of the outputs that has the classes: the second one in losses of torch, else
-        perhaps the last; 0 if there is none."""
+        """Return the axis of the outputs that has the classes: the second one in losses of
+        torch, else perhaps the last; 0 if there is none.
+        """
         axes = [1] if self.name in _OF_CLASSES else [len(made) - 1, 1]
         fits = (one for one in axes if len(made) > 1 and made[:one] + made[one + 1 :] == real)
         return next(fits, 0)

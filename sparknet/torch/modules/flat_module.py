@@ -87,7 +87,7 @@ class FlatModule:
 
 
 def tensor_of(array: NDArray) -> Any:
-    """A tensor over the same memory."""
+    """Return a tensor over the same memory."""
     import torch
 
     return torch.from_numpy(np.asarray(array))
@@ -115,7 +115,7 @@ def buffers_of(module: Any) -> dict[str, Any]:
 
 
 def travelling(module: Any) -> dict[str, Any]:
-    """Those that lie in the flat weights: parameters, and buffers whose values fit there."""
+    """Return those that lie in the flat weights: parameters, and buffers whose values fit there."""
     parameters = {id(one) for one in module.parameters()}
     named = tensors_of(module)
     return {name: one for name, one in named.items() if id(one) in parameters or is_carried(one)}
@@ -144,7 +144,9 @@ def check_parameters(module: Any) -> None:
 
 
 def is_carried(buffer: Any) -> bool:
-    """Whether a buffer's values fit into float32, so that they can be averaged with the weights."""
+    """Return whether a buffer's values fit into float32, so that they can be averaged with the
+    weights.
+    """
     import torch
 
     if buffer.dtype == torch.bool or buffer.dtype.is_floating_point:
@@ -183,7 +185,7 @@ class PortableModule:
     """The column of the records' weights in the loss."""
 
     def unpacked(self) -> ModuleParts:
-        """The parts; what of the module lies in the flat weights has no values yet."""
+        """Return the parts; what of the module lies in the flat weights has no values yet."""
         with extra("torch", "torch", "a module of PyTorch"):
             import torch  # noqa: F401
         with extra("cloudpickle", "torch", "a module of PyTorch"):
@@ -193,7 +195,7 @@ class PortableModule:
 
 
 def packed(parts: ModuleParts) -> bytes:
-    """The parts without the values that lie in the flat weights."""
+    """Return the parts without the values that lie in the flat weights."""
     with extra("cloudpickle", "torch", "a module of PyTorch"):
         import cloudpickle
     import torch
@@ -224,7 +226,7 @@ class _Unpickler(pickle.Unpickler):
         self._made: dict[int, Any] = {}
 
     def persistent_load(self, told: Any) -> Any:
-        """A tensor without values, the same one wherever it stood."""
+        """Return a tensor without values, the same one wherever it stood."""
         import torch
 
         key, is_parameter, shape, dtype, grads = told

@@ -33,7 +33,9 @@ class NamedCode:
 
     @classmethod
     def of(cls, given: Any) -> NamedCode | None:
-        """The name of a class, of a function, or of a partial of one; None of what has none."""
+        """Return the name of a class, of a function, or of a partial of one; None of what has
+        none.
+        """
         arguments: dict[str, Any] = {}
         if isinstance(given, partial):
             if given.args or not _is_json(given.keywords):
@@ -49,7 +51,7 @@ class NamedCode:
 
     @classmethod
     def of_object(cls, given: Any) -> NamedCode | None:
-        """The name of the class of a module or a loss, if calling that makes one like it."""
+        """Return the name of the class of a module or a loss, if calling that makes one like it."""
         import torch
 
         if not isinstance(given, torch.nn.Module):
@@ -63,7 +65,7 @@ class NamedCode:
 
     @classmethod
     def read(cls, said: Any, where: Any) -> NamedCode:
-        """What `said` made of it, of a file."""
+        """Return what `said` made of it, of a file."""
         if (
             not isinstance(said, dict)
             or said.keys() != {"path", "arguments"}
@@ -78,7 +80,7 @@ class NamedCode:
         return {"path": self.path, "arguments": self.arguments}
 
     def found(self, role: Role, where: Any, trusted: bool) -> Any:
-        """What it names, of a file; FileError if that is not there or not to be trusted."""
+        """Return what it names, of a file; FileError if that is not there or not to be trusted."""
         module, _, name = self.path.partition(":")
         held: Any
         if trusted:
@@ -122,7 +124,9 @@ _KINDS = {
 
 
 def _is_harmless(code: Any, role: Role) -> bool:
-    """Whether a file may have this called: there are functions that run whatever they are given."""
+    """Return whether a file may have this called: there are functions that run whatever they
+    are given.
+    """
     import torch
 
     if role == "optimizer":

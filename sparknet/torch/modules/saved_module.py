@@ -99,7 +99,7 @@ class SavedModule:
         return cls(name, code, dict(columns), inputs, kind)
 
     def module(self, given: Any, where: Any, trusted: bool) -> Any:
-        """The module without its numbers; ``given`` is one, or what makes one."""
+        """Return the module without its numbers; ``given`` is one, or what makes one."""
         import torch
 
         if isinstance(given, torch.nn.Module):
@@ -116,14 +116,14 @@ class SavedModule:
 
 
 def made_module(given: Any) -> Any:
-    """The module that was given, or that a function makes."""
+    """Return the module that was given, or that a function makes."""
     with extra("torch", "torch", "a module of PyTorch"):
         import torch
     return given if isinstance(given, torch.nn.Module) else called(given)
 
 
 def called(given: Any, where: Any = None) -> Any:
-    """The module that a function makes."""
+    """Return the module that a function makes."""
     import torch
 
     kind = getattr(given, "__qualname__", type(given).__name__)
@@ -145,7 +145,7 @@ def called(given: Any, where: Any = None) -> Any:
 
 
 def makes(code: NamedCode, module: Any) -> bool:
-    """Whether what the code makes has the parts of this module."""
+    """Return whether what the code makes has the parts of this module."""
     import torch
 
     try:
@@ -157,7 +157,7 @@ def makes(code: NamedCode, module: Any) -> bool:
 
 
 def code_of(given: Any) -> NamedCode | None:
-    """The name of what makes such a module: its class, or the function that was given."""
+    """Return the name of what makes such a module: its class, or the function that was given."""
     return NamedCode.of_object(given) or NamedCode.of(given)
 
 
@@ -207,7 +207,7 @@ def read_state(path: StrPath, module: Any) -> None:
 
 
 def beside(path: StrPath) -> str:
-    """The path of the JSON file next to a state dict."""
+    """Return the path of the JSON file next to a state dict."""
     return os.fspath(path).removesuffix(SUFFIX) + ModelInputs.SUFFIX
 
 
@@ -230,7 +230,7 @@ def save_module(
 
 
 def read_said(path: Path, name: str) -> SavedModule:
-    """What a JSON file says, which is called ``name`` in messages."""
+    """Return what a JSON file says, which is called ``name`` in messages."""
     try:
         if path.stat().st_size > _LARGEST:
             raise FileError(name, "is too large")
@@ -278,7 +278,7 @@ def write_learning(given: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def read_learning(said: Any, folder: Path, trusted: bool) -> dict[str, Any]:
-    """The settings that are code; the numbers are those that were written."""
+    """Return the settings that are code; the numbers are those that were written."""
     if not isinstance(said, dict) or said.keys() != set(ROLES):
         raise FileError(folder, "is no description of how a module learns")
     found: dict[str, Any] = {role: _found(role, said[role], folder, trusted) for role in ROLES}
@@ -309,14 +309,14 @@ def _said(role: Role, given: Any) -> dict[str, Any] | None:
 
 
 def _is_like(role: Role, code: NamedCode, given: Any) -> bool:
-    """Whether the class of a module or loss makes one like it without arguments."""
+    """Return whether the class of a module or loss makes one like it without arguments."""
     if not makes(code, given):
         return False
     return role == "module" or _settings(code.found(role, "", True)()) == _settings(given)
 
 
 def _settings(loss: Any) -> dict[str, Any]:
-    """The settings of a loss: none of them are in what torch prints."""
+    """Return the settings of a loss: none of them are in what torch prints."""
     return {
         name: value.tolist() if hasattr(value, "tolist") else value
         for name, value in {**vars(loss), **loss._buffers}.items()

@@ -29,7 +29,7 @@ _ELEMENTWISE = (
 
 
 def made_optimizer(given: Any, module: Any) -> Any:
-    """The optimizer itself, or the one that a function makes of the module's parameters."""
+    """Return the optimizer itself, or the one that a function makes of the module's parameters."""
     import torch
 
     made = given
@@ -102,7 +102,7 @@ class FlatOptimizer:
         )
 
     def pieces(self, span: Span | None = None) -> list[FlatPiece]:
-        """Those of a slice, or whole parameters."""
+        """Return those of a slice, or whole parameters."""
         if span is None:
             return self._all
         found = []
@@ -114,7 +114,9 @@ class FlatOptimizer:
         return found
 
     def _state_of(self, optimizer: Any) -> tuple[list[str], dict[str, Any]]:
-        """The entries of the state of a parameter, by one step of parameters without meaning."""
+        """Return the entries of the state of a parameter, by one step of parameters without
+        meaning.
+        """
         import torch
 
         states = [dict(one) for one in optimizer.state.values()]
@@ -228,7 +230,7 @@ class Updater:
     # -- what lies in no history ----------------------------------------------------------
 
     def rest(self) -> dict[str, Any]:
-        """The state outside the histories, as JSON, by the number of the parameter."""
+        """Return the state outside the histories, as JSON, by the number of the parameter."""
         if self._optimizer is None:
             return {}
         found: dict[str, Any] = {}
@@ -278,7 +280,7 @@ _REMEMBERED = 1024
 
 
 def with_groups(optimizer: Any, groups: Sequence[Mapping[str, Any]]) -> Any:
-    """An optimizer of the same kind for other parameters, with no state."""
+    """Return an optimizer of the same kind for other parameters, with no state."""
     made = copy.copy(optimizer)
     made.param_groups = [dict(group) for group in groups]
     made.state = defaultdict(dict)
@@ -308,7 +310,7 @@ class ScheduledRates:
             self._begin()
 
     def at(self, iteration: int) -> Groups:
-        """The settings for the update after so many others."""
+        """Return the settings for the update after so many others."""
         if self._policy is not None:
             step = current_step(self._policy, iteration, _lowered(self._policy, iteration))
             factor = learning_rate(self._policy, iteration, step)
@@ -351,7 +353,7 @@ class ScheduledRates:
         self._known = deque([settings_of_groups(self._moved)], _REMEMBERED)
 
     def _moved_schedule(self) -> Any:
-        """The user's own scheduler as it is now, over the optimizer without gradients."""
+        """Return the user's own scheduler as it is now, over the optimizer without gradients."""
         theirs = getattr(self._schedule, "optimizer", None)
         if theirs is not self._optimizer:
             raise SettingError("lr_schedule is the scheduler of another optimizer than the given")

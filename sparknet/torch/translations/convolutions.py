@@ -31,7 +31,7 @@ def _narrow(layer: Translatable, *values: Tensor | None) -> list[Tensor | None]:
 
 
 def _wants_channels_last(layer: Translatable, x: Tensor) -> bool:
-    """Whether the channels of a pixel lie side by side, as a GPU multiplies them."""
+    """Return whether the channels of a pixel lie side by side, as a GPU multiplies them."""
     return bool(x.is_cuda)
 
 
@@ -43,7 +43,7 @@ def _laid(layer: Translatable, x: Tensor) -> Tensor:
 
 
 def _is_plain(layer: Translatable) -> bool:
-    """Whether torch has it: one to three axes, all of them positive."""
+    """Return whether torch has it: one to three axes, all of them positive."""
     return len(layer.options["kernel"]) in _CONVOLVE
 
 
@@ -83,7 +83,7 @@ def _convolved(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
 
 
 def _nothing(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
-    """A top without values, or one that no value reaches."""
+    """Return a top without values, or one that no value reaches."""
     y = x.new_zeros(layer.top_shapes[0])
     for one in (x, *params):
         y = y + one.sum() * 0

@@ -223,7 +223,7 @@ def reduction(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 
 def _spread(layer: Translatable, small: Tensor, x: Tensor) -> Tensor:
-    """The small operand with axes behind its own."""
+    """Return the small operand with axes behind its own."""
     axis, axes = layer.options["axis"], layer.options["num_axes"]
     shape: Sequence[int] = x.shape[axis : axis + axes]
     return small.reshape((*shape, *(1,) * (x.dim() - axis - axes)))

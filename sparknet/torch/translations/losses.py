@@ -69,7 +69,7 @@ class _AtLeast(torch.autograd.Function):
 
 
 def _weighed(layer: Translatable, items: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Each item times the weight of its record; items lie as the first bottom's axes do."""
+    """Return each item times the weight of its record; items lie as the first bottom's axes do."""
     weights = layer.record_weights
     if weights is None:
         return items
@@ -128,8 +128,9 @@ def infogain_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Top
 
 
 def _weighed_sum(layer: Translatable, losses: Tensor, data: Tensor) -> Tensor:
-    """The sum, with records' weights in its value: the gradient gets them where they join the
-    net."""
+    """Return the sum, with records' weights in its value: the gradient gets them where they join
+    the net.
+    """
     total = losses.sum(dtype=wide(losses))
     if layer.record_weights is None:
         return total

@@ -18,7 +18,7 @@ Pair = tuple[int, int]
 
 
 def _least(x: Tensor) -> float:
-    """What an empty window has for a maximum: -FLT_MAX."""
+    """Return what an empty window has for a maximum: -FLT_MAX."""
     return float(torch.finfo(x.dtype).min)
 
 
@@ -87,7 +87,7 @@ def _by_slices(x: Tensor, options: Mapping[str, Any], size: Pair) -> Tensor:
 
 
 def _reach(options: Mapping[str, Any], size: Pair) -> Pair:
-    """How far the windows reach into the padded image."""
+    """Return how far the windows reach into the padded image."""
     ends = [
         (outputs - 1) * stride + kernel
         for outputs, stride, kernel in zip(size, options["stride"], options["kernel"], strict=True)
@@ -96,7 +96,7 @@ def _reach(options: Mapping[str, Any], size: Pair) -> Pair:
 
 
 def _padded(x: Tensor, options: Mapping[str, Any], size: Pair, value: float) -> Tensor:
-    """The image with its padding, as far as windows reach: no more, no less."""
+    """Return the image with its padding, as far as windows reach: no more, no less."""
     high, wide = _reach(options, size)
     up, left = options["pad"]
     below, right = high - up - x.shape[2], wide - left - x.shape[3]
@@ -106,7 +106,7 @@ def _padded(x: Tensor, options: Mapping[str, Any], size: Pair, value: float) -> 
 
 
 def _fits(x: Tensor, options: Mapping[str, Any], size: Pair) -> bool:
-    """Whether no window reaches past the padding: then torch's windows are Caffe's."""
+    """Return whether no window reaches past the padding: then torch's windows are Caffe's."""
     return all(
         reach <= length + 2 * pad
         for reach, length, pad in zip(
@@ -118,7 +118,9 @@ def _fits(x: Tensor, options: Mapping[str, Any], size: Pair) -> bool:
 
 
 def _rounded_up(x: Tensor, options: Mapping[str, Any]) -> Pair | None:
-    """How many windows PyTorch has that may reach past the padding; None: it takes no such one."""
+    """Return how many windows PyTorch has that may reach past the padding; None: it takes no
+    such one.
+    """
     found = []
     for length, kernel, stride, pad in zip(
         map(int, x.shape[2:]), options["kernel"], options["stride"], options["pad"], strict=True
@@ -151,7 +153,7 @@ def _largest(
 def _divisors(
     device: torch.device, length: int, outputs: int, kernel: int, stride: int, pad: int
 ) -> Tensor:
-    """The part of each window that lies in the image or its padding, up to its far edge."""
+    """Return the part of each window that lies in the image or its padding, up to its far edge."""
     begin = torch.arange(outputs, device=device) * stride - pad
     return torch.clamp(begin + kernel, max=length + pad) - begin
 

@@ -18,7 +18,9 @@ from sparknet.torch.translations.table import (
 
 
 def _sums(layer: Translatable, bottoms: Tensors, params: Tensors) -> tuple[Tensor, list[Tensor]]:
-    """What the inputs add to each step's gates, (steps, streams, width), and the weights left."""
+    """Return what the inputs add to each step's gates, (steps, streams, width), and the weights
+    left.
+    """
     options = layer.options
     steps, streams = options["steps"], options["streams"]
     weights, bias, *rest = params
@@ -32,8 +34,9 @@ def _sums(layer: Translatable, bottoms: Tensors, params: Tensors) -> tuple[Tenso
 
 
 def _first(layer: Translatable, bottoms: Tensors) -> list[Tensor]:
-    """The states before the first step: given, or those after the last step of the pass before.
-    No gradient reaches them."""
+    """Return the states before the first step: given, or those after the last step of the pass
+    before. No gradient reaches them.
+    """
     options = layer.options
     shape = (options["streams"], options["num_output"])
     many = options["states"]

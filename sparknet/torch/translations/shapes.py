@@ -160,7 +160,7 @@ def _mixed(layer: Translatable, x: Tensor, axis: int, mixture: Mixture) -> Tenso
 
 
 def _kept(layer: Translatable, name: str, key: Any, make: Any) -> Any:
-    """What is worked out once for these sizes."""
+    """Return what is worked out once for these sizes."""
     found = layer.state.get(name)
     if found is None or found[0] != key:
         found = layer.state[name] = (key, make())
@@ -198,7 +198,7 @@ _ROUNDED: dict[str, Callable[[Any], Any]] = {
 
 
 def _axis(options: Mapping[str, Any], before: int, after: int, scale: float) -> Mixture:
-    """The lines of one axis by the rules of ONNX's Resize."""
+    """Return the lines of one axis by the rules of ONNX's Resize."""
     at, places = np.arange(after, dtype=np.float64), options["coordinates"]
     if places == "asymmetric":
         at = at / scale

@@ -92,7 +92,7 @@ def translates(
 
 
 def wide(x: Tensor) -> torch.dtype:
-    """What long sums are added up in: Apple's GPUs have no float64."""
+    """Return what long sums are added up in: Apple's GPUs have no float64."""
     return torch.float32 if x.device.type == "mps" else torch.float64
 
 
@@ -127,8 +127,9 @@ def cut(x: Tensor) -> Tensor:
 
 
 def applied(function: Any, *given: Any) -> Any:
-    """An autograd function of given tensors.  TorchScript's files hold no Python: there it is the
-    forward pass alone."""
+    """Return an autograd function of given tensors.  TorchScript's files hold no Python: there
+    it is the forward pass alone.
+    """
     if torch.jit.is_tracing():
         return function.forward(_Unsaved(), *given)
     return function.apply(*given)

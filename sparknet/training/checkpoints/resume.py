@@ -66,13 +66,13 @@ def _go_on_with_others(rounds: RunState, found: snapshot.Saved) -> None:
 
 
 def _arrays(rounds: RunState) -> dict[str, NDArray]:
-    """All buffers of a snapshot."""
+    """Return all buffers of a snapshot."""
     best = {} if rounds.best is None else {_BEST: rounds.best}
     return {**changing(rounds), **best}
 
 
 def changing(rounds: RunState) -> dict[str, NDArray]:
-    """The buffers that rounds change."""
+    """Return the buffers that rounds change."""
     learner = rounds.learner
     begin, end = 0, learner.weights.size
     if rounds.strategy.slices_histories:
@@ -86,14 +86,14 @@ def changing(rounds: RunState) -> dict[str, NDArray]:
 
 
 def _sliced(rounds: RunState) -> list[str]:
-    """The names of the arrays of which each worker has a slice."""
+    """Return the names of the arrays of which each worker has a slice."""
     histories = [f"history {number}" for number in range(len(rounds.learner.histories))]
     errors = of_parts(MEAN_ERRORS, rounds.strategy.parts)
     return [*errors, *(histories if rounds.strategy.slices_histories else ())]
 
 
 def _numbers(rounds: RunState) -> Json:
-    """All other state of a snapshot."""
+    """Return all other state of a snapshot."""
     return {
         "learner": rounds.learner.state(),
         "strategy": rounds.state.numbers(),
@@ -104,7 +104,7 @@ def _numbers(rounds: RunState) -> Json:
 
 
 def _run(rounds: RunState) -> Json:
-    """What must be equal in a snapshot to resume it."""
+    """Return what must be equal in a snapshot to resume it."""
     return {
         "strategy": rounds.strategy.settings(),
         "weights": rounds.learner.weights.size,
@@ -139,7 +139,7 @@ def save(rounds: RunState) -> None:
 
 
 def _modelled(rounds: RunState, arrays: dict[str, NDArray]) -> str:
-    """The name of the array that training would return now; it is added if it is missing."""
+    """Return the name of the array that training would return now; it is added if it is missing."""
     if rounds.keeps_best and rounds.tally.best is not None and rounds.tally.without_best:
         return _BEST
     model = rounds.learner.weights
@@ -181,7 +181,7 @@ class Carried:
     """The arrays for which this number of workers has no use."""
 
     def learner_of(self, rank: int, own: Json) -> Json:
-        """The state of a worker's learner, whose own one is ``own`` before.
+        """Return the state of a worker's learner, whose own one is ``own`` before.
 
         A worker more has random numbers of its own seed, as far on as those of worker 0.  An
         optimizer's numbers are by parameter, of which each worker of ``allreduce`` had some.
@@ -198,7 +198,7 @@ class Carried:
         return {**state, "cursor": {"of": [one["cursor"] for one in self.learners]}}
 
     def told(self, workers: int) -> str:
-        """What became of it, in a sentence."""
+        """Return what became of it, in a sentence."""
         before = len(self.learners)
         told = f"the snapshot is of {before} workers, and {workers} go on from it"
         if self.averaged:
@@ -244,7 +244,7 @@ def regroup(
 def _sizes(
     arrays: Mapping[str, NDArray], wholes: Mapping[str, int], missing: Collection[str]
 ) -> dict[str, int]:
-    """The lengths that a snapshot's arrays must have as a whole."""
+    """Return the lengths that a snapshot's arrays must have as a whole."""
     return {
         name: wholes.get(name, array.size) for name, array in arrays.items() if name not in missing
     }
@@ -263,7 +263,9 @@ def _share(comm: Comm, array: NDArray, found: Values | None, size: int | None) -
 
 
 def _read(saved: Saved, sliced: Collection[str]) -> tuple[Carried, dict[str, Values]]:
-    """What the files hold: means of all workers' arrays, and whole buffers of their slices."""
+    """Return what the files hold: means of all workers' arrays, and whole buffers of their
+    slices.
+    """
     means: dict[str, _Mean] = {}
     slices: dict[str, list[Values]] = {}
     every: list[Json] = []

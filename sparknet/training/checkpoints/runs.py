@@ -49,14 +49,14 @@ class Runs(ABC):
 
     @abstractmethod
     def names(self) -> Sequence[str]:
-        """The names of the runs, oldest first."""
+        """Return the names of the runs, oldest first."""
 
     @abstractmethod
     def store(self, name: str) -> Store:
-        """The snapshots of a run; an empty name means those at the path itself."""
+        """Return the snapshots of a run; an empty name means those at the path itself."""
 
     def newest(self) -> Store | None:
-        """The newest run that has a snapshot."""
+        """Return the newest run that has a snapshot."""
         for name in [*reversed(self.names()), ""]:
             store = self.store(name)
             if store.rounds():
@@ -64,7 +64,7 @@ class Runs(ABC):
         return None
 
     def begin(self) -> Store:
-        """A new run, with the newest name; its first snapshot makes its folder."""
+        """Return a new run, with the newest name; its first snapshot makes its folder."""
         now = datetime.now(timezone.utc).replace(tzinfo=None)
         for name in self.names()[-1:]:  # the clock may be that of another machine
             last = datetime.strptime(name.split("Z")[0], f"run-{_TIME}")
@@ -97,7 +97,7 @@ class FolderRuns(Runs):
 
 
 def find_resumed(runs: Runs | None, resume: bool) -> Resumed | None:
-    """The snapshot to continue from: the newest one of the newest run, if ``resume``."""
+    """Return the snapshot to continue from: the newest one of the newest run, if ``resume``."""
     if not resume:
         return None
     if runs is None:
@@ -113,7 +113,7 @@ def find_resumed(runs: Runs | None, resume: bool) -> Resumed | None:
 
 
 def run_names(names: Iterable[str]) -> list[str]:
-    """The names that are names of runs, oldest first."""
+    """Return the names that are names of runs, oldest first."""
     return sorted(filter(_RUN.fullmatch, names))
 
 
@@ -129,7 +129,7 @@ def save_weights(runs_at: Callable[[str], Runs], path: str, folder: StrPath) -> 
 
 
 def find(runs_at: Callable[[str], Runs], path: str) -> tuple[Store, int]:
-    """The store and round of the snapshot that a path means."""
+    """Return the store and round of the snapshot that a path means."""
     head, _, tail = path.rstrip("/").rpartition("/")
     if match := ROUND.fullmatch(tail):
         return runs_at(head or ".").store(""), int(match[1])
@@ -176,7 +176,7 @@ def identity(net: Net) -> Json:
 
 
 def check_sum(batch: Mapping[str, Any]) -> int:
-    """A check sum of records, whatever their order."""
+    """Return a check sum of records, whatever their order."""
     rows = [np.ascontiguousarray(batch[name]) for name in sorted(batch)]
     flat = [column.reshape(len(column), -1).view(np.uint8) for column in rows if column.size]
     total = 0
@@ -189,14 +189,14 @@ def check_sum(batch: Mapping[str, Any]) -> int:
 
 
 def sampled(records: Records) -> int:
-    """The check sum of evenly spaced records."""
+    """Return the check sum of evenly spaced records."""
     count = len(records)
     places = np.linspace(0, count - 1, min(count, LOOKED_AT)).astype(np.int64)
     return check_sum(records.take(places)) if count else 0
 
 
 def _solver(solver: Any) -> Json:
-    """All settings that change the weights, defaults included."""
+    """Return all settings that change the weights, defaults included."""
     free = set(_FREE)
     policies = (solver.lr_policy, solver.momentum_policy, solver.weight_decay_policy)
     if not set(TO_THE_END).isdisjoint(policies):  # what they give depends on max_iter
@@ -212,7 +212,7 @@ def _plain(value: Any) -> Any:
 
 
 def _digest_of(net: Net) -> str:
-    """A digest of the layers; files that they name count by content, not by path."""
+    """Return a digest of the layers; files that they name count by content, not by path."""
     message = type(net.described)()
     message.CopyFrom(net.described)
     total = blake2b(digest_size=16)

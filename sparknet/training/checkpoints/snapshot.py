@@ -97,7 +97,7 @@ class Resumed:
 
     @classmethod
     def newest(cls, store: Store | None) -> Resumed | None:
-        """The newest snapshot of a run, if there is one."""
+        """Return the newest snapshot of a run, if there is one."""
         round = None if store is None else newest(store)
         if store is None or round is None:
             return None
@@ -157,7 +157,7 @@ def save(
 
 
 def _fault(work: Callable[[], object]) -> str:
-    """What is wrong with a store; empty if it does its work."""
+    """Return what is wrong with a store; empty if it does its work."""
     try:
         work()
     except FAULTS as error:
@@ -191,7 +191,7 @@ class Saved:
         _check_run(self.path, self.manifest["run"], mine)
 
     def worker(self, rank: int, sliced: Collection[str] = ()) -> tuple[Json, dict[str, Values]]:
-        """The numbers and arrays of a worker; FileError if its file was changed.
+        """Return the numbers and arrays of a worker; FileError if its file was changed.
 
         Those named in ``sliced`` are its slices; earlier versions stored the whole buffers.
         """
@@ -256,7 +256,7 @@ class Saved:
 
 
 def model(store: Store, round: int) -> WeightCollection:
-    """The weights that training would have returned at a snapshot."""
+    """Return the weights that training would have returned at a snapshot."""
     saved = Saved(store, round)
     manifest, (numbers, found) = saved.manifest, saved.worker(0)
     if "layers" not in manifest or "model" not in numbers:
@@ -284,7 +284,7 @@ def _instead(store: Store, round: int) -> str:
 
 
 def newest(store: Store) -> int | None:
-    """The round of the newest snapshot."""
+    """Return the round of the newest snapshot."""
     return max(store.rounds(), default=None)
 
 
@@ -299,7 +299,7 @@ def prune(store: Store, keep: int) -> str:
 
 
 def read_manifest(store: Store, round: int) -> Json:
-    """The manifest of a snapshot; FileError if it is damaged."""
+    """Return the manifest of a snapshot; FileError if it is damaged."""
     path = store.path(round, MANIFEST)
     try:
         manifest: Json = json.loads(bytes(store.get(round, MANIFEST)))
@@ -326,7 +326,7 @@ def read_manifest(store: Store, round: int) -> Json:
 
 
 def _names_files(files: Any) -> bool:
-    """Whether this has sizes and digests by name."""
+    """Return whether this has sizes and digests by name."""
     return isinstance(files, dict) and all(
         isinstance(one, dict) and type(one.get("bytes")) is int and "digest" in one
         for one in files.values()
@@ -347,13 +347,13 @@ def _check_run(path: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) ->
 
 
 def _with_defaults(settings: Any) -> Any:
-    """A strategy's settings with those that an earlier version did not have."""
+    """Return a strategy's settings with those that an earlier version did not have."""
     kind = STRATEGIES.get(str(settings.get("name"))) if isinstance(settings, dict) else None
     return settings if kind is None else {**kind().settings(), **settings}
 
 
 def _told(name: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
-    """The difference, in words."""
+    """Return the difference, in words."""
     if name in _DIGESTS:
         return f"{_DIGESTS[name]} not those of this run"
     if name == "solver":

@@ -46,11 +46,11 @@ class Store(ABC):
 
     @abstractmethod
     def rounds(self) -> Sequence[int]:
-        """The rounds that have a snapshot, oldest first."""
+        """Return the rounds that have a snapshot, oldest first."""
 
     @abstractmethod
     def get(self, round: int, name: str) -> Buffer:
-        """A file of a snapshot."""
+        """Return a file of a snapshot."""
 
     @abstractmethod
     def drop(self, round: int) -> None:
@@ -62,7 +62,7 @@ class Store(ABC):
 
     @abstractmethod
     def path(self, round: int, name: str = "") -> str:
-        """The path of a snapshot, or of a file of it, for messages."""
+        """Return the path of a snapshot, or of a file of it, for messages."""
 
     @property
     def place(self) -> str:
@@ -189,7 +189,7 @@ def digest_of(parts: Sequence[Any]) -> str:
 
 
 def floats(array: Any) -> memoryview:
-    """The bytes of an array as they are stored."""
+    """Return the bytes of an array as they are stored."""
     values = np.asarray(array).astype(FLOAT, copy=False)
     return values.data.cast("B") if values.size else memoryview(b"")
 
@@ -197,7 +197,7 @@ def floats(array: Any) -> memoryview:
 def packed(
     numbers: Json, arrays: Mapping[str, str], stored: Mapping[str, NDArray]
 ) -> tuple[list[Buffer], str]:
-    """A file's parts, and its digest: that of the front, which names those of the arrays."""
+    """Return a file's parts, and its digest: that of the front, which names those of the arrays."""
     listed = [[digest, array.size] for digest, array in stored.items()]
     text = canonical({"numbers": numbers, "arrays": dict(arrays), "stored": listed})
     text += b" " * (-(FRONT + len(text)) % ALIGNED)
@@ -206,7 +206,9 @@ def packed(
 
 
 def parsed(path: str, data: memoryview, digest: Any) -> StateFile | None:
-    """What a file holds; None if it is not what was written, FileError if that was no such file."""
+    """Return what a file holds; None if it is not what was written, FileError if that was no
+    such file.
+    """
     begins = bytes(data[: len(MAGIC)])
     end = FRONT + int.from_bytes(data[len(MAGIC) : FRONT], "little")
     of_first = begins == FIRST and digest_of([data]) == digest

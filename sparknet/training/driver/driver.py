@@ -94,11 +94,11 @@ class Driver:
         return self._training.present
 
     def has_called(self, worker: int) -> bool:
-        """Whether a worker has ever called, so that its line is watched."""
+        """Return whether a worker has ever called, so that its line is watched."""
         return self._training.has_entered(worker)
 
     def standstill(self) -> Standstill | None:
-        """What the workers do, if none of them has got on for the deadline."""
+        """Return what the workers do, if none of them has got on for the deadline."""
         return self._training.standstill(self._deadline)
 
     def interrupt(self) -> None:
@@ -304,7 +304,7 @@ def _size(value: Any) -> int:
 
 
 def _name(value: Any) -> str:
-    """A file's name; refuses one that leads out of its folder."""
+    """Return a file's name; refuses one that leads out of its folder."""
     name = str(value)
     if not name or name.startswith(".") or "/" in name or "\\" in name or "\0" in name:
         raise OSError(f"a file called {name!r} is refused")

@@ -27,13 +27,13 @@ class Failure:
 
 
 def first_cause(failures: Sequence[Failure]) -> SparkNetError | None:
-    """The first error that is a cause; losing a peer is only a consequence of one."""
+    """Return the first error that is a cause; losing a peer is only a consequence of one."""
     causes = (one.error for one in failures if not isinstance(one.error, CommError))
     return next(causes, None)
 
 
 def failure(error: BaseException) -> dict[str, str]:
-    """An error as JSON, by the nearest of its types that sparknet names."""
+    """Return an error as JSON, by the nearest of its types that sparknet names."""
     kinds = [kind for kind in type(error).__mro__ if vars(errors).get(kind.__name__) is kind]
     return {"type": (kinds or [type(error)])[0].__name__, "message": str(error)}
 
@@ -41,7 +41,9 @@ def failure(error: BaseException) -> dict[str, str]:
 def error_of(
     said: Mapping[str, Any], worker: int, otherwise: type[SparkNetError] = WorkerError
 ) -> SparkNetError:
-    """The exception with the worker's number; of its own type if that is one of sparknet's."""
+    """Return the exception with the worker's number; of its own type if that is one of
+    sparknet's.
+    """
     kind = getattr(errors, str(said["type"]), None)
     message = str(said["message"])
     if not (isinstance(kind, type) and issubclass(kind, SparkNetError)):

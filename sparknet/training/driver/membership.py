@@ -146,7 +146,7 @@ class Membership:
             return PeerLost(*self._last_loss)
 
     def has_entered(self, worker: int) -> bool:
-        """Whether a worker ever called."""
+        """Return whether a worker ever called."""
         with self._lock:
             return worker in self._known
 
@@ -164,7 +164,7 @@ class Membership:
                 one.leaves = one.leaves or one.worker in workers
 
     def leaves(self, line: Line, wish: bool, now: bool) -> bool:
-        """Whether a worker leaves after its round; ``now`` it does, and is no loss."""
+        """Return whether a worker leaves after its round; ``now`` it does, and is no loss."""
         with self._lock:
             one = self._members.get(line)
             if one is None:
@@ -179,13 +179,13 @@ class Membership:
         return one.leaves and one.rank is not None and any(stays)
 
     def gone(self) -> list[str]:
-        """The hosts and processes of workers that were lost since the last call."""
+        """Return the hosts and processes of workers that were lost since the last call."""
         with self._lock:
             gone, self._gone = self._gone, []
             return gone
 
     def standstill(self, seconds: float) -> Standstill | None:
-        """What the workers do, if there are some and none of them got on for so long."""
+        """Return what the workers do, if there are some and none of them got on for so long."""
         with self._lock:
             still = self._clock() - self._moved
             if not self._members or still < seconds:
@@ -255,16 +255,16 @@ class Membership:
         self._tell()
 
     def _is_apart(self, one: _Present) -> bool:
-        """Whether the others can go on without a worker, which has not met them again."""
+        """Return whether the others can go on without a worker, which has not met them again."""
         return not (one.ready and one.after >= self._number) and self._can_spare(one)
 
     def _can_spare(self, one: _Present) -> bool:
-        """Whether enough others stay in its generation."""
+        """Return whether enough others stay in its generation."""
         staying = [other.rank is not None and not other.leaves for other in self._members.values()]
         return one.rank is not None and not one.leaves and sum(staying) > self._elastic.least
 
     def _leave_behind(self, one: _Present, found: Behind) -> None:
-        """It may come back, but not at once if it was left behind before."""
+        """Leave a worker behind; its back-off before a return grows each time."""
         times = self._behind[one.worker]
         self._behind[one.worker] = times + 1
         self._barred[one.worker] = self._clock() + _AWAY * (2**times - 1)
@@ -293,7 +293,7 @@ class Membership:
         return {"lost": None, "met": {**self._met, "rank": one.rank}}
 
     def _has_news(self, line: Line) -> bool:
-        """Whether one that is ready for the next generation is part of it, or lost."""
+        """Return whether one that is ready for the next generation is part of it, or lost."""
         one = self._members.get(line)
         return one is None or (one.rank is not None and one.after < self._number)
 
@@ -365,7 +365,7 @@ class Membership:
         self._note("generation", workers=len(ready), seconds=seconds, message=why)
 
     def _has_waited(self, ready: int) -> bool:
-        """Whether no more are waited for."""
+        """Return whether no more are waited for."""
         if self._first_ready is None:
             self._first_ready = self._clock()
         if self.begun or ready == self._elastic.most:

@@ -82,12 +82,12 @@ class Rendezvous:
             return len(self._entries)
 
     def has_entered(self, worker: int) -> bool:
-        """Whether a worker called in any attempt."""
+        """Return whether a worker called in any attempt."""
         with self._lock:
             return worker in self._known
 
     def standstill(self, seconds: float) -> Standstill | None:
-        """What the workers do, if there are some and none of them got on for so long."""
+        """Return what the workers do, if there are some and none of them got on for so long."""
         with self._lock:
             still = self._clock() - self._moved
             if not self._entries or still < seconds:
@@ -204,7 +204,7 @@ class Rendezvous:
         return next((entry.lost(said) for entry in late), None)
 
     def _absent(self, call: Json) -> Loss | None:
-        """The first worker that has not called, when it should have."""
+        """Return the first worker that has not called, when it should have."""
         patience = max(float(call["deadline"]), STARTING)
         if self._clock() - self._begun <= patience:
             return None
@@ -220,7 +220,7 @@ def waits(call: Json) -> float:
 
 
 def is_empty(answer: Json) -> bool:
-    """Whether a worker that waits hears nothing of use."""
+    """Return whether a worker that waits hears nothing of use."""
     return answer["lost"] is None and answer["met"] is None
 
 
@@ -321,7 +321,7 @@ class Presence:
 
 
 def _reading() -> Json:
-    """What a worker does before it is ready; its processor time tells that it gets on."""
+    """Return what a worker does before it is ready; its processor time tells that it gets on."""
     return {"doing": "reads its records", "moved": int(time.process_time())}
 
 

@@ -51,7 +51,7 @@ class Waiting:
         self._next = first
 
     def look(self, driver: Driver, slots_of: Slots) -> Event | None:
-        """The event that is due now, if any.
+        """Return the event that is due now, if any.
 
         Before the first attempt Spark may be busy with the data: that is told after a minute, and
         only a lack of slots before.
@@ -82,7 +82,7 @@ class Standing:
         self._first = self._next = first
 
     def look(self, found: Standstill | None) -> Event | None:
-        """The event that is due now, if any."""
+        """Return the event that is due now, if any."""
         if found is None:
             self._next = self._first
             return None
@@ -127,19 +127,23 @@ class Workers(ABC):
         """Whether a worker has ended."""
 
     def slots(self) -> tuple[int | None, int] | None:
-        """How many there are (None: not known) and are needed; None where no slots are needed."""
+        """Return how many there are (None: not known) and are needed; None where no slots are
+        needed.
+        """
         return None
 
     def hung(self, has_called: Callable[[int], bool]) -> PeerLost | None:
-        """A worker that hangs before its first call to the driver, where that can be seen."""
+        """Return a worker that hangs before its first call to the driver, where that can be
+        seen.
+        """
         return None
 
     @abstractmethod
     def failure(self, said: Sequence[Failure]) -> Exception:
-        """The error of a run without weights, given the errors that workers reported."""
+        """Return the error of a run without weights, given the errors that workers reported."""
 
     def fewer(self, said: Sequence[Failure]) -> Workers | None:
-        """The workers that go on after the loss of some, if they start again to do so."""
+        """Return the workers that go on after the loss of some, if they start again to do so."""
         return None
 
     def renew(self, gone: Sequence[str]) -> int:
@@ -217,7 +221,7 @@ class Run:
         return self._history
 
     def link(self, host: str = "127.0.0.1") -> Link:
-        """The link for workers that reach the driver under the name ``host``."""
+        """Return the link for workers that reach the driver under the name ``host``."""
         address = host, self.driver.port
         return Link(self._id, address, self._secret, self._seal, self._deadline)
 
@@ -265,7 +269,9 @@ class Run:
         return not workers.renew(members.gone())
 
     def _patience(self, workers: Workers) -> float:
-        """Seconds to wait for the workers from now on; raises the error that ends the run."""
+        """Return seconds to wait for the workers from now on; raises the error that ends the
+        run.
+        """
         progress = self.driver.progress
         members = self.driver.members
         if progress.outcome is not None:
@@ -317,7 +323,7 @@ class Run:
         return [Failure.of(said, self._foreign) for said in tuple(self.driver.progress.failures)]
 
     def _failure(self, workers: Workers) -> Exception:
-        """The error of a run in which no worker sent weights."""
+        """Return the error of a run in which no worker sent weights."""
         progress, failures = self.driver.progress, self._failures()
         return progress.broken or first_cause(failures) or workers.failure(failures)
 

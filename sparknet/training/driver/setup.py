@@ -71,19 +71,19 @@ class RunSetup(ABC):
 
     @abstractmethod
     def _seed(self, resumed: int | None) -> int:
-        """The seed of random numbers."""
+        """Return the seed of random numbers."""
 
     @abstractmethod
     def _identity(self) -> dict[str, Any]:
-        """What else must be the same in a run that is resumed."""
+        """Return what else must be the same in a run that is resumed."""
 
     @abstractmethod
     def _known_metrics(self) -> Collection[str] | None:
-        """The metrics that validation will give; None where that is not known before."""
+        """Return the metrics that validation will give; None where that is not known before."""
 
     @abstractmethod
     def _known_goals(self) -> Mapping[str, Goal]:
-        """Whether larger or smaller values are better, of the model's own metrics."""
+        """Return whether larger or smaller values are better, of the model's own metrics."""
 
     @abstractmethod
     def weights(self) -> WeightCollection:
@@ -91,7 +91,7 @@ class RunSetup(ABC):
 
     @abstractmethod
     def _sent(self) -> Portable | PortableModule:
-        """What is trained, as workers get it."""
+        """Return what is trained, as workers get it."""
 
     @property
     def preprocessing(self) -> Preprocessing | None:
@@ -142,7 +142,7 @@ class RunSetup(ABC):
         return self._runs.begin() if self.resumed is None else self.resumed.store
 
     def spec(self, link: Link, folder: str | None = None, **changed: Any) -> RunSpec:
-        """What the workers are given; ``folder`` is that of snapshots, if they reach it."""
+        """Return what the workers are given; ``folder`` is that of snapshots, if they reach it."""
         given = self.settings
         return RunSpec(
             link=link,

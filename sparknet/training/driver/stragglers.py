@@ -113,7 +113,7 @@ class Arrivals:
         """The rounds in a row that a worker was late in."""
 
     def meet(self, workers: Collection[int], now: float) -> None:
-        """A generation begins; after a loss it goes on with the round that was under way."""
+        """Start a generation; after a loss it goes on with the interrupted round."""
         self._here = set(workers)
         self._seconds = {one: spent for one, spent in self._seconds.items() if one in self._here}
         self._begun = self._looked = now

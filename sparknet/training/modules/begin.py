@@ -55,7 +55,7 @@ _BATCH = 32
 
 
 def parts_of(how: ModuleKeywords) -> ModuleParts:
-    """A copy of the module with its loss and optimizer; nothing of the user's is changed."""
+    """Return a copy of the module with its loss and optimizer; nothing of the user's is changed."""
     with extra("torch", "torch", "a module of PyTorch"):
         import torch
     module, optimizer, schedule = how.module, how.optimizer, how.lr_schedule
@@ -119,7 +119,7 @@ class ModuleSetup(RunSetup):
         return 3 + self._histories
 
     def trained(self, outcome: Outcome, weights: NDArray, history: History) -> TrainedModule:
-        """The result of a run."""
+        """Return the result of a run."""
         self.flat.weights.copy_from(weights)
         self.flat.push()
         made = WeightCollection(self.flat.layout, weights)
@@ -275,7 +275,7 @@ def _line(error: Exception) -> str:
 
 
 def _told_of(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """An optimizer's settings by what they are called where a resumed run has others."""
+    """Return an optimizer's settings by what they are called where a resumed run has others."""
     told: dict[str, Any] = {}
     for number, group in enumerate(groups):
         of = "" if len(groups) == 1 else f", group {number},"
@@ -284,7 +284,7 @@ def _told_of(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A setting of an optimizer, as JSON has it."""
+    """Return a setting of an optimizer, as JSON has it."""
     if isinstance(value, (bool, int, str)) or value is None:
         return value
     if isinstance(value, (tuple, list)):
@@ -296,7 +296,7 @@ def _plain(value: Any) -> Any:
 
 
 def _digest_of(flat: FlatModule) -> str:
-    """A digest of the module's parts and of its parameters' names and shapes."""
+    """Return a digest of the module's parts and of its parameters' names and shapes."""
     told = repr((str(flat.module), [(one.name, one.shapes) for one in flat.layout.layers]))
     return blake2b(told.encode(), digest_size=16).hexdigest()
 
@@ -333,7 +333,7 @@ class TrainedModule(Trained):
         save_module(self.module, self.saved(), path)
 
     def saved(self) -> SavedModule:
-        """What a file says of it."""
+        """Return what a file says of it."""
         return SavedModule.of(self.module, self.made_by, self.inputs, self.first, self.kind)
 
     def _described(self) -> str:

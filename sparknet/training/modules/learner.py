@@ -184,7 +184,7 @@ class TorchLearner(FedLearner):
         self.flat.push()
 
     def _buffers(self) -> Any:
-        """The module's buffers, in the flat weights."""
+        """Return the module's buffers, in the flat weights."""
         begin, end = self.statistics[0] if self.statistics else (0, 0)
         return self.flat.tensor[begin:end]
 
@@ -221,7 +221,7 @@ class TorchLearner(FedLearner):
 
 
 def _text(values: Any) -> str:
-    """A tensor's bytes, for JSON."""
+    """Return a tensor's bytes, for JSON."""
     return base64.b64encode(values.detach().cpu().numpy().tobytes()).decode()
 
 

@@ -75,14 +75,14 @@ def begin_module(
 
 
 def first_of(records: Records) -> Mapping[str, Any]:
-    """A few records, of which the module's shapes follow."""
+    """Return a few records, of which the module's shapes follow."""
     if not len(records):
         raise DataError("the training data has no records")
     return records.take([0] * _FEW if len(records) < _FEW else slice(0, _FEW))
 
 
 def as_columns(data: Any, module: Any, targets: tuple[str, ...]) -> Any:
-    """A user's data as records; a tuple has the module's arguments, then the targets."""
+    """Return a user's data as records; a tuple has the module's arguments, then the targets."""
     if is_frame(data):
         return ArrayRecords(**frame_columns(data, [str(name) for name in data.columns]))
     return records_of(

@@ -75,7 +75,7 @@ class Planned:
         return [DYNAMIC] if dynamic else []
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as JSON, which `sparknet report` shows."""
+        """Return the plan as JSON, which `sparknet report` shows."""
         return {
             "event": "plan",
             **{name: getattr(self, name) for name in ("net", "bytes", "records", "target")},
@@ -161,7 +161,7 @@ def _relative(error: float, value: float) -> str:
 
 
 def short(strategy: Strategy) -> str:
-    """A strategy with the settings that are not the usual ones."""
+    """Return a strategy with the settings that are not the usual ones."""
     usual = type(strategy)().settings()
     given = strategy.settings()
     told = [f"{name}={value!r}" for name, value in given.items() if usual.get(name) != value]
@@ -193,7 +193,7 @@ _PATIENCE = 2.0
 
 
 def strategies(workers: int) -> list[Strategy]:
-    """What is compared."""
+    """Return what is compared."""
     if workers == 1:
         return [Averaging(1)]
     return [
@@ -212,7 +212,8 @@ def strategies(workers: int) -> list[Strategy]:
 
 
 def needed(strategy: Strategy, workers: int) -> float | None:
-    """A rule of thumb: iterations of each worker until an accuracy, relative to one worker's.
+    """Return a rule of thumb: iterations of each worker until an accuracy, relative to one
+    worker's.
 
     It follows LeNet on digits (docs/planning.md); None for strategies of which less is known.
     """
@@ -224,7 +225,7 @@ def needed(strategy: Strategy, workers: int) -> float | None:
 
 
 def promising(rows: Sequence[Row], target: Target) -> list[Row]:
-    """The candidates, the best by the rule of thumb first."""
+    """Return the candidates, the best by the rule of thumb first."""
     known = [row for row in rows if row.needed is not None]
     return sorted(known, key=lambda row: _score(row, target))
 
@@ -281,7 +282,9 @@ def _by_rule(known: Sequence[Row], target: Target) -> tuple[Row, list[str]]:
 
 
 def _close(one: Trial, best: Trial) -> bool:
-    """Whether no difference is seen over the seeds; within 5 % where there are too few of them."""
+    """Return whether no difference is seen over the seeds; within 5 % where there are too few
+    of them.
+    """
     seen = difference(best.by_seed, one.by_seed).seen
     return one is not best and (one.seconds <= 1.05 * best.seconds if seen is None else not seen)
 

@@ -70,7 +70,7 @@ class Measured:
         return Costs(self.step, self.sync)
 
     def cluster(self, nbytes: int, coding: dict[str, float] | None = None) -> Cluster:
-        """The cluster of these times; other numbers of workers have the same network."""
+        """Return the cluster of these times; other numbers of workers have the same network."""
         moved = 2 * (self.workers - 1) / self.workers * nbytes
         sending = max(self.transfer - 2 * self.latency, 0.05 * self.transfer)
         return Cluster(
@@ -96,7 +96,7 @@ def measured(
 
 
 def _between(rounds: Sequence[Event]) -> float:
-    """What passes between a round's end and the next one's beginning, usually."""
+    """Return what passes between a round's end and the next one's beginning, usually."""
     ends = [float(event["total_seconds"]) for event in rounds]
     gaps = [
         end - before - _seconds(event["workers"])
@@ -106,7 +106,7 @@ def _between(rounds: Sequence[Event]) -> float:
 
 
 def summary(rounds: Sequence[Sequence[Event]], batch: int) -> Measured:
-    """The costs in rounds, each a dict for each worker."""
+    """Return the costs in rounds, each a dict for each worker."""
     workers, kept = len(rounds[0]), _usual(rounds)
     sums = [0.0, 0.0, 0.0]
     for one in kept:

@@ -170,7 +170,7 @@ def plan(given: PlanningSettings) -> Planned:
 
 
 def _subject(given: PlanningSettings) -> tuple[Subject, Any]:
-    """What is planned for, and its records, where they are given."""
+    """Return what is planned for, and its records, where they are given."""
     if given.module is not None:
         data = as_columns(given.data, given.module, given.targets)
         return ModuleSubject(given, data, given.precision), data
@@ -240,7 +240,7 @@ def _sites(
     run: Runner,
     seconds: float,
 ) -> list[Site]:
-    """The costs for each number of workers and each batch size."""
+    """Return the costs for each number of workers and each batch size."""
     pairs = [(size, batch) for size in sizes for batch in batches]
     if cluster is not None and cluster.step is not None:
         return [Site(size, batch, cluster) for size, batch in pairs]
@@ -275,7 +275,7 @@ def _here(subject: Subject, given: Any, precision: Precision, images: dict[str, 
 
 
 def _rows(site: Site, nbytes: int, subject: Subject, records: int | None) -> Iterator[Row]:
-    """The strategies on a site."""
+    """Yield the strategies on a site."""
     smooth = replace(site.cluster, failures=(), mtbf=inf)
     for strategy in strategies(site.workers):
         between = 0.0 if site.measured is None else site.measured.between

@@ -34,7 +34,7 @@ class Predicted:
 
 
 def stand_in(workers: int, strategy: Strategy) -> int:
-    """The floats that stand for a net's weights: few, but whole blocks of a codec.
+    """Return the floats that stand for a net's weights: few, but whole blocks of a codec.
 
     Each worker has a slice of each part that is synchronised by itself.
     """
@@ -85,7 +85,7 @@ class Pacer:
 def predict(
     strategy: Strategy, cluster: Cluster, workers: int, nbytes: int, between: float = 0.0
 ) -> Predicted:
-    """What an iteration takes after the first round, for weights of ``nbytes``.
+    """Return what an iteration takes after the first round, for weights of ``nbytes``.
 
     ``between`` are seconds that pass between two rounds.
     """
@@ -107,7 +107,7 @@ def predict(
 def _looked_at(
     strategy: Strategy, pacer: Pacer, comm: VirtualComm, between: float
 ) -> tuple[float, float, float]:
-    """Seconds, seconds in communication and bytes sent, each for one iteration."""
+    """Return seconds, seconds in communication and bytes sent, each for one iteration."""
     state = strategy.start(pacer, comm)
     strategy.round(pacer, comm, state, ENDLESS)
     first, begun = pacer.iter, comm.clock()

@@ -26,7 +26,7 @@ _MOST_BYTES = 64 << 20
 
 
 def with_batch(net: Net, batch: int) -> caffe_pb2.SolverParameter:
-    """A net's solver whose training net takes batches of this size; it has no test nets."""
+    """Return a net's solver whose training net takes batches of this size; it has no test nets."""
     solver = parse_solver(portable_solver(settings(net)).text)
     for name in ("test_net_param", "test_iter", "test_state"):
         solver.ClearField(name)
@@ -84,15 +84,15 @@ class Subject(Protocol):
     """Batches of an iteration."""
 
     def rough_pass(self) -> float:
-        """Seconds that the passes of one record take on all cores, from a tiny batch."""
+        """Return seconds that the passes of one record take on all cores, from a tiny batch."""
         ...
 
     def with_batch(self, batch: int) -> Any:
-        """What is trained, with another batch size, as a runner is given it."""
+        """Return what is trained, with another batch size, as a runner is given it."""
         ...
 
     def keywords(self, given: Any) -> dict[str, Any]:
-        """The keywords of `train` that name what `with_batch` gave."""
+        """Return the keywords of `train` that name what `with_batch` gave."""
         ...
 
     def made_up(self, count: int) -> Any:

@@ -115,7 +115,7 @@ def critical(freedom: float) -> float:
 
 
 def _digits(error: float) -> int:
-    """The decimals that show two digits of an error."""
+    """Return the decimals that show two digits of an error."""
     digits, size = 0, abs(error)
     while 0 < size < 9.5 and digits < 6:
         size, digits = size * 10, digits + 1
@@ -242,7 +242,7 @@ def trial(
 
 
 def _round_of(strategy: Strategy) -> int:
-    """The iterations of a round."""
+    """Return the iterations of a round."""
     for name in ("steps", "check_every", "every"):
         if getattr(strategy, name, None):
             return int(getattr(strategy, name))
@@ -284,7 +284,9 @@ def compared(
 
 
 def _reseeded(solver: Any, seed: int) -> Any:
-    """A solver that begins with other weights, where it names a seed; a net keeps its weights."""
+    """Return a solver that begins with other weights, where it names a seed; a net keeps its
+    weights.
+    """
     if solver is None or isinstance(solver, Net) or not seed:
         return solver
     other = settings(solver)

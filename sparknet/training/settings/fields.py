@@ -35,11 +35,11 @@ class Setting:
     default: Any
 
     def fault(self, value: object) -> str | None:
-        """What the value must be and is not."""
+        """Return what the value must be and is not."""
         return None if value is None and self.or_none else self.kind.fault(value)
 
     def line(self, name: str) -> str:
-        """The setting for people to read."""
+        """Return the setting for people to read."""
         default = "" if self.default is None else f" ({self.default!r} unless given)"
         return f"``{name}``{default}: {self.said}"
 
@@ -47,30 +47,32 @@ class Setting:
 def setting(
     default: Value, kind: Kind, said: str, unit: str = "", or_none: bool | None = None
 ) -> Value:
-    """The right side of a field; None is allowed where it is the default, or with ``or_none``."""
+    """Return the right side of a field; None is allowed where it is the default, or with
+    ``or_none``.
+    """
     allowed = default is None if or_none is None else or_none
     told = Setting(kind, said, unit, allowed, default)
     return field(default=default, metadata={_KEY: told})
 
 
 def metadata_of(base: type, name: str) -> Any:
-    """What a field of a base says, for a class in which it has no default."""
+    """Return what a field of a base says, for a class in which it has no default."""
     return next(one.metadata for one in fields(base) if one.name == name)
 
 
 def again(base: type, name: str) -> Any:
-    """A setting of a base, for a class in which it may be given by position."""
+    """Return a setting of a base, for a class in which it may be given by position."""
     known: Setting = metadata_of(base, name)[_KEY]
     return field(default=known.default, metadata={_KEY: known})
 
 
 def settings_of(kind: type) -> dict[str, Setting]:
-    """The settings of a dataclass by name."""
+    """Return the settings of a dataclass by name."""
     return {one.name: one.metadata[_KEY] for one in fields(kind) if _KEY in one.metadata}
 
 
 def values_of(given: object, kind: type[Any]) -> dict[str, Any]:
-    """The attributes of an object that are fields of ``kind``."""
+    """Return the attributes of an object that are fields of ``kind``."""
     return {one.name: getattr(given, one.name) for one in fields(kind)}
 
 
@@ -118,7 +120,7 @@ GROUPS = {
 
 
 def documented(text: str, kind: type) -> str:
-    """A docstring with the settings below their headings."""
+    """Return a docstring with the settings below their headings."""
     known = settings_of(kind)
     parts = [text]
     grouped = {name for names in GROUPS.values() for name in names}

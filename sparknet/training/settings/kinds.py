@@ -18,11 +18,11 @@ class Kind:
     """What such a text looks like."""
 
     def fault(self, value: object) -> str | None:
-        """What the value must be and is not; None where it is right."""
+        """Return what the value must be and is not; None where it is right."""
         return None
 
     def read(self, text: str) -> Any:
-        """The value that a text means; ValueError says what it must be."""
+        """Return the value that a text means; ValueError says what it must be."""
         return text
 
     def _checked(self, value: Any) -> Any:

@@ -50,7 +50,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
 
 
 def make_strategy(chosen: str | Strategy, **settings: Any) -> Strategy:
-    """A strategy by its name; one that is made already, as it is."""
+    """Return a strategy by its name; one that is made already, as it is."""
     if isinstance(chosen, Strategy):
         return chosen
     if not isinstance(chosen, str):

@@ -43,7 +43,7 @@ class Costs:
         return min(max(wanted, 1.0), float(longest))
 
     def share(self, steps: float) -> float:
-        """The share of communication in rounds of so many steps."""
+        """Return the share of communication in rounds of so many steps."""
         total = steps * self.step + self.sync
         return self.sync / total if total else 0.0
 
@@ -52,7 +52,9 @@ class Costs:
 
 
 def added(sums: Spent, workers: Sequence[Spent], memory: float = 1.0) -> Spent:
-    """The sums with the mean of the workers' round; earlier rounds count ``memory`` times."""
+    """Return the sums with the mean of the workers' round; earlier rounds count ``memory``
+    times.
+    """
     means = [sum(values) / len(workers) for values in zip(*workers, strict=True)]
     return [memory * old + new for old, new in zip(sums, means, strict=True)]
 
@@ -177,7 +179,7 @@ class Auto(Strategy):
 
 
 def _steps(state: Tuned) -> int:
-    """The steps of the next round: a whole number, whose mean over rounds is the length."""
+    """Return the steps of the next round: a whole number, whose mean over rounds is the length."""
     state.owed += state.length or 1.0
     steps = int(state.owed)
     state.owed -= steps

@@ -222,7 +222,7 @@ def mean_unequal(
 
 
 def effort(steps: int, momentum: float) -> float:
-    """How far steps with momentum go, in units of one gradient: a_i."""
+    """Return how far steps with momentum go, in units of one gradient: a_i."""
     if not momentum:
         return float(steps)
     return (steps - momentum * (1 - momentum**steps) / (1 - momentum)) / (1 - momentum)

@@ -161,13 +161,13 @@ class DiLoCo(Outer):
         return bounds(learner.weights.size, self.fragments)[state.round % self.fragments]
 
     def _statistics(self, learner: Learner, state: SharedModel) -> list[tuple[int, int]]:
-        """The statistics in this round's part, counted from its beginning."""
+        """Return the statistics in this round's part, counted from its beginning."""
         begin, end = self._span(learner, state)
         cut = [(max(b, begin), min(e, end)) for b, e in learner.statistics]
         return [(b - begin, e - begin) for b, e in cut if b < e]
 
     def _changed(self, learner: Learner, state: SharedModel) -> NDArray:
-        """What this worker sends: its weights, or for a codec the difference to x."""
+        """Return what this worker sends: its weights, or for a codec the difference to x."""
         begin, end = self._span(learner, state)
         changed: NDArray = learner.weights[begin:end].copy()
         if self.codec is not None:
@@ -176,7 +176,7 @@ class DiLoCo(Outer):
         return changed
 
     def _mean(self, learner: Learner, comm: Comm, state: Streamed) -> NDArray:
-        """The mean of what all workers send."""
+        """Return the mean of what all workers send."""
         part = state.round % self.fragments
         if not self.overlap:
             mean = self._changed(learner, state)

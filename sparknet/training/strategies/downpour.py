@@ -87,7 +87,10 @@ class Downpour(Strategy):
         self.need(self.codec is None or self.codec in CODES, "codec", f"one of {known}, or None")
 
     def factor(self, staleness: int, workers: int) -> float:
-        """The factor of a contribution.  Equally fast workers see workers · pull_every - 1."""
+        """Return the factor of a contribution.
+
+        Equally fast workers see workers · pull_every - 1.
+        """
         most = self.max_staleness
         if staleness > (max(15, 2 * workers - 1) if most is None else most):
             return 0.0
@@ -221,7 +224,7 @@ class Downpour(Strategy):
         state.sums = None
 
     def _server(self, learner: Learner, comm: Comm, state: Served) -> Server:
-        """The server; made in the first round, when a resumed run has its weights."""
+        """Return the server; made in the first round, when a resumed run has its weights."""
         if state.server is None:
             accept = partial(self.factor, workers=comm.size)
             state.server = comm.server(learner.weights, accept, self.codec)

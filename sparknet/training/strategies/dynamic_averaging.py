@@ -75,7 +75,7 @@ class DynamicAveraging(Periodic):
         state.steps = 0
 
     def regroup(self, learner: Learner, comm: Comm, state: State, before: int) -> None:
-        """All have the mean of the weights, as after a synchronisation."""
+        """Note that all have the mean of the weights, as after a synchronisation."""
         assert isinstance(state, Apart)
         state.center.copy_from(learner.weights)
         state.steps = 0

@@ -36,11 +36,11 @@ class State:
         return train() if self.redo is None else self.redo.trained(train)
 
     def arrays(self) -> dict[str, NDArray]:
-        """The buffers, for snapshots."""
+        """Return the buffers, for snapshots."""
         return {name: value for name, value in self._saved() if isinstance(value, NDArray)}
 
     def numbers(self) -> dict[str, Any]:
-        """The other fields, as JSON, for snapshots."""
+        """Return the other fields, as JSON, for snapshots."""
         return {name: value for name, value in self._saved() if not isinstance(value, NDArray)}
 
     def _saved(self) -> Iterator[tuple[str, Any]]:
@@ -143,7 +143,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def start(self, learner: Learner, comm: Comm) -> State:
-        """The state before the first round; all workers have the same weights."""
+        """Return the state before the first round; all workers have the same weights."""
 
     @abstractmethod
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
@@ -153,7 +153,7 @@ class Strategy(ABC):
         """
 
     def model(self, learner: Learner, comm: Comm, state: State) -> NDArray:
-        """The weights to validate and to save; the same on every worker."""
+        """Return the weights to validate and to save; the same on every worker."""
         return learner.weights
 
     def finish(self, learner: Learner, comm: Comm, state: State) -> None:  # noqa: B027
@@ -166,7 +166,7 @@ class Strategy(ABC):
         """
 
     def begins_with(self, learner: Learner, state: State) -> NDArray:
-        """The weights of a worker that comes in the middle of a round."""
+        """Return the weights of a worker that comes in the middle of a round."""
         return learner.weights
 
     def part(self, state: State, whole: bool) -> None:  # noqa: B027
@@ -183,7 +183,7 @@ class Strategy(ABC):
         return {}
 
     def settings(self) -> dict[str, Any]:
-        """Its name and settings, as JSON."""
+        """Return the name and settings as JSON."""
         return {"name": self.name, **asdict(self)}
 
     @classmethod
@@ -213,7 +213,7 @@ class RoundMeter:
         return self.around(alone)
 
     def around(self, inner: Round) -> Round:
-        """A round measured elsewhere, with the traffic before and after it added."""
+        """Return a round measured elsewhere, with the traffic before and after it added."""
         now, before = self._comm.traffic, self._before
         return replace(
             inner,
@@ -252,7 +252,7 @@ def warm_up(learner: Learner, comm: Comm, steps: int) -> Round:
 
 
 def _after(seconds: float, comm: Comm) -> Callable[[Steps], bool]:
-    """Whether so many seconds are over."""
+    """Return whether so many seconds are over."""
     until = comm.clock() + seconds
     return lambda done: comm.clock() >= until
 
@@ -261,7 +261,7 @@ def _after(seconds: float, comm: Comm) -> Callable[[Steps], bool]:
 
 
 def take_statistics(buffer: NDArray, spans: Sequence[Span]) -> NDArray:
-    """A copy of the statistics, one after the other."""
+    """Return a copy of the statistics, one after the other."""
     packed = NDArray.empty((sum(end - begin for begin, end in spans),))
     for place, (begin, end) in _places(spans):
         packed[place : place + end - begin].copy_from(buffer[begin:end])
@@ -288,7 +288,7 @@ def average_statistics(learner: Learner, comm: Comm) -> None:
 
 
 def learned_spans(size: int, spans: Sequence[Span]) -> Iterator[Span]:
-    """The spans of a buffer that gradients change."""
+    """Yield the spans of a buffer that gradients change."""
     begin = 0
     for first, last in spans:
         if begin < first:
@@ -299,14 +299,14 @@ def learned_spans(size: int, spans: Sequence[Span]) -> Iterator[Span]:
 
 
 def distance_to(learner: Learner, center: NDArray) -> float:
-    """The sum of absolute differences between the weights and a center: ‖x_i - x‖₁."""
+    """Return the sum of absolute differences between the weights and a center: ‖x_i - x‖₁."""
     spans = learned_spans(center.size, learner.statistics)
     far: Iterator[float] = (learner.weights[b:e].distance1(center[b:e]) for b, e in spans)
     return sum(far)
 
 
 def drift_from(learner: Learner, center: NDArray) -> float:
-    """The distance of the weights from a center, relative to its norm: ‖x_i - x‖₂ / ‖x‖₂."""
+    """Return the distance of the weights from a center, relative to its norm: ‖x_i - x‖₂ / ‖x‖₂."""
     far = size = 0.0
     for begin, end in learned_spans(center.size, learner.statistics):
         far += learner.weights[begin:end].distance2(center[begin:end]) ** 2

@@ -58,14 +58,16 @@ class Cluster:
             raise SettingError(f"a cluster's {name} must be {wanted}, not {getattr(self, name)!r}")
 
     def with_sync(self, seconds: float, nbytes: int, workers: int) -> Cluster:
-        """The same, with a network on which a mean of ``nbytes`` takes ``seconds``."""
+        """Return the same, with a network on which a mean of ``nbytes`` takes ``seconds``."""
         given = replace(self, latency=0.0, overhead=0.0)
         if workers < 2 or seconds <= 0:
             return replace(given, bandwidth=inf)
         return replace(given, bandwidth=2 * (workers - 1) / workers * nbytes / seconds)
 
     def message(self, nbytes: float, workers: int) -> float:
-        """The seconds of a message to all others of which each worker sends ``nbytes`` in all."""
+        """Return the seconds of a message to all others of which each worker sends ``nbytes``
+        in all.
+        """
         if workers < 2:
             return 0.0
         grid = grid_of(workers)
@@ -92,13 +94,13 @@ class Pace:
         self._loss = self._following(0.0)
 
     def step(self, measured: float) -> float:
-        """The seconds of the next step, which took ``measured`` here."""
+        """Return the seconds of the next step, which took ``measured`` here."""
         given, sigma = self._cluster.step, self._cluster.jitter
         spread = float(np.exp(self._steps.normal(-(sigma**2) / 2, sigma))) if sigma else 1.0
         return (measured if given is None else given) * self._factor * spread
 
     def lost(self, now: float) -> float | None:
-        """The time of a failure up to now, which then is past."""
+        """Return the time of a failure up to now, which then is past."""
         if now < self._loss:
             return None
         at, self._loss = self._loss, self._following(now)

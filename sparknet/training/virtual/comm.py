@@ -113,7 +113,7 @@ class Stage:
 
 
 def perform(stage: Stage, work: Callable[[int], Any]) -> list[Any]:
-    """What ``work`` gives for each worker, or its error; each has a thread of its own."""
+    """Return what ``work`` gives for each worker, or its error; each has a thread of its own."""
     found: list[Any] = [None] * len(stage.clocks)
 
     def run(rank: int) -> None:
@@ -153,7 +153,7 @@ class VirtualComm(Comm):
     def group(
         cls, size: int, cluster: Cluster, *, now: float = 0.0, price: float = 1.0
     ) -> list[VirtualComm]:
-        """The comms of a group; each worker's thread calls `stage.enter` first."""
+        """Return the comms of a group; each worker's thread calls `stage.enter` first."""
         stage = Stage(size, now)
         return [cls(rank, stage, cluster, Pace(cluster, rank), price) for rank in range(size)]
 
@@ -271,7 +271,7 @@ class VirtualComm(Comm):
         return sum(view.nbytes for rank, view in enumerate(views) if rank != self.rank)
 
     def _shares(self, buffer: NDArray) -> tuple[int, int]:
-        """The bytes of all others' slices, and of this worker's for all of them."""
+        """Return the bytes of all others' slices, and of this worker's for all of them."""
         begin, end = self.bounds(buffer.size)[self.rank]
         mine = raw_bytes(buffer[begin:end]).nbytes
         return buffer.nbytes - mine, mine * (self.size - 1)

@@ -222,7 +222,7 @@ class NetCast:
 
 
 def _engine_net(net: Net, folder: Path, seed: int) -> Net:
-    """The net of a worker, made as `worker` makes it."""
+    """Return the net of a worker, made as `worker` makes it."""
     solver = parse_solver(portable_solver(settings(net)).unpacked(folder))
     solver.snapshot_prefix = str(folder / "solver")
     return Net(
@@ -347,7 +347,7 @@ class VirtualModule:
         return replace(step, seconds=self._comm.pace.step(step.seconds), loading=0.0)
 
     def _own(self, call: Callable[[], T]) -> T:
-        """What a call gives with this worker's random numbers."""
+        """Return what a call gives with this worker's random numbers."""
         import torch
 
         torch.set_rng_state(self._random)

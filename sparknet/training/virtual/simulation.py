@@ -79,7 +79,7 @@ class Crew:
     def train(
         self, strategy: Strategy, plan: RunPlan, initial: NDArray, on_event: OnEvent | None
     ) -> tuple[Outcome, NDArray, History]:
-        """The outcome, the weights and the events of a run."""
+        """Return the outcome, the weights and the events of a run."""
         self._history, self._on_event = History(), on_event
         self._stragglers, self._began, self._stage = Stragglers(), time.time(), Stage(self._size)
         with interruptible(self._interrupt):
@@ -107,7 +107,7 @@ class Crew:
     def _together(
         self, strategy: Strategy, plan: RunPlan, initial: NDArray, resume: int | None
     ) -> list[Any]:
-        """The outcome and weights of each worker, or its error."""
+        """Return the outcome and weights of each worker, or its error."""
 
         def run(rank: int) -> tuple[Outcome, NDArray]:
             comm = VirtualComm(rank, self._stage, self._cluster, self._paces[rank])

@@ -59,7 +59,7 @@ def join(rounds: Rounds, comm: Comm, hooks: Hooks, heard: int) -> None:
 
 
 def _whereabouts(rounds: Rounds, hooks: Hooks) -> Json | None:
-    """How far this worker is; None if it is new."""
+    """Return how far this worker is; None if it is new."""
     if rounds.place is None:
         return None
     return {
@@ -89,7 +89,7 @@ def _come_back(rounds: Rounds, comm: Comm, far: Milestone) -> None:
 
 
 def _given(rounds: Rounds) -> Json:
-    """What this worker, which is the farthest, tells the others."""
+    """Return what this worker, which is the farthest, tells the others."""
     learner = rounds.learner.state()
     if rounds.redo is not None and rounds.redo.is_open:
         learner["iteration"] = rounds.redo.before

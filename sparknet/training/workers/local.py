@@ -144,7 +144,9 @@ class LocalWorkers(Workers):
         return None
 
     def failure(self, said: Sequence[Failure]) -> Exception:
-        """The error of a process that died without a report comes before the others' reports."""
+        """Return the error of a process that died without a report comes before the others'
+        reports.
+        """
         if gone := self._silent(said):
             return self._gone(gone[0])
         return said[0].error if said else self._gone(self._members[0])
@@ -170,7 +172,7 @@ class LocalWorkers(Workers):
         return sum(not member.has_ended for member in self._members)
 
     def _silent(self, said: Sequence[Failure]) -> list[_Member]:
-        """Those that ended without a report."""
+        """Return those that ended without a report."""
         spoke = {one.worker for one in said}
         return [one for one in self._members if one.has_ended and one.rank not in spoke]
 
@@ -223,7 +225,7 @@ def _started(place: Place) -> _Member:
 
 
 def processor_time(process: int) -> float | None:
-    """The ticks that a process has used so far; None where nobody says."""
+    """Return the ticks that a process has used so far; None where nobody says."""
     try:
         text = Path(f"/proc/{process}/stat").read_text()
     except OSError:
@@ -282,7 +284,7 @@ def conduct(
 
 
 def elastic_of(given: RunSettings, strategy: Strategy) -> Elastic | None:
-    """How many workers a run may have, if those that are left go on in their processes."""
+    """Return how many workers a run may have, if those that are left go on in their processes."""
     if given.min_workers is None or not strategy.goes_on:
         return None
     behind = given.leave_behind, given.deadline / 4
@@ -290,10 +292,10 @@ def elastic_of(given: RunSettings, strategy: Strategy) -> Elastic | None:
 
 
 def share_of_cores(workers: int) -> int:
-    """The threads of each of so many workers."""
+    """Return the threads of each of so many workers."""
     return max(1, usable_cores() // workers)
 
 
 def usable_cores() -> int:
-    """The number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -91,7 +91,7 @@ COUNTED = 1 << 14
 
 
 def look(layout: Layout, weights: NDArray, gradients: NDArray) -> list[Json]:
-    """A dict for each blob of parameters; those that layers share appear once."""
+    """Return a dict for each blob of parameters; those that layers share appear once."""
     seen, found = set[Span](), []
     for layer in layout.layers:
         for number, (begin, end) in enumerate(layer.spans):

@@ -57,8 +57,9 @@ def introduced(
     met: Sequence[Sequence[Any]],
     computes: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """All workers with their numbers of records, and with what each ``computes``, for an event;
-    DataError if there are no records."""
+    """Return all workers with their numbers of records, and with what each ``computes``, for an
+    event; DataError if there are no records.
+    """
     shares = [_share(part, one, comm) for one in (part.training, part.validation)]
     counted = not part.is_whole or comm.rank == 0  # else all would count the same rows
     counts = comm.gather([*shares, part.dropped if counted else 0, part.reason, dict(computes)])
@@ -82,7 +83,9 @@ def introduced(
 
 
 def agreed(comm: Comm, part: WorkerRecords) -> int:
-    """The check sum of records that every worker has read; DataError if they are not the same."""
+    """Return the check sum of records that every worker has read; DataError if they are not the
+    same.
+    """
     if len({(one[0], one[1]) for one in comm.gather([part.check_sum, len(part.training)])}) > 1:
         raise DataError(
             "the workers have read different records: the DataFrame's rows differ each time that "
@@ -111,7 +114,7 @@ def _share(part: WorkerRecords, records: Records | None, comm: Comm) -> int:
 
 
 def share_of(part: WorkerRecords, records: Records | None, comm: Comm) -> Records | None:
-    """The records themselves of this worker's share; None if there are none."""
+    """Return the records themselves of this worker's share; None if there are none."""
     begin, end = _span(part, records, comm)
     if records is None or begin == end:
         return None
@@ -119,7 +122,7 @@ def share_of(part: WorkerRecords, records: Records | None, comm: Comm) -> Record
 
 
 def validation(net: Net, part: WorkerRecords, comm: Comm, metrics: Sequence[str]) -> Validate:
-    """A function that validates on this worker's share of the validation records.
+    """Return a function that validates on this worker's share of the validation records.
 
     What is no mean over records, as mean average precision, is computed of all workers' counts.
     """
@@ -140,7 +143,7 @@ def validation(net: Net, part: WorkerRecords, comm: Comm, metrics: Sequence[str]
 
 
 def _all_rows(comm: Comm, mine: Any) -> Any:
-    """The rows of float32 of all workers; None for a worker that has none."""
+    """Return the rows of float32 of all workers; None for a worker that has none."""
     own = np.zeros((0, 0), np.float32) if mine is None else np.ascontiguousarray(mine, np.float32)
     parts = []
     for rank, shape in enumerate(comm.gather(list(own.shape))):

@@ -143,7 +143,7 @@ class Rounds(RunState):
             self.redo.end()
 
     def _left(self) -> int:
-        """The steps left for each worker."""
+        """Return the steps left for each worker."""
         if self.plan.steps is None:
             return ENDLESS
         iterations = self.plan.steps - self.learner.iter
@@ -186,7 +186,7 @@ class Rounds(RunState):
             self.say("note", text=mine.note)
 
     def _whereabouts(self) -> Json:
-        """What those that are left need to know if this worker is lost."""
+        """Return what those that are left need to know if this worker is lost."""
         asks, records = self.hooks.newcomers, self.hooks.records
         leaves = self.hooks.leaves is not None and self.hooks.leaves()
         return {
@@ -195,13 +195,13 @@ class Rounds(RunState):
         }
 
     def _uncounted(self) -> int:
-        """The bytes that this worker's transport sent since the last call."""
+        """Return the bytes that this worker's transport sent since the last call."""
         sent = self.comm.traffic.sent
         fresh, self.counted = sent - self.counted, sent
         return fresh
 
     def sent_since(self, before: int) -> int:
-        """What all workers' transports sent since then, which counts for no round."""
+        """Return what all workers' transports sent since then, which counts for no round."""
         mine = self.comm.traffic.sent - before
         self.counted += mine
         return sum(self.comm.gather(mine))
@@ -248,7 +248,7 @@ class Rounds(RunState):
         )
 
     def _is_watched(self) -> bool:
-        """Whether this worker looks at the layers at the beginning of the next round."""
+        """Return whether this worker looks at the layers at the beginning of the next round."""
         every, first = self.plan.histograms_every, self.comm.rank == 0
         return bool(every) and first and self.state.round % every == 0
 

@@ -84,13 +84,15 @@ class Trainee(Protocol):
         ...
 
     def learner(self, batches: Batches) -> Learner:
-        """What trains it, with random numbers of this worker's own; the weights come later."""
+        """Return what trains it, with random numbers of this worker's own; the weights come
+        later.
+        """
         ...
 
     def validation(self, part: WorkerRecords, comm: Comm, metrics: Sequence[str]) -> Validate: ...
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """The least and the largest value of each input's last batch, but of labels."""
+        """Return the least and the largest value of each input's last batch, but of labels."""
         ...
 
 
@@ -103,7 +105,7 @@ def make_trainee(spec: RunSpec, seat: WorkerPlace, part: WorkerRecords) -> Train
 
 
 def computes(spec: RunSpec, seat: WorkerPlace) -> dict[str, str]:
-    """What a worker computes with, for an event."""
+    """Return what a worker computes with, for an event."""
     if not isinstance(spec.solver, Portable):
         return {"engine": "torch", "device": spec.solver.device}
     backend = str(spec.settings.backend)

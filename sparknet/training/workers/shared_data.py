@@ -117,7 +117,8 @@ def opened(
 def as_records(
     data: Any, net: Net, more: str | None = None
 ) -> Records | Iterable[Mapping[str, Any]]:
-    """A user's data as records: from Records, a path, arrays by name or in order, or batches.
+    """Return a user's data as records: from Records, a path, arrays by name or in order, or
+    batches.
 
     ``more`` is a column that is read beside those of the net.
     """
@@ -139,7 +140,7 @@ def as_records(
 
 
 def _entries(net: Net) -> list[Entry]:
-    """The net's inputs; none while their shapes are not known."""
+    """Return the net's inputs; none while their shapes are not known."""
     with suppress(UnknownShape):
         return list(net.inputs.values())
     return []
@@ -152,7 +153,8 @@ def _names(net: Net) -> list[str]:
 def records_of(
     data: Any, order: Callable[[], Sequence[str]], what: str
 ) -> Records | Iterable[Mapping[str, Any]]:
-    """The same for what takes columns of these names in this order, which messages call ``what``.
+    """Return the same for what takes columns of these names in this order, which messages call
+    ``what``.
 
     Only a tuple is asked for them: data may decide what a net's inputs are.
     """

@@ -72,7 +72,7 @@ def _tell(line: Line, rank: int, error: Exception) -> None:
 
 
 def _is_loss(error: Exception) -> bool:
-    """Whether an error means that a process is lost, the executor's JVM included."""
+    """Return whether an error means that a process is lost, the executor's JVM included."""
     of_spark = type(error).__module__.startswith(("pyspark.", "py4j."))
     return of_spark or isinstance(error, (ConnectionError, EOFError))
 
@@ -148,7 +148,7 @@ class _Participant:
                 why = self._reason(error, places or [])
 
     def _leaves(self, now: bool = False) -> bool:
-        """Whether this worker leaves after its round, and is no loss then."""
+        """Return whether this worker leaves after its round, and is no loss then."""
         wish = self.leaves()
         return bool(self.line.call("leave", wish=wish, now=now)[0]["leaves"])
 
@@ -232,7 +232,9 @@ class _Participant:
         return known, known.rounds.go_on()
 
     def _records(self, comm: Comm) -> tuple[Records, int, bool]:
-        """What this worker trains on, how many records all have, and whether all have the same."""
+        """Return what this worker trains on, how many records all have, and whether all have
+        the same.
+        """
         records, is_whole = self.part.training, self.part.is_whole
         counts = [int(count) for count in comm.gather(len(records))]
         if not min(counts):
@@ -240,7 +242,7 @@ class _Participant:
         return records, len(records) if is_whole else sum(counts), is_whole
 
     def _prepared(self, trainee: Trainee, records: Records, is_whole: bool, comm: Comm) -> _Trained:
-        """The learner, with a random seed of its own for each worker."""
+        """Return the learner, with a random seed of its own for each worker."""
         settings = self.spec.settings
         place = (comm.rank, comm.size) if is_whole else (0, 1)
         order = Order(len(records), settings.seed, settings.shuffle, *place)
@@ -296,7 +298,7 @@ class _Participant:
 
 
 def _listener(host: str, ports: Sequence[int]) -> tuple[Listener, str]:
-    """A listener on this worker's known address, or else on all addresses."""
+    """Return a listener on this worker's known address, or else on all addresses."""
     try:
         return Listener(host, ports), host
     except CommError:  # a container's address as seen from outside
@@ -304,7 +306,7 @@ def _listener(host: str, ports: Sequence[int]) -> tuple[Listener, str]:
 
 
 def _told(error: CommError) -> CommError:
-    """An error that names a worker by its place, which is not its rank."""
+    """Return an error that names a worker by its place, which is not its rank."""
     return CommError(str(error))
 
 
