@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from benchmarks.peers.contests import DECAY, MOMENTUM, RATE, Contest
+from sparknet import models
 
 
 def training_net(contest: Contest) -> Any:
     """The model as it is, at the contest's batch size."""
-    return (
-        import_module(f"sparknet.models.{contest.name}.net")
-        .net(contest.batch, contest.batch)
-        .to_proto()
-    )
+    return models.net(contest.name, contest.batch, contest.batch).to_proto()
 
 
 def training_solver(contest: Contest) -> Any:

@@ -71,10 +71,10 @@ _HOMES = {
 }
 
 
-def net(name: str) -> NetParams:
-    """Return a model's net at its original batch sizes."""
-    made: NetParams = _part(name, "net", name)()
-    return made
+def net(name: str, *batches: int) -> NetParams:
+    """Return a model's net, with its original batch sizes or these for training and test."""
+    net: NetParams = _part(name, "net", name)(*batches)
+    return net
 
 
 def solver(name: str) -> SolverParams:

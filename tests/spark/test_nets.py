@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sparknet.models.cifar10_quick import net as cifar10_quick
 
+from sparknet import models
 from sparknet.dsl import SolverParams
-from sparknet.models.mlp_tabular import net as mlp_tabular
+from sparknet.models import mlp_tabular
 from sparknet.spark import Trainer
 
 Array = np.ndarray[Any, Any]
@@ -29,7 +29,7 @@ def striped(count: int, seed: int) -> tuple[Array, Array]:
 
 def test_a_net_for_colour_images(spark: Any) -> None:
     solver = SolverParams(
-        net=cifar10_quick.net(25, 50),
+        net=models.net("cifar10_quick", 25, 50),
         base_lr=0.001,
         lr_policy="fixed",
         momentum=0.9,
