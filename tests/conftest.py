@@ -46,6 +46,28 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+LIMITS = {"long": 0, "slow": 1200, "": 300}
+"""Seconds that a test may take, by its marker: one that hangs must not take the run with it."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    seconds = next(
+        limit for mark, limit in LIMITS.items() if not mark or [*item.iter_markers(mark)]
+    )
+
+    def stop(*_: object) -> None:
+        pytest.fail(f"the test took more than {seconds} s")
+
+    handler = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, handler)
+
+
 @pytest.fixture
 def mnist(record_property: Callable[[str, object], None]) -> tuple[Path, Path]:
     """The files of 10,000 digits' images and labels."""

@@ -184,11 +184,11 @@ def test_a_fork_while_another_thread_describes_a_layer_leaves_no_lock() -> None:
     entered, leave = threading.Event(), threading.Event()
 
     class Waiting:
-        copied = ("options",)
+        plain_options = ("options",)
 
         def __getattr__(self, name: str) -> object:
             entered.set()
-            leave.wait()
+            leave.wait(60)
             raise AttributeError(name)
 
     def describe() -> None:
@@ -197,9 +197,10 @@ def test_a_fork_while_another_thread_describes_a_layer_leaves_no_lock() -> None:
 
     thread = threading.Thread(target=describe)
     thread.start()
-    entered.wait()
+    assert entered.wait(60)
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(20)
         make()
         os._exit(0)

@@ -72,11 +72,11 @@ def test_no_code_runs_while_memory_is_given_back() -> None:
 
 
 @pytest.fixture
-def _alarm() -> Iterator[None]:
-    usual = signal.signal(signal.SIGALRM, signal.default_int_handler)
+def _signal() -> Iterator[None]:
+    usual = signal.signal(signal.SIGUSR1, signal.default_int_handler)
     yield
     sys.setprofile(None)
-    signal.signal(signal.SIGALRM, usual)
+    signal.signal(signal.SIGUSR1, usual)
 
 
 def _calls(code: CodeType | None) -> set[CodeType]:
@@ -88,7 +88,7 @@ def _calls(code: CodeType | None) -> set[CodeType]:
             seen.add(frame.f_code)
             if frame.f_code is code:
                 sys.setprofile(None)
-                signal.raise_signal(signal.SIGALRM)
+                signal.raise_signal(signal.SIGUSR1)
 
     solver = parse_solver(SOLVER)
     sys.setprofile(watch)
@@ -100,7 +100,7 @@ def _calls(code: CodeType | None) -> set[CodeType]:
 
 
 @pytest.mark.skipif(onednn() == "none", reason="its net needs oneDNN")
-@pytest.mark.usefixtures("_alarm")
+@pytest.mark.usefixtures("_signal")
 def test_a_solver_in_the_making() -> None:
     _calls(None)
     ours = [code for code in _calls(None) if "sparknet" in code.co_filename]
