@@ -27,8 +27,8 @@ from sparknet.onnx import OnnxWarning, read_model
 
 ENGINES = (None, "cpu")
 """The native engine, and PyTorch's."""
-TOLERANCE = 2e-4
-"""Of the largest value of a gradient; float32 sums differ by less."""
+TOLERANCE = 1e-3
+"""Of the largest value of a gradient: float32 loses up to 5e-4 behind norms of close values."""
 Maker = Callable[[], nn.Module]
 VECTOR, SEQUENCE, IMAGE = (4, 6), (3, 5, 6), (2, 6, 5, 4)
 

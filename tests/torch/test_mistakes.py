@@ -133,9 +133,13 @@ def test_a_setting_of_a_group_says_which_group() -> None:
     }
 
 
-@pytest.mark.parametrize("read", [sparknet.Net, sparknet.load])
-def test_a_module_is_no_net(read: Any) -> None:
+def test_a_module_is_no_net() -> None:
     with pytest.raises(
         SparkNetError, match=r"this Linear, a module of PyTorch: give the file that"
     ):
-        read(nn.Linear(2, 2))
+        sparknet.Net(nn.Linear(2, 2))
+
+
+def test_a_module_predicts_by_first_rows() -> None:
+    with pytest.raises(SparkNetError, match=r"no first rows to look at.* give it records="):
+        sparknet.load(nn.Linear(2, 2)).predict(np.ones((3, 2), np.float32))
