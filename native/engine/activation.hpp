@@ -15,7 +15,8 @@ class Activation {
     void run(dnnl::algorithm algorithm, const Tensor& from, Tensor& to, float alpha = 0,
              float beta = 0) {
         if (from.count() == 0) return;
-        const auto desc = walk(from, false);
+        auto desc = from.newest();
+        if (values(desc) != from.count()) desc = retyped(from.plain(), desc.get_data_type());
         if (!primitive_ || desc != desc_) make(algorithm, desc, alpha, beta);
         const auto source = from.read(desc), target = to.write(desc);
         sn::run(primitive_, {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, target}});

@@ -43,7 +43,7 @@ def conv_lstm(
     kernel: int = 3,
     **options: Any,
 ) -> tuple[list[LayerSpec], ConvLSTMState]:
-    """Return one step in time of the ConvLSTM ``name``: its layers, and the state after it.
+    """One step in time of the ConvLSTM ``name``: its layers, and the state after it.
 
     ``bottom`` is a map, or None for a step that only goes on from its state; ``before`` is the
     state, which may be another ConvLSTM's, or None at the beginning.  All steps of one name share
@@ -112,9 +112,7 @@ def inputs(train: int, test: int) -> list[LayerSpec]:
 
 
 def lstm_text(batch: int = 100, test_batch: int = 100) -> NetParams:
-    """Return a word-level language model: the LSTM of Donahue et al. 2015 (LRCN), without
-    images.
-    """
+    """A word-level language model: the LSTM of Donahue et al. 2015 (LRCN), without images."""
     return NetParams(
         "lstm_text",
         inputs(batch, test_batch),

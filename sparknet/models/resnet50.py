@@ -53,7 +53,7 @@ def conv(
 
 
 def block(name: str, bottom: str, width: int, stride: int, project: bool) -> list[LayerSpec]:
-    """Return a bottleneck; `project` puts a convolution on the short cut."""
+    """A bottleneck; `project` puts a convolution on the short cut."""
     out = f"res{name}"
     short = conv(f"{name}_branch1", bottom, 4 * width, 1, stride, relu=False) if project else []
     return [
@@ -79,7 +79,7 @@ def stages() -> list[LayerSpec]:
 
 
 def stem() -> list[LayerSpec]:
-    """Return the authors' file keeps a bias in conv1, so that their weights load."""
+    """The authors' file keeps a bias in conv1, so that their weights load."""
     return [
         ConvLayer("conv1", "data", kernel=7, num_filters=64, pad=3, stride=2, weight_filler="msra"),
         *normalised("_conv1", "conv1"),
@@ -104,7 +104,7 @@ def net(batch: int = 256, test_batch: int = 50) -> NetParams:
 
 
 def solver() -> SolverParams:
-    """Return the paper's; it lowers the rate by hand at plateaus, here at every 150,000."""
+    """The paper's; it lowers the rate by hand at plateaus, here at every 150,000."""
     return SolverParams(
         net=net(),
         snapshot_prefix="resnet50",

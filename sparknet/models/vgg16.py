@@ -59,7 +59,7 @@ def net(batch: int = 256, test_batch: int = 50) -> NetParams:
 
 
 def solver() -> SolverParams:
-    """Return the paper's: 370,000 iterations of 256, the rate cut tenfold three times."""
+    """The paper's: 370,000 iterations of 256, the rate cut tenfold three times."""
     return SolverParams(
         net=net(),
         snapshot_prefix="vgg16",
@@ -139,7 +139,7 @@ def fcn(batch: int = 1, test_batch: int = 1, height: int = 500, width: int = 500
 
 
 def fcn_solver() -> SolverParams:
-    """Return the authors' high-momentum setting, for a loss summed over all pixels."""
+    """The authors' high-momentum setting, for a loss summed over all pixels."""
     return SolverParams(
         net=fcn(),
         snapshot_prefix="fcn",

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparknet.errors import DataError
+from sparknet.errors import DataError, SpecError
 from sparknet.layers import Shape
 from sparknet.layers.layer import shape_text
 from sparknet.loaders.opening import open_images
@@ -102,7 +102,10 @@ def for_inputs(records: Records, entries: Sequence[Entry] | None, names: Sequenc
 
 def in_channels(records: Records, entries: Callable[[], Iterable[Entry]]) -> Records:
     """Records with images in grey, if that is what the inputs take."""
-    grey = in_grey(records)
+    try:
+        grey = in_grey(records)
+    except SpecError:  # their settings are for three channels
+        return records
     if grey is records:
         return records
     images = [entry for entry in entries() if len(entry.record) == 3 and not entry.is_label]

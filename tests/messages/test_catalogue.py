@@ -528,7 +528,7 @@ COMMANDS: dict[str, list[str]] = {
     "plan -solver solver.prototxt --workers a,b": ["--workers", "'a,b'"],
     "run missing.py": ["missing.py", "no such file"],
     "census nowhere": ["nowhere", "no such folder"],
-    "completion powershell": ["'powershell'", "bash"],
+    "completion nushell": ["'nushell'", "bash"],
 }
 
 

@@ -223,7 +223,7 @@ def test_the_log_says_which_run_goes_on(tmp_path: Path, caplog: pytest.LogCaptur
     with caplog.at_level(logging.INFO, "sparknet"):
         train(SOLVER, YESTERDAY, workers=1, steps=12, snapshots=tmp_path, resume=True, **EVERY)
     run = Path(str(cut.outcome.snapshot)).parent
-    assert caplog.messages == [f"resuming {run} from round-00000002, iteration 8"]
+    assert f"resuming {run} from round-00000002, iteration 8" in caplog.messages
 
 
 def test_the_verb_writes_a_snapshot_as_a_caffemodel(
