@@ -83,7 +83,7 @@ def test_a_packed_environment(standalone: Cluster, tmp_path: Path) -> None:
     places = [line.split()[1:] for line in said.splitlines() if line.startswith("executor")]
     assert len(places) == 2
     assert all(python.endswith("env/bin/python") for _, python in places)
-    assert float(said.split("accuracy")[1]) > 0.95
+    assert float(re.findall(r"^accuracy ([0-9.]+)", said, re.M)[0]) > 0.95
 
 
 @pytest.mark.parametrize("example", [["train_on_sql.py"], ["rdd_averaging.py", "4"]])
