@@ -40,8 +40,9 @@ def test_it_is_whole(wheel: Path) -> None:
     assert sizes["sparknet/native/libdnnl.so.3"] > 10 << 20
     assert "sparknet/native/onednn/LICENSE" in names
     assert [name for name in names if name.startswith("sparknet.libs/libgomp-")]
+    assert "sparknet/models/alexnet.py" in names
     for model in NAMES:
-        for file in ("net.py", "net.prototxt", "solver.prototxt", "README.md"):
+        for file in ("net.prototxt", "solver.prototxt", "README.md"):
             assert f"sparknet/models/{model}/{file}" in names
 
 
