@@ -133,9 +133,7 @@ def find_entries(
     records: Mapping[str, Shape],
     given: Preprocessing | None = None,
 ) -> list[Entry]:
-    """Return the entries of a filtered net: the places that are read.  `records` holds the known
-    shapes of records; `given` is for the net's images.
-    """
+    """Return the entries of a filtered net; `records` holds known shapes, `given` is for images."""
     read = {place.name for place in places if place.is_read}
     tops = [
         (name, layer, shape, transform)
@@ -168,9 +166,7 @@ def find_entries(
 
 
 def _pictured(entries: Sequence[Entry], given: Preprocessing) -> list[Entry]:
-    """Return the entries, with preprocessing for the images: for 'data', or the first of 1 or 3
-    channels, and others of its shape.
-    """
+    """Give preprocessing to 'data', or to the first entry of 1 or 3 channels and others like it."""
     images = [entry for entry in entries if entry.pictures is not None and not entry.is_label]
     if not images:
         told = ", ".join(f"'{entry.name}' {entry.record}" for entry in entries) or "none"
@@ -194,9 +190,7 @@ def _labels(net: NetMessage) -> Iterator[str]:
 
 
 def _blanks(net: NetMessage) -> Iterator[tuple[str, float]]:
-    """Yield the blobs whose records may have fewer rows than there is room for, with what fills
-    them.
-    """
+    """Yield the blobs whose records may have fewer rows than fit, with what fills them."""
     for layer in net.layer:
         blank = LAYERS[layer.type].padding_value if layer.type in LAYERS else None
         if blank is not None and layer.bottom:
@@ -304,9 +298,7 @@ def _is_sized(given: Preprocessing | None) -> bool:
 
 
 def _image_shape(known: Shape, given: Preprocessing | None) -> Shape:
-    """Return the shape of an image before the crop; ``known`` is () for numbers and encoded
-    images.
-    """
+    """Return an image's shape before the crop; ``known`` is () for numbers and encoded images."""
     channels, height, width = (1, 1, 1, *known)[-3:]
     if given is None:
         return channels, height, width

@@ -111,9 +111,7 @@ class FedNet:
             return None
 
     def layout(self) -> tuple[dict[str, Shape], dict[str, int]]:
-        """Return the shapes of all blobs for batches of the described size, and the record axis
-        of those that have one.
-        """
+        """Return the shapes of all blobs for the described batch size, and their record axes."""
         inputs = {entry.name: entry.shape for entry in self.entries}
         axes = {entry.name: entry.axis for entry in self.entries}
         shapes, found = Outline(self.described.layer, self.phase).axes(inputs, axes, follows=True)
@@ -286,9 +284,7 @@ class FedNet:
         return rows
 
     def preparations(self, on_device: bool) -> dict[str, Preparation]:
-        """Return what makes batches of columns; with ``on_device`` bytes are left to the net's
-        device.
-        """
+        """Return what batches columns; with ``on_device`` the net's device converts bytes."""
         blobs: Any = self.net.blobs if on_device else {}
         return {
             entry.name: Preparation(

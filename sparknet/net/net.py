@@ -292,9 +292,7 @@ class Net:
         return finished(flattened(means.arrays()) | scores.parts(), metrics, means.records)
 
     def measure(self, metrics: Sequence[str]) -> tuple[Means, dict[str, float]]:
-        """Return what `test` counts, and its results with what `scores.finished` makes the
-        metrics of.
-        """
+        """Return what `test` counts, and its results with the sums behind its metrics."""
         scores = Scores(metrics)
         means = run_test(self._nets, 0, None, scores if metrics else None)
         return means, flattened(means.arrays()) | scores.parts()

@@ -94,9 +94,7 @@ def open_rows(
 
 
 def for_inputs(records: Records, entries: Sequence[Entry] | None, names: Sequence[str]) -> Records:
-    """Return a reader's records for a net: images in grey for inputs of one channel, and named
-    for it.
-    """
+    """Return a reader's records, named for a net, with grey images for inputs of one channel."""
     return NamedFor.inputs(in_channels(records, lambda: entries or ()), names)
 
 
@@ -378,9 +376,7 @@ class Stream:
         return _joined(parts) if parts else None
 
     def _next(self, missing: int, size: int) -> Block | None:
-        """Return the next rows; None at the end.  Rows after a restart fill the batch up, so
-        that later batches need not be joined.
-        """
+        """Return the next rows, None at the end; rows after a restart fill the batch up."""
         if self._rest:
             rest, self._rest = self._rest, {}
             return rest

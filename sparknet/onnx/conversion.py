@@ -300,9 +300,7 @@ class Reading:
         return set_type(Step(self, node, [array]).parameter(array), constant_type(array))
 
     def _cut(self, node: OnnxNode, name: str, array: Array) -> Value:
-        """Return a constant that is as long as the input: one number where it is all the same,
-        or cut off where the input ends.
-        """
+        """Return a constant as long as the input: one repeated number, or a table cut there."""
         lengths = self.net.lengths
         if (node.op in PICKING and name != node.inputs[0]) or not array.size:
             return array

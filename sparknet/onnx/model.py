@@ -321,9 +321,7 @@ class _Trial:
     def _whole(
         self, shapes: Mapping[str, Sequence[Any]], counts: Sequence[int], longest: int
     ) -> Reading:
-        """Return a size that is left of the longest input may be a multiple of one number of
-        records.
-        """
+        """Read the longest input, whose rest may be a multiple of one of these record counts."""
         for records in counts:
             whole = Reading(self.source, self.nodes, shapes, records)
             try:

@@ -276,9 +276,7 @@ def joined(step: Step, values: Sequence[Value], axis: int, part: str | None = No
 
 
 def _beside(step: Step, array: Array, other: Computed, axis: int, place: int) -> Computed:
-    """Return a constant for every record: nothing times a piece of another blob, plus the
-    constant.
-    """
+    """Return a constant for every record: zero times a piece of another blob, plus the constant."""
     if not step.is_batched(other.shape):
         return step.parameter(np.ascontiguousarray(array))
     lead = next(i for i, size in enumerate(other.shape) if size % step.batch == 0)
