@@ -130,13 +130,13 @@ class Calibration:
         unknown = set(float32).difference(self._graph.layers)
         if unknown:
             raise SpecError(f"the net has no layer '{min(unknown)}' to keep in float32")
-        made = caffe_pb2.Int8Parameter(float32_layer=sorted(float32))
+        param = caffe_pb2.Int8Parameter(float32_layer=sorted(float32))
         for name, histogram in self._found.items():
             clip = histogram.clip(method if isinstance(method, str) else method.get(name, "mse"))
             if clip > 0:
                 levels = SIGNED if histogram.is_signed else UNSIGNED
-                made.values.add(blob=name, step=clip / levels, is_signed=histogram.is_signed)
-        return made
+                param.values.add(blob=name, step=clip / levels, is_signed=histogram.is_signed)
+        return param
 
     def mixed(self, losses: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         """For each blob the method by which the layers that read it lose least, of what each layer
@@ -160,25 +160,25 @@ def use(engine: NetEngine, graph: Graph, given: caffe_pb2.Int8Parameter) -> None
     if graph.phase != TEST:
         raise SpecError("precision='int8' is for the test phase: train in float32 or bf16")
     check(given)
-    known = _groups(graph, {one.blob: (one.step, one.is_signed) for one in given.values})
+    steps = _groups(graph, {one.blob: (one.step, one.is_signed) for one in given.values})
     on = multiplying(graph, given)
     stored = _stored(graph, on)
     narrow = {*on, *_narrow(graph, given)}
     for number in range(len(graph.nodes)):
         engine.use_int8(number, number in narrow)
     for number, name in enumerate(graph.blob_names):
-        step, is_signed = known.get(name, (0.0, True))
+        step, is_signed = steps.get(name, (0.0, True))
         engine.set_step(number, step, is_signed, name in stored and step > 0)
 
 
 def multiplying(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
     """Return the numbers of the layers that multiply numbers of eight bits."""
-    known = _groups(graph, {one.blob: (one.step, one.is_signed) for one in given.values})
+    steps = _groups(graph, {one.blob: (one.step, one.is_signed) for one in given.values})
     float32 = set(given.float32_layer)
     return [
         number
         for number, node in enumerate(graph.nodes)
-        if _multiplies(node, known, graph, float32)
+        if _multiplies(node, steps, graph, float32)
     ]
 
 

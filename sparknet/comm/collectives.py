@@ -181,10 +181,10 @@ class Comm(ABC):
     def gather(self, value: Any) -> list[Any]:
         """Return the values of all workers, by rank; each is a small JSON value."""
         with self._timed():
-            begun = self.clock()
-            found = self._gather(value)
-            self.traffic.waiting += self.clock() - begun
-            return found
+            start = self.clock()
+            values = self._gather(value)
+            self.traffic.waiting += self.clock() - start
+            return values
 
     def any(self, flag: bool) -> bool:
         """Return whether ``flag`` is true on any worker."""
@@ -248,8 +248,8 @@ class Comm(ABC):
         if self.rank == root:
             self._exchange([whole] * self.size, [nothing] * self.size)
         else:
-            given = [whole if rank == root else nothing for rank in range(self.size)]
-            self._exchange([nothing] * self.size, given)
+            parts = [whole if rank == root else nothing for rank in range(self.size)]
+            self._exchange([nothing] * self.size, parts)
 
     def _mean(self, buffer: NDArray, weights: Sequence[float]) -> None:
         self._reduce_scatter(buffer, weights)
@@ -293,10 +293,10 @@ class Comm(ABC):
         spans = self.bounds(buffer.size)
         begin, end = spans[self.rank]
         coded = coder.encode_all(buffer, spans)
-        given = [coder.room(end - begin) for _ in self._all]
-        given[self.rank] = coded[self.rank]
-        self._exchange(coded, given)
-        parts = [coder.decode(one, NDArray.empty((end - begin,))) for one in given]
+        rooms = [coder.room(end - begin) for _ in self._all]
+        rooms[self.rank] = coded[self.rank]
+        self._exchange(coded, rooms)
+        parts = [coder.decode(one, NDArray.empty((end - begin,))) for one in rooms]
         buffer[begin:end].copy_from(NDArray.weighted_mean(parts, weights))
 
     def _gather_coded(self, buffer: NDArray, coder: Coder) -> None:
@@ -316,11 +316,11 @@ class Comm(ABC):
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
-        begun = self.clock()
+        start = self.clock()
         try:
             yield
         finally:
-            self.traffic.seconds += self.clock() - begun
+            self.traffic.seconds += self.clock() - start
 
 
 def raw_bytes(buffer: NDArray) -> memoryview:

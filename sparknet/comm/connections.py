@@ -119,13 +119,13 @@ class WiredComm(Comm):
         channels = max((len(self._pipes[one]) for one in self._links), default=1) - 1
         offer = make_offer(len(above[self.rank]), channels)
         try:
-            told = self._gather(offer and offer.told)
+            offers = self._gather(offer and offer.told)
             files: dict[int, SharedFile | None] = {
-                one: open_offer(told[one], len(above[one]), channels)
+                one: open_offer(offers[one], len(above[one]), channels)
                 for one in near[self.rank]
                 if one < self.rank
             }
-            opened = self._gather([one for one, file in files.items() if file])
+            mapped = self._gather([one for one, file in files.items() if file])
         finally:
             if offer:
                 offer.close()
@@ -133,7 +133,7 @@ class WiredComm(Comm):
             if file:
                 self._take_pipes(one, file.pipes(above[one].index(self.rank), made=False))
         for place, one in enumerate(above[self.rank]):
-            if offer and self.rank in opened[one]:
+            if offer and self.rank in mapped[one]:
                 self._take_pipes(one, offer.file.pipes(place, made=True))
 
     def _take_pipes(self, one: int, pipes: Sequence[Pipe]) -> None:

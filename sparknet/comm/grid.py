@@ -39,7 +39,7 @@ class Grid:
         self.axes: tuple[int, ...] = (size,)
         if size > DIRECT:
             self.places, self.axes = next(
-                (count, found) for count in range(size, 0, -1) if (found := _factors(count))
+                (count, factors) for count in range(size, 0, -1) if (factors := _factors(count))
             )
         self.guests = size - self.places
         steps = [self.places]
@@ -86,8 +86,8 @@ class Grid:
     def _links(self, rank: int) -> list[int]:
         if self.is_guest(rank):
             return [rank - 1]
-        found = {one for axis in range(len(self.axes)) for one in self.line(rank, axis)}
-        return sorted((found | ({rank + 1} if self.guest(rank) else set())) - {rank})
+        peers = {one for axis in range(len(self.axes)) for one in self.line(rank, axis)}
+        return sorted((peers | ({rank + 1} if self.guest(rank) else set())) - {rank})
 
     def shares(self, rank: int, axis: int) -> list[Span]:
         """Return the workers whose slices each one of a line has after this axis."""
@@ -104,22 +104,22 @@ class Grid:
             return NDArray.weighted_mean(parts, weights, into)
         last = [(self.first(at), self.first(at + 1)) for at in range(self.places)]
         groups = [[*range(*span)] for span in last]
-        found, sums = list(parts), list(weights)
+        arrays, sums = list(parts), list(weights)
         for axis in range(-1, len(self.axes)):
             if axis >= 0:
                 step = self._steps[axis]
-                groups = [[*range(at, len(found), step)] for at in range(step)]
-            found = [
+                groups = [[*range(at, len(arrays), step)] for at in range(step)]
+            arrays = [
                 self.partial(
                     axis,
-                    [found[one] for one in group],
+                    [arrays[one] for one in group],
                     [sums[one] for one in group],
                     into if len(groups) == 1 else None,
                 )
                 for group in groups
             ]
             sums = [sum(sums[one] for one in group) for group in groups]
-        return found[0]
+        return arrays[0]
 
     def partial(
         self,
@@ -139,12 +139,12 @@ class Grid:
 
     def sums(self, weights: Sequence[float], rank: int, axis: int) -> list[float]:
         """Return the weights of what each one of a line has before this axis."""
-        found = [sum(weights[self.first(at) : self.first(at + 1)]) for at in range(self.places)]
+        totals = [sum(weights[self.first(at) : self.first(at + 1)]) for at in range(self.places)]
         for before in range(axis):
             step = self._steps[before]
-            found = [sum(found[at::step]) for at in range(step)]
+            totals = [sum(totals[at::step]) for at in range(step)]
         at = self.place(rank) % self._steps[axis]
-        return found[at :: self._steps[axis]]
+        return totals[at :: self._steps[axis]]
 
 
 @lru_cache
@@ -155,9 +155,9 @@ def grid_of(size: int) -> Grid:
 
 def _factors(count: int) -> tuple[int, ...]:
     """Return the lengths of lines, longest first; nothing if there are none that long."""
-    found = []
+    factors = []
     for length in (5, 4, 3, 2):
         while count % length == 0:
-            found.append(length)
+            factors.append(length)
             count //= length
-    return tuple(found) if count == 1 else ()
+    return tuple(factors) if count == 1 else ()

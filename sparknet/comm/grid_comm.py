@@ -59,17 +59,19 @@ class GridComm(WiredComm):
         super().close()
 
     def _open_requests(self) -> dict[int, dict[int, Wire]]:
-        owners, wanted = set(self.served_by()), {}
+        owners, requests = set(self.served_by()), {}
         for one in self._others:
             upper = max(one, self.rank) in owners
             lower = min(one, self.rank) in owners
-            wanted[one] = (UPWARD,) * upper + (DOWNWARD,) * lower
-        wires = self._meet_again(self.gather, {one: of for one, of in wanted.items() if of})
-        found = {one: dict(zip(of, wires[one], strict=True)) for one, of in wanted.items() if of}
+            requests[one] = (UPWARD,) * upper + (DOWNWARD,) * lower
+        wires = self._meet_again(self.gather, {one: of for one, of in requests.items() if of})
+        addresses = {
+            one: dict(zip(of, wires[one], strict=True)) for one, of in requests.items() if of
+        }
         if self._lost:
-            for wire in _all_of(found):
+            for wire in _all_of(addresses):
                 wire.end()
-        return found
+        return addresses
 
     def _lose(self, rank: int, reason: str) -> None:
         super()._lose(rank, reason)
@@ -227,10 +229,10 @@ class GridComm(WiredComm):
                     text = b",".join(text if one == self.rank else self._text(one) for one in line)
                 if guest is not None:
                     self._send(guest, memoryview(text))
-        found: list[Any] = json.loads(b"[" + text + b"]")
-        if len(found) != self.size:
-            raise CommError(f"{len(found)} values were gathered from {self.size} workers")
-        return found
+        values: list[Any] = json.loads(b"[" + text + b"]")
+        if len(values) != self.size:
+            raise CommError(f"{len(values)} values were gathered from {self.size} workers")
+        return values
 
     def _text(self, one: int) -> bytes:
         length = self._announced(one)

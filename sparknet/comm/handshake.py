@@ -106,15 +106,15 @@ def dial(
     """Call a listener; tries again while either end has no room for the moment."""
     until, tries = time.monotonic() + deadline, 0
     while True:
-        left = max(until - time.monotonic(), 0.001)
+        remaining = max(until - time.monotonic(), 0.001)
         try:
-            return _dialled(address, secret, who, left)
+            return _dialled(address, secret, who, remaining)
         except HungUp:
             tries += 1
-            if tries == _TRIES or left < PAUSE:
+            if tries == _TRIES or remaining < PAUSE:
                 raise
         except OSError as error:
-            if not is_short(error) or left < PAUSE:
+            if not is_short(error) or remaining < PAUSE:
                 raise
         time.sleep(PAUSE)
 
@@ -139,11 +139,11 @@ class HungUp(CommError):
 def call(connection: socket.socket, secret: bytes, who: Caller, deadline: float = TIME) -> Keys:
     """Run the caller's side; CommError in ``deadline`` seconds if the other end is a stranger."""
     until = time.monotonic() + deadline
-    said = _exactly(connection, len(MAGIC) + NONCE, until)
-    if said[: len(MAGIC)] != MAGIC:
+    greeting = _exactly(connection, len(MAGIC) + NONCE, until)
+    if greeting[: len(MAGIC)] != MAGIC:
         raise CommError("this is no port of sparknet, or one of another version")
     mine = secrets.token_bytes(NONCE)
-    conversation = _Conversation(secret, said[len(MAGIC) :], mine, who.packed())
+    conversation = _Conversation(secret, greeting[len(MAGIC) :], mine, who.packed())
     connection.sendall(mine + who.packed() + conversation.proof(b"caller"))
     try:
         proof = _exactly(connection, PROOF, until)
@@ -182,17 +182,17 @@ class _Conversation:
 
 def _exactly(connection: socket.socket, size: int, until: float) -> bytes:
     """Receive ``size`` bytes, however slowly they come in, but not after ``until``."""
-    found = bytearray()
-    while len(found) < size:
-        left = until - time.monotonic()
-        if left <= 0:
+    buffer = bytearray()
+    while len(buffer) < size:
+        remaining = until - time.monotonic()
+        if remaining <= 0:
             raise CommError("a handshake took too long")
-        connection.settimeout(left)
+        connection.settimeout(remaining)
         try:
-            piece = connection.recv(size - len(found))
+            piece = connection.recv(size - len(buffer))
         except TimeoutError:
             raise CommError("a handshake took too long") from None
         if not piece:
             raise HungUp("a connection ended within the handshake")
-        found += piece
-    return bytes(found)
+        buffer += piece
+    return bytes(buffer)

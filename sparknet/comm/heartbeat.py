@@ -72,9 +72,9 @@ class _Peer:
 
     def tell(self, kind: bytes, rank: int = 0) -> None:
         """Send a message; what the system's buffer cannot take goes with the next one."""
-        sent = [pipe.sent for pipe in self._pipes[:-1]]
-        sent += [0] * (HEARTBEATS - len(sent))
-        self._unsent += self._wire.sealed(_MESSAGE.pack(kind, rank, *sent))
+        counts = [pipe.sent for pipe in self._pipes[:-1]]
+        counts += [0] * (HEARTBEATS - len(counts))
+        self._unsent += self._wire.sealed(_MESSAGE.pack(kind, rank, *counts))
         with suppress(OSError):
             self._unsent = self._unsent[self.connection.send(self._unsent) :]
 
@@ -87,19 +87,19 @@ class _Peer:
         if not piece:
             raise EOFError("its process ended")
         self._unread += piece
-        found = []
+        beats = []
         while len(self._unread) >= self._size:
             sealed, self._unread = self._unread[: self._size], self._unread[self._size :]
             kind, rank, *self._sent = _MESSAGE.unpack(self._wire.opened(sealed))
-            found.append((kind, rank))
-        return found
+            beats.append((kind, rank))
+        return beats
 
     def late(self, deadline: float) -> str:
         """Return what is wrong with what it sends; empty if it comes."""
         now = time.monotonic()
-        for pipe, sent, stall in zip(self._pipes, self._sent, self._stalls, strict=False):
-            if stall.look(pipe, sent, self.said_goodbye, now) > deadline:
-                count = sent - pipe.received
+        for pipe, position, stall in zip(self._pipes, self._sent, self._stalls, strict=False):
+            if stall.look(pipe, position, self.said_goodbye, now) > deadline:
+                count = position - pipe.received
                 lacking = f"{count} bytes that it sent have" if count else "its end has"
                 return f"{lacking} not come for {deadline:g} s"
         return ""
@@ -173,13 +173,13 @@ class Heartbeats:
         """Handle a worker's messages; returns whether more can follow."""
         peer = self._peers[rank]
         try:
-            said = peer.read()
+            beats = peer.read()
         except (OSError, EOFError) as error:
             self._watched.discard(rank)
             self._report(rank, getattr(error, "strerror", None) or str(error))
             return False
         peer.heard = time.monotonic()
-        for kind, about in said:
+        for kind, about in beats:
             if kind == _ALIVE:
                 continue
             self._watched.discard(rank)

@@ -138,14 +138,14 @@ class _Arrivals:
     def wait(
         self, until: float, deadline: float, addresses: Sequence[Address], acceptor: Acceptor
     ) -> None:
-        wanted = sum(map(len, self._wanted.values()))
+        expected = sum(map(len, self._wanted.values()))
         with self._changed:
             self._changed.wait_for(
-                lambda: len(self._table) == wanted or self._error is not None,
+                lambda: len(self._table) == expected or self._error is not None,
                 max(until - time.monotonic(), 0),
             )
             self._over = True
-            if len(self._table) != wanted and self._error is not None:
+            if len(self._table) != expected and self._error is not None:
                 raise self._error
             missing = sorted(rank for rank, _ in self._awaited.values())
         if missing:

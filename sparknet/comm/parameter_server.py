@@ -70,11 +70,11 @@ class Shard:
                 if self._codec:
                     self._held[rank].copy_from(self._values)
             elif self._values.size:
-                code, held = CODES[self._codec], self._held[rank]
-                far = self._values.copy().subtract(held)
+                code, copy = CODES[self._codec], self._held[rank]
+                far = self._values.copy().subtract(copy)
                 into[:] = encode(code, far, NDArray.zeros(far.shape))
                 decode(code, into, far)
-                held.add(far)
+                copy.add(far)
             if rank != self._owner:
                 self._sent += into.nbytes
             return self._version
@@ -102,11 +102,11 @@ def spans_of(comm: Comm, size: int) -> list[Span]:
     owners = comm.served_by()
     spans = dict(zip(owners, bounds(size, len(owners)), strict=True))
     ends = [end for _, end in spans.values()]
-    found = []
+    shares = []
     for rank in range(comm.size):
         at = ends[sum(one < rank for one in owners) - 1] if rank else 0
-        found.append(spans.get(rank, (at, at)))
-    return found
+        shares.append(spans.get(rank, (at, at)))
+    return shares
 
 
 class ShardedServer(Server):
@@ -123,11 +123,11 @@ class ShardedServer(Server):
             parts = self._comm.coder(self._codec, delta.size).encode_all(delta, self._spans)
         else:
             parts = [raw_bytes(delta[begin:end]) for begin, end in self._spans]
-        found = [0] * len(parts)
+        ages = [0] * len(parts)
         for owner in self._owners:
-            found[owner] = self._push(owner, parts[owner], versions[owner])
+            ages[owner] = self._push(owner, parts[owner], versions[owner])
         self._count(self._far(parts), 0)
-        return found
+        return ages
 
     def pull(self, into: NDArray, exact: bool = False) -> list[int]:
         coded = self._codec is not None and not exact
@@ -247,19 +247,19 @@ class TcpServer(ShardedServer):
         data: memoryview = _NOTHING,
         into: memoryview = _NOTHING,
     ) -> int:
-        begun = perf_counter()
+        start = perf_counter()
         pipe, where = self._asking[owner], self._comm.where(owner)
         with self._comm.guarded("pushing" if what == _PUSH else "pulling"):
             drain(pipe, _REQUEST.pack(what, number, data.nbytes), owner, where)
             drain(pipe, data, owner, where)
             answer = memoryview(bytearray(_ANSWER.size))
             fill(pipe, answer, owner, where)
-            found, length = _ANSWER.unpack(answer)
+            status, length = _ANSWER.unpack(answer)
             if length != into.nbytes:
                 raise CommError(f"worker {owner} answers with {length} bytes, not {into.nbytes}")
             fill(pipe, into, owner, where)
-        self._comm.traffic.seconds += perf_counter() - begun
-        return int(found)
+        self._comm.traffic.seconds += perf_counter() - start
+        return int(status)
 
     # -- answering -----------------------------------------------------------------------
 

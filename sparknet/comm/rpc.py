@@ -64,21 +64,21 @@ class Line:
                 self._send_object({"call": what, **arguments}, sum(part.nbytes for part in parts))
                 for piece in _in_records(parts):
                     self._wire.send(piece)
-                said = self._answer(what)
+                answer = self._answer(what)
                 payload = bytearray(self._ahead)
                 self.receive_into(memoryview(payload))
             except (OSError, EOFError) as error:
                 raise CommError(f"the driver is gone (call '{what}'): {error}") from error
-        if "error" in said:
-            raise Refused(f"the driver refused '{what}': {said['error']}")
-        return said, payload
+        if "error" in answer:
+            raise Refused(f"the driver refused '{what}': {answer['error']}")
+        return answer, payload
 
     def _answer(self, what: str) -> dict[str, Any]:
-        while (said := self.receive()) == _BUSY:
+        while (answer := self.receive()) == _BUSY:
             pass
-        if said is None:
+        if answer is None:
             raise CommError(f"the driver hung up while it was asked for '{what}'")
-        return said
+        return answer
 
     def send(self, message: dict[str, Any], payload: Any = b"") -> None:
         """Answer a call."""
@@ -186,9 +186,9 @@ def _in_records(parts: Sequence[memoryview]) -> Iterator[memoryview]:
     for piece in pieces:
         begin = 0
         while begin < piece.nbytes:
-            taken = piece[begin : begin + RECORD - len(record)]
-            begin += taken.nbytes
-            record += taken
+            part = piece[begin : begin + RECORD - len(record)]
+            begin += part.nbytes
+            record += part
             if len(record) == RECORD:
                 yield memoryview(record)
                 record = bytearray()

@@ -53,12 +53,12 @@ class SharedFile:
 
     def pipes(self, place: int, made: bool) -> list[SharedPipe]:
         """Return the pipes to the other worker at a place; ``made`` at the maker's end."""
-        found = []
+        pipes = []
         for channel in range(self._channels):
             at = 2 * (place * self._channels + channel)
             down, up = (self._ring(at + way) for way in range(2))
-            found.append(SharedPipe(down, up) if made else SharedPipe(up, down))
-        return found
+            pipes.append(SharedPipe(down, up) if made else SharedPipe(up, down))
+        return pipes
 
     def _ring(self, number: int) -> Ring:
         return Ring(self._memory, PAGESIZE + number * _ROOM, CAPACITY)

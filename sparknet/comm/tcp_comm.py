@@ -53,8 +53,8 @@ class TcpComm(GridComm):
         """Connect to the other workers; ``addresses`` are their listeners', by rank."""
         grid = grid_of(len(addresses))
         channels = CHANNELS if grid.is_direct else (TOGETHER, HEARTBEATS)
-        wanted = dict.fromkeys(grid.links(rank), channels)
-        wires = listener.connect(rank, addresses, secret, deadline, run, seal, wanted)
+        counts = dict.fromkeys(grid.links(rank), channels)
+        wires = listener.connect(rank, addresses, secret, deadline, run, seal, counts)
         comm = cls(rank, addresses, wires, deadline, generation)
         comm._meet_again = partial(_meet_again, listener, rank, secret, deadline, run, seal)
         try:
@@ -141,8 +141,8 @@ class TcpComm(GridComm):
         if not self.grid.is_direct:
             return super()._gather(value)
         text = json.dumps(value).encode()
-        found: list[Any] = [None] * self.size
-        found[self.rank] = json.loads(text)
+        values: list[Any] = [None] * self.size
+        values[self.rank] = json.loads(text)
         with self._operation("gathering"):
             for one in self._others:
                 self._send(one, memoryview(text))
@@ -152,8 +152,8 @@ class TcpComm(GridComm):
                     raise CommError(f"worker {one} sent an object of {length} bytes: refused")
                 data = bytearray(length)
                 self._receive(one, memoryview(data))
-                found[one] = json.loads(data)
-        return found
+                values[one] = json.loads(data)
+        return values
 
 
 def _meet_again(

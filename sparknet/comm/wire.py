@@ -351,9 +351,9 @@ _SEALS: dict[str, type[Seal]] = {
 
 
 def _hmac(key: bytes, number: bytes, data: Buffer) -> bytes:
-    made = hmac.new(key, number, sha256)
-    made.update(data)
-    return made.digest()[:TAG]
+    digest = hmac.new(key, number, sha256)
+    digest.update(data)
+    return digest.digest()[:TAG]
 
 
 def _aead() -> tuple[Any, type[Exception]]:

@@ -79,16 +79,16 @@ def net(name: str, *batches: int) -> NetParams:
 
 def solver(name: str) -> SolverParams:
     """Return a model's solver settings, with its net inside."""
-    made: SolverParams = _part(name, "solver", f"{name}_solver")()
-    return made
+    params: SolverParams = _part(name, "solver", f"{name}_solver")()
+    return params
 
 
 def preprocessing(name: str) -> Preprocessing | None:
     """Return what a model wants done to pictures; None where it takes others, or a mean of its
     data.
     """
-    found: Preprocessing | None = _part(name, "PREPROCESSING", f"{name.upper()}_PREPROCESSING")
-    return found
+    settings: Preprocessing | None = _part(name, "PREPROCESSING", f"{name.upper()}_PREPROCESSING")
+    return settings
 
 
 def about(name: str) -> str:
@@ -128,8 +128,8 @@ def _readme(name: str) -> Path:
 
 
 def _described(how: Preprocessing) -> str:
-    said = {"columns": {}, "preprocessing": json.loads(how.to_json())}
-    return json.dumps(said, indent=1) + "\n"
+    sidecar = {"columns": {}, "preprocessing": json.loads(how.to_json())}
+    return json.dumps(sidecar, indent=1) + "\n"
 
 
 def _part(name: str, own: str, shared: str) -> Any:

@@ -29,22 +29,22 @@ def filled(std: float, bias: float) -> dict[str, Any]:
 
 
 def norm(name: str, bottom: str) -> LayerSpec:
-    made: LayerSpec = LRN(name, bottom, local_size=5, alpha=0.0001, beta=0.75)
-    return made
+    layer: LayerSpec = LRN(name, bottom, local_size=5, alpha=0.0001, beta=0.75)
+    return layer
 
 
 def convolutions(bias: float, norm_first: bool) -> list[LayerSpec]:
     """The five convolutions; `norm_first` puts each LRN before its pooling."""
-    made = conv_relu("conv1", "data", 96, 11, "relu1", stride=4, **filled(0.01, 0))
-    made += norm_and_pool("1", norm_first)
+    layers = conv_relu("conv1", "data", 96, 11, "relu1", stride=4, **filled(0.01, 0))
+    layers += norm_and_pool("1", norm_first)
     below = "pool1" if norm_first else "norm1"
-    made += conv_relu("conv2", below, 256, 5, "relu2", pad=2, group=2, **filled(0.01, bias))
-    made += norm_and_pool("2", norm_first)
+    layers += conv_relu("conv2", below, 256, 5, "relu2", pad=2, group=2, **filled(0.01, bias))
+    layers += norm_and_pool("2", norm_first)
     below = "pool2" if norm_first else "norm2"
-    made += conv_relu("conv3", below, 384, 3, "relu3", pad=1, **filled(0.01, 0))
-    made += conv_relu("conv4", "conv3", 384, 3, "relu4", pad=1, group=2, **filled(0.01, bias))
-    made += conv_relu("conv5", "conv4", 256, 3, "relu5", pad=1, group=2, **filled(0.01, bias))
-    return [*made, max_pool("pool5", "conv5", 3, 2)]
+    layers += conv_relu("conv3", below, 384, 3, "relu3", pad=1, **filled(0.01, 0))
+    layers += conv_relu("conv4", "conv3", 384, 3, "relu4", pad=1, group=2, **filled(0.01, bias))
+    layers += conv_relu("conv5", "conv4", 256, 3, "relu5", pad=1, group=2, **filled(0.01, bias))
+    return [*layers, max_pool("pool5", "conv5", 3, 2)]
 
 
 def norm_and_pool(digit: str, norm_first: bool) -> list[LayerSpec]:

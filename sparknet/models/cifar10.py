@@ -38,10 +38,10 @@ def relu(name: str, bottom: str) -> LayerSpec:
 
 
 def norm(name: str, bottom: str) -> LayerSpec:
-    made: LayerSpec = LRN(
+    layer: LayerSpec = LRN(
         name, bottom, local_size=3, alpha=5e-5, beta=0.75, norm_region="WITHIN_CHANNEL"
     )
-    return made
+    return layer
 
 
 def cifar10_full(batch: int = 100, test_batch: int = 100) -> NetParams:

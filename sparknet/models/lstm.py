@@ -58,10 +58,14 @@ def conv_lstm(
             continue
         own = [f"{name}_{part}"] if products else [f"{name}_{part}", f"{name}_bias"]
         shape: dict[str, Any] = {"num_output": 4 * units, "kernel_size": kernel, "pad": kernel // 2}
-        given: dict[str, Any] = {"weight_filler": "xavier", "bias_term": not products, "param": own}
-        given |= options
+        settings: dict[str, Any] = {
+            "weight_filler": "xavier",
+            "bias_term": not products,
+            "param": own,
+        }
+        settings |= options
         products.append(f"{at}_{part}")
-        layers.append(Convolution(products[-1], below, **shape, **given))
+        layers.append(Convolution(products[-1], below, **shape, **settings))
     if not products:
         raise SpecError(f"step {step} of '{name}' has neither a bottom nor a state before it")
     sums, gates = f"{at}_sums", [f"{at}_{gate}" for gate in ("input", "forget", "output")]

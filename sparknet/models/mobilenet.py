@@ -73,12 +73,12 @@ def separable(name: str, bottom: str, channels: int, filters: int, stride: int) 
 
 
 def body() -> list[LayerSpec]:
-    made = conv("conv1", "data", 32, 3, 2)
+    layers = conv("conv1", "data", 32, 3, 2)
     below = "conv1"
     for name, channels, filters, stride in BLOCKS:
-        made += separable(name, below, channels, filters, stride)
+        layers += separable(name, below, channels, filters, stride)
         below = f"conv{name}/sep"
-    return made
+    return layers
 
 
 def net(batch: int = 64, test_batch: int = 50) -> NetParams:
@@ -138,18 +138,18 @@ EXTRA = ((14, 256, 512), (15, 128, 256), (16, 128, 256), (17, 64, 128))
 
 def ssd_body() -> list[LayerSpec]:
     """MobileNet 1.0, its blocks numbered, and four smaller maps."""
-    made, below = conv("conv0", "data", 32, 3, 2), "conv0"
+    layers, below = conv("conv0", "data", 32, 3, 2), "conv0"
     for number, (_, channels, filters, stride) in enumerate(BLOCKS, 1):
         name = f"conv{number}"
-        made += conv(f"{name}/dw", below, channels, 3, stride, group=channels)
-        made += conv(name, f"{name}/dw", filters, 1)
+        layers += conv(f"{name}/dw", below, channels, 3, stride, group=channels)
+        layers += conv(name, f"{name}/dw", filters, 1)
         below = name
     for number, narrow, wide in EXTRA:
         name = f"conv{number}"
-        made += conv(f"{name}_1", below, narrow, 1)
-        made += conv(f"{name}_2", f"{name}_1", wide, 3, 2)
+        layers += conv(f"{name}_1", below, narrow, 1)
+        layers += conv(f"{name}_2", f"{name}_1", wide, 3, 2)
         below = f"{name}_2"
-    return made
+    return layers
 
 
 def mobilenet_ssd(batch: int = 24, test_batch: int = 8) -> NetParams:

@@ -34,7 +34,7 @@ def conv(
     name: str, bottom: str, filters: int, kernel: int, stride: int = 1, *, relu: bool = True
 ) -> list[LayerSpec]:
     blob = f"res{name}"
-    made = [
+    layers = [
         ConvLayer(
             blob,
             bottom,
@@ -48,8 +48,8 @@ def conv(
         *normalised(name, blob),
     ]
     if relu:
-        made.append(ActivationLayer(f"{blob}_relu", blob, activation="relu", in_place=True))
-    return made
+        layers.append(ActivationLayer(f"{blob}_relu", blob, activation="relu", in_place=True))
+    return layers
 
 
 def block(name: str, bottom: str, width: int, stride: int, project: bool) -> list[LayerSpec]:
@@ -67,15 +67,15 @@ def block(name: str, bottom: str, width: int, stride: int, project: bool) -> lis
 
 
 def stages() -> list[LayerSpec]:
-    made: list[LayerSpec] = []
+    layers: list[LayerSpec] = []
     below = "pool1"
     for stage, width, count in STAGES:
         for step in range(count):
             name = f"{stage}{'abcdef'[step]}"
             stride = 2 if step == 0 and stage > 2 else 1
-            made += block(name, below, width, stride, project=step == 0)
+            layers += block(name, below, width, stride, project=step == 0)
             below = f"res{name}"
-    return made
+    return layers
 
 
 def stem() -> list[LayerSpec]:

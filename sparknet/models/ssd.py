@@ -59,8 +59,8 @@ class Map:
         if self.step is not None:
             options["step"] = self.step
         name = f"{self.blob}_mbox_priorbox"
-        made: LayerSpec = PriorBox(name, [self.blob, data], clip=False, **options)
-        return made
+        layer: LayerSpec = PriorBox(name, [self.blob, data], clip=False, **options)
+        return layer
 
 
 def ssd(
@@ -173,21 +173,21 @@ def conv(name: str, bottom: str, filters: int, kernel: int, **options: Any) -> l
 
 def body() -> list[LayerSpec]:
     """VGG-16 with its dense layers as convolutions, the first of them dilated."""
-    made: list[LayerSpec] = []
+    layers: list[LayerSpec] = []
     below = "data"
     for block, (filters, count) in enumerate(BLOCKS, 1):
         for step in range(1, count + 1):
             name = f"conv{block}_{step}"
-            made += conv(name, below, filters, 3, pad=1)
+            layers += conv(name, below, filters, 3, pad=1)
             below = name
         pool = f"pool{block}"
         if block < len(BLOCKS):
-            made.append(max_pool(pool, below, 2, 2))
+            layers.append(max_pool(pool, below, 2, 2))
         else:
-            made.append(PoolLayer(pool, below, pool="max", kernel=3, stride=1, pad=1))
+            layers.append(PoolLayer(pool, below, pool="max", kernel=3, stride=1, pad=1))
         below = pool
     return [
-        *made,
+        *layers,
         *conv("fc6", "pool5", 1024, 3, pad=6, dilation=6),
         *conv("fc7", "fc6", 1024, 1),
         *(

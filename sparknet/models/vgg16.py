@@ -32,17 +32,17 @@ BLOCKS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
 
 
 def convolutions(first_pad: int = 1, blocks: Sequence[tuple[int, int]] = BLOCKS) -> list[LayerSpec]:
-    made: list[LayerSpec] = []
+    layers: list[LayerSpec] = []
     below = "data"
     for block, (filters, count) in enumerate(blocks, 1):
         for step in range(1, count + 1):
             name = f"conv{block}_{step}"
             pad = first_pad if below == "data" else 1
-            made += conv_relu(name, below, filters, 3, f"relu{block}_{step}", pad=pad, **FILLED)
+            layers += conv_relu(name, below, filters, 3, f"relu{block}_{step}", pad=pad, **FILLED)
             below = name
-        made.append(max_pool(f"pool{block}", below, 2, 2))
+        layers.append(max_pool(f"pool{block}", below, 2, 2))
         below = f"pool{block}"
-    return made
+    return layers
 
 
 def net(batch: int = 256, test_batch: int = 50) -> NetParams:

@@ -119,10 +119,10 @@ class Lost:
     records: int = 0
 
     def __str__(self) -> str:
-        said = f"output '{self.output}' is {self.off:.1%} off"
+        text = f"output '{self.output}' is {self.off:.1%} off"
         if self.changed:
-            said += f", and for {self.changed} of {self.records} records another value is largest"
-        return f"{said}; a smaller most_loss=, exclude= or precision='bf16' loses less"
+            text += f", and for {self.changed} of {self.records} records another value is largest"
+        return f"{text}; a smaller most_loss=, exclude= or precision='bf16' loses less"
 
 
 class Comparison:
@@ -171,7 +171,7 @@ class Comparison:
         _, inputs, _ = self._batches[-1]
         for one in (net, narrow):
             _run(one, inputs)
-        found, numbers = {}, multiplying(net.graph, given)
+        losses, numbers = {}, multiplying(net.graph, given)
         nodes = [net.graph.nodes[number] for number in numbers]
         # Each layer runs alone, and what stands behind it in place does not run again.
         names = net.graph.blob_names
@@ -184,9 +184,9 @@ class Comparison:
                 one._forward(number, number)
             tops = [names[blob] for blob in node.top_ids]
             want = np.concatenate([np.ravel(net.blobs[name].data) for name in tops])
-            made = np.concatenate([np.ravel(narrow.blobs[name].data) for name in tops])
-            found[node.name] = _off(made, want)
-        return found
+            narrow_values = np.concatenate([np.ravel(narrow.blobs[name].data) for name in tops])
+            losses[node.name] = _off(narrow_values, want)
+        return losses
 
     def outputs(self, given: caffe_pb2.Int8Parameter) -> Lost:
         """Return what the net's outputs lose over the batches."""
@@ -261,17 +261,17 @@ def in_int8(
     """Return a description that says what its net is rounded to, if it is quantised;
     `write_model` then writes eight bits.
     """
-    given = getattr(net, "int8_param", None)
-    if given is None:
+    steps = getattr(net, "int8_param", None)
+    if steps is None:
         return described
     from sparknet.caffe.int8 import mark_weights
 
-    made = caffe_pb2.NetParameter()
-    made.CopyFrom(described)
-    made.int8_param.CopyFrom(given)
-    for layer, own in zip(made.layer, arrays, strict=True):
+    message = caffe_pb2.NetParameter()
+    message.CopyFrom(described)
+    message.int8_param.CopyFrom(steps)
+    for layer, own in zip(message.layer, arrays, strict=True):
         del layer.blobs[:]
         for array in own:
             layer.blobs.add().shape.dim.extend(array.shape)
-    mark_weights(net.graph, made, arrays)
-    return made
+    mark_weights(net.graph, message, arrays)
+    return message

@@ -36,11 +36,11 @@ def lines(title: str, curves: Sequence[Curve], across: str) -> str:
     """Return a chart of curves, with a legend where there is more than one; empty without a
     point.
     """
-    drawn = [Curve(c.name, _kept(c.points), c.shade, c.dashed) for c in curves]
-    drawn = [curve for curve in drawn if curve.points]
-    if not drawn:
+    visible = [Curve(c.name, _kept(c.points), c.shade, c.dashed) for c in curves]
+    visible = [curve for curve in visible if curve.points]
+    if not visible:
         return ""
-    return _figure(title, _legend(drawn), _lines(drawn, across), title)
+    return _figure(title, _legend(visible), _lines(visible, across), title)
 
 
 def _kept(points: Points) -> Points:
@@ -61,9 +61,9 @@ def _lines(curves: Sequence[Curve], across: str) -> Iterator[str]:
         if len(places) <= MARKED:
             for place, (at, value) in zip(places, curve.points, strict=True):
                 cx, _, cy = place.partition(",")
-                told = escape(f"{curve.name}: {value:.5g} at {at:.5g} {across}")
+                tooltip = escape(f"{curve.name}: {value:.5g} at {at:.5g} {across}")
                 dot = f'<circle class="dot f{curve.shade % 8}" cx="{cx}" cy="{cy}" r="2.6">'
-                yield f"{dot}<title>{told}</title></circle>"
+                yield f"{dot}<title>{tooltip}</title></circle>"
 
 
 def _axis(values: Sequence[float], kind: str) -> Axis:
@@ -111,10 +111,10 @@ def _stacks(
             base += value
             if bottom - top < 0.05:
                 continue
-            told = escape(f"{across} {label}: {name} {value:.4g} {unit}")
+            tooltip = escape(f"{across} {label}: {name} {value:.4g} {unit}")
             box = f'x="{begin + 0.06 * wide:.1f}" width="{0.88 * wide:.1f}" y="{top:.1f}"'
             high = f'height="{bottom - top:.1f}"'
-            yield f'<rect class="s{shade}" {box} {high}><title>{told}</title></rect>'
+            yield f'<rect class="s{shade}" {box} {high}><title>{tooltip}</title></rect>'
         if place % every == 0:
             yield _text(begin + wide / 2, HEIGHT - BOTTOM + 15, label, "middle")
     yield _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, across, "middle")
@@ -138,13 +138,13 @@ def _figure(title: str, legend: str, parts: Iterator[str], label: str) -> str:
 
 
 def _legend(curves: Sequence[Curve], kind: str = "f") -> str:
-    named = [curve for curve in curves if curve.name]
-    if len(named) < 2:
+    entries = [curve for curve in curves if curve.name]
+    if len(entries) < 2:
         return ""
     items = "".join(
         f'<span><i class="{kind}{curve.shade % 8}{" open" if curve.dashed else ""}"></i>'
         f"{escape(curve.name)}</span>"
-        for curve in named
+        for curve in entries
     )
     return f'<p class="legend">{items}</p>'
 
@@ -211,23 +211,25 @@ def layer_charts(run: ReportedRun) -> Iterator[str]:
         charts = "".join(_norms(looks, kind) for kind in KINDS)
         yield f'<div class="charts">{charts}</div>'
     yield _table(looks if len(looks) == 1 else (looks[0], looks[-1]), names)
-    drawn = "".join(_histogram(looks, name, kind) for name in names[:_HISTOGRAMS] for kind in KINDS)
-    told = "Histograms" if len(names) <= _HISTOGRAMS else f"Histograms of {_HISTOGRAMS} parameters"
-    yield f'<details><summary>{told}</summary><div class="charts">{drawn}</div></details>'
+    histograms = "".join(
+        _histogram(looks, name, kind) for name in names[:_HISTOGRAMS] for kind in KINDS
+    )
+    title = "Histograms" if len(names) <= _HISTOGRAMS else f"Histograms of {_HISTOGRAMS} parameters"
+    yield f'<details><summary>{title}</summary><div class="charts">{histograms}</div></details>'
 
 
 def _norms(looks: Sequence[Json], kind: str) -> str:
     largest = sorted(looks[-1]["parameters"], key=lambda one: -int(one["size"]))[:_CURVES]
-    chosen = [blob_name(one) for one in largest]
-    curves = [Curve(name, _over(looks, name, kind), shade) for shade, name in enumerate(chosen)]
+    parameters = [blob_name(one) for one in largest]
+    curves = [Curve(name, _over(looks, name, kind), shade) for shade, name in enumerate(parameters)]
     return lines(f"Norms of {kind}", curves, "iteration")
 
 
 def _over(looks: Sequence[Json], name: str, kind: str) -> Points:
-    found = [(float(look["iteration"]), _named(look, name)) for look in looks]
+    points = [(float(look["iteration"]), _named(look, name)) for look in looks]
     return [
         (at, float(one[kind]["norm"]))
-        for at, one in found
+        for at, one in points
         if one is not None and one[kind]["norm"] is not None
     ]
 
@@ -239,10 +241,10 @@ def _named(look: Json, name: str) -> Json | None:
 def _table(looks: Sequence[Json], names: Sequence[str]) -> str:
     rows = []
     for name in names:
-        found = [_named(look, name) for look in looks]
-        if (last := found[-1]) is not None:
-            told = [_norm(one, kind) for kind in KINDS for one in found]
-            rows.append([name, f"{last['size']:,}", *told])
+        norms = [_named(look, name) for look in looks]
+        if (last := norms[-1]) is not None:
+            cells = [_norm(one, kind) for kind in KINDS for one in norms]
+            rows.append([name, f"{last['size']:,}", *cells])
     heads = [f"{kind} at {look['iteration']}" for kind in KINDS for look in looks]
     return table(["norms", "size", *heads], rows)
 

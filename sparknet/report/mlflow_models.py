@@ -56,7 +56,7 @@ def _value(entry: Entry, texts: bool) -> Any:
         return "a text"
     if entry.pictures is not None:
         sides = zip(entry.stored[-2:], entry.record[-2:], strict=True)
-        height, width = (stored or seen for stored, seen in sides)
+        height, width = (stored or measured for stored, measured in sides)
         return png(np.zeros((height, width, 3), np.uint8))  # a black one
     if not entry.record:
         return 0.0

@@ -99,8 +99,10 @@ class _Tracked(observers.Observer):
         except Exception as error:
             self._is_taking = False
             first = (str(error).splitlines() or [type(error).__name__])[0]
-            said = f"MLflow refused what was logged, and the training goes on without it: {first}"
-            warnings.warn(said, MlflowWarning, stacklevel=4)
+            message = (
+                f"MLflow refused what was logged, and the training goes on without it: {first}"
+            )
+            warnings.warn(message, MlflowWarning, stacklevel=4)
 
     def _tell(self, event: Event) -> None:
         from mlflow import MlflowClient
@@ -108,8 +110,8 @@ class _Tracked(observers.Observer):
 
         kind = event["event"]
         if kind == "start":
-            told = [Param(name, text) for name, text in _params(event).items()]
-            MlflowClient().log_batch(self._run.info.run_id, params=told)
+            params = [Param(name, text) for name, text in _params(event).items()]
+            MlflowClient().log_batch(self._run.info.run_id, params=params)
         values: dict[str, Any] = {}
         if kind == "round":
             values = _round(event)
@@ -171,20 +173,20 @@ def _state_dict(module: Any, folder: str) -> Path:
 
 def _params(event: Mapping[str, Any]) -> dict[str, str]:
     """Return what is logged of a training's settings."""
-    told = {name: event[name] for name in _PARAMS if event.get(name) is not None}
-    told |= {f"strategy.{name}": value for name, value in event["settings"].items()}
-    return {name: str(value)[:_LONGEST] for name, value in told.items()}
+    params = {name: event[name] for name in _PARAMS if event.get(name) is not None}
+    params |= {f"strategy.{name}": value for name, value in event["settings"].items()}
+    return {name: str(value)[:_LONGEST] for name, value in params.items()}
 
 
 def _round(event: Mapping[str, Any]) -> dict[str, float]:
     """Return what is logged of a round."""
-    found = {
+    metrics = {
         "training_loss": number(event, "loss"),
         "learning_rate": number(event, "rate"),
         "divergence": number(event, "divergence"),
         "share_communicating": share_communicating(event),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in metrics.items() if value is not None}
 
 
 def _name(name: str) -> str:

@@ -131,8 +131,8 @@ def _plan(plan: Json) -> Iterator[str]:
         lines(
             title,
             [
-                Curve(f"{size} workers", _of(found, name, factor), shade)
-                for shade, (size, found) in enumerate(lengths.items())
+                Curve(f"{size} workers", _of(rounds, name, factor), shade)
+                for shade, (size, rounds) in enumerate(lengths.items())
             ],
             "steps in a round",
         )
@@ -152,12 +152,12 @@ def _plan(plan: Json) -> Iterator[str]:
 
 def _by_length(rows: list[Json], size: int) -> dict[int, Json]:
     """Return the rows of plain averaging, by the steps of a round."""
-    found = {}
+    lengths = {}
     for row in rows:
         name = str(row["strategy"])
         if row["workers"] == size and name.startswith("Averaging(steps=") and "," not in name:
-            found[int(name.removeprefix("Averaging(steps=").rstrip(")"))] = row
-    return found
+            lengths[int(name.removeprefix("Averaging(steps=").rstrip(")"))] = row
+    return lengths
 
 
 def _of(found: dict[int, Json], name: str, factor: float) -> list[tuple[float, float]]:
@@ -220,21 +220,21 @@ def report(*sources: StrPath, out: StrPath) -> str:
     A folder of several runs is a set: one seed each.  Sets, and more than two runs, are compared
     by means and standard errors; returned is the comparison as text, else "".
     """
-    found = [read(one) for one in sources]
-    for one in found:
-        if isinstance(one, Document) and len(found) > 1:
+    runs = [read(one) for one in sources]
+    for one in runs:
+        if isinstance(one, Document) and len(runs) > 1:
             raise SettingError(f"only runs can be compared, and {one.name} is a plan or experiment")
         for run in [] if isinstance(one, Document) else _runs(one):
             if not run.placed():
                 raise FileError(run.name, "has no round and no validation to report")
-    told = ""
-    if len(found) > 2 or any(isinstance(one, RunSet) for one in found):
-        content = comparison(_named([RunSet(one.name, _runs(one)) for one in found]))
-        told = "\n".join(text(content))
-        found = [Document("comparison", content)]
+    summary = ""
+    if len(runs) > 2 or any(isinstance(one, RunSet) for one in runs):
+        content = comparison(_named([RunSet(one.name, _runs(one)) for one in runs]))
+        summary = "\n".join(text(content))
+        runs = [Document("comparison", content)]
     with replacing(out) as draft:
-        draft.write_text(html(found), encoding="utf-8")
-    return told
+        draft.write_text(html(runs), encoding="utf-8")
+    return summary
 
 
 def _runs(one: ReportedRun | RunSet | Document) -> Sequence[ReportedRun]:

@@ -55,11 +55,11 @@ def _tiles(runs: Runs) -> str:
     names = list(dict.fromkeys(name for facts in columns for name in facts))
     tiles = []
     for name in names:
-        shown = "".join(
+        html = "".join(
             f"<b>{_whose(runs, shade)}{escape(facts.get(name, '–'))}</b>"
             for shade, facts in enumerate(columns)
         )
-        tiles.append(f'<div class="tile"><small>{escape(name)}</small>{shown}</div>')
+        tiles.append(f'<div class="tile"><small>{escape(name)}</small>{html}</div>')
     return f'<div class="tiles">{"".join(tiles)}</div>'
 
 
@@ -78,9 +78,9 @@ def _facts(run: ReportedRun) -> dict[str, str]:
     if validations:
         for name, value in single(validations[-1]["metrics"]).items():
             facts[name] = f"{value:.4g}"
-    placed = run.placed()
-    if placed:
-        last = placed[-1][0]
+    points = run.placed()
+    if points:
+        last = points[-1][0]
         facts["samples"] = f"{last.samples:,.0f}"
         facts["time"] = clock_time(last.time) if last.time >= 10 else f"{last.time:.2g} s"
         if last.time:
@@ -101,15 +101,15 @@ def _facts(run: ReportedRun) -> dict[str, str]:
 def _curves(runs: Runs) -> str:
     """Loss and metrics on each axis; a radio button chooses, without a script."""
     panels = {axis: _over(runs, axis) for axis in AXES}
-    shown = [axis for axis in AXES if panels[axis]]
-    if not shown:
+    axes = [axis for axis in AXES if panels[axis]]
+    if not axes:
         return ""
     radios = "".join(
-        f'<input type="radio" name="axis" id="by-{axis}"{" checked" if axis == shown[0] else ""}>'
+        f'<input type="radio" name="axis" id="by-{axis}"{" checked" if axis == axes[0] else ""}>'
         f'<label for="by-{axis}">{axis}</label>'
-        for axis in shown
+        for axis in axes
     )
-    bodies = "".join(f'<div class="charts on {axis}">{panels[axis]}</div>' for axis in shown)
+    bodies = "".join(f'<div class="charts on {axis}">{panels[axis]}</div>' for axis in axes)
     return f'<h2>Loss and accuracy</h2><div class="axes" role="radiogroup">{radios}{bodies}</div>'
 
 
@@ -124,16 +124,16 @@ def _over(runs: Runs, axis: str) -> str:
     losses = []
     for shade, run in enumerate(runs):
         losses.append(Curve(_of(run, runs, "training"), _series(run, axis, "round", "loss"), shade))
-        held = _series(run, axis, "validation", "loss")
-        losses.append(Curve(_of(run, runs, "validation"), held, shade, dashed=True))
-    found = [lines("Loss", losses, _UNITS[axis])]
+        validation = _series(run, axis, "validation", "loss")
+        losses.append(Curve(_of(run, runs, "validation"), validation, shade, dashed=True))
+    charts = [lines("Loss", losses, _UNITS[axis])]
     for name in list(names)[:6]:
         curves = [
             Curve(_of(run, runs, ""), _series(run, axis, "validation", name), shade)
             for shade, run in enumerate(runs)
         ]
-        found.append(lines(name.capitalize(), curves, _UNITS[axis]))
-    return "".join(found)
+        charts.append(lines(name.capitalize(), curves, _UNITS[axis]))
+    return "".join(charts)
 
 
 def _of(run: ReportedRun, runs: Runs, what: str) -> str:
@@ -144,18 +144,18 @@ def _of(run: ReportedRun, runs: Runs, what: str) -> str:
 
 
 def _series(run: ReportedRun, axis: str, kind: str, name: str) -> Points:
-    found = []
+    series = []
     for point, event in run.placed():
         values = event if kind == "round" else event.get("metrics", {})
         at, value = point.on(axis), values.get(name)
         if event["event"] == kind and at is not None and isinstance(value, (int, float)):
-            found.append((at, float(value)))
-    return found
+            series.append((at, float(value)))
+    return series
 
 
 def _classes(runs: Runs) -> str:
     """Return the last confusion matrix of each run, and what follows from it for each class."""
-    found = []
+    sections = []
     for run in runs:
         metrics: Json = next((one["metrics"] for one in reversed(run.of_kind("validation"))), {})
         counts = [v for name, v in metrics.items() if name.startswith("confusion[")]
@@ -164,10 +164,10 @@ def _classes(runs: Runs) -> str:
             continue
         name = f"<h3>{escape(run.name)}</h3>" if len(runs) > 1 else ""
         rows = [counts[label * side : (label + 1) * side] for label in range(side)]
-        found.append(name + confusion(rows))
-    if found:
-        found.append("<p>The darker a cell, the larger its share of its true class.</p>")
-    return _section("Classes", "".join(found))
+        sections.append(name + confusion(rows))
+    if sections:
+        sections.append("<p>The darker a cell, the larger its share of its true class.</p>")
+    return _section("Classes", "".join(sections))
 
 
 # -- time ------------------------------------------------------------------------------------
@@ -175,11 +175,11 @@ def _classes(runs: Runs) -> str:
 
 def _times(runs: Runs) -> str:
     """Where each worker's time went: in all, and round by round."""
-    found = [(run, "".join(_times_of(run))) for run in runs]
+    times = [(run, "".join(_times_of(run))) for run in runs]
     body = "".join(
         (f"<h3>{escape(run.name)}</h3>" if len(runs) > 1 else "")
         + f'<div class="charts">{charts}</div>'
-        for run, charts in found
+        for run, charts in times
         if charts
     )
     return _section("Where the time went", body)
@@ -211,8 +211,8 @@ def _grouped(rounds: Sequence[Json]) -> Iterator[tuple[str, Sequence[Json]]]:
 
 def _worker(event: Json, rank: int) -> Json:
     workers = event["workers"]
-    found: Json = workers[rank] if rank < len(workers) else {}
-    return found
+    worker: Json = workers[rank] if rank < len(workers) else {}
+    return worker
 
 
 def _parts(worker: Json) -> list[float]:
@@ -248,24 +248,24 @@ def _others(runs: Runs) -> str:
     def of(name: str) -> Callable[[Json], float | None]:
         return lambda event: event.get(name)
 
-    found = [
+    phases = [
         lines("Samples per second", curves(_speed), "iteration"),
         lines("Learning rate", curves(of("rate")), "iteration"),
         lines("Bytes sent by all workers", curves(of("bytes_sent"), True, among=True), "iteration"),
         lines("Divergence of the workers", curves(of("divergence"), among=True), "iteration"),
     ]
-    return _section("Speed, rate and traffic", "".join(found), "charts")
+    return _section("Speed, rate and traffic", "".join(phases), "charts")
 
 
 def _by_round(run: ReportedRun, value: Callable[[Json], float | None], running: bool) -> Points:
-    found, total = [], 0.0
+    totals, total = [], 0.0
     for event in run.rounds:
         one = value(event)
         if one is None:
             continue
         total += one
-        found.append((float(event.get("iteration", 0)), total if running else float(one)))
-    return found
+        totals.append((float(event.get("iteration", 0)), total if running else float(one)))
+    return totals
 
 
 def _speed(event: Json) -> float | None:
@@ -274,10 +274,10 @@ def _speed(event: Json) -> float | None:
 
 
 def _layers(runs: Runs) -> str:
-    found = [(run, "".join(layer_charts(run))) for run in runs]
+    charts = [(run, "".join(layer_charts(run))) for run in runs]
     body = "".join(
         (f"<h3>{escape(run.name)}</h3>" if len(runs) > 1 else "") + charts
-        for run, charts in found
+        for run, charts in charts
         if charts
     )
     return _section("Weights and gradients", body)
@@ -300,43 +300,43 @@ def _happened(run: ReportedRun) -> Iterator[list[str]]:
     at = 0
     for event in run.events:
         at = int(event.get("iteration") or at)
-        kind, told = event["event"], ""
+        kind, text = event["event"], ""
         if kind == "slow":
-            told = (
+            text = (
                 f"worker {event['worker']} on {event['where']}: {event['seconds']:.3g} s a step, "
             )
-            told += f"others {event['median']:.3g} s"
+            text += f"others {event['median']:.3g} s"
         elif kind == "failure":
-            told = f"worker {event['worker']}: {event['type']}: {event['message']}"
+            text = f"worker {event['worker']}: {event['type']}: {event['message']}"
         elif kind == "start" and event.get("resumed"):
-            kind, told = "resumed", f"from {event['resumed']}"
+            kind, text = "resumed", f"from {event['resumed']}"
         elif kind == "workers" and event.get("attempt", 1) > 1:
-            kind, told = "restart", f"attempt {event['attempt']}"
+            kind, text = "restart", f"attempt {event['attempt']}"
         elif kind == "unsaved":
-            told = unsaved(event)
+            text = unsaved(event)
         elif kind == "waiting":
-            told = f"for {event['needed']} slots, for {event['seconds']:.0f} s"
+            text = f"for {event['needed']} slots, for {event['seconds']:.0f} s"
         elif kind == "standstill":
-            told = standstill(event)
+            text = standstill(event)
         elif kind == "note":
-            told = str(event["text"])
-        if told:
-            yield [str(at), kind, told]
+            text = str(event["text"])
+        if text:
+            yield [str(at), kind, text]
 
 
 # -- the small print -------------------------------------------------------------------------
 
 
 def _nets(runs: Runs) -> str:
-    drawn: dict[str, str] = {}
+    graphs: dict[str, str] = {}
     for run in runs:
         picture = drawing(run.about.get("layers", ()))
-        if picture and picture not in drawn.values():
-            drawn[str(run.start.get("net") or run.name)] = picture
+        if picture and picture not in graphs.values():
+            graphs[str(run.start.get("net") or run.name)] = picture
     body = "".join(
-        (f"<p>{escape(name)}</p>" if len(drawn) > 1 else "")
+        (f"<p>{escape(name)}</p>" if len(graphs) > 1 else "")
         + f'<div class="scroll net">{svg}</div>'
-        for name, svg in drawn.items()
+        for name, svg in graphs.items()
     )
     return _section("The net", body)
 

@@ -68,15 +68,15 @@ class ReportedRun:
 
     def placed(self) -> list[tuple[Point, Json]]:
         """Return the events of rounds and validations, with their places on the axes."""
-        found, samples, spent = [], 0.0, 0.0
+        points, samples, spent = [], 0.0, 0.0
         for event in self.events:
             if event["event"] not in ("round", "validation"):
                 continue
             samples = _number(event.get("total_samples"), samples + _of_round(event, "samples"))
             spent = _number(event.get("total_seconds"), spent + _seconds(event))
             epoch = event.get("epoch")
-            found.append((Point(samples, spent, None if epoch is None else float(epoch)), event))
-        return found
+            points.append((Point(samples, spent, None if epoch is None else float(epoch)), event))
+        return points
 
 
 @dataclass(frozen=True)
@@ -217,14 +217,14 @@ def _values(one: RunSet, name: str) -> Values:
     """Return a number of each run of a set, by its seeds; a place in the set where they are not
     known.
     """
-    found: dict[Hashable, float] = {}
+    values: dict[Hashable, float] = {}
     for place, run in enumerate(one.runs):
         facts = _facts(run)
         if name in facts:
             seeds = run.start.get("seeds") or [None]
             key: Hashable = (one.name, place) if None in seeds else tuple(seeds)
-            found[(key, place) if key in found else key] = facts[name]
-    return found
+            values[(key, place) if key in values else key] = facts[name]
+    return values
 
 
 def _facts(run: ReportedRun) -> dict[str, float]:
@@ -236,15 +236,15 @@ def _facts(run: ReportedRun) -> dict[str, float]:
     if run.rounds:
         facts["training loss"] = float(run.rounds[-1]["loss"])
         facts["iterations"] = float(run.rounds[-1]["iteration"])
-    placed = run.placed()
-    if placed:
-        facts["seconds"] = placed[-1][0].time
+    points = run.placed()
+    if points:
+        facts["seconds"] = points[-1][0].time
     if "total_bytes_sent" in run.stop:
         facts["MB sent"] = run.stop["total_bytes_sent"] / 1e6
     return facts
 
 
 def _apart(first: Values, second: Values) -> list[str]:
-    found = difference(first, second)
-    shared = f"{found.spread.count} pairs" if found.paired else "not paired"
-    return [str(found.spread), shared, found.verdict]
+    distance = difference(first, second)
+    shared = f"{distance.spread.count} pairs" if distance.paired else "not paired"
+    return [str(distance.spread), shared, distance.verdict]

@@ -29,14 +29,14 @@ class TensorBoard:
         self._writer, self._events, self._summaries, self._tensor = _writer(os.fspath(folder))
 
     def __call__(self, event: Event) -> None:
-        told = {
+        plugins = {
             "scalars": {name: np.float32(value) for name, value in _scalars(event).items()},
             "histograms": dict(_histograms(event)),
         }
         values = [
             self._value(plugin, name, value)
-            for plugin, named in told.items()
-            for name, value in named.items()
+            for plugin, scalars in plugins.items()
+            for name, value in scalars.items()
         ]
         if values:
             summary = self._summaries.Summary(value=values)
@@ -92,10 +92,12 @@ def _numbers(event: Event) -> dict[str, float | None]:
         }
     if event["event"] != "round":
         return {}
-    samples, taken = number(event, "samples"), seconds(event)
+    samples, duration = number(event, "samples"), seconds(event)
     return {
         "train/loss": number(event, "loss"),
-        "train/samples_per_second": samples / taken if samples is not None and taken else None,
+        "train/samples_per_second": samples / duration
+        if samples is not None and duration
+        else None,
         "train/share_communicating": share_communicating(event),
         "train/bytes_sent": number(event, "bytes_sent"),
         "train/divergence": number(event, "divergence"),

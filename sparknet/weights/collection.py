@@ -68,9 +68,9 @@ class WeightCollection(Mapping[str, list[NDArray]]):
             raise ArrayError(
                 "this net's weights do not lie in one buffer: only copies are to be had"
             )
-        made = cls(layout, NDArray.empty((layout.size,)))
-        Scattered.values(net, layout).gather(made.flat)
-        return made
+        collection = cls(layout, NDArray.empty((layout.size,)))
+        Scattered.values(net, layout).gather(collection.flat)
+        return collection
 
     def to_net(self, net: Any) -> None:
         """Copy the weights into a pycaffe net, which must have exactly these layers."""
@@ -102,11 +102,11 @@ class WeightCollection(Mapping[str, list[NDArray]]):
 
     @classmethod
     def _copied(cls, layout: Layout, arrays: Mapping[str, Sequence[Array]]) -> WeightCollection:
-        made = cls(layout)
-        for name, views in made.items():
+        collection = cls(layout)
+        for name, views in collection.items():
             for view, array in zip(views, arrays[name], strict=True):
                 view.copy_from(array)
-        return made
+        return collection
 
     def save(self, path: StrPath) -> None:
         """Write a caffemodel; HDF5 if the name ends in .h5."""

@@ -44,20 +44,20 @@ def read_weights(path: StrPath) -> tuple[Layout, dict[str, list[Array]]]:
     model = open_model(path)
     pairs = zip(model.net.layer, model.arrays, strict=True)
     layers = {layer.name: (layer, arrays) for layer, arrays in pairs if arrays}
-    layouts, found = Layouts(), dict[str, list[Array]]()
+    layouts, blobs = Layouts(), dict[str, list[Array]]()
     for name, (layer, arrays) in layers.items():
-        held = [array for array in arrays if array is not None]
-        if len(held) < len(arrays):
+        own = [array for array in arrays if array is not None]
+        if len(own) < len(arrays):
             raise WeightsError(
                 name,
                 f"{os.fspath(path)} holds some of its parameters under another layer's name: "
                 "load it into a net",
             )
         keys = [spec.name or None for spec in layer.param]
-        keys += [None] * (len(held) - len(keys))
-        layouts.add(name, layer.type, [array.shape for array in held], keys[: len(held)])
-        found[name] = held
-    return layouts.done(), found
+        keys += [None] * (len(own) - len(keys))
+        layouts.add(name, layer.type, [array.shape for array in own], keys[: len(own)])
+        blobs[name] = own
+    return layouts.done(), blobs
 
 
 DESCRIPTION, WEIGHTS = "model.json", "weights.caffemodel"
@@ -88,10 +88,10 @@ def write_weights(path: StrPath, layout: Layout, arrays: Sequence[Sequence[Array
     """Write a caffemodel of only weights; HDF5 if the name ends in .h5."""
     net, owners = caffe_pb2.NetParameter(), dict[Span, str]()
     for layer in layout.layers:
-        written = net.layer.add(name=layer.name, type=layer.type)
+        message = net.layer.add(name=layer.name, type=layer.type)
         for index, span in enumerate(layer.spans):
             # Readers, and the HDF5 writer, find shared parameters by their names.
-            written.param.add(name=owners.setdefault(span, f"{layer.name}/{index}"))
+            message.param.add(name=owners.setdefault(span, f"{layer.name}/{index}"))
     write_model(prepare(path), Model(net, [list(own) for own in arrays]))
 
 
@@ -109,9 +109,9 @@ def copy_from(net: Any, *paths: StrPath) -> None:
     Unlike in Caffe, a file with none of the layers is refused, and a warning names the layers that
     no file has, which keep their weights.
     """
-    opened = open_weights(paths)
-    check_layers(net, opened)
-    copy_weights(net, opened)
+    files = open_weights(paths)
+    check_layers(net, files)
+    copy_weights(net, files)
 
 
 def open_weights(paths: Iterable[StrPath], known: Opened = NOTHING) -> Opened:
@@ -143,16 +143,16 @@ def check_layers(net: Any, opened: Opened) -> None:
         return
     missing, unused = dict.fromkeys(layers), dict[str, None]()
     for path, model in opened.items():
-        held = list(model.by_name())
-        if not set(held).intersection(layers):
-            said = f"it has {_names(held)}" if held else "it has no weights"
+        present = list(model.by_name())
+        if not set(present).intersection(layers):
+            contents = f"it has {_names(present)}" if present else "it has no weights"
             raise WeightsError(
                 layers[0],
                 f"{shown(path)} has no weights for this layer nor any other of the "
-                f"net, which has {_names(layers)}; {said}",
+                f"net, which has {_names(layers)}; {contents}",
             )
-        unused |= dict.fromkeys(name for name in held if name not in layers)
-        for name in held:
+        unused |= dict.fromkeys(name for name in present if name not in layers)
+        for name in present:
             missing.pop(name, None)
     if lacking := _without_shared(net, missing):
         _warn(list(opened), lacking, list(unused))
@@ -161,11 +161,11 @@ def check_layers(net: Any, opened: Opened) -> None:
 def _without_shared(net: Any, missing: Iterable[str]) -> list[str]:
     """Return the layers whose parameters do not all belong to layers that are not missing."""
     apart = list(missing)
-    given = {
+    owners = {
         _address(blob) for name in net.params if name not in apart for blob in net.params[name]
     }
     return [
-        name for name in apart if not {_address(blob) for blob in net.params[name]}.issubset(given)
+        name for name in apart if not {_address(blob) for blob in net.params[name]}.issubset(owners)
     ]
 
 
@@ -175,10 +175,10 @@ def _address(blob: Any) -> int:
 
 def _warn(paths: Sequence[str], missing: Sequence[str], unused: Sequence[str]) -> None:
     files = " and ".join(shown(path) for path in paths)
-    said = f"{files}: no weights for {_names(missing)}, which keep those they begin with"
+    message = f"{files}: no weights for {_names(missing)}, which keep those they begin with"
     if unused:
-        said += f"; nothing takes those of {_names(unused)}"
-    warnings.warn(said, WeightsWarning, stacklevel=outside())
+        message += f"; nothing takes those of {_names(unused)}"
+    warnings.warn(message, WeightsWarning, stacklevel=outside())
 
 
 def _names(names: Iterable[str]) -> str:

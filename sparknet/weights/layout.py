@@ -49,10 +49,10 @@ class Layout:
     @cached_property
     def statistics(self) -> tuple[Span, ...]:
         """The spans of running sums in the flat buffer, which no gradient changes, in order."""
-        known = (layer for layer in self.layers if layer.type in LAYERS)
-        held = {span for layer in known for span in layer.spans[LAYERS[layer.type].statistics]}
+        layers = (layer for layer in self.layers if layer.type in LAYERS)
+        spans = {span for layer in layers for span in layer.spans[LAYERS[layer.type].statistics]}
         merged: list[Span] = []
-        for begin, end in sorted(held):
+        for begin, end in sorted(spans):
             if merged and merged[-1][1] >= begin:
                 begin = merged.pop()[0]
             merged.append((begin, end))
@@ -114,9 +114,9 @@ class Layouts:
         return Layout(tuple(self._layers))
 
     def _begin(self, size: int, key: object) -> int:
-        known = self._places.get(key)
-        if key is not None and known is not None and known[1] == size:
-            return known[0]
+        start = self._places.get(key)
+        if key is not None and start is not None and start[1] == size:
+            return start[0]
         begin, self._size = self._size, self._size + size
         self._places[key] = (begin, size)
         return begin
@@ -143,13 +143,13 @@ def flat_of(net: Any, layout: Layout) -> NDArray | None:
     flat = getattr(net, "flat_params", None)
     if not isinstance(flat, NDArray) or flat.size != layout.size:
         return None
-    placed = all(
+    contiguous = all(
         array.size == 0 or _address(array) == flat.address + flat.dtype.itemsize * begin
         for layer in layout.layers
         for blob, begin in zip(net.params[layer.name], layer.begins, strict=True)
         for array in [blob.data]
     )
-    return flat if placed else None
+    return flat if contiguous else None
 
 
 def _address(array: Any) -> int:

@@ -50,24 +50,24 @@ def is_safetensors(path: StrPath) -> bool:
 def read_tensors(path: StrPath) -> dict[str, Array]:
     """Return the arrays of a file by name; floats of two bytes become float32."""
     try:
-        with open_file(path) as opened:
-            size = os.fstat(opened.fileno()).st_size
-            header, begin = _header(path, opened, size)
-            told = _checked(path, header, size - begin)
-            found: dict[str, Array] = {}
-            for name, (kind, shape, start, end) in told.items():
+        with open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            header, begin = _header(path, file, size)
+            entries = _checked(path, header, size - begin)
+            tensors: dict[str, Array] = {}
+            for name, (kind, shape, start, end) in entries.items():
                 raw = np.empty(end - start, np.uint8)
-                opened.seek(begin + start)
-                if opened.readinto(raw.data) != end - start:
+                file.seek(begin + start)
+                if file.readinto(raw.data) != end - start:
                     raise FileError(path, f"ends within '{shown(name)}'")
-                found[name] = _numbers(kind, raw).reshape(shape)
+                tensors[name] = _numbers(kind, raw).reshape(shape)
     except FileError:
         raise
     except OSError as error:
         raise FileError(path, f"cannot be read: {error.strerror or error}") from error
     except MemoryError:
         raise FileError(path, "takes more memory than there is") from None
-    return found
+    return tensors
 
 
 def _header(path: StrPath, opened: Any, size: int) -> tuple[dict[str, Any], int]:
@@ -87,24 +87,24 @@ def _header(path: StrPath, opened: Any, size: int) -> tuple[dict[str, Any], int]
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         raise ValueError("a name stands twice")
-    return made
+    return entries
 
 
 def _checked(
     path: StrPath, header: Mapping[str, Any], size: int
 ) -> dict[str, tuple[str, tuple[int, ...], int, int]]:
     """Type, shape, begin and end by name; the arrays fill the file without gaps or overlaps."""
-    found = {}
-    for name, said in header.items():
+    entries = {}
+    for name, entry in header.items():
         if name == "__metadata__":
             continue
         what = f"'{shown(name)}'"
-        if not isinstance(said, dict) or said.keys() != {"dtype", "shape", "data_offsets"}:
+        if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
             raise FileError(path, f"{what} is not described by dtype, shape and data_offsets")
-        kind, shape, places = said["dtype"], said["shape"], said["data_offsets"]
+        kind, shape, places = entry["dtype"], entry["shape"], entry["data_offsets"]
         if not isinstance(kind, str) or kind not in _TYPES:
             raise FileError(
                 path, f"{what} is of type {shown(str(kind))}; {', '.join(_TYPES)} are read"
@@ -118,16 +118,16 @@ def _checked(
         begin, end = places
         if prod(shape) * _TYPES[kind].itemsize != end - begin:
             raise FileError(path, f"{what} has {end - begin} bytes; {kind} {shape} takes others")
-        found[name] = kind, tuple(shape), begin, end
+        entries[name] = kind, tuple(shape), begin, end
     at, last = 0, ""
-    for name, (_, _, begin, end) in sorted(found.items(), key=lambda one: one[1][2:]):
+    for name, (_, _, begin, end) in sorted(entries.items(), key=lambda one: one[1][2:]):
         if begin != at:
             how = "overlaps" if begin < at else "leaves a gap behind"
             raise FileError(path, f"'{shown(name)}' {how} '{shown(last)}' at byte {begin}")
         at, last = end, name
     if at != size:
         raise FileError(path, f"has {size - at} bytes behind its last array")
-    return found
+    return entries
 
 
 def _wholes(value: Any) -> bool:
@@ -147,10 +147,10 @@ def write_tensors(path: StrPath, arrays: Mapping[str, Array], kind: str = "float
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     at = 0
     for name, array in arrays.items():
-        told = _told(path, name, array) if kind == "own" else _WRITTEN[kind]
-        size = array.size * _TYPES[told].itemsize
+        dtype = _told(path, name, array) if kind == "own" else _WRITTEN[kind]
+        size = array.size * _TYPES[dtype].itemsize
         header[name] = {
-            "dtype": told,
+            "dtype": dtype,
             "shape": list(array.shape),
             "data_offsets": [at, at + size],
         }
@@ -159,10 +159,10 @@ def write_tensors(path: StrPath, arrays: Mapping[str, Array], kind: str = "float
     text += b" " * (-len(text) % 8)
     part = Path(f"{os.fspath(path)}.part")
     try:
-        with part.open("wb") as opened:
-            opened.write(len(text).to_bytes(8, "little") + text)
+        with part.open("wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
             for array in arrays.values():
-                opened.write(_packed(array, kind).tobytes())
+                file.write(_packed(array, kind).tobytes())
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)
@@ -171,9 +171,9 @@ def write_tensors(path: StrPath, arrays: Mapping[str, Array], kind: str = "float
 
 def _told(path: StrPath, name: str, array: Array) -> str:
     """Return what a file calls an array's own type."""
-    for told, known in _TYPES.items():
-        if known == array.dtype and told != "BF16":
-            return told
+    for code, dtype in _TYPES.items():
+        if dtype == array.dtype and code != "BF16":
+            return code
     raise FileError(
         path, f"'{shown(name)}' is of type {array.dtype}, which safetensors do not have"
     )
@@ -201,7 +201,7 @@ _MOST = 5
 def from_state_dict(state: Mapping[str, Any], net: caffe_pb2.NetParameter) -> Model:
     """Return the weights of a net, found in a state dict (or arrays) by the names of its layers."""
     graph = build(upgrade_net(net), TEST)
-    left = {name: None for name in state if not name.endswith(_COUNTS)}
+    unused = {name: None for name in state if not name.endswith(_COUNTS)}
     described, arrays = caffe_pb2.NetParameter(name=net.name), list[list[Any]]()
     for node, parts in _parts(graph):
         names = [name for name in parts if name in state]
@@ -212,7 +212,7 @@ def from_state_dict(state: Mapping[str, Any], net: caffe_pb2.NetParameter) -> Mo
             raise WeightsError(node.name, f"there is '{shown(names[0])}' and no '{shown(missing)}'")
         values = [np.asarray(state[name], np.float32) for name in parts]
         for name in parts:
-            left.pop(name, None)
+            unused.pop(name, None)
         found = _of_statistics(node, values) if _is_norm(node) else values
         for name, value, ref in zip([*parts, _COUNTS], found, node.params, strict=False):
             if value.shape != tuple(ref.shape) and value.squeeze().shape != tuple(ref.shape):
@@ -224,14 +224,14 @@ def from_state_dict(state: Mapping[str, Any], net: caffe_pb2.NetParameter) -> Mo
         shaped = zip(found, node.params, strict=True)
         arrays.append([value.reshape(ref.shape) for value, ref in shaped])
     if not arrays:
-        held = ", ".join(f"'{shown(name)}'" for name in list(state)[:_MOST])
+        sample = ", ".join(f"'{shown(name)}'" for name in list(state)[:_MOST])
         raise WeightsError(
-            graph.name, f"no weights have the names of the net's layers; there are {held}"
+            graph.name, f"no weights have the names of the net's layers; there are {sample}"
         )
-    if left:
-        said = ", ".join(f"'{shown(name)}'" for name in list(left)[:_MOST])
-        more = f" and {len(left) - _MOST} more" if len(left) > _MOST else ""
-        warnings.warn(f"nothing takes {said}{more}", WeightsWarning, stacklevel=outside())
+    if unused:
+        rest = ", ".join(f"'{shown(name)}'" for name in list(unused)[:_MOST])
+        more = f" and {len(unused) - _MOST} more" if len(unused) > _MOST else ""
+        warnings.warn(f"nothing takes {rest}{more}", WeightsWarning, stacklevel=outside())
     for layer, own in zip(described.layer, arrays, strict=True):
         for array in own:
             layer.blobs.add().shape.dim.extend(array.shape)
@@ -243,20 +243,20 @@ def state_dict(model: Model, net: caffe_pb2.NetParameter | None = None) -> dict[
     not.
     """
     graph = build(upgrade_net(model.net if net is None else net), TEST)
-    held, found = model.by_name(), dict[str, Array]()
+    layers, tensors = model.by_name(), dict[str, Array]()
     for node, parts in _parts(graph):
-        if node.name not in held:
+        if node.name not in layers:
             raise WeightsError(node.name, "the model has no weights for it")
         arrays = [
             np.asarray(array).reshape(ref.shape)
-            for array, ref in zip(held[node.name], node.params, strict=True)
+            for array, ref in zip(layers[node.name], node.params, strict=True)
         ]
         if _is_norm(node):
             mean, variance, count = arrays
             share = 1 / count.flat[0] if count.flat[0] else 0.0
             arrays = [mean * np.float32(share), variance * np.float32(share)]
-        found |= zip(parts, arrays, strict=True)
-    return found
+        tensors |= zip(parts, arrays, strict=True)
+    return tensors
 
 
 def _is_norm(node: Node) -> bool:
@@ -265,8 +265,8 @@ def _is_norm(node: Node) -> bool:
 
 def _of_statistics(node: Node, values: list[Array]) -> list[Array]:
     """Mean and variance as Caffe keeps them: times what they have counted."""
-    kept = float(node.plan.values["moving_average_fraction"])
-    count = np.float32(1 / max(1 - kept, 2.0**-24))
+    fraction = float(node.plan.values["moving_average_fraction"])
+    count = np.float32(1 / max(1 - fraction, 2.0**-24))
     return [values[0] * count, values[1] * count, count.reshape(1)]
 
 
