@@ -135,7 +135,7 @@ CONTROLS = (equal_bytes, equal_synchronisations)
 def verdict(task: Task, found: Difference) -> str:
     """What a difference says; one of rounding, which the table's digits do not show, is none."""
     is_shown = abs(found.spread.mean) * task.scale >= 0.5 * 10**-task.digits
-    if not found.seen or not is_shown:
+    if not found.is_significant or not is_shown:
         return "no difference seen"
     return "better" if (found.spread.mean > 0) == (task.measure == "accuracy") else "worse"
 

@@ -92,7 +92,7 @@ def table1() -> Part:
     rows += [row("once, at the end", Averaging(STEPS))]
 
     def text() -> str:
-        seen = [threshold for threshold in THRESHOLDS if difference(threshold).seen]
+        seen = [threshold for threshold in THRESHOLDS if difference(threshold).is_significant]
         first = spread(arm(dynamic(THRESHOLDS[0])), lambda one: one.synchronisations).mean
         told = (
             f"at {', '.join(f'{one:g}' for one in seen)} a difference is seen"

@@ -127,8 +127,8 @@ def tell(listener: OnEvent | None, event: Event, known: set[str] | None = None) 
 
     ``known`` are faults of snapshots that were logged before, and are not again.
     """
-    if said := resumption(event):
-        _logger.info(said)
+    if sentence := resumption(event):
+        _logger.info(sentence)
     if event["event"] == "standstill":
         _logger.warning(standstill(event))
     if event.get("doubt") and is_new_fault({"error": event["text"], "path": ""}, known):

@@ -90,8 +90,8 @@ def is_new_fault(event: Event, known: set[str] | None) -> bool:
 
 def standstill(event: Event) -> str:
     """Return a line about workers that do not get on."""
-    told = "; ".join(f"worker {rank} {doing}" for rank, doing in event["workers"].items())
-    return f"no worker has got on for {event['seconds']:.0f} s: {told}"
+    text = "; ".join(f"worker {rank} {doing}" for rank, doing in event["workers"].items())
+    return f"no worker has got on for {event['seconds']:.0f} s: {text}"
 
 
 Item = TypeVar("Item")
@@ -154,12 +154,12 @@ class History(Sequence[dict[str, Any]]):
 
     def __call__(self, event: Event) -> None:
         most = self._most // (_WIDE if event["event"] == "layers" else 1)
-        kept = self._kinds.setdefault(event["event"], Thinned(most))
-        kept.add((self._count, dict(event)))
+        series = self._kinds.setdefault(event["event"], Thinned(most))
+        series.add((self._count, dict(event)))
         self._count += 1
 
     def __len__(self) -> int:
-        return sum(len(kept.values) for kept in self._kinds.values())
+        return sum(len(series.values) for series in self._kinds.values())
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.events)
@@ -172,20 +172,20 @@ class History(Sequence[dict[str, Any]]):
         return self.events[place]
 
     def __repr__(self) -> str:
-        told = [f"{len(self.of_kind(kind))} {kind}s" for kind in ("round", "validation")]
+        parts = [f"{len(self.of_kind(kind))} {kind}s" for kind in ("round", "validation")]
         values = {"training loss": self.loss, **self.metrics}
-        told += [
-            f"{name} {found[-1]:.4g}"
-            for name, (_, found) in values.items()
-            if found and not name.endswith("]")
+        parts += [
+            f"{name} {points[-1]:.4g}"
+            for name, (_, points) in values.items()
+            if points and not name.endswith("]")
         ]
-        return f"<History: {', '.join(told)}>"
+        return f"<History: {', '.join(parts)}>"
 
     @property
     def events(self) -> list[dict[str, Any]]:
         """Those that are kept, oldest first."""
-        found = [pair for kept in self._kinds.values() for pair in kept.values]
-        return [event for _, event in sorted(found, key=itemgetter(0))]
+        pairs = [pair for series in self._kinds.values() for pair in series.values]
+        return [event for _, event in sorted(pairs, key=itemgetter(0))]
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> History:
@@ -212,8 +212,8 @@ class History(Sequence[dict[str, Any]]):
         """The speed of each round, without what lies between rounds."""
 
         def speed(event: Event) -> float | None:
-            samples, taken = number(event, "samples"), seconds(event)
-            return samples / taken if samples is not None and taken else None
+            samples, duration = number(event, "samples"), seconds(event)
+            return samples / duration if samples is not None and duration else None
 
         return _series(self.of_kind("round"), speed)
 
@@ -270,44 +270,44 @@ class History(Sequence[dict[str, Any]]):
                 losses["validation" if name == "loss" else f"validation {name}"] = series
             else:
                 others[name] = series
-        found = [Panel("loss", losses), Panel(" and ".join(others) or "accuracy", others)]
-        found.append(Panel("learning rate", {"rate": self.rate}))
-        kept = (
+        panels = [Panel("loss", losses), Panel(" and ".join(others) or "accuracy", others)]
+        panels.append(Panel("learning rate", {"rate": self.rate}))
+        metric_values = (
             Panel(panel.title, {name: curve for name, curve in panel.curves.items() if curve[0]})
-            for panel in found
+            for panel in panels
         )
-        return [panel for panel in kept if panel.curves]
+        return [panel for panel in metric_values if panel.curves]
 
     def plot(self, out: str | os.PathLike[str] | None = None) -> Curves:
         """Loss, metrics and learning rate as a picture, which a notebook shows.
 
         It is written to ``out``, a file named .svg, .png or .pdf, if that is given.
         """
-        drawn = self.panels()
-        if not drawn:
+        panels = self.panels()
+        if not panels:
             raise DataError("there is nothing to plot: no round and no validation was recorded")
-        return Curves(drawn).saved(out)
+        return Curves(panels).saved(out)
 
     def _repr_html_(self) -> str:
         """Return the same picture, in a notebook."""
-        drawn = self.panels()
-        return svg(drawn) if drawn else "no round was recorded"
+        panels = self.panels()
+        return svg(panels) if panels else "no round was recorded"
 
     @property
     def metrics(self) -> dict[str, Series]:
         """Each validation metric over the iterations."""
-        found = self.of_kind("validation")
-        names = dict.fromkeys(name for event in found for name in event["metrics"])
+        validations = self.of_kind("validation")
+        names = dict.fromkeys(name for event in validations for name in event["metrics"])
         return {
-            name: _series(found, lambda event, name=name: number(event["metrics"], name))
+            name: _series(validations, lambda event, name=name: number(event["metrics"], name))
             for name in names
         }
 
 
 def _series(events: Iterable[Event], value_of: Any) -> Series:
     pairs = [(int(event["iteration"]), value_of(event)) for event in events]
-    known = [(at, value) for at, value in pairs if value is not None]
-    return [at for at, _ in known], [value for _, value in known]
+    points = [(at, value) for at, value in pairs if value is not None]
+    return [at for at, _ in points], [value for _, value in points]
 
 
 def _event(line: str, path: str | os.PathLike[str], place: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from sparknet.training.settings.fields import called_with, values_of
 from sparknet.training.settings.training import ProcessSettings, RunSettings
 from sparknet.training.training_net import settings, training_net
 from sparknet.training.workers.local import conduct
-from sparknet.training.workers.shared_data import TableColumns, open_shared, opened, write_shared
+from sparknet.training.workers.shared_data import TableColumns, open_data, open_shared, write_shared
 from sparknet.weights import WeightCollection
 from sparknet.weights.files import is_model_folder
 
@@ -84,27 +84,27 @@ def train(given: ProcessSettings) -> Trained:
             )
 
         validates = given.validation is not None
-        asked = RunSettings(**values_of(given, RunSettings))
+        run_settings = RunSettings(**values_of(given, RunSettings))
         nets = WeighedNets(make_net, weights.is_given)
-        begun = NetSetup(asked, runs, given.resume, validates, nets.make)
-        begun.check()
+        setup = NetSetup(run_settings, runs, given.resume, validates, nets.make)
+        setup.check()
         net = nets.plain
         shared = share_data(net, given, Path(folder))
         records = open_shared(shared["records"])
         if weights.is_given:
             records = weights.added(records, nets.weights, label_input(net))
             shared["records"] = write_shared(records, Path(folder) / "weighed")
-            begun.net.set_training_data(records)
-        initial = begun.weights()
+            setup.net.set_training_data(records)
+        initial = setup.weights()
         ranges = look_at_first(net, records, "training data")
         if shared["validation"] is not None:
             look_at_first(net, open_shared(shared["validation"]), "validation data", ranges)
-        begun.identity["data"] = sampled(records)
+        setup.identity["data"] = sampled(records)
         batch_size = net.batch_size * int(settings(net).iter_size)
-        begun.check(records=len(records), batch_size=batch_size)
+        setup.check(records=len(records), batch_size=batch_size)
         try:
             outcome, trained, run = conduct(
-                given, begun, initial.flat, shared, folder, precision=net.precision
+                given, setup, initial.flat, shared, folder, precision=net.precision
             )
         except Diverged:
             find_odd(net, records, "training data")
@@ -117,13 +117,13 @@ def share_data(net: Net, settings: Any, folder: Path) -> dict[str, Any]:
     """Write the files that workers map, in a folder that all of them reach."""
     table = TableColumns.of(settings)
     more = getattr(settings, "weight_column", None)
-    given, net.labels = opened(settings.data, net, table, "training data", more)
-    held: Any = None
+    training, net.labels = open_data(settings.data, net, table, "training data", more)
+    validation: Any = None
     if settings.validation is not None:
-        held, _ = opened(settings.validation, net, table, "validation data")
-    records = write_shared(given, folder / "records")
+        validation, _ = open_data(settings.validation, net, table, "validation data")
+    records = write_shared(training, folder / "records")
     net.set_training_data(open_shared(records))  # the data may decide the net's shapes
-    check_names(net, net.labels if class_names(given) else (), "training data")
-    check_counts(net, getattr(given, "arrays", {}))
-    held_out = None if held is None else write_shared(held, folder / "validation")
+    check_names(net, net.labels if class_names(training) else (), "training data")
+    check_counts(net, getattr(training, "arrays", {}))
+    held_out = None if validation is None else write_shared(validation, folder / "validation")
     return {"records": records, "validation": held_out}

@@ -248,7 +248,7 @@ class LineProgress(Progress):
 
     def __call__(self, event: Event) -> None:
         if event["event"] == "start":
-            self._say(_beginning(event))
+            self._say(_start_line(event))
         super().__call__(event)
 
 
@@ -266,7 +266,7 @@ class _LogStream:
         sys.stderr.flush()
 
 
-def _beginning(event: Event) -> str:
+def _start_line(event: Event) -> str:
     end = [f"{event['steps']} steps"] if event.get("steps") else []
     end += [f"{event['seconds']:g} s"] if event.get("seconds") else []
     workers = "1 worker" if event["workers"] == 1 else f"{event['workers']} workers"
@@ -321,8 +321,8 @@ def _line(kind: str, event: Event) -> str | None:
         run, round = event["resumed"].rsplit("/", 1)
         return f"resuming {run} from {round}, iteration {event['iteration']}"
     if kind == "validation":
-        found = single(event["metrics"]).items()
-        metrics = ", ".join(f"{shown(name)} {value:.4g}" for name, value in found)
+        scores = single(event["metrics"]).items()
+        metrics = ", ".join(f"{shown(name)} {value:.4g}" for name, value in scores)
         return f"{at}: validation {metrics}"
     if kind == "snapshot":
         return f"{at}: snapshot in {event['path']}"
@@ -343,7 +343,7 @@ def _line(kind: str, event: Event) -> str | None:
     if kind == "standstill":
         return f"{at}: {standstill(event)}"
     if kind == "stop":
-        kept = event.get("best")
-        of_best = "" if kept is None else f"; the weights are those of step {kept}, the best"
+        best = event.get("best")
+        of_best = "" if best is None else f"; the weights are those of step {best}, the best"
         return f"{at}: {ENDS.get(event['reason'], event['reason'])}{of_best}"
     return None

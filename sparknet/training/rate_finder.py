@@ -82,11 +82,11 @@ class RateCurve:
     @property
     def smoothed(self) -> tuple[float, ...]:
         """The losses, each with those before it, which count less and less."""
-        mean, made = 0.0, []
+        mean, losses = 0.0, []
         for step, loss in enumerate(self.losses, 1):
             mean = _KEPT * mean + (1 - _KEPT) * loss
-            made.append(mean / (1 - _KEPT**step))
-        return tuple(made)
+            losses.append(mean / (1 - _KEPT**step))
+        return tuple(losses)
 
     @property
     def suggestion(self) -> float | None:
@@ -109,9 +109,9 @@ class RateCurve:
             "loss": (at, list(self.losses)),
             "smoothed": (at, list(self.smoothed)),
         }
-        found = self.suggestion
-        told = "" if found is None else f", which falls fastest at {found:.2g}"
-        return Panel(f"loss{told}", curves, "learning rate, power of ten")
+        suggestion = self.suggestion
+        text = "" if suggestion is None else f", which falls fastest at {suggestion:.2g}"
+        return Panel(f"loss{text}", curves, "learning rate, power of ten")
 
     def plot(self, out: str | os.PathLike[str] | None = None) -> Curves:
         """Return a picture, written to ``out``, a file named .svg, .png or .pdf, if that is
@@ -120,9 +120,9 @@ class RateCurve:
         return Curves([self.panel()]).saved(out)
 
     def __repr__(self) -> str:
-        found = self.suggestion
-        told = "the loss never fell" if found is None else f"suggestion {found:.2g}"
-        return f"<RateCurve: {len(self.rates)} steps up to {self.rates[-1]:.2g}, {told}>"
+        suggestion = self.suggestion
+        text = "the loss never fell" if suggestion is None else f"suggestion {suggestion:.2g}"
+        return f"<RateCurve: {len(self.rates)} steps up to {self.rates[-1]:.2g}, {text}>"
 
     def _repr_html_(self) -> str:
         return svg([self.panel()])
@@ -164,21 +164,21 @@ def find_lr(
     """
     _check(low, high, steps, settings)
     factor = (high / low) ** (1 / (steps - 1))
-    given = ProcessSettings(solver, data, **settings)
-    if given.module is not None:
+    process_settings = ProcessSettings(solver, data, **settings)
+    if process_settings.module is not None:
         schedule = partial(_rising_schedule, low, factor)
-        return _curve(replace(given, lr_schedule=schedule), low, factor, steps)
-    made = training_net(
-        given.solver,
-        given.weights,
+        return _curve(replace(process_settings, lr_schedule=schedule), low, factor, steps)
+    trained_net = training_net(
+        process_settings.solver,
+        process_settings.weights,
         None,
-        given.precision,
-        Preprocessing.of(given),
-        given.backend,
-        given.dialect,
-        Recipe.of(given),
+        process_settings.precision,
+        Preprocessing.of(process_settings),
+        process_settings.backend,
+        process_settings.dialect,
+        Recipe.of(process_settings),
     )
-    net = made.with_solver(_rising(solver_of(made), low, factor))
+    net = trained_net.with_solver(_rising(solver_of(trained_net), low, factor))
     others = {name: settings[name] for name in settings.keys() - _OF_THE_NET}
     return _curve(ProcessSettings(net, data, **others), low, factor, steps)
 

@@ -41,12 +41,12 @@ class Trained:
 
         A name that ends in .caffemodel or .h5 makes it that file, as `Net.save` does.
         """
-        said = ModelInputs(self._columns(), self.net.preprocessing, self.net.labels)
+        inputs = ModelInputs(self._columns(), self.net.preprocessing, self.net.labels)
         if Path(path).suffix in SUFFIXES:
             self.net.save(path)
-            said.write_beside(path)
+            inputs.write_beside(path)
         else:
-            save_model(self.net, path, said)
+            save_model(self.net, path, inputs)
 
     def _columns(self) -> dict[str, str]:
         """Return the net's inputs → the columns that it was trained on."""
@@ -55,11 +55,13 @@ class Trained:
     def _repr_html_(self) -> str:
         """Return the curves, the outcome and the net, in a notebook."""
         outcome = self.outcome
-        told: dict[str, Any] = {"ended because": outcome.reason, "iteration": outcome.iteration}
-        told |= {"samples": outcome.samples, **without_confusion(outcome.metrics)}
+        table: dict[str, Any] = {"ended because": outcome.reason, "iteration": outcome.iteration}
+        table |= {"samples": outcome.samples, **without_confusion(outcome.metrics)}
         if self.confusion is not None:
-            told["confusion, true classes in rows"] = self.confusion.astype(int).tolist()
-        cells = ((name, f"{v:.5g}" if isinstance(v, float) else str(v)) for name, v in told.items())
+            table["confusion, true classes in rows"] = self.confusion.astype(int).tolist()
+        cells = (
+            (name, f"{v:.5g}" if isinstance(v, float) else str(v)) for name, v in table.items()
+        )
         rows = "".join(
             f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in cells
         )
@@ -84,9 +86,9 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, trained: Trained) -> None:
         outcome = trained.outcome
-        kept = outcome.snapshot or "no snapshot, as there is no path for them"
+        snapshot = outcome.snapshot or "no snapshot, as there is no path for them"
         super().__init__(
-            f"interrupted at iteration {outcome.iteration}; left: {kept}; the exception's .trained "
-            "has the weights"
+            f"interrupted at iteration {outcome.iteration}; left: {snapshot}; the exception's "
+            ".trained has the weights"
         )
         self.trained = trained

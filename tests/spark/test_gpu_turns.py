@@ -25,7 +25,7 @@ HOLDER = """
 import sys
 from sparknet.spark.cluster.gpus import Turns
 
-with Turns(sys.argv[1], int(sys.argv[2])).taken():
+with Turns(sys.argv[1], int(sys.argv[2])).take():
     print("taken", flush=True)
     sys.stdin.readline()
 print("over", flush=True)
@@ -56,7 +56,7 @@ def start() -> Iterator[Callable[[int], Any]]:
 
 def is_free(most: int) -> bool:
     try:
-        with Turns(GPU, most, patience=0).taken():
+        with Turns(GPU, most, patience=0).take():
             return True
     except SparkError:
         return False
@@ -71,7 +71,7 @@ def test_so_many_at_once_and_no_more(start: Callable[[int], Any]) -> None:
             SparkError,
             match=rf"^other tasks kept all turns on {GPU} for 0.05 s: .*\(tasks_per_gpu=2\)",
         ),
-        Turns(GPU, 2, patience=0.05).taken(),
+        Turns(GPU, 2, patience=0.05).take(),
     ):
         pass
     first.stdin.write("\n")
@@ -92,7 +92,7 @@ def test_a_killed_process_holds_none(start: Callable[[int], Any]) -> None:
 
 
 def test_an_error_gives_the_turn_back() -> None:
-    with pytest.raises(ValueError, match="inside"), Turns(GPU, 1).taken():
+    with pytest.raises(ValueError, match="inside"), Turns(GPU, 1).take():
         raise ValueError("inside")
     assert is_free(1)
 
@@ -110,6 +110,6 @@ def test_a_net_computes_in_its_turn() -> None:
     usual = WorkerModel(NetPredictor(net)).forward(values, ["ip2"])["ip2"].copy()
     worker = WorkerModel(NetPredictor(net), turns=Turns(GPU, 1, patience=0))
     np.testing.assert_array_equal(worker.forward(values, ["ip2"])["ip2"], usual)
-    with Turns(GPU, 1).taken(), pytest.raises(SparkError, match="other tasks kept all turns"):
+    with Turns(GPU, 1).take(), pytest.raises(SparkError, match="other tasks kept all turns"):
         worker.forward(values, ["ip2"])
     np.testing.assert_array_equal(worker.forward(values, ["ip2"])["ip2"], usual)

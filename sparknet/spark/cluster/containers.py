@@ -31,8 +31,8 @@ def memory_limit(root: Path = ROOT) -> int | None:
 
 def processors_limit(root: Path = ROOT) -> float | None:
     """Return the processors that the control groups allow at once; None without a limit."""
-    found = [_share(path) for path in _files(root, "cpu", "cpu.max", "cpu.cfs_quota_us")]
-    return min((one for one in found if one is not None), default=None)
+    limits = [_share(path) for path in _files(root, "cpu", "cpu.max", "cpu.cfs_quota_us")]
+    return min((one for one in limits if one is not None), default=None)
 
 
 def _files(root: Path, controller: str, unified: str, older: str) -> list[Path]:
@@ -40,7 +40,7 @@ def _files(root: Path, controller: str, unified: str, older: str) -> list[Path]:
 
     In a container a group is often seen as the root of all groups.
     """
-    groups, top, found = root / "sys/fs/cgroup", PurePosixPath("/"), []
+    groups, top, paths = root / "sys/fs/cgroup", PurePosixPath("/"), []
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -56,8 +56,8 @@ def _files(root: Path, controller: str, unified: str, older: str) -> list[Path]:
             continue
         for place in places:
             around = [own, *own.parents] if ".." not in own.parts else [top]
-            found += [place / str(one.relative_to(top)) / name for one in around]
-    return [path for path in dict.fromkeys(found) if path.is_file()]
+            paths += [place / str(one.relative_to(top)) / name for one in around]
+    return [path for path in dict.fromkeys(paths) if path.is_file()]
 
 
 def _whole(path: Path) -> int | None:
@@ -70,10 +70,10 @@ def _whole(path: Path) -> int | None:
 def _share(path: Path) -> float | None:
     """Of a file with a quota and its period, or with a quota whose period lies beside it."""
     try:
-        said = path.read_text().split()
+        words = path.read_text().split()
         if path.name == "cpu.cfs_quota_us":
-            said += (path.parent / "cpu.cfs_period_us").read_text().split()
-        quota, period = map(int, said)
+            words += (path.parent / "cpu.cfs_period_us").read_text().split()
+        quota, period = map(int, words)
     except (OSError, ValueError):  # "max"
         return None
     return quota / period if quota > 0 and period > 0 else None
@@ -129,10 +129,10 @@ def too_tight(master: str, settings: Mapping[str, str], needed: int) -> str | No
 
 def nbytes(text: str) -> int:
     """Memory as Spark writes it: 512m, 2g, or a number of mebibytes."""
-    found = re.fullmatch(r"(\d+)([bkmgtp]?)b?", text.strip().lower())
-    if found is None:
+    match = re.fullmatch(r"(\d+)([bkmgtp]?)b?", text.strip().lower())
+    if match is None:
         raise ValueError(f"{text!r} is no memory size of Spark")
-    return int(found[1]) << _UNITS[found[2]]
+    return int(match[1]) << _UNITS[match[2]]
 
 
 # -- losses -----------------------------------------------------------------------------------
@@ -143,21 +143,21 @@ def losses_allowed(master: str, settings: Mapping[str, str], workers: int) -> tu
     application.
     """
     times = task_failures(master, settings)
-    said = f"Spark starts the task of a worker {times} times (spark.task.maxFailures)"
+    sentence = f"Spark starts the task of a worker {times} times (spark.task.maxFailures)"
     most = executor_failures(settings)
     direct = settings.get("spark.kubernetes.allocation.pods.allocator", "direct") == "direct"
     if not is_contained(master) or (master.startswith("k8s") and not direct):
-        return f"{said}; then another job is begun for it", False
+        return f"{sentence}; then another job is begun for it", False
     within = settings.get(
         "spark.executor.failuresValidityInterval",
         settings.get("spark.yarn.executor.failuresValidityInterval"),
     )
-    told = "very many" if most is None else str(most)
-    said += f", and ends the application when {told} executors are lost"
-    said += f" within {within}" if within else " in all, however long it runs"
+    count = "very many" if most is None else str(most)
+    sentence += f", and ends the application when {count} executors are lost"
+    sentence += f" within {within}" if within else " in all, however long it runs"
     return (
-        f"{said} (spark.executor.maxNumFailures, spark.executor.failuresValidityInterval): allow "
-        f"more where machines of {workers} workers come and go",
+        f"{sentence} (spark.executor.maxNumFailures, spark.executor.failuresValidityInterval): "
+        f"allow more where machines of {workers} workers come and go",
         within is None and most is not None,
     )
 
@@ -165,8 +165,8 @@ def losses_allowed(master: str, settings: Mapping[str, str], workers: int) -> tu
 def task_failures(master: str, settings: Mapping[str, str]) -> int:
     """Return how often a task may fail: of a local master once, unless its address says more."""
     if master.startswith("local"):
-        found = re.fullmatch(r"local\[\s*(?:\d+|\*)\s*,\s*(\d+)\s*\]", master)
-        return int(found[1]) if found else 1
+        match = re.fullmatch(r"local\[\s*(?:\d+|\*)\s*,\s*(\d+)\s*\]", master)
+        return int(match[1]) if match else 1
     return int(settings.get("spark.task.maxFailures", "4"))
 
 

@@ -107,11 +107,11 @@ def look(session: SparkSession, deadline: float) -> list[Executors]:
     kinds: dict[str, list[list[str]]] = {}
     for row in rows:
         finding = json.loads(row.finding)
-        given = finding.pop("addresses")
-        kinds.setdefault(json.dumps(finding, sort_keys=True), []).append(given)
+        addresses = finding.pop("addresses")
+        kinds.setdefault(json.dumps(finding, sort_keys=True), []).append(addresses)
     return [
-        Executors(tasks=len(given), addresses=sorted({*chain(*given)}), **json.loads(one))
-        for one, given in sorted(kinds.items())
+        Executors(tasks=len(addresses), addresses=sorted({*chain(*addresses)}), **json.loads(one))
+        for one, addresses in sorted(kinds.items())
     ]
 
 
@@ -215,8 +215,8 @@ def _task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    given = {} if context is None else context.resources()
-    addresses = list(given["gpu"].addresses) if "gpu" in given else []
+    resources = {} if context is None else context.resources()
+    addresses = list(resources["gpu"].addresses) if "gpu" in resources else []
     finding = json.dumps(_facts() | {"addresses": addresses})
     yield arrow.RecordBatch.from_pydict({"finding": [finding]})
 
@@ -250,24 +250,24 @@ def _slots(session: SparkSession, deadline: float) -> int:
 
     if not is_classic(session):
         return _TASKS
-    seen, since = slots_of(session), time.monotonic()
-    while not is_local(session) and (seen == 0 or time.monotonic() < since + _SETTLED):
+    slots, since = slots_of(session), time.monotonic()
+    while not is_local(session) and (slots == 0 or time.monotonic() < since + _SETTLED):
         if time.monotonic() > deadline:
             raise SparkError("the master gave no executor in time: see whether it has free cores")
         time.sleep(0.1)
-        if (now := slots_of(session)) != seen:
-            seen, since = now, time.monotonic()
-    return max(seen, 1)
+        if (now := slots_of(session)) != slots:
+            slots, since = now, time.monotonic()
+    return max(slots, 1)
 
 
 def _within(deadline: float, late: str, work: Callable[[], Made]) -> Made:
     """Return what ``work`` gives, or SparkError if it takes longer: it is left to itself then."""
-    made: list[Made] = []
+    results: list[Made] = []
     failed: list[Exception] = []
 
     def run() -> None:
         try:
-            made.append(work())
+            results.append(work())
         except Exception as error:  # raised below
             failed.append(error)
 
@@ -279,6 +279,6 @@ def _within(deadline: float, late: str, work: Callable[[], Made]) -> Made:
 
         error = failed[0]
         raise error if isinstance(error, SparkError) else translated(error) from error
-    if not made:
+    if not results:
         raise SparkError(late)
-    return made[0]
+    return results[0]

@@ -43,20 +43,20 @@ def listing() -> str:
 
 def listed(text: str) -> list[ListedGpu]:
     """Return the GPUs of a listing."""
-    found: list[ListedGpu] = []
+    gpus: list[ListedGpu] = []
     for number, uuid, part in _LISTED.findall(text):
         if uuid:
-            found.append(ListedGpu(int(number), uuid))
-        elif found:
-            last = found.pop()
-            found.append(ListedGpu(last.number, last.uuid, (*last.parts, part)))
-    return found
+            gpus.append(ListedGpu(int(number), uuid))
+        elif gpus:
+            last = gpus.pop()
+            gpus.append(ListedGpu(last.number, last.uuid, (*last.parts, part)))
+    return gpus
 
 
 def models() -> list[str]:
     """Return what GPUs the machine has, of each kind how many."""
-    found = Counter(re.findall(r"^GPU \d+: (.*?) \(UUID", listing(), re.MULTILINE))
-    return [f"{many} x {model}" if many > 1 else model for model, many in found.items()]
+    counts = Counter(re.findall(r"^GPU \d+: (.*?) \(UUID", listing(), re.MULTILINE))
+    return [f"{many} x {model}" if many > 1 else model for model, many in counts.items()]
 
 
 def number_of(address: str, text: str | None = None) -> int:
@@ -111,9 +111,9 @@ def _number_of_all(address: str, machine: Sequence[ListedGpu]) -> int:
             f"Spark gave the task {address}, and CUDA shows a process one part of a GPU: start "
             f"the executor with CUDA_VISIBLE_DEVICES={address}"
         )
-    known = ", ".join([*(gpu.uuid for gpu in machine), *parts]) or "none"
+    names = ", ".join([*(gpu.uuid for gpu in machine), *parts]) or "none"
     raise SparkError(
-        f"Spark gave the task the GPU {address}, and nvidia-smi -L lists others: {known}"
+        f"Spark gave the task the GPU {address}, and nvidia-smi -L lists others: {names}"
     )
 
 
@@ -161,12 +161,12 @@ class Turns:
     patience: float = PATIENCE
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
-        """One turn, as soon as there is one; SparkError if others keep them all."""
+    def take(self) -> Iterator[None]:
+        """Take a turn once one is free; SparkError if others keep them all."""
         if not sys.platform.startswith("linux"):
             raise SparkError(f"tasks_per_gpu={self.most} needs Linux")
         deadline, pause = time.monotonic() + self.patience, _PAUSES[0]
-        while (found := self._free()) is None:
+        while (number := self._free()) is None:
             if time.monotonic() >= deadline:
                 raise SparkError(
                     f"other tasks kept all turns on {self.gpu} for {self.patience:g} s: let more "
@@ -174,7 +174,7 @@ class Turns:
                 )
             time.sleep(pause)
             pause = min(2 * pause, _PAUSES[1])
-        with closing(found):
+        with closing(number):
             yield
 
     def _free(self) -> socket.socket | None:

@@ -36,10 +36,10 @@ exec "{java}" "$@"
 
 def java_home() -> str | None:
     """Return the JAVA_HOME that Spark needs; None if Spark can start without a change."""
-    named = os.environ.get("JAVA_HOME")
-    if named and not Path(named, "bin", "java").is_file():
-        raise SparkError(f"JAVA_HOME is {named}, where there is no bin/java: mend or unset it")
-    on_path = f"{named}/bin/java" if named else shutil.which("java")
+    variable = os.environ.get("JAVA_HOME")
+    if variable and not Path(variable, "bin", "java").is_file():
+        raise SparkError(f"JAVA_HOME is {variable}, where there is no bin/java: mend or unset it")
+    on_path = f"{variable}/bin/java" if variable else shutil.which("java")
     program = Path(on_path).resolve() if on_path else _pip_java() / "bin" / "java"
     home, release = program.parent.parent, _release(program)
     _check_age(home, release)
@@ -57,11 +57,11 @@ def _release(program: Path) -> str:
     except OSError:
         pass
     try:
-        said = _asked(str(program)).stderr
+        text = _run(str(program)).stderr
     except OSError:
         return ""
-    found = re.search(r'version "([^"]+)"', said)
-    return f'JAVA_VERSION="{found[1]}"' if found else ""
+    match = re.search(r'version "([^"]+)"', text)
+    return f'JAVA_VERSION="{match[1]}"' if match else ""
 
 
 def _check_age(home: Path, release: str) -> None:
@@ -70,10 +70,10 @@ def _check_age(home: Path, release: str) -> None:
         spark = version("pyspark")
     except PackageNotFoundError:
         return
-    found = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)[^"]*"', release, re.MULTILINE)
-    if found is None:
+    match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)[^"]*"', release, re.MULTILINE)
+    if match is None:
         return
-    java, oldest = int(found[1]), _OLDEST.get(spark.partition(".")[0], 17)
+    java, oldest = int(match[1]), _OLDEST.get(spark.partition(".")[0], 17)
     newest = _NEWEST.get(".".join(spark.split(".")[:2]), java)
     if oldest <= java <= newest:
         return
@@ -90,14 +90,14 @@ def java_version() -> str:
     """Return the first line of ``java -version``."""
     home = java_home() or os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
-    said = _asked(program)
-    lines = [line for line in said.stderr.splitlines() if "version" in line]
-    if said.returncode or not lines:
-        raise SparkError(f"{program} -version failed with exit status {said.returncode}")
+    output = _run(program)
+    lines = [line for line in output.stderr.splitlines() if "version" in line]
+    if output.returncode or not lines:
+        raise SparkError(f"{program} -version failed with exit status {output.returncode}")
     return lines[0]
 
 
-def _asked(program: str) -> subprocess.CompletedProcess[str]:
+def _run(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
 
 

@@ -98,18 +98,18 @@ def _looked(
             if start.is_over():
                 raise SparkError(late)
         try:
-            found = sorted(
+            findings = sorted(
                 (json.loads(row.finding) for row in job.result()), key=itemgetter("worker")
             )
         except Exception as error:
             raise translated(error) from error
-    for finding in found:
+    for finding in findings:
         _check_finding(finding, link.driver, link.seal)
         _check_backend(finding)
         _check_room(finding, needed)
         if finding["gpus"]:
             _logger.info(f"{_where(finding)} has the GPU {', '.join(finding['gpus'])} of Spark's")
-    return found
+    return findings
 
 
 class Start:
@@ -188,17 +188,17 @@ def _warn_of_clear_secrets(session: SparkSession) -> None:
 def _warn_of_room(session: SparkSession, needed: int) -> None:
     context = session.sparkContext
     settings = dict(context.getConf().getAll())
-    if said := containers.too_tight(context.master, settings, needed):
-        warnings.warn(said, stacklevel=2)
+    if sentence := containers.too_tight(context.master, settings, needed):
+        warnings.warn(sentence, stacklevel=2)
 
 
 def _tell_of_losses(session: SparkSession, workers: int) -> None:
     context = session.sparkContext
     settings = dict(context.getConf().getAll())
-    said, ends = containers.losses_allowed(context.master, settings, workers)
-    _logger.info(said)
+    sentence, ends = containers.losses_allowed(context.master, settings, workers)
+    _logger.info(sentence)
     if ends:
-        warnings.warn(said, stacklevel=2)
+        warnings.warn(sentence, stacklevel=2)
 
 
 def _awaited_slots(
@@ -253,10 +253,10 @@ def _check_room(finding: dict[str, Any], needed: int) -> None:
     """SparkError if Spark's memory limit is too small; mapped files and stacks count as well."""
     if finding["room"] is None:
         return
-    limit, left = finding["room"]
-    if left < needed:
+    limit, free = finding["room"]
+    if free < needed:
         raise SparkError(
-            f"{_where(finding)} has {_mebibytes(left)} left of the {_mebibytes(limit)} that "
+            f"{_where(finding)} has {_mebibytes(free)} left of the {_mebibytes(limit)} that "
             f"spark.executor.pyspark.memory allows it, and training takes {_mebibytes(needed)} "
             "at the least, and the records: give that setting more, or leave it out"
         )
@@ -292,11 +292,11 @@ def translated(error: Exception) -> SparkError:
             "an Arrow batch of the rows is over 2 GiB: set "
             "spark.sql.execution.arrow.maxRecordsPerBatch to fewer rows"
         )
-    if lost := _LOST.search(text):
-        return SparkError(f"{tried(error)}; Spark says: {lost[0].strip()}")
-    said = _essence(text) or type(error).__name__
-    own = re.match(r"sparknet\.errors\.\w+: ", said)
-    return SparkError(said[own.end() :] if own else f"the Spark job failed: {said}")
+    if match := _LOST.search(text):
+        return SparkError(f"{tried(error)}; Spark says: {match[0].strip()}")
+    message = _essence(text) or type(error).__name__
+    own = re.match(r"sparknet\.errors\.\w+: ", message)
+    return SparkError(message[own.end() :] if own else f"the Spark job failed: {message}")
 
 
 def _essence(text: str) -> str:
@@ -307,8 +307,8 @@ def _essence(text: str) -> str:
     if python:
         ends = (line for line in after.splitlines() if line and not line[0].isspace())
         return next(ends, "")
-    said = (found[1].strip() for found in _SAID.finditer(text))
-    return next((line for line in said if line), text.strip().partition("\n")[0])
+    messages = (match[1].strip() for match in _SAID.finditer(text))
+    return next((line for line in messages if line), text.strip().partition("\n")[0])
 
 
 def tried(error: Exception) -> str:

@@ -82,9 +82,9 @@ def look_alone(
 
 
 def _finding(worker: int, unreached: list[Address], lack: str, resources: Mapping[str, Any]) -> str:
-    found = {"worker": worker, "unreached": unreached, **machine(), "room": room()}
+    finding = {"worker": worker, "unreached": unreached, **machine(), "room": room()}
     gpus = list(resources["gpu"].addresses) if "gpu" in resources else []
-    return json.dumps(found | {"backend": lack, "gpus": gpus})
+    return json.dumps(finding | {"backend": lack, "gpus": gpus})
 
 
 def _unreached(link: Link, worker: int, size: int) -> list[Address]:
@@ -110,14 +110,14 @@ def _unreached(link: Link, worker: int, size: int) -> list[Address]:
 def _lack(backend: str, device: str | None, worker: int, resources: Mapping[str, Any]) -> str:
     """Why this process cannot train with a backend, or on a device; empty if it can."""
     try:
-        found = backend_called(backend)
-        asks = not found.is_embedded or uses_task_gpu(device)
+        implementation = backend_called(backend)
+        asks = not implementation.is_embedded or uses_task_gpu(device)
         gpu = device_of(resources) if asks else CPU
-        if found.is_embedded:
+        if implementation.is_embedded:
             mine = resolve_device(device_of_worker(device, worker, None if gpu == CPU else gpu))
             if mine is not None:
                 check_device(mine)
-        lacking = found.lacking(gpu=gpu != CPU and not found.is_embedded)
+        lacking = implementation.lacking(gpu=gpu != CPU and not implementation.is_embedded)
     except SparkNetError as error:
         return str(error)
     return f"backend '{backend}' has no {', '.join(lacking)}" if lacking else ""

@@ -45,8 +45,8 @@ def get_session(
     start the Python at this Python's path, unless PYSPARK_PYTHON is set.
     """
     spark_session = _pyspark().SparkSession
-    given = os.environ.get("PYSPARK_GATEWAY_PORT") or _is_connected()
-    if master is None and not given and spark_session.getActiveSession() is None:
+    session_of_others = os.environ.get("PYSPARK_GATEWAY_PORT") or _is_connected()
+    if master is None and not session_of_others and spark_session.getActiveSession() is None:
         return local_session(workers, threads=threads, name=name, config=config)
     builder = spark_session.builder.appName(name)
     if master is not None or os.environ.get("SPARK_REMOTE", "").startswith("local"):
@@ -287,8 +287,8 @@ def is_local(session: SparkSession) -> bool:
 def is_encrypted(session: SparkSession) -> bool:
     """Return whether Spark itself was told to encrypt what it sends."""
     settings = session.sparkContext.getConf() if is_classic(session) else session.conf
-    wanted = ("spark.network.crypto.enabled", "spark.ssl.enabled", "spark.ssl.rpc.enabled")
-    return any(str(settings.get(name, "false")).lower() == "true" for name in wanted)
+    names = ("spark.network.crypto.enabled", "spark.ssl.enabled", "spark.ssl.rpc.enabled")
+    return any(str(settings.get(name, "false")).lower() == "true" for name in names)
 
 
 def _facing(*hosts: str) -> str:

@@ -87,10 +87,10 @@ def withdraw(session: SparkSession, name: str) -> None:
 
 
 def _strings(names: Any) -> list[str]:
-    found = []
+    strings = []
     while names.hasNext():
-        found.append(str(names.next()))
-    return found
+        strings.append(str(names.next()))
+    return strings
 
 
 def _removed(batches: Iterable[Any], name: str) -> Iterator[Any]:

@@ -46,7 +46,7 @@ def read_records(
     numbers = session.range(0, len(records), 1, parts)
     names = class_names(records)
     schema = StructType([_field(name, column, names) for name, column in records.columns.items()])
-    return numbers.mapInArrow(by_value(partial(_read, records=records)), schema)
+    return numbers.mapInArrow(by_value(partial(_record_batches, records=records)), schema)
 
 
 def _field(name: str, column: Column, classes: Sequence[str]) -> StructField:
@@ -54,12 +54,14 @@ def _field(name: str, column: Column, classes: Sequence[str]) -> StructField:
 
     if column.shape:
         return StructField(name, BinaryType(), metadata={SHAPE: list(column.shape)})
-    told = {CLASSES: list(classes)} if name == "label" and classes else None
+    metadata = {CLASSES: list(classes)} if name == "label" and classes else None
     kind = DoubleType() if column.dtype.kind == "f" else LongType()
-    return StructField(name, kind, metadata=told)
+    return StructField(name, kind, metadata=metadata)
 
 
-def _read(batches: Iterable[pa.RecordBatch], records: Records) -> Iterator[pa.RecordBatch]:
+def _record_batches(
+    batches: Iterable[pa.RecordBatch], records: Records
+) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     size = sum(column.size for column in records.columns.values())
@@ -68,10 +70,10 @@ def _read(batches: Iterable[pa.RecordBatch], records: Records) -> Iterator[pa.Re
         for batch in batches:
             numbers = batch.column(0).to_numpy()
             for begin in range(0, len(numbers), rows):
-                taken = records.take(numbers[begin : begin + rows])
+                columns = records.take(numbers[begin : begin + rows])
                 kinds = records.columns.items()
                 yield pa.RecordBatch.from_pydict(
-                    {name: _column(taken[name], kind) for name, kind in kinds}
+                    {name: _column(columns[name], kind) for name, kind in kinds}
                 )
 
 
@@ -80,8 +82,8 @@ def _column(values: Array, column: Column) -> pa.Array:
 
     if not column.shape:
         return pa.array(values.astype(np.float64 if column.dtype.kind == "f" else np.int64))
-    kept = values if values.dtype == np.uint8 else values.astype(np.float32)
-    flat = np.ascontiguousarray(kept).reshape(len(kept), -1).view(np.uint8)
+    array = values if values.dtype == np.uint8 else values.astype(np.float32)
+    flat = np.ascontiguousarray(array).reshape(len(array), -1).view(np.uint8)
     fixed = pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(flat.shape[1]), len(flat), [None, pa.py_buffer(flat.ravel())]
     )
@@ -98,7 +100,7 @@ def read_images(session: SparkSession, *sources: StrPath) -> DataFrame:
     paths = [os.fspath(source) for source in sources]
     if any("://" in path for path in paths):
         binary = session.read.format("binaryFile").option("recursiveFileLookup", "true")
-        return _asked(lambda: binary.load(paths).select(*STORED))
+        return _answer(lambda: binary.load(paths).select(*STORED))
     places = [place for path in paths for place in _places(path)]
     if not places:
         raise SparkError(f"there is no image in {', '.join(paths) or 'no files'}")
@@ -122,7 +124,7 @@ def _places(path: str) -> Iterator[tuple[str, str, int, int]]:
 def _read_stored(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    def made(paths: list[str], contents: list[bytes]) -> pa.RecordBatch:
+    def batch_of(paths: list[str], contents: list[bytes]) -> pa.RecordBatch:
         columns = {"path": pa.array(paths), "content": pa.array(contents, pa.binary())}
         return pa.RecordBatch.from_pydict(columns)
 
@@ -134,10 +136,10 @@ def _read_stored(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 paths.append(place["path"])
                 contents.append(_stored(place))
                 if sum(map(len, contents)) >= _AT_ONCE:
-                    yield made(paths, contents)
+                    yield batch_of(paths, contents)
                     paths, contents = [], []
             if paths:
-                yield made(paths, contents)
+                yield batch_of(paths, contents)
 
 
 def _stored(place: dict[str, Any]) -> bytes:
@@ -151,23 +153,23 @@ def _stored(place: dict[str, Any]) -> bytes:
 
 def read_parquet(session: SparkSession, paths: Sequence[str]) -> DataFrame:
     """Return a DataFrame of Parquet files or folders, wherever Spark can read."""
-    return _asked(lambda: session.read.parquet(*paths))
+    return _answer(lambda: session.read.parquet(*paths))
 
 
 def query(session: SparkSession, text: str) -> DataFrame:
     """Return the DataFrame of a SQL query."""
-    return _asked(lambda: session.sql(text))
+    return _answer(lambda: session.sql(text))
 
 
-def _asked(ask: Callable[[], DataFrame]) -> DataFrame:
+def _answer(ask: Callable[[], DataFrame]) -> DataFrame:
     from pyspark.errors import PySparkException
 
     try:
-        found = ask()
-        _ = found.columns  # Spark Connect checks it only here
+        answer = ask()
+        _ = answer.columns  # Spark Connect checks it only here
     except PySparkException as error:
         raise SparkError(str(error).strip().partition("\n")[0]) from error
-    return found
+    return answer
 
 
 _OURS = "sparknet.errors."
@@ -186,7 +188,7 @@ def sentence(text: str) -> str:
     """Return the sentence of sparknet in an error of Spark, else its first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:
-        kind, colon, said = line.partition(": ")
+        kind, colon, message = line.partition(": ")
         if colon and kind.startswith(_OURS):
-            return said
+            return message
     return lines[0] if lines else "Spark failed"

@@ -28,8 +28,8 @@ def said_by_java(path: str) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        said: Any = error.java_exception
-        message = str(said.getMessage() or said.toString())
+        cause: Any = error.java_exception
+        message = str(cause.getMessage() or cause.toString())
         raise FileError(path, message.removeprefix(f"{path}: ")) from error
 
 
@@ -78,8 +78,8 @@ class _ConnectedFile(RemoteFile):
         from pyspark.errors import PySparkException
 
         try:
-            found = self._session.read.format("binaryFile").load(self._url)
-            return bool(found.select("path").head(1))
+            files = self._session.read.format("binaryFile").load(self._url)
+            return bool(files.select("path").head(1))
         except PySparkException:
             return False
 
@@ -107,10 +107,10 @@ class _ConnectedFile(RemoteFile):
         try:
             self._session.copyFromLocalToFs(str(copy), self._url)
         except (PySparkException, RpcError) as error:
-            said = error.details() if isinstance(error, RpcError) else _first_line(error)
+            message = error.details() if isinstance(error, RpcError) else _first_line(error)
             here = local_path(self._url)
-            if here is None or _REFUSED not in said:
-                raise FileError(self._url, said) from error
+            if here is None or _REFUSED not in message:
+                raise FileError(self._url, message) from error
             Path(here).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(copy, here)
 
@@ -220,8 +220,8 @@ class HadoopStore(Store):
 
         Renaming a folder copies file by file on some systems, so that a part of one may lie there.
         """
-        found = {int(match[1]) for match in map(ROUND.fullmatch, self._names()) if match}
-        return sorted(self._done | set(filter(self._is_whole, found - self._done)))
+        rounds = {int(match[1]) for match in map(ROUND.fullmatch, self._names()) if match}
+        return sorted(self._done | set(filter(self._is_whole, rounds - self._done)))
 
     def _is_whole(self, round: int) -> bool:
         path = self.path(round, MANIFEST)

@@ -114,7 +114,7 @@ def once(folder: Path, names: tuple[str, ...], make: Callable[[], None]) -> None
     The last name is that of the file that is complete last.
     """
     run, place = folder.name.rsplit("-", 2)[0], folder.parent
-    with _turn(place / f"{run}.lock", lambda: _written(place, run)):
+    with _turn(place / f"{run}.lock", lambda: _size_of_folders(place, run)):
         if not any(_linked(other, folder, names) for other in _folders(place, run)):
             make()
 
@@ -147,7 +147,7 @@ def _linked(other: Path, folder: Path, names: tuple[str, ...]) -> bool:
     return True
 
 
-def _written(place: Path, run: str) -> int:
+def _size_of_folders(place: Path, run: str) -> int:
     """Return how many bytes there are in the folders of a run."""
     size = 0
     for folder in _folders(place, run):
@@ -168,8 +168,8 @@ def _turn(lock: Path, written: Callable[[], int]) -> Iterator[None]:
         while not _locks(file.fileno()):
             time.sleep(_PAUSE)
             now = time.monotonic()
-            if (found := written()) != size:
-                size, since = found, now
+            if (size_now := written()) != size:
+                size, since = size_now, now
             elif now - since > PATIENCE:
                 break
         yield

@@ -105,8 +105,8 @@ class ElasticWorkers(Workers):
     def renew(self, gone: Sequence[str]) -> int:
         now, latest = time.monotonic(), {}
         if gone:
-            read = self._tasks.run.history.of_kind("reading")
-            latest = {event["worker"]: event["where"] for event in read}
+            events = self._tasks.run.history.of_kind("reading")
+            latest = {event["worker"]: event["where"] for event in events}
         for slot in self._all:
             if slot.job is None:
                 continue
@@ -196,7 +196,7 @@ class Leaving:
 
     def _of(self, job: Job) -> list[str]:
         """Return the executors that run the tasks of a job."""
-        store, found = self._scala.statusStore(), []
+        store, executors = self._scala.statusStore(), []
         for number in self._scala.statusTracker().getJobIdsForGroup(job.tag):
             stages = store.job(number).stageIds()
             for at in range(stages.length()):
@@ -205,5 +205,5 @@ class Leaving:
                     continue
                 tasks = store.taskList(stages.apply(at), attempt.get().currentAttemptId(), 8)
                 listed = [tasks.apply(place) for place in range(tasks.length())]
-                found += [task.executorId() for task in listed if task.status() == "RUNNING"]
-        return found
+                executors += [task.executorId() for task in listed if task.status() == "RUNNING"]
+        return executors

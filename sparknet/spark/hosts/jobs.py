@@ -110,10 +110,10 @@ class WorkerTasks:
         try:
             job.result()
         except Exception as error:
-            found = preflight.translated(error)
+            cause = preflight.translated(error)
             if not _LOST.search(str(error)):
-                raise found from error
-            words = str(found).rpartition("; Spark says: ")[2]
+                raise cause from error
+            words = str(cause).rpartition("; Spark says: ")[2]
             return PeerLost(rank, "its executor", words)
         return None
 
@@ -135,17 +135,17 @@ def stored(session: SparkSession, rows: DataFrame) -> Iterator[DataFrame]:
     """
     from pyspark import StorageLevel
 
-    kept = rows.persist(StorageLevel.DISK_ONLY)
+    frame = rows.persist(StorageLevel.DISK_ONLY)
     try:
-        with Job(session, kept.groupBy().count(), "sparknet: storing the records") as job:
+        with Job(session, frame.groupBy().count(), "sparknet: storing the records") as job:
             try:
                 job.result()
             except Exception as error:
                 raise preflight.translated(error) from error
-        yield kept
+        yield frame
     finally:
         with suppress(Exception):  # the session may have been stopped
-            kept.unpersist()
+            frame.unpersist()
 
 
 class JobWorkers(Workers):
@@ -201,9 +201,9 @@ class JobWorkers(Workers):
         if self._present is not None:
             return PeerLost(self._present, "an unknown place", "Spark had no slot for it")
         for rank, job in enumerate(self._jobs):
-            lost = self._tasks.loss(rank, job) if job.ended else None
-            if lost is not None and all(one.worker != rank for one in said):
-                return lost
+            loss = self._tasks.loss(rank, job) if job.ended else None
+            if loss is not None and all(one.worker != rank for one in said):
+                return loss
         if said:
             return PeerLost(said[0].worker, "its executor", str(said[0].error))
         if not self._tasks.run.driver.progress.starts:
@@ -222,8 +222,8 @@ class JobWorkers(Workers):
 
     def _saved(self) -> int:
         """Return the round of the newest snapshot."""
-        made = self._tasks.run.history.of_kind("snapshot")
-        return int(made[-1]["round"]) if made else 0
+        snapshots = self._tasks.run.history.of_kind("snapshot")
+        return int(snapshots[-1]["round"]) if snapshots else 0
 
     def _awaited(self) -> int:
         """Return how many to begin with: executors take a while to register.
@@ -236,14 +236,14 @@ class JobWorkers(Workers):
         if tasks.slots() is None or is_dynamic(tasks.session):
             return most
         wait = 0.0 if is_local(tasks.session) else tasks.given.start_wait
-        told = preflight.Start(tasks.session, most, tasks.timeout, tasks.run.say)
-        begun = time.monotonic()
+        progress = preflight.Start(tasks.session, most, tasks.timeout, tasks.run.say)
+        start = time.monotonic()
         while (slots := tasks.slots() or 0) < most:
-            if slots >= least and time.monotonic() - begun >= wait:
+            if slots >= least and time.monotonic() - start >= wait:
                 break
-            if told.is_over():
+            if progress.is_over():
                 raise tasks.too_few(slots)
-            time.sleep(told.pause)
+            time.sleep(progress.pause)
         return min(most, max(slots, least))
 
     def _is_short(self, now: float) -> bool:

@@ -36,8 +36,10 @@ class TaskResources:
             try:
                 self._manager.addResourceProfile(java)
             except Py4JJavaError as error:
-                said = error.java_exception.getMessage()
-                raise SparkError(f"Spark refuses the resources of the training: {said}") from error
+                message = error.java_exception.getMessage()
+                raise SparkError(
+                    f"Spark refuses the resources of the training: {message}"
+                ) from error
             self._profile = ResourceProfile(java)
             return
         from pyspark.errors import PySparkException
@@ -47,8 +49,8 @@ class TaskResources:
         try:
             _ = profile.id
         except PySparkException as error:
-            said = str(error).strip().partition("\n")[0]
-            raise SparkError(f"Spark refuses the resources of the training: {said}") from error
+            message = str(error).strip().partition("\n")[0]
+            raise SparkError(f"Spark refuses the resources of the training: {message}") from error
 
     @property
     def _manager(self) -> Any:

@@ -121,8 +121,8 @@ def _trained(
     set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
 
     def work(line: Line) -> None:
-        told = threading.Event()
-        with scratch(spec.link.run, told.set if spec.elastic else None) as folder:
+        departure = threading.Event()
+        with scratch(spec.link.run, departure.set if spec.elastic else None) as folder:
             embedded = backend_called(str(spec.settings.backend)).is_embedded
             asks = not embedded or uses_task_gpu(spec.settings.device)
             device = device_of(resources) if asks else None
@@ -131,7 +131,7 @@ def _trained(
             def read() -> WorkerRecords:
                 return _records(batches, folder / "records", columns, is_whole=host is None)
 
-            take_part(spec, seat, line, read, told.is_set)
+            take_part(spec, seat, line, read, departure.is_set)
 
     reporting(spec.link, rank, work)
     yield pa.RecordBatch.from_pydict({"worker": pa.array([rank], pa.int32())})

@@ -79,8 +79,10 @@ def conduct(
         spec = replace(begun.spec(link, **changed), elastic=elastic is not None)
         name = f"sparknet: training {begun.name}"
         barrier = given.min_workers is None
-        with nullcontext(rows) if barrier else stored(session, rows) as kept:
-            tasks = WorkerTasks(session, kept, given, run, spec, columns, name, patience, resources)
+        with nullcontext(rows) if barrier else stored(session, rows) as frame:
+            tasks = WorkerTasks(
+                session, frame, given, run, spec, columns, name, patience, resources
+            )
             workers = _workers(tasks)
             try:
                 outcome, trained = run.supervise(workers)

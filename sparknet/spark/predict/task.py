@@ -88,7 +88,7 @@ class WorkerModel:
         if self.turns is None:
             made = self.model.forward(values, blobs)
         else:
-            with self.turns.taken():
+            with self.turns.take():
                 made = self.model.forward(values, blobs)
                 self.trim()
         if self.weights is not None:

@@ -30,15 +30,17 @@ def resume(rounds: RunState, round: int) -> None:
     run = _run(rounds)
     if rounds.hooks.own:
         run.pop("data", None)
-    found = snapshot.Saved(store, round)
-    found.check(run)
-    rounds.begun_with = found.begun_with
-    if found.workers == rounds.comm.size:
-        saved = found.load(rounds.comm.rank, _arrays(rounds), _sliced(rounds), (_BEST, _MODEL))
+    snapshot_files = snapshot.Saved(store, round)
+    snapshot_files.check(run)
+    rounds.begun_with = snapshot_files.begun_with
+    if snapshot_files.workers == rounds.comm.size:
+        saved = snapshot_files.load(
+            rounds.comm.rank, _arrays(rounds), _sliced(rounds), (_BEST, _MODEL)
+        )
         rounds.lost = rounds.learner.restore(saved["learner"])
         _restore(rounds, saved)
     else:
-        _go_on_with_others(rounds, found)
+        _go_on_with_others(rounds, snapshot_files)
     rounds.saved = round
 
 
@@ -61,7 +63,7 @@ def _go_on_with_others(rounds: RunState, found: snapshot.Saved) -> None:
     samples, records = rounds.tally.total_samples, rounds.plan.records
     if rounds.hooks.shares or carried.numbers.get("shares"):
         mine["cursor"] = {"share": [samples, records]}
-    rounds.lost = ". ".join(filter(None, [carried.told(comm.size), learner.restore(mine)]))
+    rounds.lost = ". ".join(filter(None, [carried.summary(comm.size), learner.restore(mine)]))
     rounds.strategy.regroup(learner, comm, rounds.state, found.workers)
 
 
@@ -119,23 +121,23 @@ def save(rounds: RunState) -> None:
     if store is None or rounds.saved == rounds.state.round:
         return
     check_weights(rounds)
-    begun, before = rounds.comm.clock(), rounds.comm.traffic.sent
-    rounds.tally.total_seconds = begun - rounds.begun
+    start, before = rounds.comm.clock(), rounds.comm.traffic.sent
+    rounds.tally.total_seconds = start - rounds.begun
     round, arrays = rounds.state.round, _arrays(rounds)
     numbers = {**_numbers(rounds), "model": _modelled(rounds, arrays)}
     run, layout = {**_run(rounds), "workers": rounds.begun_with}, rounds.hooks.layout
     done = snapshot.save(store, rounds.comm, round, run, arrays, numbers, layout)
     if isinstance(done, snapshot.Unsaved):
-        _go_without(rounds, done, rounds.comm.clock() - begun)
+        _go_without(rounds, done, rounds.comm.clock() - start)
         return
     rounds.saved = done.round
     if rounds.comm.rank == 0 and (fault := snapshot.prune(store, rounds.plan.keep)):
         rounds.say("note", text=f"old snapshots stay for now: {fault}")
-    sent = rounds.sent_since(before)
-    rounds.tally.total_bytes_saving += sent
-    spent = rounds.comm.clock() - begun
-    said = {"path": done.path, "bytes": done.bytes, "bytes_sent": sent}
-    rounds.say("snapshot", **said, seconds=spent)
+    nbytes = rounds.sent_since(before)
+    rounds.tally.total_bytes_saving += nbytes
+    spent = rounds.comm.clock() - start
+    figures = {"path": done.path, "bytes": done.bytes, "bytes_sent": nbytes}
+    rounds.say("snapshot", **figures, seconds=spent)
 
 
 def _modelled(rounds: RunState, arrays: dict[str, NDArray]) -> str:
@@ -197,15 +199,15 @@ class Carried:
             state["random"] = mine
         return {**state, "cursor": {"of": [one["cursor"] for one in self.learners]}}
 
-    def told(self, workers: int) -> str:
+    def summary(self, workers: int) -> str:
         """Return what became of it, in a sentence."""
         before = len(self.learners)
-        told = f"the snapshot is of {before} workers, and {workers} go on from it"
+        text = f"the snapshot is of {before} workers, and {workers} go on from it"
         if self.averaged:
-            told += f"; each has the mean of their {', '.join(self.averaged)}"
+            text += f"; each has the mean of their {', '.join(self.averaged)}"
         if self.dropped:
-            told += f"; the {', '.join(self.dropped)} are of no use to them and are dropped"
-        return told
+            text += f"; the {', '.join(self.dropped)} are of no use to them and are dropped"
+        return text
 
 
 def regroup(
@@ -221,24 +223,24 @@ def regroup(
     Those named in ``sliced`` are this worker's slices of buffers as long as the weights.  Those in
     ``optional`` may be missing, there or here, and those in ``alone`` are worker 0's.
     """
-    told: Json | None = None
-    found: dict[str, Values] = {}
+    message: Json | None = None
+    own_arrays: dict[str, Values] = {}
     every = comm.gather({name: arrays[name].size for name in sliced if name in arrays})
     wholes = {name: sum(one[name] for one in every) for name in every[0]}
     if comm.rank == 0:
-        carried, found = _read(saved, sliced)
+        carried, own_arrays = _read(saved, sliced)
         for name in optional:
-            if name in found and name not in arrays:
-                del found[name]
+            if name in own_arrays and name not in arrays:
+                del own_arrays[name]
                 carried.dropped.extend([name] * (name not in alone))
-        saved.check_sizes(0, found, _sizes(arrays, wholes, {*optional}.difference(found)))
-        for name in {*alone}.intersection(found):
-            arrays[name].copy_from(NDArray.view(found.pop(name)))
-        told = {"carried": vars(carried), "names": [*found]}
-    said = comm.gather(told)[0]
-    for name in said["names"]:
-        _share(comm, arrays[name], found.get(name), wholes.get(name))
-    return Carried(**said["carried"])
+        saved.check_sizes(0, own_arrays, _sizes(arrays, wholes, {*optional}.difference(own_arrays)))
+        for name in {*alone}.intersection(own_arrays):
+            arrays[name].copy_from(NDArray.view(own_arrays.pop(name)))
+        message = {"carried": vars(carried), "names": [*own_arrays]}
+    answer = comm.gather(message)[0]
+    for name in answer["names"]:
+        _share(comm, arrays[name], own_arrays.get(name), wholes.get(name))
+    return Carried(**answer["carried"])
 
 
 def _sizes(
@@ -270,17 +272,17 @@ def _read(saved: Saved, sliced: Collection[str]) -> tuple[Carried, dict[str, Val
     slices: dict[str, list[Values]] = {}
     every: list[Json] = []
     for rank in range(saved.workers):
-        numbers, held = saved.worker(rank, sliced)
+        numbers, arrays = saved.worker(rank, sliced)
         every.append(numbers)
-        for name, values in held.items():
+        for name, values in arrays.items():
             if name in sliced:
                 slices.setdefault(name, []).append(values)
             else:
                 means.setdefault(name, _Mean()).add(values)
-    found = {name: mean.values for name, mean in means.items()}
-    found |= {name: np.concatenate(parts) for name, parts in slices.items()}
+    merged = {name: mean.values for name, mean in means.items()}
+    merged |= {name: np.concatenate(parts) for name, parts in slices.items()}
     averaged = [name for name, mean in means.items() if mean.total is not None]
-    return Carried(every[0], [one["learner"] for one in every], averaged, []), found
+    return Carried(every[0], [one["learner"] for one in every], averaged, []), merged
 
 
 class _Mean:

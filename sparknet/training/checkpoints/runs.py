@@ -24,7 +24,7 @@ from sparknet.net.description import LEFT_TO_THE_CALLER
 from sparknet.net.scratch import PRIVATE_FOLDER
 from sparknet.proto.solver import TO_THE_END
 from sparknet.training.checkpoints.snapshot import Resumed, model, newest
-from sparknet.training.checkpoints.store import ROUND, FolderStore, Store, named
+from sparknet.training.checkpoints.store import ROUND, FolderStore, Store, naming
 from sparknet.training.training_net import settings
 
 StrPath = str | os.PathLike[str]
@@ -82,7 +82,7 @@ class FolderRuns(Runs):
     def prepare(self) -> None:
         if self.folder.exists() and not self.folder.is_dir():
             raise FileError(self.folder, "is a file, where a folder for snapshots is needed")
-        with named(self.folder):
+        with naming(self.folder):
             self.folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise FileError(self.folder, "cannot be written: snapshots go there")
@@ -102,14 +102,14 @@ def find_resumed(runs: Runs | None, resume: bool) -> Resumed | None:
         return None
     if runs is None:
         raise SettingError("resume needs snapshots, the path where they are")
-    found = Resumed.newest(runs.newest())
-    if found is None:
+    run = Resumed.newest(runs.newest())
+    if run is None:
         warnings.warn(
             f"resume found no snapshot in {runs.place}: the run starts anew",
             ResumeWarning,
             stacklevel=outside(),
         )
-    return found
+    return run
 
 
 def run_names(names: Iterable[str]) -> list[str]:
@@ -123,9 +123,9 @@ def save_weights(runs_at: Callable[[str], Runs], path: str, folder: StrPath) -> 
     ``path`` is a snapshot, or the folder of a run or of several, whose newest snapshot is taken.
     """
     store, round = find(runs_at, path)
-    made = Path(folder) / f"round-{round:08d}.caffemodel"
-    model(store, round).save(made)
-    return str(made)
+    file = Path(folder) / f"round-{round:08d}.caffemodel"
+    model(store, round).save(file)
+    return str(file)
 
 
 def find(runs_at: Callable[[str], Runs], path: str) -> tuple[Store, int]:

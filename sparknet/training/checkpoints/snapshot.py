@@ -122,28 +122,28 @@ def save(
     first = comm.rank == 0
     fault = _fault(partial(store.begin, round)) if first else ""
     digests = {name: digest_of([floats(array)]) for name, array in arrays.items()}
-    told = comm.gather([fault, *digests.values()])  # nobody writes before the draft exists
-    if told[0][0]:
-        return Unsaved(store.path(round), 0, told[0][0])
-    shared = set(told[0][1:]).intersection(set().union(*(one[1:] for one in told[1:])))
+    reports = comm.gather([fault, *digests.values()])  # nobody writes before the draft exists
+    if reports[0][0]:
+        return Unsaved(store.path(round), 0, reports[0][0])
+    shared = set(reports[0][1:]).intersection(set().union(*(one[1:] for one in reports[1:])))
     by_digest = {digest: arrays[name] for name, digest in digests.items()}
     own = {digest: one for digest, one in by_digest.items() if digest not in shared}
     files = {file_name(comm.rank): packed(numbers, digests, own)}
     if first and shared:
-        kept = {digest: one for digest, one in by_digest.items() if digest in shared}
-        files[SHARED] = packed({}, {}, kept)
-    written: Json = {}
+        earlier = {digest: one for digest, one in by_digest.items() if digest in shared}
+        files[SHARED] = packed({}, {}, earlier)
+    entries: Json = {}
     for name, (parts, digest) in files.items():
         fault = fault or _fault(partial(store.put, round, name, parts))
-        written[name] = {"bytes": sum(len(part) for part in parts), "digest": digest}
-    found: Json = {}
-    for worker, (one, lacking) in enumerate(comm.gather([written, fault])):
+        entries[name] = {"bytes": sum(len(part) for part in parts), "digest": digest}
+    all_entries: Json = {}
+    for worker, (one, lacking) in enumerate(comm.gather([entries, fault])):
         if lacking:
             _forget(store, first)
             return Unsaved(store.path(round), worker, lacking)
-        found |= one
+        all_entries |= one
     if first:
-        body = {"format": FORMAT, "round": round, "run": dict(run), "files": found}
+        body = {"format": FORMAT, "round": round, "run": dict(run), "files": all_entries}
         if layout is not None:
             body["layers"] = [asdict(layer) for layer in layout.layers]
         sealed = [_sealed({**body, "workers": comm.size})]
@@ -152,7 +152,7 @@ def save(
     if fault := comm.gather(fault)[0]:
         _forget(store, first)
         return Unsaved(store.path(round), 0, fault)
-    size = sum(int(one["bytes"]) for one in found.values())
+    size = sum(int(one["bytes"]) for one in all_entries.values())
     return SavedSnapshot(round, store.path(round), size)
 
 
@@ -199,7 +199,7 @@ class Saved:
             path = self._store.path(self._round, file_name(rank))
             raise FileError(path, f"is not there: the manifest names the files of {self.workers}")
         file = self._read(file_name(rank))
-        found = {}
+        arrays = {}
         for name, digest in file.arrays.items():
             if digest not in file.stored and self._shared is None:
                 self._shared = self._read(SHARED).stored
@@ -207,13 +207,13 @@ class Saved:
             if stored is None or digest not in stored:
                 path = self._store.path(self._round, file_name(rank))
                 raise FileError(path, f"has no array '{name}', nor has {SHARED}")
-            found[name] = stored[digest]
-        size = len(found.get("weights", ()))
+            arrays[name] = stored[digest]
+        size = len(arrays.get("weights", ()))
         begin, end = bounds(size, self.workers)[rank]
         for name in sliced:
-            if len(found.get(name, ())) == size:
-                found[name] = found[name][begin:end]
-        return file.numbers, found
+            if len(arrays.get(name, ())) == size:
+                arrays[name] = arrays[name][begin:end]
+        return file.numbers, arrays
 
     def load(
         self,
@@ -226,14 +226,14 @@ class Saved:
 
         Arrays named in ``optional`` may be missing, there or here.
         """
-        numbers, found = self.worker(rank, sliced)
+        numbers, worker_arrays = self.worker(rank, sliced)
         for key in optional:
-            if key not in found or key not in arrays:
-                found.pop(key, None)
+            if key not in worker_arrays or key not in arrays:
+                worker_arrays.pop(key, None)
                 arrays = {name: array for name, array in arrays.items() if name != key}
-        self.check_sizes(rank, found, {key: array.size for key, array in arrays.items()})
+        self.check_sizes(rank, worker_arrays, {key: array.size for key, array in arrays.items()})
         for key, target in arrays.items():
-            target.copy_from(NDArray.view(found[key]))
+            target.copy_from(NDArray.view(worker_arrays[key]))
         return numbers
 
     def check_sizes(self, rank: int, found: Mapping[str, Values], sizes: Mapping[str, int]) -> None:
@@ -249,16 +249,16 @@ class Saved:
         if len(data) != expected["bytes"]:
             fault = f"is cut short: {expected['bytes']} bytes written, {len(data)} there"
             raise FileError(path, f"{fault}; {_instead(self._store, self._round)}")
-        if (found := parsed(path, data, expected["digest"])) is None:
+        if (file := parsed(path, data, expected["digest"])) is None:
             fault = "is damaged: its digest is not the one that was written down"
             raise FileError(path, f"{fault}; {_instead(self._store, self._round)}")
-        return found
+        return file
 
 
 def model(store: Store, round: int) -> WeightCollection:
     """Return the weights that training would have returned at a snapshot."""
     saved = Saved(store, round)
-    manifest, (numbers, found) = saved.manifest, saved.worker(0)
+    manifest, (numbers, arrays) = saved.manifest, saved.worker(0)
     if "layers" not in manifest or "model" not in numbers:
         fault = "does not say which weights are the model: an earlier version wrote it"
         raise FileError(store.path(round), f"{fault}; resume it and let it end")
@@ -269,7 +269,7 @@ def model(store: Store, round: int) -> WeightCollection:
             )
             for one in manifest["layers"]
         )
-        return WeightCollection(Layout(layers), NDArray.view(found[numbers["model"]]))
+        return WeightCollection(Layout(layers), NDArray.view(arrays[numbers["model"]]))
     except (KeyError, TypeError, ValueError) as error:
         fault = f"has layers that do not fit its weights: {shown(error)}"
         raise FileError(store.path(round, MANIFEST), fault) from error
@@ -343,7 +343,7 @@ def _check_run(path: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) ->
         if name == "strategy" and name in theirs:
             theirs = {**theirs, name: _with_defaults(theirs[name])}
         if name in theirs and theirs[name] != mine[name]:
-            raise FileError(path, f"is of another run: its {_told(name, theirs, mine)}")
+            raise FileError(path, f"is of another run: its {_difference(name, theirs, mine)}")
 
 
 def _with_defaults(settings: Any) -> Any:
@@ -352,14 +352,14 @@ def _with_defaults(settings: Any) -> Any:
     return settings if kind is None else {**kind().settings(), **settings}
 
 
-def _told(name: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+def _difference(name: str, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
     """Return the difference, in words."""
     if name in _DIGESTS:
         return f"{_DIGESTS[name]} not those of this run"
     if name == "solver":
         ours, old = mine[name], theirs[name]
         field = next(field for field in {**old, **ours} if old.get(field) != ours.get(field))
-        return f"solver's {_told(field, old, ours)}"
+        return f"solver's {_difference(field, old, ours)}"
     return f"{name} is {theirs.get(name)!r}, not {mine.get(name)!r}"
 
 

@@ -79,14 +79,14 @@ class FolderStore(Store):
     def begin(self, round: int) -> None:
         draft = self._draft(round)
         shutil.rmtree(draft, ignore_errors=True)
-        with named(draft):
+        with naming(draft):
             if not self.folder.exists():
                 self.folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
             draft.mkdir(PRIVATE_FOLDER)
 
     def put(self, round: int, name: str, parts: Iterable[Buffer]) -> None:
         path = self._draft(round) / name
-        with named(path), open(path, "wb", opener=private) as file:
+        with naming(path), open(path, "wb", opener=private) as file:
             for part in parts:
                 file.write(part)
             file.flush()
@@ -94,18 +94,18 @@ class FolderStore(Store):
 
     def commit(self, round: int) -> None:
         done = Path(self.path(round))
-        with named(done):
+        with naming(done):
             _sync(self._draft(round))
             self.drop(round)
             self._draft(round).rename(done)
             _sync(self.folder)
 
     def rounds(self) -> Sequence[int]:
-        return sorted(number for _, number in self._found(ROUND))
+        return sorted(number for _, number in self._folders(ROUND))
 
     def get(self, round: int, name: str) -> Buffer:
         path = Path(self.path(round, name))
-        with named(path):
+        with naming(path):
             return path.read_bytes()
 
     def drop(self, round: int) -> None:
@@ -116,7 +116,7 @@ class FolderStore(Store):
         shutil.rmtree(dropped, ignore_errors=True)
 
     def clean(self) -> None:
-        for path, _ in self._found(UNNAMED):
+        for path, _ in self._folders(UNNAMED):
             shutil.rmtree(path, ignore_errors=True)
 
     def path(self, round: int, name: str = "") -> str:
@@ -126,7 +126,7 @@ class FolderStore(Store):
     def _draft(self, round: int) -> Path:
         return self.folder / f".round-{round:08d}.draft"
 
-    def _found(self, pattern: re.Pattern[str]) -> Iterator[tuple[Path, int]]:
+    def _folders(self, pattern: re.Pattern[str]) -> Iterator[tuple[Path, int]]:
         if not self.folder.is_dir():
             return
         for path in self.folder.iterdir():
@@ -145,8 +145,8 @@ def _sync(folder: Path) -> None:
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
-    """Turns an OSError into a FileError with the path."""
+def naming(path: Path) -> Iterator[None]:
+    """Turn an OSError into a FileError with the path."""
     try:
         yield
     except FileError:
@@ -222,7 +222,7 @@ def parsed(path: str, data: memoryview, digest: Any) -> StateFile | None:
         stored = _cut(data, end, header["stored"])
         if begins != MAGIC:
             raise ValueError("it begins otherwise")
-        found = StateFile(dict(header["numbers"]), dict(header["arrays"]), stored)
+        file = StateFile(dict(header["numbers"]), dict(header["arrays"]), stored)
     except (
         ValueError,
         KeyError,
@@ -233,13 +233,13 @@ def parsed(path: str, data: memoryview, digest: Any) -> StateFile | None:
     ) as error:
         raise FileError(path, f"is no worker's state: {error}") from error
     whole = all(digest_of([floats(values)]) == name for name, values in stored.items())
-    return found if whole else None
+    return file if whole else None
 
 
 def _cut(data: memoryview, begin: int, listed: Any) -> dict[str, Values]:
-    found = {}
+    arrays = {}
     for name, size in listed:
         end = begin + FLOAT.itemsize * size
-        found[str(name)] = np.frombuffer(data[begin:end], FLOAT, count=size)
+        arrays[str(name)] = np.frombuffer(data[begin:end], FLOAT, count=size)
         begin = end
-    return found
+    return arrays

@@ -144,11 +144,11 @@ class Driver:
 
     def _miss(self, line: Line) -> None:
         """Report a worker that is silent, as it cannot do so itself."""
-        lost = self._training.miss(line, f"no heartbeat for {self._deadline:g} s")
-        if lost is not None and self.members is None and self.progress.outcome is None:
-            said = {"worker": line.rank, **failure(PeerLost(*lost))}
-            self.progress.failures.append(said)
-            self._tell(said)
+        loss = self._training.miss(line, f"no heartbeat for {self._deadline:g} s")
+        if loss is not None and self.members is None and self.progress.outcome is None:
+            report = {"worker": line.rank, **failure(PeerLost(*loss))}
+            self.progress.failures.append(report)
+            self._tell(report)
 
     def _tell(self, said: dict[str, Any]) -> None:
         self.hear({"event": "failure", "time": time.time(), **said})
@@ -174,8 +174,8 @@ class Driver:
             self._store.clean()
             rounds = self._store.rounds() if again or self._resume else ()
             newest = rounds[-1] if rounds else None
-        begun = {"resume": newest, "own": self._saved, "attempt": self.progress.starts}
-        return begun if self.members is None else {**begun, "heard": self._heard}
+        attempt = {"resume": newest, "own": self._saved, "attempt": self.progress.starts}
+        return attempt if self.members is None else {**attempt, "heard": self._heard}
 
     def _initial(self, call: dict[str, Any], line: Line) -> Answer:
         return {}, self._weights
@@ -204,11 +204,11 @@ class Driver:
     def _failed(self, call: dict[str, Any], line: Line) -> Answer:
         if self.progress.broken is not None:  # a consequence of that error
             return {}, _NOTHING
-        said = call["failure"]
-        self._training.fail(line, str(said["message"]))
-        if self.members is None or not isinstance(Failure.of(said).error, CommError):
-            self.progress.failures.append(said)
-            self._tell(said)
+        report = call["failure"]
+        self._training.fail(line, str(report["message"]))
+        if self.members is None or not isinstance(Failure.of(report).error, CommError):
+            self.progress.failures.append(report)
+            self._tell(report)
         return {}, _NOTHING
 
     def _is_over(self) -> bool:
@@ -238,40 +238,40 @@ class Driver:
     def _put(self, call: dict[str, Any], line: Line) -> Answer:
         chunks = line.chunks(_size(call["size"]))
         try:
-            self._kept().put(int(call["round"]), _name(call["name"]), chunks)
+            self._snapshots().put(int(call["round"]), _name(call["name"]), chunks)
         finally:
             for _ in chunks:  # unread bytes would be taken for the next call
                 pass
         return {}, _NOTHING
 
     def _get(self, call: dict[str, Any], line: Line) -> Answer:
-        return {}, self._kept().get(int(call["round"]), _name(call["name"]))
+        return {}, self._snapshots().get(int(call["round"]), _name(call["name"]))
 
     def _begin(self, call: dict[str, Any], line: Line) -> Answer:
-        self._kept().begin(int(call["round"]))
+        self._snapshots().begin(int(call["round"]))
         return {}, _NOTHING
 
     def _commit(self, call: dict[str, Any], line: Line) -> Answer:
-        self._kept().commit(int(call["round"]))
+        self._snapshots().commit(int(call["round"]))
         self._saved = True
         return {}, _NOTHING
 
     def _drop(self, call: dict[str, Any], line: Line) -> Answer:
-        self._kept().drop(int(call["round"]))
+        self._snapshots().drop(int(call["round"]))
         return {}, _NOTHING
 
     def _clean(self, call: dict[str, Any], line: Line) -> Answer:
-        self._kept().clean()
+        self._snapshots().clean()
         return {}, _NOTHING
 
     def _rounds(self, call: dict[str, Any], line: Line) -> Answer:
-        return {"rounds": list(self._kept().rounds())}, _NOTHING
+        return {"rounds": list(self._snapshots().rounds())}, _NOTHING
 
     def _path(self, call: dict[str, Any], line: Line) -> Answer:
         name = str(call["name"])
-        return {"path": self._kept().path(int(call["round"]), name and _name(name))}, _NOTHING
+        return {"path": self._snapshots().path(int(call["round"]), name and _name(name))}, _NOTHING
 
-    def _kept(self) -> Store:
+    def _snapshots(self) -> Store:
         if self._store is None:
             raise OSError("this run keeps no snapshots")
         return self._store

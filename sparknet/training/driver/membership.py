@@ -181,8 +181,8 @@ class Membership:
     def gone(self) -> list[str]:
         """Return the hosts and processes of workers that were lost since the last call."""
         with self._lock:
-            gone, self._gone = self._gone, []
-            return gone
+            losses, self._gone = self._gone, []
+            return losses
 
     def standstill(self, seconds: float) -> Standstill | None:
         """Return what the workers do, if there are some and none of them got on for so long."""
@@ -232,10 +232,10 @@ class Membership:
             one, now = self._members.get(line), self._clock()
             if self._arrivals is None or one is None:
                 return
-            for found in self._arrivals.arrive(one.worker, round, seconds, now):
+            for late in self._arrivals.arrive(one.worker, round, seconds, now):
                 for other in self._members.values():
-                    if other.worker == found.worker and self._can_spare(other):
-                        self._leave_behind(other, found)
+                    if other.worker == late.worker and self._can_spare(other):
+                        self._leave_behind(other, late)
                         other.leaves = True
         self._tell()
 
@@ -246,11 +246,11 @@ class Membership:
         with self._lock:
             late = {one.worker: one for one in self._arrivals.late(self._clock())}
             lines = {line: one for line, one in self._members.items() if one.worker in late}
-            gone = [line for line, one in lines.items() if self._is_apart(one)]
-            for line in gone[:1]:  # the next one when a generation has begun without it
+            apart = [line for line, one in lines.items() if self._is_apart(one)]
+            for line in apart[:1]:  # the next one when a generation has begun without it
                 self._leave_behind(lines[line], late[lines[line].worker])
                 self._refused[line] = (lines[line].worker, lines[line].where, _LEFT_BEHIND)
-        for line in gone[:1]:
+        for line in apart[:1]:
             self._without(line, _LEFT_BEHIND)
         self._tell()
 
@@ -352,8 +352,8 @@ class Membership:
         for rank, one in enumerate(ready):
             one.rank = rank
         places = [one.worker for one in ready]
-        said = [one.said for one in ready]
-        self._met = {"workers": said, "places": places, **self._begin()}
+        addresses = [one.said for one in ready]
+        self._met = {"workers": addresses, "places": places, **self._begin()}
         self._number = int(self._met["attempt"])
         why = None if self._loss is None else f"worker {self._loss[0]}: {self._loss[2]}"
         self._ended = self._loss = None

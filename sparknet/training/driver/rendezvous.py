@@ -148,8 +148,8 @@ class Rendezvous:
         self._watch(entry, call)
         if self._met is None:
             self._met = self._meeting(self._size)
-        lost = None if self._met else self._silent(call) or self._absent(call)
-        return {"lost": lost, "met": self._met}
+        loss = None if self._met else self._silent(call) or self._absent(call)
+        return {"lost": loss, "met": self._met}
 
     def _enter(self, line: Line, call: Json) -> None:
         """Enter a new line; workers that have met, or have its rank, are of an older attempt."""
@@ -157,8 +157,8 @@ class Rendezvous:
         loss = entry.lost("it was started again")
         if self._met is not None:
             self._end(loss)
-        for other, known in list(self._entries.items()):
-            if known.worker == entry.worker:
+        for other, state in list(self._entries.items()):
+            if state.worker == entry.worker:
                 del self._entries[other]
                 self._over[other] = loss
                 self._lock.notify_all()
@@ -200,8 +200,8 @@ class Rendezvous:
     def _silent(self, call: Json) -> Loss | None:
         quiet = self._clock() - float(call["deadline"])
         late = (entry for entry in self._entries.values() if entry.heard < quiet)
-        said = f"no heartbeat for {float(call['deadline']):g} s"
-        return next((entry.lost(said) for entry in late), None)
+        fault = f"no heartbeat for {float(call['deadline']):g} s"
+        return next((entry.lost(fault) for entry in late), None)
 
     def _absent(self, call: Json) -> Loss | None:
         """Return the first worker that has not called, when it should have."""
@@ -210,8 +210,8 @@ class Rendezvous:
             return None
         here = {entry.worker for entry in self._entries.values()}
         missing = min(set(range(self._size)) - here, default=None)
-        said = f"it did not call the driver within {patience:g} s of the others"
-        return None if missing is None else (missing, "an unknown place", said)
+        fault = f"it did not call the driver within {patience:g} s of the others"
+        return None if missing is None else (missing, "an unknown place", fault)
 
 
 def waits(call: Json) -> float:
@@ -268,10 +268,10 @@ class Presence:
             self._error, self._ended = None, _unheard
         self._report = lambda: {"doing": "waits for the others to come"}
         until = time.monotonic() + patience
-        while (met := self._look(until - time.monotonic())) is None:
+        while (meeting := self._look(until - time.monotonic())) is None:
             if time.monotonic() >= until:
                 raise CommError(f"not all workers came within {patience:g} s")
-        return met
+        return meeting
 
     def go_on(
         self,
@@ -296,16 +296,16 @@ class Presence:
         if answer["lost"] is not None:
             worker, where, what = answer["lost"]
             raise PeerLost(worker, where, what, "waiting for the others")
-        met: Json | None = answer["met"]
-        return met
+        meeting: Json | None = answer["met"]
+        return meeting
 
     def _repeat(self) -> None:
         try:
             while not self._over.wait(self._deadline / 4):
-                said = self._said
-                lost = self._call()["lost"]
-                if lost is not None:
-                    self._end(PeerLost(*lost), said)
+                call = self._said
+                loss = self._call()["lost"]
+                if loss is not None:
+                    self._end(PeerLost(*loss), call)
         except CommError as error:
             self._end(error, self._said)
 

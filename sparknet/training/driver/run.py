@@ -289,8 +289,8 @@ class Run:
             raise cause
         if members is not None:
             return self._changing(workers, members)
-        if (lost := workers.hung(self.driver.has_called)) is not None:
-            raise lost
+        if (loss := workers.hung(self.driver.has_called)) is not None:
+            raise loss
         self.say(self._still.look(self.driver.standstill()))
         if workers.restarts:
             self.say(self._waiting.look(self.driver, workers.slots))
@@ -301,11 +301,11 @@ class Run:
         """Let others come for those that are lost; raises the loss if there are too few."""
         members.leave_behind()
         most = workers.renew(members.gone())
-        lost = members.lost or (workers.hung(self.driver.has_called) if members.lacks else None)
+        loss = members.lost or (workers.hung(self.driver.has_called) if members.lacks else None)
         now = time.monotonic()
-        self._lacking = min(self._lacking, now) if lost is not None else float("inf")
-        if lost is not None and (most < members.least or now - self._lacking > workers.patience):
-            raise lost
+        self._lacking = min(self._lacking, now) if loss is not None else float("inf")
+        if loss is not None and (most < members.least or now - self._lacking > workers.patience):
+            raise loss
         self.say(self._still.look(self.driver.standstill()))
         if workers.restarts:
             self.say(self._waiting.look(self.driver, workers.slots))
@@ -320,7 +320,9 @@ class Run:
             raise self.driver.progress.broken
 
     def _failures(self) -> list[Failure]:
-        return [Failure.of(said, self._foreign) for said in tuple(self.driver.progress.failures)]
+        return [
+            Failure.of(report, self._foreign) for report in tuple(self.driver.progress.failures)
+        ]
 
     def _failure(self, workers: Workers) -> Exception:
         """Return the error of a run in which no worker sent weights."""

@@ -61,8 +61,8 @@ class RunSetup(ABC):
                 value = getattr(given, name)
                 raise SettingError(f"{name}={value!r} is for validation, and there is none")
         if validates:
-            asked = {name: GOALS[name] for name in given.metrics if name in GOALS}
-            self.goals = {**self._known_goals(), **asked}
+            goals = {name: GOALS[name] for name in given.metrics if name in GOALS}
+            self.goals = {**self._known_goals(), **goals}
             self._check_metric(given)
 
     @abstractmethod
@@ -109,16 +109,18 @@ class RunSetup(ABC):
         if (given.metric, given.goal, given.patience) == (None, None, None):
             return
         names, metric = self._known_metrics(), given.metric
-        known = None if names is None else [*names, *given.metrics]
+        all_names = None if names is None else [*names, *given.metrics]
         if metric is None:
-            is_known = given.patience is None or not self.goals.keys().isdisjoint(known or ())
-            if not known or (given.goal is None and is_known):
+            is_known = given.patience is None or not self.goals.keys().isdisjoint(all_names or ())
+            if not all_names or (given.goal is None and is_known):
                 return
-            metric = known[0]
+            metric = all_names[0]
         name = metric.partition("[")[0]
-        if known is not None and name not in known:
-            near = did_you_mean(metric, known)
-            raise SettingError(f"metric is '{metric}', and validation gives {sorted(known)}{near}")
+        if all_names is not None and name not in all_names:
+            near = did_you_mean(metric, all_names)
+            raise SettingError(
+                f"metric is '{metric}', and validation gives {sorted(all_names)}{near}"
+            )
         known_goal = self.goals.get(name)
         if given.goal is None and known_goal is None:
             raise SettingError(unknown_goal(metric))
@@ -143,21 +145,21 @@ class RunSetup(ABC):
 
     def spec(self, link: Link, folder: str | None = None, **changed: Any) -> RunSpec:
         """Return what the workers are given; ``folder`` is that of snapshots, if they reach it."""
-        given = self.settings
+        settings = self.settings
         return RunSpec(
             link=link,
             solver=self._sent(),
             seed=self.identity["seed"],
             net=self.name,
             settings=replace(
-                given,
+                settings,
                 on_event=None,
                 head=None,
                 lr_mult=None,
                 shapes=None,
                 batch_axis=None,
                 class_weights=None,
-                snapshots=None if given.snapshots is None else os.fspath(given.snapshots),
+                snapshots=None if settings.snapshots is None else os.fspath(settings.snapshots),
                 **changed,
             ),
             validates=self._validates,

@@ -63,7 +63,7 @@ class Stragglers:
         if longest < _JITTER:
             return []
         times = {rank: self._seconds[rank] / steps for rank, steps in self._steps.items() if steps}
-        is_whole, found = longest >= _SECOND, []
+        is_whole, stragglers = longest >= _SECOND, []
         for rank, spent in times.items():
             others = [time for other, time in times.items() if other != rank]
             usual = median(others) if others else spent
@@ -73,11 +73,11 @@ class Stragglers:
             if spent > _MUCH * usual and before < _ROUNDS:
                 self._rounds[rank] = _ROUNDS
             if self._rounds[rank] == _ROUNDS > before:
-                found.append(Slow(rank, spent, usual))
+                stragglers.append(Slow(rank, spent, usual))
         if is_whole:
             self._seconds.clear()
             self._steps.clear()
-        return found
+        return stragglers
 
 
 _MISSED_ROUNDS = 3
@@ -125,13 +125,13 @@ class Arrivals:
         self._seconds[worker] = seconds
         if not self._here <= self._seconds.keys():
             return []
-        found = []
+        late = []
         for one in sorted(self._here):
             usual, spent = self._usual(one), self._seconds[one]
             self._slow[one] = self._slow[one] + 1 if spent > self._factor * usual else 0
             if self._slow[one] == _MISSED_ROUNDS:
-                found.append(Behind(one, spent, usual))
-        return found
+                late.append(Behind(one, spent, usual))
+        return late
 
     def late(self, now: float) -> list[Behind]:
         """Whom the others leave in the middle of this round: they have waited for too long."""
@@ -141,8 +141,8 @@ class Arrivals:
         if waited <= self._least or not self._seconds:
             return []
         away = sorted(self._here - self._seconds.keys())
-        found = [Behind(one, waited, self._usual(one)) for one in away]
-        return [one for one in found if waited > self._factor * one.median]
+        absent = [Behind(one, waited, self._usual(one)) for one in away]
+        return [one for one in absent if waited > self._factor * one.median]
 
     def _usual(self, worker: int) -> float:
         others = [self._seconds.get(one, inf) for one in self._here if one != worker]

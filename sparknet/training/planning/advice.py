@@ -163,11 +163,11 @@ def _relative(error: float, value: float) -> str:
 def short(strategy: Strategy) -> str:
     """Return a strategy with the settings that are not the usual ones."""
     usual = type(strategy)().settings()
-    given = strategy.settings()
-    told = [f"{name}={value!r}" for name, value in given.items() if usual.get(name) != value]
-    if "steps" in given and "steps" in usual and given["steps"] == usual["steps"]:
-        told.insert(0, f"steps={given['steps']!r}")
-    return f"{type(strategy).__name__}({', '.join(told)})"
+    values = strategy.settings()
+    texts = [f"{name}={value!r}" for name, value in values.items() if usual.get(name) != value]
+    if "steps" in values and "steps" in usual and values["steps"] == usual["steps"]:
+        texts.insert(0, f"steps={values['steps']!r}")
+    return f"{type(strategy).__name__}({', '.join(texts)})"
 
 
 def milli(seconds: float) -> str:
@@ -226,8 +226,8 @@ def needed(strategy: Strategy, workers: int) -> float | None:
 
 def promising(rows: Sequence[Row], target: Target) -> list[Row]:
     """Return the candidates, the best by the rule of thumb first."""
-    known = [row for row in rows if row.needed is not None]
-    return sorted(known, key=lambda row: _score(row, target))
+    candidates = [row for row in rows if row.needed is not None]
+    return sorted(candidates, key=lambda row: _score(row, target))
 
 
 def _score(row: Row, target: Target) -> float:
@@ -239,13 +239,13 @@ def _score(row: Row, target: Target) -> float:
 
 def advised(rows: Sequence[Row], trials: Sequence[Trial], target: Target) -> tuple[Row, list[str]]:
     """The best row, and why it is the best."""
-    known = promising(rows, target)
+    candidates = promising(rows, target)
     reached = [one for one in trials if one.reached]
     if not reached:
-        return _by_rule(known, target)
+        return _by_rule(candidates, target)
     pairs = [
         (row, one)
-        for row in known
+        for row in candidates
         for one in reached
         if (row.strategy, row.workers) == (one.strategy, one.workers)
     ]
@@ -285,15 +285,17 @@ def _close(one: Trial, best: Trial) -> bool:
     """Return whether no difference is seen over the seeds; within 5 % where there are too few
     of them.
     """
-    seen = difference(best.by_seed, one.by_seed).seen
-    return one is not best and (one.seconds <= 1.05 * best.seconds if seen is None else not seen)
+    count = difference(best.by_seed, one.by_seed).is_significant
+    return one is not best and (one.seconds <= 1.05 * best.seconds if count is None else not count)
 
 
 def _uncertain(best: Row, others: Sequence[Row], close: str = "within 5 % of it") -> list[str]:
-    found = []
+    sentences = []
     if best.error:
-        found.append(f"the times are uncertain by {best.error:.0%}, as rounds took unequally long")
+        sentences.append(
+            f"the times are uncertain by {best.error:.0%}, as rounds took unequally long"
+        )
     if others:
-        named = ", ".join(f"{short(row.strategy)} with {row.workers}" for row in others[:4])
-        found.append(f"{close}: {named}")
-    return found
+        names = ", ".join(f"{short(row.strategy)} with {row.workers}" for row in others[:4])
+        sentences.append(f"{close}: {names}")
+    return sentences

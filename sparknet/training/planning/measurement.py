@@ -91,8 +91,8 @@ def measured(
     rounds = [event for event in events if event["event"] == "round"]
     if not rounds:
         raise SettingError(f"no round of {workers} workers was measured: give more seconds")
-    kept = [event["workers"] for event in rounds[min(_WARM, len(rounds) - 1) :]]
-    return replace(summary(kept, batch), between=_between(rounds))
+    warm = [event["workers"] for event in rounds[min(_WARM, len(rounds) - 1) :]]
+    return replace(summary(warm, batch), between=_between(rounds))
 
 
 def _between(rounds: Sequence[Event]) -> float:
@@ -107,18 +107,20 @@ def _between(rounds: Sequence[Event]) -> float:
 
 def summary(rounds: Sequence[Sequence[Event]], batch: int) -> Measured:
     """Return the costs in rounds, each a dict for each worker."""
-    workers, kept = len(rounds[0]), _usual(rounds)
+    workers, usual = len(rounds[0]), _usual(rounds)
     sums = [0.0, 0.0, 0.0]
-    for one in kept:
+    for one in usual:
         spent = [[w["steps"], w["seconds_computing"], w["seconds_communicating"]] for w in one]
         sums = added(sums, spent)
-    costs = Costs.of(sums, len(kept))
-    times = np.array([[w["seconds_computing"] / w["steps"] for w in one] for one in kept])
+    costs = Costs.of(sums, len(usual))
+    times = np.array([[w["seconds_computing"] / w["steps"] for w in one] for one in usual])
     own = times.mean(axis=0)
     steps = int(rounds[0][0]["steps"])
-    spread = float(np.median(times.std(axis=0) / own)) if len(kept) > 2 else 0.0
-    sending = [mean(w["seconds_communicating"] - w["seconds_waiting"] for w in one) for one in kept]
-    totals = [_seconds(one) for one in kept]
+    spread = float(np.median(times.std(axis=0) / own)) if len(usual) > 2 else 0.0
+    sending = [
+        mean(w["seconds_communicating"] - w["seconds_waiting"] for w in one) for one in usual
+    ]
+    totals = [_seconds(one) for one in usual]
     error = float(np.std(totals) / mean(totals)) / sqrt(len(totals)) if len(totals) > 2 else 0.25
     return Measured(
         workers=workers,
@@ -126,11 +128,11 @@ def summary(rounds: Sequence[Sequence[Event]], batch: int) -> Measured:
         step=costs.step,
         slow=tuple(round(float(one / own.mean()), 4) for one in own),
         jitter=spread * sqrt(steps),
-        latency=median(min(w["seconds_waiting"] for w in one) for one in kept),
+        latency=median(min(w["seconds_waiting"] for w in one) for one in usual),
         transfer=mean(sending) if workers > 1 else 0.0,
         sync=costs.sync,
         steps=steps,
-        rounds=len(kept),
+        rounds=len(usual),
         error=error,
     )
 
@@ -165,10 +167,10 @@ def measure(
         return measured(run, with_batch(batch), workers, batch, steps, seconds)
     large = max(2, int(_LONG / (pass_seconds * contention)))
     small = max(1, large // 2)
-    found = [
+    runs = [
         measured(run, with_batch(size), workers, size, 1, seconds / 2) for size in (small, large)
     ]
-    return extrapolated(found[0], found[1], batch)
+    return extrapolated(runs[0], runs[1], batch)
 
 
 def extrapolated(small: Measured, large: Measured, batch: int) -> Measured:
@@ -185,11 +187,11 @@ def extrapolated(small: Measured, large: Measured, batch: int) -> Measured:
 
 def coding_costs(floats: int = 1 << 20) -> dict[str, float]:
     """By codec: the seconds that coding and decoding take for each byte of a buffer."""
-    buffer, found = NDArray.full((floats,), 0.5), {}
+    buffer, costs = NDArray.full((floats,), 0.5), {}
     for codec in CODES:
         coder = Coder(codec, floats, (0, floats))  # type: ignore[arg-type]
-        begun = perf_counter()
+        start = perf_counter()
         for code in coder.encode_all(buffer, [(0, floats)]):
             coder.decode(code, buffer)
-        found[codec] = 2 * (perf_counter() - begun) / buffer.nbytes
-    return found
+        costs[codec] = 2 * (perf_counter() - start) / buffer.nbytes
+    return costs

@@ -146,9 +146,9 @@ def plan(given: PlanningSettings) -> Planned:
     subject, data = _subject(given)
     count = len(data) if isinstance(data, Records) else given.records
     sizes = _numbers(given.workers, sorted({1, usable_cores()}))
-    asked = _numbers(given.batches, [subject.batch_size])
+    batches = _numbers(given.batches, [subject.batch_size])
     run = given.run or _here(subject, data, given.precision, images)
-    sites = _sites(subject, sizes, asked, given.cluster, run, given.seconds)
+    sites = _sites(subject, sizes, batches, given.cluster, run, given.seconds)
     nbytes, coding = subject.nbytes, coding_costs()
     rows = [row for site in sites for row in _rows(site.coded(coding), nbytes, subject, count)]
     trials = [] if given.accuracy is None else _trials(given, data, subject, sites, rows, images)
@@ -197,11 +197,11 @@ def _trials(
         for row in promising(rows, given.target)
         if row.batch == subject.batch_size
     ]
-    told = {"metric": given.metric, "precision": given.precision, **images}
-    told |= {} if given.module is None else subject.with_batch(subject.batch_size)
-    wanted, limit = given.accuracy, given.trial
-    held, seeds = given.validation, given.seeds
-    return compared(given.solver, data, held, candidates, wanted, limit, seeds, **told)
+    keywords = {"metric": given.metric, "precision": given.precision, **images}
+    keywords |= {} if given.module is None else subject.with_batch(subject.batch_size)
+    accuracy, limit = given.accuracy, given.trial
+    validation, seeds = given.validation, given.seeds
+    return compared(given.solver, data, validation, candidates, accuracy, limit, seeds, **keywords)
 
 
 @dataclass(frozen=True)
@@ -245,21 +245,21 @@ def _sites(
     if cluster is not None and cluster.step is not None:
         return [Site(size, batch, cluster) for size, batch in pairs]
     rough = subject.rough_pass()
-    found = []
+    sites = []
     for size, batch in pairs:
         one = measure(run, subject.with_batch, size, batch, rough, seconds / len(pairs))
         costs = one.cluster(subject.nbytes)
         if cluster is not None:
             costs = replace(cluster, step=costs.step, slow=costs.slow, jitter=costs.jitter)
-        found.append(Site(size, batch, costs, one.error, one))
-    return found
+        sites.append(Site(size, batch, costs, one.error, one))
+    return sites
 
 
 def _here(subject: Subject, given: Any, precision: Precision, images: dict[str, Any]) -> Runner:
     """Trains in processes of this machine, on random records where none are given."""
 
     def run(solver: Any, workers: int, strategy: Strategy, seconds: float) -> Sequence[Event]:
-        made = train(
+        trained = train(
             **subject.keywords(solver),
             data=subject.made_up(_MADE_UP) if given is None else given,
             workers=workers,
@@ -269,7 +269,7 @@ def _here(subject: Subject, given: Any, precision: Precision, images: dict[str, 
             precision=precision,
             **images,
         )
-        return made.history
+        return trained.history
 
     return run
 
@@ -279,16 +279,16 @@ def _rows(site: Site, nbytes: int, subject: Subject, records: int | None) -> Ite
     smooth = replace(site.cluster, failures=(), mtbf=inf)
     for strategy in strategies(site.workers):
         between = 0.0 if site.measured is None else site.measured.between
-        made = predict(strategy, smooth, site.workers, nbytes, between)
+        prediction = predict(strategy, smooth, site.workers, nbytes, between)
         each = site.workers * site.batch * subject.iter_size
         yield Row(
             strategy=strategy,
             workers=site.workers,
             batch=site.batch,
-            iteration=made.seconds,
-            epoch=None if records is None else made.seconds * records / each,
-            share=made.share,
-            megabytes=made.bytes * 1000 / 1e6,
+            iteration=prediction.seconds,
+            epoch=None if records is None else prediction.seconds * records / each,
+            share=prediction.share,
+            megabytes=prediction.bytes * 1000 / 1e6,
             error=site.error,
             needed=needed(strategy, site.workers),
         )

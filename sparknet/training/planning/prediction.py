@@ -96,12 +96,12 @@ def predict(
         comm = VirtualComm(rank, stage, cluster, Pace(cluster, rank), price)
         return _looked_at(strategy, Pacer(comm, size), comm, between)
 
-    found = perform(stage, run)
-    for one in found:
+    times = perform(stage, run)
+    for one in times:
         if isinstance(one, BaseException):
             raise one
-    seconds, talking, sent = (sum(values) / workers for values in zip(*found, strict=True))
-    return Predicted(seconds, talking / seconds if seconds else 0.0, sent)
+    seconds, talking, nbytes_sent = (sum(values) / workers for values in zip(*times, strict=True))
+    return Predicted(seconds, talking / seconds if seconds else 0.0, nbytes_sent)
 
 
 def _looked_at(
@@ -110,8 +110,8 @@ def _looked_at(
     """Return seconds, seconds in communication and bytes sent, each for one iteration."""
     state = strategy.start(pacer, comm)
     strategy.round(pacer, comm, state, ENDLESS)
-    first, begun = pacer.iter, comm.clock()
-    talking, sent = comm.traffic.seconds, comm.traffic.sent
+    first, start = pacer.iter, comm.clock()
+    talking, nbytes = comm.traffic.seconds, comm.traffic.sent
     rounds = 0
     while rounds < _ROUNDS or pacer.iter - first < _STEPS:
         strategy.round(pacer, comm, state, ENDLESS)
@@ -121,7 +121,7 @@ def _looked_at(
     steps = pacer.iter - first
     traffic = comm.traffic
     return (
-        (comm.clock() - begun) / steps,
+        (comm.clock() - start) / steps,
         (traffic.seconds - talking) / steps,
-        (traffic.sent - sent) / steps,
+        (traffic.sent - nbytes) / steps,
     )

@@ -114,9 +114,9 @@ class NetSubject:
         alone = Net(with_batch(net, tiny), seed=0, precision=net.precision, device=net.device)
         alone.set_training_data(made_up(alone, tiny))
         alone.train(1)
-        begun = perf_counter()
+        start = perf_counter()
         alone.train(1)
-        return (perf_counter() - begun) / tiny
+        return (perf_counter() - start) / tiny
 
     def with_batch(self, batch: int) -> Any:
         return with_batch(self._net, batch)
@@ -136,10 +136,10 @@ class ModuleSubject:
         self._inputs = chosen_inputs(parts.module, list(data.columns), how.targets)
         self._first = first_of(data)
         settings = RunSettings(steps=1, precision=precision)
-        begun = ModuleSetup(settings, None, False, False, how, parts, self._inputs, self._first)
-        self._begun, self.name, self.iter_size = begun, begun.name, how.accumulate
-        self.batch_size = begun.sent.batch_size
-        self.nbytes = begun.flat.weights.nbytes
+        setup = ModuleSetup(settings, None, False, False, how, parts, self._inputs, self._first)
+        self._begun, self.name, self.iter_size = setup, setup.name, how.accumulate
+        self.batch_size = setup.sent.batch_size
+        self.nbytes = setup.flat.weights.nbytes
 
     def rough_pass(self) -> float:
         return self._begun.seconds_of_passes(self._first)

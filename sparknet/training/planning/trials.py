@@ -37,22 +37,24 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Spread:
-        found = list(values)
-        count = len(found)
+        numbers = list(values)
+        count = len(numbers)
         if not count:
             return cls(nan, nan, 0)
-        mean = sum(found) / count
+        mean = sum(numbers) / count
         if count == 1 or not isfinite(mean):
             return cls(mean, nan, count)
-        return cls(mean, sqrt(sum((one - mean) ** 2 for one in found) / (count - 1) / count), count)
+        return cls(
+            mean, sqrt(sum((one - mean) ** 2 for one in numbers) / (count - 1) / count), count
+        )
 
     def text(self, scale: float = 1.0, digits: int | None = None, unit: str = "") -> str:
         """Such as 97.31 ± 0.12 %; to two digits of the error unless ``digits`` are given."""
         mean, error = scale * self.mean, scale * self.error
         if digits is None:
             digits = _digits(error if isfinite(error) and error else mean / 100)
-        told = f"{mean:,.{digits}f}"
-        return (f"{told} ± {error:.{digits}f}" if isfinite(error) else told) + unit
+        text = f"{mean:,.{digits}f}"
+        return (f"{text} ± {error:.{digits}f}" if isfinite(error) else text) + unit
 
     def __str__(self) -> str:
         return self.text()
@@ -69,7 +71,7 @@ class Difference:
     """Whether each run is compared with that of the same seed."""
 
     @property
-    def seen(self) -> bool | None:
+    def is_significant(self) -> bool | None:
         """Whether it is not 0, with 95 % confidence; None where too few runs say nothing."""
         error = self.spread.error
         if not isfinite(error) or self.freedom < 1:
@@ -78,10 +80,12 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        if self.seen is None:
+        if self.is_significant is None:
             return "one run says nothing of it"
         return (
-            ("higher" if self.spread.mean > 0 else "lower") if self.seen else "no difference seen"
+            ("higher" if self.spread.mean > 0 else "lower")
+            if self.is_significant
+            else "no difference seen"
         )
 
 
@@ -264,11 +268,11 @@ def compared(
     A candidate is given up when it has taken much longer than the best so far.  Those that reach
     the accuracy are tried with further seeds, which the candidates share.
     """
-    until, found = monotonic() + seconds, dict[int, dict[int, Trial]]()
+    until, trials = monotonic() + seconds, dict[int, dict[int, Trial]]()
     for seed in range(seeds):
         best = inf
         for number, (strategy, workers, cluster) in enumerate(candidates):
-            if seed and not (number in found and found[number][0].reached):
+            if seed and not (number in trials and trials[number][0].reached):
                 continue
             if monotonic() > until:
                 break
@@ -279,8 +283,8 @@ def compared(
             )
             best = min(best, one.seconds) if one.reached else best
             if one.reached or (number == 0 and not seed) or one.seconds > _SLACK * best:
-                found.setdefault(number, {})[seed] = one
-    return [Trial.joined(runs) for runs in found.values()]
+                trials.setdefault(number, {})[seed] = one
+    return [Trial.joined(runs) for runs in trials.values()]
 
 
 def _reseeded(solver: Any, seed: int) -> Any:

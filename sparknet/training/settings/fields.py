@@ -51,8 +51,8 @@ def setting(
     ``or_none``.
     """
     allowed = default is None if or_none is None else or_none
-    told = Setting(kind, said, unit, allowed, default)
-    return field(default=default, metadata={_KEY: told})
+    description = Setting(kind, said, unit, allowed, default)
+    return field(default=default, metadata={_KEY: description})
 
 
 def metadata_of(base: type, name: str) -> Any:
@@ -62,8 +62,8 @@ def metadata_of(base: type, name: str) -> Any:
 
 def again(base: type, name: str) -> Any:
     """Return a setting of a base, for a class in which it may be given by position."""
-    known: Setting = metadata_of(base, name)[_KEY]
-    return field(default=known.default, metadata={_KEY: known})
+    before: Setting = metadata_of(base, name)[_KEY]
+    return field(default=before.default, metadata={_KEY: before})
 
 
 def settings_of(kind: type) -> dict[str, Setting]:
@@ -78,9 +78,9 @@ def values_of(given: object, kind: type[Any]) -> dict[str, Any]:
 
 def check_settings(given: object) -> None:
     """SettingError if a value is none that the setting can have."""
-    for name, told in settings_of(type(given)).items():
+    for name, description in settings_of(type(given)).items():
         value = getattr(given, name)
-        if fault := told.fault(value):
+        if fault := description.fault(value):
             raise SettingError(f"{name} {fault}, not {value!r}")
 
 
@@ -121,12 +121,12 @@ GROUPS = {
 
 def documented(text: str, kind: type) -> str:
     """Return a docstring with the settings below their headings."""
-    known = settings_of(kind)
+    descriptions = settings_of(kind)
     parts = [text]
     grouped = {name for names in GROUPS.values() for name in names}
-    others = tuple(name for name in known if name not in grouped)
+    others = tuple(name for name in descriptions if name not in grouped)
     for heading, names in {**GROUPS, "Other settings": others}.items():
-        lines = [known[name].line(name) for name in names if name in known]
+        lines = [descriptions[name].line(name) for name in names if name in descriptions]
         if lines:
             parts += [f"{heading}:", *lines]
     return "\n\n".join(parts) + "\n"
@@ -136,20 +136,20 @@ def called_with(
     kind: Callable[Given, Settings],
 ) -> Callable[[Callable[[Settings], Result]], Callable[Given, Result]]:
     """Have a function of a dataclass be called with the dataclass's fields as arguments."""
-    known = signature(kind)
+    parameters = signature(kind)
 
     def decorate(function: Callable[[Settings], Result]) -> Callable[Given, Result]:
         @wraps(function)
         def call(*args: Given.args, **keywords: Given.kwargs) -> Result:
-            _check_names(known, keywords)
-            _check_given(known, args, keywords)
+            _check_names(parameters, keywords)
+            _check_given(parameters, args, keywords)
             return function(kind(*args, **keywords))
 
         result = signature(function).return_annotation
-        told: Any = call
-        told.__signature__ = known.replace(return_annotation=result)
-        told.__annotations__ = _annotations(known) | {"return": result}
-        told.__doc__ = documented(cleandoc(function.__doc__ or ""), cast(type, kind))
+        documented_call: Any = call
+        documented_call.__signature__ = parameters.replace(return_annotation=result)
+        documented_call.__annotations__ = _annotations(parameters) | {"return": result}
+        documented_call.__doc__ = documented(cleandoc(function.__doc__ or ""), cast(type, kind))
         return call
 
     return decorate
@@ -162,12 +162,12 @@ def _annotations(known: Signature) -> dict[str, Any]:
 def known_keywords(kind: type[Settings]) -> type[Settings]:
     """Have a dataclass refuse keywords that it does not know in a sentence of ours."""
     make: Any = kind.__init__
-    known = signature(kind)
+    parameters = signature(kind)
 
     @wraps(make)
     def init(self: Settings, *args: Any, **keywords: Any) -> None:
-        _check_names(known, keywords)
-        _check_given(known, args, keywords)
+        _check_names(parameters, keywords)
+        _check_given(parameters, args, keywords)
         make(self, *args, **keywords)
 
     setattr(kind, "__init__", init)  # noqa: B010 - mypy refuses it as an assignment

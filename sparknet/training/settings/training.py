@@ -140,8 +140,8 @@ class TrainingSettings(Schedule):
                 values["steps"] = steps_for(self.epochs, records, batch_size, self.workers)
         if not validates:
             values["validate_every"] = 0
-        known = goals or {}
-        return RunPlan(**values, net=net, records=records, batch_size=batch_size, goals=known)
+        known_goals = goals or {}
+        return RunPlan(**values, net=net, records=records, batch_size=batch_size, goals=known_goals)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,8 +42,8 @@ class AllReduce(Strategy):
     def check(self) -> None:
         self.need(self.steps >= 1, "steps", "at least 1")
         self.need(not self.unequal, "unequal", "0, as gradients alone are averaged")
-        known = ", ".join(CODES)
-        self.need(self.codec is None or self.codec in CODES, "codec", f"one of {known}, or None")
+        names = ", ".join(CODES)
+        self.need(self.codec is None or self.codec in CODES, "codec", f"one of {names}, or None")
 
     def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
         if self.codec is None or comm.size == 1:

@@ -39,8 +39,8 @@ class Costs:
 
     def length(self, ratio: float = RATIO, longest: float = LONGEST) -> float:
         """τ, the steps of a round that takes ``ratio`` times as long as its synchronisation."""
-        wanted = ratio * self.sync / self.step if self.step > 0 else float(longest)
-        return min(max(wanted, 1.0), float(longest))
+        steps = ratio * self.sync / self.step if self.step > 0 else float(longest)
+        return min(max(steps, 1.0), float(longest))
 
     def share(self, steps: float) -> float:
         """Return the share of communication in rounds of so many steps."""
@@ -168,14 +168,14 @@ class Auto(Strategy):
 
     def _choose(self, state: Tuned) -> str:
         costs, length = Costs.of(state.sums, state.rounds), state.length
-        wanted = costs.length(self.ratio, self.longest)
+        target = costs.length(self.ratio, self.longest)
         if length:
-            wanted = min(max(wanted, length / _LEAP), length * _LEAP)
-        if abs(wanted - length) <= _SLACK * length:
+            target = min(max(target, length / _LEAP), length * _LEAP)
+        if abs(target - length) <= _SLACK * length:
             return ""
-        state.length, state.owed = wanted, 0.5
-        state.averages_momentum = wanted <= (_SHORT if state.averages_momentum else _VERY_SHORT)
-        return f"{costs}: rounds have {wanted:.3g} steps from now on"
+        state.length, state.owed = target, 0.5
+        state.averages_momentum = target <= (_SHORT if state.averages_momentum else _VERY_SHORT)
+        return f"{costs}: rounds have {target:.3g} steps from now on"
 
 
 def _steps(state: Tuned) -> int:

@@ -50,8 +50,8 @@ class Periodic(Strategy):
     def check(self) -> None:
         modes = ("keep", "average", "reset")
         self.need(self.momentum in modes, "momentum", "keep, average or reset")
-        known = ", ".join(CODES)
-        self.need(self.codec is None or self.codec in CODES, "codec", f"one of {known}, or None")
+        names = ", ".join(CODES)
+        self.need(self.codec is None or self.codec in CODES, "codec", f"one of {names}, or None")
 
     @property
     def needs_state(self) -> bool:
@@ -61,11 +61,11 @@ class Periodic(Strategy):
         if self.codec is None or comm.size == 1:
             return {}
         names = (of_parts(OWN_ERRORS, self.parts), of_parts(MEAN_ERRORS, self.parts))
-        found: dict[str, NDArray] = {}
+        arrays: dict[str, NDArray] = {}
         for part, (begin, end) in enumerate(bounds(learner.weights.size, self.parts)):
             errors = comm.feedback(self.codec, end - begin, part)
-            found |= {named[part]: one for named, one in zip(names, errors, strict=True)}
-        return found
+            arrays |= {names[part]: one for names, one in zip(names, errors, strict=True)}
+        return arrays
 
     def regroup(self, learner: Learner, comm: Comm, state: State, before: int) -> None:
         assert isinstance(state, SharedModel)

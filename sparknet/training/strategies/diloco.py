@@ -163,8 +163,8 @@ class DiLoCo(Outer):
     def _statistics(self, learner: Learner, state: SharedModel) -> list[tuple[int, int]]:
         """Return the statistics in this round's part, counted from its beginning."""
         begin, end = self._span(learner, state)
-        cut = [(max(b, begin), min(e, end)) for b, e in learner.statistics]
-        return [(b - begin, e - begin) for b, e in cut if b < e]
+        overlaps = [(max(b, begin), min(e, end)) for b, e in learner.statistics]
+        return [(b - begin, e - begin) for b, e in overlaps if b < e]
 
     def _changed(self, learner: Learner, state: SharedModel) -> NDArray:
         """Return what this worker sends: its weights, or for a codec the difference to x."""

@@ -83,8 +83,8 @@ class Downpour(Strategy):
         most = self.max_staleness
         self.need(most is None or most >= 0, "max_staleness", "at least 0, or None")
         self.need(0 < self.damping <= 1, "damping", "in 0 … 1")
-        known = ", ".join(CODES)
-        self.need(self.codec is None or self.codec in CODES, "codec", f"one of {known}, or None")
+        names = ", ".join(CODES)
+        self.need(self.codec is None or self.codec in CODES, "codec", f"one of {names}, or None")
 
     def factor(self, staleness: int, workers: int) -> float:
         """Return the factor of a contribution.
@@ -114,8 +114,8 @@ class Downpour(Strategy):
 
     def begins_with(self, learner: Learner, state: State) -> NDArray:
         assert isinstance(state, Served)
-        begun = state.redo is not None and state.redo.done is not None
-        return state.first if begun and state.first is not None else learner.weights
+        is_under_way = state.redo is not None and state.redo.done is not None
+        return state.first if is_under_way and state.first is not None else learner.weights
 
     def part(self, state: State, whole: bool) -> None:
         assert isinstance(state, Served)
@@ -182,16 +182,16 @@ class Downpour(Strategy):
             return -(-steps * comm.size // self.push_every)
 
         def iteration() -> int:
-            made = state.pushes * self.push_every // comm.size
-            return min(state.begun + made, last)
+            pushed = state.pushes * self.push_every // comm.size
+            return min(state.begun + pushed, last)
 
         enough = pushes(last - state.begun)
-        wanted = min(state.pushes + pushes(self.steps), enough)
+        target = min(state.pushes + pushes(self.steps), enough)
         state.hands += comm.size
         self._remember(learner, comm, state)
         done, count, raised = Steps(), 0, False
         while state.pushes < enough:
-            if state.pushes >= wanted:
+            if state.pushes >= target:
                 if server.raise_hand(0 if raised else 1) == state.hands:
                     break
                 raised = True

@@ -59,10 +59,10 @@ class Cluster:
 
     def with_sync(self, seconds: float, nbytes: int, workers: int) -> Cluster:
         """Return the same, with a network on which a mean of ``nbytes`` takes ``seconds``."""
-        given = replace(self, latency=0.0, overhead=0.0)
+        cluster = replace(self, latency=0.0, overhead=0.0)
         if workers < 2 or seconds <= 0:
-            return replace(given, bandwidth=inf)
-        return replace(given, bandwidth=2 * (workers - 1) / workers * nbytes / seconds)
+            return replace(cluster, bandwidth=inf)
+        return replace(cluster, bandwidth=2 * (workers - 1) / workers * nbytes / seconds)
 
     def message(self, nbytes: float, workers: int) -> float:
         """Return the seconds of a message to all others of which each worker sends ``nbytes``
@@ -89,15 +89,15 @@ class Pace:
             np.random.default_rng([cluster.seed, rank, number]) for number in range(2)
         )
         self._factor = float(cluster.slow.get(rank, 1.0))
-        self._given = sorted(at for lost, at in cluster.failures if lost == rank)
+        self._given = sorted(at for worker, at in cluster.failures if worker == rank)
         self._drawn = 0.0
         self._loss = self._following(0.0)
 
     def step(self, measured: float) -> float:
         """Return the seconds of the next step, which took ``measured`` here."""
-        given, sigma = self._cluster.step, self._cluster.jitter
+        seconds, sigma = self._cluster.step, self._cluster.jitter
         spread = float(np.exp(self._steps.normal(-(sigma**2) / 2, sigma))) if sigma else 1.0
-        return (measured if given is None else given) * self._factor * spread
+        return (measured if seconds is None else seconds) * self._factor * spread
 
     def lost(self, now: float) -> float | None:
         """Return the time of a failure up to now, which then is past."""

@@ -58,13 +58,13 @@ class Stage:
     def meet(self, rank: int, value: Any, act: Act) -> tuple[Any, float]:
         """Wait for all; returns the meeting's result and the time at which all were there."""
         self._check(rank)
-        held = self._held
+        meetings = self._held
         self._table[rank] = value
         self._arrived.add(rank)
         if len(self._arrived) == len(self.clocks):
             self._hold(act)
         self._wait(rank)
-        if self._held == held:  # woken because a worker ended
+        if self._held == meetings:  # woken because a worker ended
             self._check(rank)
         return self._met
 
@@ -85,10 +85,10 @@ class Stage:
 
     def _hold(self, act: Act) -> None:
         """The meeting itself, while everybody else waits."""
-        begun = max(self.clocks)
+        start = max(self.clocks)
         result, seconds = act(self._table)
-        self.clocks = [begun + seconds] * len(self.clocks)
-        self._met, self._held = (result, begun), self._held + 1
+        self.clocks = [start + seconds] * len(self.clocks)
+        self._met, self._held = (result, start), self._held + 1
         self._ready |= self._arrived
         self._arrived = set()
         self._table = [None] * len(self.clocks)
@@ -108,30 +108,30 @@ class Stage:
         if rank in self.ended:
             raise CommError("this comm was closed")
         if self.ended:
-            lost = min(self.ended)
-            raise PeerLost(lost, "this process", self.ended[lost])
+            first = min(self.ended)
+            raise PeerLost(first, "this process", self.ended[first])
 
 
 def perform(stage: Stage, work: Callable[[int], Any]) -> list[Any]:
     """Return what ``work`` gives for each worker, or its error; each has a thread of its own."""
-    found: list[Any] = [None] * len(stage.clocks)
+    results: list[Any] = [None] * len(stage.clocks)
 
     def run(rank: int) -> None:
         stage.enter(rank)
         try:
-            found[rank] = work(rank)
+            results[rank] = work(rank)
         except BaseException as error:
-            found[rank] = error
+            results[rank] = error
         finally:
             stage.leave(rank)
 
-    members = [Thread(target=run, args=(rank,), daemon=True) for rank in range(len(found))]
+    members = [Thread(target=run, args=(rank,), daemon=True) for rank in range(len(results))]
     for member in members:
         start(member)
     stage.open()
     for member in members:
         member.join()
-    return found
+    return results
 
 
 class VirtualComm(Comm):
@@ -176,16 +176,16 @@ class VirtualComm(Comm):
     # -- what a transport does -----------------------------------------------------------
 
     def _exchange(self, outgoing: Sequence[memoryview], incoming: Sequence[memoryview]) -> None:
-        sent, received = (self._nbytes(views) for views in (outgoing, incoming))
+        bytes_out, received = (self._nbytes(views) for views in (outgoing, incoming))
 
         def act(table: Sequence[Any]) -> tuple[None, float]:
-            for rank, (_, given, _) in enumerate(table):
+            for rank, (_, targets, _) in enumerate(table):
                 for other in self._all:
                     if other != rank:
-                        given[other][:] = table[other][0][rank]
+                        targets[other][:] = table[other][0][rank]
             return None, self._seconds(max(most for _, _, most in table))
 
-        self._in_bulk((outgoing, incoming, max(sent, received)), act, sent, received)
+        self._in_bulk((outgoing, incoming, max(bytes_out, received)), act, bytes_out, received)
 
     def _reduce_scatter(self, buffer: NDArray, weights: Sequence[float]) -> None:
         spans, part = self.bounds(buffer.size), buffer.nbytes * (self.size - 1) / self.size
@@ -219,11 +219,11 @@ class VirtualComm(Comm):
 
     def _meanwhile(self, operation: Callable[[], None]) -> Callable[[], None]:
         """Do it at the end, at the time at which it was begun."""
-        begun = self.clock()
+        start = self.clock()
 
         def end() -> None:
             now, waited = self.clock(), self.traffic.waiting
-            self.stage.clocks[self.rank] = begun
+            self.stage.clocks[self.rank] = start
             operation()
             self.traffic.waiting = waited
             self.stage.clocks[self.rank] = max(now, self.clock())
@@ -240,8 +240,8 @@ class VirtualComm(Comm):
     def _in_bulk(self, value: Any, act: Act, sent: int, received: int) -> None:
         """A meeting that moves bytes; waiting for it counts as such."""
         before = self.clock()
-        _, begun = self.stage.meet(self.rank, value, act)
-        self.traffic.waiting += begun - before
+        _, start = self.stage.meet(self.rank, value, act)
+        self.traffic.waiting += start - before
         self.count(sent, received)
         self._check_loss()
 

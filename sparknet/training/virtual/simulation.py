@@ -87,10 +87,10 @@ class Crew:
             while in_vain < _IN_VAIN:
                 self._introduce(attempt)
                 before = newest(self._store)
-                made = self._together(strategy, plan, initial, before)
-                if all(isinstance(one, tuple) for one in made):
-                    return self._result(*made[0])
-                rank = self._lose(made)
+                results = self._together(strategy, plan, initial, before)
+                if all(isinstance(one, tuple) for one in results):
+                    return self._result(*results[0])
+                rank = self._lose(results)
                 attempt += 1
                 in_vain = in_vain + 1 if newest(self._store) == before else 0
         fault = f"a worker was lost {in_vain} times in a row: snapshots come too seldom"
@@ -146,8 +146,8 @@ class Crew:
         if causes or self._stage.lost is None:
             raise (causes or errors)[0]
         now, rank = self._stage.lost
-        said = {"event": "failure", "time": self._began + now, "worker": rank}
-        self._hear(said | failure(made[rank]))
+        event = {"event": "failure", "time": self._began + now, "worker": rank}
+        self._hear(event | failure(made[rank]))
         self._stage = Stage(self._size, now + self._cluster.restart)
         return rank
 
@@ -159,8 +159,8 @@ class Crew:
             return [end - begin for begin, end in itertools.pairwise(ends)]
 
         workers = [
-            {"host": "virtual", "process": rank, "records": count, "held_out": held}
-            for rank, (count, held) in enumerate(
+            {"host": "virtual", "process": rank, "records": count, "held_out": held_out}
+            for rank, (count, held_out) in enumerate(
                 zip(parts(self._records), parts(self._held_out), strict=True)
             )
         ]
@@ -226,22 +226,22 @@ def simulate(given: SimulationSettings) -> Trained:
             recipe=Recipe.of(given),
         )
 
-    begun = NetSetup(RunSettings(**values), None, False, validates, make_net)
-    net = begun.net
+    setup = NetSetup(RunSettings(**values), None, False, validates, make_net)
+    net = setup.net
     threads = given.threads or share_of_cores(given.workers)
     with scratch_folder() as folder, _computing_with(threads):
         shared = share_data(net, given, Path(folder))
         records, held_out = (one and open_shared(one) for one in shared.values())
-        initial = begun.weights()
-        begun.identity["data"] = sampled(records)
+        initial = setup.weights()
+        setup.identity["data"] = sampled(records)
         batch = net.batch_size * int(settings(net).iter_size)
-        plan = begun.settings.plan(begun.name, validates, len(records), batch, begun.goals)
+        plan = setup.settings.plan(setup.name, validates, len(records), batch, setup.goals)
         crew = Crew(
-            NetCast(net, records, held_out, Path(folder), begun.identity["seed"]),
+            NetCast(net, records, held_out, Path(folder), setup.identity["seed"]),
             records,
             held_out,
             Path(folder),
-            begun.identity,
+            setup.identity,
             given.cluster or Cluster(),
             given.workers,
             given.metrics,
@@ -261,19 +261,19 @@ def _simulate_module(given: SimulationSettings) -> TrainedModule:
     validates = given.validation is not None
     with scratch_folder() as folder:
         inside = Path(folder)
-        begun, shared = begin_module(given, inside, values, None, False)
+        setup, shared = begin_module(given, inside, values, None, False)
         records = open_shared(str(shared["records"]))
         held_out = open_shared(shared["validation"]) if shared["validation"] else None
-        initial = begun.weights()
-        size = begun.batch_size
-        plan = begun.settings.plan(begun.name, validates, len(records), size, begun.goals)
-        cast = ModuleCast(begun.sent, initial.layout, records, held_out, inside, given.seed)
+        initial = setup.weights()
+        size = setup.batch_size
+        plan = setup.settings.plan(setup.name, validates, len(records), size, setup.goals)
+        cast = ModuleCast(setup.sent, initial.layout, records, held_out, inside, given.seed)
         crew = Crew(
             cast,
             records,
             held_out,
             inside,
-            begun.identity,
+            setup.identity,
             given.cluster or Cluster(),
             given.workers,
             given.metrics,
@@ -285,7 +285,7 @@ def _simulate_module(given: SimulationSettings) -> TrainedModule:
                 initial.flat,
                 given.on_event,
             )
-    return whole(begun.trained(outcome, weights, history))
+    return whole(setup.trained(outcome, weights, history))
 
 
 @contextmanager

@@ -28,24 +28,24 @@ def join(rounds: Rounds, comm: Comm, hooks: Hooks, heard: int) -> None:
     worker says of itself changes at once, when it knows all that it needs.
     """
     rounds.got_on = False
-    said = comm.gather(_whereabouts(rounds, hooks))
-    there = [one for one in said if one is not None]
+    reports = comm.gather(_whereabouts(rounds, hooks))
+    there = [one for one in reports if one is not None]
     far = max(there, key=lambda one: (one["place"], one["validated"]))
-    root, place = said.index(far), Milestone(*far["place"])
-    fresh = [rank for rank, one in enumerate(said) if one is None]
+    root, place = reports.index(far), Milestone(*far["place"])
+    fresh = [rank for rank, one in enumerate(reports) if one is None]
     if comm.rank == root:
         _come_back(rounds, comm, place)
-    given = comm.gather(_given(rounds) if comm.rank == root else None)[root]
+    farthest = comm.gather(_progress_of(rounds) if comm.rank == root else None)[root]
     is_new = rounds.place is None
     if is_new:
-        _enter(rounds, comm, given)
+        _enter(rounds, comm, farthest)
     else:
         _come_back(rounds, comm, place)
         rounds.place = place
-    rounds.tally = Tally(**given["tally"])
-    rounds.interrupted, rounds.last = given["interrupted"], given["last"]
+    rounds.tally = Tally(**farthest["tally"])
+    rounds.interrupted, rounds.last = farthest["interrupted"], farthest["last"]
     rounds.saved = max((one["saved"] for one in there if one["saved"] is not None), default=None)
-    _deal(rounds, comm, hooks, said, place.dealt, given["cursors"])
+    _deal(rounds, comm, hooks, reports, place.dealt, farthest["cursors"])
     if not is_new:
         rounds.place = replace(place, dealt=place.dealt + 1)
     _hand_over(rounds, comm, root, fresh)
@@ -88,7 +88,7 @@ def _come_back(rounds: Rounds, comm: Comm, far: Milestone) -> None:
     rounds.strategy.rejoin(rounds.learner, comm, rounds.state, rounds.comm.size)
 
 
-def _given(rounds: Rounds) -> Json:
+def _progress_of(rounds: Rounds) -> Json:
     """Return what this worker, which is the farthest, tells the others."""
     learner = rounds.learner.state()
     if rounds.redo is not None and rounds.redo.is_open:

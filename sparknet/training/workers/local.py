@@ -147,13 +147,13 @@ class LocalWorkers(Workers):
         """Return the error of a process that died without a report comes before the others'
         reports.
         """
-        if gone := self._silent(said):
-            return self._gone(gone[0])
+        if silent := self._silent(said):
+            return self._gone(silent[0])
         return said[0].error if said else self._gone(self._members[0])
 
     def fewer(self, said: Sequence[Failure]) -> LocalWorkers | None:
-        gone = {member.rank for member in self._silent(said)}
-        size = len(self._places) - max(len(gone), 1)  # a silent one has not ended
+        silent = {member.rank for member in self._silent(said)}
+        size = len(self._places) - max(len(silent), 1)  # a silent one has not ended
         if size < self._least or self._goes_on:
             return None
         return LocalWorkers(self._make, size, self._store, self._least)

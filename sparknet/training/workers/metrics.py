@@ -20,23 +20,23 @@ Json = dict[str, Any]
 def validate(rounds: RunState) -> None:
     if rounds.hooks.validate is None:
         return
-    begun, before = rounds.comm.clock(), rounds.comm.traffic.sent
+    start, before = rounds.comm.clock(), rounds.comm.traffic.sent
     model = rounds.learner.weights
     if rounds.comm.size > 1:
         model = rounds.strategy.model(rounds.learner, rounds.comm, rounds.state)
     records, metrics = _measured(rounds, rounds.hooks.validate, model)
-    sent = rounds.sent_since(before)
-    rounds.tally.total_bytes_validating += sent
+    nbytes = rounds.sent_since(before)
+    rounds.tally.total_bytes_validating += nbytes
     best = rounds.tally.judge(metrics, rounds.plan, rounds.learner.iter)
     if best and rounds.best is not None:
         rounds.best.copy_from(model)
-    spent = rounds.comm.clock() - begun
+    spent = rounds.comm.clock() - start
     odd = [name for name, value in metrics.items() if not isfinite(value) and _is_mean(name)]
     if odd:
         text = f"'{odd[0]}' of the validation is {metrics[odd[0]]}: its records are not finite"
         rounds.say("note", text=text, doubt=True)
-    said = {"records": records, "metrics": metrics, "best": best}
-    rounds.say("validation", **said, bytes_sent=sent, seconds=spent)
+    figures = {"records": records, "metrics": metrics, "best": best}
+    rounds.say("validation", **figures, bytes_sent=nbytes, seconds=spent)
 
 
 def _is_mean(name: str) -> bool:
@@ -92,16 +92,16 @@ COUNTED = 1 << 14
 
 def look(layout: Layout, weights: NDArray, gradients: NDArray) -> list[Json]:
     """Return a dict for each blob of parameters; those that layers share appear once."""
-    seen, found = set[Span](), []
+    spans, layers = set[Span](), []
     for layer in layout.layers:
         for number, (begin, end) in enumerate(layer.spans):
-            if begin == end or (begin, end) in seen:
+            if begin == end or (begin, end) in spans:
                 continue
-            seen.add((begin, end))
+            spans.add((begin, end))
             both = {"weights": weights[begin:end], "gradients": gradients[begin:end]}
-            told = {kind: summary(values) for kind, values in both.items()}
-            found.append({"layer": layer.name, "blob": number, "size": end - begin, **told})
-    return found
+            summaries = {kind: summary(values) for kind, values in both.items()}
+            layers.append({"layer": layer.name, "blob": number, "size": end - begin, **summaries})
+    return layers
 
 
 def summary(values: NDArray) -> Json:

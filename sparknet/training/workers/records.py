@@ -71,12 +71,12 @@ def introduced(
             "host": host,
             "process": process,
             "records": records,
-            "held_out": held,
+            "held_out": held_out,
             "dropped": dropped,
             "reason": reason,
             **how,
         }
-        for (host, _, process), (records, held, dropped, reason, how) in zip(
+        for (host, _, process), (records, held_out, dropped, reason, how) in zip(
             met, counts, strict=True
         )
     ]
@@ -132,12 +132,12 @@ def validation(net: Net, part: WorkerRecords, comm: Comm, metrics: Sequence[str]
         net.set_validation_data(mine)
 
     def measure() -> tuple[int, dict[str, float]]:
-        means, found = (None, {}) if mine is None else net.measure(metrics)
+        means, metrics_here = (None, {}) if mine is None else net.measure(metrics)
         for name in net.tested.evaluated:
             counts = _all_rows(comm, means and means.judged(name))
-            if means is not None and name in found:
-                found[name] = means.summary(name, [counts])
-        return 0 if mine is None else len(mine), found
+            if means is not None and name in metrics_here:
+                metrics_here[name] = means.summary(name, [counts])
+        return 0 if mine is None else len(mine), metrics_here
 
     return measure
 
@@ -159,7 +159,7 @@ def gathered(comm: Comm, mine: Records) -> Records:
     columns = {name: (one.dtype.str, list(one.shape)) for name, one in mine.columns.items()}
     listed = comm.gather({"columns": columns, "count": len(mine)})
     columns = next(one["columns"] for one in listed if one["count"])
-    taken = mine.take(slice(0, len(mine)))
+    columns_here = mine.take(slice(0, len(mine)))
     parts: dict[str, list[Any]] = {name: [] for name in columns}
     for rank, one in enumerate(listed):
         for name, (dtype, shape) in columns.items():
@@ -167,7 +167,7 @@ def gathered(comm: Comm, mine: Records) -> Records:
                 continue
             rows = np.zeros((one["count"], *shape), dtype)
             if rank == comm.rank:
-                rows[:] = taken[name]
+                rows[:] = columns_here[name]
             comm.broadcast_bytes(rows.data.cast("B"), rank)
             parts[name].append(rows)
     return ArrayRecords(**{name: np.concatenate(rows) for name, rows in parts.items()})

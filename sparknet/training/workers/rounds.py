@@ -120,7 +120,7 @@ class Rounds(RunState):
             seed = int(self.hooks.identity.get("seed") or 0)
             self.strategy.make_unequal(self.learner, self.comm.rank, seed)
         if self.strategy.warmup and self.hooks.resume is None:
-            steps = min(self.strategy.warmup, self._left())
+            steps = min(self.strategy.warmup, self._steps_left())
             self._account(warm_up(self.learner, self.comm, steps), warmup=True)
             self.state = self.strategy.start(self.learner, self.comm)
 
@@ -134,7 +134,7 @@ class Rounds(RunState):
         if self.redo is not None:
             self.redo.begin(self.state.numbers())
             before, self.redo.over = self.redo.before, over
-        done = self.strategy.round(self.learner, self.comm, self.state, self._left())
+        done = self.strategy.round(self.learner, self.comm, self.state, self._steps_left())
         self._keep_time(before)
         self._account(done)
         self.place = Milestone(self.place.rounds + 1, DONE, self.place.dealt)
@@ -142,7 +142,7 @@ class Rounds(RunState):
         if self.redo is not None:
             self.redo.end()
 
-    def _left(self) -> int:
+    def _steps_left(self) -> int:
         """Return the steps left for each worker."""
         if self.plan.steps is None:
             return ENDLESS
@@ -196,8 +196,8 @@ class Rounds(RunState):
 
     def _uncounted(self) -> int:
         """Return the bytes that this worker's transport sent since the last call."""
-        sent = self.comm.traffic.sent
-        fresh, self.counted = sent - self.counted, sent
+        nbytes = self.comm.traffic.sent
+        fresh, self.counted = nbytes - self.counted, nbytes
         return fresh
 
     def sent_since(self, before: int) -> int:
@@ -225,10 +225,10 @@ class Rounds(RunState):
     def _look_at_loss(self, loss: float, ends: bool = False) -> None:
         """Say once that a loss of classes is worse than that of a net which guesses, or no better
         after all records were seen twice."""
-        chance, seen = self.hooks.chance, self.tally.total_samples
+        chance, samples = self.hooks.chance, self.tally.total_samples
         if chance is None or self.is_doubted or self.learner.iter < _FEW_STEPS[ends]:
             return
-        had_time = ends and seen >= 2 * (self.plan.records or seen)
+        had_time = ends and samples >= 2 * (self.plan.records or samples)
         if loss > 2 * chance or (had_time and loss > _NEAR * chance):
             self.is_doubted = True
             done, causes = self.learner.iter, self._usual_causes("too large or too small")
@@ -238,13 +238,13 @@ class Rounds(RunState):
             self.say("note", text=f"{text}; {causes}", doubt=True)
 
     def _usual_causes(self, rate: str = "too large") -> str:
-        given = {} if self.hooks.inputs is None else self.hooks.inputs()
-        told = ", ".join(
-            f"'{name}' runs from {low:g} to {high:g}" for name, (low, high) in given.items()
+        ranges = {} if self.hooks.inputs is None else self.hooks.inputs()
+        text = ", ".join(
+            f"'{name}' runs from {low:g} to {high:g}" for name, (low, high) in ranges.items()
         )
         return (
             f"the usual causes are a base_lr that is {rate} (the rate is "
-            f"{self.learner.last_rate:g}) and inputs that are not scaled{told and f' ({told})'}"
+            f"{self.learner.last_rate:g}) and inputs that are not scaled{text and f' ({text})'}"
         )
 
     def _is_watched(self) -> bool:
@@ -335,12 +335,12 @@ class Rounds(RunState):
     def say(self, kind: str, **fields: Any) -> None:
         if self.comm.rank or self.hooks.on_event is None:
             return
-        seen, records = self.tally.total_samples, self.plan.records
+        samples, records = self.tally.total_samples, self.plan.records
         event = {
             "event": kind,
             "time": time.time(),
             "round": self.state.round,
             "iteration": self.learner.iter,
-            "epoch": seen / records if records else None,
+            "epoch": samples / records if records else None,
         }
         self.hooks.on_event({**event, **fields})

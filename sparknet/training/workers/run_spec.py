@@ -176,9 +176,9 @@ class NetTrainee:
         return validation(self.net, part, comm, metrics)
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        found = {}
+        ranges = {}
         for name, entry in self.net.inputs.items():
             values = np.asarray(self.net.net.blobs[name].data)
             if not entry.is_label and values.size:
-                found[name] = float(values.min()), float(values.max())
-        return found
+                ranges[name] = float(values.min()), float(values.max())
+        return ranges

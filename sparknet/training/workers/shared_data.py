@@ -75,25 +75,25 @@ class TableColumns:
                     f"column '{self.label}' of the {what} has no label in row {gaps[0]}"
                 )
             if values.dtype.kind in "OUS":
-                known, values = np.unique(values.astype(str), return_inverse=True)
-                numbers, labels = match_classes(known.tolist(), labels, what, learns)
+                names, values = np.unique(values.astype(str), return_inverse=True)
+                numbers, labels = match_classes(names.tolist(), labels, what, learns)
                 values = values if numbers is None else np.array(numbers)[values]
             arrays[target] = values
         return ArrayRecords(**arrays, **({} if more is None else {more: columns[more]})), labels
 
     def _columns(self, data: Any, what: str, more: str | None) -> Mapping[str, Any]:
         data = open_images(data, None) if _are_paths(data) else data
-        known = data if isinstance(data, Mapping) else getattr(data, "columns", None)
-        if known is None:
+        columns = data if isinstance(data, Mapping) else getattr(data, "columns", None)
+        if columns is None:
             raise SettingError(f"features names columns of a table, and the {what} is none")
-        wanted = [name for name in (*self.features, self.label, more) if name is not None]
-        for name in wanted:
-            if name not in known:
-                near = did_you_mean(name, [str(one) for one in known])
+        names = [name for name in (*self.features, self.label, more) if name is not None]
+        for name in names:
+            if name not in columns:
+                near = did_you_mean(name, [str(one) for one in columns])
                 raise DataError(f"the {what} has no column '{name}'{near}")
         if isinstance(data, Records) and not is_frame(data):
             data = data.take(slice(0, len(data)))
-        return {name: np.asarray(data[name]) for name in wanted}
+        return {name: np.asarray(data[name]) for name in names}
 
 
 def _check_gaps(name: str, values: Any, what: str) -> None:
@@ -105,7 +105,7 @@ def _check_gaps(name: str, values: Any, what: str) -> None:
         )
 
 
-def opened(
+def open_data(
     data: Any, net: Net, table: TableColumns | None, what: str, more: str | None = None
 ) -> tuple[Any, tuple[str, ...]]:
     """Return data as records, with its classes numbered as the net's, and the classes' names."""
@@ -127,10 +127,10 @@ def as_records(
     if is_frame(data):
         there = [str(name) for name in data.columns]
         if len(there) > 2 and not {*_names(net)} <= {*there}:
-            wanted, held = ", ".join(_names(net)), ", ".join(there)
+            inputs, columns = ", ".join(_names(net)), ", ".join(there)
             raise DataError(
-                f"the table has the columns {held}, and the net takes {wanted}: name the columns "
-                "of a record by features=[…], and that of the labels by label="
+                f"the table has the columns {columns}, and the net takes {inputs}: name the "
+                "columns of a record by features=[…], and that of the labels by label="
             )
         net.check_columns(there)
         return ArrayRecords(**frame_columns(data, [*_names(net), more]))
@@ -169,8 +169,8 @@ def records_of(
     if isinstance(data, tuple):
         names = order()
         if len(data) != len(names):
-            wanted = ", ".join(f"'{name}'" for name in names)
-            raise DataError(f"the data is a tuple of {len(data)}, {what} are {wanted}")
+            inputs = ", ".join(f"'{name}'" for name in names)
+            raise DataError(f"the data is a tuple of {len(data)}, {what} are {inputs}")
         return ArrayRecords(**dict(zip(names, data, strict=True)))
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes, np.ndarray)):
         return map(_batch, data)

@@ -64,11 +64,11 @@ def reporting(link: Link, rank: int, work: Callable[[Line], None]) -> None:
 def _tell(line: Line, rank: int, error: Exception) -> None:
     foreign = not isinstance(error, SparkNetError)
     cause = CommError(str(error)) if foreign and _is_loss(error) else error
-    said = {"worker": rank, **failure(cause)}
+    report = {"worker": rank, **failure(cause)}
     if not isinstance(cause, SparkNetError):
-        said["trace"] = "".join(traceback.format_exception(error))[-_LONGEST_TRACE:]
+        report["trace"] = "".join(traceback.format_exception(error))[-_LONGEST_TRACE:]
     with suppress(CommError):  # the driver is gone
-        line.call("failed", failure=said)
+        line.call("failed", failure=report)
 
 
 def _is_loss(error: Exception) -> bool:
@@ -129,10 +129,10 @@ class _Participant:
         """Train to the end, through all generations where members change."""
         after, why, idle = 0, None, 0
         while True:
-            listener, met = self._meet(after, why)
-            places, after = met.get("places"), int(met["attempt"])
+            listener, meeting = self._meet(after, why)
+            places, after = meeting.get("places"), int(meeting["attempt"])
             try:
-                return self._join(listener, met)
+                return self._join(listener, meeting)
             except Parting:
                 why = None
                 if self._leaves(now=True):
@@ -161,8 +161,8 @@ class _Participant:
     def _meet(self, after: int, why: Any) -> tuple[Listener, Json]:
         listener, host = _listener(self.seat.host, self.spec.settings.ports)
         try:
-            said = [host, listener.address[1], os.getpid()]
-            return listener, self.presence.meet(said, after=after, why=why)
+            address = [host, listener.address[1], os.getpid()]
+            return listener, self.presence.meet(address, after=after, why=why)
         except BaseException:
             listener.close()
             raise
@@ -175,11 +175,13 @@ class _Participant:
         addresses = [(host, port) for host, port, _ in met["workers"]]
         changing = generation if self.is_elastic else None
         if self.is_elastic:
-            self.presence.go_on(_connecting, lambda error: listener.give_up(_told(error)), changing)
+            self.presence.go_on(
+                _connecting, lambda error: listener.give_up(_without_rank(error)), changing
+            )
         mesh = TcpComm.connect(
             listener, rank, addresses, link.secret, deadline, run, link.seal, generation
         )
-        ended = (lambda error: mesh.fail(_told(error))) if self.is_elastic else mesh.fail
+        ended = (lambda error: mesh.fail(_without_rank(error))) if self.is_elastic else mesh.fail
         self.presence.go_on(mesh.report, ended, changing)
         with mesh as comm:
             how = computes(self.spec, self.seat)
@@ -201,35 +203,35 @@ class _Participant:
 
     def _train(self, comm: Comm, met: Json) -> tuple[_Trained, Outcome]:
         """Begin, or go on where others have begun."""
-        known = self.trained
-        if known is not None and (known.rounds is None or known.rounds.place is None):
-            known.batches.close()  # nothing of it is of use
-            known = self.trained = None
-        has_begun = self.is_elastic and comm.any(known is not None)
-        trainee = known.trainee if known else make_trainee(self.spec, self.seat, self.part)
+        trained = self.trained
+        if trained is not None and (trained.rounds is None or trained.rounds.place is None):
+            trained.batches.close()  # nothing of it is of use
+            trained = self.trained = None
+        has_begun = self.is_elastic and comm.any(trained is not None)
+        trainee = trained.trainee if trained else make_trainee(self.spec, self.seat, self.part)
         records, total, is_whole = self._records(comm)
-        if known is None:
-            known = self._prepared(trainee, records, is_whole, comm)
-            self.trained = known
+        if trained is None:
+            trained = self._prepared(trainee, records, is_whole, comm)
+            self.trained = trained
         if not has_begun:
-            self._first_weights(known.learner, comm)
-        hooks = self._hooks(known, comm, met)
+            self._first_weights(trained.learner, comm)
+        hooks = self._hooks(trained, comm, met)
         hooks.shares = not is_whole
         if self.is_elastic and is_whole:
-            hooks.records = known.batches
+            hooks.records = trained.batches
         begun_with = self.spec.settings.workers if self.is_elastic else comm.size
         if hooks.store is not None and hooks.resume is not None and not has_begun:
             begun_with = snapshot.Saved(hooks.store, hooks.resume).begun_with
-        if known.rounds is None:
+        if trained.rounds is None:
             plan = self.spec.plan(total, trainee.batch_size * trainee.iter_size, begun_with)
             strategy = make_strategy(self.spec.settings.strategy)
-            known.rounds = Rounds(known.learner, strategy, comm, plan, hooks, self.is_elastic)
-            known.rounds.begun_with = begun_with
+            trained.rounds = Rounds(trained.learner, strategy, comm, plan, hooks, self.is_elastic)
+            trained.rounds.begun_with = begun_with
         if has_begun:
-            join(known.rounds, comm, hooks, met["heard"])
+            join(trained.rounds, comm, hooks, met["heard"])
         else:
-            known.rounds.start()
-        return known, known.rounds.go_on()
+            trained.rounds.start()
+        return trained, trained.rounds.go_on()
 
     def _records(self, comm: Comm) -> tuple[Records, int, bool]:
         """Return what this worker trains on, how many records all have, and whether all have
@@ -305,7 +307,7 @@ def _listener(host: str, ports: Sequence[int]) -> tuple[Listener, str]:
         return Listener("", ports), host
 
 
-def _told(error: CommError) -> CommError:
+def _without_rank(error: CommError) -> CommError:
     """Return an error that names a worker by its place, which is not its rank."""
     return CommError(str(error))
 

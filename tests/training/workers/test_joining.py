@@ -125,7 +125,7 @@ class Worker:
         """
         rounds = Rounds(self.learner, self.strategy, comm, PLAN, self.hooks(), True)
         self.rounds = rounds
-        left = rounds._left
+        left = rounds._steps_left
 
         def until() -> int:
             if rounds.place is not None and rounds.place.rounds == leave_after and not trains:
@@ -139,14 +139,14 @@ class Worker:
             return stop(reason)
 
         stop = rounds._stop
-        rounds._left = until  # type: ignore[method-assign]
+        rounds._steps_left = until  # type: ignore[method-assign]
         rounds._stop = stopping  # type: ignore[method-assign]
         with comm:
             rounds.start()
             try:
                 rounds.go_on()
             finally:
-                rounds._left = left  # type: ignore[method-assign]
+                rounds._steps_left = left  # type: ignore[method-assign]
                 rounds._stop = stop  # type: ignore[method-assign]
 
     def go_on(self, comm: Any, heard: int) -> None:
