@@ -5,7 +5,7 @@
 Each has random weights, is exported with an open number of records (and an open length, where it
 reads text), converted, and compared for three numbers of records and two lengths: the largest
 difference as a share of the largest value.  Each is made by a process of its own, so that one that
-fails or hangs costs its own row.  ``--write`` puts the result into docs/onnx.md.  Neither package
+fails or hangs costs its own row.  ``--write`` puts the result into docs/onnx-models.md.  Neither package
 is a dependency: `pip install timm transformers onnxscript`.
 """
 
@@ -32,7 +32,7 @@ TOLERANCE = 1e-4
 FOLDING = ("volo_d1_224", "MobileViTV2")
 """They have an operator that opset 17 lacks."""
 COMMAND, END = "`python -m benchmarks.onnx_families --write`", "<!-- end of the families -->"
-PAGE = Path(__file__).parents[1] / "docs" / "onnx.md"
+PAGE = Path(__file__).parents[1] / "docs" / "onnx-models.md"
 
 PICTURES = (
     *("botnet26t_256", "coat_tiny", "coatnet_nano_rw_224", "convformer_s18", "convmixer_768_32"),
@@ -243,8 +243,13 @@ def summary(found: Mapping[str, float | str]) -> str:
     """Which are right, and why the others are not."""
     right = [name for name, one in found.items() if not isinstance(one, str) and one < TOLERANCE]
     worst = max((one for one in found.values() if not isinstance(one, str)), default=0.0)
+    pictures = [name for name in right if name in PICTURES]
+    texts = [name for name in right if name not in PICTURES]
     lines = [
-        f"{len(right)} of {len(found)} are right, the worst to {worst:.1g}: {', '.join(right)}."
+        f"| {len(right)} of {len(found)} right, the worst to {worst:.1g} | |",
+        "|---|---|",
+        f"| timm | {', '.join(pictures)} |",
+        f"| transformers | {', '.join(texts)} |",
     ]
     others = {name: one for name, one in found.items() if name not in right}
     if others:

@@ -1,7 +1,7 @@
 """torchvision's classifiers by way of ONNX, against onnxruntime: python -m benchmarks.onnx_zoo
 
 Each is made with random weights, exported by both of PyTorch's exporters, converted, run on two
-images, and compared.  ``--write`` puts the table into docs/onnx.md; ``--speed`` runs
+images, and compared.  ``--write`` puts the table into docs/onnx-models.md; ``--speed`` runs
 models/resnet50 and ResNets by way of ONNX in turn.
 """
 
@@ -28,7 +28,7 @@ NAMES = (
 SIZES = {"inception_v3": 299}
 ROUNDS = 12
 COMMAND, END = "python -m benchmarks.onnx_zoo --write", "<!-- end of the table -->"
-PAGE = Path(__file__).parents[1] / "docs" / "onnx.md"
+PAGE = Path(__file__).parents[1] / "docs" / "onnx-models.md"
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""docs/onnx.md: its examples, from PyTorch and from Keras to Spark and back."""
+"""docs/onnx.md and docs/keras.md: from PyTorch and from Keras to Spark and back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def needs(*packages: str) -> None:
 
 def followed(library: str, folder: Path, before: str = "", old: str = "", new: str = "") -> None:
     """Run the example of a library as a program; its model gives 10 numbers for each record."""
-    example = next(one.text for one in blocks("docs/onnx.md") if f"import {library}\n" in one.text)
+    pages = [block.text for page in ("onnx", "keras") for block in blocks(f"docs/{page}.md")]
+    example = next(text for text in pages if f"import {library}\n" in text)
     assert old in example
     program = folder / "program.py"
     program.write_text(before + example.replace(old, new) if old else before + example)
