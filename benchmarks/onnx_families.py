@@ -5,8 +5,8 @@
 Each has random weights, is exported with an open number of records (and an open length, where it
 reads text), converted, and compared for three numbers of records and two lengths: the largest
 difference as a share of the largest value.  Each is made by a process of its own, so that one that
-fails or hangs costs its own row.  ``--write`` puts the result into docs/onnx-models.md.  Neither package
-is a dependency: `pip install timm transformers onnxscript`.
+fails or hangs costs its own row.  ``--write`` puts the result into docs/onnx-models.md.  Neither
+package is a dependency: `pip install timm transformers onnxscript`.
 """
 
 from __future__ import annotations
