@@ -22,7 +22,11 @@ TESTS_OF = runpy.run_path(str(SCRIPT))["tests_of"]
             "tests/caffe/layers/test_pooling.py",
             "tests/net/test_net.py",
         ),
-        ("native/layers/pooling.cpp", "tests/layers/test_pooling.py", "tests/layers/test_lrn.py"),
+        (
+            "native/layers/pooling.cpp",
+            "tests/layers/test_pooling.py",
+            "tests/layers/test_normalization.py",
+        ),
         (
             "native/convolution/choose.cpp",
             "tests/caffe/layers/test_winograd.py",

@@ -1,4 +1,4 @@
-"""Options at their bounds, and grids of boxes counted by hand."""
+"""Options at their bounds, and boxes counted by hand."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 
 from sparknet.errors import LayerError
 from sparknet.layers.anchors import grid
+from sparknet.layers.detectnet import _inside
 from tests.graph.nets import graph, layer, source
 
 
@@ -75,3 +76,11 @@ def test_sizes_of_pictures_that_detections_are_scaled_to(size: tuple[int, int], 
         return
     with pytest.raises(LayerError, match=f"they are {size[0]}, {size[1]}"):
         graph(*layers)
+
+
+@pytest.mark.parametrize(("x", "wide", "held"), [(8, 10, True), (7, 10, False), (13, 10, False)])
+def test_a_rectangle_of_few_within_one_of_many(x: int, wide: int, held: bool) -> None:
+    """The larger one, from 10 to 20, is widened by 2 on each side."""
+    boxes = np.array([[10, 10, 10, 10], [x, 12, wide, 4]], float)
+    assert _inside(1, boxes, np.array([5, 1]), 0.2) is held
+    assert _inside(1, np.array([boxes[0], [12, 12, 10, 10]]), np.array([5, 1]), 0.2)

@@ -12,9 +12,10 @@ from sparknet.errors import LayerError
 from sparknet.layers.fillers import FILLERS, check_filler, constant, fill
 from sparknet.proto import caffe_pb2
 from tests.goldens import GOLDENS, agrees, cases, index
-from tests.layers.nets import read
+from tests.layers.nets import plan, read
 
 CASES = index("data/fillers")
+XAVIER = [("xavier", 0), ("constant", 0)]
 
 
 def filler(text: str) -> Any:
@@ -117,3 +118,20 @@ def test_the_seed_decides() -> None:
 def test_constant() -> None:
     assert constant(0.25).value == 0.25
     assert fill(constant(2), (), np.random.default_rng()).tolist() == 2.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "shapes", "fillers"),
+    [
+        ("Bias", "", [(2, 3, 4)], [("constant", 0)]),
+        ("Scale", "bias_term: true", [(2, 3, 4)], [("constant", 1), ("constant", 0)]),
+        ("Scale", "filler { type: 'uniform' max: 2 }", [(2, 3)], [("uniform", 0)]),
+        ("Scale", "axis: 0 bias_term: true", [(2, 3, 4), (2, 3)], [("constant", 0)]),
+        ("Normalize", "", [(2, 3, 4, 5)], [("constant", 1)]),
+        ("InnerProduct", "num_output: 5 weight_filler { type: 'xavier' }", [(2, 3)], XAVIER),
+    ],
+)
+def test_fillers_of_parameters(kind: str, options: str, shapes: Any, fillers: Any) -> None:
+    field = {"Normalize": "norm", "InnerProduct": "inner_product"}.get(kind, kind.lower())
+    params = plan(kind, f"{field}_param {{ {options} }}", *shapes).params
+    assert [(one.filler.type, one.filler.value) for one in params] == fillers

@@ -81,6 +81,7 @@ def test_simple_losses() -> None:
         ("SoftmaxWithLoss", 2, [True, False]),
         ("EuclideanLoss", 2, [True, True]),
         ("ContrastiveLoss", 3, [True, True, False]),
+        ("Filter", 3, [True, True, True]),
         ("InfogainLoss", 3, [True, False, True]),
         ("SmoothL1Loss", 4, [True, True, False, False]),
         ("MultiBoxLoss", 4, [True, True, False, False]),

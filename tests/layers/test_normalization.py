@@ -1,3 +1,5 @@
+"""BatchNorm, LRN and MVN: what a plan says beyond shapes."""
+
 from __future__ import annotations
 
 import pytest
@@ -35,13 +37,25 @@ def test_statistics_cannot_be_trained() -> None:
         layer.check_params([caffe_pb2.ParamSpec(lr_mult=0), caffe_pb2.ParamSpec()])
 
 
-@pytest.mark.parametrize(
-    ("options", "shapes", "says"),
-    [
-        ("", [(4,)], "at least 2 axes"),
-    ],
-)
-def test_refused(options: str, shapes: list[tuple[int, ...]], says: str) -> None:
-    with pytest.raises(LayerError, match=says) as caught:
-        plan("BatchNorm", options, *shapes)
-    assert caught.value.layer == "l"
+def test_values() -> None:
+    found = plan("LRN", "", (2, 3, 4, 5))
+    assert found.tops == ((2, 3, 4, 5),)
+    assert shapes_of_params(found) == []
+    assert found.values == {
+        "local_size": 5,
+        "alpha": 1.0,
+        "beta": 0.75,
+        "k": 1.0,
+        "norm_region": "across_channels",
+    }
+    within = plan("LRN", "lrn_param { norm_region: WITHIN_CHANNEL }", (2, 3, 4, 5))
+    assert within.values["norm_region"] == "within_channel"
+
+
+def test_always_four_axes() -> None:
+    found = plan("MVN", "", (2, 3))
+    assert found.tops == ((2, 3, 1, 1),)
+    assert shapes_of_params(found) == []
+    assert found.values["normalize_variance"] is True
+    assert found.values["across_channels"] is False
+    assert found.values["eps"] == pytest.approx(1e-9)
