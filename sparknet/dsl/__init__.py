@@ -51,8 +51,8 @@ else:
     def __getattr__(name: str) -> Any:
         if name not in TYPES:
             raise AttributeError(f"module 'sparknet.dsl' has no attribute {name!r}")
-        globals()[name] = made = builder(name)
-        return made
+        globals()[name] = function = builder(name)
+        return function
 
 
 def __dir__() -> list[str]:

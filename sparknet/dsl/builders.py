@@ -89,8 +89,8 @@ def _set_multipliers(
     parameter: Any, options: Mapping[str, object], lr_mult: object, decay_mult: object, fail: Any
 ) -> None:
     """``lr_mult=[1, 2]`` stands for ``param=[dict(lr_mult=1), dict(lr_mult=2)]``."""
-    given = {"lr_mult": lr_mult, "decay_mult": decay_mult}
-    for key, value in given.items():
+    multipliers = {"lr_mult": lr_mult, "decay_mult": decay_mult}
+    for key, value in multipliers.items():
         if value is None:
             continue
         if options.get("param") is not None:
@@ -168,12 +168,12 @@ def _default(key: str) -> object:
 
 def _docstring(type_name: str) -> str:
     layer = LAYERS[type_name]
-    said = inspect.cleandoc(layer.__doc__ or f"Caffe's {type_name} layer.")
-    lines = [said, "", f"Takes {layer.bottoms} bottom(s), gives {layer.tops} top(s)."]
+    text = inspect.cleandoc(layer.__doc__ or f"Caffe's {type_name} layer.")
+    lines = [text, "", f"Takes {layer.bottoms} bottom(s), gives {layer.tops} top(s)."]
     group = None
-    for key, (found, field) in option_fields(type_name).items():
-        if found != group:
-            group = found
+    for key, (kind, field) in option_fields(type_name).items():
+        if kind != group:
+            group = kind
             lines += ["", f"{group}:"]
         lines.append(f"    {key}: {default_text(field)}")
     lines += ["", "every layer:", "    tops: names; the layer's own name where not given"]

@@ -43,23 +43,23 @@ def missing_source(layers: Sequence[Any], everything: Sequence[Any]) -> tuple[st
 
 
 def _check_names(layers: Sequence[Any]) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for layer in layers:
-        if layer.name and layer.name in seen:
+        if layer.name and layer.name in names:
             raise LayerError(
                 layer.name, "two layers have this name; rename one, or separate them with include"
             )
-        seen.add(layer.name)
+        names.add(layer.name)
 
 
 def _producers(layers: Sequence[Any]) -> dict[str, list[int]]:
     """Blob name → the layers that make it (not those that work in place)."""
-    found: dict[str, list[int]] = {}
+    producers: dict[str, list[int]] = {}
     for index, layer in enumerate(layers):
         for position, top in enumerate(layer.top):
             if layer.bottom[position : position + 1] != [top]:
-                found.setdefault(top, []).append(index)
-    return found
+                producers.setdefault(top, []).append(index)
+    return producers
 
 
 def _add_tops(layer: Any, available: dict[str, str]) -> None:

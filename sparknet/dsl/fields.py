@@ -60,13 +60,13 @@ def kind(field: Any) -> str:
 
 def set_fields(message: Any, values: Mapping[str, object], fail: Fail, path: str = "") -> None:
     """Set fields by name; None leaves a field alone.  `path` prefixes the names in errors."""
-    known = message.DESCRIPTOR.fields_by_name
+    fields = message.DESCRIPTOR.fields_by_name
     for name, value in values.items():
-        if name not in known:
+        if name not in fields:
             where = path.rstrip(".") or message.DESCRIPTOR.name
-            fail(f"{where} has no field {short_repr(name)}{did_you_mean(name, known)}")
+            fail(f"{where} has no field {short_repr(name)}{did_you_mean(name, fields)}")
         if value is not None:
-            set_field(message, known[name], value, fail, path)
+            set_field(message, fields[name], value, fail, path)
 
 
 def set_field(message: Any, field: Any, value: object, fail: Fail, path: str = "") -> None:

@@ -136,11 +136,11 @@ def _filled(options: dict[str, object], group: str) -> dict[str, object]:
 
 
 def _choice(layer: str, what: str, value: object, known: Mapping[str, str]) -> str:
-    found = known.get(value.lower()) if isinstance(value, str) else None
-    if found is None:
+    match = known.get(value.lower()) if isinstance(value, str) else None
+    if match is None:
         hint = did_you_mean(value, known)
         raise LayerError(layer, f"{what}: {short_repr(value)} is none of {', '.join(known)}{hint}")
-    return found
+    return match
 
 
 def _window(word: str, value: object) -> dict[str, object]:

@@ -92,9 +92,9 @@ class NetParams(Content):
     @classmethod
     def from_proto(cls, net: caffe_pb2.NetParameter, check: bool = True) -> NetParams:
         """Return the net of a NetParameter; old generations are upgraded, weights left out."""
-        made = cls.__new__(cls)
-        made._settle(net, check)
-        return made
+        instance = cls.__new__(cls)
+        instance._settle(net, check)
+        return instance
 
     @classmethod
     def from_text(cls, text: str, check: bool = True, name: str = "<text>") -> NetParams:
@@ -149,17 +149,17 @@ class NetParams(Content):
 
         It is written to ``out``, a file named .svg, if that is given.
         """
-        drawn = plotted(outline_of(self.graph(phase)), self.name)
-        return drawn.saved(out)
+        plot = plotted(outline_of(self.graph(phase)), self.name)
+        return plot.saved(out)
 
     def _phase(self, phase: Phase) -> int:
         if phase is None:
             return served_phase(self.to_proto())
-        named = {"train": caffe_pb2.TRAIN, "test": caffe_pb2.TEST}
-        found = named.get(phase.lower()) if isinstance(phase, str) else phase
-        if isinstance(found, bool) or found not in (caffe_pb2.TRAIN, caffe_pb2.TEST):
+        phases = {"train": caffe_pb2.TRAIN, "test": caffe_pb2.TEST}
+        number = phases.get(phase.lower()) if isinstance(phase, str) else phase
+        if isinstance(number, bool) or number not in (caffe_pb2.TRAIN, caffe_pb2.TEST):
             raise SpecError(f"phase {short_repr(phase)} is neither 'TRAIN' nor 'TEST'")
-        return int(found)
+        return int(number)
 
     # other nets from this one
 
@@ -178,8 +178,8 @@ class NetParams(Content):
 
     def without_layers(self, *names: str) -> NetParams:
         """This net without the layers of these names."""
-        gone = {self[name].name for name in names}
-        return self._with([layer for layer in self.to_proto().layer if layer.name not in gone])
+        dropped = {self[name].name for name in names}
+        return self._with([layer for layer in self.to_proto().layer if layer.name not in dropped])
 
     def with_replaced(self, *layers: Layers) -> NetParams:
         """This net with each of these layers in place of the one with its name."""
@@ -198,11 +198,11 @@ class NetParams(Content):
         `phase` picks among inputs that include rules set apart.
         """
         net = self.to_proto()
-        wanted = None if phase is None else self._phase(phase)
+        phase_number = None if phase is None else self._phase(phase)
         for blob, shape in shapes.items():
-            makers = [m for m in net.layer if blob in m.top and _serves(m, wanted)]
+            makers = [m for m in net.layer if blob in m.top and _serves(m, phase_number)]
             if not makers:
-                inputs = [top for m in net.layer if _serves(m, wanted) for top in m.top]
+                inputs = [top for m in net.layer if _serves(m, phase_number) for top in m.top]
                 self._fail(
                     f"no Input layer makes a blob {short_repr(blob)}{did_you_mean(blob, inputs)}"
                 )
@@ -218,18 +218,18 @@ class NetParams(Content):
 
     def _with(self, layers: Iterable[Any]) -> NetParams:
         def change(net: Any) -> None:
-            kept = [_copied(layer) for layer in layers]
+            copies = [_copied(layer) for layer in layers]
             del net.layer[:]
-            net.layer.extend(kept)
+            net.layer.extend(copies)
 
         return self._changed(change)
 
     def _changed(self, change: Any) -> NetParams:
         net = self.to_proto()
         change(net)
-        made = type(self).__new__(type(self))
-        made._settle(net, self.checked)
-        return made
+        instance = type(self).__new__(type(self))
+        instance._settle(net, self.checked)
+        return instance
 
     def _fail(self, message: str) -> NoReturn:
         raise SpecError(f"net {short_repr(self.name)}: {message}")
@@ -271,10 +271,10 @@ class NetParams(Content):
 
 
 def _thaw(data: bytes, checked: bool) -> NetParams:
-    made = NetParams.__new__(NetParams)
-    made._settle(caffe_pb2.NetParameter.FromString(data), False)
-    object.__setattr__(made, "checked", checked)
-    return made
+    net = NetParams.__new__(NetParams)
+    net._settle(caffe_pb2.NetParameter.FromString(data), False)
+    object.__setattr__(net, "checked", checked)
+    return net
 
 
 def _copied(message: Any) -> Any:

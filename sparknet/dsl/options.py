@@ -37,14 +37,14 @@ def option_fields(type_name: str) -> dict[str, tuple[str, Any]]:
     Python's own words (``lambda``) and the layer's (``type``) are none: such an option goes by its
     message.
     """
-    found: dict[str, tuple[str, Any]] = {}
+    fields: dict[str, tuple[str, Any]] = {}
     if type_name not in LAYERS:
-        return found
+        return fields
     for group in groups_of(type_name):
         for field in KNOWN[group].message_type.fields:
             if not (field.name in KNOWN or field.name in EXTRA or iskeyword(field.name)):
-                found.setdefault(field.name, (group, field))
-    return found
+                fields.setdefault(field.name, (group, field))
+    return fields
 
 
 def default_tops(type_name: str, name: str) -> list[str]:

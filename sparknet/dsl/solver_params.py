@@ -66,9 +66,9 @@ class SolverParams(Content, SolverFields):
     @classmethod
     def from_proto(cls, solver: caffe_pb2.SolverParameter, check: bool = True) -> SolverParams:
         """Return the settings of a SolverParameter; old ones are upgraded."""
-        made = cls.__new__(cls)
-        made._settle(upgrade_solver(solver), check)
-        return made
+        instance = cls.__new__(cls)
+        instance._settle(upgrade_solver(solver), check)
+        return instance
 
     @classmethod
     def from_text(cls, text: str, check: bool = True, name: str = "<text>") -> SolverParams:
@@ -95,15 +95,15 @@ class SolverParams(Content, SolverFields):
             if name in solver.DESCRIPTOR.fields_by_name:
                 solver.ClearField(name)
             set_fields(solver, {name: value}, _fail)
-        made = type(self).__new__(type(self))
-        made._settle(solver, self.checked)
-        return made
+        instance = type(self).__new__(type(self))
+        instance._settle(solver, self.checked)
+        return instance
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            known = caffe_pb2.SolverParameter.DESCRIPTOR.fields_by_name
-            if name.startswith("_") or name not in known:
+            fields = caffe_pb2.SolverParameter.DESCRIPTOR.fields_by_name
+            if name.startswith("_") or name not in fields:
                 raise AttributeError(f"SolverParams has no field {name!r}")
             return getattr(self.to_proto(), name)
 
@@ -118,24 +118,24 @@ class SolverParams(Content, SolverFields):
 
 
 def _thaw(data: bytes, checked: bool) -> SolverParams:
-    made = SolverParams.__new__(SolverParams)
-    made._settle(caffe_pb2.SolverParameter.FromString(data), False)
-    object.__setattr__(made, "checked", checked)
-    return made
+    solver = SolverParams.__new__(SolverParams)
+    solver._settle(caffe_pb2.SolverParameter.FromString(data), False)
+    object.__setattr__(solver, "checked", checked)
+    return solver
 
 
 def _with_nets(fields: Mapping[str, object]) -> dict[str, object]:
     """``net=NetParams(...)`` goes into net_param, a path stays where it is."""
-    found: dict[str, object] = {}
+    messages: dict[str, object] = {}
     for key, value in fields.items():
         several = isinstance(value, list | tuple) and key == "test_net" and len(value) > 0
         items: list[Any] = list(cast(Iterable[Any], value)) if several else [value]
         if key in _NETS and all(isinstance(item, NetParams) for item in items):
             nets = [item.to_proto() for item in items]
-            found[_NETS[key]] = nets if several else nets[0]
+            messages[_NETS[key]] = nets if several else nets[0]
         else:
-            found[key] = value
-    return found
+            messages[key] = value
+    return messages
 
 
 def _fail(message: str) -> NoReturn:

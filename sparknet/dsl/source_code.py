@@ -64,16 +64,16 @@ def _wrapped(name: str, arguments: Sequence[str], indent: int) -> str:
 
 def _call(parameter: Any) -> tuple[str, list[str]]:
     """Return the builder's name and the arguments of one layer."""
-    known = parameter.type in LAYERS and parameter.type.isidentifier()
+    is_identifier = parameter.type in LAYERS and parameter.type.isidentifier()
     arguments = [quoted(parameter.name)]
     if parameter.bottom:
         arguments.append(_names(parameter.bottom))
-    name = parameter.type if known else "CaffeLayer"
+    name = parameter.type if is_identifier else "CaffeLayer"
     shape = _rdd_shape(parameter)
     if shape is not None:
         name = "RDDLayer"
         arguments.append(f"shape={shape!r}")
-    elif not known:
+    elif not is_identifier:
         arguments.append(f"type={quoted(parameter.type)}")
     arguments += _tops(parameter)
     skipped = {"name", "type", "bottom", "top", "blobs"} | ({"input_param"} if shape else set())
@@ -108,16 +108,16 @@ def _rdd_shape(parameter: Any) -> list[int] | None:
 
 def _options(parameter: Any, skipped: set[str]) -> list[str]:
     flat = option_fields(parameter.type)
-    found: list[str] = []
+    options: list[str] = []
     for field, value in parameter.ListFields():
         if field.name in skipped:
             continue
         inner = value.ListFields() if field.message_type and not is_repeated(field) else []
         if inner and all(flat.get(f.name, ("",))[0] == field.name for f, _ in inner):
-            found += [f"{f.name}={value_source(f, v)}" for f, v in inner]
+            options += [f"{f.name}={value_source(f, v)}" for f, v in inner]
         else:
-            found.append(f"{field.name}={value_source(field, value)}")
-    return found
+            options.append(f"{field.name}={value_source(field, value)}")
+    return options
 
 
 def _keywords(message: Any) -> list[str]:
@@ -137,8 +137,8 @@ def _one(field: Any, value: Any) -> str:
     if field.message_type is not None:
         return _message(value)
     if field.enum_type is not None:
-        known = field.enum_type.values_by_number.get(value)
-        return quoted(known.name) if known else repr(value)
+        names = field.enum_type.values_by_number.get(value)
+        return quoted(names.name) if names else repr(value)
     if field.cpp_type == field.CPPTYPE_FLOAT:
         return _float(shortest(value))
     if isinstance(value, str):

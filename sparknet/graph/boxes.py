@@ -120,10 +120,10 @@ def _drawn(
         if not first.get("bottoms"):
             kind = "source"
         types = " + ".join(str(one.get("type", "")) for one in box)
-        told = escape("\n".join(map(_told, box)))
+        title = escape("\n".join(map(_told, box)))
         left, top, middle = x - WIDE / 2, y - HIGH / 2, f'x="{x:.0f}" text-anchor="middle"'
         yield (
-            f'<g class="layer {kind}"><title>{told}</title>'
+            f'<g class="layer {kind}"><title>{title}</title>'
             f'<rect x="{left:.0f}" y="{top:.0f}" width="{WIDE}" height="{HIGH}" rx="5"/>'
             f'<text {middle} y="{y - 3:.0f}">{escape(_cut(first.get("name")))}</text>'
             f'<text {middle} y="{y + 11:.0f}" class="kind">{escape(_cut(types))}</text></g>'

@@ -31,10 +31,10 @@ FOR_EACH_GIVEN = (1 << 12, 1 << 24)
 def untrusted_numbers() -> int:
     """Return how many numbers of four bytes that are."""
     text = os.environ.get(MEMORY) or USUAL_MEMORY
-    found = re.fullmatch(r"([0-9]{1,9})([kmgt]?)b?", text.strip().lower())
-    if found is None:
+    match = re.fullmatch(r"([0-9]{1,9})([kmgt]?)b?", text.strip().lower())
+    if match is None:
         raise SettingError(f"{MEMORY} is '{shown(text)}'; it is a number of bytes, as 500m or 8g")
-    return (int(found[1]) << 10 * " kmgt".index(found[2] or " ")) // 4
+    return (int(match[1]) << 10 * " kmgt".index(match[2] or " ")) // 4
 
 
 class TooLarge(ValueError):
@@ -92,6 +92,6 @@ def _numbers(node: Node, graph: Graph, held: Collection[int]) -> int:
     own = [ref for ref in node.params if ref.owned and ref.learnable not in held]
     total = sum(count(ref.shape) for ref in own)
     if not node.layer.is_view:
-        made = {*node.top_ids}.difference(node.bottom_ids)
-        total += sum(count(graph.blob_shapes[blob]) for blob in made)
+        new = {*node.top_ids}.difference(node.bottom_ids)
+        total += sum(count(graph.blob_shapes[blob]) for blob in new)
     return total

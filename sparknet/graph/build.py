@@ -148,11 +148,13 @@ class _Wiring:
 
 def _say_which(layer: Layer, bottoms: Sequence[Shape]) -> None:
     """Refuse to train, and warn otherwise, where forks mean different things by a layer."""
-    if not (told := layer.ambiguous(bottoms)):
+    if not (warning := layer.ambiguous(bottoms)):
         return
     if layer.phase == TRAIN:
-        layer.fail(f"forks mean different things by it, and train differently: {told} to test only")
-    message = f"layer '{shown(layer.name)}' ({layer.type}): {told}"
+        layer.fail(
+            f"forks mean different things by it, and train differently: {warning} to test only"
+        )
+    message = f"layer '{shown(layer.name)}' ({layer.type}): {warning}"
     warnings.warn(message, ForkWarning, stacklevel=outside())
 
 
@@ -160,12 +162,12 @@ def _check_views(nodes: Sequence[Node]) -> None:
     """Refuse to train, and warn otherwise, where a layer reads what one in place has written to a
     view of the same blob (Split, Reshape, Flatten): Caffe computes with it, and says nothing."""
     memory: dict[int, int] = {}
-    known: dict[int, frozenset[int]] = {}
+    sources: dict[int, frozenset[int]] = {}
     writers: dict[int, frozenset[int]] = {}
     for number, node in enumerate(nodes):
         for blob in node.bottom_ids if node.tops else ():
             place = memory[blob]
-            if other := writers.get(place, frozenset()) - known[blob]:
+            if other := writers.get(place, frozenset()) - sources[blob]:
                 writer = nodes[min(other)]
                 _say(
                     node.layer,
@@ -176,11 +178,11 @@ def _check_views(nodes: Sequence[Node]) -> None:
         for top in node.top_ids:
             if top in node.bottom_ids:
                 writers[memory[top]] = writers.get(memory[top], frozenset()) | {number}
-                known[top] |= {number}
+                sources[top] |= {number}
             elif node.layer.is_view and node.bottom_ids:
-                memory[top], known[top] = memory[node.bottom_ids[0]], known[node.bottom_ids[0]]
+                memory[top], sources[top] = memory[node.bottom_ids[0]], sources[node.bottom_ids[0]]
             else:
-                memory[top], known[top] = top, frozenset()
+                memory[top], sources[top] = top, frozenset()
 
 
 def _say(layer: Layer, what: str) -> None:
@@ -191,22 +193,22 @@ def _say(layer: Layer, what: str) -> None:
 
 
 def _check_propagate_down(description: caffe_pb2.LayerParameter) -> None:
-    given, bottoms = len(description.propagate_down), len(description.bottom)
-    if given not in (0, bottoms):
+    flags, bottoms = len(description.propagate_down), len(description.bottom)
+    if flags not in (0, bottoms):
         raise LayerError(
             description.name,
-            f"propagate_down is given {given} time(s) for {bottoms} bottom(s); "
+            f"propagate_down is given {flags} time(s) for {bottoms} bottom(s); "
             "give it once for each bottom or not at all",
         )
 
 
 def _loss_weights(layer: Layer, tops: int) -> tuple[float, ...]:
     """Caffe: layer.hpp, SetLossWeights, and loss_layer.cpp, LayerSetUp."""
-    given = tuple(layer.parameter.loss_weight)
-    if given and len(given) != tops:
-        layer.fail(f"loss_weight is given {len(given)} time(s) for {tops} top(s)")
-    if given or not layer.is_loss:
-        return given or (0.0,) * tops
+    weights = tuple(layer.parameter.loss_weight)
+    if weights and len(weights) != tops:
+        layer.fail(f"loss_weight is given {len(weights)} time(s) for {tops} top(s)")
+    if weights or not layer.is_loss:
+        return weights or (0.0,) * tops
     return (1.0, *(0.0,) * (tops - 1))
 
 

@@ -42,8 +42,8 @@ def render(dot: str, path: str | Path) -> None:
     elif suffix in FORMATS:
         _write(target, _run_graphviz(dot, suffix, target))
     else:
-        known = ", ".join(f".{name}" for name in ("dot", *FORMATS))
-        raise FileError(target, f"a drawing's name must end in one of {known}")
+        suffixes = ", ".join(f".{name}" for name in ("dot", *FORMATS))
+        raise FileError(target, f"a drawing's name must end in one of {suffixes}")
 
 
 def _statements(graph: Graph) -> Iterator[str]:

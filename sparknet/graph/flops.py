@@ -75,7 +75,9 @@ def _backward_bytes(graph: Graph, node: Node) -> int:
         return 0
     bottoms, tops = _shapes(graph, node)
     out = sum(
-        count(shape) for shape, wanted in zip(bottoms, node.propagate_down, strict=True) if wanted
+        count(shape)
+        for shape, propagate in zip(bottoms, node.propagate_down, strict=True)
+        if propagate
     )
     learned = sum(count(ref.shape) for ref in node.params if ref.needs_gradient)
     moved = sum(map(count, tops)) + out

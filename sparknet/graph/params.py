@@ -17,11 +17,11 @@ _DEFAULT = caffe_pb2.ParamSpec()
 
 
 def _spec(layer: Layer, specs: Sequence[caffe_pb2.ParamSpec], index: int) -> caffe_pb2.ParamSpec:
-    given = specs[index] if index < len(specs) else _DEFAULT
+    own = specs[index] if index < len(specs) else _DEFAULT
     if not layer.fixed(index):
-        return given
+        return own
     spec = caffe_pb2.ParamSpec()
-    spec.CopyFrom(given)
+    spec.CopyFrom(own)
     spec.lr_mult = 0
     return spec
 
@@ -159,14 +159,14 @@ class Params:
         for field in ("lr_mult", "decay_mult"):
             if not spec.HasField(field):
                 continue
-            known, wanted = getattr(rates, field), getattr(spec, field)
-            if known is None:
-                setattr(rates, field, wanted)
-            elif known != wanted:
+            current, target = getattr(rates, field), getattr(spec, field)
+            if current is None:
+                setattr(rates, field, target)
+            elif current != target:
                 raise LayerError(
                     layer.name,
-                    f"it shares parameter '{spec.name}' with {field} {wanted:g}, but layer "
-                    f"'{self._layer_names[place]}' or another sharer has {known:g}",
+                    f"it shares parameter '{spec.name}' with {field} {target:g}, but layer "
+                    f"'{self._layer_names[place]}' or another sharer has {current:g}",
                 )
 
     def _check_shape(

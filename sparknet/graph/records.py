@@ -50,15 +50,15 @@ class Outline:
     def vectors(self, inputs: Shapes) -> dict[str, tuple[Shape, ...]]:
         """For each layer the axes that it reads as one vector: each size counts, not only their
         product."""
-        blobs, found = dict(inputs), dict[str, tuple[Shape, ...]]()
+        blobs, shapes = dict(inputs), dict[str, tuple[Shape, ...]]()
         for layer in self.layers:
             if _is_known(layer, blobs):
                 bottoms = [blobs[name] for name in layer.parameter.bottom]
                 blobs |= zip(layer.parameter.top, layer.plan(bottoms).tops, strict=False)
-                found[layer.name] = layer.vectors(bottoms)
+                shapes[layer.name] = layer.vectors(bottoms)
             else:
                 _forget(layer, blobs)
-        return found
+        return shapes
 
     def input_axes(self, inputs: Shapes) -> Axes:
         """Return the axis of each input: what its layer says, or else 0 unless a layer wants
@@ -74,18 +74,18 @@ class Outline:
         for follows in (False, True):
             for choices, grow in (*alike, any_count):
                 search = _Search(self.layers, inputs, choices, grow, follows)
-                found = next((leaf.axes for leaf in search.leaves() if leaf.fits), None)
-                if found is not None:
-                    return {**dict.fromkeys(inputs, 0), **self.described, **found}
+                axes = next((leaf.axes for leaf in search.leaves() if leaf.fits), None)
+                if axes is not None:
+                    return {**dict.fromkeys(inputs, 0), **self.described, **axes}
         return self._only_possible(inputs, _Search(self.layers, inputs, *any_count, True))
 
     def _choices(self, inputs: Shapes, count: int | None = None) -> dict[str, list[int]]:
         """Return the axes of each input on which records may lie, the usual one first."""
-        known = {**self._recurrent, **self.described}
+        axes = {**self._recurrent, **self.described}
         return {
             name: [
                 axis
-                for axis in ((known[name],) if name in known else _AXES)
+                for axis in ((axes[name],) if name in axes else _AXES)
                 if axis < len(shape) and count in (None, shape[axis])
             ]
             for name, shape in inputs.items()
@@ -108,13 +108,13 @@ class Outline:
         have.
         """
         leaves = list(islice(search.leaves(), _MOST_LEAVES))
-        left: dict[str, list[int]] = {}
+        possible: dict[str, list[int]] = {}
         for name in inputs:
-            seen = {leaf.axes.get(name) for leaf in leaves} or {None}
-            left[name] = [one for one in search.choices[name] or [0] if {one, None} & seen]
-        settled = {name: axes[0] for name, axes in left.items() if len(axes) == 1}
+            places = {leaf.axes.get(name) for leaf in leaves} or {None}
+            possible[name] = [one for one in search.choices[name] or [0] if {one, None} & places]
+        settled = {name: axes[0] for name, axes in possible.items() if len(axes) == 1}
         counts = {inputs[name][axis] for name, axis in settled.items() if inputs[name]}
-        for name, axes in left.items():
+        for name, axes in possible.items():
             if name in settled:
                 continue
             same = [axis for axis in axes if {inputs[name][axis]} == counts]
@@ -250,10 +250,10 @@ def _loses(layer: Layer, blobs: Mapping[str, Pair]) -> bool:
     """Return whether it reads more records and makes no more rows: it takes some of them
     (Gather).
     """
-    read, made = layer.parameter.bottom, layer.parameter.top
-    if layer.is_loss or layer.compares_labels or not any(_grows(blobs[name]) for name in read):
+    bottoms, results = layer.parameter.bottom, layer.parameter.top
+    if layer.is_loss or layer.compares_labels or not any(_grows(blobs[name]) for name in bottoms):
         return False
-    tops = [blobs[name] for name in made if name in blobs]
+    tops = [blobs[name] for name in results if name in blobs]
     return bool(tops) and all(shape for shape, _ in tops) and not any(map(_grows, tops))
 
 

@@ -16,10 +16,10 @@ def reshape_nodes(
     nodes: Sequence[Node], old: Sequence[Shape], shapes: Mapping[str, Sequence[int]]
 ) -> tuple[tuple[Node, ...], tuple[Shape, ...]]:
     """Return the nodes and the blob shapes that follow from new shapes of source blobs."""
-    wanted = {name: _checked(name, tuple(shape)) for name, shape in shapes.items()}
-    _check_names(nodes, wanted)
-    found = list(old)
-    return tuple(_reshape_node(node, old, found, wanted) for node in nodes), tuple(found)
+    targets = {name: _checked(name, tuple(shape)) for name, shape in shapes.items()}
+    _check_names(nodes, targets)
+    nodes_new = list(old)
+    return tuple(_reshape_node(node, old, nodes_new, targets) for node in nodes), tuple(nodes_new)
 
 
 def follow(node: Node, shapes: Sequence[Shape]) -> Node:
@@ -63,8 +63,10 @@ def _check_names(nodes: Sequence[Node], wanted: Mapping[str, Shape]) -> None:
     sources = {name for node in nodes if not node.bottom_ids for name in node.tops}
     for name in wanted:
         if name not in sources:
-            known = ", ".join(f"'{source}'" for source in sorted(sources)[:8]) or "none"
-            raise SpecError(f"the net has no input '{name[:80]}' to reshape; its inputs: {known}")
+            sources_shown = ", ".join(f"'{source}'" for source in sorted(sources)[:8]) or "none"
+            raise SpecError(
+                f"the net has no input '{name[:80]}' to reshape; its inputs: {sources_shown}"
+            )
 
 
 def _checked(name: str, shape: Sequence[int]) -> Shape:

@@ -54,23 +54,23 @@ def insert_splits(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
     split = caffe_pb2.NetParameter()
     split.CopyFrom(net)
     del split.layer[:]
-    taken: Counter[Top] = Counter()
+    uses: Counter[Top] = Counter()
     for number, original in enumerate(net.layer):
         layer = split.layer.add()
         layer.CopyFrom(original)
         for j, source in enumerate(readers.sources[number]):
             if readers.count[source] > 1:
                 owner = net.layer[source[0]].name
-                name = split_blob_name(original.bottom[j], owner, source[1], taken[source])
+                name = split_blob_name(original.bottom[j], owner, source[1], uses[source])
                 layer.bottom[j] = name
-                taken[source] += 1
+                uses[source] += 1
         for j in range(len(original.top)):
             if readers.count[number, j] > 1:
                 weight = readers.weight.get((number, j), 0.0)
                 _add_split(split.layer.add(), original, j, readers.count[number, j], weight)
                 if weight:
                     layer.loss_weight[j] = 0
-                    taken[number, j] += 1
+                    uses[number, j] += 1
     return split
 
 

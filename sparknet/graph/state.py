@@ -34,12 +34,12 @@ def filter_net(net: caffe_pb2.NetParameter, state: caffe_pb2.NetState) -> caffe_
     A layer without include rules is in unless an exclude rule is met.
     Caffe: net.cpp, FilterNet.
     """
-    chosen = caffe_pb2.NetParameter()
-    chosen.CopyFrom(net)
-    chosen.state.CopyFrom(state)
-    del chosen.layer[:]
-    chosen.layer.extend(layer for layer in net.layer if _included(layer, state))
-    return chosen
+    filtered = caffe_pb2.NetParameter()
+    filtered.CopyFrom(net)
+    filtered.state.CopyFrom(state)
+    del filtered.layer[:]
+    filtered.layer.extend(layer for layer in net.layer if _included(layer, state))
+    return filtered
 
 
 def meets(state: caffe_pb2.NetState, rule: caffe_pb2.NetStateRule) -> bool:
@@ -73,7 +73,7 @@ def _level(level: int) -> int:
 
 
 def _phase(phase: int) -> caffe_pb2.Phase:
-    for known in (caffe_pb2.TRAIN, caffe_pb2.TEST):
-        if phase == known:
-            return known
+    for number in (caffe_pb2.TRAIN, caffe_pb2.TEST):
+        if phase == number:
+            return number
     raise SpecError(f"phase {phase!r} is neither TRAIN (0) nor TEST (1)")

@@ -62,15 +62,15 @@ def _planes(array: np.ndarray[Any, Any], channels: str) -> np.ndarray[Any, Any]:
 
 def _bytes(planes: np.ndarray[Any, Any]) -> Pixels:
     finite = np.isfinite(planes)
-    known = planes[finite].astype(np.float64)
-    low, high = (known.min(), known.max()) if known.size else (0.0, 0.0)
+    values = planes[finite].astype(np.float64)
+    low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
     scaled = np.where(finite, planes, low).astype(np.float64) - low
     if high > low:
         scaled *= 255 / (high - low)
     grey = np.rint(scaled).astype(np.uint8)
-    shown: Pixels = np.broadcast_to(grey, (*grey.shape[:-1], 3)).copy()
-    shown[~finite.all(axis=-1)] = _NO_NUMBER
-    return shown
+    pixels: Pixels = np.broadcast_to(grey, (*grey.shape[:-1], 3)).copy()
+    pixels[~finite.all(axis=-1)] = _NO_NUMBER
+    return pixels
 
 
 def _grid(drawn: Pixels) -> Pixels:

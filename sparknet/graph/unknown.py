@@ -33,21 +33,21 @@ def leave_out_unknown(
 
     A layer goes when its type is unknown, or when a bottom of it comes from a layer that goes.
     """
-    kept = caffe_pb2.NetParameter()
-    kept.CopyFrom(net)
-    del kept.layer[:]
-    gone: dict[str, str] = {}
+    remaining = caffe_pb2.NetParameter()
+    remaining.CopyFrom(net)
+    del remaining.layer[:]
+    dropped: dict[str, str] = {}
     left_out = []
     for layer in net.layer:
-        reason = _reason(layer, gone)
+        reason = _reason(layer, dropped)
         if reason:
             left_out.append(LeftOut(layer.name, layer.type, reason))
-            gone.update((top, layer.name) for top in layer.top)
+            dropped.update((top, layer.name) for top in layer.top)
         else:
-            kept.layer.add().CopyFrom(layer)
+            remaining.layer.add().CopyFrom(layer)
             for top in layer.top:
-                gone.pop(top, None)
-    return kept, tuple(left_out)
+                dropped.pop(top, None)
+    return remaining, tuple(left_out)
 
 
 def _reason(layer: caffe_pb2.LayerParameter, gone: dict[str, str]) -> str:

@@ -38,8 +38,8 @@ def grid(high: int, wide: int, stride: int, base: Array) -> Array:
     """Return all anchors of a map: for each position a row for each base anchor."""
     x, y = np.meshgrid(np.arange(wide) * stride, np.arange(high) * stride)
     shifts = np.stack([x.ravel(), y.ravel()] * 2, 1)
-    found: Array = (shifts[:, None] + base[None]).reshape(-1, 4)
-    return found
+    boxes: Array = (shifts[:, None] + base[None]).reshape(-1, 4)
+    return boxes
 
 
 def measured(boxes: Array) -> tuple[Array, Array]:
@@ -74,8 +74,8 @@ def overlaps(one: Array, two: Array) -> Array:
     high = np.minimum(one[:, None, 2:4], two[None, :, 2:4])
     common = np.maximum(high - low + 1, 0).prod(2)
     area = [(boxes[:, 2:4] - boxes[:, :2] + 1).prod(1) for boxes in (one, two)]
-    found: Array = common / (area[0][:, None] + area[1][None] - common)
-    return found
+    shares: Array = common / (area[0][:, None] + area[1][None] - common)
+    return shares
 
 
 def suppress(many: int, threshold: float, most: int, share: Callable[[int, Array], Array]) -> Array:
@@ -84,12 +84,12 @@ def suppress(many: int, threshold: float, most: int, share: Callable[[int, Array
     ``share`` says by how much the boxes at some places overlap the one at another.
     """
     rest = np.arange(many)
-    chosen: list[int] = []
-    while len(rest) and len(chosen) < most:
+    indices: list[int] = []
+    while len(rest) and len(indices) < most:
         first, rest = int(rest[0]), rest[1:]
-        chosen.append(first)
+        indices.append(first)
         rest = rest[share(first, rest) <= threshold]
-    return np.array(chosen, np.int64)
+    return np.array(indices, np.int64)
 
 
 def nms(boxes: Array, threshold: float, most: int) -> Array:

@@ -52,8 +52,8 @@ class AnnotatedMaker:
 
     def make(self, number: int, spare: Arrays | None) -> list[Array]:
         records = list(enumerate(islice(self._records, self.size), number * self.size))
-        made = self.decoders.map(self._prepared, records)
-        images = [one.image for one in made]
+        prepared = self.decoders.map(self._prepared, records)
+        images = [one.image for one in prepared]
         shapes = {image.shape for image in images}
         if len(shapes) > 1:
             raise FileError(
@@ -66,7 +66,7 @@ class AnnotatedMaker:
         data *= np.float32(self.values["scale"])
         if not self.values["boxes"]:
             return [data]
-        return [data, yolo_rows(made, self.hard_too) if self.yolo else rows(made)]
+        return [data, yolo_rows(prepared, self.hard_too) if self.yolo else rows(prepared)]
 
     def close(self) -> None:
         self.decoders.close()

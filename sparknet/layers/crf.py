@@ -50,13 +50,13 @@ class Lattice:
             step = np.where(np.arange(d + 1) <= d - corner, corner, corner - d - 1)
             keys[corner] = (nearest + step[rank])[:, :d]
         codes, base = _codes(keys.reshape(-1, d), d)
-        known, places = np.unique(codes, return_inverse=True)
-        if (d + 1) * max(many, len(known)) >= 1 << 31:
+        distinct, places = np.unique(codes, return_inverse=True)
+        if (d + 1) * max(many, len(distinct)) >= 1 << 31:
             raise ValueError("there are too many points")
         self.native = NativeLattice(
             places.reshape(d + 1, many),
             shares,
-            np.array([_neighbours(known, axis, d, base) for axis in range(d + 1)], np.int32),
+            np.array([_neighbours(distinct, axis, d, base) for axis in range(d + 1)], np.int32),
             1 / (1 + 2.0**-d),
         )
 
@@ -111,12 +111,12 @@ def _codes(keys: Array, d: int) -> tuple[Array, list[int]]:
 def _neighbours(known: Array, axis: int, d: int, base: list[int]) -> tuple[Array, Array]:
     """Return the places of both neighbours along an axis; past the end where there is none."""
     step = sum(base) - (d + 1) * base[axis] if axis < d else sum(base)
-    found = []
+    rows = []
     for move in (-step, step):
         target = known + move
         places = np.minimum(np.searchsorted(known, target), len(known) - 1)
-        found.append(np.where(known[places] == target, places, len(known)))
-    return found[0], found[1]
+        rows.append(np.where(known[places] == target, places, len(known)))
+    return rows[0], rows[1]
 
 
 def grid(high: int, wide: int, deviation: float) -> Array:
@@ -260,11 +260,11 @@ class MultiStageMeanfieldHost(Host):
     ) -> None:
         spatial, bilateral, compare = (matrix(blob.data) for blob in self.params)
         slopes = [np.zeros(matrix(blob.data).shape) for blob in self.params]
-        for number, (filters, kept) in enumerate(self.passes):
+        for number, (filters, state) in enumerate(self.passes):
             diff = tops[0].diff[number]
             slope = diff.reshape(len(diff), -1).astype(np.float64)
             to_first = np.zeros_like(slope)
-            for chances in reversed(kept):
+            for chances in reversed(state):
                 to_first += slope
                 near, alike = (one.filter(chances) for one in filters)
                 slopes[2] -= slope @ (spatial @ near + bilateral @ alike).T
@@ -273,13 +273,13 @@ class MultiStageMeanfieldHost(Host):
                 slopes[1] += message @ alike.T
                 back = filters[0].back(spatial.T @ message) + filters[1].back(bilateral.T @ message)
                 slope = chances * (back - (chances * back).sum(0))
-            for bottom, wanted, found in zip(
+            for bottom, propagate, gradient in zip(
                 bottoms, propagate_down, (to_first, slope), strict=False
             ):
-                if wanted:
-                    bottom.diff[number] = found.reshape(diff.shape)
-        for blob, found in zip(self.params, slopes, strict=True):
-            blob.diff[...] += found.reshape(blob.shape)
+                if propagate:
+                    bottom.diff[number] = gradient.reshape(diff.shape)
+        for blob, gradient in zip(self.params, slopes, strict=True):
+            blob.diff[...] += gradient.reshape(blob.shape)
 
     def _filters(self, image: Array) -> list[Blurring]:
         values = self.node.plan.values

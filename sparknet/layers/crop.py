@@ -200,25 +200,25 @@ class Crop(Layer):
         return axis >= self.axis(self.options.axis, bottom)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
-        whole, wanted = bottoms
+        whole, reference = bottoms
         axis = self.axis(self.options.axis, whole)
         cropped = len(whole) - axis
-        given = tuple(self.options.offset)
-        if len(given) > 1 and len(given) != cropped:
+        numbers = tuple(self.options.offset)
+        if len(numbers) > 1 and len(numbers) != cropped:
             self.fail(
                 f"offset must be given once, or once for each of the {cropped} axes from "
-                f"axis {axis} on; it is given {len(given)} times"
+                f"axis {axis} on; it is given {len(numbers)} times"
             )
-        if len(wanted) < len(whole):
+        if len(reference) < len(whole):
             self.fail(
-                f"the size bottom {shape_text(wanted)} has fewer axes than {shape_text(whole)}"
+                f"the size bottom {shape_text(reference)} has fewer axes than {shape_text(whole)}"
             )
-        offsets = given if len(given) > 1 else (given or (0,)) * cropped
+        offsets = numbers if len(numbers) > 1 else (numbers or (0,)) * cropped
         for index, offset in enumerate(offsets, axis):
-            if whole[index] - offset < wanted[index]:
+            if whole[index] - offset < reference[index]:
                 self.fail(
                     f"the crop of axis {index} is out of bounds: offset {offset} and size "
-                    f"{wanted[index]} in {whole[index]}"
+                    f"{reference[index]} in {whole[index]}"
                 )
-        top = (*whole[:axis], *wanted[axis : len(whole)])
+        top = (*whole[:axis], *reference[axis : len(whole)])
         return Plan((top,), values={"axis": axis, "offset": (0,) * axis + offsets})

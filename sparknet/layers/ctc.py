@@ -147,9 +147,9 @@ class LabelsequenceAccuracyHost(Host):
         classes = bottoms[0].data.argmax(2).tolist()
         labels = rows_of(bottoms[1].data).astype(int).tolist()
         right = [
-            [label for label, _ in groupby(said) if label != blank]
-            == [label for label in wanted if label != blank]
-            for said, wanted in zip(classes, labels, strict=True)
+            [label for label, _ in groupby(prediction) if label != blank]
+            == [label for label in label if label != blank]
+            for prediction, label in zip(classes, labels, strict=True)
         ]
         tops[0].data[...] = sum(right) / max(len(right), 1)
 

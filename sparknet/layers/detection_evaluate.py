@@ -77,10 +77,10 @@ def average_precisions(batches: Sequence[Array], version: str = "Integral") -> d
     if version not in VERSIONS:
         raise SolverError(f"unknown ap_version '{version}': it is one of {', '.join(VERSIONS)}")
     rows = np.concatenate([np.reshape(batch, (-1, 5)) for batch in batches])
-    heads, found = rows[rows[:, 0] == -1], rows[rows[:, 0] != -1]
+    heads, detections = rows[rows[:, 0] == -1], rows[rows[:, 0] != -1]
     return {
         int(label): _precision(
-            found[found[:, 1] == label], heads[heads[:, 1] == label, 2].sum(), version
+            detections[detections[:, 1] == label], heads[heads[:, 1] == label, 2].sum(), version
         )
         for label in np.unique(heads[:, 1])
     }

@@ -150,8 +150,8 @@ class ClusterDetections(_Clusters):
             return np.zeros((0, 5))
         rows = np.concatenate([candidates[:, :2], candidates[:, 2:] - candidates[:, :2]], 1)
         whole = np.trunc(np.clip(np.nan_to_num(rows), -(2**30), 2**30)).astype(np.int64)
-        found, many = group_rectangles(whole, int(self.settings[4]), self.settings[5])
-        mask = found[:, 3] >= self.settings[6]
-        found, many = found[mask], many[mask]
-        corners = np.concatenate([found[:, :2], found[:, :2] + found[:, 2:]], 1)
+        rectangles, many = group_rectangles(whole, int(self.settings[4]), self.settings[5])
+        mask = rectangles[:, 3] >= self.settings[6]
+        rectangles, many = rectangles[mask], many[mask]
+        corners = np.concatenate([rectangles[:, :2], rectangles[:, :2] + rectangles[:, 2:]], 1)
         return np.concatenate([corners, np.log(many)[:, None]], 1)

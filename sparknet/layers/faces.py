@@ -72,16 +72,16 @@ class MarginInnerProductHost(Host):
     def backward(
         self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
     ) -> None:
-        given, weights = tops[0].diff, self.params[0].data
+        gradient, weights = tops[0].diff, self.params[0].data
         labels = bottoms[1].data.ravel().astype(np.int64)
         vectors = rows_of(bottoms[0].data)
-        self.params[0].diff[...] += given.T @ vectors
+        self.params[0].diff[...] += gradient.T @ vectors
         if not propagate_down[0]:
             return
-        slope, times = given @ weights, self.node.plan.values["times"]
+        slope, times = gradient @ weights, self.node.plan.values["times"]
         if times > 1:
             rows = weights[labels]
-            own = given[np.arange(len(labels)), labels][:, None] / (1 + self.share)
+            own = gradient[np.arange(len(labels)), labels][:, None] / (1 + self.share)
             length = np.maximum(np.linalg.norm(vectors, axis=1), TINY)
             cos = (vectors * rows).sum(1) / length
             psi, steep = folded(cos, times)
@@ -231,11 +231,11 @@ class ChannelScaleHost(Host):
     def backward(
         self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
     ) -> None:
-        values, given = self.node.plan.values, tops[0].diff
+        values, gradient = self.node.plan.values, tops[0].diff
         if propagate_down[0]:
-            bottoms[0].diff[...] = given * _spread(bottoms) if values["feature"] else given
+            bottoms[0].diff[...] = gradient * _spread(bottoms) if values["feature"] else gradient
         if propagate_down[1]:
-            slope = (bottoms[0].data * given).sum(1) if values["scale"] else np.zeros(())
+            slope = (bottoms[0].data * gradient).sum(1) if values["scale"] else np.zeros(())
             bottoms[1].diff[...] = np.broadcast_to(slope, _places(bottoms)).reshape(
                 bottoms[1].shape
             )

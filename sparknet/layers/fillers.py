@@ -172,7 +172,7 @@ def learnable(layer: Layer, shape: Shape, filler: caffe_pb2.FillerParameter) -> 
 def weights(layer: Layer, weight: Shape, bias: Shape) -> tuple[Param, ...]:
     """Return the weights and, with ``bias_term``, the biases of conv, InnerProduct and Embed."""
     options = layer.options
-    found: tuple[Param, ...] = (learnable(layer, weight, options.weight_filler),)
+    params: tuple[Param, ...] = (learnable(layer, weight, options.weight_filler),)
     if options.bias_term:
-        found += (learnable(layer, bias, options.bias_filler),)
-    return found
+        params += (learnable(layer, bias, options.bias_filler),)
+    return params

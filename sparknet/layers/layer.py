@@ -271,14 +271,14 @@ class Layer(ABC):
 
     @cached_property
     def _as_given(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for kind in type(self).__mro__:
             for name in vars(kind).get("plain_options", ()):
                 field = self.options.DESCRIPTOR.fields_by_name[name]
                 value = getattr(self.options, name)
                 word = self.choice(name) if field.enum_type is not None else value
-                found[name] = tuple(value) if is_repeated(field) else word
-        return found
+                values[name] = tuple(value) if is_repeated(field) else word
+        return values
 
     def _check_size(self, what: str, shape: Shape) -> None:
         """Caffe: blob.cpp, Reshape.  Sizes of zero are allowed."""
@@ -298,9 +298,9 @@ def layer(type_name: str, stock: bool = False) -> Callable[[type[L]], type[L]]:
     """Register a class as the layer type of this name; ``stock``: BVLC's Caffe has the type."""
 
     def register(kind: type[L]) -> type[L]:
-        known = CLASSES.setdefault(type_name, kind)
-        if known is not kind:
-            raise ValueError(f"two classes for layer type '{type_name}': {known}, {kind}")
+        registered = CLASSES.setdefault(type_name, kind)
+        if registered is not kind:
+            raise ValueError(f"two classes for layer type '{type_name}': {registered}, {kind}")
         kind.type, kind.is_stock = type_name, stock
         return kind
 

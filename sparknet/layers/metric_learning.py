@@ -63,10 +63,10 @@ class TripletLossHost(Host):
     ) -> None:
         a, p, n = (rows_of(bottom.data) for bottom in bottoms)
         scale = self.learns * np.float32(float(tops[0].diff) / max(len(a), 1))
-        for bottom, slope, wanted in zip(
+        for bottom, slope, propagate in zip(
             bottoms, (n - p, p - a, a - n), propagate_down, strict=True
         ):
-            if wanted:
+            if propagate:
                 bottom.diff[...] = (slope * scale).reshape(bottom.shape)
 
 
@@ -142,8 +142,8 @@ class MMDLossHost(DrawingHost):
     def backward(
         self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
     ) -> None:
-        for bottom, slope, wanted in zip(bottoms, self.slopes, propagate_down, strict=True):
-            if wanted:
+        for bottom, slope, propagate in zip(bottoms, self.slopes, propagate_down, strict=True):
+            if propagate:
                 bottom.diff[...] = (slope * float(tops[0].diff)).reshape(bottom.shape)
 
 

@@ -171,9 +171,9 @@ def decode_boxes(predicted: Array, number: int, values: Mapping[str, Any]) -> li
     low = np.maximum(middle - extent / 2, 0)
     extent = np.minimum(extent, np.array([wide, high])[:, None, None] * stride - low)
     likely = scores[:, 1:].max(1) - scores[:, 0]
-    chosen = (extent >= values["min_size"]).all(1) & (likely >= values["fg_thr"])
+    mask = (extent >= values["min_size"]).all(1) & (likely >= values["fg_thr"])
     rows = np.concatenate([low, low + extent, likely[:, None]], 1).transpose(0, 2, 3, 1)
-    return [own[mask] for own, mask in zip(rows, chosen, strict=True)]
+    return [own[mask] for own, mask in zip(rows, mask, strict=True)]
 
 
 @layer("BoxOutput")

@@ -163,7 +163,7 @@ class PriorBox(DefaultBoxes):
         for ratio in self.options.aspect_ratio:
             if not ratio > 0:
                 self.fail(f"aspect_ratio {ratio:g} must be positive")
-            if all(abs(ratio - known) >= 1e-6 for known in ratios):
+            if all(abs(ratio - other) >= 1e-6 for other in ratios):
                 ratios.append(ratio)
                 if self.options.flip:
                     ratios.append(1 / ratio)

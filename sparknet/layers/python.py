@@ -32,8 +32,8 @@ class PythonHost(Host):
         super().__init__(node, params, seed)
         assert isinstance(node.layer, Python)
         self.instance: Any = node.layer.instance
-        for blob, made in zip(params, self.instance.blobs, strict=True):
-            blob.data[...] = made.data
+        for blob, blob_made in zip(params, self.instance.blobs, strict=True):
+            blob.data[...] = blob_made.data
         self.instance.blobs = params
 
     def reshape(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:

@@ -29,14 +29,14 @@ class Reshape(Layer):
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         bottom = bottoms[0]
         start, end = self._range(bottom)
-        wanted = tuple(self.options.shape.dim)
-        if wanted.count(-1) > 1:
-            self.fail(f"at most one size may be -1; the shape is {list(wanted)}")
-        if min(wanted, default=0) < -1:
-            self.fail(f"sizes must be positive, 0 or -1; the shape is {list(wanted)}")
+        dims = tuple(self.options.shape.dim)
+        if dims.count(-1) > 1:
+            self.fail(f"at most one size may be -1; the shape is {list(dims)}")
+        if min(dims, default=0) < -1:
+            self.fail(f"sizes must be positive, 0 or -1; the shape is {list(dims)}")
         sizes = [
             self._copied(bottom, start + index) if size == 0 else size
-            for index, size in enumerate(wanted)
+            for index, size in enumerate(dims)
         ]
         top = [*bottom[:start], *sizes, *bottom[end:]]
         if -1 in sizes:
@@ -67,13 +67,13 @@ class Reshape(Layer):
         return bottom[axis]
 
     def _infer_size(self, bottom: Shape, top: Sequence[int]) -> int:
-        known = -count(top)
-        if known == 0 or count(bottom) % known:
+        rest = -count(top)
+        if rest == 0 or count(bottom) % rest:
             self.fail(
                 f"-1 cannot be worked out: the {count(bottom)} values of {shape_text(bottom)} "
-                f"do not divide by {known}"
+                f"do not divide by {rest}"
             )
-        return count(bottom) // known
+        return count(bottom) // rest
 
 
 @layer("Flatten", stock=True)
@@ -189,9 +189,9 @@ class SizedLike(Layer):
         if top.count(-1) > (1 if reshape else 0):
             self.fail("one size may be -1, and only with reshape")
         if reshape:
-            known = count([one for one in top if one != -1])
-            if -1 in top and known:
-                top[top.index(-1)] = count(bottom) // known
+            rest = count([one for one in top if one != -1])
+            if -1 in top and rest:
+                top[top.index(-1)] = count(bottom) // rest
             if count(top) != count(bottom) or -1 in top:
                 self.fail(f"{shape_text(bottom)} does not become {shape_text(top)}")
         else:

@@ -72,7 +72,7 @@ class ProposalLayer(UserLayer):
         scores = bottom[0].data
         if scores.shape[0] != 1:
             raise ValueError(f"proposals take one image at a time, not {scores.shape[0]}")
-        boxes, found = propose(
+        boxes, likelihoods = propose(
             scores[0, len(self.base) :],
             bottom[1].data[0],
             bottom[2].data.ravel()[:3],
@@ -88,7 +88,7 @@ class ProposalLayer(UserLayer):
         top[0].data[: len(boxes), 1:] = boxes
         if len(top) > 1:
             top[1].data[...] = 0
-            top[1].data[: len(boxes)].reshape(len(boxes))[...] = found
+            top[1].data[: len(boxes)].reshape(len(boxes))[...] = likelihoods
 
     def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
         """Boxes have no gradient."""
@@ -225,17 +225,17 @@ class ProposalTargetLayer(UserLayer):
         boxes = np.concatenate([proposed, own])
         shared = overlaps(boxes[:, 1:], truth) if len(truth) else np.zeros((len(boxes), 1))
         best, most = shared.argmax(1), shared.max(1)
-        chosen, real = self._sample(most)
-        labels = truth[best[chosen], 4] if len(truth) else np.zeros(len(chosen))
+        indices, real = self._sample(most)
+        labels = truth[best[indices], 4] if len(truth) else np.zeros(len(indices))
         labels[real:] = 0
-        rows = max(len(chosen), 1)
+        rows = max(len(indices), 1)
         self._shape(top, rows)
         for one in top:
             one.data[...] = 0
-        top[0].data[: len(chosen)] = boxes[chosen]
-        top[1].data.reshape(rows)[: len(chosen)] = labels
+        top[0].data[: len(indices)] = boxes[indices]
+        top[1].data.reshape(rows)[: len(indices)] = labels
         if real:
-            deltas = encode(boxes[chosen[:real], 1:], truth[best[chosen[:real]], :4])
+            deltas = encode(boxes[indices[:real], 1:], truth[best[indices[:real]], :4])
             deltas = (deltas - self.values["means"]) / self.values["stds"]
             self._fill(top, labels[:real], deltas)
 

@@ -43,13 +43,13 @@ def check_predictions(
             f"the shape is {shape_text(bottoms[2])}"
         )
     _check_first_stage(layer, bottoms[len(bottoms) - first_stage :], locations[0], count)
-    for name, found, expected in (
+    for name, actual, expected in (
         ("locations", locations[1], count * 4 * (1 if shared else classes)),
         ("confidences", confidences[1], count * classes),
     ):
-        if found != expected:
+        if actual != expected:
             layer.fail(
-                f"{count} priors need {expected} {name} for each image; there are {found} "
+                f"{count} priors need {expected} {name} for each image; there are {actual} "
                 '(dialect="textboxes" and "faceboxes" lay other priors)'
             )
     for name, shape in (("locations", locations), ("confidences", confidences)):

@@ -37,14 +37,14 @@ def as_convolution(
     layer: Layer, options: caffe_pb2.Convolution3DParameter | caffe_pb2.ConvolutionParameter
 ) -> caffe_pb2.ConvolutionParameter:
     """Return the same convolution in Caffe's words: a size for each axis (time, height, width)."""
-    made = caffe_pb2.ConvolutionParameter()
+    converted = caffe_pb2.ConvolutionParameter()
     for name in _KEPT:
         if options.HasField(name):
             value = getattr(options, name)
             if isinstance(value, caffe_pb2.FillerParameter):
-                getattr(made, name).CopyFrom(value)
+                getattr(converted, name).CopyFrom(value)
             else:
-                setattr(made, name, value)
+                setattr(converted, name, value)
     if options.filter_group != 1:
         layer.fail(f"filter_group must be 1; it is {options.filter_group}")
     if not options.HasField("kernel_depth"):
@@ -52,8 +52,8 @@ def as_convolution(
     defaults = {"kernel_size": None, "stride": 1, "pad": 0}
     for name, along_time in _SIZES.items():
         size = _one(layer, options, name, defaults[name])
-        getattr(made, name).extend([getattr(options, along_time), size, size])
-    return made
+        getattr(converted, name).extend([getattr(options, along_time), size, size])
+    return converted
 
 
 def _one(
@@ -108,8 +108,8 @@ class Pooling3D(Layer):
                 "takes 5 axes (num, channels, time, height, width); "
                 f"the input is {shape_text(bottom)}"
             )
-        given = self.parameter.HasField("pooling3d_param")
-        options = self.options if given else self.parameter.pooling_param
+        has_options = self.parameter.HasField("pooling3d_param")
+        options = self.options if has_options else self.parameter.pooling_param
         method = type(options).PoolMethod.Name(options.pool).lower()
         if method == "stochastic":
             self.fail("STOCHASTIC pooling is not supported over time; use MAX or AVE")

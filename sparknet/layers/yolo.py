@@ -36,22 +36,22 @@ def check_biases(layer: Layer, biases: Sequence[float], boxes: int) -> None:
 
 
 def sigmoid(x: Array) -> Array:
-    found: Array = 1 / (1 + np.exp(-np.clip(x, -80, 80)))
-    return found
+    values: Array = 1 / (1 + np.exp(-np.clip(x, -80, 80)))
+    return values
 
 
 def softmax(x: Array, axis: int) -> Array:
     e = np.exp(x - x.max(axis, keepdims=True))
-    found: Array = e / e.sum(axis, keepdims=True)
-    return found
+    shares: Array = e / e.sum(axis, keepdims=True)
+    return shares
 
 
 def split(x: Array, boxes: int) -> Array:
     """Return a map as N x boxes x H x W x values, in double precision."""
     num, channels, high, wide = x.shape
     parts = x.reshape(num, boxes, channels // boxes, high, wide)
-    found: Array = parts.transpose(0, 1, 3, 4, 2).astype(np.float64)
-    return found
+    fields: Array = parts.transpose(0, 1, 3, 4, 2).astype(np.float64)
+    return fields
 
 
 def place_boxes(parts: Array, anchors: Array, scale: float = 1.0) -> Array:
@@ -79,19 +79,19 @@ def overlap(one: Array, two: Array) -> Array:
     ]
     area = np.maximum(common[0], 0) * np.maximum(common[1], 0)
     union = one[..., 2] * one[..., 3] + two[..., 2] * two[..., 3] - area
-    found: Array = np.divide(area, union, out=np.zeros_like(area), where=union > 0)
-    return found
+    shares: Array = np.divide(area, union, out=np.zeros_like(area), where=union > 0)
+    return shares
 
 
 def suppress(boxes: Array, threshold: float, overlap: Overlap = overlap) -> Array:
     """Places of the boxes, best first, that overlap no kept one before by the threshold or more."""
     rest = np.arange(len(boxes))
-    chosen: list[Any] = []
+    indices: list[Any] = []
     while len(rest):
         first, rest = rest[0], rest[1:]
-        chosen.append(first)
+        indices.append(first)
         rest = rest[overlap(boxes[first], boxes[rest]) < threshold]
-    return np.array(chosen, np.int64)
+    return np.array(indices, np.int64)
 
 
 def detections(found: Sequence[Sequence[Array]], many: int, threshold: float) -> Array:
@@ -109,11 +109,11 @@ def detections(found: Sequence[Sequence[Array]], many: int, threshold: float) ->
         half = boxes[mine, 2:] / 2
         facts = np.stack([np.full(len(mine), image), labels[mine], scores[mine]], 1)
         rows.append(np.concatenate([facts, boxes[mine, :2] - half, boxes[mine, :2] + half], 1))
-    shown: Array = np.concatenate([np.zeros((0, 7)), *rows])
-    if not len(shown):
-        shown = np.full((many, 7), -1.0)
-        shown[:, 0] = np.arange(many)
-    return shown
+    rows_shown: Array = np.concatenate([np.zeros((0, 7)), *rows])
+    if not len(rows_shown):
+        rows_shown = np.full((many, 7), -1.0)
+        rows_shown[:, 0] = np.arange(many)
+    return rows_shown
 
 
 @layer("Reorg")

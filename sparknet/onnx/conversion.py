@@ -66,12 +66,12 @@ class Reading:
 
     def __post_init__(self) -> None:
         source = self.source
-        given = sum(
+        supplied_bytes = sum(
             prod(size for size in shape if isinstance(size, int))
             for name, shape in self.shapes.items()
             if name in source.inputs
         )
-        budget = Budget.unlimited() if source.is_trusted else Budget.of(source.size, given)
+        budget = Budget.unlimited() if source.is_trusted else Budget.of(source.size, supplied_bytes)
         lengths = dict.fromkeys(one for one in self.lengths.values() if str(one) not in self.images)
         self.net = Netlist(
             source.name, self.records, budget, tuple(map(int, lengths)), images=self.images
@@ -139,8 +139,8 @@ class Reading:
 
     def _run(self, nodes: Sequence[OnnxNode]) -> None:
         for node in nodes:
-            found = self._chosen(node) if node.op == "If" else self._outputs(node)
-            for name, value in zip(node.outputs, found, strict=False):
+            values = self._chosen(node) if node.op == "If" else self._outputs(node)
+            for name, value in zip(node.outputs, values, strict=False):
                 if name in self.numbers and isinstance(value, np.ndarray):
                     step = Step(self, node, [value])
                     value = set_type(
@@ -164,23 +164,23 @@ class Reading:
         self.uses.update(name for one in branch.nodes for name in one.inputs)
         self.uses.update(branch.outputs)
         self.values.update(branch.constants)
-        made = set(self.values)
+        available = set(self.values)
         for one in branch.nodes:
-            missing = next((name for name in one.inputs if name and name not in made), None)
+            missing = next((name for name in one.inputs if name and name not in available), None)
             if missing is not None:
-                said = f"it reads '{shown(missing)}', which nothing before it makes"
-                raise self.source.refuse(one, said)
-            made.update(one.outputs)
+                problem = f"it reads '{shown(missing)}', which nothing before it makes"
+                raise self.source.refuse(one, problem)
+            available.update(one.outputs)
         self._run(branch.nodes)
-        lost = next((name for name in branch.outputs if name not in self.values), None)
-        if lost is not None:
-            raise self.source.refuse(node, f"nothing makes its output '{shown(lost)}'")
+        missing_output = next((name for name in branch.outputs if name not in self.values), None)
+        if missing_output is not None:
+            raise self.source.refuse(node, f"nothing makes its output '{shown(missing_output)}'")
         return [self.values[name] for name in branch.outputs]
 
     def _input(self, name: str, sizes: tuple[int | str | None, ...]) -> None:
         what = f"input '{shown(name)}'"
-        given = self.shapes.get(name)
-        sizes = sizes if given is None else tuple(given)
+        described = self.shapes.get(name)
+        sizes = sizes if described is None else tuple(described)
         lengths = {axis: size for (one, axis), size in self.lengths.items() if one == name}
         sizes = tuple(lengths.get(axis, size) for axis, size in enumerate(sizes))
         unknown = [place for place, size in enumerate(sizes) if not isinstance(size, int)]
@@ -208,17 +208,17 @@ class Reading:
     def _outputs(self, node: OnnxNode) -> list[Value]:
         inputs = [self.values[name] if name else None for name in node.inputs]
         try:
-            found = self._converted(node, inputs)
+            values = self._converted(node, inputs)
         except _WRONG as error:
             raise self.source.refuse(node, _said(error)) from error
-        return found if isinstance(found, list) else [found]
+        return values if isinstance(values, list) else [values]
 
     def _converted(self, node: OnnxNode, inputs: list[Value | None]) -> Value | list[Value]:
         if inputs and isinstance(inputs[0], np.ndarray) and self._is_several(node, inputs):
             inputs = [self._as_blob(node, inputs[0]), *inputs[1:]]
-        known = [one for one in inputs if not isinstance(one, Computed)]
-        if len(known) == len(inputs) and foldable(node.op) and not self._is_image(node):
-            return list(self._fold(node, known))
+        constants = [one for one in inputs if not isinstance(one, Computed)]
+        if len(constants) == len(inputs) and foldable(node.op) and not self._is_image(node):
+            return list(self._fold(node, constants))
         if node.op in ("EyeLike", "Shape", "Size") and isinstance(inputs[0], Computed):
             shape = inputs[0].shape
             if node.op == "Shape":
@@ -241,7 +241,7 @@ class Reading:
         if convert is None:
             raise ValueError("no layer does this" + _WHY.get(node.op, ""))
         kind = result_type(node, inputs)
-        is_known = len(known) == len(inputs) and node.op not in FILLING
+        is_known = len(constants) == len(inputs) and node.op not in FILLING
         if is_known and inputs and isinstance(inputs[0], np.ndarray):
             blob = set_type(Step(self, node, inputs).parameter(inputs[0]), kind)
             inputs = [blob, *inputs[1:]]
@@ -250,18 +250,18 @@ class Reading:
             step.refuse(f"it computes in {kind}, and no layer wraps whole numbers")
         if node.op in ROUNDING and kind.kind in "iu":
             step.refuse("it computes fractions of whole numbers, and no layer rounds")
-        made = convert(step)
-        found = made if isinstance(made, list) else [made]
-        if node.op in SPREADING and isinstance(found[0], Computed):
+        output = convert(step)
+        outputs = output if isinstance(output, list) else [output]
+        if node.op in SPREADING and isinstance(outputs[0], Computed):
             shape = spread(*(one.shape for one in given_inputs if one is not None))
-            if found[0].shape != shape:
-                found = [step.sized(found[0], shape, part="spread")]
-        given = [one for one in inputs if isinstance(one, Computed)]
+            if outputs[0].shape != shape:
+                outputs = [step.sized(outputs[0], shape, part="spread")]
+        computed = [one for one in inputs if isinstance(one, Computed)]
         moved = inputs[:1] if node.op in (*PICKING, "GatherElements") else inputs
         whole = node.op in MOVING and all(map(is_whole, moved))
         return [
-            set_type(one, kind, whole) if isinstance(one, Computed) and one not in given else one
-            for one in found
+            set_type(one, kind, whole) if isinstance(one, Computed) and one not in computed else one
+            for one in outputs
         ]
 
     def _for_any(self, inputs: list[Value | None]) -> list[Value | None]:
@@ -282,10 +282,10 @@ class Reading:
         """
         if node.op not in ("Expand", "Tile") or len(inputs) != 2:
             return False
-        data, given = inputs
-        if not isinstance(data, np.ndarray) or not isinstance(given, np.ndarray):
+        data, indices = inputs
+        if not isinstance(data, np.ndarray) or not isinstance(indices, np.ndarray):
             return False
-        sizes = [int(one) for one in np.ravel(given)]
+        sizes = [int(one) for one in np.ravel(indices)]
         old = (1,) * (len(sizes) - data.ndim) + data.shape
         new = spread(old, sizes) if node.op == "Expand" else tuple(map(mul, old, sizes))
         step = Step(self, node, [])
@@ -294,9 +294,9 @@ class Reading:
 
     def _as_blob(self, node: OnnxNode, array: Array) -> Computed:
         """Return a constant as a blob, cut off where the input ends if it is as long."""
-        cut = self._cut(node, node.inputs[0], array)
-        if isinstance(cut, Computed):
-            return cut
+        piece = self._cut(node, node.inputs[0], array)
+        if isinstance(piece, Computed):
+            return piece
         return set_type(Step(self, node, [array]).parameter(array), constant_type(array))
 
     def _cut(self, node: OnnxNode, name: str, array: Array) -> Value:
@@ -320,31 +320,31 @@ class Reading:
         return self.grown[name]
 
     def _fold(self, node: OnnxNode, inputs: Sequence[Array | None]) -> list[Array]:
-        found = fold(node, inputs)
+        results = fold(node, inputs)
         if self.lengths and inputs and inputs[0] is not None:
-            rows = bound(node, inputs, found[0], self.net.lengths)
+            rows = bound(node, inputs, results[0], self.net.lengths)
             if rows is not None:
                 self.bounds[node.outputs[0]] = rows
-        self.room.take(found, inputs)
+        self.room.take(results, inputs)
         if node.op in WITH_SIZES and not self.symbolic.keys().isdisjoint(node.inputs):
             self._note_sizes(node, inputs)
-        return found
+        return results
 
     def _note_sizes(self, node: OnnxNode, inputs: Sequence[Array | None]) -> None:
         """Compute sizes once more, as what they are of the open ones."""
-        known: list[Array | None] = []
+        parts: list[Array | None] = []
         for name, one in zip(node.inputs, inputs, strict=True):
             is_fixed = one is None or one.size == 1 or name in self.source.constants
             if name not in self.symbolic and not is_fixed:
                 return  # places along an open size, say
-            known.append(self.symbolic.get(name, one))
-        if any(one is not None and one.size > MOST_SIZES for one in known):
+            parts.append(self.symbolic.get(name, one))
+        if any(one is not None and one.size > MOST_SIZES for one in parts):
             return
         with suppress(*_WRONG):
-            for name, made in zip(node.outputs, fold(node, known), strict=False):
-                if made.dtype == object:
-                    self.symbolic[name] = made
-                    for one in made.flat:
+            for name, sizes in zip(node.outputs, fold(node, parts), strict=False):
+                if sizes.dtype == object:
+                    self.symbolic[name] = sizes
+                    for one in sizes.flat:
                         if isinstance(one, Size):
                             self.net.sizes.setdefault(one, one)
 

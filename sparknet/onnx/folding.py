@@ -47,8 +47,8 @@ def foldable(op: str) -> bool:
 
 def fold(node: OnnxNode, inputs: Inputs) -> list[Array]:
     """Return the outputs of a node whose inputs are all known; raises ValueError and its like."""
-    found = _FOLDS[node.op](node, inputs)
-    outputs = found if isinstance(found, list) else [found]
+    results = _FOLDS[node.op](node, inputs)
+    outputs = results if isinstance(results, list) else [results]
     sized = any(one is not None and one.dtype == object for one in inputs)
     return [np.asarray(one, object if sized else None) for one in outputs]
 
@@ -103,30 +103,30 @@ def _remainder(a: Array, b: Array) -> Array:
 
 
 def _cast(node: OnnxNode, inputs: Inputs) -> Any:
-    wanted = int(node.attributes.get("to", 0))
-    if wanted not in TYPES:
-        raise ValueError(f"a cast to type {wanted} is not supported")
-    if inputs[0].dtype == object and wanted in (1, 6, 7):  # sizes
+    code = int(node.attributes.get("to", 0))
+    if code not in TYPES:
+        raise ValueError(f"a cast to type {code} is not supported")
+    if inputs[0].dtype == object and code in (1, 6, 7):  # sizes
         return inputs[0]
     with np.errstate(all="ignore"):
-        return inputs[0].astype(TYPES[wanted])
+        return inputs[0].astype(TYPES[code])
 
 
 def _batch_norm(node: OnnxNode, inputs: Inputs) -> Any:
     """Of constants: weights that are standardised (NFNet, BiT) are written so."""
     x, scale, bias, mean, variance = (np.asarray(one, np.float64) for one in inputs)
-    around, found = tuple(axis for axis in range(x.ndim) if axis != 1), []
+    around, statistics = tuple(axis for axis in range(x.ndim) if axis != 1), []
     if node.attributes.get("training_mode"):
         momentum, old = float(node.attributes.get("momentum", 0.9)), (mean, variance)
         mean, variance = x.mean(around), x.var(around)
-        found = [
+        statistics = [
             momentum * one + (1 - momentum) * new
             for one, new in zip(old, (mean, variance), strict=True)
         ]
     wide = [-1 if axis == 1 else 1 for axis in range(x.ndim)]
     factor = scale / np.sqrt(variance + float(node.attributes.get("epsilon", 1e-5)))
     y = (x - mean.reshape(wide)) * factor.reshape(wide) + bias.reshape(wide)
-    return [one.astype(np.float32) for one in (y, *found)][: len(node.outputs)]
+    return [one.astype(np.float32) for one in (y, *statistics)][: len(node.outputs)]
 
 
 def _constant(node: OnnxNode, inputs: Inputs) -> Any:
@@ -146,8 +146,8 @@ def _constant_of_shape(node: OnnxNode, inputs: Inputs) -> Any:
 
 
 def _expand(node: OnnxNode, inputs: Inputs) -> Any:
-    wanted = bounded(np.ravel(inputs[1]).tolist())
-    shape = bounded(spread(inputs[0].shape, wanted))
+    target = bounded(np.ravel(inputs[1]).tolist())
+    shape = bounded(spread(inputs[0].shape, target))
     return np.broadcast_to(inputs[0], shape)
 
 
@@ -198,9 +198,9 @@ def _squeeze(node: OnnxNode, inputs: Inputs) -> Any:
 
 
 def _slice(node: OnnxNode, inputs: Inputs) -> Any:
-    taken = slices(inputs[0].shape, *slice_arguments(node, inputs))
+    parts = slices(inputs[0].shape, *slice_arguments(node, inputs))
     value = inputs[0]
-    for axis, places in enumerate(taken):
+    for axis, places in enumerate(parts):
         if places != range(value.shape[axis]):
             value = np.take(value, np.asarray(places, np.int64), axis)
     return value
@@ -220,15 +220,15 @@ def _reduce(function: Callable[..., Any]) -> Fold:
                 raise ValueError("it reduces nothing, which is not the same everywhere")
             return inputs[0]
         keep = bool(node.attributes.get("keepdims", 1))
-        found = function(inputs[0], axis=tuple(axes) if axes else None, keepdims=keep)
-        return np.asarray(found).astype(inputs[0].dtype)
+        result = function(inputs[0], axis=tuple(axes) if axes else None, keepdims=keep)
+        return np.asarray(result).astype(inputs[0].dtype)
 
     return folded
 
 
 def _where(condition: Array, a: Array, b: Array) -> Array:
-    chosen: Array = np.where(condition, a, b)
-    return chosen
+    result: Array = np.where(condition, a, b)
+    return result
 
 
 def _clip(node: OnnxNode, inputs: Inputs) -> Any:
@@ -238,13 +238,13 @@ def _clip(node: OnnxNode, inputs: Inputs) -> Any:
 
 
 def _gemm(node: OnnxNode, inputs: Inputs) -> Any:
-    known = node.attributes
-    a = inputs[0].T if known.get("transA") else inputs[0]
-    b = inputs[1].T if known.get("transB") else inputs[1]
+    attributes = node.attributes
+    a = inputs[0].T if attributes.get("transA") else inputs[0]
+    b = inputs[1].T if attributes.get("transB") else inputs[1]
     bounded((*a.shape[:-1], b.shape[-1]), inputs)
-    value = known.get("alpha", 1.0) * (a @ b)
+    value = attributes.get("alpha", 1.0) * (a @ b)
     if len(inputs) > 2 and inputs[2] is not None:
-        value = value + known.get("beta", 1.0) * inputs[2]
+        value = value + attributes.get("beta", 1.0) * inputs[2]
     return value.astype(inputs[0].dtype)
 
 
@@ -288,8 +288,8 @@ def _pow(a: Array, b: Array) -> Array:
 
 def _erf(x: Array) -> Array:
     bounded(x.shape)
-    found: Array = np.array([math.erf(float(one)) for one in np.ravel(x)]).reshape(x.shape)
-    return found
+    result: Array = np.array([math.erf(float(one)) for one in np.ravel(x)]).reshape(x.shape)
+    return result
 
 
 _FOLDS: dict[str, Fold] = {

@@ -63,14 +63,14 @@ def _trilu(node: OnnxNode, inputs: Inputs) -> Any:
 def _one_hot(node: OnnxNode, inputs: Inputs) -> Any:
     places, depth, (off, on) = inputs[0].astype(np.int64), int(np.ravel(inputs[1])[0]), inputs[2]
     bounded((places.size, depth))
-    made = np.where(places[..., None] % max(depth, 1) == np.arange(depth), on, off)
-    return np.moveaxis(made, -1, int(node.attributes.get("axis", -1)))
+    rows = np.where(places[..., None] % max(depth, 1) == np.arange(depth), on, off)
+    return np.moveaxis(rows, -1, int(node.attributes.get("axis", -1)))
 
 
 def _pad(node: OnnxNode, inputs: Inputs) -> Any:
     data = inputs[0]
-    given = node.attributes["pads"] if "pads" in node.attributes else np.ravel(inputs[1])
-    pads = [int(one) for one in given]
+    numbers = node.attributes["pads"] if "pads" in node.attributes else np.ravel(inputs[1])
+    pads = [int(one) for one in numbers]
     if node.attributes.get("mode", "constant") != "constant" or len(inputs) > 3 or min(pads) < 0:
         raise ValueError("constants are padded by one number on all axes")
     pairs = list(zip(pads[: data.ndim], pads[data.ndim :], strict=True))

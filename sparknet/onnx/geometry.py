@@ -45,7 +45,7 @@ def slices(
     shape: Sequence[int], starts: Sequence[int], ends: Sequence[int], axes: Any, steps: Any
 ) -> list[range]:
     """Return what ONNX's Slice takes of each axis."""
-    found = [range(size) for size in shape]
+    ranges = [range(size) for size in shape]
     axes = range(len(starts)) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
@@ -56,8 +56,8 @@ def slices(
             )
         if step < 0 and start < -shape[axis]:
             start = 0  # the first place, where Python takes none
-        found[axis] = range(shape[axis])[slice(*_ends(int(start), int(end), int(step)))]
-    return found
+        ranges[axis] = range(shape[axis])[slice(*_ends(int(start), int(end), int(step)))]
+    return ranges
 
 
 _MOST = (2**31 - 1, 2**63 - 1)
@@ -71,11 +71,11 @@ def _ends(start: int, end: int, step: int) -> tuple[int, int | None, int]:
 
 def split_sizes(node: OnnxNode, inputs: Inputs, size: int) -> list[int]:
     """Return the pieces of ONNX's Split."""
-    given = node.attributes.get("split")
-    if given is None and len(inputs) > 1 and inputs[1] is not None:
-        given = np.ravel(inputs[1])
-    if given is not None:
-        return [int(one) for one in given]
+    sizes = node.attributes.get("split")
+    if sizes is None and len(inputs) > 1 and inputs[1] is not None:
+        sizes = np.ravel(inputs[1])
+    if sizes is not None:
+        return [int(one) for one in sizes]
     pieces = int(node.attributes.get("num_outputs", len(node.outputs)))
     if not 0 < pieces <= max(size, 1):
         raise ValueError(f"{pieces} pieces of an axis of size {size}")
@@ -86,11 +86,11 @@ def split_sizes(node: OnnxNode, inputs: Inputs, size: int) -> list[int]:
 def slice_arguments(node: OnnxNode, inputs: Inputs) -> tuple[Any, Any, Any, Any]:
     """Starts, ends, axes and steps."""
     if "starts" in node.attributes:
-        known = node.attributes
-        return known["starts"], known["ends"], known.get("axes"), None
-    given = [None if one is None else [int(n) for n in np.ravel(one)] for one in inputs[1:]]
-    given += [None] * (4 - len(given))
-    return given[0], given[1], given[2], given[3]
+        attributes = node.attributes
+        return attributes["starts"], attributes["ends"], attributes.get("axes"), None
+    bounds = [None if one is None else [int(n) for n in np.ravel(one)] for one in inputs[1:]]
+    bounds += [None] * (4 - len(bounds))
+    return bounds[0], bounds[1], bounds[2], bounds[3]
 
 
 def even_window(

@@ -33,18 +33,18 @@ def tell(source: Source, shapes: Shapes, batch_axis: Axes) -> None:
                 raise FileError(
                     source.path, f"{what} names '{shown(name)}'; the model's inputs are {has}{near}"
                 )
-    for name, said in shapes.items():
+    for name, description in shapes.items():
         sizes = source.inputs[name]
-        given: Sequence[Any] = said if isinstance(said, Sequence) else (said,)
-        if not sizes and len(given) == 1:
-            source.constants[name] = np.asarray(given[0], source.integers.pop(name, FLOAT))
+        shape: Sequence[Any] = description if isinstance(description, Sequence) else (description,)
+        if not sizes and len(shape) == 1:
+            source.constants[name] = np.asarray(shape[0], source.integers.pop(name, FLOAT))
             del source.inputs[name]
             continue
-        if len(given) != len(sizes):
+        if len(shape) != len(sizes):
             raise FileError(
-                source.path, f"input '{shown(name)}' has {len(sizes)} axes: {list(given)}"
+                source.path, f"input '{shown(name)}' has {len(sizes)} axes: {list(shape)}"
             )
-        source.inputs[name] = tuple(OPEN if one is None else int(one) for one in given)
+        source.inputs[name] = tuple(OPEN if one is None else int(one) for one in shape)
     for name, axis in batch_axis.items():
         sizes = source.inputs[name]
         if not -len(sizes) <= axis < len(sizes):
@@ -53,15 +53,15 @@ def tell(source: Source, shapes: Shapes, batch_axis: Axes) -> None:
                 f"batch_axis says axis {axis} of input '{shown(name)}', which has {len(sizes)}",
             )
         axis %= len(sizes)
-        kept = OPEN if isinstance(sizes[axis], int) else sizes[axis]
-        source.inputs[name] = (*sizes[:axis], kept, *sizes[axis + 1 :])
+        symbol = OPEN if isinstance(sizes[axis], int) else sizes[axis]
+        source.inputs[name] = (*sizes[:axis], symbol, *sizes[axis + 1 :])
         source.records[name] = axis
 
 
 def one_number(names: Iterable[str]) -> str:
     """Ask for the values of inputs that are one number."""
-    said = ", ".join(f"'{shown(name)}': …" for name in names)
-    return f"say the value of an input of one number, shapes={{{said}}}"
+    example = ", ".join(f"'{shown(name)}': …" for name in names)
+    return f"say the value of an input of one number, shapes={{{example}}}"
 
 
 def check_axes(source: Source, net: caffe_pb2.NetParameter, opened: Axes) -> None:
@@ -69,30 +69,32 @@ def check_axes(source: Source, net: caffe_pb2.NetParameter, opened: Axes) -> Non
     if not opened:
         return
     try:
-        found = record_axes(net)
-        agreed = {source.inputs[name][axis] for name, axis in opened.items() if found[name] == axis}
+        axes = record_axes(net)
+        agreed = {source.inputs[name][axis] for name, axis in opened.items() if axes[name] == axis}
         agreed.discard(None)
-        known = {name: axis for name, axis in opened.items() if source.inputs[name][axis] in agreed}
+        record_axis = {
+            name: axis for name, axis in opened.items() if source.inputs[name][axis] in agreed
+        }
     except SpecError:
-        found, known = {}, {**opened}
-    if any(found.get(name) != axis for name, axis in known.items()):
+        axes, record_axis = {}, {**opened}
+    if any(axes.get(name) != axis for name, axis in record_axis.items()):
         # The layers do not tell, but the file does: one open size is that of all inputs.
         for layer in net.layer:
-            for top in set(layer.top).intersection(known):
-                layer.input_param.record_axis[:] = [known[top]]
+            for top in set(layer.top).intersection(record_axis):
+                layer.input_param.record_axis[:] = [record_axis[top]]
         try:
-            found = record_axes(net)
+            axes = record_axes(net)
         except SpecError as error:
             raise FileError(source.path, str(error)) from None
     for name, axis in opened.items():
-        if found.get(name, axis) == axis:
+        if axes.get(name, axis) == axis:
             continue
         sizes = " x ".join("?" if one is None else str(one) for one in source.inputs[name])
         raise FileError(
             source.path,
             f"input '{shown(name)}' ({shown(sizes)}) leaves axis {axis} open, and the net has its "
-            f"records along axis {found[name]}: give its whole shape, or say "
-            f"batch_axis={{'{shown(name)}': {found[name]}}} if that is the axis of records",
+            f"records along axis {axes[name]}: give its whole shape, or say "
+            f"batch_axis={{'{shown(name)}': {axes[name]}}} if that is the axis of records",
         )
 
 
@@ -142,32 +144,32 @@ def open_lengths(source: Source) -> dict[Place, str]:
     """Return the lengths that inputs leave open, by their names: the axis after that of the
     records, or the other one where the caller has said which has the records.
     """
-    found: dict[Place, str] = {}
-    opened = {
+    places: dict[Place, str] = {}
+    symbols = {
         name: [axis for axis, size in enumerate(sizes) if not isinstance(size, int)]
         for name, sizes in source.inputs.items()
     }
-    apart = [axes for axes in opened.values() if axes[:1] != [0]]
-    if len(apart) == len(opened) and any(len(axes) > 1 for axes in apart) and not source.records:
+    apart = [axes for axes in symbols.values() if axes[:1] != [0]]
+    if len(apart) == len(symbols) and any(len(axes) > 1 for axes in apart) and not source.records:
         return {
             (name, axis): str(source.inputs[name][axis] or f"axis {axis}")
-            for name, axes in opened.items()
+            for name, axes in symbols.items()
             for axis in axes
         }
-    for name, axes in opened.items():
+    for name, axes in symbols.items():
         sizes = source.inputs[name]
         if name in source.records:
             others = [axis for axis in axes if axis != source.records[name]]
         else:
             others = axes[1:] if axes[:1] == [0] else []
         for axis in others:
-            named = sizes[axis] and sizes[axis] != "?"
-            found[name, axis] = str(sizes[axis] if named else f"axis {axis}")
-    for name, axes in opened.items():
+            is_named = sizes[axis] and sizes[axis] != "?"
+            places[name, axis] = str(sizes[axis] if is_named else f"axis {axis}")
+    for name, axes in symbols.items():
         size = source.inputs[name][axes[0]] if len(axes) == 1 else None
-        if name not in source.records and size in found.values():
-            found[name, axes[0]] = str(size)
-    return found
+        if name not in source.records and size in places.values():
+            places[name, axes[0]] = str(size)
+    return places
 
 
 def image_names(source: Source, lengths: Mapping[Place, str]) -> dict[str, int]:
@@ -183,8 +185,8 @@ def bound(
     node: OnnxNode, inputs: Sequence[Array | None], made: Array, lengths: Sequence[int]
 ) -> int | None:
     """For how long an input a table has rows, of which a node takes one for each place."""
-    given = inputs[0]
-    if node.op not in ("Gather", "GatherND", "Slice") or given is None:
+    default = inputs[0]
+    if node.op not in ("Gather", "GatherND", "Slice") or default is None:
         return None
     if node.op == "GatherND" and np.asarray(inputs[1]).shape[-1:] != (1,):
         return None
@@ -192,17 +194,17 @@ def bound(
         max((size // one for one in lengths if size and size % one == 0), default=0)
         for size in made.shape
     ]
-    if not any(times) or any(size and size % one == 0 for one in lengths for size in given.shape):
+    if not any(times) or any(size and size % one == 0 for one in lengths for size in default.shape):
         return None
     if node.op != "Slice":
-        rows = int(given.shape[int(node.attributes.get("axis", 0))])
+        rows = int(default.shape[int(node.attributes.get("axis", 0))])
         beyond = int(np.max(np.asarray(inputs[1]), initial=-1)) + 1 - min(lengths)
         return rows - beyond if beyond >= 0 else None
-    return min(int(have) // each for have, each in zip(given.shape, times, strict=True) if each)
+    return min(int(have) // each for have, each in zip(default.shape, times, strict=True) if each)
 
 
 def refuse_axes(path: StrPath, shapes: Shapes | None, batch_axis: Axes | None) -> None:
     """SpecError where the inputs of something else than a .onnx are described."""
-    for name, said in (("shapes", shapes), ("batch_axis", batch_axis)):
-        if said:
+    for name, argument in (("shapes", shapes), ("batch_axis", batch_axis)):
+        if argument:
             raise SpecError(f"{os.fspath(path)}: {name} is for the inputs of a .onnx")

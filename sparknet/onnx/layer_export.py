@@ -54,8 +54,8 @@ class Draft:
     ) -> None:
         name = f"{layer}/{op}_{len(self.nodes)}" if layer in self.named else layer
         self.named.add(name)
-        made = self.onnx.helper.make_node(op, list(inputs), list(outputs), name=name, **attributes)
-        self.nodes.append(made)
+        node = self.onnx.helper.make_node(op, list(inputs), list(outputs), name=name, **attributes)
+        self.nodes.append(node)
 
     def prune(self, outputs: Iterable[str]) -> set[str]:
         """Remove nodes that no output depends on; return the names of all values in use."""
@@ -163,9 +163,9 @@ class LayerExport:
 
     def before(self, part: str, op: str, inputs: Sequence[str], **attributes: Any) -> str:
         """Append a node that prepares: the layer's name is for what follows."""
-        made = self._part()
-        self.draft.node(op, f"{self.node.name}/{part}", inputs, [made], attributes)
-        return made
+        label = self._part()
+        self.draft.node(op, f"{self.node.name}/{part}", inputs, [label], attributes)
+        return label
 
     def _part(self) -> str:
         """Return a name for a value between the layer's own."""
@@ -180,9 +180,9 @@ class Rounding:
     def __init__(self, graph: Graph, given: caffe_pb2.Int8Parameter) -> None:
         self._graph = graph
         self._float32 = set(given.float32_layer)
-        known = {one.blob: (one.step, one.is_signed) for one in given.values}
+        grids = {one.blob: (one.step, one.is_signed) for one in given.values}
         self._steps = {
-            blob: known[name] for blob, name in enumerate(graph.blob_names) if name in known
+            blob: grids[name] for blob, name in enumerate(graph.blob_names) if name in grids
         }
         self._source: dict[int, int] = {}
         """What the copies that Split makes are copies of."""
@@ -191,7 +191,7 @@ class Rounding:
                 bottom = node.bottom_ids[0]
                 whole = self._source.get(bottom, bottom)
                 self._source.update(dict.fromkeys(node.top_ids, whole))
-        self._rounded = self._found() if known else set()
+        self._rounded = self._found() if grids else set()
 
     def multiplies(self, node: Node) -> bool:
         """Return whether a layer multiplies numbers of eight bits."""
@@ -222,15 +222,15 @@ class Rounding:
                 makers.setdefault(blob, []).append(node)
             for blob in set(node.bottom_ids).difference(node.top_ids):
                 readers.setdefault(self._whole(blob), []).append(node)
-        found = set()
+        blobs = set()
         for blob in self._steps:
-            read = readers.get(blob, [])
-            made = any(self.multiplies(node) for node in makers.get(blob, []))
-            if any(self.multiplies(node) for node in read) or (
-                made and read and all(_takes(node) for node in read)
+            users = readers.get(blob, [])
+            multiplied = any(self.multiplies(node) for node in makers.get(blob, []))
+            if any(self.multiplies(node) for node in users) or (
+                multiplied and users and all(_takes(node) for node in users)
             ):
-                found.add(blob)
-        return found
+                blobs.add(blob)
+        return blobs
 
 
 def _takes(node: Node) -> bool:

@@ -61,16 +61,16 @@ def grown(step: Step, name: str, array: Array) -> Computed:
 
 def _doubled(step: Step, shape: tuple[int, ...]) -> int | None:
     lengths, anchors = step.reading.net.lengths, step.reading.net.anchors
-    found = [axis for axis, size in enumerate(shape) if size % 2 == 0 and size // 2 in lengths]
+    axes = [axis for axis, size in enumerate(shape) if size % 2 == 0 and size // 2 in lengths]
     loose = [size for size in shape if step.is_open(size) and size not in anchors]
-    return found[0] if len(found) == len(loose) == 1 else None
+    return axes[0] if len(axes) == len(loose) == 1 else None
 
 
 def _cut_off(step: Step, array: Array, growth: Growth, whole: str, part: str) -> Computed:
     shape = {"dim": list(array.shape)}
-    made = step.layer("Parameter", [], [array], part=whole, shape=shape)
+    constant = step.layer("Parameter", [], [array], part=whole, shape=shape)
     step.reading.net.layers[-1].grows = growth
-    return step.sized_by_inputs(made, array.shape, part)
+    return step.sized_by_inputs(constant, array.shape, part)
 
 
 def with_length(step: Step, x: Computed, slope: float) -> Computed:
@@ -101,11 +101,11 @@ def grow(
     path: str, net: Netlist, values: Mapping[str, Value], longest: int, drifts: Mapping[str, int]
 ) -> None:
     """Let each constant that is as long as the input be as long as in `values`."""
-    for made in net.layers:
-        if made.grows is not None:
-            slope = drifts.get(made.grows.name, 0)
-            whole = _part(values[made.grows.name], made.grows, slope * longest)
-            _lengthen(path, net, made, whole, longest)
+    for layer in net.layers:
+        if layer.grows is not None:
+            slope = drifts.get(layer.grows.name, 0)
+            whole = _part(values[layer.grows.name], layer.grows, slope * longest)
+            _lengthen(path, net, layer, whole, longest)
 
 
 def _part(whole: Value, growth: Growth, shift: int) -> Array | None:
@@ -134,14 +134,14 @@ def _lengthen(path: str, net: Netlist, made: Made, whole: Array | None, longest:
     long = np.ascontiguousarray(long, np.float32)
     piece = long[tuple(map(slice, short.shape))]
     if not np.array_equal(piece, short, equal_nan=True):
-        said = f"{what} otherwise than by its end: {cure}"
+        problem = f"{what} otherwise than by its end: {cure}"
         slope = _slope(piece, short, longest - net.lengths[0]) if len(net.lengths) == 1 else 0
         if slope and growth.axis is None:
-            raise Drifting(path, said, growth.name, slope)
+            raise Drifting(path, problem, growth.name, slope)
         end = _end(whole, short) if growth == Growth(growth.name) else None
         if end is not None:
-            raise FromTheEnd(path, said, growth.name, end)
-        raise FileError(path, said)
+            raise FromTheEnd(path, problem, growth.name, end)
+        raise FileError(path, problem)
     made.arrays = [long]
     made.parameter.parameter_param.shape.dim[:] = long.shape
     net.blobs[made.parameter.top[0]].stored = long.shape
@@ -221,9 +221,9 @@ def differs(name: str, one: Values, other: Values) -> bool:
 def _seeds(name: str, makers: Mapping[str, OnnxNode], pair: tuple[Values, Values]) -> Iterator[str]:
     """Yield the first fractions on the way to a number."""
     node = makers.get(name)
-    given = [one for one in node.inputs if differs(one, *pair)] if node is not None else []
-    if given and all(_is_fraction(one, pair) for one in given):
-        for one in given:
+    inputs = [one for one in node.inputs if differs(one, *pair)] if node is not None else []
+    if inputs and all(_is_fraction(one, pair) for one in inputs):
+        for one in inputs:
             yield from _seeds(one, makers, pair)
     else:
         yield name
@@ -242,12 +242,12 @@ def _is_even(
     """Return whether all that a number is computed from grows evenly, sizes as multiples of the
     length.
     """
-    pair, left, seen = (one[1], other[1]), [name], set[str]()
-    while left:
-        name = left.pop()
-        if name in seen:
+    pair, pending, visited = (one[1], other[1]), [name], set[str]()
+    while pending:
+        name = pending.pop()
+        if name in visited:
             continue
-        seen.add(name)
+        visited.add(name)
         node = makers.get(name)
         a, b = (values[name] for values in pair)
         if node is None or a.shape != b.shape:
@@ -258,7 +258,7 @@ def _is_even(
             continue
         if not foldable(node.op) or turns(node, one, other):
             return False
-        left += [its for its in node.inputs if its and differs(its, *pair)]
+        pending += [its for its in node.inputs if its and differs(its, *pair)]
     return True
 
 
@@ -271,15 +271,15 @@ def _are_multiples(a: Array, b: Array, length: int, other: int) -> bool:
 
 def _hold(lines: Mapping[str, Incline], whole: Callable[[int], Values]) -> bool:
     """Return whether the numbers are right for lengths that are no primes, too."""
-    held = 0
+    even = 0
     for length in TRIED:
         with suppress(FileError):  # too short for the model, or too long
             values = whole(length)
-            held += length % 2 == 0
+            even += length % 2 == 0
             for name, line in lines.items():
-                found, wanted = values.get(name), line.at(length)
-                if not isinstance(found, np.ndarray) or found.size != 1:
+                value, expected = values.get(name), line.at(length)
+                if not isinstance(value, np.ndarray) or value.size != 1:
                     return False
-                if abs(float(found.flat[0]) - wanted) > 1e-6 * max(abs(wanted), 1.0):
+                if abs(float(value.flat[0]) - expected) > 1e-6 * max(abs(expected), 1.0):
                     return False
-    return held > 0
+    return even > 0

@@ -32,11 +32,11 @@ class Room:
 
     def take(self, made: Iterable[Array], given: Sequence[Array | None]) -> None:
         """Count the result's bytes; a view of a constant takes none."""
-        known = [one for one in given if one is not None]
+        arrays = [one for one in given if one is not None]
         self._left -= sum(
             one.nbytes
             for one in made
-            if not any(np.may_share_memory(one, other) for other in known)
+            if not any(np.may_share_memory(one, other) for other in arrays)
         )
         if self._left < 0:
             raise TooLarge("the constants that the model computes are too large")

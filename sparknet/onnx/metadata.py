@@ -23,7 +23,7 @@ def labels_of(model: Model, path: StrPath) -> tuple[str, ...]:
     if text is None:
         return ()
     with suppress(ValueError, RecursionError):
-        found = json.loads(text)
-        if isinstance(found, list) and all(isinstance(name, str) for name in found):
-            return tuple(found)
+        labels = json.loads(text)
+        if isinstance(labels, list) and all(isinstance(name, str) for name in labels):
+            return tuple(labels)
     raise FileError(f"{path}: {LABELS}", "is no list of classes' names")

@@ -108,12 +108,12 @@ def converted(
         source.is_trusted = trusted
         tell(source, shapes or {}, batch_axis or {})
         nodes, source.constants = simplified(source)
-        said: dict[str, Sequence[Any]] = {
+        sizes: dict[str, Sequence[Any]] = {
             name: source.inputs[name] for name in shapes or {} if name in source.inputs
         }
-        trial = _Trial(source, nodes, said, batch)
+        trial = _Trial(source, nodes, sizes, batch)
         reading, model = trial.settled()
-        if not said and not batch_axis:
+        if not sizes and not batch_axis:
             reading, model = _reopened(source, nodes, (reading, model))
     except MemoryError:
         raise FileError(path, "takes more memory than there is") from None
@@ -132,10 +132,10 @@ def _reopened(
     records = fixed_records(source)
     if records is None or goes_on(fixed[1].net, source.outputs):
         return fixed
-    opened = reopened(source, records)
+    dynamic = reopened(source, records)
     with suppress(FileError):
-        reading, model = _Trial(opened, nodes, {}, records).settled()
-        check_axes(opened, model.net, reading.opened)
+        reading, model = _Trial(dynamic, nodes, {}, records).settled()
+        check_axes(dynamic, model.net, reading.opened)
         same = all(
             fixed[0].net.blobs[name].shape
             == of_fixed(reading.net.blobs[name].shape, reading.records, records)
@@ -174,12 +174,12 @@ class _Trial:
         except FileError:
             if len({*self.lengths.values()}.difference(self.images)) < 2:
                 raise
-            given = self.lengths
-            self.lengths = dict.fromkeys(given, next(iter(given.values())))
+            lengths = self.lengths
+            self.lengths = dict.fromkeys(lengths, next(iter(lengths.values())))
             try:
                 return self._settled()
             except FileError:
-                self.lengths = given
+                self.lengths = lengths
             raise
 
     def _settled(self) -> tuple[Reading, Model]:
@@ -200,28 +200,28 @@ class _Trial:
                 raise other if sized else error from None
 
     def agreed(self, primes: Sequence[int]) -> tuple[Reading, Model]:
-        found: list[Reading] = []
+        readings: list[Reading] = []
         failed: list[tuple[Sequence[int], FileError]] = []
         least = 2 if is_open(self.source) else 1
-        left = len({*self.lengths.values()}.difference(self.images))
+        remaining = len({*self.lengths.values()}.difference(self.images))
         for records, *lengths in unlikely(
-            self.source, primes, 1 + left, len(self.images), self.pixels
+            self.source, primes, 1 + remaining, len(self.images), self.pixels
         ):
             reading = self._reading(records, lengths)
             try:
                 reading.walk()
-                found.append(reading)
+                readings.append(reading)
             except FixedSize as error:
                 self._fix(error)
                 return self.agreed(primes)
             except FileError as error:
                 failed.append(((records, *lengths), error))
-            if least in (len(found), len(failed)):
+            if least in (len(readings), len(failed)):
                 break
-        if len(failed) >= max(1, len(found)):
+        if len(failed) >= max(1, len(readings)):
             raise counted(self.source.path, failed, is_open(self.source)) from None
         try:
-            self._grow(found, primes)
+            self._grow(readings, primes)
         except Drifting as error:
             if error.name in self.drifts:
                 raise
@@ -230,21 +230,21 @@ class _Trial:
         except FromTheEnd as error:
             self.turned[error.name] = error.axis
             return self.agreed(primes)
-        models = [reading.net.model(self._usual(reading, found)) for reading in found]
+        models = [reading.net.model(self._usual(reading, readings)) for reading in readings]
         if len(models) > 1:
             try:
                 check_alike(self.source.path, models[0], models[1], bool(self.lengths))
             except FileError:
-                if self.numbers or not self._counted(found, primes):
+                if self.numbers or not self._counted(readings, primes):
                     raise
                 with suppress(FileError):
                     return self.agreed(primes)
                 raise
             if not self.lengths:
                 check_compared(
-                    self.source, self.nodes, *((one.records, one.values) for one in found)
+                    self.source, self.nodes, *((one.records, one.values) for one in readings)
                 )
-        return found[0], models[0]
+        return readings[0], models[0]
 
     def _fix(self, error: FixedSize) -> None:
         """Have a height or width as the exporter had it."""
@@ -301,7 +301,7 @@ class _Trial:
 
     def _grow(self, readings: Sequence[Reading], primes: Sequence[int]) -> None:
         """Put constants in for the longest input that the model takes."""
-        if not any(made.grows for one in readings for made in one.net.layers):
+        if not any(layer.grows for one in readings for layer in one.net.layers):
             return
         longest = _longest(readings)
         whole = self._whole(self._shapes(longest), self._counts(longest, primes), longest)
@@ -343,7 +343,7 @@ def _longest(readings: Sequence[Reading]) -> int:
 
 
 def _tell_rounding(reading: Reading, path: str) -> None:
-    said = {
+    message = {
         "drop values in whatever they run; the net's Dropout layers do so in training alone": (
             reading.dropping
         ),
@@ -353,7 +353,7 @@ def _tell_rounding(reading: Reading, path: str) -> None:
             reading.coarser
         ),
     }
-    for what, nodes in said.items():
+    for what, nodes in message.items():
         if nodes:
             text = f"{path}: {len(nodes)} nodes (the first is '{shown(nodes[0])}') {what}"
             warnings.warn(text, OnnxWarning, stacklevel=outside())
@@ -372,11 +372,13 @@ def _tell(model: Model, path: str, strict: bool) -> None:
     if not foreign:
         return
     names = [next(one.name for one in model.net.layer if one.type == kind) for kind in foreign]
-    said = ", ".join(f"{kind} ('{shown(name)}')" for kind, name in zip(foreign, names, strict=True))
+    operators = ", ".join(
+        f"{kind} ('{shown(name)}')" for kind, name in zip(foreign, names, strict=True)
+    )
     if strict:
-        raise FileError(path, f"needs layers that stock Caffe lacks: {said}")
+        raise FileError(path, f"needs layers that stock Caffe lacks: {operators}")
     warnings.warn(
-        f"{path}: stock Caffe does not read the net: it lacks {said}",
+        f"{path}: stock Caffe does not read the net: it lacks {operators}",
         OnnxWarning,
         stacklevel=outside(),
     )

@@ -144,23 +144,23 @@ class Netlist:
         if layer_class.field is not None:
             set_fields(getattr(parameter, layer_class.field), options or {}, _fail)
         layer = make(parameter, TEST)
-        made = Made(parameter, [], layer)
+        entry = Made(parameter, [], layer)
         shapes = [one.stored for one in bottoms]
         plan = layer.plan(shapes)
-        self._pay(made, plan, shapes)
+        self._pay(entry, plan, shapes)
         for param, array in zip(plan.params, arrays, strict=True):
             if array.size != prod(param.shape):
                 _fail(f"an array of the shape {list(array.shape)} is none of {list(param.shape)}")
-            made.arrays.append(np.asarray(array.reshape(param.shape), np.float32, order="C"))
-        self.layers.append(made)
-        found = []
+            entry.arrays.append(np.asarray(array.reshape(param.shape), np.float32, order="C"))
+        self.layers.append(entry)
+        blobs = []
         for top, shape in zip(parameter.top, plan.tops, strict=True):
-            self.makers[top] = made
+            self.makers[top] = entry
             sized = map(self.known, shape) if type_name == "SizedLike" else shape
             self.blobs[top] = Computed(top, tuple(sized))
             self.note_sizes(self.blobs[top])
-            found.append(self.blobs[top])
-        return found
+            blobs.append(self.blobs[top])
+        return blobs
 
     def note_sizes(self, blob: Computed) -> None:
         """Remember where each size is found that depends on open ones."""
@@ -175,9 +175,9 @@ class Netlist:
 
     def is_batched(self, size: int) -> bool:
         """Return whether a size counts records, or several of each record."""
-        known = self.known(size)
-        if isinstance(known, Size):
-            return RECORDS in symbols(known)
+        symbolic = self.known(size)
+        if isinstance(symbolic, Size):
+            return RECORDS in symbols(symbolic)
         return size > 0 and size % self.batch == 0
 
     def _pay(self, made: Made, plan: Plan, bottoms: Sequence[Shape]) -> None:
@@ -235,28 +235,28 @@ class Netlist:
         self._taken.discard(f"layer {made.parameter.name}")
 
     def is_read(self, blob: Computed) -> bool:
-        return any(blob.name in made.parameter.bottom for made in self.layers)
+        return any(blob.name in layer.parameter.bottom for layer in self.layers)
 
     def move_up(self, blob: Computed) -> None:
         """Move the last layer, which makes this blob, behind the maker of what it reads: what the
         net is for stays the last layer."""
-        made = self.layers.pop()
-        makers = [self.layers.index(self.makers[name]) for name in made.parameter.bottom]
-        self.layers.insert(max(makers, default=len(self.layers) - 1) + 1, made)
+        layer = self.layers.pop()
+        makers = [self.layers.index(self.makers[name]) for name in layer.parameter.bottom]
+        self.layers.insert(max(makers, default=len(self.layers) - 1) + 1, layer)
 
     def unique(self, name: str, kind: str) -> str:
         """Return a name that no other layer or blob has."""
-        wanted, number = name, 1
-        while f"{kind} {wanted}" in self._taken:
+        candidate, number = name, 1
+        while f"{kind} {candidate}" in self._taken:
             number += 1
-            wanted = f"{name}_{number}"
-        self._taken.add(f"{kind} {wanted}")
-        return wanted
+            candidate = f"{name}_{number}"
+        self._taken.add(f"{kind} {candidate}")
+        return candidate
 
     def rename(self, old: str, new: str) -> None:
         """Give a blob another name, everywhere."""
-        for made in self.layers:
-            for names in (made.parameter.bottom, made.parameter.top):
+        for layer in self.layers:
+            for names in (layer.parameter.bottom, layer.parameter.top):
                 for place, name in enumerate(names):
                     if name == old:
                         names[place] = new
@@ -269,9 +269,9 @@ class Netlist:
 
     def silence(self, keep: set[str]) -> None:
         """Let no blob be left over that is not an output."""
-        read = {name for made in self.layers for name in made.parameter.bottom}
-        left = [top for made in self.layers for top in made.parameter.top]
-        unread = [self.blobs[top] for top in left if top not in read and top not in keep]
+        used = {name for layer in self.layers for name in layer.parameter.bottom}
+        unused = [top for layer in self.layers for top in layer.parameter.top]
+        unread = [self.blobs[top] for top in unused if top not in used and top not in keep]
         if unread:
             self.add("Silence", unread, name="silence", tops=())
             silence = self.layers.pop()
@@ -281,52 +281,52 @@ class Netlist:
     def work_in_place(self, keep: set[str]) -> None:
         """Let layers that can write over the blob that only they read do so."""
         readers: dict[str, int] = {}
-        for made in self.layers:
-            for name in made.parameter.bottom:
+        for layer in self.layers:
+            for name in layer.parameter.bottom:
                 readers[name] = readers.get(name, 0) + 1
-        for made in self.layers:
-            if not made.layer.works_in_place or len(made.parameter.bottom) != 1:
+        for layer in self.layers:
+            if not layer.layer.works_in_place or len(layer.parameter.bottom) != 1:
                 continue
-            bottom, top = made.parameter.bottom[0], made.parameter.top[0]
+            bottom, top = layer.parameter.bottom[0], layer.parameter.top[0]
             maker = self.makers.get(bottom)
             free = readers[bottom] == 1 and bottom not in keep and maker is not None
             same = self.blobs[bottom].stored == self.blobs[top].stored
-            if made.layer.score_function and top in keep:
+            if layer.layer.score_function and top in keep:
                 continue  # scores beside probabilities tell that these are labels
             if free and same and maker is not None and not _is_view(maker):
                 self.rename(bottom, top)
                 readers[top] = readers.get(top, 0)
-                self.makers[top] = made
+                self.makers[top] = layer
 
     def model(self, usual: Mapping[int, int]) -> Model:
         """Return the net for these open sizes, and its weights."""
         self._spare_gradients()
         net = caffe_pb2.NetParameter(name=self.name)
-        for made in self.layers:
+        for layer in self.layers:
             parameter = net.layer.add()
-            parameter.CopyFrom(made.parameter)
-            if made.layer.is_input:
+            parameter.CopyFrom(layer.parameter)
+            if layer.layer.is_input:
                 for shape in parameter.input_param.shape:
                     shape.dim[:] = [usual.get(one, one) for one in shape.dim]
-            for array in made.arrays:
+            for array in layer.arrays:
                 parameter.blobs.add().shape.dim.extend(array.shape)
         self._tell_steps(net)
-        return Model(net, [list(made.arrays) for made in self.layers])
+        return Model(net, [list(layer.arrays) for layer in self.layers])
 
     def _spare_gradients(self) -> None:
         """Tell layers which bottoms have no gradient: those that layers without one have made of
         what learns (a comparison's, say)."""
         learns, flat = set[str](), set[str]()
-        for made in self.layers:
-            bottoms, tops = list(made.parameter.bottom), list(made.parameter.top)
+        for layer in self.layers:
+            bottoms, tops = list(layer.parameter.bottom), list(layer.parameter.top)
             reached = [name in learns for name in bottoms]
             stopped = [name in flat for name in bottoms]
-            does = bool(made.arrays) or any(reached)
-            ends = not made.layer.has_gradient or (
-                bool(bottoms) and all(stopped) and not made.arrays
+            does = bool(layer.arrays) or any(reached)
+            ends = not layer.layer.has_gradient or (
+                bool(bottoms) and all(stopped) and not layer.arrays
             )
             if any(map(and_, reached, stopped)) and not ends:
-                made.parameter.propagate_down[:] = [
+                layer.parameter.propagate_down[:] = [
                     one and not other for one, other in zip(reached, stopped, strict=True)
                 ]
             for names, true in ((learns, does), (flat, ends)):
@@ -340,9 +340,9 @@ class Netlist:
                 net.int8_param.values.add(blob=name, step=step, is_signed=is_signed)
         if net.HasField("int8_param"):
             net.int8_param.float32_layer.extend(
-                made.parameter.name
-                for made in self.layers
-                if made.layer.multiplies_int8(self._plan(made)) and not made.in_int8
+                layer.parameter.name
+                for layer in self.layers
+                if layer.layer.multiplies_int8(self._plan(layer)) and not layer.in_int8
             )
 
     def _plan(self, made: Made) -> Plan:

@@ -23,11 +23,11 @@ def run(path: StrPath, feeds: Mapping[str, Array]) -> dict[str, Array]:
             os.fspath(path), options, providers=["CPUExecutionProvider"]
         )
         names = [one.name for one in session.get_outputs()]
-        wanted = {one.name for one in session.get_inputs()}
-        found = session.run(None, {name: feeds[name] for name in wanted})
+        inputs = {one.name for one in session.get_inputs()}
+        outputs = session.run(None, {name: feeds[name] for name in inputs})
     except Exception as error:  # onnxruntime has a class of its own for each status
         raise FileError(path, f"onnxruntime refuses it: {str(error).splitlines()[0]}") from error
-    return dict(zip(names, (np.asarray(one) for one in found), strict=True))
+    return dict(zip(names, (np.asarray(one) for one in outputs), strict=True))
 
 
 def results(blobs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Array]:
@@ -35,11 +35,11 @@ def results(blobs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Array]:
 
     Where a layer works on an input in place, the output is called after the layer, too: `x/relu`.
     """
-    found = {}
+    outputs = {}
     for name in names:
         own = [blob for blob in blobs if name == blob or name.startswith(f"{blob}/")]
-        found[name] = np.array(blobs[max(own, key=len)].data)
-    return found
+        outputs[name] = np.array(blobs[max(own, key=len)].data)
+    return outputs
 
 
 def largest_difference(got: Mapping[str, Any], want: Mapping[str, Any]) -> float:

@@ -60,31 +60,31 @@ def _in_order(source: Source) -> list[OnnxNode]:
             readers.setdefault(one, []).append(at)
     ready = [at for at, before in enumerate(waits) if not before]
     heapify(ready)
-    found: list[int] = []
+    order: list[int] = []
     while ready:
-        found.append(heappop(ready))
-        for at in readers.get(found[-1], ()):
-            waits[at].discard(found[-1])
+        order.append(heappop(ready))
+        for at in readers.get(order[-1], ()):
+            waits[at].discard(order[-1])
             if not waits[at]:
                 heappush(ready, at)
-    done = set(found)
-    found += [at for at in range(len(source.nodes)) if at not in done]
-    return [source.nodes[at] for at in found]
+    done = set(order)
+    order += [at for at in range(len(source.nodes)) if at not in done]
+    return [source.nodes[at] for at in order]
 
 
 def _check_order(source: Source) -> None:
     """Check that nodes read only earlier values and that nothing is computed twice."""
-    made = {"", *source.constants, *source.inputs}
+    available = {"", *source.constants, *source.inputs}
     for node in source.nodes:
         for name in node.inputs:
-            if name not in made:
+            if name not in available:
                 raise source.refuse(
                     node, f"it reads '{shown(name)}', which nothing before it makes"
                 )
         for name in node.outputs:
-            if name and name in made:
+            if name and name in available:
                 raise source.refuse(node, f"it makes '{shown(name)}', which is there already")
-            made.add(name)
+            available.add(name)
 
 
 class _Graph:
@@ -108,14 +108,14 @@ class _Graph:
     def skip_nothing(self) -> None:
         """Let readers of a copy read what is copied."""
         same: dict[str, str] = {}
-        left: list[OnnxNode] = []
+        remaining: list[OnnxNode] = []
         for node in self.nodes:
             node.read(same)
             if self._does_nothing(node) and node.outputs[0] not in self.source.outputs:
                 same[node.outputs[0]] = node.inputs[0]
             else:
-                left.append(node)
-        self.nodes = left
+                remaining.append(node)
+        self.nodes = remaining
 
     def _does_nothing(self, node: OnnxNode) -> bool:
         if node.op == "Dropout" and self.source.opset >= 12 and node.inputs:
@@ -128,56 +128,56 @@ class _Graph:
         a transformer do with one mask."""
         same: dict[str, str] = {}
         first: dict[Any, OnnxNode] = {}
-        left: list[OnnxNode] = []
+        remaining: list[OnnxNode] = []
         for node in self.nodes:
             node.read(same)
-            found = first.setdefault(self._content(node), node)
-            if found is node or not set(self.source.outputs).isdisjoint(node.outputs):
-                left.append(node)
+            twin = first.setdefault(self._content(node), node)
+            if twin is node or not set(self.source.outputs).isdisjoint(node.outputs):
+                remaining.append(node)
             else:
-                same.update(zip(node.outputs, found.outputs, strict=True))
-        self.nodes = left
+                same.update(zip(node.outputs, twin.outputs, strict=True))
+        self.nodes = remaining
 
     def _content(self, node: OnnxNode) -> Any:
         """Return what a node computes; small constants count by their values.  Only the node
         itself, where attributes are more than numbers and words.
         """
-        known = [self.constants.get(name) for name in node.inputs]
-        for given in node.attributes.values():
-            each = given if isinstance(given, list | tuple) else [given]
+        constants = [self.constants.get(name) for name in node.inputs]
+        for attribute in node.attributes.values():
+            each = attribute if isinstance(attribute, list | tuple) else [attribute]
             if not all(isinstance(one, _NUMBER_OR_WORD) for one in each):
                 return id(node)
         inputs = tuple(
             name if one is None or one.size > _SMALL else (one.dtype.str, one.shape, one.tobytes())
-            for name, one in zip(node.inputs, known, strict=True)
+            for name, one in zip(node.inputs, constants, strict=True)
         )
-        made = tuple(bool(name) for name in node.outputs)
+        outputs = tuple(bool(name) for name in node.outputs)
         return (
             node.op,
             inputs,
-            made,
+            outputs,
             tuple(sorted((k, repr(v)) for k, v in node.attributes.items())),
         )
 
     def fold(self) -> None:
         """Do what needs constants only."""
-        left: list[OnnxNode] = []
+        remaining: list[OnnxNode] = []
         room = Room(self.constants.values(), self.source.is_trusted)
         for node in self.nodes:
-            known = [self.constants.get(name) for name in node.inputs if name]
-            given = [self.constants.get(name) if name else None for name in node.inputs]
-            if not foldable(node.op) or any(one is None for one in known):
-                left.append(node)
+            constants = [self.constants.get(name) for name in node.inputs if name]
+            inputs = [self.constants.get(name) if name else None for name in node.inputs]
+            if not foldable(node.op) or any(one is None for one in constants):
+                remaining.append(node)
                 continue
             try:
-                found = fold(node, given)
-                room.take(found, given)
+                results = fold(node, inputs)
+                room.take(results, inputs)
             except _WRONG as error:
                 raise self.source.refuse(node, shown(error)) from error
-            self.constants.update(zip(node.outputs, found, strict=False))
-            if self._is_quantised(node, given):
+            self.constants.update(zip(node.outputs, results, strict=False))
+            if self._is_quantised(node, inputs):
                 self.source.quantised.update(node.outputs)
-        self.nodes = left
+        self.nodes = remaining
 
     def _is_quantised(self, node: OnnxNode, given: list[Array | None]) -> bool:
         """Return whether a constant, perhaps turned since, was stored in eight bits."""
@@ -187,19 +187,19 @@ class _Graph:
 
     def drop_unused(self) -> None:
         """Leave out the nodes that no output needs."""
-        needed, kept = set(self.source.outputs), []
+        needed, remaining = set(self.source.outputs), []
         for node in reversed(self.nodes):
             if needed.intersection(node.outputs):
-                kept.append(node)
+                remaining.append(node)
                 needed.update(node.inputs)
-        self.nodes = kept[::-1]
+        self.nodes = remaining[::-1]
         missing = [name for name in self.source.outputs if not self._is_made(name)]
         if missing:
             raise FileError(self.source.path, f"nothing makes the output '{shown(missing[0])}'")
 
     def _is_made(self, name: str) -> bool:
-        made = name in self.makers or name in self.constants
-        return made or name in self.source.inputs
+        exists = name in self.makers or name in self.constants
+        return exists or name in self.source.inputs
 
     # -- places --------------------------------------------------------------------------
 
@@ -221,18 +221,18 @@ class _Graph:
         """Find what a detector ends with."""
         detections = DetectionSearch(self.makers, self.constants)
         for end in [node for node in self.nodes if node.op == "Reshape" and len(node.inputs) > 1]:
-            found = detections.found(end)
-            if found is not None:
-                self._replace(end, found)
+            detection = detections.found(end)
+            if detection is not None:
+                self._replace(end, detection)
 
     # -- activations ---------------------------------------------------------------------
 
     def find_activations(self) -> None:
         """Find GELU, and the like, by what an expression computes."""
         for start in [node for node in self.nodes if node.op in _STARTS]:
-            found = self._activation(start)
-            if found is not None:
-                op, name, end = found
+            activation = self._activation(start)
+            if activation is not None:
+                op, name, end = activation
                 self._replace(end, OnnxNode(op, end.name, [name], list(end.outputs)))
 
     def _activation(self, start: OnnxNode) -> tuple[str, str, OnnxNode] | None:
@@ -246,7 +246,7 @@ class _Graph:
 
     def _ends(self, start: OnnxNode) -> list[OnnxNode]:
         """Return the products that a value leads to, the farthest first."""
-        found: list[OnnxNode] = []
+        ends: list[OnnxNode] = []
         node = start
         for _ in range(4):
             readers = self.readers.get(node.outputs[0], [])
@@ -254,22 +254,22 @@ class _Graph:
                 break
             node = readers[0]
             if node.op != "Add":
-                found.append(node)
-        return found[::-1]
+                ends.append(node)
+        return ends[::-1]
 
     def _above(self, start: OnnxNode) -> list[str]:
         """Values that a node is computed from, value by value, the nearest first."""
-        found: list[str] = []
+        names: list[str] = []
         waiting = list(start.inputs)
-        while waiting and len(found) < _DEEPEST:
+        while waiting and len(names) < _DEEPEST:
             name = waiting.pop(0)
-            if name in self.constants or name in found:
+            if name in self.constants or name in names:
                 continue
-            found.append(name)
+            names.append(name)
             maker = self.makers.get(name)
             if maker is not None and maker.op in _POINTWISE:
                 waiting.extend(maker.inputs)
-        return found
+        return names
 
     def _between(self, name: str, end: OnnxNode) -> list[OnnxNode] | None:
         """The nodes from one value to the end; None where the end needs another value too."""
@@ -293,13 +293,13 @@ class _Graph:
         values: dict[str, Array] = {name: PROBE}
         try:
             for node in inside:
-                given = []
+                feeds = []
                 for one in node.inputs:
                     value = values.get(one, self.constants.get(one))
-                    given.append(value if value is None or value.size != 1 else np.ravel(value)[:1])
-                if any(one is None or one.size not in (1, PROBE.size) for one in given):
+                    feeds.append(value if value is None or value.size != 1 else np.ravel(value)[:1])
+                if any(one is None or one.size not in (1, PROBE.size) for one in feeds):
                     return None
-                values[node.outputs[0]] = fold(node, given)[0]
+                values[node.outputs[0]] = fold(node, feeds)[0]
         except _WRONG:
             return None
         result = values[end.outputs[0]]
@@ -313,12 +313,12 @@ class _Graph:
     def find_normalisations(self) -> None:
         """Find (x - mean) / sqrt(variance + eps)."""
         for end in [node for node in self.nodes if node.op == "Div"]:
-            found = self._normalisation(end)
-            if found is not None:
-                x, axes, eps = found
-                made = OnnxNode("LayerNormalization", end.name, [x], list(end.outputs))
-                made.attributes = {"axes": axes, "epsilon": eps}
-                self._replace(end, made)
+            norm = self._normalisation(end)
+            if norm is not None:
+                x, axes, eps = norm
+                node = OnnxNode("LayerNormalization", end.name, [x], list(end.outputs))
+                node.attributes = {"axes": axes, "epsilon": eps}
+                self._replace(end, node)
 
     def _normalisation(self, end: OnnxNode) -> tuple[str, list[int], float] | None:
         centred = self._made(end.inputs[0], "Sub")
@@ -358,8 +358,8 @@ class _Graph:
             return None
         if "axes" in node.attributes:
             return [int(axis) for axis in node.attributes["axes"]]
-        known = self.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
-        return None if known is None else [int(axis) for axis in np.ravel(known)]
+        axes = self.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
+        return None if axes is None else [int(axis) for axis in np.ravel(axes)]
 
     def _made(self, name: str, op: str) -> OnnxNode | None:
         maker = self.makers.get(name)

@@ -41,8 +41,8 @@ def walk(source: ByteSource) -> tuple[bytes, list[RawBytes | None]]:
 
 def room(size: int) -> Array:
     """Return bytes that the system gets back as soon as nobody holds them, if they are many."""
-    made: Array = NDArray.empty(size, np.uint8).numpy()
-    return made
+    buffer: Array = NDArray.empty(size, np.uint8).numpy()
+    return buffer
 
 
 def contiguous_transpose(matrix: Array) -> Array:
@@ -50,9 +50,9 @@ def contiguous_transpose(matrix: Array) -> Array:
     other: Array = matrix.T
     if other.flags.c_contiguous:
         return other
-    found: Array = room(matrix.nbytes).view(matrix.dtype).reshape(other.shape)
-    found[...] = other
-    return found
+    matrix_out: Array = room(matrix.nbytes).view(matrix.dtype).reshape(other.shape)
+    matrix_out[...] = other
+    return matrix_out
 
 
 class _Stripper:
@@ -66,33 +66,37 @@ class _Stripper:
         if not path:
             return self.constant(start, stop)
         out: list[bytes] = []
-        kept = position = start
+        start_kept = position = start
         while position < stop:
             number, wire, begin, body, position = self.field(position, stop)
             if number != path[0] or wire != BYTES:
                 continue
             inner = self.message(body, position, path[1:])
-            out += [self.source.read(kept, begin - kept), header(number, len(inner)), inner]
-            kept = position
-        return b"".join([*out, self.source.read(kept, stop - kept)])
+            out += [
+                self.source.read(start_kept, begin - start_kept),
+                header(number, len(inner)),
+                inner,
+            ]
+            start_kept = position
+        return b"".join([*out, self.source.read(start_kept, stop - start_kept)])
 
     def constant(self, start: int, stop: int) -> bytes:
         """Of several runs of bytes protobuf keeps the last."""
-        found, position = [], start
+        values, position = [], start
         while position < stop:
             entry = self.field(position, stop)
             position = entry.stop
             if entry.number == RAW_DATA and entry.wire == BYTES:
-                found.append(entry)
-        large = bool(found) and found[-1].stop - found[-1].body >= LEAST
+                values.append(entry)
+        large = bool(values) and values[-1].stop - values[-1].body >= LEAST
         self.places.append(
-            RawBytes(found[-1].body, found[-1].stop - found[-1].body) if large else None
+            RawBytes(values[-1].body, values[-1].stop - values[-1].body) if large else None
         )
-        out, kept = [], start
-        for entry in found if large else ():
-            out.append(self.source.read(kept, entry.start - kept))
-            kept = entry.stop
-        return b"".join([*out, self.source.read(kept, stop - kept)])
+        out, copied_to = [], start
+        for entry in values if large else ():
+            out.append(self.source.read(copied_to, entry.start - copied_to))
+            copied_to = entry.stop
+        return b"".join([*out, self.source.read(copied_to, stop - copied_to)])
 
     def field(self, position: int, stop: int) -> WireField:
         self.fields += 1

@@ -56,9 +56,9 @@ def unlikely(
         return [[*one, *more] for one, more in zip(rest, sides, strict=False)]
     sizes = {size for one in source.constants.values() for size in one.shape}
     sizes |= {size for shape in source.inputs.values() for size in shape if isinstance(size, int)}
-    found = [one for one in primes if not any(size and size % one == 0 for size in sizes)]
-    found = found if len(found) > sizes_left else list(primes[-sizes_left - 1 :])
-    return [found[at : at + sizes_left] for at in range(min(3, len(found) - sizes_left + 1))]
+    numbers = [one for one in primes if not any(size and size % one == 0 for size in sizes)]
+    numbers = numbers if len(numbers) > sizes_left else list(primes[-sizes_left - 1 :])
+    return [numbers[at : at + sizes_left] for at in range(min(3, len(numbers) - sizes_left + 1))]
 
 
 def is_open(source: Source) -> bool:
@@ -126,15 +126,15 @@ def turns(
 
 def _differ(node: OnnxNode, lines: Mapping[str, _Line], number: int) -> bool:
     try:
-        found = fold(node, [lines[name].at(number) if name else None for name in node.inputs])
+        results = fold(node, [lines[name].at(number) if name else None for name in node.inputs])
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return False  # as for the numbers for which the model was read, or else refused there
     pairs = [
-        (made, lines[name].at(number))
-        for name, made in zip(node.outputs, found, strict=False)
+        (array, lines[name].at(number))
+        for name, array in zip(node.outputs, results, strict=False)
         if name
     ]
-    return any(made.shape != line.shape or _is_apart(made, line) for made, line in pairs)
+    return any(array.shape != line.shape or _is_apart(array, line) for array, line in pairs)
 
 
 def _is_apart(made: Array, line: Array) -> bool:
@@ -158,15 +158,17 @@ class _Line:
         """What stands still is kept: the largest whole numbers have no double (Slice's ends)."""
         with np.errstate(invalid="ignore"):
             moved = (self.start + self.slope * (number - self.first)).astype(self._exact.dtype)
-        found: Array = np.where(self.slope == 0, self._exact, moved)
-        return found
+        values: Array = np.where(self.slope == 0, self._exact, moved)
+        return values
 
     def meets(self, other: _Line) -> set[int]:
         """For which numbers of records some value is the other's."""
         apart, closing = np.broadcast_arrays(other.start - self.start, self.slope - other.slope)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = self.first + apart / closing
-        return {int(n) for n in np.unique(found[np.isfinite(found)]) if n >= 1 and n == int(n)}
+            crossings = self.first + apart / closing
+        return {
+            int(n) for n in np.unique(crossings[np.isfinite(crossings)]) if n >= 1 and n == int(n)
+        }
 
 
 def counted(
@@ -184,10 +186,10 @@ def counted(
     if _NUMBER.sub("", text) == _NUMBER.sub("", its):
         pairs = [*zip("NL", sizes, more[0][0], strict=False)]
         both = zip(_NUMBER.findall(text), _NUMBER.findall(its), strict=True)
-        said = (
+        message = (
             one if one == other else _in_terms(int(one), int(other), pairs) for one, other in both
         )
-        text = _NUMBER.sub(lambda _: next(said), text)
+        text = _NUMBER.sub(lambda _: next(message), text)
     else:
         text = re.sub(rf"\b{sizes[0]}\b", "N", text)
     if is_open and _MISFIT.search(text):
@@ -199,21 +201,21 @@ def counted(
 
 def _in_terms(one: int, other: int, sizes: Iterable[tuple[str, int, int]]) -> str:
     """So many times an open size and some more: of several the one with the least more."""
-    found: list[tuple[int, str]] = []
+    terms: list[tuple[int, str]] = []
     for name, its, others in sizes:
         factor, rest = divmod(other - one, others - its)
         more = one - factor * its
         if not rest and factor > 0:
             product = name if factor == 1 else f"{factor}{name}"
-            found.append((abs(more), f"{product}{more:+d}" if more else product))
-    return min(found)[1] if found else "?"
+            terms.append((abs(more), f"{product}{more:+d}" if more else product))
+    return min(terms)[1] if terms else "?"
 
 
 def fixed_records(source: Source) -> int | None:
     """Return the number that is the first size of every input, if all sizes are fixed."""
     firsts = {sizes[0] if sizes else None for sizes in source.inputs.values()}
-    known = all(isinstance(size, int) for sizes in source.inputs.values() for size in sizes)
-    first = firsts.pop() if len(firsts) == 1 and known else None
+    is_fixed = all(isinstance(size, int) for sizes in source.inputs.values() for size in sizes)
+    first = firsts.pop() if len(firsts) == 1 and is_fixed else None
     return first if isinstance(first, int) and first > 0 else None
 
 
@@ -241,10 +243,10 @@ def goes_on(net: caffe_pb2.NetParameter, outputs: Iterable[str]) -> bool:
         if not bottoms or layer.name not in needed:
             continue
         fed.update(layer.parameter.top)
-        found = {name: _axis(shapes, grown, name) for name in (*bottoms, *layer.parameter.top)}
-        if any(axis is None for axis in found.values()):
+        places = {name: _axis(shapes, grown, name) for name in (*bottoms, *layer.parameter.top)}
+        if any(axis is None for axis in places.values()):
             return False
-        if any(layer.mixes(shapes[name], found[name] or 0) for name in bottoms):
+        if any(layer.mixes(shapes[name], places[name] or 0) for name in bottoms):
             return False
     return True
 
@@ -255,18 +257,18 @@ def _axis(shapes: Mapping[str, Shape], grown: Mapping[str, Shape], name: str) ->
     if before is None or after is None or len(before) != len(after):
         return None
     pairs = enumerate(zip(before, after, strict=True))
-    found = [axis for axis, (one, other) in pairs if one != other]
-    return found[0] if len(found) == 1 else None
+    axes = [axis for axis, (one, other) in pairs if one != other]
+    return axes[0] if len(axes) == 1 else None
 
 
 def _needed(net: caffe_pb2.NetParameter, outputs: Iterable[str]) -> set[str]:
     """Return the layers that the outputs depend on."""
-    blobs, found = set(outputs), set[str]()
+    blobs, names = set(outputs), set[str]()
     for layer in reversed(net.layer):
         if not blobs.isdisjoint(layer.top):
             blobs.update(layer.bottom)
-            found.add(layer.name)
-    return found
+            names.add(layer.name)
+    return names
 
 
 def of_fixed(shape: Shape, records: int, fixed: int) -> Shape:
@@ -320,5 +322,5 @@ def beside(array: Array, shape: Shape, records: int, fixed: int) -> Array:
 def whole(shape: Shape, wanted: Sequence[int], records: int, fixed: int) -> list[int]:
     """Return the sizes to which a blob is spread."""
     pairs = zip(shape[::-1], wanted[::-1], strict=False)
-    found = [size if size == records and want == fixed else want for size, want in pairs]
-    return [*wanted[: max(len(wanted) - len(shape), 0)], *found[::-1]]
+    sizes = [size if size == records and want == fixed else want for size, want in pairs]
+    return [*wanted[: max(len(wanted) - len(shape), 0)], *sizes[::-1]]

@@ -135,9 +135,9 @@ class _Scaled(float):
     @classmethod
     def of(cls, size: Size, factor: float) -> float:
         share = Fraction(factor).limit_denominator(_FINEST)
-        made = cls(int(size) * factor)
-        made.size, made.factor = size, share
-        return made if float(share) == factor else float(made)
+        product = cls(int(size) * factor)
+        product.size, product.factor = size, share
+        return product if float(share) == factor else float(product)
 
     def __floor__(self) -> int:
         return _floor(self.size * self.factor.numerator, self.factor.denominator)
@@ -177,9 +177,9 @@ def _from_terms(terms: Terms) -> int:
     value = sum(n * prod(atom.example for atom in one) for one, n in terms.items())
     if not any(terms):
         return value
-    made = Size(value)
-    made.terms = terms
-    return made
+    size = Size(value)
+    size.terms = terms
+    return size
 
 
 def _floor(size: int, other: int) -> int:
@@ -237,13 +237,13 @@ def _long_division(size: int, other: Size) -> tuple[int, int]:
 
 def _share(one: tuple[Atom, ...], factor: int, lead: tuple[Atom, ...], other: Size) -> int:
     """Return a term by the leading one, or 0."""
-    left = list(one)
+    rest = list(one)
     for atom in lead:
-        if atom not in left:
+        if atom not in rest:
             return 0
-        left.remove(atom)
+        rest.remove(atom)
     return (
-        _from_terms({tuple(left): factor // other.terms[lead]})
+        _from_terms({tuple(rest): factor // other.terms[lead]})
         if factor % other.terms[lead] == 0
         else 0
     )

@@ -66,9 +66,9 @@ class Branch:
 
     def needs(self) -> list[str]:
         """Return what it reads of the graph around it."""
-        made = {*self.constants, *(name for node in self.nodes for name in node.outputs)}
-        read = [*(name for node in self.nodes for name in node.inputs), *self.outputs]
-        return list(dict.fromkeys(name for name in read if name and name not in made))
+        available = {*self.constants, *(name for node in self.nodes for name in node.outputs)}
+        names = [*(name for node in self.nodes for name in node.inputs), *self.outputs]
+        return list(dict.fromkeys(name for name in names if name and name not in available))
 
 
 @dataclass(eq=False)
@@ -124,8 +124,8 @@ def read_source(path: StrPath) -> Source:
     file = Path(path)
     if not file.is_file():
         raise FileError(path, "no such file" if not file.exists() else "is no file")
-    with open_source(path) as opened:
-        skeleton, places = walk(opened)
+    with open_source(path) as stream:
+        skeleton, places = walk(stream)
         if len(skeleton) >= MOST_MESSAGE:
             raise FileError(
                 path,
@@ -137,7 +137,7 @@ def read_source(path: StrPath) -> Source:
         except Exception as error:  # protobuf's errors differ from one runtime to another
             raise FileError(path, f"is no ONNX model: {_line(error)}") from error
         del skeleton
-        return _ModelReader(onnx, path, opened, places).source(model)
+        return _ModelReader(onnx, path, stream, places).source(model)
 
 
 class _ModelReader:
@@ -193,13 +193,13 @@ class _ModelReader:
         op, domain = _text(node.op_type), _text(node.domain)
         op = op if domain in _STANDARD else f"{domain}.{op}"
         inputs, outputs = map(_text, node.input), map(_text, node.output)
-        made = OnnxNode(op, _text(node.name) or f"{op}_{number}", list(inputs), list(outputs))
+        result = OnnxNode(op, _text(node.name) or f"{op}_{number}", list(inputs), list(outputs))
         for one in node.attribute:
-            made.attributes[_text(one.name)] = self._attribute(one, made)
-        for value in made.attributes.values():
+            result.attributes[_text(one.name)] = self._attribute(one, result)
+        for value in result.attributes.values():
             if isinstance(value, Branch):
-                made.inputs.extend(value.needs())
-        return made
+                result.inputs.extend(value.needs())
+        return result
 
     def _branch(self, graph: Any) -> Branch:
         if graph.sparse_initializer or graph.input:
@@ -295,8 +295,8 @@ class _ModelReader:
         bfloat16 = tensor.data_type == self.onnx.TensorProto.BFLOAT16
         if str(dtype) not in _NUMBERS and not bfloat16:
             raise self.fail(f"{name} is of type {tensor.data_type}, which is not supported")
-        found: np.dtype[Any] = dtype
-        return found
+        dtype_read: np.dtype[Any] = dtype
+        return dtype_read
 
     def _outside(self, tensor: Any, name: str, size: int, dtype: np.dtype[Any]) -> Array:
         """Return the numbers of a constant in a file of the model's own folder."""
@@ -306,15 +306,15 @@ class _ModelReader:
         file = self._beside(location, name)
         try:
             offset = int(entries.get("offset", 0))
-            given = int(entries.get("length", length))
+            count = int(entries.get("length", length))
         except ValueError:
             raise self.fail(f"{name} has no readable place in '{shown(location)}'") from None
-        if given != length:
-            raise self.fail(f"{name} takes {length} bytes; {given} are given")
+        if count != length:
+            raise self.fail(f"{name} takes {length} bytes; {count} are given")
         if offset < 0 or offset + length > file.stat().st_size:
             raise self.fail(f"{name} reaches past the end of '{shown(location)}'")
-        with open_source(file) as opened:
-            values = self._filled(opened, RawBytes(offset, length), name, dtype)
+        with open_source(file) as stream:
+            values = self._filled(stream, RawBytes(offset, length), name, dtype)
         self.outside += length
         return values
 

@@ -94,8 +94,8 @@ class Step:
 
     def sizes(self, place: int, what: str) -> list[int]:
         """Whole numbers that may depend on open sizes."""
-        found = self.reading.symbolic.get(self.node.inputs[place])
-        numbers = self.constant(place, what) if found is None else found
+        sizes = self.reading.symbolic.get(self.node.inputs[place])
+        numbers = self.constant(place, what) if sizes is None else sizes
         return [*map(self.reading.net.known, np.ravel(numbers))]
 
     def optional(self, place: int, what: str) -> Array | None:
@@ -116,24 +116,24 @@ class Step:
         if value.is_plain:
             return value
         if value.done is None:
-            made = Computed(value.name, value.stored)
-            order = value.order or range(len(made.shape))
+            padded = Computed(value.name, value.stored)
+            order = value.order or range(len(padded.shape))
             if value.pads is not None:
                 back = np.argsort(order)
-                made = self.padded(made, *([pads[one] for one in back] for pads in value.pads))
-            value.done = made if value.order is None else self.permuted(made, order)
+                padded = self.padded(padded, *([pads[one] for one in back] for pads in value.pads))
+            value.done = padded if value.order is None else self.permuted(padded, order)
             value.done.step = self.reading.net.blobs[value.name].step
         return value.done
 
     def whole(self, value: Computed) -> Computed:
         """Return the whole numbers that a cast of others makes."""
-        known = self.reading.whole
-        if value.name not in known:
+        is_whole = self.reading.whole
+        if value.name not in is_whole:
             plain = Computed(value.name, value.stored)
-            made = self.layer("Math", [plain], part="whole", function="TRUNC")
-            made.dtype, made.integral = value.dtype, True
-            known[value.name] = made
-        return known[value.name]
+            output = self.layer("Math", [plain], part="whole", function="TRUNC")
+            output.dtype, output.integral = value.dtype, True
+            is_whole[value.name] = output
+        return is_whole[value.name]
 
     def parameter(self, array: Array, grown: Callable[[Array], Computed] | None = None) -> Computed:
         """Return a constant as a blob: the top of a Parameter layer, the same for every record.
@@ -215,7 +215,7 @@ class Step:
         name = f"{name}_{suffix}" if suffix else name
         top = f"{top}_{part}" if part else top
         net, plain = self.reading.net, [self.plain(one) for one in bottoms]
-        found = net.add(
+        blobs = net.add(
             type_name,
             plain,
             name=name,
@@ -225,14 +225,14 @@ class Step:
         )
         if self.reading.source.quantised.intersection(self.node.inputs[1:2]):
             net.layers[-1].in_int8 = all(net.blobs[one.name].step for one in plain)
-        return found
+        return blobs
 
     def pointwise(self, type_name: str, *, of: Value | None = None, **options: Any) -> Computed:
         """Return a layer that does not care in which order the axes lie."""
         value = self.value(0) if of is None else of
         if isinstance(value, Computed) and value.order is not None and value.pads is None:
-            made = self.layer(type_name, [Computed(value.name, value.stored)], **options)
-            return Computed(made.name, made.stored, value.order)
+            output = self.layer(type_name, [Computed(value.name, value.stored)], **options)
+            return Computed(output.name, output.stored, value.order)
         return self.layer(type_name, [self.plain(value)], **options)
 
     def maker(self, value: Value) -> Made | None:
@@ -241,8 +241,8 @@ class Step:
             return None
         if self.reading.readers(value) != 1:
             return None
-        made = self.reading.net.makers.get(value.name)
-        return made if made is not None and len(made.parameter.top) == 1 else None
+        maker = self.reading.net.makers.get(value.name)
+        return maker if maker is not None and len(maker.parameter.top) == 1 else None
 
     # -- shapes --------------------------------------------------------------------------
 
@@ -253,25 +253,25 @@ class Step:
 
     def reshape(self, blob: Computed, shape: Sequence[int], part: str | None = None) -> Computed:
         """Return the values under another shape; sizes that come from the batch stay free."""
-        blob, wanted = self.plain(blob), tuple(map(self.reading.net.known, shape))
-        if wanted == blob.shape:
+        blob, target = self.plain(blob), tuple(map(self.reading.net.known, shape))
+        if target == blob.shape:
             return blob
-        if prod(wanted) != prod(blob.shape):
-            self.refuse(f"{list(blob.shape)} does not become {list(wanted)}")
-        if len(blob.shape) > 1 and wanted == (blob.shape[0], prod(blob.shape[1:])):
+        if prod(target) != prod(blob.shape):
+            self.refuse(f"{list(blob.shape)} does not become {list(target)}")
+        if len(blob.shape) > 1 and target == (blob.shape[0], prod(blob.shape[1:])):
             return self.layer("Flatten", [blob], part=part)
-        first = _alike(blob.shape, wanted)
-        last = _alike(blob.shape[first:][::-1], wanted[first:][::-1])
-        old, new = blob.shape[first : len(blob.shape) - last], wanted[first : len(wanted) - last]
+        first = _alike(blob.shape, target)
+        last = _alike(blob.shape[first:][::-1], target[first:][::-1])
+        old, new = blob.shape[first : len(blob.shape) - last], target[first : len(target) - last]
         if last and set(old + new) == {1}:  # The sizes around them stay free.
             dim = {"dim": list(new)}
             return self.layer(
                 "Reshape", [blob], part=part, shape=dim, axis=first, num_axes=len(old)
             )
-        if 0 in wanted:
-            self.refuse(f"a blob of the shape {list(wanted)} is empty")
+        if 0 in target:
+            self.refuse(f"a blob of the shape {list(target)} is empty")
         dims, moves = list[int](), self.reading.net.moves
-        for place, size in enumerate(wanted):
+        for place, size in enumerate(target):
             same = place < len(blob.shape) and blob.shape[place] == size
             dims.append(0 if same else -1 if moves(size) else size)
         if dims.count(-1) <= 1:
@@ -282,7 +282,7 @@ class Step:
             return self.layer(
                 "Reshape", [blob], part=part, shape=dim, axis=first, num_axes=len(old)
             )
-        return self.sized(blob, wanted, part=part, reshape=True)
+        return self.sized(blob, target, part=part, reshape=True)
 
     def sized(
         self, x: Computed, shape: Sequence[int], part: str | None = None, *, reshape: bool = False
@@ -290,17 +290,17 @@ class Step:
         """Return a blob with the sizes of this shape, spread or cut off; those that are open are
         those of the inputs.
         """
-        x, wanted = self.plain(x), tuple(map(self.reading.net.known, shape))
-        if len(wanted) == len(x.shape) and all(map(is_same, wanted, x.shape)):
+        x, target = self.plain(x), tuple(map(self.reading.net.known, shape))
+        if len(target) == len(x.shape) and all(map(is_same, target, x.shape)):
             return x
-        for axis, size in enumerate(() if reshape else wanted):
+        for axis, size in enumerate(() if reshape else target):
             # So many rows for each record, which are the same: records have an axis of their own.
             if self.is_several(size) and x.shape[axis] == 1:
-                before, after = wanted[:axis], wanted[axis + 1 :]
+                before, after = target[:axis], target[axis + 1 :]
                 one = self.reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]), part=f"{part}_each")
                 each = (*before, self.batch, size // self.batch, *after)
-                return self.reshape(self.sized(one, each, f"{part}_rows"), wanted, part=part)
-        return self._sized(x, wanted, part, reshape)
+                return self.reshape(self.sized(one, each, f"{part}_rows"), target, part=part)
+        return self._sized(x, target, part, reshape)
 
     def is_several(self, size: int) -> bool:
         """Return whether a size counts several rows for each record."""
@@ -313,7 +313,7 @@ class Step:
     def _sized(
         self, x: Computed, wanted: Sequence[int], part: str | None, reshape: bool
     ) -> Computed:
-        net, bottoms, sizes, left = self.reading.net, [x], list[dict[str, int]](), False
+        net, bottoms, sizes, is_unknown = self.reading.net, [x], list[dict[str, int]](), False
         wanted = tuple(map(net.known, wanted))
         own = (*[0] * (len(wanted) - len(x.shape)), *x.shape)
         for place, size in enumerate(wanted):
@@ -325,11 +325,11 @@ class Step:
                 sizes.append({"bottom": 0, "axis": place - len(wanted) + len(x.shape)})
                 continue
             if place_of_size is None:
-                if left or not reshape:
+                if is_unknown or not reshape:
                     self.refuse(
                         "it computes with a size that the model leaves open: give its shape"
                     )
-                left = True
+                is_unknown = True
                 sizes.append({"dim": -1})
                 continue
             like, axis = place_of_size

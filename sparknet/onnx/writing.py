@@ -54,21 +54,21 @@ def write_model(
 
     writers.load()
     model = net if isinstance(net, Model) else _model_of(net)
-    written = Writing(onnx, model, opset, dynamic_batch).proto(preprocessing)
+    proto = Writing(onnx, model, opset, dynamic_batch).proto(preprocessing)
     labels = labels or getattr(net, "labels", ())
-    told = {LABELS: json.dumps(list(labels))} if labels else {}
+    properties = {LABELS: json.dumps(list(labels))} if labels else {}
     images = images or _images(net)
     if images is not None:
         if preprocessing is not None:  # These are inside.
             images = replace(images, mean=None, scale=1.0)
-        told[PREPROCESSING] = images.to_json()
-    onnx.helper.set_model_props(written, told)
+        properties[PREPROCESSING] = images.to_json()
+    onnx.helper.set_model_props(proto, properties)
     try:
-        onnx.checker.check_model(written)
+        onnx.checker.check_model(proto)
     except ValueError as error:  # protobuf's own limit
         raise FileError(path, f"cannot hold the model: {error}") from error
     with replacing(path) as draft:
-        draft.write_bytes(written.SerializeToString())
+        draft.write_bytes(proto.SerializeToString())
 
 
 def _images(net: Any) -> Preprocessing | None:
@@ -98,11 +98,11 @@ class Writing:
         """The newest value of each blob, by the blob's number."""
         shapes = [self.graph.blobs[name] for name in self._input_names()]
         batch = shapes[0][0] if shapes and shapes[0] else 1
-        found = blobs_of_records(needed(self.graph)) if dynamic else None
-        self.rows = found or set()
+        record_axes = blobs_of_records(needed(self.graph)) if dynamic else None
+        self.rows = record_axes or set()
         """The blobs that have rows for each record, if their number is left open."""
         rounding = Rounding(self.graph, model.net.int8_param)
-        self.draft = Draft(onnx, opset, found is not None, batch, rounding)
+        self.draft = Draft(onnx, opset, record_axes is not None, batch, rounding)
         self._written: Counter[int] = Counter()
         self.read: set[str] = set()
         """Values that layers read, also those of which only the size counts (Crop)."""
@@ -116,17 +116,17 @@ class Writing:
         nodes = needed(self.graph)
         writers = Counter(top for node in nodes for top in node.top_ids)
         inputs: list[tuple[str, Shape]] = []
-        read = {blob for node in nodes for blob in node.bottom_ids}
-        made: set[int] = set()
+        bottoms = {blob for node in nodes for blob in node.bottom_ids}
+        tops: set[int] = set()
         for node in nodes:
             if is_source(node):
                 for blob, top, shape in zip(node.top_ids, node.tops, node.plan.tops, strict=True):
-                    if blob in read:
+                    if blob in bottoms:
                         self.names[blob] = top
                         inputs.append((top, shape))
             else:
                 self._layer(node, writers)
-                made.update(node.top_ids)
+                tops.update(node.top_ids)
         silent = {
             blob
             for node in self.graph.nodes
@@ -135,7 +135,7 @@ class Writing:
         }
         outputs = {
             self.names[blob]: self.graph.blob_shapes[blob]
-            for blob in sorted(made - silent)
+            for blob in sorted(tops - silent)
             if self.names[blob] not in self.read and self.names[blob] not in dict(inputs)
         }
         used = self.draft.prune(outputs)
@@ -252,13 +252,13 @@ def _arrays(model: Model, graph: Graph) -> dict[str, list[Array]]:
     shared = {
         (node.name, i) for node in graph.nodes for i, ref in enumerate(node.params) if not ref.owned
     }
-    found = copy_arrays(model, targets, shared)
+    copies = copy_arrays(model, targets, shared)
     owners: dict[int, Array] = {}
     arrays: dict[str, list[Array]] = {}
     for node in graph.nodes:
         if not node.params:
             continue
-        held = found.get(node.name)
+        held = copies.get(node.name)
         if held is None:
             raise LayerError(node.name, f"{node.type}: the model has no weights for it")
         own = []
@@ -278,15 +278,15 @@ def is_source(node: Node) -> bool:
 
 def needed(graph: Graph) -> list[Node]:
     """Return the layers that compute results: none that judge, and none that prepare labels."""
-    kept: list[Node] = []
+    nodes: list[Node] = []
     labels = _label_layers(graph)
     without: set[int] = set()
     for number, node in enumerate(graph.nodes):
         if number in labels or _judges(node) or without.intersection(node.bottom_ids):
             without.update(top for top in node.top_ids if top not in node.bottom_ids)
         elif node.tops or is_source(node):
-            kept.append(node)
-    return kept
+            nodes.append(node)
+    return nodes
 
 
 def _judges(node: Node) -> bool:
@@ -303,14 +303,14 @@ def _label_layers(graph: Graph) -> set[int]:
             plain.update(node.top_ids)
         for place, blob in enumerate(node.bottom_ids):
             readers.setdefault(blob, []).append((number, place))
-    found: set[int] = set()
+    ids: set[int] = set()
     for number, node in reversed([*enumerate(graph.nodes)]):
-        read = [reader for top in node.top_ids for reader in readers.get(top, [])]
-        if not read or is_source(node) or not plain.issuperset(node.top_ids):
+        users = [reader for top in node.top_ids for reader in readers.get(top, [])]
+        if not users or is_source(node) or not plain.issuperset(node.top_ids):
             continue
-        if all(one in found or (place and _judges(graph.nodes[one])) for one, place in read):
-            found.add(number)
-    return found
+        if all(one in ids or (place and _judges(graph.nodes[one])) for one, place in users):
+            ids.add(number)
+    return ids
 
 
 def blobs_of_records(nodes: Sequence[Node]) -> set[str] | None:
@@ -331,9 +331,9 @@ def blobs_of_records(nodes: Sequence[Node]) -> set[str] | None:
     outline = Outline([layer.parameter for layer in layers], TEST)
     shapes, axes = outline.axes(inputs, dict.fromkeys(inputs, 0))
     for layer in layers:
-        read = [name for name in layer.parameter.bottom if name in axes or name not in shapes]
-        if read and any(axes.get(top) != 0 for top in layer.parameter.top):
+        names = [name for name in layer.parameter.bottom if name in axes or name not in shapes]
+        if names and any(axes.get(top) != 0 for top in layer.parameter.top):
             return None
-        if any(layer.mixes(shapes[name], axes[name]) for name in read):
+        if any(layer.mixes(shapes[name], axes[name]) for name in names):
             return None
     return set(axes)

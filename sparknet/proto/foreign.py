@@ -24,8 +24,8 @@ def without_foreign(skeleton: bytes) -> bytes:
         field = read_field(source, position, len(skeleton))
         content = skeleton[field.body : field.stop]
         if field.number == LAYER and field.wire == BYTES:
-            kept = _layer(content)
-            parts.append(encode_varint(LAYER << 3 | BYTES) + encode_varint(len(kept)) + kept)
+            layer = _layer(content)
+            parts.append(encode_varint(LAYER << 3 | BYTES) + encode_varint(len(layer)) + layer)
         else:
             parts.append(skeleton[position : field.stop])
         position = field.stop

@@ -121,8 +121,8 @@ def write_hdf5_model(path: StrPath, model: Model, write_diff: bool = False) -> N
         diff = file.create_group("diff") if write_diff and model.diffs is not None else None
         owned: set[str] = set()
         for index, layer in enumerate(model.net.layer):
-            kept = _without_shared(layer, model.arrays[index], owned)
-            _write_numbered(data.create_group(layer.name), kept)
+            arrays = _without_shared(layer, model.arrays[index], owned)
+            _write_numbered(data.create_group(layer.name), arrays)
             if diff is not None and model.diffs is not None:
                 _write_numbered(diff.create_group(layer.name), model.diffs[index])
 
@@ -164,19 +164,19 @@ class _HDF5Reader:
         return [(str(child), self.group(parent, child)) for child in parent]
 
     def group(self, parent: h5py.Group, name: str) -> h5py.Group:
-        found = linked(parent, name, self.path)
-        if not isinstance(found, self.h5.Group):
+        group = linked(parent, name, self.path)
+        if not isinstance(group, self.h5.Group):
             raise FileError(self.path, f"{name!r} is not a group")
-        return found
+        return group
 
     def numbered(self, group: h5py.Group, what: str) -> LayerArrays:
         """Datasets '0', '1' … in order, None for a missing number below the last."""
-        found: dict[int, Array] = {}
+        arrays: dict[int, Array] = {}
         for name in group:
             if not (name.isascii() and name.isdigit() and len(name) < 5 and str(int(name)) == name):
                 raise FileError(self.path, f"{what} has a member {name!r}, numbers are expected")
-            found[int(name)] = self.array(group, name, f"{what} blob {name}")
-        return [found.get(index) for index in range(max(found, default=-1) + 1)]
+            arrays[int(name)] = self.array(group, name, f"{what} blob {name}")
+        return [arrays.get(index) for index in range(max(arrays, default=-1) + 1)]
 
     def array(self, group: h5py.Group, name: str, what: str) -> Array:
         dataset = own_dataset(group, name, self.path, what)

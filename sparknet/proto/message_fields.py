@@ -46,11 +46,11 @@ _tables: dict[Descriptor, Table] = {}
 
 def table(descriptor: Any) -> Table:
     """Return the fields of a message type, by name, in the order of their numbers."""
-    known = _tables.get(descriptor)
-    if known is None:
+    fields = _tables.get(descriptor)
+    if fields is None:
         ordered = sorted(descriptor.fields, key=lambda field: field.number)
-        known = _tables[descriptor] = {field.name: _field(field) for field in ordered}
-    return known
+        fields = _tables[descriptor] = {field.name: _field(field) for field in ordered}
+    return fields
 
 
 def _field(descriptor: FieldDescriptor) -> Field:

@@ -107,8 +107,8 @@ def copy_arrays(
         for index, (array, shape) in enumerate(zip(filled, shapes, strict=True)):
             if array is None:
                 if (layer.name, index) not in shared:
-                    held = sum(one is not None for one in arrays)
-                    raise _count_error(layer.name, held, len(shapes))
+                    present = sum(one is not None for one in arrays)
+                    raise _count_error(layer.name, present, len(shapes))
             elif not _fits(layer, index, array, shape) and not (
                 layer.name in loose and array.size == math.prod(shape)
             ):

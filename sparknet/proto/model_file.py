@@ -85,10 +85,10 @@ def _message(source: ByteSource, skeleton: bytes) -> caffe_pb2.NetParameter:
     try:
         return parsed(source, caffe_pb2.NetParameter, skeleton)
     except FileError:
-        known = without_foreign(skeleton)
-        if known == skeleton:
+        message = without_foreign(skeleton)
+        if message == skeleton:
             raise
-        return parsed(source, caffe_pb2.NetParameter, known)
+        return parsed(source, caffe_pb2.NetParameter, message)
 
 
 def _layer_arrays(
@@ -136,8 +136,8 @@ def _layer_chunks(
                 layer.name,
                 f"parameter {index} has the value {high:g}; a half holds {LARGEST_HALF:g} at most",
             )
-        known = index < len(layer.blobs)
-        description = layer.blobs[index] if known else caffe_pb2.BlobProto()
+        is_described = index < len(layer.blobs)
+        description = layer.blobs[index] if is_described else caffe_pb2.BlobProto()
         diff: Array | None = diffs[index] if index < len(diffs) else None
         if diff is not None and diff.shape != array.shape:
             raise WeightsError(

@@ -69,8 +69,8 @@ def check_construction(solver: Solver) -> None:
 def _check_type(solver: Solver) -> None:
     kind = solver.type
     if kind not in SOLVER_TYPES:
-        known = did_you_mean(kind, SOLVER_TYPES) or f": it is one of {', '.join(SOLVER_TYPES)}"
-        raise SolverError(f"unknown solver type '{kind}'{known}")
+        hint = did_you_mean(kind, SOLVER_TYPES) or f": it is one of {', '.join(SOLVER_TYPES)}"
+        raise SolverError(f"unknown solver type '{kind}'{hint}")
     if kind in _WITHOUT_MOMENTUM and solver.momentum != 0:
         raise SolverError(f"momentum is {solver.momentum:g}, but {kind} takes none")
     if kind == "RMSProp" and not 0 <= solver.rms_decay < 1:
@@ -78,11 +78,11 @@ def _check_type(solver: Solver) -> None:
 
 
 def _check_train_net(solver: Solver) -> None:
-    given = [field for field in _TRAIN_NETS if solver.HasField(field)]
-    if not given:
+    nets = [field for field in _TRAIN_NETS if solver.HasField(field)]
+    if not nets:
         raise SolverError(f"no training net: set one of {', '.join(_TRAIN_NETS)}")
-    if len(given) > 1:
-        raise SolverError(f"{' and '.join(given)} are set, but there is one training net")
+    if len(nets) > 1:
+        raise SolverError(f"{' and '.join(nets)} are set, but there is one training net")
 
 
 def _check_test_nets(solver: Solver) -> None:
@@ -107,8 +107,8 @@ def check_step(solver: Solver) -> None:
         others = ", ".join(one for one in RATE_POLICIES if one != "fixed")
         raise SolverError(f"the solver has no lr_policy: 'fixed' keeps base_lr; {others} change it")
     if policy not in RATE_POLICIES:
-        known = did_you_mean(policy, RATE_POLICIES) or f": it is one of {', '.join(RATE_POLICIES)}"
-        raise SolverError(f"unknown lr_policy '{policy}'{known}")
+        hint = did_you_mean(policy, RATE_POLICIES) or f": it is one of {', '.join(RATE_POLICIES)}"
+        raise SolverError(f"unknown lr_policy '{policy}'{hint}")
     if policy in _WITH_STEPSIZE and solver.stepsize <= 0:
         raise SolverError(f"stepsize is {solver.stepsize}, but lr_policy '{policy}' divides by it")
     if policy in ("cosine", "onecycle") and solver.max_iter < 1:
@@ -134,15 +134,15 @@ def check_step(solver: Solver) -> None:
 
 def _check_forks(solver: Solver) -> None:
     """Refuse what NVIDIA's and Intel's solvers refuse."""
-    for field, known in (
+    for field, values in (
         ("momentum_policy", MOMENTUM_POLICIES),
         ("weight_decay_policy", DECAY_POLICIES),
         ("larc_policy", LARC_POLICIES),
     ):
-        named = getattr(solver, field)
-        if named not in known:
-            raise SolverError(f"unknown {field} '{named}': it is one of {', '.join(known)}")
-        if named == "poly" and solver.max_iter < 1:
+        name = getattr(solver, field)
+        if name not in values:
+            raise SolverError(f"unknown {field} '{name}': it is one of {', '.join(values)}")
+        if name == "poly" and solver.max_iter < 1:
             raise SolverError(f"max_iter is {solver.max_iter}, but {field} 'poly' divides by it")
     for field in ("min_lr", "rampup_interval", "warmup_iter"):
         if not getattr(solver, field) >= 0:
@@ -191,20 +191,22 @@ def solver_in_dialect(solver: Solver, dialect: str | None, *, unknown: str = "re
     if dialect is None:
         return solver
     _check_train_net(solver)
-    made = Solver()
-    made.CopyFrom(solver)
-    for named, own in (("net", "net_param"), ("train_net", "train_net_param")):
-        if made.HasField(named):
-            getattr(made, own).CopyFrom(read_net(getattr(made, named), unknown=unknown))
-            made.ClearField(named)
-        if made.HasField(own):
-            getattr(made, own).CopyFrom(in_dialect(upgrade_net(getattr(made, own)), dialect))
+    converted = Solver()
+    converted.CopyFrom(solver)
+    for source, own in (("net", "net_param"), ("train_net", "train_net_param")):
+        if converted.HasField(source):
+            getattr(converted, own).CopyFrom(read_net(getattr(converted, source), unknown=unknown))
+            converted.ClearField(source)
+        if converted.HasField(own):
+            getattr(converted, own).CopyFrom(
+                in_dialect(upgrade_net(getattr(converted, own)), dialect)
+            )
     tests = [upgrade_net(net) for net in solver.test_net_param]
     tests += [read_net(name, unknown=unknown) for name in solver.test_net]
-    made.ClearField("test_net")
-    made.ClearField("test_net_param")
-    made.test_net_param.extend(in_dialect(net, dialect) for net in tests)
-    return made
+    converted.ClearField("test_net")
+    converted.ClearField("test_net_param")
+    converted.test_net_param.extend(in_dialect(net, dialect) for net in tests)
+    return converted
 
 
 def _train_net(solver: Solver, read: Callable[[str], Net]) -> Net:

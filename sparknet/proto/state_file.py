@@ -68,8 +68,8 @@ def state_model_path(state: SolverState, path: StrPath) -> Path | None:
     """
     if not state.learned_net:
         return None
-    named, folder = Path(state.learned_net), Path(path).parent
-    for candidate in (named, folder / named, folder / named.name):
+    model, folder = Path(state.learned_net), Path(path).parent
+    for candidate in (model, folder / model, folder / model.name):
         try:
             if candidate.is_file():
                 return candidate

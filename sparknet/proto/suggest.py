@@ -23,6 +23,6 @@ def one_of(word: object, known: Iterable[str]) -> str:
     names = [name for name in known if "_split_" not in name]  # Caffe's own copies of blobs
     if near := did_you_mean(word, names):
         return near
-    told = ", ".join(f"'{name[:_LONGEST]}'" for name in names[:_MOST])
+    listed = ", ".join(f"'{name[:_LONGEST]}'" for name in names[:_MOST])
     more = len(names) - _MOST
-    return f"; there are {told}{f' and {more} more' if more > 0 else ''}" if names else ""
+    return f"; there are {listed}{f' and {more} more' if more > 0 else ''}" if names else ""

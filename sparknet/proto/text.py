@@ -138,8 +138,8 @@ def read_text(path: StrPath, message_class: type[M], skipped: list[Unknown] | No
         if source.size > _LARGEST:
             raise FileError(path, f"is no text file: it holds {source.size} bytes")
         data = source.read(0, source.size)
-    for beginning, kind in _BINARY.items():
-        if bytes(data[:4]).startswith(beginning):
+    for prefix, kind in _BINARY.items():
+        if bytes(data[:4]).startswith(prefix):
             cure = "a net is a prototxt, a caffemodel or a .onnx (torch.onnx.export)"
             raise TextError(f"is {kind}: {cure}", os.fspath(path))
     return parse_text(data, message_class, os.fspath(path), skipped)
@@ -242,8 +242,8 @@ def _refuse_solver(path: StrPath) -> None:
         solver = read_text(path, caffe_pb2.SolverParameter)
     except TextError:
         return
-    named = shown(solver.net or solver.train_net)
-    its = f"; its net is {named}" if named else ""
+    net = shown(solver.net or solver.train_net)
+    its = f"; its net is {net}" if net else ""
     raise TextError(f"is a solver, not a net{its}", os.fspath(path))
 
 
@@ -254,8 +254,8 @@ def _refuse_net(path: StrPath) -> None:
     except TextError:
         return
     if net.layer or net.layers:
-        said = "is a net, not a solver: a solver says how a net is trained, and names it in net"
-        raise TextError(said, os.fspath(path))
+        problem = "is a net, not a solver: a solver says how a net is trained, and names it in net"
+        raise TextError(problem, os.fspath(path))
 
 
 def _upgraded_net(net: caffe_pb2.NetParameter, name: str) -> caffe_pb2.NetParameter:

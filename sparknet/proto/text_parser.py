@@ -38,10 +38,10 @@ def parse_into(tokens: Tokens, message: Message) -> None:
 
 def _parse_fields(tokens: Tokens, message: Message, closer: str, depth: int) -> None:
     fields = table(message.DESCRIPTOR)
-    seen: set[str] = set()
+    names: set[str] = set()
     while True:
         if tokens.kind == NAME:
-            _parse_field(tokens, message, fields, seen, depth)
+            _parse_field(tokens, message, fields, names, depth)
         elif tokens.text == closer and tokens.kind in (SYMBOL, END):
             break
         else:
@@ -255,9 +255,9 @@ def _read_enum(tokens: Tokens, field: Field) -> int:
         number = field.numbers.get(tokens.text)
         if number is None:
             hint = did_you_mean(tokens.text, field.numbers)
-            known = hint or f": it is one of {', '.join(field.numbers)}"
+            choices = hint or f": it is one of {', '.join(field.numbers)}"
             whose = origin(field.name, tokens.text)
-            tokens.fail(f"'{tokens.text[:64]}' is no value of '{field.name}'{whose}{known}")
+            tokens.fail(f"'{tokens.text[:64]}' is no value of '{field.name}'{whose}{choices}")
         tokens.advance()
         return number
     if tokens.kind != NUMBER and tokens.text != "-":

@@ -77,8 +77,8 @@ class Tokens:
         """Return the current token, for a message."""
         if self.kind == END:
             return "the end of the text"
-        shown = self.text if len(self.text) <= 40 else self.text[:37] + "..."
-        return shown if self.kind == STRING else f"'{shown}'"
+        excerpt = self.text if len(self.text) <= 40 else self.text[:37] + "..."
+        return excerpt if self.kind == STRING else f"'{excerpt}'"
 
     def mark(self) -> re.Match[str]:
         """Return the current token's place, for `fail`."""
@@ -102,8 +102,8 @@ class Tokens:
     def fail_at(self, position: int, message: str) -> NoReturn:
         line = self._source.count("\n", 0, position) + 1
         column = position - self._source.rfind("\n", 0, position)
-        shown = message.encode("ascii", "backslashreplace").decode()
-        raise TextError(shown, self._name, line, column)
+        excerpt = message.encode("ascii", "backslashreplace").decode()
+        raise TextError(excerpt, self._name, line, column)
 
     def _check_number(self, end: int) -> None:
         if self._source[end : end + 1] in _PART_OF_NUMBER:

@@ -52,9 +52,9 @@ NET_FILES = ("net", "train_net", "test_net")
 def check_solver_files(solver: caffe_pb2.SolverParameter, fields: tuple[str, ...]) -> None:
     """Raise SolverError if one of these fields of a solver of unknown origin names a file."""
     for field in fields:
-        named = getattr(solver, field)
-        if named:
-            name = shown(named if isinstance(named, str) else named[0])
+        path_named = getattr(solver, field)
+        if path_named:
+            name = shown(path_named if isinstance(path_named, str) else path_named[0])
             raise SolverError(f"{field}: to read '{name}' is refused: {UNTRUSTED}")
 
 

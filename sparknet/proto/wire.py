@@ -132,13 +132,13 @@ class _Walker:
 
     def message(self, start: int, stop: int, kind: Kind) -> bytes:
         out: list[bytes] = []
-        kept = position = start
+        copied_to = position = start
         while position < stop:
             entry = self.field(position, stop)
             position = entry.stop
             if entry.wire != BYTES or entry.number not in kind:
                 continue
-            out.append(self.keep(kept, entry.start))
+            out.append(self.keep(copied_to, entry.start))
             self.enter()
             inner_kind = kind[entry.number]
             if inner_kind is None:
@@ -146,8 +146,8 @@ class _Walker:
             else:
                 inner = self.message(entry.body, entry.stop, inner_kind)
             out += [header(entry.number, len(inner)), inner]
-            kept = position
-        out.append(self.keep(kept, stop))
+            copied_to = position
+        out.append(self.keep(copied_to, stop))
         return b"".join(out)
 
     def blob(self, start: int, stop: int) -> bytes:
@@ -159,7 +159,7 @@ class _Walker:
         if volume:
             (shape, position), shift = volume, 1
             out.append(shape)
-        kept = position
+        copied_to = position
         while position < stop:
             entry = self.field(position, stop)
             piece = self.piece(entry, stop, shift)
@@ -167,10 +167,10 @@ class _Walker:
             if piece is None:
                 continue
             payload.pieces.setdefault(BLOB_FIELDS[entry.number - shift][0], []).append(piece)
-            out.append(self.keep(kept, entry.start))
+            out.append(self.keep(copied_to, entry.start))
             position = max(position, piece.start + piece.size * (piece.lead + piece.width))
-            kept = position
-        out.append(self.keep(kept, stop))
+            copied_to = position
+        out.append(self.keep(copied_to, stop))
         return b"".join(out)
 
     def volume(self, start: int, stop: int) -> tuple[bytes, int] | None:

@@ -45,9 +45,9 @@ def power(step: Step) -> Outputs:
 
 @reads("Floor", "Ceil", "Round", "Sin", "Cos")
 def function(step: Step) -> Outputs:
-    made = step.pointwise("Math", function=step.op.upper())
-    made.integral = step.op in ("Floor", "Ceil", "Round")
-    return made
+    output = step.pointwise("Math", function=step.op.upper())
+    output.integral = step.op in ("Floor", "Ceil", "Round")
+    return output
 
 
 @reads("LeakyRelu")
@@ -90,10 +90,10 @@ def clip(step: Step) -> Outputs:
 
 
 def _bound(step: Step, name: str, place: int, otherwise: float) -> float:
-    given = step.attribute(name)
-    if given is None and step.has(place):
-        given = np.ravel(step.constant(place, f"the {name}"))[0]
-    bound = otherwise if given is None else float(given)
+    number = step.attribute(name)
+    if number is None and step.has(place):
+        number = np.ravel(step.constant(place, f"the {name}"))[0]
+    bound = otherwise if number is None else float(number)
     return max(-LARGEST, min(LARGEST, bound))
 
 
@@ -108,8 +108,8 @@ def gelu_of_half(step: Step) -> Outputs:
     """GELU by another number than the root of 2."""
     share = 2**0.5 / HALF_ROOT
     wide = step.pointwise("Power", part="scaled", scale=share)
-    made = step.pointwise("GELU", of=wide, part="wide")
-    return step.pointwise("Power", of=made, scale=1 / share)
+    output = step.pointwise("GELU", of=wide, part="wide")
+    return step.pointwise("Power", of=output, scale=1 / share)
 
 
 def hard_sigmoid_of(step: Step, alpha: float, beta: float, part: str | None) -> Computed:
@@ -178,25 +178,25 @@ def cast(step: Step) -> Outputs:
     """Types are kept in mind: the net computes in float32, and no layer wraps.  Fractions are
     dropped by whoever reads the values: Embed does so by itself."""
     value = step.value(0, rounded=True)
-    given = step.value(1).dtype if step.op == "CastLike" else TYPES.get(step.attribute("to", 0))
-    if given is None:
+    dtype = step.value(1).dtype if step.op == "CastLike" else TYPES.get(step.attribute("to", 0))
+    if dtype is None:
         step.refuse(f"a cast to type {step.attribute('to', 0)} is not supported")
-    wanted = np.dtype(given)
+    target = np.dtype(dtype)
     if not isinstance(value, Computed):
         with np.errstate(all="ignore"):
-            return value.astype(wanted)
-    if wanted.kind == "b" and value.dtype.kind != "b":
+            return value.astype(target)
+    if target.kind == "b" and value.dtype.kind != "b":
         return differs(step, value, None)
-    if wanted.kind == "f":
+    if target.kind == "f":
         return replace(value, dtype=FLOAT)
     if not value.integral:
-        if wanted.itemsize < 4:
-            step.refuse(f"it rounds to {wanted}, and no layer rounds")
+        if target.itemsize < 4:
+            step.refuse(f"it rounds to {target}, and no layer rounds")
         plain = step.plain(value)
-        return Computed(plain.name, plain.stored, dtype=wanted, integral=True, rounded=True)
-    if (wanted.itemsize < 4 or wanted.kind == "u") and not np.can_cast(value.dtype, wanted):
-        step.refuse(f"whole numbers of {value.dtype} may not fit {wanted}; no layer wraps them")
-    return replace(value, dtype=wanted)
+        return Computed(plain.name, plain.stored, dtype=target, integral=True, rounded=True)
+    if (target.itemsize < 4 or target.kind == "u") and not np.can_cast(value.dtype, target):
+        step.refuse(f"whole numbers of {value.dtype} may not fit {target}; no layer wraps them")
+    return replace(value, dtype=target)
 
 
 @reads("Softmax", "LogSoftmax")
@@ -211,8 +211,8 @@ def softmax(step: Step) -> Outputs:
         width = math.prod(x.shape[axis:])
         rows = step.reshape(x, (math.prod(x.shape[:axis]), width), part="rows")
         axis = 1
-    made = step.layer(step.op, [rows], part="softmax" if joined else None, axis=axis)
-    return step.reshape(made, x.shape) if joined else made
+    shares = step.layer(step.op, [rows], part="softmax" if joined else None, axis=axis)
+    return step.reshape(shares, x.shape) if joined else shares
 
 
 @reads("ImageScaler")

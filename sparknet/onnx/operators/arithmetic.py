@@ -33,11 +33,11 @@ def binary(step: Step) -> Outputs:
     if step.op == "Div" and step.node.outputs[0] in step.reading.exact and _rounds(values[1]):
         bottoms = [x if isinstance(x, Computed) else step.unbatched(x) for x in values]
         return step.layer("Div", [step.plain(x) for x in bottoms])
-    made = values[0]
+    output = values[0]
     for place, other in enumerate(values[1:], 2):
         last = place == len(values)
-        made = combine(step, step.op, made, other, None if last else f"first_{place}")
-    return made
+        output = combine(step, step.op, output, other, None if last else f"first_{place}")
+    return output
 
 
 def _rounds(divisor: Value) -> bool:
@@ -59,10 +59,10 @@ def summed(step: Step) -> Outputs:
     share = 1.0 / len(blobs) if step.op == "Mean" else 1.0
     if len({one.shape for one in blobs}) == 1 and len(blobs) > 1:
         return step.layer("Eltwise", blobs, coeff=[share] * len(blobs))
-    made: Value = blobs[0]
+    total: Value = blobs[0]
     for place, other in enumerate(blobs[1:]):
-        made = combine(step, "Add", made, other, f"sum_{place}")
-    return step.pointwise("Power", of=made, scale=share)
+        total = combine(step, "Add", total, other, f"sum_{place}")
+    return step.pointwise("Power", of=total, scale=share)
 
 
 @reads("Pow")
@@ -131,9 +131,9 @@ def _with_constant(step: Step, op: str, x: Computed, array: Array, part: str | N
     axis, block = _block(array, x.shape)
     if x.order is not None and x.pads is None:
         x = step.plain(x)
-    made = _amended(step, op, x, axis, block)
-    if made is not None:
-        return made
+    output = _amended(step, op, x, axis, block)
+    if output is not None:
+        return output
     kind = "Bias" if op == "Add" else "Scale"
     extra: dict[str, Any] = {} if op == "Add" else {"bias_term": False}
     return step.layer(
@@ -183,12 +183,12 @@ def _block(array: Array, shape: Shape) -> tuple[int, Array]:
 
 def _amended(step: Step, op: str, x: Computed, axis: int, block: Array) -> Computed | None:
     """Return the layer before, with this constant as its bias."""
-    made = step.maker(x)
-    if op != "Add" or made is None or not _can_be_biased(made, len(x.shape), axis, block):
+    maker = step.maker(x)
+    if op != "Add" or maker is None or not _can_be_biased(maker, len(x.shape), axis, block):
         return None
-    made.options.bias_term = True
-    made.arrays.append(np.ascontiguousarray(block, np.float32))
-    step.reading.net.replan(made)
+    maker.options.bias_term = True
+    maker.arrays.append(np.ascontiguousarray(block, np.float32))
+    step.reading.net.replan(maker)
     return x
 
 
@@ -214,9 +214,9 @@ def _of_blobs(step: Step, op: str, a: Computed, b: Computed, part: str | None) -
         return Computed(plain.name, plain.stored, a.order)
     a, b = step.plain(a), step.plain(b)
     if op == "Mul":
-        found = _swish(step, a, b) or _swish(step, b, a)
-        if found is not None:
-            return found
+        swish = _swish(step, a, b) or _swish(step, b, a)
+        if swish is not None:
+            return swish
     if op == "Div":
         b, op = step.pointwise("Power", of=b, part="inverse", power=-1.0), "Mul"
     if a.shape != b.shape:
@@ -273,31 +273,31 @@ def _lined_up(step: Step, x: Computed, axes: int, part: str) -> Computed:
 
 def _side_by_side(small: Shape, whole: Shape) -> tuple[int, int] | None:
     """Return the first and last of the axes that are not spread, if they lie side by side."""
-    kept = [axis for axis, size in enumerate(small) if size == whole[axis] and size != 1]
-    if not kept:
+    axes = [axis for axis, size in enumerate(small) if size == whole[axis] and size != 1]
+    if not axes:
         return None
-    first, last = kept[0], kept[-1]
+    first, last = axes[0], axes[-1]
     return (first, last) if small[first : last + 1] == whole[first : last + 1] else None
 
 
 def _tiled(step: Step, x: Computed, whole: Shape, part: str) -> Computed:
     if any(
-        step.is_open(wanted) and size != wanted for size, wanted in zip(x.shape, whole, strict=True)
+        step.is_open(target) and size != target for size, target in zip(x.shape, whole, strict=True)
     ):
         return step.sized(x, whole, part=part)
-    for axis, (size, wanted) in enumerate(zip(x.shape, whole, strict=True)):
-        if size == wanted:
+    for axis, (size, target) in enumerate(zip(x.shape, whole, strict=True)):
+        if size == target:
             continue
-        x = step.layer("Tile", [x], part=f"{part}_{axis}", axis=axis, tiles=wanted)
+        x = step.layer("Tile", [x], part=f"{part}_{axis}", axis=axis, tiles=target)
     return x
 
 
 def _swish(step: Step, x: Computed, gate: Computed) -> Computed | None:
     """x · sigmoid(x), as one layer."""
-    made = step.maker(gate)
-    if made is None or made.type != "Sigmoid" or list(made.parameter.bottom) != [x.name]:
+    maker = step.maker(gate)
+    if maker is None or maker.type != "Sigmoid" or list(maker.parameter.bottom) != [x.name]:
         return None
-    step.reading.net.remove(made)
+    step.reading.net.remove(maker)
     return step.layer("Swish", [x])
 
 
@@ -316,12 +316,12 @@ _MIXING = (
 
 def exact_quotients(nodes: Sequence[OnnxNode]) -> set[str]:
     """Return the values that are read by a steep operator, through others that do not mix them."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in reversed(nodes):
-        if _is_steep(node) or (node.op not in _MIXING and not found.isdisjoint(node.outputs)):
-            found.update(node.inputs)
-    found.discard("")
-    return found
+        if _is_steep(node) or (node.op not in _MIXING and not names.isdisjoint(node.outputs)):
+            names.update(node.inputs)
+    names.discard("")
+    return names
 
 
 def _is_steep(node: OnnxNode) -> bool:

@@ -33,8 +33,8 @@ def _above(step: Step, a: Value, b: Value, part: str | None, turned: bool) -> Va
         difference = combine(step, "Sub", a, b, part="difference")
         assert isinstance(difference, Computed)
         limit, x = 0.0, difference
-    made = step.pointwise("Threshold", of=x, part=part, threshold=limit)
-    return _logical(_reversed(step, made, None) if turned else made)
+    output = step.pointwise("Threshold", of=x, part=part, threshold=limit)
+    return _logical(_reversed(step, output, None) if turned else output)
 
 
 def _logical(made: Computed) -> Computed:
@@ -91,8 +91,8 @@ def both(step: Step) -> Outputs:
     a, b = step.value(0), step.value(1)
     if step.op == "Xor":
         return differs(step, combine(step, "Sub", a, b, part="difference"), None)
-    made = combine(step, "Mul" if step.op == "And" else "Max", _numbers(a), _numbers(b))
-    return _logical(made) if isinstance(made, Computed) else made
+    output = combine(step, "Mul" if step.op == "And" else "Max", _numbers(a), _numbers(b))
+    return _logical(output) if isinstance(output, Computed) else output
 
 
 def _numbers(value: Value) -> Value:

@@ -53,10 +53,10 @@ def window_of(step: Step, kernel: Sequence[int], sizes: Sequence[int]) -> NodeWi
         step.refuse(f"a kernel of the shape {list(kernel)} for {axes} spatial axes")
 
     def each(name: str, otherwise: int, least: int) -> list[int]:
-        found = [int(one) for one in step.attribute(name) or [otherwise] * axes]
-        if len(found) != axes or not all(least <= one <= _MOST for one in found):
-            step.refuse(f"{name} {found} for {axes} spatial axes")
-        return found
+        values = [int(one) for one in step.attribute(name) or [otherwise] * axes]
+        if len(values) != axes or not all(least <= one <= _MOST for one in values):
+            step.refuse(f"{name} {values} for {axes} spatial axes")
+        return values
 
     stride, dilation = each("strides", 1, 1), each("dilations", 1, 1)
     pads = [int(one) for one in step.attribute("pads") or [0] * (2 * axes)]
@@ -157,9 +157,9 @@ def _cut_off(
     step: Step, window: NodeWindow, sizes: Sequence[int], extra: list[int]
 ) -> tuple[list[int], list[int]]:
     """Return how much of the whole result is cut off before and after."""
-    wanted = step.attribute("output_shape")
-    if wanted is None and step.attribute("auto_pad", "NOTSET").startswith("SAME"):
-        wanted = [size * s for size, s in zip(sizes, window.stride, strict=True)]
+    target = step.attribute("output_shape")
+    if target is None and step.attribute("auto_pad", "NOTSET").startswith("SAME"):
+        target = [size * s for size, s in zip(sizes, window.stride, strict=True)]
         if any(s > reach for s, reach in zip(window.stride, window.extent, strict=True)):
             # The outputs ought to be filled up; onnxruntime, ONNX's reference and the words of the
             # standard do so in three ways.
@@ -167,12 +167,12 @@ def _cut_off(
                 f"its auto_pad with a stride of {window.stride} and windows of {window.extent} "
                 "fills up its outputs, which libraries do otherwise: give pads and output_padding"
             )
-    if wanted is None:
+    if target is None:
         return window.before, [a - e for a, e in zip(window.after, extra, strict=True)]
     before, after = [], []
-    wanted = [int(one) for one in wanted][-len(sizes) :]
+    target = [int(one) for one in target][-len(sizes) :]
     upper = step.attribute("auto_pad") == "SAME_UPPER"
-    for axis, (size, goal) in enumerate(zip(sizes, wanted, strict=True)):
+    for axis, (size, goal) in enumerate(zip(sizes, target, strict=True)):
         reach = window.stride[axis] * (size - 1) + window.extent[axis]
         total = max(0, reach + extra[axis] - goal)
         low = total // 2 if upper else total - total // 2
@@ -187,23 +187,23 @@ def col2im(step: Step) -> Outputs:
     is one 1."""
     x = step.blob()
     sizes = [int(one) for one in np.ravel(step.constant(1, "the shape of the image"))]
-    given = [int(one) for one in np.ravel(step.constant(2, "the shape of its patches"))]
-    window = window_of(step, given, sizes)
+    size = [int(one) for one in np.ravel(step.constant(2, "the shape of its patches"))]
+    window = window_of(step, size, sizes)
     around = _around(sizes, window.before, window.after)
     free = [size - extent for size, extent in zip(around, window.extent, strict=True)]
     rows = [one // stride + 1 for one, stride in zip(free, window.stride, strict=True)]
-    each = prod(given)
+    each = prod(size)
     fits = len(x.shape) == 3 and x.shape[1] % each == 0 and x.shape[2] == prod(rows)
     if not fits or min(free) < 0:
-        step.refuse(f"{list(x.shape)} are no patches of {given} of an image of {sizes}")
-    left = [one % stride for one, stride in zip(free, window.stride, strict=True)]
-    after = [pad - one for pad, one in zip(window.after, left, strict=True)]
+        step.refuse(f"{list(x.shape)} are no patches of {size} of an image of {sizes}")
+    rest = [one % stride for one, stride in zip(free, window.stride, strict=True)]
+    after = [pad - one for pad, one in zip(window.after, rest, strict=True)]
     if min(after) < 0:
         step.refuse("its patches leave out the end of the image")
     channels = x.shape[1] // each
     bounded((x.shape[1], each))
-    ones = np.eye(each, dtype=np.float32).reshape(each, 1, *given)
-    kernels = np.tile(ones, (channels, 1, *[1] * len(given)))
+    ones = np.eye(each, dtype=np.float32).reshape(each, 1, *size)
+    kernels = np.tile(ones, (channels, 1, *[1] * len(size)))
     kernel, options = even_window(kernels, window.before, after, window.stride, window.dilation)
     patches = step.reshape(x, (*x.shape[:2], *rows), part="patches")
     return step.layer(

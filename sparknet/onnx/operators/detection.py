@@ -29,19 +29,19 @@ class DetectionSearch:
         if rows is None or len(rows.inputs) != 4:
             return None
         columns = [self._inside(name, "Unsqueeze") for name in rows.inputs[:3]]
-        taken = self._made(rows.inputs[3], "Gather")
+        gather = self._made(rows.inputs[3], "Gather")
         label = self._inside(columns[1], "Cast")
-        if taken is None or columns[0] is None:
+        if gather is None or columns[0] is None:
             return None
-        number, score, keep = taken.inputs[1], columns[2], -1
-        kept = [self._kept(name) for name in (label, number, score)]
-        if all(kept):
-            (label, place), (number, others), (score, last) = kept  # type: ignore[misc]
+        number, score, keep = gather.inputs[1], columns[2], -1
+        suppressed = [self._kept(name) for name in (label, number, score)]
+        if all(suppressed):
+            (label, place), (number, others), (score, last) = suppressed  # type: ignore[misc]
             most = self._most(place) if place == others == last else None
             if most is None:
                 return None
             keep = most
-        return self._whole(end, label, number, score, taken.inputs[0], keep)
+        return self._whole(end, label, number, score, gather.inputs[0], keep)
 
     def _whole(
         self,
@@ -52,13 +52,13 @@ class DetectionSearch:
         boxes: str,
         keep: int,
     ) -> OnnxNode | None:
-        chosen = [self._column(label, 1), self._column(number, 2)]
-        suppressing = self._made(chosen[0], "NonMaxSuppression")
+        columns = [self._column(label, 1), self._column(number, 2)]
+        suppressing = self._made(columns[0], "NonMaxSuppression")
         scores = self._made(score, "Gather")
         flat = self._inside(scores.inputs[0], "Reshape") if scores is not None else None
         at = self._made(scores.inputs[1], "Add") if scores is not None else None
-        known = suppressing is not None and len(suppressing.inputs) == 5 and at is not None
-        if not known or chosen[0] != chosen[1] or flat != suppressing.inputs[1]:  # type: ignore[union-attr]
+        is_complete = suppressing is not None and len(suppressing.inputs) == 5 and at is not None
+        if not is_complete or columns[0] != columns[1] or flat != suppressing.inputs[1]:  # type: ignore[union-attr]
             return None
         assert suppressing is not None
         if self._inside(boxes, "Squeeze") != suppressing.inputs[0]:
@@ -66,33 +66,35 @@ class DetectionSearch:
         overlap, least = (self._numbers(name) for name in suppressing.inputs[3:])
         if not overlap or not least:
             return None
-        made = OnnxNode(OP, end.name, list(suppressing.inputs[:2]), list(end.outputs))
-        made.attributes = {"overlap": overlap[0], "least": least[0], "keep": keep}
-        return made
+        detection = OnnxNode(OP, end.name, list(suppressing.inputs[:2]), list(end.outputs))
+        detection.attributes = {"overlap": overlap[0], "least": least[0], "keep": keep}
+        return detection
 
     def _kept(self, name: str | None) -> tuple[str, str] | None:
         """Return what a choice of the best takes, and its places."""
-        made = self._made(name, "Gather")
-        if made is None or made.attributes.get("axis", 0) != 0:
+        gather = self._made(name, "Gather")
+        if gather is None or gather.attributes.get("axis", 0) != 0:
             return None
-        return (made.inputs[0], made.inputs[1]) if self._made(made.inputs[1], "TopK") else None
+        return (
+            (gather.inputs[0], gather.inputs[1]) if self._made(gather.inputs[1], "TopK") else None
+        )
 
     def _most(self, places: str) -> int | None:
         ordered = self._made(places, "TopK")
         count = self._made(ordered.inputs[1], "Min") if ordered is not None else None
         numbers = [self._numbers(name) for name in count.inputs] if count is not None else []
-        known = [one[0] for one in numbers if one]
-        return int(known[0]) if len(known) == 1 else None
+        counts = [one[0] for one in numbers if one]
+        return int(counts[0]) if len(counts) == 1 else None
 
     def _column(self, name: str | None, place: int) -> str | None:
-        made = self._made(name, "Gather")
-        if made is None or made.attributes.get("axis", 0) != 1:
+        gather = self._made(name, "Gather")
+        if gather is None or gather.attributes.get("axis", 0) != 1:
             return None
-        return made.inputs[0] if self._numbers(made.inputs[1]) == [place] else None
+        return gather.inputs[0] if self._numbers(gather.inputs[1]) == [place] else None
 
     def _inside(self, name: str | None, op: str) -> str | None:
-        made = self._made(name, op)
-        return None if made is None else made.inputs[0]
+        node = self._made(name, op)
+        return None if node is None else node.inputs[0]
 
     def _made(self, name: str | None, op: str) -> OnnxNode | None:
         maker = self.makers.get(name or "")

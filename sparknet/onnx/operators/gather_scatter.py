@@ -29,9 +29,9 @@ def gather(step: Step) -> Outputs:
         return _of_rows(step, x, axis, places) or _taken_of_each(step, x, places)
     shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
     if places.ndim == 2 and sum(map(step.is_open, places.shape)) == 1:
-        found = _windows(step, x, axis, places)
-        if found is not None:
-            return found
+        windows = _windows(step, x, axis, places)
+        if windows is not None:
+            return windows
     part = None if places.ndim == 1 else "taken"
     return step.reshape(taken(step, x, axis, np.ravel(places).tolist(), part), shape)
 
@@ -54,33 +54,33 @@ def _windows(step: Step, x: Computed, axis: int, places: Array) -> Computed | No
 
 def _one_of_each(step: Step, x: Computed, places: Computed) -> Computed:
     """Return a row of each record, where the records' rows were made one axis before."""
-    made = step.reading.net.makers.get(x.name)
+    maker = step.reading.net.makers.get(x.name)
     source = x
-    if places.rows > 0 and made is not None and made.type in ("Flatten", "Reshape"):
-        source = step.reading.net.blobs[made.parameter.bottom[0]]
+    if places.rows > 0 and maker is not None and maker.type in ("Flatten", "Reshape"):
+        source = step.reading.net.blobs[maker.parameter.bottom[0]]
     if source.shape[:2] != (step.batch, places.rows) and places.rows > 0:
         step.refuse("it takes some of the records, which no layer does")
     numbers = Computed(places.name, places.stored, places.order)
     numbers = step.reshape(numbers, (step.batch,), part="places")
-    found = step.layer("BatchGather", [source, numbers], axis=1)
+    picked = step.layer("BatchGather", [source, numbers], axis=1)
     shape = x.shape[1:] if places.rows > 0 else x.shape[2:]
-    return step.reshape(found, (step.batch, *shape), part="taken")
+    return step.reshape(picked, (step.batch, *shape), part="taken")
 
 
 def _of_rows(step: Step, x: Computed, axis: int, places: Array) -> Computed | None:
     """Return all of a blob whose first axes were made one before (a mask, in PyTorch's
     indexing).
     """
-    made = step.reading.net.makers.get(x.name)
-    if axis or made is None or made.type not in ("Flatten", "Reshape") or not places.size:
+    maker = step.reading.net.makers.get(x.name)
+    if axis or maker is None or maker.type not in ("Flatten", "Reshape") or not places.size:
         return None
-    source = step.reading.net.blobs[made.parameter.bottom[0]]
+    source = step.reading.net.blobs[maker.parameter.bottom[0]]
     leads = [source.shape[:end] for end in range(1, len(source.shape) + 1)]
     lead = next((one for one in leads if prod(one) == x.shape[0]), None)
     if lead is None or places.min() < 0 or places.max() >= x.shape[0]:
         return None
-    found = _rearranged(step, source, np.unravel_index(places.astype(np.int64), lead))
-    return None if found is None else step.reshape(found, (*places.shape, *x.shape[1:]), "taken")
+    rows = _rearranged(step, source, np.unravel_index(places.astype(np.int64), lead))
+    return None if rows is None else step.reshape(rows, (*places.shape, *x.shape[1:]), "taken")
 
 
 def _rearranged(step: Step, x: Computed, columns: Sequence[Array]) -> Computed | None:
@@ -129,7 +129,7 @@ def _embedded(step: Step, data: Value, places: Computed) -> Value:
     data = np.moveaxis(data, axis, 0)
     table = np.ascontiguousarray(data).reshape(data.shape[0], -1)
     wide = data.ndim != 2
-    made = step.layer(
+    rows = step.layer(
         "Embed",
         [Computed(places.name, places.stored) if places.rounded else step.plain(places)],
         [table.astype(np.float32)],
@@ -138,27 +138,27 @@ def _embedded(step: Step, data: Value, places: Computed) -> Value:
         input_dim=table.shape[0],
         bias_term=False,
     )
-    made = step.reshape(made, (*places.shape, *data.shape[1:])) if wide else made
+    rows = step.reshape(rows, (*places.shape, *data.shape[1:])) if wide else rows
     if not axis:
-        return made
+        return rows
     count = len(places.shape)
-    rest = range(count, len(made.shape))
-    return permute(made, [*rest[:axis], *range(count), *rest[axis:]])
+    rest = range(count, len(rows.shape))
+    return permute(rows, [*rest[:axis], *range(count), *rest[axis:]])
 
 
 @reads("GatherND")
 def gather_nd(step: Step) -> Outputs:
     """Places of the first axes, which are taken as one."""
-    given = step.value(1, rows=True)
-    if isinstance(given, Computed) and given.rows == -1:
-        return _one_of_each(step, step.blob(), given)
+    indices = step.value(1, rows=True)
+    if isinstance(indices, Computed) and indices.rows == -1:
+        return _one_of_each(step, step.blob(), indices)
     places = step.constant(1, "the indices").astype(np.int64)
     x, count = step.blob(), places.shape[-1] if places.ndim else 0
     lead = x.shape[:count]
     if places.size and not step.attribute("batch_dims") and 0 < count <= len(x.shape):
-        found = _rearranged(step, x, list(np.moveaxis(places, -1, 0)))
-        if found is not None:
-            return found
+        picked = _rearranged(step, x, list(np.moveaxis(places, -1, 0)))
+        if picked is not None:
+            return picked
     if step.attribute("batch_dims") or not 0 < count <= len(x.shape) or step.is_batched(lead):
         step.refuse("it picks places by record, which no layer does")
     sizes, columns = np.asarray(lead), places.reshape(-1, count)
@@ -166,8 +166,8 @@ def gather_nd(step: Step) -> Outputs:
         step.refuse(f"a place is out of range for {list(lead)}")
     flat = np.ravel_multi_index(tuple((columns % sizes).T), lead)
     rows = step.reshape(x, (prod(lead), *x.shape[count:]), part="rows")
-    made = taken(step, rows, 0, flat.tolist(), part="taken")
-    return step.reshape(made, (*places.shape[:-1], *x.shape[count:]))
+    parts = taken(step, rows, 0, flat.tolist(), part="taken")
+    return step.reshape(parts, (*places.shape[:-1], *x.shape[count:]))
 
 
 @reads("GatherElements")
@@ -179,7 +179,7 @@ def gather_elements(step: Step) -> Outputs:
         table = step.unbatched(data)
         if table.size == table.shape[axis]:  # one row for all
             rows = table.reshape(-1, 1).astype(np.float32)
-            made = step.layer(
+            picked = step.layer(
                 "Embed",
                 [places],
                 [rows],
@@ -188,7 +188,7 @@ def gather_elements(step: Step) -> Outputs:
                 input_dim=len(rows),
                 bias_term=False,
             )
-            return step.reshape(made, places.shape)
+            return step.reshape(picked, places.shape)
         data = step.parameter(data)
     x = step.plain(data)
     order = [one for one in range(len(x.shape)) if one != axis] + [axis]
@@ -201,9 +201,9 @@ def gather_elements(step: Step) -> Outputs:
     if step.is_batched([x.shape[axis]]):
         step.refuse("it takes some of the records, which no layer does")
     moved = [step.plain(permute(one, order)) for one in (x, places)]
-    made = step.layer("BatchGather", moved, axis=len(order) - 1)
+    picked = step.layer("BatchGather", moved, axis=len(order) - 1)
     back = [int(one) for one in np.argsort(order)]
-    return permute(made, back)
+    return permute(picked, back)
 
 
 @reads("ScatterND")
@@ -227,7 +227,7 @@ def _block(places: Array, shape: Sequence[int]) -> list[range] | None:
     whole = places.shape[:-1]
     if not places.size or len(whole) != places.shape[-1] or len(whole) > len(shape):
         return None
-    found: list[range] = []
+    ranges: list[range] = []
     for axis, (count, size) in enumerate(zip(whole, shape, strict=False)):
         column = places[..., axis]
         first = int(column.flat[0])
@@ -237,8 +237,8 @@ def _block(places: Array, shape: Sequence[int]) -> list[range] | None:
         first += size if first < 0 else 0
         if not 0 <= first <= first + count <= size:
             return None
-        found.append(range(first, first + count))
-    return found
+        ranges.append(range(first, first + count))
+    return ranges
 
 
 def _put(
@@ -247,18 +247,18 @@ def _put(
     apart = [axis for axis, one in enumerate(block) if one != range(data.shape[axis])]
     if not apart:
         return updates
-    axis, taken = apart[0], block[apart[0]]
+    axis, places = apart[0], block[apart[0]]
     if step.is_batched([data.shape[axis]]):
         step.refuse("it changes some of the records, which no layer does")
     if len(apart) > 1:
-        rest = [range(len(taken)) if one == axis else its for one, its in enumerate(block)]
-        middle = _piece(step, data, axis, taken, "block")
+        rest = [range(len(places)) if one == axis else its for one, its in enumerate(block)]
+        middle = _piece(step, data, axis, places, "block")
         updates = _put(step, middle, updates, rest, f"block_along_{apart[1]}")
     pieces = [updates]
-    if taken.start:
-        pieces.insert(0, _piece(step, data, axis, range(taken.start), "before"))
-    if taken.stop < data.shape[axis]:
-        behind = range(taken.stop, data.shape[axis])
+    if places.start:
+        pieces.insert(0, _piece(step, data, axis, range(places.start), "before"))
+    if places.stop < data.shape[axis]:
+        behind = range(places.stop, data.shape[axis])
         pieces.append(_piece(step, data, axis, behind, "behind"))
     return joined(step, pieces, axis, part)
 

@@ -30,9 +30,9 @@ def matmul(step: Step) -> Outputs:
     row, column = len(a.shape) == 1, len(b.shape) == 1
     one = _as_matrix(step, a, (1, *a.shape), "row") if row else a
     other = _as_matrix(step, b, (*b.shape, 1), "column") if column else b
-    made = _product(step, one, other, "product")
-    lead, wide = made.shape[:-2], made.shape[-2:]
-    return step.reshape(made, (*lead, *wide[int(row) : 2 - int(column)]))
+    output = _product(step, one, other, "product")
+    lead, wide = output.shape[:-2], output.shape[-2:]
+    return step.reshape(output, (*lead, *wide[int(row) : 2 - int(column)]))
 
 
 def _as_matrix(step: Step, vector: Value, shape: Sequence[int], part: str) -> Value:
@@ -61,14 +61,14 @@ def gemm(step: Step) -> Outputs:
         if bias is None or (fixed is not None and _is_row(fixed)):
             row = None if fixed is None else beta * np.broadcast_to(fixed.ravel(), weights.shape[1])
             return linear(step, step.plain(a), weights, row)
-        made: Value = linear(step, step.plain(a), weights, None, part="product")
+        output: Value = linear(step, step.plain(a), weights, None, part="product")
     else:
         first = _turned(step, a) if step.attribute("transA") else a
-        made = product(step, first, _turned(step, b) if turned else b, part="product")
-        made = combine(step, "Mul", made, np.float32(alpha), part="scaled")
+        output = product(step, first, _turned(step, b) if turned else b, part="product")
+        output = combine(step, "Mul", output, np.float32(alpha), part="scaled")
     if bias is None:
-        return made
-    return combine(step, "Add", made, combine(step, "Mul", bias, np.float32(beta), "bias"))
+        return output
+    return combine(step, "Add", output, combine(step, "Mul", bias, np.float32(beta), "bias"))
 
 
 def _is_row(array: Array) -> bool:
@@ -88,9 +88,9 @@ def _rows(step: Step, weights: Array) -> Array:
     rows = contiguous_transpose(weights)
     source = step.reading.source
     for name in step.node.inputs:
-        for held in (source.constants, step.reading.values):
-            if held.get(name) is weights:
-                held[name] = rows.T
+        for arrays in (source.constants, step.reading.values):
+            if arrays.get(name) is weights:
+                arrays[name] = rows.T
     return rows
 
 
@@ -167,24 +167,24 @@ def einsum(step: Step) -> Outputs:
     if both or isinstance(values[1], Computed):
         a = _grouped(step, values[0], first, [*apart, rows, inner], sizes, "left")
         b = _grouped(step, values[1], second, [*apart, inner, columns], sizes, "right")
-        made = product(step, a, b, part="product")
+        output = product(step, a, b, part="product")
     else:
         a = _grouped(step, values[0], first, [*([one] for one in rows), inner], sizes, "left")
         weights = _grouped(step, values[1], second, [inner, columns], sizes, "right")
         assert not isinstance(weights, Computed)
-        made = linear(step, step.plain(a), weights, None, part="product")
-    whole = step.reshape(made, [sizes[one] for one in order], part="axes")
+        output = linear(step, step.plain(a), weights, None, part="product")
+    whole = step.reshape(output, [sizes[one] for one in order], part="axes")
     return permute(whole, [order.index(one) for one in result])
 
 
 def _letters(step: Step) -> tuple[list[str], str]:
     equation = _spelt_out(step, str(step.attribute("equation", "")).replace(" ", ""))
-    left, arrow, result = equation.partition("->")
-    terms = left.split(",")
+    sources, arrow, result = equation.partition("->")
+    terms = sources.split(",")
     if not arrow:
-        result = "".join(sorted(one for one in set(left) - {","} if left.count(one) == 1))
+        result = "".join(sorted(one for one in set(sources) - {","} if sources.count(one) == 1))
     letters = set("".join(terms)) - set(".")
-    fits = len(terms) == len(step.inputs) and set(result) <= set(left)
+    fits = len(terms) == len(step.inputs) and set(result) <= set(sources)
     if "." in equation or not fits or not all(one.isalpha() for one in letters):
         step.refuse(f"its equation is '{equation[:60]}'")
     for place, term in enumerate(terms):
@@ -195,9 +195,9 @@ def _letters(step: Step) -> tuple[list[str], str]:
 
 def _spelt_out(step: Step, equation: str) -> str:
     """Return the equation with letters of their own for the axes of an ellipsis."""
-    left, arrow, result = equation.partition("->")
-    terms = left.split(",")
-    if "..." not in left or not arrow or len(terms) != len(step.inputs):
+    sources, arrow, result = equation.partition("->")
+    terms = sources.split(",")
+    if "..." not in sources or not arrow or len(terms) != len(step.inputs):
         return equation
     free = [one for one in ascii_letters if one not in equation]
     shapes = [step.shape(place) for place in range(len(terms))]
@@ -224,14 +224,14 @@ def _alone(step: Step, value: Value, terms: list[str], place: int, result: str) 
     axes = [axis for axis, one in enumerate(terms[place]) if one not in others]
     if not axes:
         return value
-    kept = [axis for axis in range(len(value.shape)) if axis not in axes]
-    terms[place] = "".join(terms[place][axis] for axis in kept)
+    remaining = [axis for axis in range(len(value.shape)) if axis not in axes]
+    terms[place] = "".join(terms[place][axis] for axis in remaining)
     if not isinstance(value, Computed):
         return np.asarray(value.sum(tuple(axes)))
     if step.is_batched([value.shape[axis] for axis in axes]):
         step.refuse("it adds up the records, of which there may be any number")
-    x = step.plain(permute(value, [*kept, *axes]))
-    return step.layer("Reduction", [x], part=f"sum_{place}", axis=len(kept))
+    x = step.plain(permute(value, [*remaining, *axes]))
+    return step.layer("Reduction", [x], part=f"sum_{place}", axis=len(remaining))
 
 
 def _grouped(
@@ -264,8 +264,10 @@ def dft(step: Step) -> Outputs:
     count = len(x.shape)
     if count < 2 or x.shape[-1] not in (1, 2):
         step.refuse("its last axis must hold real parts, and imaginary parts beside them or none")
-    given = step.optional(2, "its axis") if step.opset >= 20 else None
-    number = step.attribute("axis", 1) if step.opset < 20 else -2 if given is None else given
+    axis_input = step.optional(2, "its axis") if step.opset >= 20 else None
+    number = (
+        step.attribute("axis", 1) if step.opset < 20 else -2 if axis_input is None else axis_input
+    )
     axis = step.axis(int(np.ravel(number)[0]), count)
     if axis == count - 1:
         step.refuse("it transforms the axis of real and imaginary parts")
@@ -273,19 +275,19 @@ def dft(step: Step) -> Outputs:
     if step.is_open(size):
         step.refuse("it transforms along an axis of any length: give the input's whole shape")
     length = step.optional(1, "its length")
-    wanted = size if length is None else int(np.ravel(length)[0])
-    if not 0 < wanted <= _MOST or size > _MOST:
-        step.refuse(f"it transforms {max(size, wanted)} places; {_MOST} is the most")
+    places = size if length is None else int(np.ravel(length)[0])
+    if not 0 < places <= _MOST or size > _MOST:
+        step.refuse(f"it transforms {max(size, places)} places; {_MOST} is the most")
     onesided, inverse = (bool(step.attribute(name, 0)) for name in ("onesided", "inverse"))
     if onesided and inverse:
         step.refuse("it is the inverse of one half")
-    weights = _matrix(size, parts, wanted, onesided, inverse)
+    weights = _matrix(size, parts, places, onesided, inverse)
     step.reading.room.take([weights], [])
     order = [one for one in range(count - 1) if one != axis] + [axis, count - 1]
     lead = [x.shape[one] for one in order[:-2]]
     flat = step.reshape(step.plain(permute(x, order)), (*lead, size * parts), part="numbers")
-    made = linear(step, flat, weights, None, part="product")
-    whole = step.reshape(made, (*lead, weights.shape[1] // 2, 2), part="parts")
+    spectrum = linear(step, flat, weights, None, part="product")
+    whole = step.reshape(spectrum, (*lead, weights.shape[1] // 2, 2), part="parts")
     return permute(whole, [int(one) for one in np.argsort(order)])
 
 
@@ -297,5 +299,5 @@ def _matrix(size: int, parts: int, wanted: int, onesided: bool, inverse: bool) -
     turns = np.where(places < wanted, turns / (wanted if inverse else 1), 0)
     rows = np.stack([turns, 1j * turns][:parts], 1)
     numbers = np.stack([rows.real, rows.imag], -1)
-    found: Array = numbers.reshape(size * parts, -1).astype(np.float32)
-    return found
+    matrix: Array = numbers.reshape(size * parts, -1).astype(np.float32)
+    return matrix

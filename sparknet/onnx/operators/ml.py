@@ -63,8 +63,8 @@ def classifier(step: Step) -> Outputs:
         step.refuse(f"it has {classes} classes, and its post_transform is '{after}'")
     kind = kinds[after]
     scores = _linear(step, x, classes, "scores" if kind else "plain")
-    made = step.layer(kind, [scores], part="shares") if kind else scores
-    return labelled(step, scores, made, labels)
+    shares = step.layer(kind, [scores], part="shares") if kind else scores
+    return labelled(step, scores, shares, labels)
 
 
 def labelled(step: Step, raw: Computed, scores: Computed, labels: Sequence[int] | None) -> Outputs:
@@ -77,10 +77,10 @@ def labelled(step: Step, raw: Computed, scores: Computed, labels: Sequence[int] 
     best = step.reshape(first_places(step, raw, 1, "best"), (records,), part="best")
     if list(labels) != list(range(classes)):
         table = np.asarray(labels, np.float32).reshape(-1, 1)
-        named = step.layer(
+        output = step.layer(
             "Embed", [best], [table], part="named", num_output=1, input_dim=classes, bias_term=False
         )
-        best = step.reshape(named, (records,), part="label")
+        best = step.reshape(output, (records,), part="label")
     best.dtype = PLACES
     # Scores that somebody has read would be no output of the net.
     return [best, step.layer("Power", [raw], part="scored") if scores is raw else scores]
@@ -99,10 +99,10 @@ def rows(step: Step) -> Computed:
 
 
 def _numbers(step: Step, name: str, features: int) -> Array:
-    found = np.asarray(step.attribute(name, []), np.float32)
-    if found.size not in (1, features):
-        step.refuse(f"it has {found.size} numbers of {name} for {features} features")
-    return found
+    numbers = np.asarray(step.attribute(name, []), np.float32)
+    if numbers.size not in (1, features):
+        step.refuse(f"it has {numbers.size} numbers of {name} for {features} features")
+    return numbers
 
 
 def _linear(step: Step, x: Computed, outputs: int, part: str | None) -> Computed:
@@ -188,10 +188,10 @@ def ensemble(step: Step) -> Outputs:
 
 
 def _base(step: Step, outputs: int) -> Array:
-    found = np.asarray(step.attribute("base_values") or [0.0], np.float32)
-    if found.size not in (1, outputs):
-        step.refuse(f"it has {found.size} base_values for {outputs} outputs")
-    return np.broadcast_to(found, (outputs,))
+    base = np.asarray(step.attribute("base_values") or [0.0], np.float32)
+    if base.size not in (1, outputs):
+        step.refuse(f"it has {base.size} base_values for {outputs} outputs")
+    return np.broadcast_to(base, (outputs,))
 
 
 def _summed(
@@ -221,21 +221,21 @@ def _summed(
                 leads[number, decision, leaf] = 1 if above else -1
     if features.max() >= x.shape[1]:
         step.refuse(f"it reads feature {features.max()} of {x.shape[1]}")
-    taken = step.layer("Gather", [x], part="taken", axis=1, index=features.ravel().tolist())
-    apart = step.layer("Bias", [taken], [-limits.ravel()], part="apart", axis=1)
-    made = step.layer("Threshold", [apart], part="decisions", threshold=0.0)
-    made = step.reshape(made, (x.shape[0], count, decisions), part="trees")
-    made = step.layer("Permute", [made], part="turned", order=[1, 0, 2])
-    made = step.layer("MatMul", [made, step.parameter(leads)], part="leads")
-    made = step.layer("Permute", [made], part="back", order=[1, 0, 2])
-    made = step.reshape(made, (x.shape[0], count * leaves), part="leaves")
-    made = step.layer("Bias", [made], [0.5 - needed.ravel()], part="missing", axis=1)
-    made = step.layer("Threshold", [made], part="reached", threshold=0.0)
+    picked = step.layer("Gather", [x], part="taken", axis=1, index=features.ravel().tolist())
+    apart = step.layer("Bias", [picked], [-limits.ravel()], part="apart", axis=1)
+    x2 = step.layer("Threshold", [apart], part="decisions", threshold=0.0)
+    x2 = step.reshape(x2, (x.shape[0], count, decisions), part="trees")
+    x2 = step.layer("Permute", [x2], part="turned", order=[1, 0, 2])
+    x2 = step.layer("MatMul", [x2, step.parameter(leads)], part="leads")
+    x2 = step.layer("Permute", [x2], part="back", order=[1, 0, 2])
+    x2 = step.reshape(x2, (x.shape[0], count * leaves), part="leaves")
+    x2 = step.layer("Bias", [x2], [0.5 - needed.ravel()], part="missing", axis=1)
+    x2 = step.layer("Threshold", [x2], part="reached", threshold=0.0)
     weights = np.zeros((count, leaves, outputs), np.float32)
     _weigh(step, kind, trees, weights)
     if mean:
         weights /= len(trees)
-    return linear(step, made, weights.reshape(-1, outputs), np.array(base, np.float32), part)
+    return linear(step, x2, weights.reshape(-1, outputs), np.array(base, np.float32), part)
 
 
 def _trees(step: Step) -> dict[int, _Tree]:
@@ -255,13 +255,13 @@ def _walked(step: Step, nodes: dict[int, list[Any]]) -> _Tree:
     roots = [number for number in nodes if number not in below]
     if len(roots) != 1:
         step.refuse(f"a tree of it has {len(roots)} roots")
-    tree, seen, steps = _Tree(), set[int](), 0
-    left: list[tuple[int, list[tuple[int, bool]]]] = [(roots[0], [])]
-    while left:
-        number, path = left.pop()
-        if number not in nodes or number in seen:
+    tree, visited, steps = _Tree(), set[int](), 0
+    pending: list[tuple[int, list[tuple[int, bool]]]] = [(roots[0], [])]
+    while pending:
+        number, path = pending.pop()
+        if number not in nodes or number in visited:
             step.refuse(f"node {number} of a tree is missing, or is reached twice")
-        seen.add(number)
+        visited.add(number)
         steps += len(path)
         if steps > _STEPS:
             step.refuse(_TOO_LARGE)
@@ -279,7 +279,7 @@ def _walked(step: Step, nodes: dict[int, list[Any]]) -> _Tree:
         place = len(tree.features)
         tree.features.append(int(feature))
         tree.limits.append(float(limit))
-        left += [(yes, [*path, (place, above)]), (no, [*path, (place, not above)])]
+        pending += [(yes, [*path, (place, above)]), (no, [*path, (place, not above)])]
     return tree
 
 

@@ -24,22 +24,22 @@ def batch_norm(step: Step) -> Outputs:
     names = ("the scale", "the bias", "the mean", "the variance")
     scale, bias, mean, variance = (step.constant(i, name) for i, name in enumerate(names, 1))
     x = step.blob()
-    eps, kept = float(step.attribute("epsilon", 1e-5)), float(step.attribute("momentum", 0.9))
-    if not 0 <= kept <= 1:
-        step.refuse(f"its momentum is {kept:g}")
-    count = np.float32(min(_MOST_COUNTED, 1 / max(1 - kept, 1 / _MOST_COUNTED)))
-    made = step.layer(
+    eps, momentum = float(step.attribute("epsilon", 1e-5)), float(step.attribute("momentum", 0.9))
+    if not 0 <= momentum <= 1:
+        step.refuse(f"its momentum is {momentum:g}")
+    count = np.float32(min(_MOST_COUNTED, 1 / max(1 - momentum, 1 / _MOST_COUNTED)))
+    output = step.layer(
         "BatchNorm",
         [x],
         [mean * count, variance * count, count.reshape(1)],
         part="normalised",
         label="",
         eps=eps,
-        moving_average_fraction=kept,
+        moving_average_fraction=momentum,
     )
     if step.reading.source.is_ours and (scale == 1).all() and not bias.any():
-        return made  # Caffe's BatchNorm has no factors; those of its Scale follow.
-    return step.layer("Scale", [made], [scale, bias], label="scale", bias_term=True)
+        return output  # Caffe's BatchNorm has no factors; those of its Scale follow.
+    return step.layer("Scale", [output], [scale, bias], label="scale", bias_term=True)
 
 
 @reads("LRN")
@@ -68,11 +68,11 @@ def layer_norm(step: Step) -> Outputs:
         return _moved(step, x, [int(a) % len(x.shape) for a in axes])
     scale, bias = step.optional(1, "the scale"), step.optional(2, "the bias")
     eps = float(step.attribute("epsilon", 1e-5))
-    made = _normalised(step, x, axis, eps, scale is None and bias is None)
+    output = _normalised(step, x, axis, eps, scale is None and bias is None)
     whole = x.shape[axis:]
     if all(one is None or one.shape == whole for one in (scale, bias)):
-        return scaled(step, made, axis, scale, bias)
-    spread: Value = made
+        return scaled(step, output, axis, scale, bias)
+    spread: Value = output
     if scale is not None:
         spread = combine(step, "Mul", spread, scale, None if bias is None else "scaled")
     return spread if bias is None else combine(step, "Add", spread, bias)
@@ -83,9 +83,9 @@ def _moved(step: Step, x: Computed, axes: list[int]) -> Computed:
     order = [axis for axis in range(len(x.shape)) if axis not in axes] + sorted(axes)
     moved = step.layer("Permute", [x], part="moved", order=order)
     first = len(x.shape) - len(axes)
-    made = _normalised(step, moved, first, float(step.attribute("epsilon", 1e-5)), False)
+    output = _normalised(step, moved, first, float(step.attribute("epsilon", 1e-5)), False)
     back = tuple(order.index(axis) for axis in range(len(order)))
-    return Computed(made.name, made.stored, back)
+    return Computed(output.name, output.stored, back)
 
 
 def _normalised(step: Step, x: Computed, axis: int, eps: float, last: bool) -> Computed:
@@ -111,16 +111,16 @@ def rms_norm(step: Step) -> Outputs:
     squares = step.layer("Power", [x], part="squares", power=2.0)
     mean = step.layer("Reduction", [squares], part="mean", operation="MEAN", axis=axis)
     root = step.layer("Power", [mean], part="root", shift=eps, power=-0.5)
-    made = step.layer("Scale", [x, root], part="normalised", axis=0)
-    return scaled(step, made, axis, np.broadcast_to(scale, x.shape[axis:]), None)
+    output = step.layer("Scale", [x, root], part="normalised", axis=0)
+    return scaled(step, output, axis, np.broadcast_to(scale, x.shape[axis:]), None)
 
 
 @reads("InstanceNormalization")
 def instance_norm(step: Step) -> Outputs:
     x = step.blob()
     scale, bias = step.constant(1, "the scale"), step.constant(2, "the bias")
-    made = _normalised(step, x, 2, float(step.attribute("epsilon", 1e-5)), False)
-    return scaled(step, made, 1, scale, bias)
+    output = _normalised(step, x, 2, float(step.attribute("epsilon", 1e-5)), False)
+    return scaled(step, output, 1, scale, bias)
 
 
 @reads("GroupNormalization")
@@ -133,5 +133,5 @@ def group_norm(step: Step) -> Outputs:
         times = x.shape[1] // groups
         scale, bias = np.repeat(scale, times), np.repeat(bias, times)
     rows = step.reshape(x, (x.shape[0], groups, prod(x.shape[1:]) // groups), part="groups")
-    made = _normalised(step, rows, 2, float(step.attribute("epsilon", 1e-5)), False)
-    return scaled(step, step.reshape(made, x.shape, part="channels"), 1, scale, bias)
+    output = _normalised(step, rows, 2, float(step.attribute("epsilon", 1e-5)), False)
+    return scaled(step, step.reshape(output, x.shape, part="channels"), 1, scale, bias)

@@ -95,8 +95,8 @@ def _volume(
     over = NodeWindow(
         *([one[0], other] for one, other in zip(alone.lists, (1, 1, 1, 0, 0), strict=True))
     )
-    made = _pooled(step, rows, over, [outputs[0], rows.shape[3]], average, "over")
-    return step.reshape(made, (n, c, *outputs))
+    output = _pooled(step, rows, over, [outputs[0], rows.shape[3]], average, "over")
+    return step.reshape(output, (n, c, *outputs))
 
 
 def _flat(window: NodeWindow) -> NodeWindow:
@@ -108,7 +108,7 @@ def _flat(window: NodeWindow) -> NodeWindow:
 def _outputs(step: Step, window: NodeWindow, sizes: Sequence[int]) -> list[int]:
     """Return a window that would begin in the padding behind the image is left out, as in Caffe."""
     ceil = bool(step.attribute("ceil_mode", 0))
-    found = []
+    lengths = []
     for axis, size in enumerate(sizes):
         before, after = window.before[axis], window.after[axis]
         room, stride = size + before + after - window.kernel[axis], window.stride[axis]
@@ -117,8 +117,8 @@ def _outputs(step: Step, window: NodeWindow, sizes: Sequence[int]) -> list[int]:
             outputs -= 1
         if not 0 < outputs <= _MOST:
             step.refuse(f"the kernel {window.kernel} does not fit {list(sizes)}")
-        found.append(outputs)
-    return found
+        lengths.append(outputs)
+    return lengths
 
 
 def _pooled(
@@ -137,8 +137,8 @@ def _pooled(
     factors = _factors(step, x, window, outputs)
     if np.all(factors == 1):
         return step.layer("Pooling", [x], part=part, **options)
-    made = step.layer("Pooling", [x], part="averaged", **options)
-    return step.layer("Scale", [made], [factors], part=part, axis=2, num_axes=2, bias_term=False)
+    output = step.layer("Pooling", [x], part="averaged", **options)
+    return step.layer("Scale", [output], [factors], part=part, axis=2, num_axes=2, bias_term=False)
 
 
 def _short(options: dict[str, Any]) -> dict[str, Any]:
@@ -182,24 +182,24 @@ def _pooled_apart(
     options |= _round_mode(around, bare, outputs) or {"round_mode": "FLOOR"}
     if not average:
         return step.layer("Pooling", [around], part=part, **options)
-    made = step.layer("Pooling", [around], part="averaged", **options)
+    output = step.layer("Pooling", [around], part="averaged", **options)
     whole = np.full(outputs, float(np.prod(window.kernel)))
     factors = np.asarray(whole / _divisors(step, x, window, outputs), np.float32)
-    return step.layer("Scale", [made], [factors], part=part, axis=2, num_axes=2, bias_term=False)
+    return step.layer("Scale", [output], [factors], part=part, axis=2, num_axes=2, bias_term=False)
 
 
 def _round_mode(x: Computed, window: NodeWindow, outputs: list[int]) -> dict[str, Any] | None:
     """How Caffe has to round to come to the same number of windows; None: it cannot."""
     for mode, options in (("ceil", {}), ("floor", {"round_mode": "FLOOR"})):
-        found = []
+        modes = []
         for axis, size in enumerate(x.shape[2:]):
             pad, stride = window.before[axis], window.stride[axis]
             room = size + 2 * pad - window.kernel[axis]
             count = (room // stride if mode == "floor" else -(-room // stride)) + 1
             if any(window.before) and (count - 1) * stride >= size + pad:
                 count -= 1
-            found.append(count)
-        if all(map(is_same, found, outputs)):
+            modes.append(count)
+        if all(map(is_same, modes, outputs)):
             return options
     return None
 
@@ -224,11 +224,11 @@ def _bounds(window: NodeWindow, outputs: list[int], axis: int) -> tuple[Array, A
 def _divisors(step: Step, x: Computed, window: NodeWindow, outputs: list[int]) -> Array:
     """Return what ONNX divides by, for each place."""
     include = bool(step.attribute("count_include_pad", 0))
-    found = []
+    divisors = []
     for axis, size in enumerate(x.shape[2:]):
         starts, ends = _bounds(window, outputs, axis)
         if include:
-            found.append(np.minimum(ends, size + window.after[axis]) - starts)
+            divisors.append(np.minimum(ends, size + window.after[axis]) - starts)
         else:
-            found.append(np.maximum(np.minimum(ends, size) - np.maximum(starts, 0), 1))
-    return np.asarray(np.multiply.outer(*found))
+            divisors.append(np.maximum(np.minimum(ends, size) - np.maximum(starts, 0), 1))
+    return np.asarray(np.multiply.outer(*divisors))

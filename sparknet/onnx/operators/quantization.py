@@ -32,15 +32,15 @@ def quantize(step: Step) -> Outputs:
     ends = ((end - _number(zero)) * scale for end in (bounds.min, bounds.max))
     low, high = (float(np.float32(end)) for end in ends)  # as Clip has them
     rounded = _step_of(low, high)
-    made = _held_between(step, low, high, rounded if kind in _NARROW else None)
+    output = _held_between(step, low, high, rounded if kind in _NARROW else None)
     if kind not in _NARROW:
         step.reading.unrounded.append(step.node.name)
-        return made
+        return output
     step.reading.rounded.append(step.node.name)
     if low != 0 and not np.isclose(rounded[0], scale):
         step.reading.coarser.append(step.node.name)
-    step.reading.net.blobs[made.name].step = rounded
-    return made
+    step.reading.net.blobs[output.name].step = rounded
+    return output
 
 
 @reads("DequantizeLinear")
@@ -49,9 +49,9 @@ def dequantize(step: Step) -> Outputs:
     if not isinstance(value, Computed):
         step.refuse("the scale of a constant must be constant")
     scale, zero = _scale(step)
-    known = step.reading.scales.get(step.node.inputs[0])
-    if known is not None:
-        if known != (scale, _number(zero)):
+    factor = step.reading.scales.get(step.node.inputs[0])
+    if factor is not None:
+        if factor != (scale, _number(zero)):
             step.refuse("its scale is another than that of its QuantizeLinear")
         return value
     if not value.integral or value.rounded:
@@ -90,26 +90,26 @@ def _held_between(
     least, most = _reach(net, value.name, _FARTHEST)
     if alone and low <= least and most <= high:
         return value
-    made = step.maker(value)
-    if low == 0 and made is not None and made.type == "ReLU" and not made.options.negative_slope:
-        value = net.blobs[made.parameter.bottom[0]]
-        net.remove(made)
+    maker = step.maker(value)
+    if low == 0 and maker is not None and maker.type == "ReLU" and not maker.options.negative_slope:
+        value = net.blobs[maker.parameter.bottom[0]]
+        net.remove(maker)
     return step.pointwise("Clip", of=value, min=low, max=high)
 
 
 def _reach(net: Netlist, name: str, most: int) -> tuple[float, float]:
     """Between which numbers the values of a blob surely lie."""
-    made = net.makers.get(name)
-    if made is None or not most:
+    maker = net.makers.get(name)
+    if maker is None or not most:
         return -inf, inf
-    if made.type == "Clip":
-        return made.options.min, made.options.max
-    if made.type == "Softmax" or made.type == "Sigmoid":
+    if maker.type == "Clip":
+        return maker.options.min, maker.options.max
+    if maker.type == "Softmax" or maker.type == "Sigmoid":
         return 0.0, 1.0
-    ends = [_reach(net, bottom, most - 1) for bottom in made.parameter.bottom]
-    if made.type == "ReLU" and not made.options.negative_slope:
+    ends = [_reach(net, bottom, most - 1) for bottom in maker.parameter.bottom]
+    if maker.type == "ReLU" and not maker.options.negative_slope:
         return 0.0, ends[0][1]
-    plan = made.layer.plan([net.blobs[bottom].stored for bottom in made.parameter.bottom])
-    if ends and (made.layer.is_view or made.layer.passes_int8(plan)):
+    plan = maker.layer.plan([net.blobs[bottom].stored for bottom in maker.parameter.bottom])
+    if ends and (maker.layer.is_view or maker.layer.passes_int8(plan)):
         return min(low for low, _ in ends), max(high for _, high in ends)
     return -inf, inf

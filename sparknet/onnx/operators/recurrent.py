@@ -43,18 +43,18 @@ def recurrent(step: Step) -> Outputs:
     ways = _ways(step, x)
     # Both directions before what reads one of them: the engine runs them at the same time.
     marks = _Marks(step, x)
-    found = [_one_way(step, x, way, marks) for way in ways]
+    runs = [_one_way(step, x, way, marks) for way in ways]
     whole: list[Value] = []
     hidden: list[Value] = []
     cell: list[Value] = []
-    for way, (made, state) in zip(ways, found, strict=True):
+    for way, (sequence, state) in zip(ways, runs, strict=True):
         if _is_read(step, 1):
-            steps = made.shape[0]
-            hidden.append(cut(step, made, 0, steps - 1, steps, part=f"{way.part}_last"))
+            steps = sequence.shape[0]
+            hidden.append(cut(step, sequence, 0, steps - 1, steps, part=f"{way.part}_last"))
         if _is_read(step, 0):
             if way.backward:
-                made = taken(step, made, 0, _turned(made), part=f"{way.part}_back")
-            whole.append(_with_axis(step, made, 1, f"{way.part}_outputs"))
+                sequence = taken(step, sequence, 0, _turned(sequence), part=f"{way.part}_back")
+            whole.append(_with_axis(step, sequence, 1, f"{way.part}_outputs"))
         if state is not None:
             cell.append(state)
     outputs: list[Value] = []
@@ -74,16 +74,16 @@ def _check(step: Step) -> None:
     if step.has(7):
         step.refuse("peepholes have no layer")
     usual = {"LSTM": ["sigmoid", "tanh", "tanh"], "GRU": ["sigmoid", "tanh"], "RNN": ["tanh"]}
-    given = [str(one).lower() for one in step.attribute("activations") or []]
+    names = [str(one).lower() for one in step.attribute("activations") or []]
     if _is_rectified(step):
         return
-    if given and given != usual[step.op] * (len(given) // len(usual[step.op])):
-        step.refuse(f"its activations are {', '.join(given)}; the layer has its own")
+    if names and names != usual[step.op] * (len(names) // len(usual[step.op])):
+        step.refuse(f"its activations are {', '.join(names)}; the layer has its own")
 
 
 def _is_rectified(step: Step) -> bool:
-    given = {str(one).lower() for one in step.attribute("activations") or []}
-    return step.op == "RNN" and given == {"relu"}
+    names = {str(one).lower() for one in step.attribute("activations") or []}
+    return step.op == "RNN" and names == {"relu"}
 
 
 def _ways(step: Step, x: Computed) -> list[_Way]:
@@ -98,14 +98,14 @@ def _ways(step: Step, x: Computed) -> list[_Way]:
         step.refuse(f"weights {list(weights.shape)} are not for the direction '{direction}'")
     if weights.shape[2] != x.shape[2] or hidden.shape != (*weights.shape[:2], hidden.shape[2]):
         step.refuse(f"weights {list(weights.shape)} do not fit the input {list(x.shape)}")
-    found = []
+    ways = []
     for number in range(weights.shape[0]):
         both = np.zeros(2 * weights.shape[1], np.float32) if biases is None else biases[number]
         backward = direction == "reverse" or number == 1
         part = "backward" if backward else "forward"
         halves = (both[: weights.shape[1]], both[weights.shape[1] :])
-        found.append(_Way(number, backward, part, weights[number], hidden[number], halves))
-    return found
+        ways.append(_Way(number, backward, part, weights[number], hidden[number], halves))
+    return ways
 
 
 def _is_read(step: Step, output: int) -> bool:
@@ -132,13 +132,13 @@ def _one_way(step: Step, x: Computed, way: _Way, marks: _Marks) -> tuple[Compute
     if states:
         options["expose_hidden"] = True
         tops += [f"{tops[0]}_{name}" for name in ("h", "c")[: len(states)]]
-    made = step.layers(
+    layers = step.layers(
         kind, [x, marks.of(not states), *states], arrays, tops=tops, part=way.part, **options
     )
-    outputs = made[0]
+    outputs = layers[0]
     if step.op == "RNN":
         outputs = step.layer("Power", [outputs], part=f"{way.part}_unscaled", scale=1 / _SMALL)
-    return outputs, made[2] if wants_cell else None
+    return outputs, layers[2] if wants_cell else None
 
 
 def _unrolled(step: Step, x: Computed, way: _Way, states: Sequence[Computed]) -> Computed:
@@ -146,18 +146,18 @@ def _unrolled(step: Step, x: Computed, way: _Way, states: Sequence[Computed]) ->
     steps, part = x.shape[0], way.part
     if steps > _MOST_STEPS:
         step.refuse(f"with relu it is computed in {_MOST_STEPS} steps at most; it has {steps}")
-    given = linear(step, x, way.weights.T, way.biases[0] + way.biases[1], f"{part}_inputs")
+    inputs = linear(step, x, way.weights.T, way.biases[0] + way.biases[1], f"{part}_inputs")
     weights = step.parameter(np.ascontiguousarray(way.recurrent.T[None]))
     hidden = states[0] if states else None
-    found: list[Value] = []
+    rows: list[Value] = []
     for number in range(steps):
-        one = cut(step, given, 0, number, number + 1, part=f"{part}_input_{number}")
+        one = cut(step, inputs, 0, number, number + 1, part=f"{part}_input_{number}")
         if hidden is not None:
-            kept = step.layer("MatMul", [hidden, weights], part=f"{part}_kept_{number}")
-            one = step.layer("Eltwise", [one, kept], part=f"{part}_sum_{number}")
+            memory = step.layer("MatMul", [hidden, weights], part=f"{part}_kept_{number}")
+            one = step.layer("Eltwise", [one, memory], part=f"{part}_sum_{number}")
         hidden = step.layer("ReLU", [one], part=f"{part}_step_{number}")
-        found.append(hidden)
-    return joined(step, found, 0, part=f"{part}_steps")
+        rows.append(hidden)
+    return joined(step, rows, 0, part=f"{part}_steps")
 
 
 class _Marks:
@@ -197,19 +197,19 @@ class _Marks:
 def _first_states(step: Step, x: Computed, way: _Way, wants_cell: bool) -> list[Computed]:
     """Return the states that a sequence starts from, if it does not start from nothing."""
     places = (5, 6) if step.op == "LSTM" else (5,)
-    given = [step.value(place) if step.has(place) else None for place in places]
-    zero = [one is None or (not isinstance(one, Computed) and not np.any(one)) for one in given]
+    states = [step.value(place) if step.has(place) else None for place in places]
+    zero = [one is None or (not isinstance(one, Computed) and not np.any(one)) for one in states]
     if all(zero) and not wants_cell:
         return []
     units = way.recurrent.shape[1]
-    found = []
-    for value, name, nothing in zip(given, ("h", "c"), zero, strict=False):
+    rows = []
+    for value, name, nothing in zip(states, ("h", "c"), zero, strict=False):
         part = f"{way.part}_first_{name}"
         if nothing:
-            found.append(_zeros(step, x, units, part))
+            rows.append(_zeros(step, x, units, part))
         else:
-            found.append(_state(step, value, way, part))
-    return found
+            rows.append(_state(step, value, way, part))
+    return rows
 
 
 def _state(step: Step, value: Value | None, way: _Way, part: str) -> Computed:

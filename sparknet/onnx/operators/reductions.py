@@ -28,12 +28,12 @@ def reduce(step: Step) -> Outputs:
     value = step.value(0)
     count = len(value.shape)
     inputs = [None, step.optional(1, "its axes")]
-    given = axes_of(step.node, inputs)
-    if not given and step.attribute("noop_with_empty_axes"):
+    axes_named = axes_of(step.node, inputs)
+    if not axes_named and step.attribute("noop_with_empty_axes"):
         if step.op not in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"):
             step.refuse("it reduces nothing, which is not the same everywhere")
         return value
-    axes = sorted(step.axis(axis, count) for axis in given or range(count))
+    axes = sorted(step.axis(axis, count) for axis in axes_named or range(count))
     if any(step.is_batched([value.shape[axis]]) and value.shape[axis] for axis in axes):
         step.refuse("it reduces over the records, of which there may be any number")
     keep = bool(step.attribute("keepdims", 1))
@@ -54,10 +54,10 @@ def reduce(step: Step) -> Outputs:
         )
         if whole:
             return step.layer("Pooling", [x], pool=method, global_pooling=True)
-        made = over_all(step, x, method)
+        output = over_all(step, x, method)
     else:
-        made = _over(step, x, axes)
-    return _finished(step, made, shape)
+        output = _over(step, x, axes)
+    return _finished(step, output, shape)
 
 
 def _over(step: Step, x: Computed, axes: list[int]) -> Computed:
@@ -117,12 +117,12 @@ def lp_normalization(step: Step) -> Outputs:
     if step.node.outputs[0] in step.reading.exact:
         size = step.layer("Power", [least], part="size", power=0.5) if squares else least
         size = step.reshape(size, (*moved.shape[:-1], 1), part="sizes")
-        made = step.layer("Div", [moved, size], part="scaled")
+        output = step.layer("Div", [moved, size], part="scaled")
     else:
         factor = step.layer("Power", [least], part="factor", power=-0.5 if squares else -1.0)
-        made = step.layer("Scale", [moved, factor], part="scaled", axis=0)
+        output = step.layer("Scale", [moved, factor], part="scaled", axis=0)
     back = tuple(int(one) for one in np.argsort(order))
-    return made if moved is x else Computed(made.name, made.stored, back)
+    return output if moved is x else Computed(output.name, output.stored, back)
 
 
 PLACES = np.dtype(np.int64)
@@ -136,19 +136,19 @@ def extreme(step: Step) -> Outputs:
         x = step.pointwise("Power", of=x, part="negative", scale=-1.0)
     keep = bool(step.attribute("keepdims", 1))
     part = None if keep else "places"
-    made = _places(step, x, axis, 1, bool(step.attribute("select_last_index")), part)
+    places = _places(step, x, axis, 1, bool(step.attribute("select_last_index")), part)
     if not keep:
-        made = step.reshape(made, (*x.shape[:axis], *x.shape[axis + 1 :]))
-    made.dtype = PLACES
-    return made
+        places = step.reshape(places, (*x.shape[:axis], *x.shape[axis + 1 :]))
+    places.dtype = PLACES
+    return places
 
 
 @reads("TopK")
 def top_k(step: Step) -> Outputs:
     x = step.blob()
     axis = _axis(step, x, -1)
-    given = step.attribute("k")
-    most = int(np.ravel(step.constant(1, "how many"))[0]) if given is None else int(given)
+    attribute = step.attribute("k")
+    most = int(np.ravel(step.constant(1, "how many"))[0]) if attribute is None else int(attribute)
     largest = bool(step.attribute("largest", 1))
     if not 1 <= most <= x.shape[axis]:
         step.refuse(f"it takes {most} of {x.shape[axis]} values")
@@ -181,11 +181,11 @@ def _places(
     if not last:
         x = taken(step, x, axis, range(size)[::-1], part="backwards")
     label = part if last else "from_the_end"
-    made = step.layer("ArgMax", [x], part=label, axis=axis, top_k=most)
+    output = step.layer("ArgMax", [x], part=label, axis=axis, top_k=most)
     if not last:
-        made = step.layer("Power", [made], part=part, scale=-1.0, shift=size - 1.0)
-    made.dtype = PLACES
-    return made
+        output = step.layer("Power", [output], part=part, scale=-1.0, shift=size - 1.0)
+    output.dtype = PLACES
+    return output
 
 
 def first_places(step: Step, x: Computed, axis: int, part: str) -> Computed:
@@ -207,6 +207,6 @@ def _first_place(step: Step, x: Computed, axis: int, part: str | None) -> Comput
         order = [one for one in range(len(x.shape)) if one != axis] + [axis]
         before = step.permuted(before, order)
     count = step.layer("Reduction", [before], part="count", axis=len(x.shape) - 1)
-    made = step.reshape(count, shape, part=part)
-    made.dtype = PLACES
-    return made
+    place = step.reshape(count, shape, part=part)
+    place.dtype = PLACES
+    return place

@@ -56,8 +56,8 @@ def _resized(
         image = step.reshape(x, (*shape[:2], 1, shape[2]), part="image")
         scales = None if scales is None else [*scales[:2], 1.0, scales[2]]
         sizes = None if sizes is None else [*sizes[:2], 1, sizes[2]]
-        made = _image(step, image, scales, sizes, coordinates, rounding, "resized")
-        return step.reshape(made, (*shape[:2], made.shape[3]))
+        output = _image(step, image, scales, sizes, coordinates, rounding, "resized")
+        return step.reshape(output, (*shape[:2], output.shape[3]))
     if len(shape) == 5:
         return _volume(step, x, scales, sizes, coordinates, rounding)
     if len(shape) != 4:
@@ -80,7 +80,7 @@ def _volume(
     if (scales is not None and len(scales) != 5) or (sizes is not None and len(sizes) != 5):
         step.refuse("it needs a scale or a size for each of 5 axes")
     flat = step.reshape(x, (n, c * d, h, w), part="images")
-    made = _image(
+    output = _image(
         step,
         flat,
         None if scales is None else [1.0, scales[1], *scales[3:]],
@@ -89,9 +89,9 @@ def _volume(
         rounding,
         "wide",
     )
-    high, wide = made.shape[2:]
-    planes = step.reshape(made, (n, c, d, high * wide), part="planes")
-    made = _image(
+    high, wide = output.shape[2:]
+    planes = step.reshape(output, (n, c, d, high * wide), part="planes")
+    output = _image(
         step,
         planes,
         None if scales is None else [*scales[:3], 1.0],
@@ -100,7 +100,7 @@ def _volume(
         rounding,
         "deep",
     )
-    return step.reshape(made, (n, c, made.shape[2], high, wide))
+    return step.reshape(output, (n, c, output.shape[2], high, wide))
 
 
 def _all_axes(
@@ -151,8 +151,8 @@ def _image(
             return _repeated(step, x, times, part)
         if coordinates != "asymmetric" or max(times) > 2:
             step.refuse("it resizes to sizes that are multiples for some images alone")
-        made = _repeated(step, x, times, "repeated")  # of an odd size one less
-        return step.sized(made, sizes, part=part)
+        output = _repeated(step, x, times, "repeated")  # of an odd size one less
+        return step.sized(output, sizes, part=part)
     options = _sizes(x, sizes, scales)
     if mode == "cubic":
         options["cubic_coeff_a"] = float(step.attribute("cubic_coeff_a", -0.75))

@@ -31,10 +31,10 @@ def dropout(step: Step) -> Outputs:
         step.refuse("its mask is read, which no layer gives")
     ratio = step.attribute("ratio", 0.5)
     if step.opset >= 12:
-        given, training = (step.optional(place, what) for place, what in _DROPOUT)
+        share, training = (step.optional(place, what) for place, what in _DROPOUT)
         if training is None or not np.any(training):
             return step.value(0)
-        ratio = 0.5 if given is None else float(np.ravel(given)[0])
+        ratio = 0.5 if share is None else float(np.ravel(share)[0])
         if ratio:
             step.reading.dropping.append(step.node.name)
     if not 0 <= ratio < 1:
@@ -47,17 +47,17 @@ _DROPOUT = ((1, "the ratio"), (2, "whether it is in training"))
 
 @reads("Reshape")
 def reshape(step: Step) -> Outputs:
-    wanted = step.attribute("shape")
-    if wanted is None:
-        wanted = step.sizes(1, "the new shape")
+    target = step.attribute("shape")
+    if target is None:
+        target = step.sizes(1, "the new shape")
     shape, keep_zero = step.shape(0), bool(step.attribute("allowzero"))
     fixed = step.reading.source.fixed
     if fixed:
-        return _view(step, view(shape, wanted, keep_zero, step.batch, fixed))
+        return _view(step, view(shape, target, keep_zero, step.batch, fixed))
     try:
-        return _view(step, reshaped(shape, wanted, keep_zero))
+        return _view(step, reshaped(shape, target, keep_zero))
     except ValueError:
-        _solve(step, shape, wanted)
+        _solve(step, shape, target)
         raise
 
 
@@ -85,12 +85,12 @@ def flatten(step: Step) -> Outputs:
 @reads("Squeeze")
 def squeeze(step: Step) -> Outputs:
     shape, axes = step.shape(0), _axes(step)
-    gone = {axis for axis, size in enumerate(shape) if size == 1}
+    dropped = {axis for axis, size in enumerate(shape) if size == 1}
     if axes is not None:
-        gone = {step.axis(axis, len(shape)) for axis in axes}
-        if any(shape[axis] != 1 for axis in gone):
-            step.refuse(f"axes {sorted(gone)} of {list(shape)} are not all of size 1")
-    return _view(step, [size for axis, size in enumerate(shape) if axis not in gone])
+        dropped = {step.axis(axis, len(shape)) for axis in axes}
+        if any(shape[axis] != 1 for axis in dropped):
+            step.refuse(f"axes {sorted(dropped)} of {list(shape)} are not all of size 1")
+    return _view(step, [size for axis, size in enumerate(shape) if axis not in dropped])
 
 
 @reads("Unsqueeze")
@@ -107,8 +107,8 @@ def unsqueeze(step: Step) -> Outputs:
 def _axes(step: Step) -> list[int] | None:
     if step.attribute("axes") is not None:
         return [int(axis) for axis in step.attribute("axes")]
-    given = step.optional(1, "its axes")
-    return None if given is None else [int(axis) for axis in np.ravel(given)]
+    listed = step.optional(1, "its axes")
+    return None if listed is None else [int(axis) for axis in np.ravel(listed)]
 
 
 def _view(step: Step, shape: tuple[int, ...] | list[int]) -> Computed:
@@ -150,11 +150,11 @@ def permute(value: Value, order: Sequence[int]) -> Value:
 def pad(step: Step) -> Outputs:
     """Zeros around an image wait for a layer that pads; the rest is made here."""
     shape = step.shape(0)
-    given = step.attribute("pads", step.attribute("paddings"))
-    if given is None:
-        given = np.ravel(step.constant(1, "the padding")).tolist()
+    padding = step.attribute("pads", step.attribute("paddings"))
+    if padding is None:
+        padding = np.ravel(step.constant(1, "the padding")).tolist()
     axes = np.ravel(step.constant(3, "its axes")).tolist() if step.has(3) else None
-    before, after = _pads(step, [int(one) for one in given], axes, len(shape))
+    before, after = _pads(step, [int(one) for one in padding], axes, len(shape))
     mode = step.attribute("mode", "constant")
     x = step.value(0)
     if min(*before, *after, 0) < 0:
@@ -181,12 +181,12 @@ def pad(step: Step) -> Outputs:
 def _pads(
     step: Step, given: list[int], axes: list[int] | None, count: int
 ) -> tuple[list[int], list[int]]:
-    named = list(range(count)) if axes is None else [step.axis(axis, count) for axis in axes]
-    if len(given) != 2 * len(named):
-        step.refuse(f"{len(given)} pads for {len(named)} axes")
+    padded = list(range(count)) if axes is None else [step.axis(axis, count) for axis in axes]
+    if len(given) != 2 * len(padded):
+        step.refuse(f"{len(given)} pads for {len(padded)} axes")
     before, after = [0] * count, [0] * count
-    for place, axis in enumerate(named):
-        before[axis], after[axis] = given[place], given[place + len(named)]
+    for place, axis in enumerate(padded):
+        before[axis], after[axis] = given[place], given[place + len(padded)]
     if max((abs(pad) for pad in given), default=0) > MOST_PLACES:
         step.refuse(f"{max(given)} is too much padding")
     return before, after
@@ -247,8 +247,8 @@ def concat(step: Step) -> Outputs:
         and last.shape == rows.shape
         and last.integral
     ):
-        taken = all(one.op == "GatherND" for one in step.readers_of(0))
-        if taken and not isinstance(first, Computed) and np.array_equal(first, rows):
+        is_gathered = all(one.op == "GatherND" for one in step.readers_of(0))
+        if is_gathered and not isinstance(first, Computed) and np.array_equal(first, rows):
             return replace(last, rows=-1)
     axis = step.axis(int(step.attribute("axis", 1)), axes)
     if fixed := step.reading.source.fixed:
@@ -263,8 +263,8 @@ def joined(step: Step, values: Sequence[Value], axis: int, part: str | None = No
     lazy = [one for one in values if isinstance(one, Computed) and one.pads is None]
     if order is not None and len(lazy) == len(values) and all(one.order == order for one in lazy):
         stored = [Computed(one.name, one.stored) for one in lazy]
-        made = step.layer("Concat", stored, part=part, axis=order[axis])
-        return Computed(made.name, made.stored, order)
+        output = step.layer("Concat", stored, part=part, axis=order[axis])
+        return Computed(output.name, output.stored, order)
     first = next(step.plain(one) for one in values if isinstance(one, Computed))
     blobs = [
         step.plain(one) if isinstance(one, Computed) else _beside(step, one, first, axis, place)
@@ -290,13 +290,13 @@ def _beside(step: Step, array: Array, other: Computed, axis: int, place: int) ->
         # A piece of the other blob may be shorter than that.
         return step.parameter(np.broadcast_to(one, (rows, *array.shape[1:])))
     x = other
-    size, wanted = x.shape[axis], array.shape[axis]
+    size, target = x.shape[axis], array.shape[axis]
     part = f"constant_{place}"
-    if wanted <= size:
-        x = cut(step, x, axis, 0, wanted, part=f"{part}_room")
+    if target <= size:
+        x = cut(step, x, axis, 0, target, part=f"{part}_room")
     else:
         x = cut(step, x, axis, 0, 1, part=f"{part}_one")
-        x = step.layer("Tile", [x], part=f"{part}_room", axis=axis, tiles=wanted)
+        x = step.layer("Tile", [x], part=f"{part}_room", axis=axis, tiles=target)
     zeros = step.layer("Power", [x], part=f"{part}_zeros", scale=0.0)
     block = np.ascontiguousarray(one[0], np.float32)
     return step.layer("Bias", [zeros], [block], part=part, axis=1, num_axes=-1)
@@ -305,21 +305,21 @@ def _beside(step: Step, array: Array, other: Computed, axis: int, place: int) ->
 @reads("Expand")
 def expand(step: Step) -> Outputs:
     x = step.blob()
-    wanted = step.sizes(1, "its shape")
+    target = step.sizes(1, "its shape")
     if fixed := step.reading.source.fixed:
-        wanted = whole(x.shape, wanted, step.batch, fixed)
-    return tiled(step, x, spread(x.shape, wanted))
+        target = whole(x.shape, target, step.batch, fixed)
+    return tiled(step, x, spread(x.shape, target))
 
 
 def tiled(step: Step, x: Computed, shape: Shape) -> Computed:
     x = step.reshape(x, (1,) * (len(shape) - len(x.shape)) + x.shape, part="axes")
     if any(
-        step.is_open(wanted) and size != wanted for size, wanted in zip(x.shape, shape, strict=True)
+        step.is_open(target) and size != target for size, target in zip(x.shape, shape, strict=True)
     ):
         return step.sized(x, shape, part="spread")
-    for axis, (size, wanted) in enumerate(zip(x.shape, shape, strict=True)):
-        if size != wanted:
-            x = step.layer("Tile", [x], part=f"tiled_{axis}", axis=axis, tiles=wanted)
+    for axis, (size, target) in enumerate(zip(x.shape, shape, strict=True)):
+        if size != target:
+            x = step.layer("Tile", [x], part=f"tiled_{axis}", axis=axis, tiles=target)
     return x
 
 
@@ -332,9 +332,9 @@ def range_(step: Step) -> Outputs:
         step.refuse("it counts the places of an image of any size by other steps than 1")
     places = np.arange(start, start + MOST_PIXELS, dtype=np.float32)
     long = step.layer("Parameter", [], [places], part="longest", shape={"dim": [MOST_PIXELS]})
-    made = step.sized_by_inputs(long, (limit - int(start),), None)
-    made.dtype = step.value(1).dtype
-    return made
+    output = step.sized_by_inputs(long, (limit - int(start),), None)
+    output.dtype = step.value(1).dtype
+    return output
 
 
 @reads("ConstantOfShape")
@@ -342,10 +342,10 @@ def constant_of_shape(step: Step) -> Outputs:
     """Return one number over an image of any size."""
     value = np.ravel(step.attribute("value", np.zeros(1, np.float32)))[:1]
     shape = step.sizes(0, "its shape")
-    made = step.layer("Parameter", [], [value], part="number", shape={"dim": [1]})
-    made = step.sized_by_inputs(step.reshape(made, [1] * len(shape), "axes"), shape, None)
-    made.dtype = value.dtype
-    return made
+    output = step.layer("Parameter", [], [value], part="number", shape={"dim": [1]})
+    output = step.sized_by_inputs(step.reshape(output, [1] * len(shape), "axes"), shape, None)
+    output.dtype = value.dtype
+    return output
 
 
 @reads("Tile")
@@ -369,7 +369,7 @@ def tile(step: Step) -> Outputs:
             x, repeats[axis] = step.reshape(wide, shape, part=f"repeated_{axis}"), 1
     each = [size == 1 and step.is_open(n) for size, n in zip(x.shape, repeats, strict=True)]
     whole = zip(x.shape, repeats, each, strict=True)
-    x = step.sized(x, [times if opened else size for size, times, opened in whole], part="spread")
+    x = step.sized(x, [times if is_open else size for size, times, is_open in whole], part="spread")
     for axis, times in enumerate(repeats):
         if times > 1 and not each[axis]:
             x = step.layer("Tile", [x], part=f"axis_{axis}", axis=axis, tiles=times)

@@ -24,9 +24,9 @@ def slice_(step: Step) -> Outputs:
     x = step.blob()
     starts, ends, axes, steps = slice_arguments(step.node, inputs)
     ranges = slices(x.shape, starts, ends, axes, steps)
-    named = range(len(starts)) if axes is None else [step.axis(one, len(x.shape)) for one in axes]
+    sliced = range(len(starts)) if axes is None else [step.axis(one, len(x.shape)) for one in axes]
     ends_open: dict[int, tuple[int, int]] = {}
-    for axis, start, end in zip(named, starts, ends, strict=True):
+    for axis, start, end in zip(sliced, starts, ends, strict=True):
         size = x.shape[axis]
         to_end = end == size or end >= _ALL
         whole = ranges[axis] == range(size) and start in (0, -size) and to_end
@@ -96,13 +96,13 @@ def taken(
     if count > MOST_PLACES:
         step.refuse(f"it picks {count} values; {MOST_PLACES} are the most")
     places = [one % size for one in places]
-    made = step.maker(x)
-    if made is not None and made.type == "Gather" and int(made.options.axis) == axis:
+    maker = step.maker(x)
+    if maker is not None and maker.type == "Gather" and int(maker.options.axis) == axis:
         # Values that were picked before: both at once.
-        net, picked = step.reading.net, list(made.options.index)
-        source = net.blobs[made.parameter.bottom[0]]
+        net, picked = step.reading.net, list(maker.options.index)
+        source = net.blobs[maker.parameter.bottom[0]]
         if not any(x.name in one.parameter.bottom for one in net.layers):
-            net.remove(made)
+            net.remove(maker)
         return taken(step, source, axis, [picked[one] for one in places], part)
     return step.layer("Gather", [x], part=part, axis=axis, index=places)
 
@@ -120,14 +120,14 @@ def cut(
         return step.layer("Gather", [x], part=part, axis=axis, index=list(range(start, end)))
     points = [point for point in (start, end) if 0 < point < size]
     top = step.node.outputs[0] + ("" if part is None else f"_{part}")
-    left = _cut_again(step, x, axis, range(start, end), top) if x.is_plain else None
-    if left is not None:
-        return left
+    piece = _cut_again(step, x, axis, range(start, end), top) if x.is_plain else None
+    if piece is not None:
+        return piece
     tops = [f"{top}_before"] * (start > 0) + [top] + [f"{top}_after"] * (end < size)
-    made = step.layers("Slice", [x], tops=tops, part=part, axis=axis, slice_point=points)
-    found = made[int(start > 0)]
-    step.reading.net.left_over.update(one.name for one in made if one is not found)
-    return found
+    parts = step.layers("Slice", [x], tops=tops, part=part, axis=axis, slice_point=points)
+    middle = parts[int(start > 0)]
+    step.reading.net.left_over.update(one.name for one in parts if one is not middle)
+    return middle
 
 
 def _cut_again(step: Step, x: Computed, axis: int, wanted: range, top: str) -> Computed | None:
@@ -135,21 +135,21 @@ def _cut_again(step: Step, x: Computed, axis: int, wanted: range, top: str) -> C
     once.
     """
     net = step.reading.net
-    for made in net.layers:
-        options, bottom = made.parameter.slice_param, list(made.parameter.bottom)
-        if made.type != "Slice" or bottom != [x.name] or options.axis != axis:
+    for layer in net.layers:
+        options, bottom = layer.parameter.slice_param, list(layer.parameter.bottom)
+        if layer.type != "Slice" or bottom != [x.name] or options.axis != axis:
             continue
         points = [0, *options.slice_point, x.shape[axis]]
-        if len(points) != len(made.parameter.top) + 1:
+        if len(points) != len(layer.parameter.top) + 1:
             return None
-        for place, name in enumerate(made.parameter.top):
+        for place, name in enumerate(layer.parameter.top):
             first, last = points[place], points[place + 1]
             if name not in net.left_over or not first <= wanted.start < wanted.stop <= last:
                 continue
             if (first, last) == (wanted.start, wanted.stop):
                 net.left_over.remove(name)
                 return net.blobs[name]
-            return _divided(step, made, place, (first, last), wanted, top)
+            return _divided(step, layer, place, (first, last), wanted, top)
     return None
 
 
@@ -160,8 +160,8 @@ def _divided(
     net, name = step.reading.net, made.parameter.top[place]
     (first, last), tops = piece, list(made.parameter.top)
     before, after = first < wanted.start, wanted.stop < last
-    found = net.unique(top, "blob")
-    names = [name, found] if before else [found, name]
+    blob = net.unique(top, "blob")
+    names = [name, blob] if before else [blob, name]
     if before and after:
         names.append(net.unique(f"{top}_after", "blob"))
         net.left_over.add(names[-1])
@@ -172,7 +172,7 @@ def _divided(
     made.parameter.slice_param.slice_point.extend(points)
     made.parameter.top.extend(tops)
     net.divide(made)
-    return net.blobs[found]
+    return net.blobs[blob]
 
 
 @reads("Split")
@@ -189,8 +189,8 @@ def split(step: Step) -> Outputs:
         return [x]
     points = np.cumsum(sizes)[:-1].tolist()
     names = [name or f"{step.node.name}_{place}" for place, name in enumerate(step.node.outputs)]
-    made = step.layers("Slice", [x], tops=names, axis=axis, slice_point=points)
-    return list(made)
+    parts = step.layers("Slice", [x], tops=names, axis=axis, slice_point=points)
+    return list(parts)
 
 
 # -- several into one ------------------------------------------------------------------------

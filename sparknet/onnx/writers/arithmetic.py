@@ -189,11 +189,11 @@ def argmax(place: LayerExport) -> None:
         x = place.put("Flatten", [x], axis=1)
         axis = 1
     if most == 1 and not place.values["out_max_val"]:
-        found = place.put("ArgMax", [x], axis=axis, keepdims=1, select_last_index=1)
-        made = place.put("Cast", [found], to=1)
+        places = place.put("ArgMax", [x], axis=axis, keepdims=1, select_last_index=1)
+        output = place.put("Cast", [places], to=1)
     else:
-        made = _best(place, x, int(axis), most, whole)
-    place.view(made, place.tops[0], place.outputs[0])
+        output = _best(place, x, int(axis), most, whole)
+    place.view(output, place.tops[0], place.outputs[0])
 
 
 def _best(place: LayerExport, x: str, axis: int, most: int, whole: bool) -> str:
@@ -202,12 +202,12 @@ def _best(place: LayerExport, x: str, axis: int, most: int, whole: bool) -> str:
     """
     bounds = [place.whole([one]) for one in (-1, np.iinfo(np.int64).min, axis, -1)]
     backwards = place.put("Slice", [x, *bounds])
-    values, found = f"{backwards}/values", f"{backwards}/places"
-    place.put("TopK", [backwards, place.whole([most])], [values, found], axis=axis)
+    values, indices = f"{backwards}/values", f"{backwards}/places"
+    place.put("TopK", [backwards, place.whole([most])], [values, indices], axis=axis)
     if place.values["out_max_val"] and not whole:
         return values
     last = place.whole(int(place.values["channels"]) - 1)
-    places = place.put("Cast", [place.put("Sub", [last, found])], to=1)
+    places = place.put("Cast", [place.put("Sub", [last, indices])], to=1)
     both = place.values["out_max_val"]
     return place.put("Concat", [places, values], axis=1) if both else places
 
@@ -223,10 +223,10 @@ def eltwise(place: LayerExport) -> None:
             for name, factor in zip(parts, coefficients, strict=True)
         ]
     op = {"sum": "Add", "prod": "Mul", "max": "Max"}[operation]
-    made = parts[0]
+    total = parts[0]
     for name in parts[1:-1]:
-        made = place.put(op, [made, name])
-    place.last(op, [made, parts[-1]])
+        total = place.put(op, [total, name])
+    place.last(op, [total, parts[-1]])
 
 
 @writes("MatMul")
@@ -267,9 +267,9 @@ _REDUCTIONS = {
 def reduction(place: LayerExport) -> None:
     axis, axes = int(place.values["axis"]), len(place.shapes[0])
     op = _REDUCTIONS[place.values["operation"]]
-    made = place.reduce(op, place.inputs[0], list(range(axis, axes)), keep=False)
+    output = place.reduce(op, place.inputs[0], list(range(axis, axes)), keep=False)
     coefficient = float(place.values["coeff"])
     if coefficient == 1:
-        place.last("Identity", [made])
+        place.last("Identity", [output])
     else:
-        place.last("Mul", [made, place.constant(coefficient)])
+        place.last("Mul", [output, place.constant(coefficient)])

@@ -51,7 +51,7 @@ def detection_output(place: LayerExport) -> None:
     scores = _scores(place)
     count = int(values["priors"])
     least = values["confidence_threshold"]
-    chosen = place.put(
+    selected = place.put(
         "NonMaxSuppression",
         [
             boxes,
@@ -61,14 +61,14 @@ def detection_output(place: LayerExport) -> None:
             place.constant([LOWEST / 10 if least is None else least]),
         ],
     )
-    label = place.put("Gather", [chosen, place.whole(1)], axis=1)
-    number = place.put("Gather", [chosen, place.whole(2)], axis=1)
+    label = place.put("Gather", [selected, place.whole(1)], axis=1)
+    number = place.put("Gather", [selected, place.whole(2)], axis=1)
     at = place.put("Add", [place.put("Mul", [label, place.whole(count)]), number])
     score = place.put("Gather", [place.put("Reshape", [scores, place.whole([-1])]), at], axis=0)
     if values["keep_top_k"] > -1:
-        kept = _best(place, score, int(values["keep_top_k"]))
+        best = _best(place, score, int(values["keep_top_k"]))
         label, number, score = (
-            place.put("Gather", [one, kept], axis=0) for one in (label, number, score)
+            place.put("Gather", [one, best], axis=0) for one in (label, number, score)
         )
     flat = place.put("Squeeze", [boxes, place.whole([0])])
     columns = [
@@ -127,10 +127,10 @@ def _scores(place: LayerExport) -> str:
     best = int(values["top_k"])
     if not -1 < best < count:
         return scores
-    kept = f"{scores}/best"
-    place.put("TopK", [scores, place.whole([best])], [kept, f"{kept}/places"], axis=2)
+    top = f"{scores}/best"
+    place.put("TopK", [scores, place.whole([best])], [top, f"{top}/places"], axis=2)
     bounds = (place.whole([one]) for one in (best - 1, best, 2))
-    edge = place.put("Slice", [kept, *bounds])
+    edge = place.put("Slice", [top, *bounds])
     below = place.put("Less", [scores, edge])
     return place.put("Where", [below, lowest, scores])
 

@@ -17,8 +17,8 @@ def batch_norm(place: LayerExport) -> None:
         by_batch(place, slope, shift, eps)
         return
     share = 0.0 if factor.flat[0] == 0 else 1 / factor.flat[0]
-    kept = float(place.values["moving_average_fraction"])
-    running(place, slope, shift, mean * share, variance * share, eps, momentum=kept)
+    momentum = float(place.values["moving_average_fraction"])
+    running(place, slope, shift, mean * share, variance * share, eps, momentum=momentum)
 
 
 def running(
@@ -39,9 +39,9 @@ def by_batch(place: LayerExport, slope: Array, shift: Array, eps: float) -> None
     shape = place.shapes[0]
     axes = [axis for axis in range(len(shape)) if axis != 1]
     lined = (-1, *[1] * (len(shape) - 2))
-    made = standardised(place, axes, eps)
-    made = place.put("Mul", [made, place.constant(slope.reshape(lined))])
-    place.last("Add", [made, place.constant(shift.reshape(lined))])
+    output = standardised(place, axes, eps)
+    output = place.put("Mul", [output, place.constant(slope.reshape(lined))])
+    place.last("Add", [output, place.constant(shift.reshape(lined))])
 
 
 def standardised(place: LayerExport, axes: list[int], eps: float) -> str:
@@ -59,13 +59,13 @@ def bn(place: LayerExport) -> None:
     if len(place.outputs) > 1:
         place.refuse("the statistics that it shows are not written")
     kind, eps = place.values["statistics"], float(place.values["eps"])
-    slope, shift, *known = place.arrays
+    slope, shift, *statistics = place.arrays
     if kind == "batch":
         by_batch(place, slope, shift, eps)
         return
     if kind == "none":
-        known, eps = [np.zeros(slope.size), np.ones(slope.size)], 0.0
-    running(place, slope, shift, known[0], known[1], eps)
+        statistics, eps = [np.zeros(slope.size), np.ones(slope.size)], 0.0
+    running(place, slope, shift, statistics[0], statistics[1], eps)
 
 
 def spread(place: LayerExport, name: str, axes: int, axis: int) -> str:

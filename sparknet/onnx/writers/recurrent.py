@@ -18,16 +18,16 @@ def _steps(place: LayerExport, name: str, keep: bool = False) -> list[str]:
     steps = place.shapes[0][0]
     if steps > MOST_STEPS:
         place.refuse(f"{steps} steps would be written one by one; {MOST_STEPS} are the most")
-    found = []
+    states = []
     for step in range(steps):
         index = place.whole([step] if keep else step)
-        found.append(place.put("Gather", [name, index], axis=0))
-    return found
+        states.append(place.put("Gather", [name, index], axis=0))
+    return states
 
 
 def _linear(place: LayerExport, x: str, weights: object, bias: object | None) -> str:
-    made = place.put("MatMul", [x, place.constant(np.asarray(weights).T)])
-    return made if bias is None else place.put("Add", [made, place.constant(bias)])
+    product = place.put("MatMul", [x, place.constant(np.asarray(weights).T)])
+    return product if bias is None else place.put("Add", [product, place.constant(bias)])
 
 
 def _walk(place: LayerExport) -> tuple[list[str], list[str], list[object]]:
@@ -50,8 +50,8 @@ def _first(place: LayerExport) -> list[str]:
     """Return the states before the first step: blobs, or nothing."""
     states, values = int(place.values["states"]), place.values
     if values["expose_hidden"]:
-        given = place.inputs[len(place.inputs) - states :]
-        return [place.put("Squeeze", [name, place.whole([0])]) for name in given]
+        states_in = place.inputs[len(place.inputs) - states :]
+        return [place.put("Squeeze", [name, place.whole([0])]) for name in states_in]
     return [place.constant(np.zeros((1, int(values["num_output"]))))] * states
 
 
@@ -94,8 +94,8 @@ def _cell(place: LayerExport, gates: str, mark: str, cell: str, sizes: str) -> t
     place.put("Split", [gates, sizes], parts, axis=-1)
     i, f, o = (place.put("Sigmoid", [part]) for part in parts[:3])
     g = place.put("Tanh", [parts[3]])
-    kept = place.put("Mul", [place.put("Mul", [mark, f]), cell])
-    cell = place.put("Add", [kept, place.put("Mul", [i, g])])
+    memory = place.put("Mul", [place.put("Mul", [mark, f]), cell])
+    cell = place.put("Add", [memory, place.put("Mul", [i, g])])
     return place.put("Mul", [o, place.put("Tanh", [cell])]), cell
 
 

@@ -39,8 +39,8 @@ def permute(place: LayerExport) -> None:
 def shuffle(place: LayerExport) -> None:
     n, c, h, w = place.tops[0]
     group = int(place.values["group"])
-    dealt = place.view(place.inputs[0], (n, group, c // group, h, w))
-    moved = place.put("Transpose", [dealt], perm=[0, 2, 1, 3, 4])
+    groups = place.view(place.inputs[0], (n, group, c // group, h, w))
+    moved = place.put("Transpose", [groups], perm=[0, 2, 1, 3, 4])
     place.view(moved, (n, c, h, w), place.outputs[0])
 
 
@@ -84,8 +84,8 @@ def gather(place: LayerExport) -> None:
 @writes("CumSum")
 def cum_sum(place: LayerExport) -> None:
     axis = place.whole(int(place.values["axis"]))
-    kept = {name: int(place.values[name]) for name in ("exclusive", "reverse")}
-    place.last("CumSum", [place.inputs[0], axis], **kept)
+    attributes = {name: int(place.values[name]) for name in ("exclusive", "reverse")}
+    place.last("CumSum", [place.inputs[0], axis], **attributes)
 
 
 @writes("BatchGather")
@@ -117,8 +117,8 @@ def _one_size(place: LayerExport, size: Any) -> str:
         return place.whole([int(size.dim)])
     like = place.shapes[size.bottom]
     axis = place.node.layer.axis(size.axis, like)
-    known = place.put("Shape", [place.inputs[size.bottom]])
-    return place.put("Slice", [known, place.whole([axis]), place.whole([axis + 1])])
+    shape = place.put("Shape", [place.inputs[size.bottom]])
+    return place.put("Slice", [shape, place.whole([axis]), place.whole([axis + 1])])
 
 
 @writes("Flip")

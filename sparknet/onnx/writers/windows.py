@@ -43,10 +43,10 @@ def _windows(place: LayerExport, op: str) -> None:
                 for pad, (count, s, extent, size) in zip(pads, reach, strict=True)
             ]
         images = axis != 1
-        made = place.view(x, (-1, *shape[axis:])) if images else x
-        made = place.put(
+        images_out = place.view(x, (-1, *shape[axis:])) if images else x
+        images_out = place.put(
             op,
-            [made, *numbers],
+            [images_out, *numbers],
             None if images else output,
             kernel_shape=kernel,
             strides=[int(size) for size in values["stride"]],
@@ -55,7 +55,7 @@ def _windows(place: LayerExport, op: str) -> None:
             group=shape[axis] // channels if op == "Conv" else int(values.get("group", 1)),
         )
         if images:
-            place.put("Reshape", [made, place.whole([-1, *top[1:]])], output)
+            place.put("Reshape", [images_out, place.whole([-1, *top[1:]])], output)
 
 
 @writes("InnerProduct")
@@ -73,11 +73,11 @@ def inner_product(place: LayerExport) -> None:
         biases = [place.constant(bias) for bias in place.arrays[1:]]
         place.last("Gemm", [x, place.weights(weights, 1), *biases])
         return
-    made = place.put("MatMul", [x, place.weights(weights, 1)])
+    output = place.put("MatMul", [x, place.weights(weights, 1)])
     if len(place.arrays) > 1:
-        place.last("Add", [made, place.constant(place.arrays[1])])
+        place.last("Add", [output, place.constant(place.arrays[1])])
     else:
-        place.last("Identity", [made])
+        place.last("Identity", [output])
 
 
 @writes("Pooling")
@@ -120,8 +120,8 @@ def pool(
     factors = _factors(outputs, size, kernel, stride, before)
     if np.all(factors == 1):
         return place.put("AveragePool", [x], output, count_include_pad=1, **attributes)
-    made = place.put("AveragePool", [x], count_include_pad=1, **attributes)
-    return place.put("Mul", [made, place.constant(factors)], output)
+    average = place.put("AveragePool", [x], count_include_pad=1, **attributes)
+    return place.put("Mul", [average, place.constant(factors)], output)
 
 
 def _maxima(
@@ -131,10 +131,10 @@ def _maxima(
     if len(place.outputs) == 1:
         return place.put("MaxPool", [x], output, **attributes)
     places = f"{place.outputs[1]}/places"
-    made = place.put("MaxPool", [x], [place.outputs[0], places], **attributes)
+    maxima = place.put("MaxPool", [x], [place.outputs[0], places], **attributes)
     inside = place.put("Mod", [places, place.whole(int(np.prod(size)))])
     place.put("Cast", [inside], place.outputs[1], to=1)
-    return made
+    return maxima
 
 
 def _factors(
