@@ -36,7 +36,7 @@ def _execute(chosen: Namespace) -> int:
     with _marking():
         model = net_file.opened(chosen.model, chosen, describes=True)
         graph = net_file.graph(chosen, "skip", model)
-    told = "" if model is None else model.told.get("inputs", "")
+    told = "" if model is None else model.metadata.get("inputs", "")
     if chosen.json:
         said = _as_dict(graph, chosen.splits)
         if chosen.engine == "torch":

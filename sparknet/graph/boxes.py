@@ -49,7 +49,7 @@ def drawing(layers: Sequence[Layer], kind: str = "net", style: str = "") -> str:
         for rank, row in rows.items()
         for number, box in enumerate(_ordered(row, edges, ranks))
     }
-    parts = [*_edges(edges, places), *_drawn(boxes, places)]
+    parts = [*_edges(edges, places), *_layer_boxes(boxes, places)]
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" role="img" aria-label="the net" '
@@ -110,7 +110,7 @@ def _edges(edges: set[tuple[int, int]], places: Mapping[int, tuple[float, float]
         yield f'<path class="edge" d="M{x1:.0f} {y1:.0f}{curve}"/>'
 
 
-def _drawn(
+def _layer_boxes(
     boxes: Sequence[Sequence[Layer]], places: Mapping[int, tuple[float, float]]
 ) -> Iterator[str]:
     for number, box in enumerate(boxes):
@@ -120,17 +120,17 @@ def _drawn(
         if not first.get("bottoms"):
             kind = "source"
         types = " + ".join(str(one.get("type", "")) for one in box)
-        title = escape("\n".join(map(_told, box)))
+        title = escape("\n".join(map(_tooltip, box)))
         left, top, middle = x - WIDE / 2, y - HIGH / 2, f'x="{x:.0f}" text-anchor="middle"'
         yield (
             f'<g class="layer {kind}"><title>{title}</title>'
             f'<rect x="{left:.0f}" y="{top:.0f}" width="{WIDE}" height="{HIGH}" rx="5"/>'
-            f'<text {middle} y="{y - 3:.0f}">{escape(_cut(first.get("name")))}</text>'
-            f'<text {middle} y="{y + 11:.0f}" class="kind">{escape(_cut(types))}</text></g>'
+            f'<text {middle} y="{y - 3:.0f}">{escape(_shortened(first.get("name")))}</text>'
+            f'<text {middle} y="{y + 11:.0f}" class="kind">{escape(_shortened(types))}</text></g>'
         )
 
 
-def _told(layer: Layer) -> str:
+def _tooltip(layer: Layer) -> str:
     shapes = "".join(f" {' x '.join(map(str, shape))}" for shape in layer.get("shape", ()))
     count = layer.get("parameters")
     parameters = f", {count:,} parameters" if count else ""
@@ -138,5 +138,5 @@ def _told(layer: Layer) -> str:
     return "".join(char if char.isprintable() else "?" for char in words)
 
 
-def _cut(text: Any) -> str:
+def _shortened(text: Any) -> str:
     return cell(str(text), 24)

@@ -222,7 +222,7 @@ def _with_gradients(
             tops=node.top_ids,
             is_loss=any(node.loss_weights),
             param_needs=_param_needs(node),
-            asked=tuple(node.layer.parameter.propagate_down),
+            propagate_down=tuple(node.layer.parameter.propagate_down),
             is_constant=node.layer.is_constant,
         )
         for node in nodes

@@ -21,7 +21,7 @@ class Flow:
     """A top carries a loss weight."""
     param_needs: bool
     """A parameter has a learning rate."""
-    asked: Sequence[bool] = ()
+    propagate_down: Sequence[bool] = ()
     """The layer's ``propagate_down``: empty, or one entry for each bottom."""
     is_constant: bool = False
     """The tops do not depend on the bottoms' values."""
@@ -47,7 +47,7 @@ def force(flows: Sequence[Flow], allowed: Callable[[int, int], bool]) -> None:
 def _forward(flows: Sequence[Flow], blob_needs: list[bool]) -> None:
     for flow in flows:
         reached = [blob_needs[blob] and not flow.is_constant for blob in flow.bottoms]
-        flow.wants = list(flow.asked) or reached
+        flow.wants = list(flow.propagate_down) or reached
         flow.needs = flow.param_needs or any(reached)
         if flow.needs:
             for blob in flow.tops:

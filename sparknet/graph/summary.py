@@ -24,7 +24,7 @@ def summary(graph: Graph, splits: bool = False) -> str:
     rows = [_row(graph, node) for node in graph.nodes if splits or not node.layer.is_split]
     lines = list(aligned([HEAD, *rows], words=3))
     rule = "-" * max(map(len, lines))
-    skipped = [_left_out(layer) for layer in graph.left_out]
+    skipped = [_reason(layer) for layer in graph.left_out]
     return "\n".join([lines[0], rule, *lines[1:], rule, *skipped, _total(graph)])
 
 
@@ -47,7 +47,7 @@ def _html_row(row: Sequence[str], tag: str) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _left_out(layer: LeftOut) -> str:
+def _reason(layer: LeftOut) -> str:
     name, kind = cell(layer.name, WIDEST), cell(layer.type, WIDEST)
     return f"left out: {name} ({kind}): {layer.reason}"
 

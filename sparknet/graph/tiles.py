@@ -28,8 +28,8 @@ def tiles(values: ArrayLike, *, most: int = MOST, channels: Channels = "bgr") ->
 
     (n, 3, height, width) gives n tiles in colour, whose channels have Caffe's order unless
     ``channels`` is "rgb"; one axis gives a row.  Of all values the least is black and the largest
-    white; what is no finite number is magenta.  The first ``most`` tiles are drawn, in a square.
-    Of a matrix of more than 1024 rows or columns every second, third, ... one is drawn.
+    white; what is no finite number is magenta.  The first ``most`` tiles are tiles, in a square.
+    Of a matrix of more than 1024 rows or columns every second, third, ... one is tiles.
     """
     array = np.asarray(values)
     if array.size == 0 or array.dtype.kind not in "biuf":
@@ -73,17 +73,17 @@ def _bytes(planes: np.ndarray[Any, Any]) -> Pixels:
     return pixels
 
 
-def _grid(drawn: Pixels) -> Pixels:
+def _grid(tiles: Pixels) -> Pixels:
     """Return the tiles row by row in a square, white lines between them."""
-    number, height, width, _ = drawn.shape
+    number, height, width, _ = tiles.shape
     columns = math.ceil(math.sqrt(number))
     rows = -(-number // columns)
     times = max(1, WIDTH // (columns * width))
-    drawn = drawn.repeat(times, axis=1).repeat(times, axis=2)
+    tiles = tiles.repeat(times, axis=1).repeat(times, axis=2)
     gap = 1 + times // 4
     high, wide = height * times + gap, width * times + gap
     grid = np.full((rows * high - gap, columns * wide - gap, 3), 255, np.uint8)
-    for place, tile in enumerate(drawn):
+    for place, tile in enumerate(tiles):
         top, left = place // columns * high, place % columns * wide
         grid[top : top + high - gap, left : left + wide - gap] = tile
     return grid

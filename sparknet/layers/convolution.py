@@ -85,7 +85,7 @@ def _dilation(layer: Layer, axes: int) -> tuple[int, ...]:
     """``dilation``, or what forks call it: DeepLab ``hole``, TSN ``dilation_h`` and ``_w``."""
     options = layer.options
     names = ("dilation", "hole", "hole_h", "hole_w", "dilation_h", "dilation_w")
-    names_set = [name for name in names if _is_given(options, name)]
+    names_set = [name for name in names if _has_size(options, name)]
     if len({name.removesuffix("_h").removesuffix("_w") for name in names_set}) > 1:
         layer.fail(f"{' and '.join(names_set)} mean the same: give one of them")
     if "hole" in names_set or "hole_h" in names_set or "hole_w" in names_set:
@@ -93,7 +93,7 @@ def _dilation(layer: Layer, axes: int) -> tuple[int, ...]:
     return _sizes(layer, "dilation", "dilation", axes, 1)
 
 
-def _is_given(options: Any, name: str) -> bool:
+def _has_size(options: Any, name: str) -> bool:
     repeated = name in ("dilation", "hole")
     return bool(getattr(options, name)) if repeated else bool(options.HasField(name))
 

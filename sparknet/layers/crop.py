@@ -41,7 +41,7 @@ class _Alignment:
     origin: str
     rows: Map = _SAME
     columns: Map = _SAME
-    lost: str = ""
+    hidden_by: str = ""
     """Why its layer hides where it lies in what comes before, if one does."""
 
 
@@ -95,8 +95,8 @@ def _place(
         rows, columns = _own(layer)
         rows, columns = _after(rows, before.rows), _after(columns, before.columns)
     except _NoMap as error:
-        return _Alignment(top, lost=str(error))
-    return _Alignment(before.origin, rows, columns, before.lost)
+        return _Alignment(top, hidden_by=str(error))
+    return _Alignment(before.origin, rows, columns, before.hidden_by)
 
 
 def _offset(whole: str, wanted: str, places: Mapping[str, _Alignment]) -> tuple[int, int]:
@@ -104,7 +104,7 @@ def _offset(whole: str, wanted: str, places: Mapping[str, _Alignment]) -> tuple[
     one, two = (places.get(blob, _Alignment(blob)) for blob in (whole, wanted))
     if one.origin != two.origin:
         joined = f"no path joins '{shown(whole)}' and '{shown(wanted)}'"
-        raise _NoMap(one.lost or two.lost or joined)
+        raise _NoMap(one.hidden_by or two.hidden_by or joined)
     return _axis_offset(one.rows, two.rows), _axis_offset(one.columns, two.columns)
 
 

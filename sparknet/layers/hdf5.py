@@ -50,7 +50,7 @@ NAMES = ("data", "label")
 class HDF5OutputHost(Host):
     """The first pass makes the file, later ones add rows; it is complete after each."""
 
-    begun = False
+    has_written = False
 
     def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
         values = self.node.plan.values
@@ -59,10 +59,10 @@ class HDF5OutputHost(Host):
             for name, bottom in zip(NAMES, bottoms, strict=True)
         }
         try:
-            append_rows(values["file_name"], batch, new_file=not self.begun)
+            append_rows(values["file_name"], batch, new_file=not self.has_written)
         except OSError as error:
             raise LayerError(self.node.name, f"HDF5Output: {error}") from error
-        self.begun = True
+        self.has_written = True
 
 
 def _four(blob: Any) -> tuple[int, int, int, int]:

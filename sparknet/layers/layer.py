@@ -266,11 +266,11 @@ class Layer(ABC):
 
     def completed(self, plan: Plan) -> Plan:
         """Add the values of `plain_options`: enumerations by `choice`, lists as tuples."""
-        done = self._as_given.keys() <= plan.values.keys()
-        return plan if done else replace(plan, values={**self._as_given, **plan.values})
+        done = self._plain_options.keys() <= plan.values.keys()
+        return plan if done else replace(plan, values={**self._plain_options, **plan.values})
 
     @cached_property
-    def _as_given(self) -> dict[str, Any]:
+    def _plain_options(self) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for kind in type(self).__mro__:
             for name in vars(kind).get("plain_options", ()):

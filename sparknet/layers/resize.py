@@ -77,12 +77,12 @@ class Interp(Layer):
         inner = (high + crop, wide + crop)
         if min(inner) < 1:
             self.fail(f"nothing of {shape_text(bottoms[0])} is left: {shape_text(inner)}")
-        size = self._given_size(bottoms) or self._scaled(inner)
+        size = self._size_of_options(bottoms) or self._scaled(inner)
         if min(size) < 1:
             self.fail(f"height and width must be positive; they are {shape_text(size)}")
         return Plan(((num, channels, *size),))
 
-    def _given_size(self, bottoms: Sequence[Shape]) -> tuple[int, int] | None:
+    def _size_of_options(self, bottoms: Sequence[Shape]) -> tuple[int, int] | None:
         options = self.options
         if len(bottoms) == 2:
             if any(map(options.HasField, _SIZES)):

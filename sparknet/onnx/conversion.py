@@ -139,7 +139,7 @@ class Reading:
 
     def _run(self, nodes: Sequence[OnnxNode]) -> None:
         for node in nodes:
-            values = self._chosen(node) if node.op == "If" else self._outputs(node)
+            values = self._branch(node) if node.op == "If" else self._outputs(node)
             for name, value in zip(node.outputs, values, strict=False):
                 if name in self.numbers and isinstance(value, np.ndarray):
                     step = Step(self, node, [value])
@@ -149,7 +149,7 @@ class Reading:
                 if name:
                     self.bind(name, value)
 
-    def _chosen(self, node: OnnxNode) -> list[Value]:
+    def _branch(self, node: OnnxNode) -> list[Value]:
         """Return the results of one branch of an If, whose condition is known."""
         condition = self.values[node.inputs[0]]
         if isinstance(condition, Computed) or condition.size != 1:
@@ -196,7 +196,7 @@ class Reading:
         try:
             blob = Step(self, node, []).layer("Input", [], shape={"dim": shape})
         except _WRONG as error:
-            raise self.source.refuse(node, _said(error)) from error
+            raise self.source.refuse(node, _problem(error)) from error
         blob.stored = tuple(shape)
         self.net.note_sizes(blob)
         for axis, size in enumerate(shape):
@@ -210,7 +210,7 @@ class Reading:
         try:
             values = self._converted(node, inputs)
         except _WRONG as error:
-            raise self.source.refuse(node, _said(error)) from error
+            raise self.source.refuse(node, _problem(error)) from error
         return values if isinstance(values, list) else [values]
 
     def _converted(self, node: OnnxNode, inputs: list[Value | None]) -> Value | list[Value]:
@@ -234,7 +234,7 @@ class Reading:
             self.operands.update(name for name, one in pairs if isinstance(one, np.ndarray))
         given_inputs = inputs
         inputs = [
-            self._cut(node, name, one) if isinstance(one, np.ndarray) else one
+            self._sliced_constant(node, name, one) if isinstance(one, np.ndarray) else one
             for name, one in zip(node.inputs, inputs, strict=True)
         ]
         convert = OPERATORS.get(node.op)
@@ -294,12 +294,12 @@ class Reading:
 
     def _as_blob(self, node: OnnxNode, array: Array) -> Computed:
         """Return a constant as a blob, cut off where the input ends if it is as long."""
-        piece = self._cut(node, node.inputs[0], array)
+        piece = self._sliced_constant(node, node.inputs[0], array)
         if isinstance(piece, Computed):
             return piece
         return set_type(Step(self, node, [array]).parameter(array), constant_type(array))
 
-    def _cut(self, node: OnnxNode, name: str, array: Array) -> Value:
+    def _sliced_constant(self, node: OnnxNode, name: str, array: Array) -> Value:
         """Return a constant as long as the input: one repeated number, or a table cut there."""
         lengths = self.net.lengths
         if (node.op in PICKING and name != node.inputs[0]) or not array.size:
@@ -373,7 +373,7 @@ class Reading:
                     blob = step.layer("Power", [blob], part="copy")
                     self.net.move_up(blob)
             except _WRONG as error:
-                raise self.source.refuse(node, _said(error)) from error
+                raise self.source.refuse(node, _problem(error)) from error
             blobs[name] = blob.name
         for name, old in blobs.items():
             if name in self.net.blobs and old != name:
@@ -394,6 +394,6 @@ _WHY = {
 }
 
 
-def _said(error: Exception) -> str:
+def _problem(error: Exception) -> str:
     text = str(error).strip().splitlines()
     return shown(text[0]) if text and not isinstance(error, KeyError) else f"is malformed ({error})"

@@ -111,7 +111,9 @@ def input_shapes(net: caffe_pb2.NetParameter) -> Iterator[tuple[str, tuple[int, 
                 yield top, tuple(shape.dim)
 
 
-def told(net: caffe_pb2.NetParameter, opened: Axes, lengths: Collection[tuple[str, int]]) -> str:
+def describe_inputs(
+    net: caffe_pb2.NetParameter, opened: Axes, lengths: Collection[tuple[str, int]]
+) -> str:
     """Return each input with its axes, for people to read."""
     lines = []
     for name, shape in input_shapes(net):
@@ -182,7 +184,7 @@ def image_names(source: Source, lengths: Mapping[Place, str]) -> dict[str, int]:
 
 
 def bound(
-    node: OnnxNode, inputs: Sequence[Array | None], made: Array, lengths: Sequence[int]
+    node: OnnxNode, inputs: Sequence[Array | None], array: Array, lengths: Sequence[int]
 ) -> int | None:
     """For how long an input a table has rows, of which a node takes one for each place."""
     default = inputs[0]
@@ -192,7 +194,7 @@ def bound(
         return None
     times = [
         max((size // one for one in lengths if size and size % one == 0), default=0)
-        for size in made.shape
+        for size in array.shape
     ]
     if not any(times) or any(size and size % one == 0 for one in lengths for size in default.shape):
         return None

@@ -42,7 +42,7 @@ class Draft:
     rounding: Rounding
     nodes: list[Any] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
-    named: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
 
     def node(
         self,
@@ -52,8 +52,8 @@ class Draft:
         outputs: Sequence[str],
         attributes: dict[str, Any],
     ) -> None:
-        name = f"{layer}/{op}_{len(self.nodes)}" if layer in self.named else layer
-        self.named.add(name)
+        name = f"{layer}/{op}_{len(self.nodes)}" if layer in self.names else layer
+        self.names.add(name)
         node = self.onnx.helper.make_node(op, list(inputs), list(outputs), name=name, **attributes)
         self.nodes.append(node)
 
@@ -177,10 +177,10 @@ class Rounding:
     """What a quantised net rounds: the values that its layers of eight bits read, and those that
     they make for such as do not mind."""
 
-    def __init__(self, graph: Graph, given: caffe_pb2.Int8Parameter) -> None:
+    def __init__(self, graph: Graph, rounding: caffe_pb2.Int8Parameter) -> None:
         self._graph = graph
-        self._float32 = set(given.float32_layer)
-        grids = {one.blob: (one.step, one.is_signed) for one in given.values}
+        self._float32 = set(rounding.float32_layer)
+        grids = {one.blob: (one.step, one.is_signed) for one in rounding.values}
         self._steps = {
             blob: grids[name] for blob, name in enumerate(graph.blob_names) if name in grids
         }
@@ -191,7 +191,7 @@ class Rounding:
                 bottom = node.bottom_ids[0]
                 whole = self._source.get(bottom, bottom)
                 self._source.update(dict.fromkeys(node.top_ids, whole))
-        self._rounded = self._found() if grids else set()
+        self._rounded = self._find() if grids else set()
 
     def multiplies(self, node: Node) -> bool:
         """Return whether a layer multiplies numbers of eight bits."""
@@ -212,7 +212,7 @@ class Rounding:
     def _whole(self, blob: int) -> int:
         return self._source.get(blob, blob)
 
-    def _found(self) -> set[int]:
+    def _find(self) -> set[int]:
         readers: dict[int, list[Node]] = {}
         makers: dict[int, list[Node]] = {}
         for node in self._graph.nodes:

@@ -18,7 +18,7 @@ import numpy as np
 
 from sparknet.errors import FileError, shown
 from sparknet.onnx.folding import foldable
-from sparknet.onnx.netlist import Computed, Growth, Made, Netlist, Value
+from sparknet.onnx.netlist import Computed, Growth, NetLayer, Netlist, Value
 from sparknet.onnx.records import turns
 from sparknet.onnx.source import Array, OnnxNode
 from sparknet.onnx.step import Step
@@ -45,17 +45,15 @@ def grown(step: Step, name: str, array: Array) -> Computed:
     end = step.reading.turned.get(name)
     if end is not None:
         growth = Growth(name, turned=end)
-        last = _cut_off(step, np.flip(array, end), growth, "whole_from_the_end", "from_the_end")
+        last = _trim(step, np.flip(array, end), growth, "whole_from_the_end", "from_the_end")
         return step.layer("Reverse", [last], part="constant", axis=end)
     axis = _doubled(step, array.shape)
     if axis is None:
-        return _cut_off(step, array, Growth(name), "whole", "constant")
+        return _trim(step, array, Growth(name), "whole", "constant")
     before, behind = np.split(array, 2, axis)
-    first = _cut_off(
-        step, np.flip(before, axis), Growth(name, axis, True), "whole_before", "before"
-    )
+    first = _trim(step, np.flip(before, axis), Growth(name, axis, True), "whole_before", "before")
     turned = step.layer("Reverse", [first], part="turned", axis=axis)
-    last = _cut_off(step, behind, Growth(name, axis), "whole_behind", "behind")
+    last = _trim(step, behind, Growth(name, axis), "whole_behind", "behind")
     return step.layer("Concat", [turned, last], part="constant", axis=axis)
 
 
@@ -66,7 +64,7 @@ def _doubled(step: Step, shape: tuple[int, ...]) -> int | None:
     return axes[0] if len(axes) == len(loose) == 1 else None
 
 
-def _cut_off(step: Step, array: Array, growth: Growth, whole: str, part: str) -> Computed:
+def _trim(step: Step, array: Array, growth: Growth, whole: str, part: str) -> Computed:
     shape = {"dim": list(array.shape)}
     constant = step.layer("Parameter", [], [array], part=whole, shape=shape)
     step.reading.net.layers[-1].grows = growth
@@ -122,8 +120,8 @@ def _part(whole: Value, growth: Growth, shift: int) -> Array | None:
     return np.flip(halves[0], growth.axis) if growth.before else halves[1]
 
 
-def _lengthen(path: str, net: Netlist, made: Made, whole: Array | None, longest: int) -> None:
-    short, growth = made.arrays[0], made.grows
+def _lengthen(path: str, net: Netlist, layer: NetLayer, whole: Array | None, longest: int) -> None:
+    short, growth = layer.arrays[0], layer.grows
     assert growth is not None
     what = f"'{shown(growth.name)}' is a constant that changes with the length of the input"
     cure = "give the input's whole shape (shapes=)"
@@ -142,10 +140,10 @@ def _lengthen(path: str, net: Netlist, made: Made, whole: Array | None, longest:
         if end is not None:
             raise FromTheEnd(path, problem, growth.name, end)
         raise FileError(path, problem)
-    made.arrays = [long]
-    made.parameter.parameter_param.shape.dim[:] = long.shape
-    net.blobs[made.parameter.top[0]].stored = long.shape
-    net.replan(made)
+    layer.arrays = [long]
+    layer.parameter.parameter_param.shape.dim[:] = long.shape
+    net.blobs[layer.parameter.top[0]].stored = long.shape
+    net.replan(layer)
 
 
 def _end(whole: Array, short: Array) -> int | None:

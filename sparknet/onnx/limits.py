@@ -26,16 +26,16 @@ def most_numbers() -> int:
 class Room:
     """What the constants that a model computes may take, all together."""
 
-    def __init__(self, given: Iterable[Array], trusted: bool) -> None:
-        most = untrusted_numbers() * 4 // _SHARE + 8 * sum(one.nbytes for one in given)
+    def __init__(self, inputs: Iterable[Array], trusted: bool) -> None:
+        most = untrusted_numbers() * 4 // _SHARE + 8 * sum(one.nbytes for one in inputs)
         self._left = 1 << 62 if trusted else most
 
-    def take(self, made: Iterable[Array], given: Sequence[Array | None]) -> None:
+    def take(self, results: Iterable[Array], inputs: Sequence[Array | None]) -> None:
         """Count the result's bytes; a view of a constant takes none."""
-        arrays = [one for one in given if one is not None]
+        arrays = [one for one in inputs if one is not None]
         self._left -= sum(
             one.nbytes
-            for one in made
+            for one in results
             if not any(np.may_share_memory(one, other) for other in arrays)
         )
         if self._left < 0:

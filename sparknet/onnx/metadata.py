@@ -13,13 +13,13 @@ from sparknet.proto import Model
 
 def preprocessing_of(model: Model, path: StrPath) -> Preprocessing | None:
     """Return what the metadata of a .onnx say about images."""
-    text = model.told.get(PREPROCESSING)
+    text = model.metadata.get(PREPROCESSING)
     return None if text is None else Preprocessing.from_json(text, f"{path}: {PREPROCESSING}")
 
 
 def labels_of(model: Model, path: StrPath) -> tuple[str, ...]:
     """Return the names of the classes in the metadata of a .onnx; none where they say none."""
-    text = model.told.get(LABELS)
+    text = model.metadata.get(LABELS)
     if text is None:
         return ()
     with suppress(ValueError, RecursionError):

@@ -19,11 +19,11 @@ from sparknet.onnx.inputs import (
     Axes,
     Shapes,
     check_axes,
+    describe_inputs,
     image_names,
     open_lengths,
     refuse_axes,
     tell,
-    told,
 )
 from sparknet.onnx.length_constants import (
     Drifting,
@@ -119,7 +119,10 @@ def converted(
         raise FileError(path, "takes more memory than there is") from None
     check_axes(source, model.net, reading.opened)
     mark(model.net, trusted=False)
-    model.told |= {**source.told, "inputs": told(model.net, reading.opened, trial.lengths)}
+    model.metadata |= {
+        **source.metadata,
+        "inputs": describe_inputs(model.net, reading.opened, trial.lengths),
+    }
     _tell_rounding(reading, str(path))
     return model
 

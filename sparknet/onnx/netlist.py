@@ -80,7 +80,7 @@ class Growth:
 
 
 @dataclass(eq=False)
-class Made:
+class NetLayer:
     """A layer of the net."""
 
     parameter: caffe_pb2.LayerParameter
@@ -111,9 +111,9 @@ class Netlist:
     """What stands for the other sizes that are left open: the lengths of sequences."""
     anchors: dict[int, tuple[Computed, int]] = field(default_factory=dict)
     """An input and its axis that has each open size."""
-    layers: list[Made] = field(default_factory=list)
+    layers: list[NetLayer] = field(default_factory=list)
     blobs: dict[str, Computed] = field(default_factory=dict)
-    makers: dict[str, Made] = field(default_factory=dict)
+    makers: dict[str, NetLayer] = field(default_factory=dict)
     sizes: dict[int, Size] = field(default_factory=dict)
     """The sizes that depend on open ones, by their examples."""
     places: dict[str, tuple[Computed, int]] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class Netlist:
     """The open sizes of images, by name, with the value for which a budget is taken."""
     left_over: set[str] = field(default_factory=set)
     """Tops of Slice that no reader has been given yet."""
-    _taken: set[str] = field(default_factory=set)
+    _names: set[str] = field(default_factory=set)
 
     def add(
         self,
@@ -144,7 +144,7 @@ class Netlist:
         if layer_class.field is not None:
             set_fields(getattr(parameter, layer_class.field), options or {}, _fail)
         layer = make(parameter, TEST)
-        entry = Made(parameter, [], layer)
+        entry = NetLayer(parameter, [], layer)
         shapes = [one.stored for one in bottoms]
         plan = layer.plan(shapes)
         self._pay(entry, plan, shapes)
@@ -180,7 +180,7 @@ class Netlist:
             return RECORDS in symbols(symbolic)
         return size > 0 and size % self.batch == 0
 
-    def _pay(self, made: Made, plan: Plan, bottoms: Sequence[Shape]) -> None:
+    def _pay(self, layer: NetLayer, plan: Plan, bottoms: Sequence[Shape]) -> None:
         if self.images:
             usual = {
                 name: self.images.get(name, 1)
@@ -189,10 +189,10 @@ class Netlist:
                 for name in symbols(size)
             }
             bottoms = [evaluate_all(one, usual) for one in bottoms]
-            plan = made.layer.plan(bottoms)
-        numbers = made.parameter.ByteSize() + sum(self._each(prod(top)) for top in plan.tops)
+            plan = layer.layer.plan(bottoms)
+        numbers = layer.parameter.ByteSize() + sum(self._each(prod(top)) for top in plan.tops)
         try:
-            self.budget.take(numbers, self._each(made.layer.work(plan, bottoms)))
+            self.budget.take(numbers, self._each(layer.layer.work(plan, bottoms)))
         except TooLarge as error:
             hint = "give the inputs' shapes if that is meant"
             raise TooLarge(f"for each record {error}: {hint}") from None
@@ -212,27 +212,27 @@ class Netlist:
         count = int(count)
         return count // self.batch if count % self.batch == 0 else count
 
-    def replan(self, made: Made) -> None:
+    def replan(self, layer: NetLayer) -> None:
         """Look at a layer again whose options have changed."""
-        made.layer = make(made.parameter, TEST)
-        self._plan(made)
+        layer.layer = make(layer.parameter, TEST)
+        self._plan(layer)
 
-    def divide(self, made: Made) -> None:
+    def divide(self, layer: NetLayer) -> None:
         """Look at a layer again whose tops have changed."""
-        made.layer = make(made.parameter, TEST)
-        bottoms = [self.blobs[name].stored for name in made.parameter.bottom]
-        for top, shape in zip(made.parameter.top, made.layer.plan(bottoms).tops, strict=True):
-            self.makers[top] = made
+        layer.layer = make(layer.parameter, TEST)
+        bottoms = [self.blobs[name].stored for name in layer.parameter.bottom]
+        for top, shape in zip(layer.parameter.top, layer.layer.plan(bottoms).tops, strict=True):
+            self.makers[top] = layer
             if top not in self.blobs or self.blobs[top].stored != tuple(shape):
                 self.blobs[top] = Computed(top, tuple(shape))
 
-    def remove(self, made: Made) -> None:
-        self.layers.remove(made)
-        for top in made.parameter.top:
+    def remove(self, layer: NetLayer) -> None:
+        self.layers.remove(layer)
+        for top in layer.parameter.top:
             del self.blobs[top], self.makers[top]
-            self._taken.discard(f"blob {top}")
+            self._names.discard(f"blob {top}")
             self.left_over.discard(top)
-        self._taken.discard(f"layer {made.parameter.name}")
+        self._names.discard(f"layer {layer.parameter.name}")
 
     def is_read(self, blob: Computed) -> bool:
         return any(blob.name in layer.parameter.bottom for layer in self.layers)
@@ -247,10 +247,10 @@ class Netlist:
     def unique(self, name: str, kind: str) -> str:
         """Return a name that no other layer or blob has."""
         candidate, number = name, 1
-        while f"{kind} {candidate}" in self._taken:
+        while f"{kind} {candidate}" in self._names:
             number += 1
             candidate = f"{name}_{number}"
-        self._taken.add(f"{kind} {candidate}")
+        self._names.add(f"{kind} {candidate}")
         return candidate
 
     def rename(self, old: str, new: str) -> None:
@@ -345,18 +345,18 @@ class Netlist:
                 if layer.layer.multiplies_int8(self._plan(layer)) and not layer.in_int8
             )
 
-    def _plan(self, made: Made) -> Plan:
-        return made.layer.plan([self.blobs[name].stored for name in made.parameter.bottom])
+    def _plan(self, layer: NetLayer) -> Plan:
+        return layer.layer.plan([self.blobs[name].stored for name in layer.parameter.bottom])
 
 
-def _is_view(made: Made) -> bool:
+def _is_view(layer: NetLayer) -> bool:
     """Return whether its top is another's memory: Concat of one blob and Slice into one, too."""
-    parameter = made.parameter
+    parameter = layer.parameter
     alone = len(parameter.bottom) == len(parameter.top) == 1
     return (
-        made.layer.is_view
-        or made.layer.is_input
-        or made.layer.is_split
+        layer.layer.is_view
+        or layer.layer.is_input
+        or layer.layer.is_split
         or parameter.type == "Parameter"
         or (alone and parameter.type in ("Concat", "Slice"))
     )

@@ -207,7 +207,7 @@ class _Graph:
         """Find indices of which those below 0 count from the end: Embed refuses such, so that
         the others are left."""
         for node in [one for one in self.nodes if one.op == "Where" and len(one.inputs) == 3]:
-            below, added = self._made(node.inputs[0], "Less"), self._made(node.inputs[1], "Add")
+            below, added = self._maker(node.inputs[0], "Less"), self._maker(node.inputs[1], "Add")
             readers, places = self.readers.get(node.outputs[0], []), node.inputs[2]
             if below is None or added is None or not all(one.op == "Gather" for one in readers):
                 continue
@@ -221,7 +221,7 @@ class _Graph:
         """Find what a detector ends with."""
         detections = DetectionSearch(self.makers, self.constants)
         for end in [node for node in self.nodes if node.op == "Reshape" and len(node.inputs) > 1]:
-            detection = detections.found(end)
+            detection = detections.detection(end)
             if detection is not None:
                 self._replace(end, detection)
 
@@ -321,15 +321,15 @@ class _Graph:
                 self._replace(end, node)
 
     def _normalisation(self, end: OnnxNode) -> tuple[str, list[int], float] | None:
-        centred = self._made(end.inputs[0], "Sub")
-        root = self._made(end.inputs[1], "Sqrt") if len(end.inputs) > 1 else None
-        added = self._made(root.inputs[0], "Add") if root else None
+        centred = self._maker(end.inputs[0], "Sub")
+        root = self._maker(end.inputs[1], "Sqrt") if len(end.inputs) > 1 else None
+        added = self._maker(root.inputs[0], "Add") if root else None
         if centred is None or added is None:
             return None
         eps = next((self._scalar(one) for one in added.inputs if one in self.constants), None)
         spread = next((one for one in added.inputs if one not in self.constants), "")
-        variance = self._made(spread, "ReduceMean")
-        mean = self._made(centred.inputs[1], "ReduceMean")
+        variance = self._maker(spread, "ReduceMean")
+        mean = self._maker(centred.inputs[1], "ReduceMean")
         if eps is None or variance is None or mean is None:
             return None
         if not self._is_square(variance.inputs[0], centred):
@@ -350,7 +350,7 @@ class _Graph:
 
     def _is_centred(self, name: str, centred: OnnxNode) -> bool:
         """Return whether a value is this difference, or the same difference written again."""
-        other = self._made(name, "Sub")
+        other = self._maker(name, "Sub")
         return other is not None and other.inputs == centred.inputs
 
     def _axes(self, node: OnnxNode) -> list[int] | None:
@@ -361,7 +361,7 @@ class _Graph:
         axes = self.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
         return None if axes is None else [int(axis) for axis in np.ravel(axes)]
 
-    def _made(self, name: str, op: str) -> OnnxNode | None:
+    def _maker(self, name: str, op: str) -> OnnxNode | None:
         maker = self.makers.get(name)
         while maker is not None and maker.op == "Cast" and op != "Cast":
             maker = self.makers.get(maker.inputs[0])
@@ -371,8 +371,8 @@ class _Graph:
         value = self.constants.get(name)
         return float(np.ravel(value)[0]) if value is not None and value.size == 1 else None
 
-    def _replace(self, end: OnnxNode, made: OnnxNode) -> None:
-        self.nodes = [made if node is end else node for node in self.nodes]
+    def _replace(self, end: OnnxNode, node_new: OnnxNode) -> None:
+        self.nodes = [node_new if node is end else node for node in self.nodes]
         self.index()
 
 

@@ -137,11 +137,11 @@ def _differ(node: OnnxNode, lines: Mapping[str, _Line], number: int) -> bool:
     return any(array.shape != line.shape or _is_apart(array, line) for array, line in pairs)
 
 
-def _is_apart(made: Array, line: Array) -> bool:
-    if made.dtype.kind == "b":
-        return not np.array_equal(made, line)
-    apart = np.abs(made.astype(np.float64) - line.astype(np.float64))
-    return bool((apart > 0.01 * np.abs(line) + (0 if made.dtype.kind in "iu" else 0.01)).any())
+def _is_apart(array: Array, line: Array) -> bool:
+    if array.dtype.kind == "b":
+        return not np.array_equal(array, line)
+    apart = np.abs(array.astype(np.float64) - line.astype(np.float64))
+    return bool((apart > 0.01 * np.abs(line) + (0 if array.dtype.kind in "iu" else 0.01)).any())
 
 
 class _Line:

@@ -90,7 +90,7 @@ class Source:
     """Constants that stand for whole numbers of eight bits."""
     producer: str = ""
     """The program that wrote the file."""
-    told: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
     """The file's metadata."""
     is_trusted: bool = False
     """Whether the caller lets it ask for any amount of memory and work."""
@@ -176,7 +176,7 @@ class _ModelReader:
             },
             size=Path(self.path).stat().st_size + self.outside,
             producer=_text(model.producer_name),
-            told={_text(one.key): _text(one.value) for one in model.metadata_props},
+            metadata={_text(one.key): _text(one.value) for one in model.metadata_props},
         )
 
     def _opset(self, model: Any) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from sparknet.onnx.geometry import even_window
-from sparknet.onnx.netlist import Computed, Made, Value
+from sparknet.onnx.netlist import Computed, NetLayer, Value
 from sparknet.onnx.sizes import is_same
 from sparknet.onnx.source import Array, OnnxNode
 
@@ -235,7 +235,7 @@ class Step:
             return Computed(output.name, output.stored, value.order)
         return self.layer(type_name, [self.plain(value)], **options)
 
-    def maker(self, value: Value) -> Made | None:
+    def maker(self, value: Value) -> NetLayer | None:
         """Return the layer that makes a blob which this node alone reads."""
         if not isinstance(value, Computed) or not value.is_plain:
             return None

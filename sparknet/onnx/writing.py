@@ -147,7 +147,7 @@ class Writing:
         return self._whole(inputs, outputs)
 
     def _layer(self, node: Node, writers: Counter[int]) -> None:
-        inputs = [self._read(blob, node) for blob in node.bottom_ids]
+        inputs = [self._input_name(blob, node) for blob in node.bottom_ids]
         if node.layer.is_split or isinstance(node.layer, Python):
             if isinstance(node.layer, Python):
                 raise LayerError(node.name, f"{node.type}: ONNX cannot run Python code")
@@ -168,14 +168,14 @@ class Writing:
         )
         self.names.update(zip(node.top_ids, outputs, strict=True))
 
-    def _read(self, blob: int, node: Node) -> str:
+    def _input_name(self, blob: int, node: Node) -> str:
         """Return the value that a layer reads; with eight bits, the one that is left of it."""
         name, step = self.names[blob], self.draft.rounding.step_for(blob, node)
         if step is None:
             return name
         rounded = f"{name}/rounded"
-        if rounded not in self.draft.named:
-            self.draft.named.add(rounded)
+        if rounded not in self.draft.names:
+            self.draft.names.add(rounded)
             size, kind = step[0], np.int8 if step[1] else np.uint8
             with_zero = [
                 self.draft.constant(f"{name}/step", size, np.float32),
@@ -258,11 +258,11 @@ def _arrays(model: Model, graph: Graph) -> dict[str, list[Array]]:
     for node in graph.nodes:
         if not node.params:
             continue
-        held = copies.get(node.name)
-        if held is None:
+        arrays_copied = copies.get(node.name)
+        if arrays_copied is None:
             raise LayerError(node.name, f"{node.type}: the model has no weights for it")
         own = []
-        for ref, array in zip(node.params, held, strict=True):
+        for ref, array in zip(node.params, arrays_copied, strict=True):
             value = owners.get(ref.learnable) if array is None else array
             if value is None:
                 raise LayerError(node.name, f"{node.type}: the model lacks a shared parameter")

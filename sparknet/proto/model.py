@@ -45,7 +45,7 @@ class Model:
     arrays: list[LayerArrays]
     diffs: list[LayerArrays] | None = None
     partial: bool = field(default=False, kw_only=True)
-    told: dict[str, str] = field(default_factory=dict, kw_only=True)
+    metadata: dict[str, str] = field(default_factory=dict, kw_only=True)
     """What an ONNX file says beside its graph, by name."""
     passing: bool = field(default=False, kw_only=True)
     """Whether nobody needs the arrays once a net has copied them: it lets each go then."""

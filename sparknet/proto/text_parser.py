@@ -53,7 +53,7 @@ def _parse_fields(tokens: Tokens, message: Message, closer: str, depth: int) -> 
 def _expected_field(tokens: Tokens, message: Message, closer: str) -> None:
     kind = message.DESCRIPTOR.name
     expected = f"a field of {kind} or '{closer}'" if closer else f"a field of {kind}"
-    tokens.fail(f"expected {expected}, found {tokens.found()}")
+    tokens.fail(f"expected {expected}, found {tokens.excerpt()}")
 
 
 def _parse_field(
@@ -113,7 +113,7 @@ def _parse_value(tokens: Tokens, message: Message, field: Field, depth: int) -> 
 def _parse_message(tokens: Tokens, message: Message, field: Field, depth: int) -> None:
     closer = _CLOSERS.get(tokens.text) if tokens.kind == SYMBOL else None
     if closer is None:
-        tokens.fail(f"expected '{{' after '{field.name}', found {tokens.found()}")
+        tokens.fail(f"expected '{{' after '{field.name}', found {tokens.excerpt()}")
     if depth == _DEEPEST:
         tokens.fail(f"messages lie more than {_DEEPEST} deep in one another")
     tokens.advance()
@@ -164,7 +164,7 @@ def _skip_value(tokens: Tokens, depth: int) -> None:
             tokens.skip(":")
             _skip_value(tokens, depth + 1)
         else:
-            tokens.fail(f"expected a field or '{closer}', found {tokens.found()}")
+            tokens.fail(f"expected a field or '{closer}', found {tokens.excerpt()}")
         if tokens.kind == SYMBOL and tokens.text in ";,":
             tokens.advance()
 
@@ -173,7 +173,7 @@ def _skip_word(tokens: Tokens) -> None:
     """Skip a number, a name, or adjacent strings."""
     tokens.skip("-")
     if tokens.kind not in (NAME, NUMBER, STRING):
-        tokens.fail(f"expected a value, found {tokens.found()}")
+        tokens.fail(f"expected a value, found {tokens.excerpt()}")
     strings = tokens.kind == STRING
     tokens.advance()
     while strings and tokens.kind == STRING:
@@ -181,7 +181,7 @@ def _skip_word(tokens: Tokens) -> None:
 
 
 def _expected(tokens: Tokens, what: str, field: Field) -> NoReturn:
-    tokens.fail(f"expected {what} for '{field.name}', found {tokens.found()}")
+    tokens.fail(f"expected {what} for '{field.name}', found {tokens.excerpt()}")
 
 
 def _unsigned(tokens: Tokens, field: Field, highest: int, what: str) -> int:
@@ -191,7 +191,7 @@ def _unsigned(tokens: Tokens, field: Field, highest: int, what: str) -> int:
     base = 16 if text[1:2] in ("x", "X") else 8 if is_octal(text) else 10
     value = int(text, base)
     if value > highest:
-        tokens.fail(f"{tokens.found()} is out of range for '{field.name}'")
+        tokens.fail(f"{tokens.excerpt()} is out of range for '{field.name}'")
     tokens.advance()
     return value
 

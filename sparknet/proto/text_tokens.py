@@ -71,14 +71,14 @@ class Tokens:
     def expect(self, symbol: str, why: str) -> None:
         """Pass this symbol, or refuse."""
         if not self.skip(symbol):
-            self.fail(f"expected '{symbol}' {why}, found {self.found()}")
+            self.fail(f"expected '{symbol}' {why}, found {self.excerpt()}")
 
-    def found(self) -> str:
+    def excerpt(self) -> str:
         """Return the current token, for a message."""
         if self.kind == END:
             return "the end of the text"
-        excerpt = self.text if len(self.text) <= 40 else self.text[:37] + "..."
-        return excerpt if self.kind == STRING else f"'{excerpt}'"
+        text = self.text if len(self.text) <= 40 else self.text[:37] + "..."
+        return text if self.kind == STRING else f"'{text}'"
 
     def mark(self) -> re.Match[str]:
         """Return the current token's place, for `fail`."""

@@ -193,7 +193,7 @@ def test_a_fork_while_another_thread_describes_a_layer_leaves_no_lock() -> None:
 
     def describe() -> None:
         with pytest.raises(AttributeError):
-            vars(Layer)["_as_given"].__get__(Waiting(), Layer)
+            vars(Layer)["_plain_options"].__get__(Waiting(), Layer)
 
     thread = threading.Thread(target=describe)
     thread.start()

@@ -12,7 +12,7 @@ import numpy as np
 from sparknet.layers import Shape
 from sparknet.onnx.folding import TYPES, fold
 from sparknet.onnx.limits import spread
-from sparknet.onnx.netlist import LARGEST, Computed, Made, Value
+from sparknet.onnx.netlist import LARGEST, Computed, NetLayer, Value
 from sparknet.onnx.source import Array, OnnxNode
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -192,16 +192,16 @@ def _amended(step: Step, op: str, x: Computed, axis: int, block: Array) -> Compu
     return x
 
 
-def _can_be_biased(made: Made, axes: int, axis: int, block: Array) -> bool:
-    if len(made.parameter.bottom) != 1 or block.ndim == 0:
+def _can_be_biased(layer: NetLayer, axes: int, axis: int, block: Array) -> bool:
+    if len(layer.parameter.bottom) != 1 or block.ndim == 0:
         return False
-    if made.type == "InnerProduct":
+    if layer.type == "InnerProduct":
         fits = axis == axes - 1 and block.ndim == 1
-    elif made.type == "Scale":
-        fits = axis == made.options.axis and block.shape == made.arrays[0].shape
+    elif layer.type == "Scale":
+        fits = axis == layer.options.axis and block.shape == layer.arrays[0].shape
     else:
-        fits = made.type in ("Convolution", "Deconvolution") and axis == block.ndim == 1
-    return fits and not made.options.bias_term
+        fits = layer.type in ("Convolution", "Deconvolution") and axis == block.ndim == 1
+    return fits and not layer.options.bias_term
 
 
 # -- two blobs -------------------------------------------------------------------------------

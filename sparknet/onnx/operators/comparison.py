@@ -37,9 +37,9 @@ def _above(step: Step, a: Value, b: Value, part: str | None, turned: bool) -> Va
     return _logical(_reversed(step, output, None) if turned else output)
 
 
-def _logical(made: Computed) -> Computed:
-    made.dtype = np.dtype(bool)
-    return made
+def _logical(blob: Computed) -> Computed:
+    blob.dtype = np.dtype(bool)
+    return blob
 
 
 def _reversed(step: Step, x: Value, part: str | None) -> Computed:

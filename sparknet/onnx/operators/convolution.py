@@ -145,7 +145,7 @@ def conv_transpose(step: Step) -> Outputs:
         step.refuse(f"weights {list(weights.shape)} do not fit the input {list(x.shape)}")
     window = window_of(step, weights.shape[2:], x.shape[2:])
     extra = [int(one) for one in step.attribute("output_padding") or [0] * spatial]
-    before, after = _cut_off(step, window, x.shape[2:], extra)
+    before, after = _crop(step, window, x.shape[2:], extra)
     if any(max(ends) < 0 for ends in zip(before, after, strict=True)):
         step.refuse("its output is larger than its windows reach")
     kernel, options = even_window(weights, before, after, window.stride, window.dilation)
@@ -153,7 +153,7 @@ def conv_transpose(step: Step) -> Outputs:
     return _convolution(step, "Deconvolution", x, kernel, outputs, group, options)
 
 
-def _cut_off(
+def _crop(
     step: Step, window: NodeWindow, sizes: Sequence[int], extra: list[int]
 ) -> tuple[list[int], list[int]]:
     """Return how much of the whole result is cut off before and after."""

@@ -21,20 +21,20 @@ class DetectionSearch:
     def __init__(self, makers: Mapping[str, OnnxNode], constants: Mapping[str, Array]) -> None:
         self.makers, self.constants = makers, constants
 
-    def found(self, end: OnnxNode) -> OnnxNode | None:
+    def detection(self, end: OnnxNode) -> OnnxNode | None:
         """Return a node in place of the last one."""
         if end.op != "Reshape" or self._numbers(end.inputs[1]) != _ROWS:
             return None
-        rows = self._made(end.inputs[0], "Concat")
+        rows = self._maker(end.inputs[0], "Concat")
         if rows is None or len(rows.inputs) != 4:
             return None
         columns = [self._inside(name, "Unsqueeze") for name in rows.inputs[:3]]
-        gather = self._made(rows.inputs[3], "Gather")
+        gather = self._maker(rows.inputs[3], "Gather")
         label = self._inside(columns[1], "Cast")
         if gather is None or columns[0] is None:
             return None
         number, score, keep = gather.inputs[1], columns[2], -1
-        suppressed = [self._kept(name) for name in (label, number, score)]
+        suppressed = [self._gathered(name) for name in (label, number, score)]
         if all(suppressed):
             (label, place), (number, others), (score, last) = suppressed  # type: ignore[misc]
             most = self._most(place) if place == others == last else None
@@ -53,10 +53,10 @@ class DetectionSearch:
         keep: int,
     ) -> OnnxNode | None:
         columns = [self._column(label, 1), self._column(number, 2)]
-        suppressing = self._made(columns[0], "NonMaxSuppression")
-        scores = self._made(score, "Gather")
+        suppressing = self._maker(columns[0], "NonMaxSuppression")
+        scores = self._maker(score, "Gather")
         flat = self._inside(scores.inputs[0], "Reshape") if scores is not None else None
-        at = self._made(scores.inputs[1], "Add") if scores is not None else None
+        at = self._maker(scores.inputs[1], "Add") if scores is not None else None
         is_complete = suppressing is not None and len(suppressing.inputs) == 5 and at is not None
         if not is_complete or columns[0] != columns[1] or flat != suppressing.inputs[1]:  # type: ignore[union-attr]
             return None
@@ -70,33 +70,33 @@ class DetectionSearch:
         detection.attributes = {"overlap": overlap[0], "least": least[0], "keep": keep}
         return detection
 
-    def _kept(self, name: str | None) -> tuple[str, str] | None:
+    def _gathered(self, name: str | None) -> tuple[str, str] | None:
         """Return what a choice of the best takes, and its places."""
-        gather = self._made(name, "Gather")
+        gather = self._maker(name, "Gather")
         if gather is None or gather.attributes.get("axis", 0) != 0:
             return None
         return (
-            (gather.inputs[0], gather.inputs[1]) if self._made(gather.inputs[1], "TopK") else None
+            (gather.inputs[0], gather.inputs[1]) if self._maker(gather.inputs[1], "TopK") else None
         )
 
     def _most(self, places: str) -> int | None:
-        ordered = self._made(places, "TopK")
-        count = self._made(ordered.inputs[1], "Min") if ordered is not None else None
+        ordered = self._maker(places, "TopK")
+        count = self._maker(ordered.inputs[1], "Min") if ordered is not None else None
         numbers = [self._numbers(name) for name in count.inputs] if count is not None else []
         counts = [one[0] for one in numbers if one]
         return int(counts[0]) if len(counts) == 1 else None
 
     def _column(self, name: str | None, place: int) -> str | None:
-        gather = self._made(name, "Gather")
+        gather = self._maker(name, "Gather")
         if gather is None or gather.attributes.get("axis", 0) != 1:
             return None
         return gather.inputs[0] if self._numbers(gather.inputs[1]) == [place] else None
 
     def _inside(self, name: str | None, op: str) -> str | None:
-        node = self._made(name, op)
+        node = self._maker(name, op)
         return None if node is None else node.inputs[0]
 
-    def _made(self, name: str | None, op: str) -> OnnxNode | None:
+    def _maker(self, name: str | None, op: str) -> OnnxNode | None:
         maker = self.makers.get(name or "")
         return maker if maker is not None and maker.op == op and len(maker.inputs) > 0 else None
 

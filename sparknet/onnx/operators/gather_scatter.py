@@ -9,7 +9,7 @@ import numpy as np
 
 from sparknet.onnx.netlist import Computed, Value
 from sparknet.onnx.operators.shapes import joined, permute
-from sparknet.onnx.operators.slicing import begun, cut, taken
+from sparknet.onnx.operators.slicing import from_start, gather_places, slice_axis
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -26,14 +26,14 @@ def gather(step: Step) -> Outputs:
     x = step.blob()
     axis = step.axis(int(step.attribute("axis", 0)), len(x.shape))
     if step.is_batched([x.shape[axis]]):
-        return _of_rows(step, x, axis, places) or _taken_of_each(step, x, places)
+        return _of_rows(step, x, axis, places) or _gather_of_each(step, x, places)
     shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
     if places.ndim == 2 and sum(map(step.is_open, places.shape)) == 1:
         windows = _windows(step, x, axis, places)
         if windows is not None:
             return windows
     part = None if places.ndim == 1 else "taken"
-    return step.reshape(taken(step, x, axis, np.ravel(places).tolist(), part), shape)
+    return step.reshape(gather_places(step, x, axis, np.ravel(places).tolist(), part), shape)
 
 
 def _windows(step: Step, x: Computed, axis: int, places: Array) -> Computed | None:
@@ -46,7 +46,7 @@ def _windows(step: Step, x: Computed, axis: int, places: Array) -> Computed | No
     before, after, each = x.shape[:axis], x.shape[axis + 1 :], (1, rows.shape[1])
     pieces = []
     for at, row in enumerate(rows):
-        piece = taken(step, x, axis, row.tolist(), part=f"window_{at}")
+        piece = gather_places(step, x, axis, row.tolist(), part=f"window_{at}")
         shape = (*before, *(each if last else each[::-1]), *after)
         pieces.append(step.reshape(piece, shape, part=f"windows_{at}"))
     return step.layer("Concat", pieces, axis=axis if last else axis + 1)
@@ -103,7 +103,7 @@ def _counts(column: Array, axis: int, size: int) -> bool:
     return bool(np.all(column == np.arange(size).reshape(shape)))
 
 
-def _taken_of_each(step: Step, x: Computed, places: Array) -> Computed:
+def _gather_of_each(step: Step, x: Computed, places: Array) -> Computed:
     """Return the same places of every record, counted through all of them (PyTorch's
     as_strided).
     """
@@ -114,7 +114,7 @@ def _taken_of_each(step: Step, x: Computed, places: Array) -> Computed:
     if len(x.shape) != 1 or len(rows) != step.batch or not inside or np.any(own != own[0]):
         step.refuse("it takes some of the records, which no layer does")
     records = step.reshape(x, (step.batch, step_), part="records")
-    return step.reshape(taken(step, records, 1, own[0].tolist(), "taken"), places.shape)
+    return step.reshape(gather_places(step, records, 1, own[0].tolist(), "taken"), places.shape)
 
 
 def _embedded(step: Step, data: Value, places: Computed) -> Value:
@@ -166,7 +166,7 @@ def gather_nd(step: Step) -> Outputs:
         step.refuse(f"a place is out of range for {list(lead)}")
     flat = np.ravel_multi_index(tuple((columns % sizes).T), lead)
     rows = step.reshape(x, (prod(lead), *x.shape[count:]), part="rows")
-    parts = taken(step, rows, 0, flat.tolist(), part="taken")
+    parts = gather_places(step, rows, 0, flat.tolist(), part="taken")
     return step.reshape(parts, (*places.shape[:-1], *x.shape[count:]))
 
 
@@ -268,5 +268,5 @@ def _piece(step: Step, data: Value, axis: int, places: range, part: str) -> Valu
         return np.take(data, places, axis)
     x = step.plain(data)
     if places.stop == x.shape[axis] and step.is_open(places.stop):
-        return begun(step, x, axis, places.start)
-    return cut(step, x, axis, places.start, places.stop, part=f"{part}_{axis}")
+        return from_start(step, x, axis, places.start)
+    return slice_axis(step, x, axis, places.start, places.stop, part=f"{part}_{axis}")

@@ -223,19 +223,19 @@ def _summed(
         step.refuse(f"it reads feature {features.max()} of {x.shape[1]}")
     picked = step.layer("Gather", [x], part="taken", axis=1, index=features.ravel().tolist())
     apart = step.layer("Bias", [picked], [-limits.ravel()], part="apart", axis=1)
-    x2 = step.layer("Threshold", [apart], part="decisions", threshold=0.0)
-    x2 = step.reshape(x2, (x.shape[0], count, decisions), part="trees")
-    x2 = step.layer("Permute", [x2], part="turned", order=[1, 0, 2])
-    x2 = step.layer("MatMul", [x2, step.parameter(leads)], part="leads")
-    x2 = step.layer("Permute", [x2], part="back", order=[1, 0, 2])
-    x2 = step.reshape(x2, (x.shape[0], count * leaves), part="leaves")
-    x2 = step.layer("Bias", [x2], [0.5 - needed.ravel()], part="missing", axis=1)
-    x2 = step.layer("Threshold", [x2], part="reached", threshold=0.0)
+    flags = step.layer("Threshold", [apart], part="decisions", threshold=0.0)
+    flags = step.reshape(flags, (x.shape[0], count, decisions), part="trees")
+    flags = step.layer("Permute", [flags], part="turned", order=[1, 0, 2])
+    flags = step.layer("MatMul", [flags, step.parameter(leads)], part="leads")
+    flags = step.layer("Permute", [flags], part="back", order=[1, 0, 2])
+    flags = step.reshape(flags, (x.shape[0], count * leaves), part="leaves")
+    flags = step.layer("Bias", [flags], [0.5 - needed.ravel()], part="missing", axis=1)
+    flags = step.layer("Threshold", [flags], part="reached", threshold=0.0)
     weights = np.zeros((count, leaves, outputs), np.float32)
     _weigh(step, kind, trees, weights)
     if mean:
         weights /= len(trees)
-    return linear(step, x2, weights.reshape(-1, outputs), np.array(base, np.float32), part)
+    return linear(step, flags, weights.reshape(-1, outputs), np.array(base, np.float32), part)
 
 
 def _trees(step: Step) -> dict[int, _Tree]:

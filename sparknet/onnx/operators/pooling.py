@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.onnx.netlist import Computed
 from sparknet.onnx.operators.convolution import NodeWindow, window_of
-from sparknet.onnx.operators.slicing import taken
+from sparknet.onnx.operators.slicing import gather_places
 from sparknet.onnx.sizes import is_same
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
@@ -173,7 +173,7 @@ def _pooled_apart(
         around = x
         for axis, (low, high) in enumerate(zip(window.before, after, strict=True), 2):
             places = np.pad(np.arange(x.shape[axis]), (low, high), mode="edge").tolist()
-            around = taken(step, around, axis, places, part=f"padded_{axis}")
+            around = gather_places(step, around, axis, places, part=f"padded_{axis}")
     bare = NodeWindow(window.kernel, window.stride, window.dilation, [0, 0], [0, 0])
     options: dict[str, Any] = {"pool": "AVE" if average else "MAX"}
     for name, pair in (("kernel", window.kernel), ("stride", window.stride)):

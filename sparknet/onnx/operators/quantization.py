@@ -32,7 +32,7 @@ def quantize(step: Step) -> Outputs:
     ends = ((end - _number(zero)) * scale for end in (bounds.min, bounds.max))
     low, high = (float(np.float32(end)) for end in ends)  # as Clip has them
     rounded = _step_of(low, high)
-    output = _held_between(step, low, high, rounded if kind in _NARROW else None)
+    output = _clip(step, low, high, rounded if kind in _NARROW else None)
     if kind not in _NARROW:
         step.reading.unrounded.append(step.node.name)
         return output
@@ -78,9 +78,7 @@ def _step_of(low: float, high: float) -> tuple[float, bool]:
     return (high / 255, False) if low == 0 else (max(-low / 128, high / 127), True)
 
 
-def _held_between(
-    step: Step, low: float, high: float, rounded: tuple[float, bool] | None
-) -> Computed:
+def _clip(step: Step, low: float, high: float, rounded: tuple[float, bool] | None) -> Computed:
     """Return the value, by a layer of its own where others read it unrounded, or it may be
     beyond.
     """

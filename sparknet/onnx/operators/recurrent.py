@@ -11,7 +11,7 @@ import numpy as np
 from sparknet.onnx.netlist import Computed, Value
 from sparknet.onnx.operators.matrix_products import linear
 from sparknet.onnx.operators.shapes import joined
-from sparknet.onnx.operators.slicing import cut, taken
+from sparknet.onnx.operators.slicing import gather_places, slice_axis
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -50,10 +50,12 @@ def recurrent(step: Step) -> Outputs:
     for way, (sequence, state) in zip(ways, runs, strict=True):
         if _is_read(step, 1):
             steps = sequence.shape[0]
-            hidden.append(cut(step, sequence, 0, steps - 1, steps, part=f"{way.part}_last"))
+            hidden.append(slice_axis(step, sequence, 0, steps - 1, steps, part=f"{way.part}_last"))
         if _is_read(step, 0):
             if way.backward:
-                sequence = taken(step, sequence, 0, _turned(sequence), part=f"{way.part}_back")
+                sequence = gather_places(
+                    step, sequence, 0, _turned(sequence), part=f"{way.part}_back"
+                )
             whole.append(_with_axis(step, sequence, 1, f"{way.part}_outputs"))
         if state is not None:
             cell.append(state)
@@ -122,7 +124,7 @@ def _one_way(step: Step, x: Computed, way: _Way, marks: _Marks) -> tuple[Compute
     if step.is_batched([x.shape[0]]):
         step.refuse("the number of time steps must be fixed: give the input's shape")
     if way.backward:
-        x = taken(step, x, 0, _turned(x), part=f"{way.part}_turned")
+        x = gather_places(step, x, 0, _turned(x), part=f"{way.part}_turned")
     wants_cell = step.op == "LSTM" and _is_read(step, 2)
     states = _first_states(step, x, way, wants_cell)
     if _is_rectified(step):
@@ -151,7 +153,7 @@ def _unrolled(step: Step, x: Computed, way: _Way, states: Sequence[Computed]) ->
     hidden = states[0] if states else None
     rows: list[Value] = []
     for number in range(steps):
-        one = cut(step, inputs, 0, number, number + 1, part=f"{part}_input_{number}")
+        one = slice_axis(step, inputs, 0, number, number + 1, part=f"{part}_input_{number}")
         if hidden is not None:
             memory = step.layer("MatMul", [hidden, weights], part=f"{part}_kept_{number}")
             one = step.layer("Eltwise", [one, memory], part=f"{part}_sum_{number}")
@@ -217,11 +219,11 @@ def _state(step: Step, value: Value | None, way: _Way, part: str) -> Computed:
     blob = step.plain(value)
     if step.attribute("layout"):
         blob = _swapped(step, blob, f"{part}_first")
-    return cut(step, blob, 0, way.number, way.number + 1, part=part)
+    return slice_axis(step, blob, 0, way.number, way.number + 1, part=part)
 
 
 def _zeros(step: Step, x: Computed, units: int, part: str) -> Computed:
-    first = cut(step, x, 0, 0, 1, part=f"{part}_step")
+    first = slice_axis(step, x, 0, 0, 1, part=f"{part}_step")
     rows = step.layer("Reduction", [first], part=f"{part}_rows", axis=2)
     one = step.reshape(rows, (1, x.shape[1], 1), part=f"{part}_axes")
     wide = step.layer("Tile", [one], part=f"{part}_wide", axis=2, tiles=units)

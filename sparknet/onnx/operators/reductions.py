@@ -10,7 +10,7 @@ from sparknet.onnx.geometry import axes_of
 from sparknet.onnx.netlist import LARGEST, TINY, Computed
 from sparknet.onnx.operators.arithmetic import combine
 from sparknet.onnx.operators.pooling import over_all
-from sparknet.onnx.operators.slicing import taken
+from sparknet.onnx.operators.slicing import gather_places
 from sparknet.onnx.step import Outputs, Step, reads
 
 _SUMS = {
@@ -179,7 +179,7 @@ def _places(
     if not last and most == 1 and step.is_open(size):
         return _first_place(step, x, axis, part)
     if not last:
-        x = taken(step, x, axis, range(size)[::-1], part="backwards")
+        x = gather_places(step, x, axis, range(size)[::-1], part="backwards")
     label = part if last else "from_the_end"
     output = step.layer("ArgMax", [x], part=label, axis=axis, top_k=most)
     if not last:

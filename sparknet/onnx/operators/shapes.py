@@ -12,7 +12,7 @@ from sparknet.layers import Shape
 from sparknet.onnx.geometry import reshaped
 from sparknet.onnx.limits import spread
 from sparknet.onnx.netlist import Computed, Value
-from sparknet.onnx.operators.slicing import MOST_PLACES, cut, taken
+from sparknet.onnx.operators.slicing import MOST_PLACES, gather_places, slice_axis
 from sparknet.onnx.records import for_any, view, whole
 from sparknet.onnx.sizes import FixedSize, evaluate, symbols
 from sparknet.onnx.source import Array
@@ -198,7 +198,7 @@ def _padded_below(step: Step, before: list[int], after: list[int]) -> Computed:
     for axis in range(len(x.shape)):
         low, high = min(before[axis], 0), min(after[axis], 0)
         if low or high:
-            x = cut(step, x, axis, -low, x.shape[axis] + high, part=f"cut_{axis}")
+            x = slice_axis(step, x, axis, -low, x.shape[axis] + high, part=f"cut_{axis}")
     return x
 
 
@@ -210,7 +210,7 @@ def _padded_by_places(step: Step, before: list[int], after: list[int], mode: str
     for axis, (low, high) in enumerate(zip(before, after, strict=True)):
         if low or high:
             places = np.pad(np.arange(x.shape[axis]), (low, high), mode=modes[mode])  # type: ignore[call-overload]
-            x = taken(step, x, axis, places.tolist(), part=f"axis_{axis}")
+            x = gather_places(step, x, axis, places.tolist(), part=f"axis_{axis}")
     return x
 
 
@@ -293,9 +293,9 @@ def _beside(step: Step, array: Array, other: Computed, axis: int, place: int) ->
     size, target = x.shape[axis], array.shape[axis]
     part = f"constant_{place}"
     if target <= size:
-        x = cut(step, x, axis, 0, target, part=f"{part}_room")
+        x = slice_axis(step, x, axis, 0, target, part=f"{part}_room")
     else:
-        x = cut(step, x, axis, 0, 1, part=f"{part}_one")
+        x = slice_axis(step, x, axis, 0, 1, part=f"{part}_one")
         x = step.layer("Tile", [x], part=f"{part}_room", axis=axis, tiles=target)
     zeros = step.layer("Power", [x], part=f"{part}_zeros", scale=0.0)
     block = np.ascontiguousarray(one[0], np.float32)

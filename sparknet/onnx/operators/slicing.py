@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparknet.onnx.geometry import slice_arguments, slices, split_sizes
-from sparknet.onnx.netlist import Computed, Made
+from sparknet.onnx.netlist import Computed, NetLayer
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -40,7 +40,7 @@ def slice_(step: Step) -> Outputs:
         x, ranges[axis] = _to_the_end(step, x, axis, start, end), range(0)
     cuts = [axis for axis, one in enumerate(ranges) if one and one != range(x.shape[axis])]
     for axis in cuts:
-        x = taken(step, x, axis, ranges[axis], part=None if axis == cuts[-1] else str(axis))
+        x = gather_places(step, x, axis, ranges[axis], part=None if axis == cuts[-1] else str(axis))
     return x
 
 
@@ -50,14 +50,14 @@ def _to_the_end(step: Step, x: Computed, axis: int, start: int, end: int) -> Com
         return step.layer(
             "Gather", [x], part=f"last_{axis}", axis=axis, index=list(range(start, end))
         )
-    rest = begun(step, x, axis, start - end)
+    rest = from_start(step, x, axis, start - end)
     if not end:
         return rest
     offsets = [start] + [0] * (len(x.shape) - axis - 1)
     return step.layer("Crop", [x, rest], part=f"until_{axis}", axis=axis, offset=offsets)
 
 
-def begun(step: Step, x: Computed, axis: int, start: int) -> Computed:
+def from_start(step: Step, x: Computed, axis: int, start: int) -> Computed:
     """Return what begins at a place."""
     top = f"{step.node.outputs[0]}_{axis}"
     tops = [f"{top}_before", f"{top}_after"]
@@ -72,11 +72,11 @@ def _as_long(
     step: Step, x: Computed, axis: int, start: int, count: int, part: str | None
 ) -> Computed:
     """So many values from a place on as an input has, of any length."""
-    rest = begun(step, x, axis, start) if start else x
+    rest = from_start(step, x, axis, start) if start else x
     return step.sized(rest, (*x.shape[:axis], count, *x.shape[axis + 1 :]), part=part)
 
 
-def taken(
+def gather_places(
     step: Step, x: Computed, axis: int, places: Sequence[int], part: str | None = None
 ) -> Computed:
     """Return the values at these places of an axis."""
@@ -92,7 +92,7 @@ def taken(
     if places == row or all(one % size == place for one, place in zip(places, row, strict=True)):
         if count < size and count in step.reading.net.lengths and not step.is_open(first):
             return _as_long(step, x, axis, first, count, part)
-        return cut(step, x, axis, first, first + count, part)
+        return slice_axis(step, x, axis, first, first + count, part)
     if count > MOST_PLACES:
         step.refuse(f"it picks {count} values; {MOST_PLACES} are the most")
     places = [one % size for one in places]
@@ -103,11 +103,11 @@ def taken(
         source = net.blobs[maker.parameter.bottom[0]]
         if not any(x.name in one.parameter.bottom for one in net.layers):
             net.remove(maker)
-        return taken(step, source, axis, [picked[one] for one in places], part)
+        return gather_places(step, source, axis, [picked[one] for one in places], part)
     return step.layer("Gather", [x], part=part, axis=axis, index=places)
 
 
-def cut(
+def slice_axis(
     step: Step, x: Computed, axis: int, start: int, end: int, part: str | None = None
 ) -> Computed:
     """Return a top of a Slice layer: a new one's, or of one that cuts the same axis and has it
@@ -120,7 +120,7 @@ def cut(
         return step.layer("Gather", [x], part=part, axis=axis, index=list(range(start, end)))
     points = [point for point in (start, end) if 0 < point < size]
     top = step.node.outputs[0] + ("" if part is None else f"_{part}")
-    piece = _cut_again(step, x, axis, range(start, end), top) if x.is_plain else None
+    piece = _slice_again(step, x, axis, range(start, end), top) if x.is_plain else None
     if piece is not None:
         return piece
     tops = [f"{top}_before"] * (start > 0) + [top] + [f"{top}_after"] * (end < size)
@@ -130,7 +130,7 @@ def cut(
     return middle
 
 
-def _cut_again(step: Step, x: Computed, axis: int, wanted: range, top: str) -> Computed | None:
+def _slice_again(step: Step, x: Computed, axis: int, target: range, top: str) -> Computed | None:
     """Return a piece of what a Slice of the same values has left over: each value is copied
     once.
     """
@@ -144,34 +144,34 @@ def _cut_again(step: Step, x: Computed, axis: int, wanted: range, top: str) -> C
             return None
         for place, name in enumerate(layer.parameter.top):
             first, last = points[place], points[place + 1]
-            if name not in net.left_over or not first <= wanted.start < wanted.stop <= last:
+            if name not in net.left_over or not first <= target.start < target.stop <= last:
                 continue
-            if (first, last) == (wanted.start, wanted.stop):
+            if (first, last) == (target.start, target.stop):
                 net.left_over.remove(name)
                 return net.blobs[name]
-            return _divided(step, layer, place, (first, last), wanted, top)
+            return _divided(step, layer, place, (first, last), target, top)
     return None
 
 
 def _divided(
-    step: Step, made: Made, place: int, piece: tuple[int, int], wanted: range, top: str
+    step: Step, layer: NetLayer, place: int, piece: tuple[int, int], target: range, top: str
 ) -> Computed:
-    """Return the wanted part of a top that is left over; the rest still is."""
-    net, name = step.reading.net, made.parameter.top[place]
-    (first, last), tops = piece, list(made.parameter.top)
-    before, after = first < wanted.start, wanted.stop < last
+    """Return the target part of a top that is left over; the rest still is."""
+    net, name = step.reading.net, layer.parameter.top[place]
+    (first, last), tops = piece, list(layer.parameter.top)
+    before, after = first < target.start, target.stop < last
     blob = net.unique(top, "blob")
     names = [name, blob] if before else [blob, name]
     if before and after:
         names.append(net.unique(f"{top}_after", "blob"))
         net.left_over.add(names[-1])
-    points = list(made.parameter.slice_param.slice_point)
-    points[place:place] = [one for one in (wanted.start, wanted.stop) if first < one < last]
+    points = list(layer.parameter.slice_param.slice_point)
+    points[place:place] = [one for one in (target.start, target.stop) if first < one < last]
     tops[place : place + 1] = names
-    del made.parameter.slice_param.slice_point[:], made.parameter.top[:]
-    made.parameter.slice_param.slice_point.extend(points)
-    made.parameter.top.extend(tops)
-    net.divide(made)
+    del layer.parameter.slice_param.slice_point[:], layer.parameter.top[:]
+    layer.parameter.slice_param.slice_point.extend(points)
+    layer.parameter.top.extend(tops)
+    net.divide(layer)
     return net.blobs[blob]
 
 
