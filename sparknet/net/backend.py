@@ -188,9 +188,9 @@ class Pycaffe:
     ) -> Any:
         if params is not None:
             raise SpecError("weights in one buffer need the embedded backend")
-        made = _from_file(net, lambda path: self.module.Net(path, phase))
-        copy_weights(made, weights)
-        return made
+        net_of_file = _from_file(net, lambda path: self.module.Net(path, phase))
+        copy_weights(net_of_file, weights)
+        return net_of_file
 
     def solver(self, solver: SolverMessage) -> Any:
         return _from_file(solver, self.module.get_solver)
@@ -213,10 +213,10 @@ def find_backend(
         raise SpecError(f"device={device!r} needs the embedded backend, not {backend!r}")
     if precision != Pycaffe.precision:
         raise SpecError(f"precision={precision!r} needs the embedded backend, not {backend!r}")
-    made = Pycaffe(module, backend if isinstance(backend, str) else name)
-    if lacking := made.lacking():
+    pycaffe = Pycaffe(module, backend if isinstance(backend, str) else name)
+    if lacking := pycaffe.lacking():
         raise SpecError(f"backend {module!r} is not a pycaffe module: it has no {lacking[0]}")
-    return made
+    return pycaffe
 
 
 def backend_called(name: str) -> Backend:

@@ -97,12 +97,12 @@ class Description:
 
     def known_part(self) -> Description:
         """Return the same without layers of unknown types, of which a warning tells."""
-        known = {id(net): leave_out_unknown(net) for net in (self.main, *self.tests)}
-        for layer in dict.fromkeys(one for _, left_out in known.values() for one in left_out):
+        nets = {id(net): leave_out_unknown(net) for net in (self.main, *self.tests)}
+        for layer in dict.fromkeys(one for _, left_out in nets.values() for one in left_out):
             message = f"layer '{shown(layer.name)}' ({shown(layer.type)}): {layer.reason}: left out"
             warnings.warn(message, UnknownWarning, stacklevel=outside())
-        tests = tuple(known[id(net)][0] for net in self.tests)
-        return replace(self, main=known[id(self.main)][0], tests=tests, train=None)
+        tests = tuple(nets[id(net)][0] for net in self.tests)
+        return replace(self, main=nets[id(self.main)][0], tests=tests, train=None)
 
     def bare_solver(self, net: NetMessage) -> SolverMessage:
         """Return a solver of one net, without the settings that Net or its callers handle."""
@@ -202,12 +202,12 @@ def _leave_out_missing_means(*nets: NetMessage) -> None:
 
 def _filtered(net: NetMessage, state: caffe_pb2.NetState) -> NetMessage:
     """Return the net with only the layers of a state, and without its filters."""
-    chosen = filter_net(net, state)
-    chosen.ClearField("state")
-    for layer in chosen.layer:
+    filtered = filter_net(net, state)
+    filtered.ClearField("state")
+    for layer in filtered.layer:
         layer.ClearField("include")
         layer.ClearField("exclude")
-    return chosen
+    return filtered
 
 
 def _message(source: NetSource, unknown: str) -> Any:

@@ -107,10 +107,10 @@ class DataTop:
 
 def source_layers(net: NetMessage) -> list[tuple[LayerMessage, type[SourceLayer]]]:
     """Return the layers that records can replace."""
-    found = ((layer, LAYERS.get(layer.type)) for layer in net.layer)
+    pairs = ((layer, LAYERS.get(layer.type)) for layer in net.layer)
     return [
         (layer, kind)
-        for layer, kind in found
+        for layer, kind in pairs
         if kind is not None and issubclass(kind, SourceLayer) and kind.holds_records
     ]
 
@@ -120,10 +120,10 @@ def data_tops(net: NetMessage, others: Sequence[NetMessage] = ()) -> list[DataTo
 
     A place counts as read if one of the nets reads it, or if no place is read at all.
     """
-    read = {name for one in (net, *others) for layer in one.layer for name in layer.bottom}
+    bottoms = {name for one in (net, *others) for layer in one.layer for name in layer.bottom}
     tops = [(top, kind) for layer, kind in source_layers(net) for top in layer.top]
-    idle = not any(top in read for top, _ in tops)
-    return [DataTop(top, kind, idle or top in read) for top, kind in tops]
+    idle = not any(top in bottoms for top, _ in tops)
+    return [DataTop(top, kind, idle or top in bottoms) for top, kind in tops]
 
 
 def find_entries(
@@ -134,12 +134,12 @@ def find_entries(
     given: Preprocessing | None = None,
 ) -> list[Entry]:
     """Return the entries of a filtered net; `records` holds known shapes, `given` is for images."""
-    read = {place.name for place in places if place.is_read}
+    entry_names = {place.name for place in places if place.is_read}
     tops = [
         (name, layer, shape, transform)
         for layer, kind in source_layers(net)
         for name, shape, transform in _tops(layer, kind, phase, records, given)
-        if name in read
+        if name in entry_names
     ]
     for name, layer, shape, _ in tops:
         if not shape and layer.input_param.shape:
@@ -169,16 +169,16 @@ def _pictured(entries: Sequence[Entry], given: Preprocessing) -> list[Entry]:
     """Give preprocessing to 'data', or to the first entry of 1 or 3 channels and others like it."""
     images = [entry for entry in entries if entry.pictures is not None and not entry.is_label]
     if not images:
-        told = ", ".join(f"'{entry.name}' {entry.record}" for entry in entries) or "none"
-        raise SpecError(f"no input takes images, which {given!r} is for; the inputs are: {told}")
+        listing = ", ".join(f"'{entry.name}' {entry.record}" for entry in entries) or "none"
+        raise SpecError(f"no input takes images, which {given!r} is for; the inputs are: {listing}")
     first = next((entry for entry in images if entry.name == "data"), images[0])
-    chosen = [
+    pictures = [
         replace(entry, given=given) if entry in images and entry.record == first.record else entry
         for entry in entries
     ]
-    for entry in chosen:
+    for entry in pictures:
         _ = entry.preprocessing  # may be refused
-    return chosen
+    return pictures
 
 
 def _labels(net: NetMessage) -> Iterator[str]:
@@ -221,8 +221,8 @@ def with_inputs(
 def only_layers(net: NetMessage, tops: Sequence[str]) -> NetMessage:
     """Return a net of only the data layers that make these blobs."""
     alone = NetMessage(name=f"{net.name} (data)")
-    found = (layer for layer, _ in source_layers(net))
-    alone.layer.extend(layer for layer in found if set(layer.top).intersection(tops))
+    layers = (layer for layer, _ in source_layers(net))
+    alone.layer.extend(layer for layer in layers if set(layer.top).intersection(tops))
     return alone
 
 
@@ -242,17 +242,17 @@ def _tops(
     records: Mapping[str, Shape],
     given: Preprocessing | None,
 ) -> Iterator[tuple[str, Shape, TransformParam | None]]:
-    made = make(layer, phase)
+    built = make(layer, phase)
     transform = None
     sized = _is_sized(given)
     if layer.HasField("transform_param") and kind.has_batch_size:
-        transform = TransformParam(made, layer.transform_param)
+        transform = TransformParam(built, layer.transform_param)
     if kind.reads_files and (
         any(top in records for top in layer.top) or (kind.has_images and sized)
     ):
         shapes = tuple(_shapes_by_records(layer, kind, transform, records, given))
     else:
-        shapes = _shapes_by_layer(made)
+        shapes = _shapes_by_layer(built)
     for number, (top, shape) in enumerate(zip(layer.top, shapes, strict=True)):
         yield top, shape, None if number else transform
 
@@ -278,18 +278,18 @@ def _shapes_by_records(
     if batch < 1:
         raise LayerError(layer.name, f"batch_size is {batch}, it must be at least 1")
     for number, top in enumerate(layer.top):
-        known: Any = records.get(top)
+        shape: Any = records.get(top)
         sized = _is_sized(given)
-        if known is None and kind.has_images and (number == 1 or sized):
-            known = ()
-        if known is None:
+        if shape is None and kind.has_images and (number == 1 or sized):
+            shape = ()
+        if shape is None:
             raise LayerError(layer.name, f"the data has no column '{top}'")
         if kind.has_images and number == 0:
-            known = _image_shape(known, given)
-            known = transform.output(known) if transform else known
+            shape = _image_shape(shape, given)
+            shape = transform.output(shape) if transform else shape
             if given is not None and given.crop is not None:
-                known = (known[0], *given.crop)
-        yield (batch, *known)
+                shape = (shape[0], *given.crop)
+        yield (batch, *shape)
 
 
 def _is_sized(given: Preprocessing | None) -> bool:
@@ -318,14 +318,14 @@ class UnknownShape(SpecError):
 
 def dependent(net: NetMessage, missing: Sequence[str]) -> dict[str, str]:
     """Return the blobs that depend on missing blobs, each with one that it needs."""
-    lost = {name: name for name in missing}
+    causes = {name: name for name in missing}
     for layer in net.layer:
-        lacking = next((lost[name] for name in layer.bottom if name in lost), None)
+        lacking = next((causes[name] for name in layer.bottom if name in causes), None)
         for top in layer.top if layer.bottom else ():
-            lost.pop(top, None)
+            causes.pop(top, None)
             if lacking is not None:
-                lost[top] = lacking
-    return lost
+                causes[top] = lacking
+    return causes
 
 
 def last_blobs(net: NetMessage, lost: Mapping[str, str]) -> list[str]:
@@ -367,11 +367,11 @@ def _last(
 
 def from_learned(net: NetMessage, learned: Collection[str]) -> set[str]:
     """Return the blobs that depend on layers with parameters."""
-    found: set[str] = set()
+    blobs: set[str] = set()
     for layer in net.layer:
-        if layer.name in learned or not found.isdisjoint(layer.bottom):
-            found.update(layer.top)
-    return found
+        if layer.name in learned or not blobs.isdisjoint(layer.bottom):
+            blobs.update(layer.top)
+    return blobs
 
 
 def _judging(net: NetMessage, learned: Collection[str], flow: Collection[str]) -> set[int]:

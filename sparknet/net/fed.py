@@ -114,15 +114,17 @@ class FedNet:
         """Return the shapes of all blobs for the described batch size, and their record axes."""
         inputs = {entry.name: entry.shape for entry in self.entries}
         axes = {entry.name: entry.axis for entry in self.entries}
-        shapes, found = Outline(self.described.layer, self.phase).axes(inputs, axes, follows=True)
+        shapes, batch_axes = Outline(self.described.layer, self.phase).axes(
+            inputs, axes, follows=True
+        )
         unknown = [name for name in self.net.blobs if name not in shapes]
         if unknown:
             reshape(self.net, inputs)
         for name in unknown:  # from a user's own code, or for a fixed number of records
             shapes[name] = tuple(self.net.blobs[name].shape)
             if shapes[name]:
-                found[name] = 0
-        return shapes, found
+                batch_axes[name] = 0
+        return shapes, batch_axes
 
     @property
     def net(self) -> Any:
@@ -141,8 +143,8 @@ class FedNet:
         if not sizes:
             raise DataError("the net has no inputs")
         if len(set(sizes.values())) > 1:
-            told = ", ".join(f"'{name}' {size}" for name, size in sizes.items())
-            raise DataError(f"the inputs differ in their batch size ({told}): use forward")
+            listing = ", ".join(f"'{name}' {size}" for name, size in sizes.items())
+            raise DataError(f"the inputs differ in their batch size ({listing}): use forward")
         return next(iter(sizes.values()))
 
     @property
@@ -171,19 +173,19 @@ class FedNet:
     @property
     def goals(self) -> dict[str, Goal]:
         """Return whether a larger or a smaller value is better, for tops whose layers tell."""
-        found: dict[str, Goal] = {}
+        goals: dict[str, Goal] = {}
         for layer in self.described.layer:
             kind = LAYERS.get(layer.type)
             weights = layer.loss_weight or (kind is not None and kind.is_loss,)
             if kind is not None and kind.compares_labels and not kind.is_loss:
-                found |= dict.fromkeys(layer.top, "max")
-            found |= {top: "min" for top, one in zip(layer.top, weights, strict=False) if one > 0}
-        return found
+                goals |= dict.fromkeys(layer.top, "max")
+            goals |= {top: "min" for top, one in zip(layer.top, weights, strict=False) if one > 0}
+        return goals
 
     def measured(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the computed outputs, without those that are records themselves."""
-        given = {place.name for place in self.places}
-        return {name: values for name, values in outputs.items() if name not in given}
+        entry_names = {place.name for place in self.places}
+        return {name: values for name, values in outputs.items() if name not in entry_names}
 
     # -- data ----------------------------------------------------------------------------
 
@@ -207,8 +209,8 @@ class FedNet:
         spared = set() if self.needs_labels else labels
         for place in self.places:
             if place.name not in {*columns, *spared} and not place.is_optional:
-                held = ", ".join(f"'{column}'" for column in columns) or "none"
-                raise DataError(f"the {self.what} has no column '{place.name}'; it has {held}")
+                listing = ", ".join(f"'{column}'" for column in columns) or "none"
+                raise DataError(f"the {self.what} has no column '{place.name}'; it has {listing}")
 
     def fill(self, endless: bool = True) -> int:
         """Put the next batch into the net; returns its number of records, 0 at the end."""
@@ -266,8 +268,8 @@ class FedNet:
             if entry.name in columns or entry.name not in self._filling or entry.batch in counts
         ]
         write = partial(Feed(followers, self.phase, self._seed, transformed).write, self.net)
-        read = [entry.name for entry in self.entries]
-        dummies = [name for name in read if name in self._filling and name not in columns]
+        names = [entry.name for entry in self.entries]
+        dummies = [name for name in names if name in self._filling and name not in columns]
         return partial(self._write_with_own, write, dummies) if dummies else write
 
     def _write_with_own(
@@ -320,14 +322,14 @@ class FedNet:
         if self._own_tops != tops:
             alone = only_layers(self.described, tops)
             self._own, self._own_tops = self._backend.net(alone, self.phase, self._seed), tops
-        made = self._own.forward()
-        return {name: np.asarray(made[name]) for name in tops}
+        blobs = self._own.forward()
+        return {name: np.asarray(blobs[name]) for name in tops}
 
     # -- one batch -----------------------------------------------------------------------
 
     def forward(self, batch: Any, outputs: Sequence[str] | None) -> dict[str, Array]:
         """Run a batch of any size; columns that the outputs do not need may be missing."""
-        return {name: np.array(made) for name, made in self.views(batch, outputs).items()}
+        return {name: np.array(views) for name, views in self.views(batch, outputs).items()}
 
     def views(self, batch: Any, outputs: Sequence[str] | None) -> dict[str, Array]:
         """Return what `forward` returns, in the net's memory, which the next pass overwrites."""
@@ -344,7 +346,7 @@ class FedNet:
         columns = self._decoded(columns)
         for name, values in columns.items() if self._entries is None else ():
             self.records.setdefault(name, values.shape[1:])
-        wanted = self._outputs(columns, outputs)
+        blobs = self._outputs(columns, outputs)
         entries = [adapted(entry, columns.get(entry.name)) for entry in self.entries]
         self._check_sizes(entries)
         self._look(columns)
@@ -352,21 +354,21 @@ class FedNet:
         for place in self.places:
             if place.name not in columns and not place.is_optional:
                 self.net.blobs[place.name].data[...] = 0
-        made = self.net.forward(blobs=wanted)
-        return {name: made[name] for name in wanted}
+        tops = self.net.forward(blobs=blobs)
+        return {name: tops[name] for name in blobs}
 
     def _check_sizes(self, entries: Sequence[Entry]) -> None:
         """Refuse records of another shape that a layer would accept for their number of values."""
         pairs = list(zip(self.entries, entries, strict=True))
-        asked = tuple(entry.record for entry in entries)
-        if asked in self._sound:
+        sizes = tuple(entry.record for entry in entries)
+        if sizes in self._sound:
             return
         odd = next((pair for pair in pairs if pair[0].record != pair[1].record), None)
         if odd is None:
             return
-        wanted, record = odd[0].record, odd[1].record
-        if len(record) == 3 and record[2] == wanted[0] != record[0]:  # channels last
-            raise DataError(misfit(odd[0].name, record, wanted))
+        expected, record = odd[0].record, odd[1].record
+        if len(record) == 3 and record[2] == expected[0] != record[0]:  # channels last
+            raise DataError(misfit(odd[0].name, record, expected))
         try:  # both of as many records, so that their numbers of values can be compared
             outline, before = self._usual
             after = outline.vectors({new.name: new.batch_shape(old.batch) for old, new in pairs})
@@ -375,10 +377,10 @@ class FedNet:
         for layer, shapes in before.items():
             for old, new in zip(shapes, after.get(layer, shapes), strict=True):
                 if old != new and prod(old) == prod(new):
-                    raise DataError(misfit(odd[0].name, record, wanted))
+                    raise DataError(misfit(odd[0].name, record, expected))
         if len(self._sound) == _MOST_SOUND:
             self._sound.clear()
-        self._sound.add(asked)
+        self._sound.add(sizes)
 
     @cached_property
     def _usual(self) -> tuple[Outline, dict[str, tuple[Shape, ...]]]:
@@ -397,12 +399,12 @@ class FedNet:
                 f"the batch has none of the net's inputs {', '.join(missing)}: it has "
                 f"{there or 'nothing'}{near}"
             )
-        lost = dependent(self.described, missing)
+        causes = dependent(self.described, missing)
         if outputs is None:
-            return last_blobs(self.described, lost) if lost else list(self.net.outputs)
+            return last_blobs(self.described, causes) if causes else list(self.net.outputs)
         for name in outputs:
             if name not in self.net.blobs:
                 raise SpecError(f"the net has no blob '{name}'{one_of(name, self.net.blobs)}")
-            if name in lost:
-                raise DataError(f"'{name}' needs the column '{lost[name]}', which is not given")
+            if name in causes:
+                raise DataError(f"'{name}' needs the column '{causes[name]}', which is not given")
         return list(outputs)

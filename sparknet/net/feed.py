@@ -64,26 +64,26 @@ class Feed:
             if len({*usual}) != 1 or rows == usual[0]:
                 raise
             reshape(net, before)
-            said = str(error).split(": ", 1)[-1]
+            reason = str(error).split(": ", 1)[-1]
             raise LayerError(
                 error.layer,
-                f"the net takes {usual[0]} records at a time, and these are {rows}: {said}",
+                f"the net takes {usual[0]} records at a time, and these are {rows}: {reason}",
             ) from error
 
     def checked(self, block: Mapping[str, Array]) -> dict[str, Array]:
         """Return the block's columns in the entries' shapes; DataError for what does not fit."""
         return {
-            entry.name: self._checked(given, entry, block[entry.name])
-            for given, entry in zip(self._given, self.entries, strict=True)
+            entry.name: self._checked(values, entry, block[entry.name])
+            for values, entry in zip(self._given, self.entries, strict=True)
             if entry.name in block
         }
 
     def _shaped(self, counts: Sequence[int]) -> Mapping[str, Shape]:
         """Return the blobs' shapes for so many records in each."""
         if counts != self._counts:
-            found = zip(self.entries, counts, strict=True)
+            pairs = zip(self.entries, counts, strict=True)
             self._counts = counts
-            self._shapes = {entry.name: entry.batch_shape(count) for entry, count in found}
+            self._shapes = {entry.name: entry.batch_shape(count) for entry, count in pairs}
         return self._shapes
 
     def _fill(self, blob: Any, entry: Entry, values: Any, first: int) -> None:
@@ -166,8 +166,8 @@ class Preparation:
         """Rows that the device transforms; None if the host is to do it."""
         if device is None or rows.dtype != np.uint8 or rows.ndim != 4 or self.entry.axis:
             return None
-        made = StagedRows(rows, self._transformation, first)
-        return replace(made, pinned=device.pin(rows)) if made.is_sound else None
+        staged = StagedRows(rows, self._transformation, first)
+        return replace(staged, pinned=device.pin(rows)) if staged.is_sound else None
 
     def __call__(self, values: Array, first: int) -> Array | StagedRows:
         """Return the batch of rows as `Batches` has them."""
@@ -195,8 +195,8 @@ def decoded(entry: Entry, values: Array, training: bool) -> Array:
     rows = raising(arrays.all(flat, named))
     if len({row.shape for row in rows}) > 1:
         raise DataError(f"column '{entry.name}' has images of several sizes: give resize")
-    found = stacked(rows)
-    return found.reshape(*values.shape, *found.shape[1:])
+    images = stacked(rows)
+    return images.reshape(*values.shape, *images.shape[1:])
 
 
 def raising(found: Sequence[Array | SparkNetError]) -> list[Array]:
@@ -268,7 +268,7 @@ def shaped(name: str, values: Array, record: Pattern) -> Array:
 
 def misfit(name: str, shape: Shape, record: Pattern) -> str:
     """Return the message about a record of another shape, with advice."""
-    wanted = " x ".join("any" if size is None else str(size) for size in record) or "one number"
+    expected = " x ".join("any" if size is None else str(size) for size in record) or "one number"
     hint = ""
     if len(shape) == len(record) == 3:
         if shape[2] == record[0] != shape[0]:
@@ -277,4 +277,4 @@ def misfit(name: str, shape: Shape, record: Pattern) -> str:
             hint = "; resize or crop it"
     elif None not in record and prod(shape) == prod(size or 0 for size in record):
         hint = "; arrange it so first"
-    return f"column '{name}': a record is {shape_text(shape)}, the net wants {wanted}{hint}"
+    return f"column '{name}': a record is {shape_text(shape)}, the net wants {expected}{hint}"

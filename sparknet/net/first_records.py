@@ -58,26 +58,26 @@ def look_at_first(net: Net, records: Records, what: str, known: Ranges | None = 
     block = records.take(slice(0, count))
     values = Feed(entries, TRAIN if known is None else TEST, 0).checked(block)
     classes = class_numbers(net)
-    found: Ranges = {}
+    ranges: Ranges = {}
     for name, rows in values.items():
         _check_finite(name, rows, what)
         warn_of_range(next(entry for entry in entries if entry.name == name), rows)
         if name in classes:
             classes[name].check(rows, name)
         elif rows.size:
-            found[name] = float(rows.min()), float(rows.max())
-    if known is None and count > 1 and found and all(low == high for low, high in found.values()):
+            ranges[name] = float(rows.min()), float(rows.max())
+    if known is None and count > 1 and ranges and all(low == high for low, high in ranges.values()):
         warnings.warn(
-            f"column '{next(iter(found))}' holds {next(iter(found.values()))[0]:g} alone in the "
+            f"column '{next(iter(ranges))}' holds {next(iter(ranges.values()))[0]:g} alone in the "
             f"first {count} records: a net learns nothing of constants",
             RangeWarning,
             stacklevel=outside(),
         )
-    if found and not encoded:
-        _warn_of_outliers(records, what, found)
-    for name in found.keys() & (known or {}).keys():
-        _compare(name, found[name], (known or {})[name])
-    return found
+    if ranges and not encoded:
+        _warn_of_outliers(records, what, ranges)
+    for name in ranges.keys() & (known or {}).keys():
+        _compare(name, ranges[name], (known or {})[name])
+    return ranges
 
 
 def _check_finite(name: str, rows: Array, what: str, first: int = 0) -> None:
@@ -198,11 +198,11 @@ def chance_loss(net: Net) -> float | None:
 
 def check_names(net: Net, labels: Sequence[str], what: str) -> None:
     """DataError for more classes than the net has outputs; a warning for fewer."""
-    for known in class_numbers(net).values() if labels else ():
-        listed = f"the {what} has {len(labels)} classes, and the net's loss has {known.count}"
-        if isinstance(known, Shares) or known.count == len(labels):
+    for numbers in class_numbers(net).values() if labels else ():
+        listed = f"the {what} has {len(labels)} classes, and the net's loss has {numbers.count}"
+        if isinstance(numbers, Shares) or numbers.count == len(labels):
             continue
-        if known.count < len(labels):
+        if numbers.count < len(labels):
             raise DataError(f"{listed}: give its last layer {len(labels)} outputs, or head=")
         warnings.warn(
             f"{listed}: nothing teaches the other outputs", ClassesWarning, stacklevel=outside()
@@ -211,15 +211,15 @@ def check_names(net: Net, labels: Sequence[str], what: str) -> None:
 
 def check_counts(net: Net, arrays: Mapping[str, Any]) -> None:
     """Warn of labels that are all of one class, or that seem to be numbered from 1."""
-    for name, known in class_numbers(net).items():
+    for name, numbers in class_numbers(net).items():
         values = np.asarray(arrays.get(name, ()))
-        if isinstance(known, Shares) or values.size < 2 or values.dtype.kind not in "iuf":
+        if isinstance(numbers, Shares) or values.size < 2 or values.dtype.kind not in "iuf":
             continue
         low, high = values.min(), values.max()
-        told = f"all labels are {low:g}" if low == high else f"labels run from {low:g} to {high:g}"
-        if low == high or (low > 0 and high == known.count - 1):
+        text = f"all labels are {low:g}" if low == high else f"labels run from {low:g} to {high:g}"
+        if low == high or (low > 0 and high == numbers.count - 1):
             warnings.warn(
-                f"column '{name}' of the training data: {told}, and the net's {known.count} "
+                f"column '{name}' of the training data: {text}, and the net's {numbers.count} "
                 "classes are numbered from 0",
                 ClassesWarning,
                 stacklevel=outside(),
@@ -228,19 +228,19 @@ def check_counts(net: Net, arrays: Mapping[str, Any]) -> None:
 
 def class_numbers(net: Net) -> dict[str, ClassNumbers]:
     """Input → the classes of the losses that read it."""
-    found: dict[str, ClassNumbers] = {}
+    numbers: dict[str, ClassNumbers] = {}
     for layer in net.described.layer:
         if layer.type == SigmoidCrossEntropyLoss.type and layer.bottom[1] in net.inputs:
-            found.setdefault(layer.bottom[1], Shares(2, _ignored(layer)))
+            numbers.setdefault(layer.bottom[1], Shares(2, _ignored(layer)))
         if layer.type not in _ALONG_AXIS and layer.type not in _WHOLE_RECORD:
             continue
         label = layer.bottom[1]
         if label not in net.inputs:
             continue
         count = _count(layer, tuple(net.net.blobs[layer.bottom[0]].shape))
-        if label not in found or count < found[label].count:
-            found[label] = ClassNumbers(count, _ignored(layer))
-    return found
+        if label not in numbers or count < numbers[label].count:
+            numbers[label] = ClassNumbers(count, _ignored(layer))
+    return numbers
 
 
 def _count(layer: LayerMessage, shape: tuple[int, ...]) -> int:

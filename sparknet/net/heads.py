@@ -182,12 +182,12 @@ def served(net: NetMessage, heads: Sequence[Head]) -> tuple[NetMessage, dict[str
     """Return the net with layers for what is missing, and where each head's numbers are then
     found.
     """
-    made = NetMessage()
-    made.CopyFrom(net)
-    found = {}
+    net_with_tops = NetMessage()
+    net_with_tops.CopyFrom(net)
+    places = {}
     for head in heads:
-        found[head.blob] = _Tail(made, head).served()
-    return made, found
+        places[head.blob] = _Tail(net_with_tops, head).served()
+    return net_with_tops, places
 
 
 class _Tail:
@@ -222,7 +222,7 @@ class _Tail:
 
     def _add(self, kind: str, bottoms: Sequence[str], what: str) -> LayerMessage:
         name = f"{self._head.blob}/{what}"
-        taken = {top for layer in self._net.layer for top in (*layer.top, layer.name)}
-        while name in taken:
+        names = {top for layer in self._net.layer for top in (*layer.top, layer.name)}
+        while name in names:
             name += "_"
         return self._net.layer.add(name=name, type=kind, bottom=list(bottoms), top=[name])

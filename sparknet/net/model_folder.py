@@ -183,14 +183,14 @@ def load_net(
         "precision": metadata["precision"],
         "preprocessing": of_json(metadata["preprocessing"]),
     }
-    made = Net(
+    net = Net(
         folder_net(folder, metadata, bool(trusted)),
         folder / WEIGHTS if (folder / WEIGHTS).exists() else None,
         **saved | {name: value for name, value in keywords.items() if value is not None},
     )
-    _ = made.net  # reads the files, which go
-    made.tested.knows_pictures = True
-    return made
+    _ = net.net  # reads the files, which go
+    net.tested.knows_pictures = True
+    return net
 
 
 def folder_net(folder: Path, metadata: Mapping[str, Any], trusted: bool) -> NetParameter:
@@ -210,10 +210,10 @@ def unpacked(folder: Path, name: str, data: Any) -> tuple[str, set[str]]:
     """
     if not isinstance(data, list) or not all(_OWN.fullmatch(file) for file in data):
         raise ValueError(f"the net's files are {data!r}")
-    kept = kept_folder()
+    parent = kept_folder()
     files = {file: (folder / file).read_bytes() for file in data}
-    text = Portable((folder / name).read_text(encoding="utf-8"), files).unpacked(kept)
-    return text, {str(kept / file) for file in files}
+    text = Portable((folder / name).read_text(encoding="utf-8"), files).unpacked(parent)
+    return text, {str(parent / file) for file in files}
 
 
 def distrust(net: NetParameter, own: Collection[str]) -> None:
@@ -269,28 +269,28 @@ def check_files(folder: Path, metadata: Mapping[str, Any]) -> None:
     if not has_sound_names(files):
         raise FileError(folder, "is no saved stage: its files have odd names")
     assert isinstance(files, dict)
-    for name, said in files.items():
-        check_file(folder / name, str(folder / name), said)
+    for name, facts in files.items():
+        check_file(folder / name, str(folder / name), facts)
 
 
 def check_file(file: Path, name: str, said: Any) -> None:
     """FileError where a file has not the size or the check sum that was saved with it."""
     try:
         size, sum = said["bytes"], said["blake2b"]
-        found = file.stat().st_size
+        actual = file.stat().st_size
     except (KeyError, TypeError) as error:
         raise FileError(name, "is of a stage whose metadata say nothing of it") from error
     except OSError as error:
         raise FileError(name, error.strerror or str(error)) from error
-    if found != size:
-        raise FileError(name, f"has {found} bytes; {size} were saved")
+    if actual != size:
+        raise FileError(name, f"has {actual} bytes; {size} were saved")
     if check_sum(file) != sum:
         raise FileError(name, "is damaged: it has another check sum than when it was saved")
 
 
 def check_sum(file: Path) -> str:
     sum = blake2b(digest_size=32)
-    with open_file(file) as read:
-        while data := read.read(_AT_ONCE):
+    with open_file(file) as stream:
+        while data := stream.read(_AT_ONCE):
             sum.update(data)
     return sum.hexdigest()

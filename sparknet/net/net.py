@@ -111,8 +111,8 @@ class Net:
         self.begins_at_random = not origin.has_weights
         """Whether its first weights are its fillers': neither a file nor the caller gave any."""
         alone = TEST if phase is None else phase
-        found = find_backend(backend, precision, keep_blobs, device)
-        self._nets, self._is_lost = Nets.begun(origin, found, alone, seed), False
+        pycaffe = find_backend(backend, precision, keep_blobs, device)
+        self._nets, self._is_lost = Nets.begun(origin, pycaffe, alone, seed), False
         with suppress(UnknownShape):  # the data will decide it
             _ = self.net
 
@@ -343,10 +343,10 @@ class Net:
         copy.tested.needs_labels = False
         if records is not None:
             copy.set_validation_data(records)
-        found = calibrate(copy.tested, method, exclude, most_records, most_loss)
-        self._nets.description.main.int8_param.CopyFrom(found)
+        quantization = calibrate(copy.tested, method, exclude, most_records, most_loss)
+        self._nets.description.main.int8_param.CopyFrom(quantization)
         self._nets.backend = Embedded("int8", backend.keeps_blobs)
-        self.net.use_int8(found)
+        self.net.use_int8(quantization)
 
     def copy(self) -> Net:
         """Return a Net of the same source and weights, without data and the solver's state."""
@@ -392,8 +392,8 @@ class Net:
         return getattr(self.net, "flat_params", None)
 
     def __repr__(self) -> str:
-        read = (place for place in self._nets.main.places if place.is_read)
-        inputs = ", ".join(default_columns(read)) or "none"
+        entries = (place for place in self._nets.main.places if place.is_read)
+        inputs = ", ".join(default_columns(entries)) or "none"
         kind = "" if self.settings is None else f"{self.settings.type} "
         return f"<{kind}Net '{shown(self._nets.description.main.name)}', inputs: {shown(inputs)}>"
 

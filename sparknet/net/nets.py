@@ -131,32 +131,34 @@ class Nets:
 
     def _fed(self, described: NetMessage, phase: int, make: Any, what: str) -> FedNet:
         others = (self.description.main, *self.description.tests)
-        given = self.origin.preprocessing
-        fed = FedNet(described, phase, make, self.backend, self.seed, what, others, given)
+        preprocessing = self.origin.preprocessing
+        fed = FedNet(described, phase, make, self.backend, self.seed, what, others, preprocessing)
         fed.knows_pictures |= self.description.solver is not None
         return fed
 
     def _make_main(self, net: NetMessage) -> Any:
         origin = self.origin
-        opened = open_weights(origin.files, dict(origin.models))
-        for model in opened.values():
+        weights = open_weights(origin.files, dict(origin.models))
+        for model in weights.values():
             model.passing = not self._shares_models
         if self.description.solver is None:
-            made = self.backend.net(net, self.main.phase, self._given_seed, origin.flat, opened)
+            caffe_net = self.backend.net(
+                net, self.main.phase, self._given_seed, origin.flat, weights
+            )
         else:
             bare = self.description.bare_solver(net)
             if self._given_seed is not None:
                 bare.random_seed = self._given_seed
             self._solver = self.backend.solver(bare)
-            made = self._solver.net
-            copy_weights(made, opened)
-        check_layers(made, opened)
-        if getattr(made, "int8_param", None) is not None:
-            self.description.main.int8_param.CopyFrom(made.int8_param)
+            caffe_net = self._solver.net
+            copy_weights(caffe_net, weights)
+        check_layers(caffe_net, weights)
+        if getattr(caffe_net, "int8_param", None) is not None:
+            self.description.main.int8_param.CopyFrom(caffe_net.int8_param)
         if origin.weights is not None:
-            origin.weights.to_net(made)
+            origin.weights.to_net(caffe_net)
         self.origin = origin.used()
-        return made
+        return caffe_net
 
     def _make_test(self, net: NetMessage) -> Any:
         return self.backend.net(net, TEST, self.seed)
@@ -177,10 +179,10 @@ def run_test(nets: Nets, number: int, steps: int | None, scores: Scores | None) 
     judged = None if scores is None else judged_blobs(fed.described, inputs)
     blobs = judged[:2] if judged else ()
     while (limit is None or means.batches < limit) and (rows := fed.fill(endless=False)):
-        made = fed.net.forward(blobs=list(blobs))
-        means.add(fed.measured({name: made[name] for name in fed.net.outputs}), rows)
+        tops = fed.net.forward(blobs=list(blobs))
+        means.add(fed.measured({name: tops[name] for name in fed.net.outputs}), rows)
         if scores is not None and judged is not None:
-            predictions, targets = (np.asarray(made[name]) for name in blobs)
+            predictions, targets = (np.asarray(tops[name]) for name in blobs)
             scores.add(predictions, targets, rows, judged.ignored)
     if not means.batches:
         raise DataError(f"the {fed.what} has come to its end")

@@ -110,13 +110,13 @@ class LossWarning(UserWarning):
 
 def warn_of_loss(loss: float, iteration: int, weights: WeightCollection) -> None:
     """Warn, and name the first layer whose weights are not finite."""
-    told = "the weights are finite"
+    reason = "the weights are finite"
     try:
         weights.check_finite()
     except WeightsError as error:
-        told = str(error)
+        reason = str(error)
     warnings.warn(
-        f"iteration {iteration}: the loss is {loss:g}, and {told}; a smaller base_lr or "
+        f"iteration {iteration}: the loss is {loss:g}, and {reason}; a smaller base_lr or "
         "clip_gradients may help",
         LossWarning,
         stacklevel=outside(),

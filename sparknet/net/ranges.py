@@ -83,12 +83,14 @@ def warn_of_range(entry: Entry, values: Array) -> None:
 
 
 def _told(how: Preprocessing) -> str:
-    said: dict[str, Any] = {"mean": how.mean_values, "scale": how.scale, "std": how.std}
+    values: dict[str, Any] = {"mean": how.mean_values, "scale": how.scale, "std": how.std}
     if how.mean_image is not None:
-        said["mean"] = ("a picture",)
-    given = {name: one if isinstance(one, tuple) else (one,) for name, one in said.items() if one}
+        values["mean"] = ("a picture",)
+    tuples = {
+        name: one if isinstance(one, tuple) else (one,) for name, one in values.items() if one
+    }
     return "; ".join(
         f"{name} " + ", ".join(f"{x:.4g}" if isinstance(x, float) else str(x) for x in values)
-        for name, values in given.items()
+        for name, values in tuples.items()
         if values != (1.0,)
     )

@@ -60,19 +60,21 @@ class Recipe:
             return solver, weights
         if isinstance(solver, Net):
             raise SettingError("this Net is made already: give head and lr_mult with its solver")
-        made, source = self._solver(solver)
-        nets = [getattr(made, whole) for _, whole in _NETS if made.HasField(whole)]
-        nets += list(made.test_net_param)
+        solver_message, source = self._solver(solver)
+        nets = [
+            getattr(solver_message, whole) for _, whole in _NETS if solver_message.HasField(whole)
+        ]
+        nets += list(solver_message.test_net_param)
         if not nets:
             raise SettingError("the solver names no net")
         for net in nets:
             if self.head is not None:
                 old = replace_head(net, self.head)
-                if weights is not None or source is not None or made.weights:
+                if weights is not None or source is not None or solver_message.weights:
                     _check_kept(net, old)
             for pattern, factor in self._rates():
                 multiply(net, pattern, factor)
-        return made, source if weights is None else weights
+        return solver_message, source if weights is None else weights
 
     @contextmanager
     def expected(self) -> Iterator[None]:
@@ -85,36 +87,38 @@ class Recipe:
             yield
 
     def _rates(self) -> Iterator[tuple[str, float]]:
-        given = dict(self.lr_mult or {})
-        if self.head is not None and not any(fnmatchcase(HEAD, one) for one in given):
+        rates = dict(self.lr_mult or {})
+        if self.head is not None and not any(fnmatchcase(HEAD, one) for one in rates):
             yield HEAD, FASTER
-        yield from given.items()
+        yield from rates.items()
 
     def _solver(self, source: Any) -> tuple[SolverMessage, Any]:
         """Return a copy of the solver with its nets inside, and the weights that come with them."""
         if names_model(source):
             model = self._opened(source)
             return usual(_as_net(model)), os.fspath(source)
-        given = solver_of(source)
-        if given is None:
+        message = solver_of(source)
+        if message is None:
             return usual(_described(source)), None
-        made, found = SolverMessage(), None
-        made.CopyFrom(given)
+        solver, path_of_net = SolverMessage(), None
+        solver.CopyFrom(message)
         for one, whole in _NETS:
-            if path := getattr(made, one):
-                found = path if names_model(path) else None
-                net = _as_net(self._opened(path)) if found else read_net(path)
-                getattr(made, whole).CopyFrom(net)
-                made.ClearField(one)
-        made.test_net_param.extend(read_net(path) for path in made.test_net)
-        del made.test_net[:]
-        return made, None if made.weights else found
+            if path := getattr(solver, one):
+                path_of_net = path if names_model(path) else None
+                net = _as_net(self._opened(path)) if path_of_net else read_net(path)
+                getattr(solver, whole).CopyFrom(net)
+                solver.ClearField(one)
+        solver.test_net_param.extend(read_net(path) for path in solver.test_net)
+        del solver.test_net[:]
+        return solver, None if solver.weights else path_of_net
 
     def _opened(self, path: Any) -> Model:
         model = open_model(path, shapes=self.shapes, batch_axis=self.batch_axis)
         names = dict(input_shapes(model.net))  # without inputs of one number
-        given = [sizes for name, sizes in (self.shapes or {}).items() if name in names]
-        if is_onnx(path) and not any(isinstance(one, Sequence) and one[0] for one in given if one):
+        sizes_of_inputs = [sizes for name, sizes in (self.shapes or {}).items() if name in names]
+        if is_onnx(path) and not any(
+            isinstance(one, Sequence) and one[0] for one in sizes_of_inputs if one
+        ):
             set_batch(model.net, BATCH)
         return model
 
@@ -133,8 +137,8 @@ def _with_model(source: Any) -> bool:
         return True
     if isinstance(source, Net) or (hasattr(source, "net_param") and source.net_param.layer):
         return False
-    named = getattr(source, "net", "")
-    return isinstance(named, str) and names_model(named)
+    net_path = getattr(source, "net", "")
+    return isinstance(net_path, str) and names_model(net_path)
 
 
 def _as_net(model: Model) -> NetMessage:
@@ -153,10 +157,10 @@ def _described(source: Any) -> NetMessage:
 
 def usual(net: NetMessage | None = None) -> SolverMessage:
     """Return a solver for fine-tuning, where none is given."""
-    made = SolverMessage(base_lr=0.001, momentum=0.9, lr_policy="fixed", type="SGD")
+    solver = SolverMessage(base_lr=0.001, momentum=0.9, lr_policy="fixed", type="SGD")
     if net is not None:
-        made.net_param.CopyFrom(net)
-    return made
+        solver.net_param.CopyFrom(net)
+    return solver
 
 
 def _check_kept(net: NetMessage, old: str) -> None:
@@ -195,8 +199,8 @@ def _outputs_of(layer: caffe_pb2.LayerParameter) -> Any:
     if kind is None or field is None or issubclass(kind, Embed):
         return None
     options = getattr(layer, field)
-    named = set(options.DESCRIPTOR.fields_by_name)
-    return options if named >= {"num_output", "weight_filler"} else None
+    fields = set(options.DESCRIPTOR.fields_by_name)
+    return options if fields >= {"num_output", "weight_filler"} else None
 
 
 def _drop_probabilities(net: NetMessage) -> None:
@@ -239,8 +243,8 @@ def _result(net: NetMessage) -> str:
 
 
 def _unused(net: NetMessage, name: str) -> str:
-    taken = {top for layer in net.layer for top in layer.top} | {one.name for one in net.layer}
-    while name in taken:
+    names = {top for layer in net.layer for top in layer.top} | {one.name for one in net.layer}
+    while name in names:
         name += "_"
     return name
 
@@ -248,18 +252,18 @@ def _unused(net: NetMessage, name: str) -> str:
 def multiply(net: NetMessage, pattern: str, factor: float) -> None:
     """Multiply the learning rates of the layers whose names fit a pattern (``conv*``)."""
     graph: Graph = build(net, TRAIN)
-    found = {node.name: node.params for node in graph.nodes if node.params}
-    chosen = [name for name in found if fnmatchcase(name, pattern)]
-    if not chosen:
-        names = ", ".join(f"'{shown(name)}'" for name in list(found)[-5:])
+    learned = {node.name: node.params for node in graph.nodes if node.params}
+    matches = [name for name in learned if fnmatchcase(name, pattern)]
+    if not matches:
+        names = ", ".join(f"'{shown(name)}'" for name in list(learned)[-5:])
         raise SettingError(
             f"lr_mult names '{shown(pattern)}', which no layer with weights fits; the last of them "
             f"are {names}"
         )
     for layer in net.layer:
-        if layer.name not in chosen:
+        if layer.name not in matches:
             continue
-        for place, ref in enumerate(found[layer.name]):
+        for place, ref in enumerate(learned[layer.name]):
             if place == len(layer.param):
                 layer.param.add()
             layer.param[place].lr_mult = ref.spec.lr_mult * factor
@@ -272,11 +276,11 @@ def tuned(solver: Any, settings: Mapping[str, Any], batch: int | None = None) ->
     """
     if not settings and batch is None:
         return solver
-    given = solver.settings if isinstance(solver, Net) else solver_of(solver)
-    if given is None:
+    base = solver.settings if isinstance(solver, Net) else solver_of(solver)
+    if base is None:
         raise SettingError("training needs a solver: a net alone does not say how it is trained")
     changed = SolverMessage()
-    changed.CopyFrom(given)
+    changed.CopyFrom(base)
     for name, value in settings.items():
         _change(changed, name, value)
     if batch is not None:

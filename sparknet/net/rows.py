@@ -120,7 +120,7 @@ def frame_columns(data: Any, names: Sequence[str | None]) -> Block:
 
     Lists and arrays in a column are stacked.
     """
-    found = {}
+    columns = {}
     for name in data.columns:
         if name not in names:
             continue
@@ -130,13 +130,13 @@ def frame_columns(data: Any, names: Sequence[str | None]) -> Block:
                 values = np.stack([np.asarray(one) for one in values])
             except ValueError as error:
                 raise DataError(f"column '{name}' is no array: {error}") from error
-        found[str(name)] = values
-    if not found:
+        columns[str(name)] = values
+    if not columns:
         there = ", ".join(f"'{name}'" for name in data.columns)
         raise DataError(
             f"the data has none of the columns {', '.join(filter(None, names))}: it has {there}"
         )
-    return found
+    return columns
 
 
 def default_columns(places: Iterable[DataTop]) -> list[str]:
@@ -157,8 +157,8 @@ def columns_of(item: Any, names: Sequence[str]) -> Block:
         return {name: np.asarray(item[name]) for name in fields}
     parts = list(item) if isinstance(item, (tuple, list)) else [item]
     if len(parts) > len(names):
-        known = ", ".join(f"'{name}'" for name in names)
-        raise DataError(f"a record has {len(parts)} parts, the net's inputs are {known}")
+        listing = ", ".join(f"'{name}'" for name in names)
+        raise DataError(f"a record has {len(parts)} parts, the net's inputs are {listing}")
     return {name: _array(name, part) for name, part in zip(names, parts, strict=False)}
 
 
@@ -170,8 +170,8 @@ def rows_of(block: Block) -> int:
             raise DataError(f"column '{name}' is {values!r}, not one value for each record")
         lengths.add(len(values))
     if len(lengths) > 1:
-        told = ", ".join(f"'{name}' has {len(values)}" for name, values in block.items())
-        raise DataError(f"the columns differ in their number of records: {told}")
+        listing = ", ".join(f"'{name}' has {len(values)}" for name, values in block.items())
+        raise DataError(f"the columns differ in their number of records: {listing}")
     return next(iter(lengths), 0)
 
 
@@ -273,18 +273,18 @@ def _grouped(
 ) -> Iterator[Block]:
     """Yields items as blocks: a batch is a block, records are collected into one."""
     records: list[Block] = []
-    wanted = first
+    room = first
     for item in items:
         columns = columns_of(item, names)
         batch = is_batch(columns, entries)
         if not batch:
             if records and _differs(columns, records[0]):  # a text of another length
                 yield _stacked(records)
-                records, wanted = [], size
+                records, room = [], size
             records.append(columns)
-        if records and (batch or len(records) == wanted):
+        if records and (batch or len(records) == room):
             yield _stacked(records)
-            records, wanted = [], size
+            records, room = [], size
         if batch:
             yield columns
     if records:
@@ -320,10 +320,10 @@ def _is_array(data: Any) -> bool:
 
 def is_batch(columns: Block, entries: Sequence[Entry] | None) -> bool:
     """Return whether an item is a batch of records, by its column with the most axes."""
-    known = [entry for entry in entries or () if entry.name in columns]
-    if not known:  # images, as a guess
+    inputs = [entry for entry in entries or () if entry.name in columns]
+    if not inputs:  # images, as a guess
         return max((values.ndim for values in columns.values()), default=0) > 3
-    entry = max(known, key=lambda entry: len(entry.shape))
+    entry = max(inputs, key=lambda entry: len(entry.shape))
     shape, record = columns[entry.name].shape, entry.stored
     if columns[entry.name].dtype.kind in ENCODED:
         return len(shape) > 0
@@ -336,7 +336,7 @@ def is_batch(columns: Block, entries: Sequence[Entry] | None) -> bool:
     return len(shape) > len(record) or any(
         columns[other.name].ndim == len(other.stored) + 1
         and fits(columns[other.name].shape[1:], other.stored)
-        for other in known
+        for other in inputs
     )
 
 

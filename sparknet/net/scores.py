@@ -62,8 +62,8 @@ def judged_blobs(net: NetMessage, inputs: Sequence[str]) -> Judged:
         if second not in inputs and first in inputs:  # EuclideanLoss takes both orders
             first, second = second, first
         if second in inputs:
-            told = (layer.loss_param, layer.accuracy_param)
-            ignored = [one.ignore_label for one in told if one.HasField("ignore_label")]
+            params = (layer.loss_param, layer.accuracy_param)
+            ignored = [one.ignore_label for one in params if one.HasField("ignore_label")]
             return Judged(first, second, next(iter(ignored), None))
     raise SettingError(
         f"metrics need a loss or an accuracy with targets: net '{net.name}' has none for testing"
@@ -93,50 +93,50 @@ class Scores:
         classes = predictions.shape[1] if predictions.ndim > 1 else 0
         if not 2 <= classes <= MOST_CLASSES:
             raise DataError(f"metrics of classes need 2 to {MOST_CLASSES} of them, not {classes}")
-        found = np.argmax(predictions, axis=1).ravel()
+        winners = np.argmax(predictions, axis=1).ravel()
         real = np.asarray(targets).ravel()
-        if len(real) != len(found):
-            raise DataError(f"{len(found)} predictions do not fit {len(real)} labels")
+        if len(real) != len(winners):
+            raise DataError(f"{len(winners)} predictions do not fit {len(real)} labels")
         counted = (real >= 0) & (real < classes)  # others, such as 255, are to be ignored
         if ignored is not None:
             counted &= real != ignored
-        places = real[counted].astype(np.int64) * classes + found[counted]
+        places = real[counted].astype(np.int64) * classes + winners[counted]
         counts = np.bincount(places, minlength=classes * classes).astype(np.float64)
         if self._confusion is None:
             self._confusion = np.zeros(classes * classes)
         self._confusion += counts
 
     def _add_values(self, predictions: Array, targets: Array) -> None:
-        made, real = (np.asarray(one, np.float64).ravel() for one in (predictions, targets))
-        if made.shape != real.shape:
-            raise DataError(f"{len(made)} predictions do not fit {len(real)} targets")
-        error = made - real
+        predicted, real = (np.asarray(one, np.float64).ravel() for one in (predictions, targets))
+        if predicted.shape != real.shape:
+            raise DataError(f"{len(predicted)} predictions do not fit {len(real)} targets")
+        error = predicted - real
         parts = (len(real), np.abs(error).sum(), error @ error, real.sum(), real @ real)
         self._sums += np.array(parts)
 
     def parts(self) -> dict[str, float]:
         """Means over records, by names that no layer has."""
         count = max(self._records, 1)
-        found: dict[str, float] = {}
+        parts: dict[str, float] = {}
         if self._confusion is not None:
-            found |= {f"{_PART}c{n}": float(v) / count for n, v in enumerate(self._confusion)}
+            parts |= {f"{_PART}c{n}": float(v) / count for n, v in enumerate(self._confusion)}
         if self._values:
-            found |= {f"{_PART}v{n}": float(v) / count for n, v in enumerate(self._sums)}
-        return found
+            parts |= {f"{_PART}v{n}": float(v) / count for n, v in enumerate(self._sums)}
+        return parts
 
 
 def finished(metrics: Mapping[str, float], names: Sequence[str], records: int) -> dict[str, float]:
     """Return the metrics, with those of these names in place of the parts."""
-    kept = {name: value for name, value in metrics.items() if not name.startswith(_PART)}
+    metrics_of_run = {name: value for name, value in metrics.items() if not name.startswith(_PART)}
     counts = _numbered(metrics, "c") * records
     confusion = np.rint(counts).reshape(round(len(counts) ** 0.5), -1) if len(counts) else None
     sums = _numbered(metrics, "v")
     for name in names:
         if name in OF_CLASSES and confusion is not None:
-            kept |= _of_classes(name, confusion)
+            metrics_of_run |= _of_classes(name, confusion)
         elif name in OF_VALUES and len(sums):
-            kept[name] = _of_values(name, sums)
-    return kept
+            metrics_of_run[name] = _of_values(name, sums)
+    return metrics_of_run
 
 
 def confusion_of(metrics: Mapping[str, float]) -> Array | None:
@@ -151,24 +151,24 @@ def without_confusion(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def _numbered(metrics: Mapping[str, float], kind: str) -> Array:
-    found = {
+    numbered = {
         int(name.removeprefix(_PART + kind)): value
         for name, value in metrics.items()
         if name.startswith(_PART + kind)
     }
-    return np.array([found[number] for number in sorted(found)])
+    return np.array([numbered[number] for number in sorted(numbered)])
 
 
 def _of_classes(name: str, confusion: Array) -> dict[str, float]:
     if name == "confusion":
         return {f"confusion[{n}]": float(value) for n, value in enumerate(confusion.ravel())}
-    right, real, made = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
+    right, real, predicted = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
     if name == "class_accuracy":
         return {
             f"class_accuracy[{n}]": float(hits / count) if count else float("nan")
             for n, (hits, count) in enumerate(zip(right, real, strict=True))
         }
-    union = real + made - right
+    union = real + predicted - right
     there = union > 0
     return {
         "mean_iou": float(np.mean(right[there] / union[there])) if there.any() else float("nan")
@@ -253,15 +253,15 @@ class Means:
         """Return the metrics, single numbers first: the first one decides which validation is
         best.
         """
-        found = {name: self._mean(name, one) for name, one in self._sums.items()}
-        held = {name: mean / self.records for name, mean in found.items() if mean is not None}
+        means = {name: self._mean(name, one) for name, one in self._sums.items()}
+        shares = {name: mean / self.records for name, mean in means.items() if mean is not None}
         for name, batches in self._judged.items():
             if batches:
-                held[name] = np.array(self.summary(name, batches))
+                shares[name] = np.array(self.summary(name, batches))
         first = [
-            name for name in held if name in self._judged or self._sums[name].elements.size == 1
+            name for name in shares if name in self._judged or self._sums[name].elements.size == 1
         ]
-        return {name: held[name] for name in [*first, *held]}
+        return {name: shares[name] for name in [*first, *shares]}
 
     def judged(self, name: str) -> Array:
         """Return what was counted for an evaluated output, in two axes, which may be handed on."""

@@ -35,10 +35,10 @@ def owner() -> str:
 
 def remove_abandoned(place: Path) -> int:
     """Remove the folders of dead processes; how many there were."""
-    found = [path for path in place.glob("sparknet-*-*") if _is_abandoned(path)]
-    for path in found:
+    paths = [path for path in place.glob("sparknet-*-*") if _is_abandoned(path)]
+    for path in paths:
         shutil.rmtree(path, ignore_errors=True)
-    return len(found)
+    return len(paths)
 
 
 def _is_abandoned(path: Path) -> bool:

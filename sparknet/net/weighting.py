@@ -94,8 +94,8 @@ class RowWeights:
             near = did_you_mean(column, records.columns)
             raise DataError(f"the training data has no column '{column}' for weights{near}")
         blocks = range(0, len(records), _BLOCK)
-        taken = (records.take(slice(begin, begin + _BLOCK)) for begin in blocks)
-        for rows in taken:
+        blocks_of_rows = (records.take(slice(begin, begin + _BLOCK)) for begin in blocks)
+        for rows in blocks_of_rows:
             weight = _weights(rows, column)
             labels = np.zeros(len(weight)) if label is None else np.asarray(rows[label], np.float64)
             for one in map(float, np.unique(labels)):
@@ -149,15 +149,15 @@ def _weights(rows: Batch, column: str | None) -> np.ndarray[Any, Any]:
     if column is None:
         return np.ones(len(next(iter(rows.values()), ())))
     check_numbers(column, rows[column])
-    found = np.array(rows[column], np.float64)
-    if found.ndim != 1:
+    weights = np.array(rows[column], np.float64)
+    if weights.ndim != 1:
         raise DataError(f"column '{column}' has several numbers a record: a weight is one number")
-    wrong = found[~(np.isfinite(found) & (found >= 0))]
+    wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
     if wrong.size:
         raise DataError(
             f"column '{column}' is {wrong[0]:g} in a row: a weight must be finite and at least 0"
         )
-    return found
+    return weights
 
 
 def _check_classes(classes: Any) -> None:
@@ -240,14 +240,14 @@ def weighted(net: Net) -> tuple[Net, list[str]]:
         entry = LayerMessage(name=name, type=Input.type, top=[name])
         entry.input_param.shape.add().dim.extend([1] * axis + [net.batch_size])
         described.layer.insert(0, entry)
-    made = Net(
+    weighted_net = Net(
         _solver(net, described),
         net.get_weights(),
         precision=net.precision,
         device=net.device,
         preprocessing=net.preprocessing,
     )
-    return made, list(inputs.values())
+    return weighted_net, list(inputs.values())
 
 
 class _Places:
@@ -290,8 +290,8 @@ class _Places:
 
 
 def _unused(net: Net, name: str) -> str:
-    taken = {top for layer in net.described.layer for top in layer.top}
-    while name in taken:
+    names = {top for layer in net.described.layer for top in layer.top}
+    while name in names:
         name += "_"
     return name
 

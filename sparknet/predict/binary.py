@@ -77,18 +77,18 @@ class Binary:
         """Return the raw array that a value is; None of an encoded image, and of what is
         neither.
         """
-        found = self.raw(len(value))
-        if found is None or self.is_encoded(value):
+        raw = self.raw(len(value))
+        if raw is None or self.is_encoded(value):
             return None
-        kind, size = found
+        kind, size = raw
         return np.frombuffer(value, kind).reshape(size)
 
     def rows(self, values: Array) -> Array | None:
         """Values of one length, a row of bytes each, as raw arrays; None where some are encoded."""
-        found = self.raw(values.shape[1])
-        if found is None or self._has_encoded(values):
+        raw = self.raw(values.shape[1])
+        if raw is None or self._has_encoded(values):
             return None
-        kind, size = found
+        kind, size = raw
         return values.view(kind).reshape(len(values), *size)
 
     def array(self, value: bytes | None, name: str) -> Array:

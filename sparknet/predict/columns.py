@@ -81,18 +81,18 @@ def arrays(
     batch: pa.RecordBatch, mapping: dict[str, str], shapes: Mapping[str, Shape | Wanted]
 ) -> dict[str, Array]:
     """Blob → rows of a batch, from the columns in ``mapping``; all values are finite."""
-    found = {}
+    blobs = {}
     for blob, name in mapping.items():
         want = shapes[blob]
         want = want if isinstance(want, Wanted) else Wanted(want)
         values = batch.column(plain(name))
         if want.blank is not None:
             values = filled_up(values, name, want.shape, want.blank)
-        found[blob] = column(values, name, want.shape, want.images, want.told)
-        check_finite(found[blob], name)
+        blobs[blob] = column(values, name, want.shape, want.images, want.told)
+        check_finite(blobs[blob], name)
         if want.classes is not None:
-            want.classes.check(found[blob], name)
-    return found
+            want.classes.check(blobs[blob], name)
+    return blobs
 
 
 def column_map(columns: Any) -> dict[str, str]:
@@ -148,9 +148,9 @@ def _rows(values: pa.Array, name: str, kinds: Binary) -> Array:
 
     of = values.type
     if kind.is_struct(of):
-        found = _struct(values, name, kinds)
+        rows = _struct(values, name, kinds)
         # Entries of plain numbers take an image as planes, one after the other.
-        return _shaped(found if len(kinds.shape) != 1 else _flat(found), name, kinds)
+        return _shaped(rows if len(kinds.shape) != 1 else _flat(rows), name, kinds)
     if kind.is_binary(of) or kind.is_large_binary(of) or kind.is_fixed_size_binary(of):
         return _shaped(_binary(values, name, kinds), name, kinds)
     if kind.is_list(of) or kind.is_large_list(of) or kind.is_fixed_size_list(of):
@@ -278,14 +278,14 @@ def pictures(
     """
     import pyarrow.types as kind
 
-    read = _image_structs(values, name) if kind.is_struct(values.type) else None
+    read_pixels = _image_structs(values, name) if kind.is_struct(values.type) else None
 
     def make(row: int) -> Array:
         value = values[row]
         if not value.is_valid:
             raise SparkError(f"column '{name}' is null: fill such rows, or filter them out")
-        if read is not None:
-            return images.of_pixels(read(row), f"column '{name}'")
+        if read_pixels is not None:
+            return images.of_pixels(read_pixels(row), f"column '{name}'")
         if kinds is not None:
             return kinds.array(value.as_py(), f"column '{name}'")
         return images.of_file(value.as_py(), f"column '{name}'")
@@ -313,8 +313,8 @@ def _struct(values: Any, name: str, kinds: Binary) -> Array:
     if fields >= IMAGE:
         if kinds.images is not None:
             return _stacked(pictures(values, name, kinds.images), name)
-        read = _image_structs(values, name)
-        return _stacked([read(row).transpose(2, 0, 1) for row in range(len(values))], name)
+        read_pixels = _image_structs(values, name)
+        return _stacked([read_pixels(row).transpose(2, 0, 1) for row in range(len(values))], name)
     if fields >= VECTOR:
         return _vectors(values, name, math.prod(size for size in kinds.shape if size))
     raise SparkError(f"column '{name}' is a struct of {sorted(fields)}: no image and no vector")
@@ -336,8 +336,10 @@ def _image_structs(values: Any, name: str) -> Callable[[int], Array]:
         size = tuple(side[row] for side in sizes)
         if None in size or min(size) < 1:  # as Spark's image source marks what it cannot decode
             origin = fields["origin"][row].as_py() if "origin" in fields else None
-            said = f"is no image that Spark can read: {origin}"
-            raise SparkError(f"column '{name}': this {said} (its option dropInvalid leaves it out)")
+            reason = f"is no image that Spark can read: {origin}"
+            raise SparkError(
+                f"column '{name}': this {reason} (its option dropInvalid leaves it out)"
+            )
         kind = np.dtype(_DEPTHS.get((modes[row] or 0) & 7, "u1"))
         data = fields["data"][row].as_buffer() or b""
         if math.prod(size) * kind.itemsize != len(data):

@@ -57,9 +57,9 @@ class _Lists(Collected):
 
     def put(self, at: At, rows: Array, frames: Array | None) -> None:
         places = np.arange(len(self._counts))[at]
-        counts, found = self._output.found(rows, len(places), frames)
+        counts, lists = self._output.found(rows, len(places), frames)
         self._counts[places] = counts
-        self._found.append((np.repeat(places, counts), found))
+        self._found.append((np.repeat(places, counts), lists))
 
     def arrow(self, valid: Array) -> pa.Array:
         import pyarrow as pa
@@ -129,12 +129,12 @@ class Mask(Fixed):
         return sized_type("data", pa.binary())
 
     def parts(self, rows: Array) -> Sequence[Array]:
-        found = pixels(rows, self.shape)
-        if found.size and not 0 <= found.min() <= found.max() < 256:
+        boxes = pixels(rows, self.shape)
+        if boxes.size and not 0 <= boxes.min() <= boxes.max() < 256:
             raise SparkError(
                 f"blob '{self.blob}' has a class outside 0 to 255: ask for mask='runs'"
             )
-        return (found.astype(np.uint8),)
+        return (boxes.astype(np.uint8),)
 
     def made_of(self, parts: Sequence[Array], invalid: pa.Array | None) -> pa.Array:
         import pyarrow as pa
@@ -220,8 +220,8 @@ class BoxFrames:
         """For each picture (left, top, width, height): where the net's picture lies in its own
         pixels."""
         net = self.shape[-2], self.shape[-1]
-        found = [frame(self.preprocessing, size, net) for size in self._sizes(values)]
-        return np.array(found, np.float64).reshape(-1, 4)
+        frames = [frame(self.preprocessing, size, net) for size in self._sizes(values)]
+        return np.array(frames, np.float64).reshape(-1, 4)
 
     def _sizes(self, values: pa.Array) -> list[Size]:
         import pyarrow.types as kind
@@ -259,11 +259,11 @@ def frame(given: Preprocessing, size: Size, net: Size) -> tuple[float, float, fl
     scales = [new / old for new, old in zip(resized, size, strict=True)]
     if given.resize and given.resize_mode != "exact":
         scales = [(max if given.resize_mode == "shorter" else min)(scales)] * 2
-    seen = given.crop or resized
-    found: list[Any] = []
-    for scale, old, new, part in zip(scales, size, resized, seen, strict=True):
+    view = given.crop or resized
+    spans: list[Any] = []
+    for scale, old, new, part in zip(scales, size, resized, view, strict=True):
         # Where the whole picture begins in what the net sees.
         begin = (new - old * scale) / 2 - (new - part) / 2
-        found.append((-begin / scale, part / scale))
-    (top, height), (left, width) = found
-    return left, top, width, height
+        spans.append((-begin / scale, part / scale))
+    (top, height), (column, width) = spans
+    return column, top, width, height

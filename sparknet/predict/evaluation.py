@@ -65,8 +65,8 @@ class Classified:
     @property
     def mean_iou(self) -> float:
         """The mean over the classes that occur."""
-        known = [one for one in self.iou if one == one]
-        return ratio(sum(known), len(known))
+        overlaps = [one for one in self.iou if one == one]
+        return ratio(sum(overlaps), len(overlaps))
 
     @property
     def _hits(self) -> Array:
@@ -117,16 +117,18 @@ class _Classes:
 
     def compared(self, scores: Array, truth: Array, name: str) -> Array:
         head = self._head
-        found = scores.argmax(head.place + 1).ravel()
-        told = np.asarray(truth, np.float64).ravel()
-        if len(found) != len(told):
-            raise SparkError(f"column '{name}' has {len(told)} labels for {len(found)} predictions")
-        kept = np.ones(len(told), bool) if head.ignored is None else told != head.ignored
-        fits = (told >= 0) & (told < head.choices) & (told == np.rint(told))
-        if (kept & ~fits).any():
-            odd = told[kept & ~fits][0]
+        classes = scores.argmax(head.place + 1).ravel()
+        labels = np.asarray(truth, np.float64).ravel()
+        if len(classes) != len(labels):
+            raise SparkError(
+                f"column '{name}' has {len(labels)} labels for {len(classes)} predictions"
+            )
+        is_counted = np.ones(len(labels), bool) if head.ignored is None else labels != head.ignored
+        fits = (labels >= 0) & (labels < head.choices) & (labels == np.rint(labels))
+        if (is_counted & ~fits).any():
+            odd = labels[is_counted & ~fits][0]
             raise SparkError(f"column '{name}' holds {odd:g}, and there are {head.choices} classes")
-        return np.stack([told[kept], found[kept]], 1)
+        return np.stack([labels[is_counted], classes[is_counted]], 1)
 
     def add(self, pairs: Array) -> None:
         for pair, count in zip(*np.unique(pairs, axis=0, return_counts=True), strict=True):
@@ -134,8 +136,8 @@ class _Classes:
             self._counts[key] = self._counts.get(key, 0) + int(count)
 
     def rows(self) -> Iterator[tuple[int, float, float, list[float]]]:
-        for (told, found), count in self._counts.items():
-            yield 0, told, found, [float(count)]
+        for (label, predicted), count in self._counts.items():
+            yield 0, label, predicted, [float(count)]
 
 
 class _Labels:
@@ -145,24 +147,24 @@ class _Labels:
         self._counts = np.zeros((head.values, 2, 2), np.int64)
 
     def compared(self, scores: Array, truth: Array, name: str) -> tuple[Array, Array]:
-        found = scores.reshape(len(scores), -1) > 0
-        told = np.asarray(truth, np.float64).reshape(len(scores), -1)
-        if told.shape != found.shape:
-            raise SparkError(f"column '{name}' has {told.shape[1]} labels, not {found.shape[1]}")
-        if not np.isin(told, (0, 1)).all():
-            odd = told[~np.isin(told, (0, 1))][0]
+        marks = scores.reshape(len(scores), -1) > 0
+        labels = np.asarray(truth, np.float64).reshape(len(scores), -1)
+        if labels.shape != marks.shape:
+            raise SparkError(f"column '{name}' has {labels.shape[1]} labels, not {marks.shape[1]}")
+        if not np.isin(labels, (0, 1)).all():
+            odd = labels[~np.isin(labels, (0, 1))][0]
             raise SparkError(f"column '{name}' holds {odd:g}, and a label is 0 or 1")
-        return told.astype(int), found.astype(int)
+        return labels.astype(int), marks.astype(int)
 
     def add(self, compared: tuple[Array, Array]) -> None:
-        told, found = compared
-        for place in range(found.shape[1]):
-            pair = told[:, place], found[:, place]
+        labels, marks = compared
+        for place in range(marks.shape[1]):
+            pair = labels[:, place], marks[:, place]
             np.add.at(self._counts[place], pair, 1)
 
     def rows(self) -> Iterator[tuple[int, float, float, list[float]]]:
-        for (place, told, found), count in np.ndenumerate(self._counts):
-            yield place, float(told), float(found), [float(count)]
+        for (place, label, predicted), count in np.ndenumerate(self._counts):
+            yield place, float(label), float(predicted), [float(count)]
 
 
 class _Numbers:
@@ -173,13 +175,15 @@ class _Numbers:
         """Rows, mean, squared distances from it, squared errors, errors without sign."""
 
     def compared(self, scores: Array, truth: Array, name: str) -> Array:
-        found = np.asarray(scores, np.float64).reshape(len(scores), -1)
-        told = np.asarray(truth, np.float64).reshape(len(scores), -1)
-        if told.shape != found.shape:
-            raise SparkError(f"column '{name}' has {told.shape[1]} numbers, not {found.shape[1]}")
-        away, mean = found - told, told.mean(0)
-        spread = ((told - mean) ** 2).sum(0)
-        rows = np.full_like(mean, len(told))
+        numbers = np.asarray(scores, np.float64).reshape(len(scores), -1)
+        targets = np.asarray(truth, np.float64).reshape(len(scores), -1)
+        if targets.shape != numbers.shape:
+            raise SparkError(
+                f"column '{name}' has {targets.shape[1]} numbers, not {numbers.shape[1]}"
+            )
+        away, mean = numbers - targets, targets.mean(0)
+        spread = ((targets - mean) ** 2).sum(0)
+        rows = np.full_like(mean, len(targets))
         return np.stack([rows, mean, spread, (away**2).sum(0), abs(away).sum(0)])
 
     def add(self, sums: Array) -> None:
@@ -266,10 +270,10 @@ def head_of(output: str, kind: Kind, record: tuple[int, ...]) -> Head:
 
 def add_up(judged: Sequence[HeadColumns], rows: Sequence[Any]) -> Evaluation:
     """Return the evaluation of the first head, with the others, from what partitions counted."""
-    read, dropped = (
+    row_count, dropped = (
         int(sum(row.sums[place] for row in rows if row.head == _READ)) for place in (0, 1)
     )
-    if read == dropped > 0:
+    if row_count == dropped > 0:
         raise SparkError(f"none of the {dropped} rows is valid: invalid='raise' names one")
     first, *rest = (
         joined(one.head, [row for row in rows if row.head == number])
@@ -290,13 +294,13 @@ def count_rows(
 
     tallies = [TALLIES[one.head.kind](one.head) for one in judged]
     pairs = list(zip(judged, tallies, strict=True))
-    read = dropped = 0
+    row_count = dropped = 0
     with in_one_line():
         for batch in batches:
-            read += batch.num_rows
+            row_count += batch.num_rows
             dropped += _add(batch, pairs, drops)
     lists = [(number, *row) for number, tally in enumerate(tallies) for row in tally.rows()]
-    lists.append((_READ, 0, 0.0, 0.0, [float(read), float(dropped)]))
+    lists.append((_READ, 0, 0.0, 0.0, [float(row_count), float(dropped)]))
     names = [part.split()[0] for part in SCHEMA.split(", ")]
     kinds = [pa.int32(), pa.int32(), pa.float64(), pa.float64(), pa.list_(pa.float64())]
     columns = zip(*lists, strict=True)
@@ -310,23 +314,23 @@ def _add(batch: pa.RecordBatch, pairs: Sequence[tuple[HeadColumns, Any]], drops:
     if not batch.num_rows:
         return 0
     try:
-        found = [(tally, _compared(batch, one, tally)) for one, tally in pairs]
+        pairs_of_values = [(tally, _compared(batch, one, tally)) for one, tally in pairs]
     except BAD:
         if not drops:
             raise
         half = batch.num_rows // 2
         parts = (batch.slice(0, half), batch.slice(half))
         return sum(_add(part, pairs, drops) for part in parts) if half else 1
-    for tally, what in found:
+    for tally, what in pairs_of_values:
         tally.add(what)
     return 0
 
 
 def _compared(batch: pa.RecordBatch, one: HeadColumns, tally: Any) -> Any:
     """Return what a head's tally counts of these rows."""
-    values, told = batch.column(plain(one.scores)), batch.column(plain(one.truth))
+    values, truths = batch.column(plain(one.scores)), batch.column(plain(one.truth))
     scores = column(values, one.scores, (one.head.values,))
-    truth = column(told, one.truth, one.shape)
+    truth = column(truths, one.truth, one.shape)
     check_finite(truth, one.truth)
     return tally.compared(scores.reshape(len(scores), *one.head.record), truth, one.truth)
 
@@ -337,5 +341,5 @@ def truth_shape(head: Head, stored: Mapping[str, Shape]) -> Shape:
         return stored[head.target]
     if head.kind != "classes":
         return (head.values,)
-    left = head.record[: head.place] + head.record[head.place + 1 :]
-    return left if prod(left) != 1 else ()
+    rest = head.record[: head.place] + head.record[head.place + 1 :]
+    return rest if prod(rest) != 1 else ()

@@ -95,14 +95,14 @@ def remote_file(url: str, session: Any = None) -> RemoteFile:
 
     ``session`` is the one that reaches it, unless it is the one that runs.
     """
-    found: RemoteFile = import_module(_REMOTE).remote_file(url, session)
-    return found
+    file: RemoteFile = import_module(_REMOTE).remote_file(url, session)
+    return file
 
 
 def with_path(error: SparkNetError, copy: str, url: str) -> SparkNetError:
     """Return the error of reading a copy, with the original's name."""
-    found = bare(type(error), str(error).replace(copy, url))
-    vars(found).update(vars(error))
-    if hasattr(found, "path"):
-        found.path = url
-    return found
+    error_here = bare(type(error), str(error).replace(copy, url))
+    vars(error_here).update(vars(error))
+    if hasattr(error_here, "path"):
+        error_here.path = url
+    return error_here

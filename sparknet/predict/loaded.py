@@ -68,11 +68,11 @@ class LoadedModel:
             import pyarrow  # noqa: F401
         with self._lock:
             if self._stage is not None and outputs is None and not keywords:
-                found, index = self._stage.columns(partial(self._columns, rows))
+                columns, index = self._stage.columns(partial(self._columns, rows))
             else:
                 request = Request.of("predict", outputs, keywords)
-                found, index = self._columns(rows, self.model, request)
-        return frame(found, index) if is_frame(rows) else found
+                columns, index = self._columns(rows, self.model, request)
+        return frame(columns, index) if is_frame(rows) else columns
 
     @property
     def is_stage(self) -> bool:
@@ -97,23 +97,23 @@ class LoadedModel:
         """Return the columns that are asked for, and the index of their rows."""
         plan = self._plan(model, request)
         task = plan.task
-        given = batch_of(rows, task.mapping, model.inputs, model.tokens is not None)
-        model.warn_of_batch(given, task.mapping)
-        task = _told(task, given)
-        made, valid = _predicted(given, task, model)
-        found: dict[str, Any] = {}
-        for output, column in zip(task.outputs, made, strict=False):
+        batch = batch_of(rows, task.mapping, model.inputs, model.tokens is not None)
+        model.warn_of_batch(batch, task.mapping)
+        task = _told(task, batch)
+        arrays, valid = _predicted(batch, task, model)
+        columns: dict[str, Any] = {}
+        for output, column in zip(task.outputs, arrays, strict=False):
             values = numbers(column, plan.records.get(output.blob))
             if isinstance(output, Best) and values is not None and np.isfinite(values).all():
                 values = values.astype(np.int64)  # as labels are; Spark's evaluators want doubles
-            found[output.column] = listed(column) if values is None else values
+            columns[output.column] = listed(column) if values is None else values
         if request.reason is not None:
-            found[request.reason] = listed(made[-1])
+            columns[request.reason] = listed(arrays[-1])
         index = rows.index if is_frame(rows) else None
         if request.invalid == "drop":
             index = None if index is None else index[valid]
-            found = {name: _kept(values, valid) for name, values in found.items()}
-        return found, index
+            columns = {name: _kept(values, valid) for name, values in columns.items()}
+        return columns, index
 
     def _plan(self, model: Predictor, request: Request) -> _Plan:
         """Return what is done; the last plan again where the same is asked for."""
@@ -163,8 +163,8 @@ def load(
         return LoadedModel(predictor)
     folder = _folder(net)
     if folder is None or is_model_folder(folder):
-        known = ImageSettings.__annotations__
-        images: Any = {name: keywords.pop(name) for name in [*keywords] if name in known}
+        image_settings = ImageSettings.__annotations__
+        images: Any = {name: keywords.pop(name) for name in [*keywords] if name in image_settings}
         how = Preprocessing.given(keywords.pop("preprocessing", None), images)
         keywords |= {"trusted": trusted, "module": module, "preprocessing": how}
         return LoadedModel(_predictor(net, weights, keywords))
@@ -212,7 +212,7 @@ def _what_else(folder: Path, metadata: Mapping[str, Any]) -> str:
     nets = [
         f"stages/{stage.name}"
         for stage in sorted((folder / "stages").glob("*"))
-        if any(stage.name.partition("_")[2].startswith(known) for known in STAGES)
+        if any(stage.name.partition("_")[2].startswith(kind_of_stage) for kind_of_stage in STAGES)
     ]
     if nets:
         return (

@@ -56,12 +56,12 @@ def batch_of(
     import pyarrow as pa
 
     if is_frame(rows) or isinstance(rows, Mapping):
-        held = list(rows)
+        names = list(rows)
         for name, column in mapping.items():
-            if column not in held:
+            if column not in names:
                 raise DataError(
                     f"the rows have no column '{column}' for the net's input '{name}': they have "
-                    f"{held}; say which with columns={{'{name}': …}}"
+                    f"{names}; say which with columns={{'{name}': …}}"
                 )
         values = {name: rows[column] for name, column in mapping.items()}
     elif len(mapping) != 1:
@@ -71,15 +71,15 @@ def batch_of(
         )
     else:
         values = dict.fromkeys(mapping, rows)
-    made = {
+    arrays = {
         name: arrow(values[name], f"column '{column}'", entries[name], texts)
         for name, column in mapping.items()
     }
-    counts = {mapping[name]: len(column) for name, column in made.items()}
+    counts = {mapping[name]: len(column) for name, column in arrays.items()}
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"'{name}' {count}" for name, count in counts.items())
-        raise DataError(f"the columns differ in their number of rows: {told}")
-    columns = {plain(mapping[name]): column for name, column in made.items()}
+        listing = ", ".join(f"'{name}' {count}" for name, count in counts.items())
+        raise DataError(f"the columns differ in their number of rows: {listing}")
+    columns = {plain(mapping[name]): column for name, column in arrays.items()}
     return pa.RecordBatch.from_pydict(columns)
 
 
@@ -139,7 +139,9 @@ def _arrays(cells: Sequence[Any], what: str, entry: Taken) -> pa.Array:
     missing = [cell is None for cell in cells]
     if not any(missing):
         return rows
-    return pa.array([None if gone else row for gone, row in zip(missing, rows, strict=True)])
+    return pa.array(
+        [None if is_missing else row for is_missing, row in zip(missing, rows, strict=True)]
+    )
 
 
 def _numbers(values: Array, what: str, entry: Taken) -> pa.Array:
@@ -161,12 +163,12 @@ def _numbers(values: Array, what: str, entry: Taken) -> pa.Array:
         )
     if values.dtype == np.float16:
         values = values.astype(np.float32)
-    made = pa.array(np.ascontiguousarray(values).reshape(-1))
+    column = pa.array(np.ascontiguousarray(values).reshape(-1))
     for size in reversed(values.shape[1:]):
         if not size:
             raise DataError(f"{what} has rows of the shape {values.shape[1:]}, without any number")
-        made = pa.FixedSizeListArray.from_arrays(made, size)
-    return made
+        column = pa.FixedSizeListArray.from_arrays(column, size)
+    return column
 
 
 def _fits(shape: Sequence[int], entry: Taken) -> bool:
@@ -185,8 +187,8 @@ def _content(path: Any, what: str) -> bytes:
 
 def listed(column: pa.ChunkedArray) -> list[Any]:
     """Return a column whose rows are structs, or lists of them, as Python has them."""
-    made: list[Any] = column.to_pylist()
-    return made
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def numbers(column: pa.ChunkedArray, record: Sequence[int] | None = None) -> Array | None:
@@ -209,9 +211,9 @@ def numbers(column: pa.ChunkedArray, record: Sequence[int] | None = None) -> Arr
     shape = tuple(record or ())
     if count and flat.size != count * prod(shape):  # as many as the batch's own shape has
         shape = (len(flat) // count,)
-    made = np.full((len(whole), *shape), np.nan, flat.dtype)
-    made[valid] = flat.reshape(count, *shape)
-    return made
+    array = np.full((len(whole), *shape), np.nan, flat.dtype)
+    array[valid] = flat.reshape(count, *shape)
+    return array
 
 
 def frame(columns: Mapping[str, Any], index: Any) -> pd.DataFrame:

@@ -106,10 +106,10 @@ class ModulePredictor(Predictor):
 
     def plan(self, request: Request, table: TableSchema | None = None) -> Prediction:
         mapping, records = self._inputs(request, table)
-        made = self.computed(records)
-        outputs = _outputs(made, request)
+        tops = self.computed(records)
+        outputs = _outputs(tops, request)
         batch = request.batch or _BATCH
-        record = 4 * sum(prod(made[one.blob].shape[1:]) for one in outputs)
+        record = 4 * sum(prod(tops[one.blob].shape[1:]) for one in outputs)
         return Prediction(
             mapping=mapping,
             shapes={name: Wanted(one.shape[1:]) for name, one in records.items()},
@@ -122,22 +122,22 @@ class ModulePredictor(Predictor):
         )
 
     def forward(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
-        made = self.computed(values)
-        return {name: made[name] for name in blobs}
+        tops = self.computed(values)
+        return {name: tops[name] for name in blobs}
 
     def computed(self, records: Mapping[str, Array]) -> dict[str, Array]:
         """Return the outputs of a batch by name, and what is derived from them."""
-        made = computed(self.module, records)
+        outputs = computed(self.module, records)
         for name, one in self.derived.items():
-            values = made[one.of]
+            values = outputs[one.of]
             for step in one.steps:
                 values = _STEPS[step](values)
-            made[name] = values
-        return made
+            outputs[name] = values
+        return outputs
 
     def record_shapes(self, outputs: Sequence[Output]) -> dict[str, Sizes]:
-        made = self.computed(self.records)
-        return {name: one.shape[1:] for name, one in made.items() if one.ndim}
+        tops = self.computed(self.records)
+        return {name: one.shape[1:] for name, one in tops.items() if one.ndim}
 
     def heads(self, request: Request, table: TableSchema | None = None) -> list[Head]:
         return [self.head_of_table(request, table, None)]
@@ -148,17 +148,17 @@ class ModulePredictor(Predictor):
         ``kind`` says what its numbers are; unless given, what the loss took them for, else classes
         if there are several for a record.
         """
-        made = self.computed(self._inputs(request, table)[1])
-        name = _outputs(made, request)[0].blob
-        record = made[name].shape[1:]
+        tops = self.computed(self._inputs(request, table)[1])
+        name = _outputs(tops, request)[0].blob
+        record = tops[name].shape[1:]
         several: Kind = "classes" if prod(record) > 1 else "numbers"
         return head_of(name, kind or self.kind or several, record)
 
     def portable(self) -> PortableModulePredictor:
         parts = packed(ModuleParts(self.module, None, None, None))
         names = {name: name for name in (self._records or {})}
-        sent = PortableModule(parts, names, (), 1, "average", None, "cpu")
-        return PortableModulePredictor(sent, self.derived)
+        parts_sent = PortableModule(parts, names, (), 1, "average", None, "cpu")
+        return PortableModulePredictor(parts_sent, self.derived)
 
     def saved(self) -> SavedModule:
         """Return what a file says of the module."""
@@ -173,9 +173,9 @@ class ModulePredictor(Predictor):
     ) -> ModulePredictor:
         """Return the model of a state dict, and of what is said of it."""
         with extra("torch", "torch", "a module of PyTorch"):
-            made = saved.module(module, where, trusted)
-        read_state(file, made)
-        model = cls(made, columns=saved.columns, records=saved.records, kind=saved.kind)
+            module_read = saved.module(module, where, trusted)
+        read_state(file, module_read)
+        model = cls(module_read, columns=saved.columns, records=saved.records, kind=saved.kind)
         model.made_by = saved.made_by if module is None else code_of(module)
         return model
 
@@ -276,7 +276,7 @@ _STEPS: dict[Step, Callable[[Array], Array]] = {
 
 def record_sizes(shapes: Mapping[str, Sequence[int | None]] | None) -> dict[str, Sizes]:
     """Return the shapes of records, of shapes that begin with the records' axis."""
-    made = {}
+    sizes_of_arguments = {}
     for name, shape in (shapes or {}).items():
         sizes = tuple(shape)
         if len(sizes) < 2 or any(type(size) is not int or size < 1 for size in sizes[1:]):
@@ -284,8 +284,8 @@ def record_sizes(shapes: Mapping[str, Sequence[int | None]] | None) -> dict[str,
                 f"shapes['{name}'] is {list(sizes)!r}: the axis of the records and then the sizes "
                 "of one are needed, as in [None, 3, 32, 32]"
             )
-        made[name] = tuple(int(size or 0) for size in sizes[1:])
-    return made
+        sizes_of_arguments[name] = tuple(int(size or 0) for size in sizes[1:])
+    return sizes_of_arguments
 
 
 def records_of(
@@ -326,15 +326,15 @@ def _array(value: Any, name: str, column: str, sizes: Sizes | None) -> Array:
     if hasattr(value, "toArray"):
         value = value.toArray()
     try:
-        made = np.asarray(value)
+        array = np.asarray(value)
     except ValueError as error:
         raise SparkError(f"column '{column}' has rows of lists of several lengths") from error
-    if made.dtype.kind not in "fiub":
-        made = made.astype(np.float64)  # decimals
+    if array.dtype.kind not in "fiub":
+        array = array.astype(np.float64)  # decimals
     if sizes is None:
-        return made
-    if made.size != int(np.prod(sizes)):
+        return array
+    if array.size != int(np.prod(sizes)):
         raise SparkError(
-            f"column '{column}' has {made.size} values per row, but '{name}' takes {sizes}"
+            f"column '{column}' has {array.size} values per row, but '{name}' takes {sizes}"
         )
-    return made.reshape(sizes)
+    return array.reshape(sizes)

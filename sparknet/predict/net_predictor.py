@@ -130,16 +130,16 @@ class NetPredictor(Predictor):
     def plan(self, request: Request, table: TableSchema | None = None) -> Prediction:
         tested, outputs = self.net.tested, self.outputs(request)
         blobs = list(dict.fromkeys(output.blob for output in outputs))
-        mapping, told = self.mapping(request, table), dict[str, Sizes]()
+        mapping, raw_shapes = self.mapping(request, table), dict[str, Sizes]()
         if table is not None:
             table.check(mapping.values(), self.tokens is not None)
-            told = table.record_shapes(mapping)
+            raw_shapes = table.record_shapes(mapping)
             pictures = {name for name, column in mapping.items() if table.is_picture(column)}
-            warn_of_pictures(tested, pictures - told.keys())
+            warn_of_pictures(tested, pictures - raw_shapes.keys())
         batch = request.batch or batch_for(tested, blobs)
         if self.tokens is not None:
             batch = batch if request.batch else max(batch, FEWEST)
-        shapes = wanted(tested.entries, told=told)
+        shapes = wanted(tested.entries, told=raw_shapes)
         return Prediction(
             mapping=mapping,
             shapes=shapes,
@@ -185,9 +185,9 @@ class NetPredictor(Predictor):
         return PortableNet(text, net.preprocessing, net.precision)
 
     def save(self, path: StrPath) -> None:
-        said = ModelInputs(self.columns, self.net.preprocessing, self.labels)
+        inputs = ModelInputs(self.columns, self.net.preprocessing, self.labels)
         tokenizer = None if self.tokens is None else self.tokens.text
-        save_model(self.net, path, said, tokenizer, written, exists)
+        save_model(self.net, path, inputs, tokenizer, written, exists)
 
     def warn_of_batch(self, batch: pa.RecordBatch, mapping: Mapping[str, str]) -> None:
         pictures = [name for name, column in mapping.items() if holds_bytes(batch, column)]

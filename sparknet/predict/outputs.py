@@ -220,5 +220,5 @@ def named(labels: Array, names: Sequence[str] | None) -> pa.Array:
 
     if names is None:
         return pa.nulls(len(labels), pa.string())
-    known = (labels >= 0) & (labels < len(names))
-    return pa.array(names, pa.string()).take(pa.array(labels, pa.int64(), mask=~known))
+    has_name = (labels >= 0) & (labels < len(names))
+    return pa.array(names, pa.string()).take(pa.array(labels, pa.int64(), mask=~has_name))

@@ -120,14 +120,14 @@ class _Piece:
                 self.add(one)
 
     def _run(self, part: RowPart) -> None:
-        made = self._worker.forward(part.values, self._blobs)
+        blobs = self._worker.forward(part.values, self._blobs)
         at: Any = part.at
         if len(at) == at[-1] - at[0] + 1 and (at[1:] > at[:-1]).all():
             at = slice(int(at[0]), int(at[-1]) + 1)
         puts: list[Callable[[], None]] = []
         for output, column in zip(self._given.outputs, self._columns, strict=True):
-            check_made(output, made[output.blob], len(part.at))
-            puts.append(partial(_put, output, column, at, made[output.blob], part))
+            check_made(output, blobs[output.blob], len(part.at))
+            puts.append(partial(_put, output, column, at, blobs[output.blob], part))
         for put in puts:
             put()
         self._is_done[at] = True
@@ -224,7 +224,7 @@ class RowReader:
         self._done = 0
 
     def parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[RowPart]:
-        given, length = self._given, self._given.batch
+        plan, length = self._given, self._given.batch
         for batch in batches:
             if not batch.num_rows:
                 yield from self._piece(batch)
@@ -232,7 +232,7 @@ class RowReader:
             while at < batch.num_rows:
                 yield from self._piece(batch.slice(at, length))
                 at += length
-                length = min(2 * length, max(given.most, given.batch))
+                length = min(2 * length, max(plan.most, plan.batch))
 
     def _piece(self, rows: pa.RecordBatch) -> Iterator[RowPart]:
         size = self._given.batch
@@ -246,22 +246,27 @@ class RowReader:
 
     def _texts(self, rows: pa.RecordBatch, texts: Texts) -> Iterator[RowPart]:
         """Rows of about as many tokens together, so that there is little padding."""
-        given, before = self._given, self._done
+        plan, before = self._given, self._done
 
         def place(number: int) -> str:
             return self._place(rows, number, before)
 
-        (column,) = given.mapping.values()
-        found, errors = texts.read(rows.column(plain(column)), column)
-        bad = min(errors) if errors and given.invalid == "raise" else None
-        good = sorted(set(range(len(found))[:bad]) - errors.keys(), key=lambda row: len(found[row]))
-        groups = [good[at] for at in texts.batches([len(found[row]) for row in good], given.batch)]
+        (column,) = plan.mapping.values()
+        token_lists, errors = texts.read(rows.column(plain(column)), column)
+        bad = min(errors) if errors and plan.invalid == "raise" else None
+        good = sorted(
+            set(range(len(token_lists))[:bad]) - errors.keys(),
+            key=lambda row: len(token_lists[row]),
+        )
+        groups = [
+            good[at] for at in texts.batches([len(token_lists[row]) for row in good], plan.batch)
+        ]
         for number, group in enumerate(groups):
             yield RowPart(
                 rows,
                 bad is None and number == len(groups) - 1,
                 np.array(group, int),
-                texts.values([found[row] for row in group]) if group else {},
+                texts.values([token_lists[row] for row in group]) if group else {},
                 {} if number or bad is not None else dict(errors),
                 None,
                 place,
@@ -270,19 +275,19 @@ class RowReader:
             raise at_place(errors[bad], place(bad)) from None
 
     def _parts(self, rows: pa.RecordBatch, begin: int, part: pa.RecordBatch) -> Iterator[RowPart]:
-        given, before = self._given, self._done
+        plan, before = self._given, self._done
 
         def place(number: int) -> str:
             return self._place(rows, number, before)
 
         groups, errors = self._read(part)
-        bad = min(errors) if errors and given.invalid == "raise" else None
+        bad = min(errors) if errors and plan.invalid == "raise" else None
         if bad is not None:  # the rows before it may be enough for a `limit`
             groups, _ = self._read(part.slice(0, bad))
         for number, group in enumerate(groups):
             yield RowPart(
                 rows,
-                bad is None and begin + given.batch >= rows.num_rows and number == len(groups) - 1,
+                bad is None and begin + plan.batch >= rows.num_rows and number == len(groups) - 1,
                 begin + group.at,
                 group.values,
                 {}
@@ -312,15 +317,15 @@ class RowReader:
                 continue
             shapes = tuple(values.shape for values in one.values.values())
             groups.setdefault(shapes, []).append(one)
-        together = [_Group.joined(found) for found in groups.values()]
+        together = [_Group.joined(parts) for parts in groups.values()]
         return together or [_Group(np.arange(0), {}, None)], errors
 
     def _group(self, at: Array, part: pa.RecordBatch) -> _Group:
-        given = self._given
-        values = arrays(part, given.mapping, given.shapes)
+        plan = self._given
+        values = arrays(part, plan.mapping, plan.shapes)
         frames = None
-        if given.pictures is not None and len(at):
-            frames = given.pictures.frames(part.column(plain(given.pictures.column)))
+        if plan.pictures is not None and len(at):
+            frames = plan.pictures.frames(part.column(plain(plan.pictures.column)))
         return _Group(at, values, frames)
 
     def _place(self, rows: pa.RecordBatch, number: int, before: int) -> str:
@@ -329,12 +334,12 @@ class RowReader:
         """
         import pyarrow as pa
 
-        given = self._given
-        if given.key is not None:
-            value = rows.column(plain(given.key))[number].as_py()
+        plan = self._given
+        if plan.key is not None:
+            value = rows.column(plain(plan.key))[number].as_py()
             if value is not None:
-                return str(value) if given.key == PATH else f"{given.key} {value}"
-        for name in given.mapping.values():
+                return str(value) if plan.key == PATH else f"{plan.key} {value}"
+        for name in plan.mapping.values():
             column = rows.column(plain(name))
             if pa.types.is_struct(column.type) and column.type.get_field_index("origin") >= 0:
                 value = column.field("origin")[number].as_py() if column[number].is_valid else None
@@ -356,9 +361,9 @@ _HIDE = "SPARK_HIDE_TRACEBACK"
 
 def at_place(error: SparkNetError, place: str) -> SparkNetError:
     """Return the error with a place behind its sentence."""
-    found = bare(type(error), f"{error} ({place})")
-    vars(found).update(vars(error))
-    return found
+    error_at_place = bare(type(error), f"{error} ({place})")
+    vars(error_at_place).update(vars(error))
+    return error_at_place
 
 
 @contextmanager

@@ -87,8 +87,8 @@ class Request:
                 )
         column_map(self.columns)
         if not isinstance(self.prefix, str) or not isinstance(self.best, (str, NoneType)):
-            said = f"{self.prefix!r} and {self.best!r}"
-            raise SparkError(f"prefix and best are columns' names, not {said}")
+            both = f"{self.prefix!r} and {self.best!r}"
+            raise SparkError(f"prefix and best are columns' names, not {both}")
         for name, value in (("reason", self.reason), ("key", self.key)):
             if not isinstance(value, (str, NoneType)):
                 raise SparkError(f"{name} is {value!r}: a column's name is needed")
@@ -113,12 +113,12 @@ class Request:
         if isinstance(self.labels, (str, os.PathLike)):
             with fetched(self.labels) as file:
                 return tuple(read_labels(file))
-        given: list[Any] = [None]
+        names: list[Any] = [None]
         if isinstance(self.labels, (list, tuple)):
-            given = list(self.labels)
-        if not all(_are(str, *given)):
+            names = list(self.labels)
+        if not all(_are(str, *names)):
             raise SparkError("labels is a file's path, or a list of the classes' names")
-        return tuple(given)
+        return tuple(names)
 
 
 def _are(kind: type, *values: object) -> list[bool]:
@@ -137,23 +137,23 @@ def find_outputs(
     request = request or Request()
     shapes, axes = tested.layout()
     names = request.names()
-    found: list[Output] = []
+    outputs: list[Output] = []
     for blob, column in columns.items():
         if _is_numbered(tested, blob):
-            found.append(Detections(blob, column, names=names))
+            outputs.append(Detections(blob, column, names=names))
         else:
             axis = _axis(tested, blob, shapes, axes)
             record = shapes[blob][:axis] + shapes[blob][axis + 1 :]
             fitting = known if prod(record) == len(known) else None
-            found.append(output_of(blob, column, axis, record, request, names or fitting))
-    check_used(found, request)
-    if request.best is not None and found:
-        if found[0].is_list:
+            outputs.append(output_of(blob, column, axis, record, request, names or fitting))
+    check_used(outputs, request)
+    if request.best is not None and outputs:
+        if outputs[0].is_list:
             raise SparkError(
-                f"best needs an output with one row per record: '{found[0].blob}' has any number"
+                f"best needs an output with one row per record: '{outputs[0].blob}' has any number"
             )
-        found.append(Best(found[0].blob, request.best, found[0].axis))
-    return found
+        outputs.append(Best(outputs[0].blob, request.best, outputs[0].axis))
+    return outputs
 
 
 def output_of(
@@ -184,11 +184,11 @@ _BYTE = 256
 
 def check_used(found: Sequence[Output], request: Request) -> None:
     """SparkError for a keyword that none of the outputs follows."""
-    told = ", ".join(f"'{output.blob}'" for output in found)
+    listing = ", ".join(f"'{output.blob}'" for output in found)
     if request.top is not None and not any(isinstance(one, Classes) for one in found):
-        raise SparkError(f"top needs an output with one value per class, not {told}")
+        raise SparkError(f"top needs an output with one value per class, not {listing}")
     if request.mask is not None and not any(isinstance(one, (Mask, PixelRuns)) for one in found):
-        raise SparkError(f"mask needs an output of classes x height x width, not {told}")
+        raise SparkError(f"mask needs an output of classes x height x width, not {listing}")
     if request.labels is not None and not any(isinstance(o, (Classes, Detections)) for o in found):
         raise SparkError(
             "labels name the classes of detections, or with top=5 those of the five best classes"
@@ -204,8 +204,8 @@ def _axis(tested: FedNet, name: str, shapes: dict[str, Shape], axes: Mapping[str
     counts = {entry.batch for entry in tested.entries}
     shape, axis = shapes[name], axes.get(name)
     if axis is None or shape[axis] not in counts:
-        told = " or ".join(map(str, sorted(counts)))
-        raise SparkError(f"blob '{name}' is {shape}: it has no row for each of {told} records")
+        listing = " or ".join(map(str, sorted(counts)))
+        raise SparkError(f"blob '{name}' is {shape}: it has no row for each of {listing} records")
     return axis
 
 

@@ -50,11 +50,13 @@ def predictor_of(
     **settings: Any,
 ) -> Predictor:
     """Return the model of a net, a module of PyTorch, or files; ``settings`` are `Net`'s."""
-    given = {name: value for name, value in settings.items() if value not in (None, "float32")}
-    given |= {} if weights is None else {"weights": weights}
+    net_settings = {
+        name: value for name, value in settings.items() if value not in (None, "float32")
+    }
+    net_settings |= {} if weights is None else {"weights": weights}
     is_module = looks_like_module(source)
     if is_module or (weights is None and _is_saved_module(source)):
-        for name in given:
+        for name in net_settings:
             raise SparkError(f"a module has no {name}: {shown(str(source))} is a module of PyTorch")
         if is_module:
             return ModulePredictor(source, columns, shapes, records, kind)
@@ -118,9 +120,9 @@ def load_module(path: StrPath, module: Any = None, trusted: bool = False) -> Mod
                 raise FileError(where, "is a net: read it by SparkModel or sparknet.load")
             saved = SavedModule.read(metadata["module"], where)
             return ModulePredictor.read(folder / MODULE, where, saved, module, trusted)
-    said = beside(path)
-    with fetched(said) as file:
-        saved = read_said(Path(file), said)
+    facts_path = beside(path)
+    with fetched(facts_path) as file:
+        saved = read_said(Path(file), facts_path)
     with fetched(path) as file:
         return ModulePredictor.read(Path(file), where, saved, module, trusted)
 
@@ -137,22 +139,24 @@ def _open_net(
         return NetPredictor(source, column_map(columns))
     with model_folder(source) as folder:
         if folder is not None:
-            found = _of_folder(folder, os.fspath(source), weights, keywords)
-            found.columns |= column_map(columns)
-            return found
-    said, tokens = _beside(source if weights is None else weights)
-    if said is not None:
-        keywords["preprocessing"] = keywords["preprocessing"] or said.preprocessing
+            predictor = _of_folder(folder, os.fspath(source), weights, keywords)
+            predictor.columns |= column_map(columns)
+            return predictor
+    model_inputs, tokens = _beside(source if weights is None else weights)
+    if model_inputs is not None:
+        keywords["preprocessing"] = keywords["preprocessing"] or model_inputs.preprocessing
     net = _net(source, weights, **keywords)
-    if said is not None:
+    if model_inputs is not None:
         net.tested.knows_pictures = True
     if net.begins_at_random and not random and net.tested.net.params:
         raise SpecError(
             f"net '{shown(net.described.name)}' has no weights, and random ones predict nothing: "
             "give weights=FILE, or random=True if random ones are meant"
         )
-    said = said or ModelInputs()
-    return NetPredictor(net, said.columns | column_map(columns), said.labels, tokens)
+    model_inputs = model_inputs or ModelInputs()
+    return NetPredictor(
+        net, model_inputs.columns | column_map(columns), model_inputs.labels, tokens
+    )
 
 
 def _refuse_settings(net: Net, weights: Any, keywords: Mapping[str, Any]) -> None:
@@ -160,14 +164,14 @@ def _refuse_settings(net: Net, weights: Any, keywords: Mapping[str, Any]) -> Non
     if weights is not None:
         raise SpecError("this Net has weights already: give weights with what it was made from")
     if keywords["precision"] not in ("float32", net.precision):
-        said = f"precision={keywords['precision']!r}"
-        raise SpecError(f"this Net is made already: give {said} to Net itself")
+        setting = f"precision={keywords['precision']!r}"
+        raise SpecError(f"this Net is made already: give {setting} to Net itself")
     if keywords["preprocessing"] not in (None, net.preprocessing):
         how = keywords["preprocessing"]
         raise SpecError(f"this Net is made already: give {how!r} to Net itself")
     if keywords["dialect"] is not None:
-        said = f"dialect={keywords['dialect']!r}"
-        raise SpecError(f"this Net is made already: give {said} to Net itself")
+        setting = f"dialect={keywords['dialect']!r}"
+        raise SpecError(f"this Net is made already: give {setting} to Net itself")
     refuse_axes("this Net is made already", keywords["shapes"], keywords["batch_axis"])
 
 
@@ -203,8 +207,8 @@ def _of_folder(folder: Path, name: str, weights: Any, keywords: dict[str, Any]) 
         net = load_net(folder, metadata, keywords.pop("trusted"), **keywords)
     has_tokens = (folder / TOKENIZER).is_file()
     tokens = TokenizerFile.read(folder / TOKENIZER) if has_tokens else None
-    said = ModelInputs.of(metadata, name)
-    return NetPredictor(net, said.columns, said.labels, tokens)
+    model_inputs = ModelInputs.of(metadata, name)
+    return NetPredictor(net, model_inputs.columns, model_inputs.labels, tokens)
 
 
 def _beside(source: Any) -> tuple[ModelInputs | None, TokenizerFile | None]:
@@ -213,9 +217,9 @@ def _beside(source: Any) -> tuple[ModelInputs | None, TokenizerFile | None]:
     if stem is None or not exists(path := f"{stem}{ModelInputs.SUFFIX}"):
         return None, None
     with fetched(path) as file:
-        said = ModelInputs.read(Path(file), path)
+        model_inputs = ModelInputs.read(Path(file), path)
     tokenizer = f"{stem}.{TOKENIZER}"
-    return said, TokenizerFile.read(tokenizer) if exists(tokenizer) else None
+    return model_inputs, TokenizerFile.read(tokenizer) if exists(tokenizer) else None
 
 
 def _net(source: Any, weights: Any, **keywords: Any) -> Net:
@@ -232,12 +236,12 @@ def _net(source: Any, weights: Any, **keywords: Any) -> Net:
             source, weights = f"{name}.prototxt", source
         elif _stem(source, ".caffemodel") is not None:
             weights = source
-    with fetched(source) as description, fetched(weights) as given:
-        net = open_model(given).net if source is weights is not None else description
-        made = Net(net, given, **keywords)
-        if description is not source or given is not weights:
-            _ = made.net  # reads the copied files
-    return made
+    with fetched(source) as description, fetched(weights) as weights_file:
+        net = open_model(weights_file).net if source is weights is not None else description
+        opened_net = Net(net, weights_file, **keywords)
+        if description is not source or weights_file is not weights:
+            _ = opened_net.net  # reads the copied files
+    return opened_net
 
 
 def _stem(path: Any, suffix: str) -> str | None:

@@ -66,11 +66,11 @@ class StageColumns:
         """Return the predictions: those of ``outputs``, or all of the net's."""
         if not outputs:
             return self.all_heads
-        known = {head.blob: head for head in self.all_heads}
+        heads_by_blob = {head.blob: head for head in self.all_heads}
         there = self.model.net.tested.net.blobs
-        unknown = [name for name in outputs if name not in known and name in there]
-        known |= {head.blob: head for head in find_heads(self.model.net, unknown)}
-        return [known[name] for name in outputs if name in known]
+        unknown = [name for name in outputs if name not in heads_by_blob and name in there]
+        heads_by_blob |= {head.blob: head for head in find_heads(self.model.net, unknown)}
+        return [heads_by_blob[name] for name in outputs if name in heads_by_blob]
 
     def serving(self, heads: Sequence[Head]) -> tuple[Any, dict[str, HeadBlobs]]:
         """Return the model with what the predictions need, and where they are found."""
@@ -94,14 +94,14 @@ class StageColumns:
         heads = self.heads(given("outputs"))
         _, places = self.serving(heads)
         for number, head in enumerate(heads):
-            found = places[head.blob]
+            place = places[head.blob]
             suffix = f"_{head.blob}" if number else ""
-            if (name := given("rawPredictionCol")) and found.raw and head.kind != "numbers":
-                yield StageColumn(name + suffix, "vector", found.raw)
-            if (name := given("probabilityCol")) and found.probability:
-                yield StageColumn(name + suffix, "vector", found.probability)
+            if (name := given("rawPredictionCol")) and place.raw and head.kind != "numbers":
+                yield StageColumn(name + suffix, "vector", place.raw)
+            if (name := given("probabilityCol")) and place.probability:
+                yield StageColumn(name + suffix, "vector", place.probability)
             if name := given("predictionCol"):
-                blob = found.place or found.raw or head.blob
+                blob = place.place or place.raw or head.blob
                 yield StageColumn(name + suffix, _prediction(head), blob)
 
     def blobs(self, outputs: Sequence[str] | None) -> list[str]:
@@ -164,8 +164,8 @@ class ModuleColumns(StageColumns):
     def heads(self, outputs: Sequence[str] | None) -> list[Head]:
         if not outputs:
             return self.all_heads
-        known = {head.blob: head for head in self.all_heads}
-        return [known.get(name) or self._head(name, None) for name in outputs]
+        heads_by_blob = {head.blob: head for head in self.all_heads}
+        return [heads_by_blob.get(name) or self._head(name, None) for name in outputs]
 
     def serving(self, heads: Sequence[Head]) -> tuple[Any, dict[str, HeadBlobs]]:
         key = tuple(head.blob for head in heads)
@@ -187,12 +187,12 @@ class ModuleColumns(StageColumns):
         return columns
 
     def _head(self, name: str, kind: Kind | None) -> Head:
-        made = self.model.computed(self.model.records)
-        if name not in made:
-            raise SparkError(f"the module has no output '{name}'{one_of(name, list(made))}")
-        record = made[name].shape[1:]
-        found = kind or ("classes" if prod(record) > 1 else "numbers")
-        head = head_of(name, found, record)
+        outputs = self.model.computed(self.model.records)
+        if name not in outputs:
+            raise SparkError(f"the module has no output '{name}'{one_of(name, list(outputs))}")
+        record = outputs[name].shape[1:]
+        kind_of_head = kind or ("classes" if prod(record) > 1 else "numbers")
+        head = head_of(name, kind_of_head, record)
         # What no loss says to be logits has no probabilities.
         squashes: Any = {"classes": "softmax", "labels": "sigmoid"}
         return replace(head, scores=name, squashed_by=squashes.get(kind))
@@ -297,22 +297,22 @@ class _NetModel(SavedColumns):
     def columns(self, predict: Predict) -> tuple[dict[str, Any], Any]:
         blobs = self._columns.blobs(self.given("outputs"))
         model, _ = self._columns.serving(self._columns.heads(self.given("outputs")))
-        wanted = list(self._columns.columns(self.given))
-        needed = list(dict.fromkeys([*blobs, *(column.blob for column in wanted)]))
+        stage_columns_of_model = list(self._columns.columns(self.given))
+        needed = list(dict.fromkeys([*blobs, *(column.blob for column in stage_columns_of_model)]))
         request = Request(
             outputs=needed,
             columns=self.inputs(model),
             batch=self.given("batch"),
             invalid=self._invalid,
         )
-        found, index = predict(model, request)
+        blobs_of_rows, index = predict(model, request)
         prefix = self.given("prefix") or ""
-        made = {prefix + blob: found[blob] for blob in blobs}
-        for one in wanted:
-            if one.name in made:
+        columns = {prefix + blob: blobs_of_rows[blob] for blob in blobs}
+        for one in stage_columns_of_model:
+            if one.name in columns:
                 raise SparkError(f"the stage makes two columns '{one.name}': give another name")
-            made[one.name] = _made(one, found[one.blob])
-        return made, index
+            columns[one.name] = _made(one, blobs_of_rows[one.blob])
+        return columns, index
 
 
 class _NetFeaturizer(SavedColumns):
@@ -325,13 +325,13 @@ class _NetFeaturizer(SavedColumns):
     def columns(self, predict: Predict) -> tuple[dict[str, Any], Any]:
         output, model = self.given("output"), self.model
         columns = self.inputs(model)
-        wanted = None if output is None else [output]
-        blob = model.outputs(Request(outputs=wanted, columns=columns))[0].blob
+        names = None if output is None else [output]
+        blob = model.outputs(Request(outputs=names, columns=columns))[0].blob
         request = Request(
             outputs=[blob], columns=columns, batch=self.given("batch"), invalid=self._invalid
         )
-        found, index = predict(model, request)
-        return {self.given("outputCol"): _flat(found[blob])}, index
+        blobs, index = predict(model, request)
+        return {self.given("outputCol"): _flat(blobs[blob])}, index
 
 
 STAGES: dict[str, Callable[[Any, Mapping[str, Any]], SavedColumns]] = {

@@ -66,40 +66,40 @@ class Texts:
             raise SparkError(
                 f"column '{name}' is of type {values.type}, and a tokenizer takes text"
             )
-        found: list[Any] = [None] * len(values)
+        token_lists: list[Any] = [None] * len(values)
         errors: dict[int, SparkError] = {}
         texts = values.to_pylist()
         valid = [row for row, text in enumerate(texts) if text is not None]
         tokenizer = cached(("tokenizer", self.file), self._tokenizer)
-        for row, made in zip(
+        for row, tokens_of_row in zip(
             valid, _encoded(tokenizer, [texts[row] for row in valid]), strict=True
         ):
-            found[row] = made
-        for row, made in enumerate(found):
-            if made is None:
+            token_lists[row] = tokens_of_row
+        for row, tokens_of_row in enumerate(token_lists):
+            if tokens_of_row is None:
                 errors[row] = SparkError(
                     f"column '{name}' is null: fill such rows, or filter them out"
                 )
-            elif not len(made):
+            elif not len(tokens_of_row):
                 errors[row] = SparkError(f"column '{name}' has a text without tokens")
-            elif self.longest is not None and len(made) > self.longest:
+            elif self.longest is not None and len(tokens_of_row) > self.longest:
                 errors[row] = SparkError(
-                    f"column '{name}' has a text of {len(made)} tokens, and the net takes "
+                    f"column '{name}' has a text of {len(tokens_of_row)} tokens, and the net takes "
                     f"{self.longest} at most: the tokenizer's file may say where texts are cut off"
                 )
-        return found, errors
+        return token_lists, errors
 
     def batches(self, lengths: Sequence[int], most: int) -> list[slice]:
         """Cut texts, the shortest first, into batches of ``most`` or of little padding."""
-        found, begin, tokens = list[slice](), 0, 0
+        slices, begin, tokens = list[slice](), 0, 0
         for at, length in enumerate(lengths):
             padding = (at + 1 - begin) * length - (tokens + length)
             wide = tokens >= _ENOUGH and padding > _PADDING * (tokens + length)
             if at - begin == most or (wide and self.length is None):
-                found.append(slice(begin, at))
+                slices.append(slice(begin, at))
                 begin, tokens = at, 0
             tokens += length
-        return [*found, slice(begin, len(lengths))]
+        return [*slices, slice(begin, len(lengths))]
 
     def values(self, found: Sequence[Any]) -> dict[str, Array]:
         """Return the inputs for some texts, as long as the longest one."""
@@ -107,15 +107,15 @@ class Texts:
         length = self.length or max(map(len, found))
         pad, to_left = tokenizer.pads, tokenizer.pads_left
         fill: dict[Role, int] = {"ids": pad[0], "mask": 0, "types": pad[1], "places": 0}
-        made = {
+        arrays = {
             name: np.full((len(found), length), fill[role], np.float32)
             for name, role in self.roles.items()
         }
         for row, one in enumerate(found):
             at = slice(length - len(one), length) if to_left else slice(0, len(one))
             for name, role in self.roles.items():
-                made[name][row, at] = _OF[role](one)
-        return made
+                arrays[name][row, at] = _OF[role](one)
+        return arrays
 
     def _tokenizer(self) -> _Tokenizer:
         if self.find is None:
@@ -184,14 +184,14 @@ class TokenizerFile:
 
     def ids(self, tested: FedNet) -> str:
         """Return the input that takes the numbers of tokens."""
-        found = [name for name, role in _roles(tested).items() if role == "ids"]
-        if len(found) != 1:
+        matches = [name for name, role in _roles(tested).items() if role == "ids"]
+        if len(matches) != 1:
             names = [entry.name for entry in tested.entries]
             raise SparkError(
                 "a tokenizer needs a net with one input of tokens, as 'input_ids': its inputs are "
                 f"{names}"
             )
-        return found[0]
+        return matches[0]
 
     def mask(self, tested: FedNet) -> str | None:
         """Return the input that says which tokens are none."""
@@ -326,9 +326,9 @@ def pooled(tested: FedNet, kind: str, of: str | None, mask: str | None) -> NetMe
     if kind not in KINDS:
         raise SpecError(f"pooling is {kind!r}: one of {', '.join(KINDS)} is needed")
     shapes, _ = tested.layout()
-    taken = set(EMBEDDINGS).intersection(shapes)
-    if taken:
-        raise SpecError(f"the net has a blob '{min(taken)}' already: leave pooling out")
+    names = set(EMBEDDINGS).intersection(shapes)
+    if names:
+        raise SpecError(f"the net has a blob '{min(names)}' already: leave pooling out")
     if of is None:
         outputs = [*_USUAL, *tested.net.outputs]
         fitting = [one for one in outputs if len(shapes.get(one, ())) == _AXES]
@@ -343,7 +343,7 @@ def pooled(tested: FedNet, kind: str, of: str | None, mask: str | None) -> NetMe
     if mask is None and kind != "cls":
         raise SpecError(f"pooling='{kind}' needs an input that is a mask, as 'attention_mask'")
     text = {"mean": _MEAN, "cls": _CLS, "max": _MAX}[kind] + _NORM
-    made = NetMessage()
-    made.CopyFrom(tested.described)
-    made.layer.extend(parse_net(text.format(of=of, mask=mask)).layer)
-    return made
+    net = NetMessage()
+    net.CopyFrom(tested.described)
+    net.layer.extend(parse_net(text.format(of=of, mask=mask)).layer)
+    return net

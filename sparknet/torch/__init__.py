@@ -42,12 +42,12 @@ def untranslated_message(layers: Mapping[str, str]) -> str:
     """Return a line about such layers; empty if there are none."""
     if not layers:
         return ""
-    shown = [f"'{name}' ({kind})" for name, kind in list(layers.items())[:5]]
+    names = [f"'{name}' ({kind})" for name, kind in list(layers.items())[:5]]
     more = f" and {len(layers) - 5} more" if len(layers) > 5 else ""
     those = "a layer" if len(layers) == 1 else f"{len(layers)} layers"
     return (
         f"PyTorch does not compute {those}, which the native engine does on the CPU: "
-        f"{', '.join(shown)}{more}"
+        f"{', '.join(names)}{more}"
     )
 
 

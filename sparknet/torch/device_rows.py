@@ -50,8 +50,8 @@ def transformed(rows: Tensor, how: Transformation, first: int) -> Tensor:
     height, width = how.shape((channels, stored_height, stored_width))[1:]
     mean = None if how.mean is None else _on(rows, np.ascontiguousarray(how.mean, np.float32))
     if how.crop is None and not how.mirror:
-        found = rows.to(torch.float32)
-        taken = mean
+        pixels = rows.to(torch.float32)
+        means = mean
     else:
         tops, lefts, mirrors = places(
             how, stored_height - height, stored_width - width, count, first
@@ -59,20 +59,20 @@ def transformed(rows: Tensor, how: Transformation, first: int) -> Tensor:
         across = np.arange(width)
         columns = np.where(mirrors[:, None], width - 1 - across, across)
         down = np.broadcast_to(np.arange(height), (count, height))
-        found = _picked(rows, tops[:, None] + down, lefts[:, None] + columns).to(torch.float32)
-        taken = mean
+        pixels = _picked(rows, tops[:, None] + down, lefts[:, None] + columns).to(torch.float32)
+        means = mean
         if mean is not None:
             # A mean of the crop's size is subtracted after the crop.
             after = mean.shape[1:] == (height, width)
             at = (down, columns) if after else (tops[:, None] + down, lefts[:, None] + columns)
-            taken = _picked(mean[None].expand(count, *mean.shape), *at)
-    if taken is None:
+            means = _picked(mean[None].expand(count, *mean.shape), *at)
+    if means is None:
         values = np.empty(channels, np.float32)
         values[:] = how.mean_values or 0.0
-        taken = _on(rows, values)[:, None, None]
+        means = _on(rows, values)[:, None, None]
     scales = np.empty(channels, np.float32)
     scales[:] = how.scale / np.asarray(how.std or 1.0, np.float64)
-    return (found - taken) * _on(rows, scales)[:, None, None]
+    return (pixels - means) * _on(rows, scales)[:, None, None]
 
 
 def places(
@@ -85,8 +85,10 @@ def places(
 
     def below(which: int, bound: int) -> Places:
         """Return a number from 0 to the bound for each item."""
-        found: Places = ((shifted(draw.bits_of(numbers + which), 32) * (bound + 1)) >> 32).numpy()
-        return found
+        numbers_below: Places = (
+            (shifted(draw.bits_of(numbers + which), 32) * (bound + 1)) >> 32
+        ).numpy()
+        return numbers_below
 
     tops, lefts = np.full(count, rows // 2), np.full(count, columns // 2)
     if how.random_crop:

@@ -89,18 +89,18 @@ def flat_of(array: NDArray, place: DevicePlace) -> Buffer:
     """Return the buffer that an array is a part of; one of its own, if nobody holds such a
     buffer.
     """
-    found = _FLATS.get(array.address)
-    if found is None:
-        found = next(
+    flat = _FLATS.get(array.address)
+    if flat is None:
+        flat = next(
             (flat for flat in list(_FLATS.values()) if flat.begin <= array.address < flat.end), None
         )
-    if found is None:
+    if flat is None:
         return hold(array, place)
-    if found.place != place:
+    if flat.place != place:
         raise SpecError(
-            f"a net on {place.device} cannot share the weights of a net on {found.place.device}"
+            f"a net on {place.device} cannot share the weights of a net on {flat.place.device}"
         )
-    return found
+    return flat
 
 
 def hold(array: NDArray, place: DevicePlace) -> Buffer:
@@ -169,8 +169,8 @@ class TorchLayer:
         return [one.to(self.product) for one in values]
 
     def draw(self) -> Draw:
-        drawn = self.random.draw()
-        return drawn if self.key is None else Draw(self.key)
+        draw = self.random.draw()
+        return draw if self.key is None else Draw(self.key)
 
     def check(self, fine: Tensor, message: Callable[[], str]) -> None:
         self._check(self, fine, message)
@@ -212,7 +212,7 @@ def joined_layers(layers: Sequence[TorchLayer]) -> dict[int, TorchLayer]:
 
     Nobody sees what lies between them, as it is overwritten.
     """
-    found = {}
+    joined = {}
     for norm, scale in itertools.pairwise(layers):
         if _are_one(norm, scale):
             one = copy(norm)
@@ -222,8 +222,8 @@ def joined_layers(layers: Sequence[TorchLayer]) -> dict[int, TorchLayer]:
             one.learns = [*norm.learns, *scale.learns]
             one.backward = norm.backward or scale.backward
             one.record = None
-            found[norm.number] = one
-    return found
+            joined[norm.number] = one
+    return joined
 
 
 def taken_apart(one: TorchLayer, norm: TorchLayer, scale: TorchLayer) -> None:
@@ -238,13 +238,13 @@ def taken_apart(one: TorchLayer, norm: TorchLayer, scale: TorchLayer) -> None:
     with torch.enable_grad():
         between = norm.translation.compute(norm, [x], statistics)
         assert isinstance(between, Tensor)
-        given = between.detach().requires_grad_(scale.propagate[0])
-        made = scale.translation.compute(scale, [given], factors)
-    assert isinstance(made, Tensor)
-    for values, kept in zip(statistics, before, strict=True):
-        values.detach().copy_(kept)
+        leaf = between.detach().requires_grad_(scale.propagate[0])
+        scaled = scale.translation.compute(scale, [leaf], factors)
+    assert isinstance(scaled, Tensor)
+    for values, old in zip(statistics, before, strict=True):
+        values.detach().copy_(old)
     norm.record = ([between], [x], statistics)
-    scale.record = ([made], [given], factors)
+    scale.record = ([scaled], [leaf], factors)
     one.record = None
 
 

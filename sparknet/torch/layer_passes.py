@@ -63,9 +63,9 @@ def forward(layer: TorchLayer, shares: bool) -> None:
             values.requires_grad_(notes and learns)
             for values, learns in zip(layer.factors, layer.learns, strict=True)
         ]
-        given = bottoms if layer.translation.narrow else [_wide(one) for one in bottoms]
-        made = layer.translation.compute(layer, given, params)
-    tops: list[Tensor] = list(made) if isinstance(made, tuple) else [made]
+        inputs = bottoms if layer.translation.narrow else [_wide(one) for one in bottoms]
+        computed = layer.translation.compute(layer, inputs, params)
+    tops: list[Tensor] = list(computed) if isinstance(computed, tuple) else [computed]
     if layer.translation.writes_params:
         for param in layer.params:
             param.flat.changed()
@@ -150,17 +150,19 @@ def _backward_translated(layer: TorchLayer, shares: bool) -> None:
         forward(layer, shares)
         assert layer.record is not None
     tops, bottoms, params = layer.record
-    wanted = [one for one in (*bottoms, *params) if one.requires_grad]
+    leaves = [one for one in (*bottoms, *params) if one.requires_grad]
     pairs = [
-        (made, top.gradient().to(made.dtype))
-        for made, top in zip(tops, layer.tops, strict=True)
-        if made.requires_grad
+        (roots, top.gradient().to(roots.dtype))
+        for roots, top in zip(tops, layer.tops, strict=True)
+        if roots.requires_grad
     ]
-    found: list[Tensor | None] = [None] * len(wanted)
-    if pairs and wanted:
-        made, given = zip(*pairs, strict=True)
-        found = list(torch.autograd.grad(made, wanted, given, retain_graph=True, allow_unused=True))
-    gradients = dict(zip(map(id, wanted), found, strict=True))
+    results: list[Tensor | None] = [None] * len(leaves)
+    if pairs and leaves:
+        roots, top_gradients = zip(*pairs, strict=True)
+        results = list(
+            torch.autograd.grad(roots, leaves, top_gradients, retain_graph=True, allow_unused=True)
+        )
+    gradients = dict(zip(map(id, leaves), results, strict=True))
     sources = [gradient for _, gradient in pairs]
     for param, values in zip(layer.params, params, strict=True):
         gradient = gradients.get(id(values))

@@ -165,8 +165,8 @@ class NetModule(nn.Module):
                 raise SpecError(f"input '{name}' of the net is not given")
         for step, places in zip(self._steps, self._places, strict=True):
             self._run(step, places, blobs)
-        found = {name: blobs[name] for name in self.outputs}
-        return next(iter(found.values())) if len(found) == 1 else found
+        outputs = {name: blobs[name] for name in self.outputs}
+        return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
     def forget(self) -> None:
         """Have recurrent layers begin with zeros: else they go on from the pass before, as Caffe's
@@ -183,14 +183,14 @@ class NetModule(nn.Module):
         bottoms = [blobs[name] for name in node.bottoms]
         step.follow(bottoms, self.training)
         if step.type == "Split":
-            made: tuple[Tensor, ...] = (bottoms[0],) * len(node.tops)
+            tops: tuple[Tensor, ...] = (bottoms[0],) * len(node.tops)
         elif step.type in _PASSED:
-            made = tuple(bottoms[0].reshape(shape) for shape in step.top_shapes)
+            tops = tuple(bottoms[0].reshape(shape) for shape in step.top_shapes)
         else:
             params = [getattr(self.get_submodule(home), name).view(s) for home, name, s in places]
-            found = TABLE[step.type].compute(step, bottoms, params)
-            made = found if isinstance(found, tuple) else (found,)
-        blobs.update(zip(node.tops, made, strict=True))
+            computed = TABLE[step.type].compute(step, bottoms, params)
+            tops = computed if isinstance(computed, tuple) else (computed,)
+        blobs.update(zip(node.tops, tops, strict=True))
 
 
 def _named(layer: str) -> str:

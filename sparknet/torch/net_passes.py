@@ -60,26 +60,26 @@ class NetPasses:
             cudnn = torch.backends.cudnn
             is_free = not (cudnn.deterministic or torch.are_deterministic_algorithms_enabled())
             tunes = cudnn.benchmark or (is_free and self._recorded.is_steady(one))
-            for switches, name, wanted in (
+            for switches, name, setting in (
                 (torch.backends.cuda.matmul, "allow_tf32", self.precision == "tf32"),
                 (cudnn, "allow_tf32", self.precision == "tf32"),
                 (cudnn, "benchmark", tunes),
             ):
                 stack.callback(setattr, switches, name, getattr(switches, name))
-                setattr(switches, name, wanted)
+                setattr(switches, name, setting)
         return stack
 
     def _run(self, one: Pass) -> list[TorchLayer]:
         """Return the layers of a pass, in the order of the net; those that are one step are one."""
-        found, number = [], one.first
+        losses, number = [], one.first
         while number <= one.last:
             layer = self._layers[number]
             both = self._joined.get(number)
             if both and not self._timed and number < one.last and (one.is_forward or both.record):
                 layer = both
-            found.append(layer)
+            losses.append(layer)
             number += len(layer.numbers)
-        return found
+        return losses
 
     def _is_split(self, one: Pass, layers: list[TorchLayer]) -> bool:
         """Return whether layers that were one in the pass forward are two in this; notes follow
@@ -106,10 +106,10 @@ class NetPasses:
         layers = self._run(one)
         for flat in self._used_flats():
             flat.to_device()
-        wanted = self._recorded.wants(one, layers) and not self._timed
-        wanted = not self._is_split(one, layers) and wanted
+        records = self._recorded.wants(one, layers) and not self._timed
+        records = not self._is_split(one, layers) and records
         with self._precisely(one):
-            if wanted:
+            if records:
                 memories = {id(at): at for blob in self._blobs for at in (blob.data, blob.diff)}
                 numbers = self._recorded.run(
                     one,
@@ -156,10 +156,10 @@ class NetPasses:
         try:
             yield
         except torch.cuda.OutOfMemoryError as error:
-            told = ". ".join(str(error).split(". ")[:3])
+            reason = ". ".join(str(error).split(". ")[:3])
             raise OutOfMemory(
                 f"layer '{layer.name}': {layer.type}: {self.place.device} has too little memory; a "
-                f"smaller batch takes less, and so does keep_blobs=False ({told})"
+                f"smaller batch takes less, and so does keep_blobs=False ({reason})"
             ) from None
 
     def _to_tell(self, loss: Tensor | None) -> Tensor | None:
@@ -187,9 +187,9 @@ class NetPasses:
     @alone
     def forward_backward(self, first: int, last: int) -> float:
         """The pass back begins before the device has told the loss."""
-        told = self._pass(Pass(True, first, last), self._forward)
+        losses = self._pass(Pass(True, first, last), self._forward)
         self.backward(last, first, overwrite=True)
-        return self._told(told)
+        return self._told(losses)
 
     def _backward(self, layers: list[TorchLayer], overwrite: bool) -> Tensor | None:
         stays = not any(layer.native is not None for layer in layers)

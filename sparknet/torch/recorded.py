@@ -59,9 +59,9 @@ class GraphTape:
         usual = torch.cuda.current_stream(self._device)
         self._stream.wait_stream(usual)
         with torch.cuda.stream(self._stream):
-            found = work()
+            output = work()
         usual.wait_stream(self._stream)
-        return found
+        return output
 
     def record(self, work: Callable[[], None]) -> None:
         # Other threads bring batches meanwhile.
@@ -119,20 +119,20 @@ class Recorded:
         if self.drawing:
             self._bring_keys()
         self.tape.replay()
-        for memory, values, gone in self.after:
-            memory.is_now(values, gone)
+        for memory, values, is_freed in self.after:
+            memory.is_now(values, is_freed)
         for flat in self.changed:
             flat.changed()
         for layer, record in self.records:
             layer.record = record
 
     def _bring_keys(self) -> None:
-        given = [0] * len(self.keys)
+        counts = [0] * len(self.keys)
         for layer in self.drawing:
             key = layer.random.draw().key
             assert isinstance(key, int)
-            given[layer.number] = signed(key)
-        brought = torch.tensor(given, dtype=torch.int64, pin_memory=self.keys.is_cuda)
+            counts[layer.number] = signed(key)
+        brought = torch.tensor(counts, dtype=torch.int64, pin_memory=self.keys.is_cuda)
         self.keys.copy_(brought, non_blocking=True)
 
 
@@ -197,24 +197,24 @@ class RecordedPasses:
         work: Work,
     ) -> Tensor | None:
         """Run a wanted pass; its losses and checks, on the device."""
-        found = self._found.get(one)
+        recorded = self._found.get(one)
         if self._seen[one] == AFTER and (tape := tape_of(self._place)):
             return tape.rehearse(work)
-        if found is None:
+        if recorded is None:
             reads = _from_outside(layers, one.is_forward)
             if any(memory.gone for memory, _ in reads):
                 return work()  # which says so
-            found = self._recorded(reads, layers, memories, flats, checks, work)
-            if found is None:
+            recorded = self._recorded(reads, layers, memories, flats, checks, work)
+            if recorded is None:
                 return work()
-            self._found[one] = found
+            self._found[one] = recorded
             if self._newest is not None:
                 self._back_of[one] = self._newest
-        found.run()
-        checks.extend(found.checks)
+        recorded.run()
+        checks.extend(recorded.checks)
         if one.is_forward:
             self._newest = one
-        return found.told
+        return recorded.told
 
     def _recorded(
         self,
@@ -229,31 +229,31 @@ class RecordedPasses:
         assert tape is not None
         count = 1 + max(layer.number for layer in layers)
         keys = torch.zeros(count, dtype=torch.int64, device=self._place.device)
-        found = Recorded(
+        recorded = Recorded(
             tape, [(memory, memory.read(shape).clone()) for memory, shape in reads], keys
         )
         states = [dict(layer.state) for layer in layers]
         draws = [layer.random.draws for layer in layers]
 
         def told() -> None:
-            found.told = work()
+            recorded.told = work()
 
         try:
             with _left_as_it_was(layers, memories, flats):
-                for memory, place in found.inputs:
+                for memory, place in recorded.inputs:
                     memory.is_now(place, False)
                 before = [(memory.values, memory.gone) for memory in memories]
                 for layer in layers:
                     layer.key = keys[layer.number]
                 tape.record(told)
-                found.checks = list(checks)
-                found.after = [
+                recorded.checks = list(checks)
+                recorded.after = [
                     (memory, memory.values, memory.gone)
-                    for memory, (values, gone) in zip(memories, before, strict=True)
-                    if memory.values is not values or memory.gone != gone
+                    for memory, (values, is_freed) in zip(memories, before, strict=True)
+                    if memory.values is not values or memory.gone != is_freed
                 ]
-                found.changed = [flat for flat in flats if flat.is_on_device]
-                found.records = [(layer, layer.record) for layer in layers]
+                recorded.changed = [flat for flat in flats if flat.is_on_device]
+                recorded.records = [(layer, layer.record) for layer in layers]
                 is_first = any(
                     layer.state.keys() != state.keys()
                     for layer, state in zip(layers, states, strict=True)
@@ -273,9 +273,11 @@ class RecordedPasses:
             return None
         finally:
             checks.clear()
-        found.drawing = [layer for layer, drawn in zip(layers, times, strict=True) if drawn]
+        recorded.drawing = [
+            layer for layer, has_drawn in zip(layers, times, strict=True) if has_drawn
+        ]
         self._can = max(times) < 2
-        return found if self._can and not is_first else None
+        return recorded if self._can and not is_first else None
 
 
 def _covers(forward: Pass | None, back: Pass) -> bool:
@@ -293,12 +295,12 @@ def _from_outside(
     layers: Sequence[TorchLayer], is_forward: bool
 ) -> list[tuple[Memory, tuple[int, ...]]]:
     """Return what layers read before any of them has written it."""
-    made: set[int] = set()
-    found: dict[int, tuple[Memory, tuple[int, ...]]] = {}
+    inner: set[int] = set()
+    outer: dict[int, tuple[Memory, tuple[int, ...]]] = {}
 
     def read(memory: Memory, shape: tuple[int, ...]) -> None:
-        if id(memory) not in made:
-            found[id(memory)] = memory, shape
+        if id(memory) not in inner:
+            outer[id(memory)] = memory, shape
 
     for layer in layers if is_forward else reversed(layers):
         if is_forward:
@@ -307,7 +309,7 @@ def _from_outside(
                 if blob.weights is not None:
                     read(blob.weights.data, blob.weights.shape)
             if not (layer.is_view or layer.type in SOURCES):
-                made |= {id(top.data) for top in layer.tops}
+                inner |= {id(top.data) for top in layer.tops}
             for top, weight in zip(layer.tops, layer.loss_weights, strict=True):
                 if weight:
                     read(top.diff, top.shape)
@@ -317,12 +319,12 @@ def _from_outside(
                 read(top.diff, top.shape)
             if layer.type == "RecordWeights":
                 read(layer.bottoms[1].data, layer.bottoms[1].shape)
-            made |= {
+            inner |= {
                 id(bottom.diff)
-                for bottom, wanted in zip(layer.bottoms, layer.propagate, strict=True)
-                if wanted
+                for bottom, needs_gradient in zip(layer.bottoms, layer.propagate, strict=True)
+                if needs_gradient
             }
-    return list(found.values())
+    return list(outer.values())
 
 
 @contextmanager
@@ -330,11 +332,11 @@ def _left_as_it_was(
     layers: Sequence[TorchLayer], memories: Sequence[Memory], flats: Sequence[Buffer]
 ) -> Iterator[None]:
     """What the host notes of a pass is forgotten again: nothing has been computed."""
-    kept: list[tuple[Any, dict[str, Any]]] = [
+    states: list[tuple[Any, dict[str, Any]]] = [
         (thing, dict(vars(thing)))
         for thing in (*memories, *flats, *(layer.random for layer in layers))
     ]
-    kept += [
+    states += [
         (layer, {"record": layer.record, "key": None, "state": dict(layer.state)})
         for layer in layers
     ]
@@ -343,5 +345,5 @@ def _left_as_it_was(
     try:
         yield
     finally:
-        for thing, values in kept:
+        for thing, values in states:
             vars(thing).update(values)

@@ -58,8 +58,8 @@ class DevicePass(SolverPass):
         """Return a number for every value; one for all, where they are the same."""
         if len({float(one) for one in factors}) == 1:
             return float(factors[0])
-        given = torch.tensor(factors, dtype=torch.float32, device=self._sizes.device)
-        return given.repeat_interleave(self._sizes)
+        values = torch.tensor(factors, dtype=torch.float32, device=self._sizes.device)
+        return values.repeat_interleave(self._sizes)
 
     def take(
         self,
@@ -133,10 +133,10 @@ def _runs(
     ends: Sequence[int], rates: Sequence[float], decays: Sequence[float]
 ) -> dict[tuple[float, float], list[slice]]:
     """Where values lie whose rate and decay have the same factors."""
-    found: dict[tuple[float, float], list[slice]] = {}
+    runs: dict[tuple[float, float], list[slice]] = {}
     begin, before = 0, None
     for end, rate, decay in zip(ends, rates, decays, strict=True):
-        places = found.setdefault((float(rate), float(decay)), [])
+        places = runs.setdefault((float(rate), float(decay)), [])
         if end == begin:
             continue
         if before is places:
@@ -144,7 +144,7 @@ def _runs(
         else:
             places.append(slice(begin, end))
         begin, before = end, places
-    return {factors: places for factors, places in found.items() if places}
+    return {factors: places for factors, places in runs.items() if places}
 
 
 @contextmanager

@@ -178,23 +178,23 @@ class FedLearner(ABC):
         return repeat(self._step, count)
 
     def _step(self) -> Steps:
-        begun = perf_counter()
+        start = perf_counter()
         gradient = self.compute_gradient()
         self._update()
-        return replace(gradient, seconds=perf_counter() - begun)
+        return replace(gradient, seconds=perf_counter() - start)
 
     def compute_gradient(self) -> Steps:
-        begun, self._samples, self._loading = perf_counter(), 0, 0.0
+        start, self._samples, self._loading = perf_counter(), 0, 0.0
         loss = self._loss_and_gradient()
         waits, self.on_gradient = self.on_gradient, None
         if waits is not None:
             waits(self.weights, self.gradients)
-        return Steps(1, self._samples, loss, perf_counter() - begun, self._loading)
+        return Steps(1, self._samples, loss, perf_counter() - start, self._loading)
 
     def _load(self) -> None:
-        begun = perf_counter()
+        start = perf_counter()
         self._samples += self.feed.load()
-        self._loading += perf_counter() - begun
+        self._loading += perf_counter() - start
 
     @abstractmethod
     def _loss_and_gradient(self) -> float:
@@ -370,7 +370,7 @@ class Redo:
         if not self._kept:
             return
         arrays = self._arrays()
-        for name, kept in self._kept.items():
-            if name in arrays and arrays[name].size == kept.size:
-                arrays[name].copy_from(kept)
+        for name, value in self._kept.items():
+            if name in arrays and arrays[name].size == value.size:
+                arrays[name].copy_from(value)
         self._learner.restore(self.learner)

@@ -205,8 +205,8 @@ class PycaffeLearner(FedLearner):
         """
         if self._own == self._wanted:
             return False
-        own, wanted = self._own.rate(self.settings), self.rate
-        return self.settings.type == "Adam" or abs(own - wanted) > _NEAR * abs(wanted)
+        own, goal = self._own.rate(self.settings), self.rate
+        return self.settings.type == "Adam" or abs(own - goal) > _NEAR * abs(goal)
 
     # -- histories and iteration -----------------------------------------------------------
 
@@ -225,10 +225,10 @@ class PycaffeLearner(FedLearner):
         finally:
             for file in (model, path):
                 file.unlink(missing_ok=True)
-        held = sum(array.size for array in arrays)
-        if held != whole.size:
+        size = sum(array.size for array in arrays)
+        if size != whole.size:
             raise SolverError(
-                f"backend '{self.net.backend.name}': its solverstate holds {held} numbers of "
+                f"backend '{self.net.backend.name}': its solverstate holds {size} numbers of "
                 f"history, {self.settings.type} of this net needs {whole.size}"
             )
         place = 0
@@ -267,8 +267,8 @@ class PycaffeLearner(FedLearner):
         self._wanted = _Position(state["iteration"], state["lowered"])
         self.last_rate = state["last_rate"]
         self.feed.seek(state["cursor"])
-        known = [layer for layer in self.net.described.layer if layer.type in LAYERS]
-        layers = [layer.name for layer in known if make(layer, TRAIN).draws]
+        known_layers = [layer for layer in self.net.described.layer if layer.type in LAYERS]
+        layers = [layer.name for layer in known_layers if make(layer, TRAIN).draws]
         if not layers:
             return ""
         self.net.backend.seed(self._seed + _PRIME * self.iter)
@@ -282,10 +282,10 @@ def _shapes(layout: Layout) -> list[Shape]:
     """Return the shapes of a history's blobs: one for each parameter, once where layers share
     it.
     """
-    seen, shapes = set[Span](), []
+    spans, shapes = set[Span](), []
     for layer in layout.layers:
         for span, shape in zip(layer.spans, layer.shapes, strict=True):
-            if span not in seen or span[0] == span[1]:
+            if span not in spans or span[0] == span[1]:
                 shapes.append(shape)
-            seen.add(span)
+            spans.add(span)
     return shapes

@@ -111,5 +111,5 @@ def seed_of(net: Net, resumed: int | None) -> int:
     """
     if resumed is not None:
         return resumed
-    given = int(settings(net).random_seed)
-    return given if given >= 0 else secrets.randbits(31)
+    seed = int(settings(net).random_seed)
+    return seed if seed >= 0 else secrets.randbits(31)

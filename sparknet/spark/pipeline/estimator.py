@@ -185,8 +185,8 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         **params: Unpack[NetEstimatorParams],
     ) -> None:
         super().__init__()
-        given = renamed.new_names(params, self.renamed, 3)
-        source = given.pop("trainer", solver)
+        keywords = renamed.new_names(params, self.renamed, 3)
+        source = keywords.pop("trainer", solver)
         trainer = source if isinstance(source, Trainer) else Trainer(source)
         self.on_event = on_event or trainer.on_event
         self.resources = trainer.resources
@@ -210,7 +210,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
             )
         if not isinstance(validation, (str, NoneType)):
             raise SparkError(f"validation is {validation!r}: the name of a column is needed")
-        self.setParams(validation=validation, **given)
+        self.setParams(validation=validation, **keywords)
 
     @property
     def trainer(self) -> Trainer:
@@ -303,9 +303,9 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         return model
 
     def _model(self, model: Any) -> NetModel:
-        made = NetModel(model)
-        self.hand_over(made)
-        return made
+        net_model = NetModel(model)
+        self.hand_over(net_model)
+        return net_model
 
     def _parts(self, dataset: DataFrame) -> tuple[DataFrame, DataFrame | None]:
         """Return the rows to train on and those to validate with."""
@@ -327,14 +327,14 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
     # -- saving --------------------------------------------------------------------------
 
     def _params_as_json(self, params: dict[Any, Any]) -> dict[str, Any]:
-        kept = {
+        values = {
             param: value
             for param, value in params.items()
             if param.name not in ("solver", *ROLES)
             and param.name not in _PREPROCESSING
             and not (param.name == "weights" and weights_of(value) is not None)
         }
-        return super()._params_as_json(kept)
+        return super()._params_as_json(values)
 
     def _save_files(self, folder: Path) -> dict[str, Any]:
         solver = self._source()
@@ -372,16 +372,16 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         for params in (metadata["paramMap"], metadata["defaultParamMap"]):
             params.pop("solver", None)  # never written there, and it would be trusted
         is_plain = "featuresCol" in metadata["defaultParamMap"]  # and made of no Trainer
-        made = cls() if is_plain else cls(Trainer())
-        made._is_trusted = trusted
+        estimator = cls() if is_plain else cls(Trainer())
+        estimator._is_trusted = trusted
         if (code := metadata.get("learning")) is not None:
-            found = read_learning(code, folder, trusted)
-            made._setDefault(**{role: one for role, one in found.items() if one is not None})
+            parts = read_learning(code, folder, trusted)
+            estimator._setDefault(**{role: one for role, one in parts.items() if one is not None})
             if (folder / _BEGIN).exists():
-                made.setParams(weights=WeightCollection.load(folder / _BEGIN))
-            return made
+                estimator.setParams(weights=WeightCollection.load(folder / _BEGIN))
+            return estimator
         if not (folder / _SOLVER).exists():
-            return made
+            return estimator
         text, own = unpacked(folder, _SOLVER, metadata["data"])
         solver: Any = parse_solver(text)
         if not trusted:
@@ -390,12 +390,12 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
             weights = WeightCollection.load(folder / _WEIGHTS)
             how = of_json(of["preprocessing"])
             solver = Net(solver, weights, precision=of["precision"], preprocessing=how)
-        made._setDefault(solver=solver)
-        if (given := of_json(metadata["preprocessing"])) is not None:
-            made.setParams(**given.said())
+        estimator._setDefault(solver=solver)
+        if (preprocessing := of_json(metadata["preprocessing"])) is not None:
+            estimator.setParams(**preprocessing.said())
         if (folder / _BEGIN).exists():
-            made.setParams(weights=WeightCollection.load(folder / _BEGIN))
-        return made
+            estimator.setParams(weights=WeightCollection.load(folder / _BEGIN))
+        return estimator
 
 
 _SOLVER, _WEIGHTS, _BEGIN = "solver.prototxt", "weights.caffemodel", "init_weights.caffemodel"

@@ -56,8 +56,8 @@ class NetFeaturizer(StageParams, SavedStage, Transformer, NetFeaturizerMethods):
         **params: Unpack[NetFeaturizerParams],
     ) -> None:
         super().__init__()
-        given, names = renamed.new_names(params, self.renamed, 3), self._names()
-        more = {name: given.pop(name) for name in [*given] if name not in names}
+        keywords, names = renamed.new_names(params, self.renamed, 3), self._names()
+        more = {name: keywords.pop(name) for name in [*keywords] if name not in names}
         if isinstance(net, SparkModel):
             if weights is not None or more:
                 what = "weights" if weights is not None else next(iter(more))
@@ -66,7 +66,7 @@ class NetFeaturizer(StageParams, SavedStage, Transformer, NetFeaturizerMethods):
         else:
             self.model = SparkModel(net, weights, **more)
         self._setDefault(outputCol="features")
-        self.setParams(**given)
+        self.setParams(**keywords)
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
         output = self.given("output")
@@ -78,7 +78,7 @@ class NetFeaturizer(StageParams, SavedStage, Transformer, NetFeaturizerMethods):
                 f"'{outputs[0].blob}' has any number of rows per record, so that there is no vector"
             )
         blob = outputs[0].blob
-        made = with_blobs(
+        frame = with_blobs(
             self.model, dataset, [blob], self._columns(), self.given("batch"), self.invalid()
         )
         columns: dict[str, Column] = {}
@@ -86,9 +86,9 @@ class NetFeaturizer(StageParams, SavedStage, Transformer, NetFeaturizerMethods):
             columns,
             dataset,
             self.given("outputCol"),
-            vector(PREFIX + blob, made.schema[PREFIX + blob].dataType),
+            vector(PREFIX + blob, frame.schema[PREFIX + blob].dataType),
         )
-        return made.withColumns(columns).drop(PREFIX + blob)
+        return frame.withColumns(columns).drop(PREFIX + blob)
 
     def _columns(self) -> dict[str, str]:
         columns = self.given("columns") or {}

@@ -76,11 +76,11 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
         blobs = self._columns.blobs(self.given("outputs"))
         predictor, _ = self._columns.serving(self.heads)
         model = self.model.with_predictor(predictor)
-        wanted = list(self._columns.columns(self.given))
-        needed = dict.fromkeys([*blobs, *(column.blob for column in wanted)])
+        stage_columns = list(self._columns.columns(self.given))
+        needed = dict.fromkeys([*blobs, *(column.blob for column in stage_columns)])
         if not needed:
             return dataset
-        made = with_blobs(
+        frame = with_blobs(
             model,
             dataset,
             list(needed),
@@ -88,27 +88,27 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
             self.given("batch"),
             self.invalid(),
         )
-        kinds = {field.name: field.dataType for field in made.schema.fields}
+        kinds = {field.name: field.dataType for field in frame.schema.fields}
         prefix = self.given("prefix", "")
         columns: dict[str, Column] = {}
         for blob in blobs:
             added(columns, dataset, prefix + blob, _column(PREFIX + blob))
-        for one in wanted:
+        for one in stage_columns:
             column = PREFIX + one.blob
             added(columns, dataset, one.name, MAKERS[one.made](column, kinds[column]))
-        return made.withColumns(columns).drop(*(PREFIX + blob for blob in needed))
+        return frame.withColumns(columns).drop(*(PREFIX + blob for blob in needed))
 
     def check(self) -> None:
         """SparkError for Params that fit no data."""
-        named = self.given("outputs") or None
+        outputs = self.given("outputs") or None
         checked = self.model.asked(
-            named,
+            outputs,
             columns=self.given("columns"),
             prefix=self.given("prefix", ""),
             batch=self.given("batch"),
         )
-        asked = any(self.given(name) for name in ("predictionCol", "rawPredictionCol"))
-        if asked and not self.heads:
+        has_columns = any(self.given(name) for name in ("predictionCol", "rawPredictionCol"))
+        if has_columns and not self.heads:
             raise SparkError(
                 f"predictionCol needs an output with one row per record: "
                 f"'{checked[0].blob}' has any number"
@@ -135,8 +135,8 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
             how |= {"output": head.blob, "kind": head.kind, "label": label}
         else:
             how["heads"] = self.heads
-        found: Evaluation = self.model.evaluate(dataset, **how)
-        return found
+        evaluation: Evaluation = self.model.evaluate(dataset, **how)
+        return evaluation
 
     # -- saving --------------------------------------------------------------------------
 
@@ -146,10 +146,10 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
 
     @classmethod
     def _load_files(cls, folder: Path, metadata: dict[str, Any], trusted: bool) -> NetModel:
-        made = cls(SparkModel.of(load_parts(folder, metadata, trusted)))
+        stage = cls(SparkModel.of(load_parts(folder, metadata, trusted)))
         heads = [Head.of(head) for head in metadata["heads"]]
-        made._columns = stage_columns(made.model.predictor, heads)
-        return made
+        stage._columns = stage_columns(stage.model.predictor, heads)
+        return stage
 
 
 def _column(name: str) -> Column:

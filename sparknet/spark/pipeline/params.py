@@ -77,10 +77,10 @@ def mapping(value: Any) -> dict[str, str]:
 def invalid(value: Any) -> str:
     """Return one of pyspark.ml's words, or `SparkModel.transform`'s in its place."""
     words: dict[str, str] = {own: word for word, own in INVALID.items()}
-    found = words.get(value, value) if isinstance(value, str) else value
-    if found not in INVALID:
+    word = words.get(value, value) if isinstance(value, str) else value
+    if word not in INVALID:
         raise TypeError(f"it is one of {', '.join(INVALID)}")
-    return str(found)
+    return str(word)
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,10 @@ class ParamSetting:
 
     def names(self, name: str) -> list[str]:
         """Return all names: ``clip_gradients`` is called clipGradients as well."""
-        known = [name, *self.others]
-        return list(dict.fromkeys([*known, *(one[:1] + capitalised(one)[1:] for one in known)]))
+        spellings = [name, *self.others]
+        return list(
+            dict.fromkeys([*spellings, *(one[:1] + capitalised(one)[1:] for one in spellings)])
+        )
 
 
 _CONVERTERS: dict[type[Kind], Callable[[Any], Any]] = {
@@ -114,15 +116,15 @@ def of_training(
     convert: Callable[[Any], Any] | None = None,
 ) -> ParamSetting:
     """Return the Param of a setting of training, which refuses what the setting refuses."""
-    known = convert or _CONVERTERS.get(type(told.kind), TypeConverters.identity)
-    return ParamSetting(told.said.rstrip("."), partial(_checked, told, known), others)
+    converter = convert or _CONVERTERS.get(type(told.kind), TypeConverters.identity)
+    return ParamSetting(told.said.rstrip("."), partial(_checked, told, converter), others)
 
 
 def _checked(told: training.Setting, convert: Callable[[Any], Any], value: Any) -> Any:
-    found = convert(value)
-    if fault := told.fault(found):
+    converted = convert(value)
+    if fault := told.fault(converted):
         raise TypeError(f"it {fault}")
-    return found
+    return converted
 
 
 class StageParams(Params):  # type: ignore[misc]
@@ -138,12 +140,12 @@ class StageParams(Params):  # type: ignore[misc]
         for name, setting in vars(cls).get("settings", {}).items():
             param = Param(Params._dummy(), name, setting.said, setting.convert)
             setattr(cls, name, param)
-            for known in setting.names(name):
-                if known != name:
-                    setattr(cls, known, _alias(name))
+            for spelling in setting.names(name):
+                if spelling != name:
+                    setattr(cls, spelling, _alias(name))
                 for verb, make in (("set", _setter), ("get", _getter)):
-                    if not hasattr(cls, verb + capitalised(known)):
-                        setattr(cls, verb + capitalised(known), make(name))
+                    if not hasattr(cls, verb + capitalised(spelling)):
+                        setattr(cls, verb + capitalised(spelling), make(name))
         for old, name in vars(cls).get("renamed", {}).items():
             setattr(cls, old, _alias(name))
             for verb in ("set", "get"):

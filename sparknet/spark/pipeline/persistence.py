@@ -114,7 +114,7 @@ class StageWriter(MLWriter):  # type: ignore[misc]
 def metadata_text(stage: SavedStage, version: str, more: dict[str, Any]) -> str:
     """Return the metadata, as pyspark.ml writes them."""
     maps = {"paramMap": stage._paramMap, "defaultParamMap": stage._defaultParamMap}
-    told = {
+    metadata = {
         "class": f"{type(stage).__module__}.{type(stage).__name__}",
         "timestamp": int(time.time() * 1000),
         "sparkVersion": version,
@@ -122,7 +122,7 @@ def metadata_text(stage: SavedStage, version: str, more: dict[str, Any]) -> str:
         **{name: stage._params_as_json(params) for name, params in maps.items()},
         **more,
     }
-    return json.dumps(told, separators=(",", ":"))
+    return json.dumps(metadata, separators=(",", ":"))
 
 
 def _version() -> str:
@@ -149,8 +149,8 @@ class StageReader(MLReader, Generic[Stage]):  # type: ignore[misc]
         path = path.rstrip("/")
         metadata = self._metadata(path)
         with scratch_folder("fetched") as folder:
-            for name, said in metadata[FILES].items():
-                self._fetch(f"{path}/{name}", said, Path(folder, name))
+            for name, facts in metadata[FILES].items():
+                self._fetch(f"{path}/{name}", facts, Path(folder, name))
             try:
                 stage = self._kind._load_files(Path(folder), metadata, self._is_trusted)
             except SparkNetError as error:

@@ -91,10 +91,10 @@ class SequenceEncoder(StageParams, SavedStage, Transformer, SequenceEncoderMetho
 
         tokens = functions.explode(_tokens_of(data, column, split, lower)).alias("token")
         counts = data.select(tokens).where("token <> ''").groupBy("token").count()
-        wanted = counts.where(functions.col("count") >= least).orderBy(
+        frequent = counts.where(functions.col("count") >= least).orderBy(
             functions.desc("count"), "token"
         )
-        rows = wanted if size is None else wanted.limit(size)
+        rows = frequent if size is None else frequent.limit(size)
         return [row.token for row in rows.collect()]
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
@@ -125,10 +125,10 @@ class SequenceEncoder(StageParams, SavedStage, Transformer, SequenceEncoderMetho
         columns: dict[str, Column] = {}
         added(columns, dataset, self.given("outputCol"), coded)
         added(columns, dataset, self.given("contCol"), functions.transform(ids, marker))
-        made = dataset
+        frame = dataset
         for column, value in columns.items():
-            made = made.withColumn(column, value)
-        return made
+            frame = frame.withColumn(column, value)
+        return frame
 
     def _tokens(self) -> list[str]:
         tokens = self.given("vocabulary")
@@ -174,14 +174,14 @@ def _encoder(numbers: dict[str, int], length: int, is_before: bool) -> Callable[
     from pyspark.sql import functions
 
     def encoded(rows: Any) -> Any:
-        found = []
+        padded = []
         for tokens in rows:
             there = [] if tokens is None else [token for token in tokens if token]
             ids = [numbers.get(token, UNKNOWN) for token in there[:length]]
             rest = [PADDING] * (length - len(ids))
-            found.append(rest + ids if is_before else ids + rest)
-        return pd.Series(found)
+            padded.append(rest + ids if is_before else ids + rest)
+        return pd.Series(padded)
 
     encoded.__annotations__ = {"rows": pd.Series, "return": pd.Series}  # as PySpark reads them
-    made: Callable[[Column], Column] = functions.pandas_udf(encoded, "array<int>")
-    return made
+    encode: Callable[[Column], Column] = functions.pandas_udf(encoded, "array<int>")
+    return encode

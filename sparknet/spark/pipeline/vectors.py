@@ -37,12 +37,12 @@ def with_blobs(
             data, blobs, columns=dict(columns), prefix=PREFIX, batch=batch, invalid=invalid
         )
     # So no vector goes through Python, as all columns do where `transform` drops rows.
-    made = model.transform(
+    frame = model.transform(
         data, blobs, columns=dict(columns), prefix=PREFIX, batch=batch, invalid="null", reason=_WHY
     )
     from pyspark.sql.functions import col
 
-    return made.where(col(quoted(_WHY)).isNull()).drop(_WHY)
+    return frame.where(col(quoted(_WHY)).isNull()).drop(_WHY)
 
 
 def added(columns: dict[str, Column], data: DataFrame, name: str, column: Column) -> None:

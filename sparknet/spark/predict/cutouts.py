@@ -33,9 +33,9 @@ def cut_out(data: DataFrame, pictures: str, found: str, into: str = "object") ->
     corners = F.array(*(F.col(quoted(found))[corner] for corner in CORNERS))
     parts = _cutter(pictures)(F.col(quoted(pictures)), corners)
     both = F.arrays_zip(F.col(quoted(found)).alias("found"), parts.alias("part"))
-    kept = [F.col(quoted(name)) for name in data.columns if name not in (pictures, found)]
-    rows = data.select(*kept, F.explode(both).alias("both"))
-    return rows.select(*kept, F.col("both.part").alias(pictures), F.col("both.found").alias(into))
+    others = [F.col(quoted(name)) for name in data.columns if name not in (pictures, found)]
+    rows = data.select(*others, F.explode(both).alias("both"))
+    return rows.select(*others, F.col("both.part").alias(pictures), F.col("both.found").alias(into))
 
 
 def _check(data: DataFrame, pictures: str, found: str, into: str) -> None:
@@ -47,13 +47,13 @@ def _check(data: DataFrame, pictures: str, found: str, into: str) -> None:
             raise SparkError(f"the data has no column '{name}' to cut objects out of{near}")
     kind = data.schema[pictures].dataType
     if not isinstance(kind, BinaryType):
-        said = kind.simpleString()
-        raise SparkError(f"column '{pictures}' is of type {said}: encoded images are needed")
+        type_name = kind.simpleString()
+        raise SparkError(f"column '{pictures}' is of type {type_name}: encoded images are needed")
     kind = data.schema[found].dataType
     inner = kind.elementType if isinstance(kind, ArrayType) else None
     if not isinstance(inner, StructType) or not set(CORNERS) <= set(inner.names):
-        said = kind.simpleString()
-        raise SparkError(f"column '{found}' is of type {said}: detections are needed")
+        type_name = kind.simpleString()
+        raise SparkError(f"column '{found}' is of type {type_name}: detections are needed")
     if into in data.columns and into not in (pictures, found):
         raise SparkError(f"the data has a column '{into}' already: give another name, or drop it")
 
@@ -86,6 +86,6 @@ def parts(picture: bytes, corners: Any, name: str) -> list[bytes]:
     starts = np.minimum(edges[:, :2], limits[:2] - 1)
     ends = np.maximum(edges[:, 2:], starts + 1)
     return [
-        encode(pixels[:, top:bottom, left:right], "png", name)
-        for (left, top), (right, bottom) in zip(starts, ends, strict=True)
+        encode(pixels[:, top:bottom, x:right], "png", name)
+        for (x, top), (right, bottom) in zip(starts, ends, strict=True)
     ]

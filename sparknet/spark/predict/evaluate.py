@@ -43,9 +43,9 @@ def evaluate(
     invalid: Literal["raise", "drop"],
 ) -> Evaluation:
     """Return the evaluation of the first head, with the others: `SparkModel.evaluate`."""
-    known = {**model.columns, **columns}
-    data = with_fields(data, [label or "", *known.values()])
-    judged = _judged(model, data, label, known, heads)
+    all_columns = {**model.columns, **columns}
+    data = with_fields(data, [label or "", *all_columns.values()])
+    judged = _judged(model, data, label, all_columns, heads)
     if model.labels:
         data, _ = with_classes(data, [one.truth for one in judged], model.labels, "data")
     inputs = model.predictor.input_names
@@ -70,9 +70,9 @@ def _compare(
         invalid="null" if drops else "raise",
     )
     needed = dict.fromkeys(name for one in judged for name in (one.truth, one.scores))
-    chosen = predicted.select(*map(quoted, needed)).toDF(*map(plain, needed))
+    selected = predicted.select(*map(quoted, needed)).toDF(*map(plain, needed))
     counted = by_value(partial(count_rows, judged=judged, drops=drops))
-    rows = chosen.mapInArrow(counted, SCHEMA).collect()
+    rows = selected.mapInArrow(counted, SCHEMA).collect()
     return add_up(judged, rows)
 
 
@@ -89,11 +89,11 @@ def _judged(
     judged = []
     for number, head in enumerate(heads):
         truth = label if label is not None and not number else None
-        wanted = truth or columns.get(head.target or "", head.target) or "label"
-        truth = column_name(data, wanted)
+        truth_column = truth or columns.get(head.target or "", head.target) or "label"
+        truth = column_name(data, truth_column)
         if truth is None:
             raise SparkError(
-                f"the data has no column '{wanted}' to compare '{head.blob}' with: say "
+                f"the data has no column '{truth_column}' to compare '{head.blob}' with: say "
                 "which with label="
             )
         scores = _PREFIX + (head.scores or head.blob)

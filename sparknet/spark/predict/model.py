@@ -266,9 +266,9 @@ class SparkModel:
         ``keywords`` are those of `transform`, but for prefix, key and invalid="drop".
         """
         request = Request.of("udf", outputs, keywords)
-        made = self.predictor.outputs(request)
-        plain = Request(outputs=[one.blob for one in made])
-        return ColumnFunction(request, made, self.predictor.mapping(plain), self.prediction)
+        results = self.predictor.outputs(request)
+        plain = Request(outputs=[one.blob for one in results])
+        return ColumnFunction(request, results, self.predictor.mapping(plain), self.prediction)
 
     def register(
         self,
@@ -291,15 +291,15 @@ class SparkModel:
     ) -> ModelTask:
         """Return the task for a DataFrame, or for columns of any."""
         model = self.predictor
-        given = model.plan(request, None if data is None else FrameTable(data))
+        plan = model.plan(request, None if data is None else FrameTable(data))
         if isinstance(model, NetPredictor) and model.tokens is not None:
-            given = replace(given, texts=send_texts(session, model.tokens, model.net.tested))
+            plan = replace(plan, texts=send_texts(session, model.tokens, model.net.tested))
         device = self.device
         if device is None and isinstance(model, NetPredictor):
             device = model.net.device
         weights = send_weights(session, model.weights)
-        sent = SentModel(model.portable(), weights, device, self.tasks_per_gpu)
-        return ModelTask(given, sent)
+        sent_model = SentModel(model.portable(), weights, device, self.tasks_per_gpu)
+        return ModelTask(plan, sent_model)
 
     def save(self, path: StrPath) -> None:
         """Write a folder that `SparkModel`, `sparknet.load` and the command line read: the net or

@@ -43,13 +43,13 @@ def column_names(
     data: DataFrame, columns: Mapping[str, str], names: Iterable[str] = ()
 ) -> dict[str, str]:
     """Return blob → column as the data writes it, also for ``names`` that differ in case alone."""
-    chosen = dict(columns)
+    names_of_columns = dict(columns)
     for name in (*columns, *names):
-        wanted = chosen.get(name, name)
-        found = column_name(data, wanted)
-        if found not in (None, wanted):
-            chosen[name] = str(found)
-    return chosen
+        column = names_of_columns.get(name, name)
+        match = column_name(data, column)
+        if match not in (None, column):
+            names_of_columns[name] = str(match)
+    return names_of_columns
 
 
 def with_fields(data: DataFrame, names: Iterable[str]) -> DataFrame:
@@ -97,8 +97,8 @@ def bound_batches(data: DataFrame, columns: Iterable[str]) -> None:
     """
     from pyspark.sql.types import BinaryType, StructType
 
-    conf, read = data.sparkSession.conf, set(columns)
-    kinds = [field.dataType for field in data.schema.fields if field.name in read]
+    conf, names = data.sparkSession.conf, set(columns)
+    kinds = [field.dataType for field in data.schema.fields if field.name in names]
     if not any(isinstance(kind, (BinaryType, StructType)) for kind in kinds):
         return
     if conf.isModifiable(_BYTES) or conf.get(_ROWS) != _MANY:
@@ -114,9 +114,9 @@ def bound_batches(data: DataFrame, columns: Iterable[str]) -> None:
 def check_types(data: DataFrame, columns: Iterable[str], what: str) -> None:
     """SparkError if a column's type is none that a net takes; no job is needed for it."""
     for column in columns:
-        found = check_unique(data, column, what)
-        if not _is_taken(found):
-            kind = found.simpleString()
+        type_of_column = check_unique(data, column, what)
+        if not _is_taken(type_of_column):
+            kind = type_of_column.simpleString()
             way = (
                 "cast it, or number its values by StringIndexer" if kind == "string" else "cast it"
             )
@@ -139,12 +139,12 @@ def check_texts(data: DataFrame, columns: Iterable[str], what: str) -> None:
 
 def record_shapes(data: DataFrame | None, mapping: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
     """Return input → the shape of raw records, where columns' metadata say it (`read_records`)."""
-    found = {}
+    shapes = {}
     for field in () if data is None else data.schema.fields:
         shape = (field.metadata or {}).get(SHAPE)
         if isinstance(shape, list) and all(type(size) is int and size > 0 for size in shape):
-            found[field.name] = tuple(shape)
-    return {name: found[column] for name, column in mapping.items() if column in found}
+            shapes[field.name] = tuple(shape)
+    return {name: shapes[column] for name, column in mapping.items() if column in shapes}
 
 
 def with_classes(
@@ -154,19 +154,21 @@ def with_classes(
     them, and the labels from then on."""
     from pyspark.sql import functions
 
-    found, told = data, tuple(labels)
+    numbered, names = data, tuple(labels)
     for field in data.schema.fields:
         own = (field.metadata or {}).get(CLASSES, ())
         if not own or field.name not in columns:
             continue
-        numbers, told = match_classes(own, told, what, learns)
+        numbers, names = match_classes(own, names, what, learns)
         if numbers is not None:
             value = functions.col(quoted(field.name))
             by_number = functions.array(*map(functions.lit, numbers))
             changed = functions.element_at(by_number, value.cast("int") + 1).cast(field.dataType)
             is_class = value.between(0, len(numbers) - 1)
-            found = found.withColumn(field.name, functions.when(is_class, changed).otherwise(value))
-    return found, told
+            numbered = numbered.withColumn(
+                field.name, functions.when(is_class, changed).otherwise(value)
+            )
+    return numbered, names
 
 
 def _is_taken(kind: Any) -> bool:

@@ -86,14 +86,14 @@ class WorkerModel:
 
     def forward(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
         if self.turns is None:
-            made = self.model.forward(values, blobs)
+            tops = self.model.forward(values, blobs)
         else:
             with self.turns.take():
-                made = self.model.forward(values, blobs)
+                tops = self.model.forward(values, blobs)
                 self.trim()
         if self.weights is not None:
             self.weights.check()
-        return made
+        return tops
 
     def trim(self) -> None:
         self.model.trim()

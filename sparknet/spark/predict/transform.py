@@ -58,22 +58,22 @@ def transformed(
 
 
 def _added(data: DataFrame, task: ModelTask) -> DataFrame:
-    given = task.prediction
-    names = [output.column for output in given.outputs]
-    names += [] if given.reason is None else [given.reason]
+    prediction = task.prediction
+    names = [output.column for output in prediction.outputs]
+    names += [] if prediction.reason is None else [prediction.reason]
     for number, name in enumerate(names):
         if name in data.columns or name in names[:number]:
             raise SparkError(f"the data has a column '{name}' already: give prefix, or drop it")
-    if given.invalid == "drop":
+    if prediction.invalid == "drop":
         return _mapped(data, task)
     from pyspark.sql.functions import array, col, inline
 
     # Spark computes a function of a filter's columns twice, once for the filter, unless a
     # generator makes them; it knows which rows and columns a generator leaves as they are.
     places = [f"sparknet_{number}" for number in range(len(names))]
-    made = spark_function(task, places)(*(col(quoted(name)) for name in given.columns))
-    wide = data.select("*", inline(array(made)).alias(*places))
-    return _finished(wide.toDF(*data.columns, *names), given)
+    columns = spark_function(task, places)(*(col(quoted(name)) for name in prediction.columns))
+    wide = data.select("*", inline(array(columns)).alias(*places))
+    return _finished(wide.toDF(*data.columns, *names), prediction)
 
 
 def _finished(made: DataFrame, given: Prediction) -> DataFrame:
@@ -90,21 +90,21 @@ def _mapped(data: DataFrame, task: ModelTask) -> DataFrame:
     """Return all columns through Python, which leaves rows out."""
     from pyspark.sql.types import StructField, StructType
 
-    given = task.prediction
-    read = set(given.columns)  # each of them once; others may have one name
+    prediction = task.prediction
+    names_read = set(prediction.columns)  # each of them once; others may have one name
     labels = [
-        plain(name) if name in read else f"sparknet_row_{number}"
+        plain(name) if name in names_read else f"sparknet_row_{number}"
         for number, name in enumerate(data.columns)
     ]
     rows = data.toDF(*labels)
-    names = [f"sparknet_{number}" for number in range(len(given.outputs))]
+    names = [f"sparknet_{number}" for number in range(len(prediction.outputs))]
     fields = [
         StructField(name, spark_type(output), True)
-        for name, output in zip(names, given.outputs, strict=True)
+        for name, output in zip(names, prediction.outputs, strict=True)
     ]
     schema = StructType([*rows.schema.fields, *fields])
-    made = rows.mapInArrow(by_value(partial(valid_rows, task=task)), schema)
-    return _finished(made.toDF(*data.columns, *(o.column for o in given.outputs)), given)
+    frame = rows.mapInArrow(by_value(partial(valid_rows, task=task)), schema)
+    return _finished(frame.toDF(*data.columns, *(o.column for o in prediction.outputs)), prediction)
 
 
 # -- a model as a function of columns ---------------------------------------------------------
@@ -141,9 +141,9 @@ class ColumnFunction:
         inputs = [name for name, _ in self._columns]
         if columns and len(columns) != len(inputs):
             raise SparkError(f"{len(columns)} columns are given for the net's inputs {inputs}")
-        given = columns or [col(f"`{name}`") for _, name in self._columns]
-        made = self._function(_session())(*given)
-        return as_vector(made) if self._outputs[0].is_vector else made
+        inputs_of_call = columns or [col(f"`{name}`") for _, name in self._columns]
+        column = self._function(_session())(*inputs_of_call)
+        return as_vector(column) if self._outputs[0].is_vector else column
 
     def register(self, session: SparkSession, name: str) -> None:
         if any(output.is_vector for output in self._outputs):

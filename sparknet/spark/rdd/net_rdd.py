@@ -216,11 +216,11 @@ def tree_mean(weights: RDD[WeightCollection], fan_in: int = 4) -> WeightCollecti
     Each task adds at most ``fan_in`` collections, level by level, and the driver receives one sum.
     Unlike with ``reduce``, its memory does not grow with the number of workers.
     """
-    found = tree_sum(weights, fan_in)
-    if found is None:
+    summed = tree_sum(weights, fan_in)
+    if summed is None:
         raise SparkError("there are no weights to take the mean of: the RDD is empty")
-    total: WeightCollection = found[0]
-    total /= found[1]
+    total: WeightCollection = summed[0]
+    total /= summed[1]
     return total
 
 

@@ -55,15 +55,15 @@ def mapped(
     data: DataFrame, entries: Sequence[str], columns: dict[str, str] | None, what: str = "the data"
 ) -> dict[str, str]:
     """Blob → column: the user's, else the column of the same name; checks the types."""
-    chosen = column_map(columns)
-    for blob in chosen:
+    by_entry = column_map(columns)
+    for blob in by_entry:
         if blob not in entries:
             near = did_you_mean(blob, entries)
             raise SparkError(
                 f"columns names blob '{blob}', but records enter at {list(entries)}{near}"
             )
-    chosen = column_names(data, chosen, entries)
-    mapping = {entry: chosen.get(entry, entry) for entry in entries}
+    by_entry = column_names(data, by_entry, entries)
+    mapping = {entry: by_entry.get(entry, entry) for entry in entries}
     for blob, column in mapping.items():
         if column not in data.columns:
             raise SparkError(
@@ -85,11 +85,11 @@ def numbered(
     from pyspark.errors import PySparkException
 
     bound_batches(training, mapping.values())
-    named = any(PATH_TYPE in data.dtypes for data in (training, validation) if data is not None)
-    both = _marked(training, mapping, False, named)
+    has_paths = any(PATH_TYPE in data.dtypes for data in (training, validation) if data is not None)
+    both = _marked(training, mapping, False, has_paths)
     if validation is not None:
         try:
-            both = both.unionByName(_marked(validation, mapping, True, named))
+            both = both.unionByName(_marked(validation, mapping, True, has_paths))
             _ = both.columns  # Spark Connect checks it only here
         except PySparkException as error:
             raise SparkError(
@@ -106,14 +106,14 @@ def _marked(data: DataFrame, mapping: dict[str, str], held: bool, named: bool) -
     from pyspark.sql import functions
 
     names = dict.fromkeys(mapping.values())
-    chosen = [functions.col(quoted(name)) for name in names]
+    selected = [functions.col(quoted(name)) for name in names]
     columns = [*map(plain, names)]
     if named:
         path = functions.col(PATH) if data.columns.count(PATH) == 1 else functions.lit(None)
-        chosen.append(path.cast("string"))
+        selected.append(path.cast("string"))
         columns.append(NAMED)
     return (
-        data.select(*chosen)
+        data.select(*selected)
         .toDF(*columns)
         .withColumn(ROW, functions.monotonically_increasing_id())
         .withColumn(HELD, functions.lit(held))
@@ -176,12 +176,10 @@ def _type_name(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
 
 def _rows(records: Iterable[Any], wanted: Sequence[str], fields: list[Field]) -> Iterator[Any]:
     for record in records:
-        named = _named(record, wanted)
-        if len(named) != len(fields) or any(name not in named for name, _, _ in fields):
-            raise SparkError(
-                f"a record has {sorted(named)}, the first had {[f[0] for f in fields]}"
-            )
-        yield tuple(_value(named[name], name, dtype, shape) for name, dtype, shape in fields)
+        row = _named(record, wanted)
+        if len(row) != len(fields) or any(name not in row for name, _, _ in fields):
+            raise SparkError(f"a record has {sorted(row)}, the first had {[f[0] for f in fields]}")
+        yield tuple(_value(row[name], name, dtype, shape) for name, dtype, shape in fields)
 
 
 def _value(value: Any, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
@@ -253,9 +251,9 @@ class FrameWeights(RowWeights):
         wrong = values.isNull() | functions.isnan(values) | (values < 0) | (values == float("inf"))
         odd = data.where(wrong).select(values.alias("odd")).head(1)
         if odd:
-            said = "null" if odd[0].odd is None else f"{odd[0].odd:g}"
+            value = "null" if odd[0].odd is None else f"{odd[0].odd:g}"
             raise SparkError(
-                f"column '{name}' is {said} in a row: a weight must be finite and at least 0"
+                f"column '{name}' is {value} in a row: a weight must be finite and at least 0"
             )
         return values
 
@@ -267,10 +265,10 @@ class FrameWeights(RowWeights):
         weights = self.by_label(
             {one.label: one["count"] for one in counts if one.label is not None}
         )
-        chosen: Any = functions
+        cases: Any = functions
         for one, value in weights.items():
-            chosen = chosen.when(labels == one, value)
-        return chosen.otherwise(1.0) if weights else functions.lit(1.0)
+            cases = cases.when(labels == one, value)
+        return cases.otherwise(1.0) if weights else functions.lit(1.0)
 
 
 def without_weights(data: DataFrame) -> DataFrame:

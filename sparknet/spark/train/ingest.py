@@ -54,9 +54,9 @@ def write(
         write_blocks(path, _again(begin, pieces), mode=PRIVATE_FILE)
     with replacing(about(path), PRIVATE_FILE) as draft, draft.open("wb") as file:
         rows = np.concatenate([np.zeros(0, np.int64), *reading.rows])
-        held = np.concatenate([np.zeros(0, bool), *reading.held])
-        told = json.dumps([sum(reading.checks), reading.dropped, reading.reason])
-        np.savez(file, rows=rows, held=held, told=np.array(told))
+        is_held = np.concatenate([np.zeros(0, bool), *reading.held])
+        facts = json.dumps([sum(reading.checks), reading.dropped, reading.reason])
+        np.savez(file, rows=rows, held=is_held, told=np.array(facts))
 
 
 def about(path: Path) -> Path:
@@ -66,14 +66,14 @@ def about(path: Path) -> Path:
 
 def opened(path: Path, shapes: Mapping[str, Wanted]) -> WorkerRecords:
     """Return the records that `write` wrote."""
-    with np.load(about(path)) as found:
-        rows, held, told = found["rows"], found["held"], json.loads(found["told"].item())
-    check_sum, dropped, reason = told
+    with np.load(about(path)) as arrays:
+        rows, is_held, facts = arrays["rows"], arrays["held"], json.loads(arrays["told"].item())
+    check_sum, dropped, reason = facts
     if not len(rows):
         nothing = _no_records(shapes)
         return WorkerRecords(nothing, nothing, dropped=dropped, reason=reason)
     blocks, order = Blocks(path), np.argsort(rows, kind="stable")
-    aside = held[order]
+    aside = is_held[order]
     training, validation = _chosen(blocks, order[~aside]), _chosen(blocks, order[aside])
     return WorkerRecords(training, validation, check_sum, dropped=dropped, reason=reason)
 
@@ -98,12 +98,12 @@ class _Reading:
         for batch in batches:
             if not batch.num_rows:
                 continue
-            kept, values = self._read(batch)
-            if not len(kept):
+            rows, values = self._read(batch)
+            if not len(rows):
                 continue
             # Copies: views would keep all columns of the batch in memory.
-            self.rows.append(batch.column(ROW).to_numpy()[kept])
-            self.held.append(batch.column(HELD).to_numpy(zero_copy_only=False)[kept])
+            self.rows.append(batch.column(ROW).to_numpy()[rows])
+            self.held.append(batch.column(HELD).to_numpy(zero_copy_only=False)[rows])
             training = ~self.held[-1]
             self.checks.append(check_sum({name: one[training] for name, one in values.items()}))
             yield values
@@ -118,21 +118,21 @@ class _Reading:
         return np.arange(batch.num_rows), values
 
     def _read_singly(self, batch: pa.RecordBatch, whole: SparkNetError) -> tuple[Any, Batch]:
-        found: dict[int, Batch] = {}
+        rows_by_number: dict[int, Batch] = {}
         for number in range(batch.num_rows):
             try:
-                found[number] = arrays(batch.slice(number, 1), self._mapping, self._shapes)
+                rows_by_number[number] = arrays(batch.slice(number, 1), self._mapping, self._shapes)
             except BAD as error:
-                told = at_place(error, _place(batch, number))
+                error_at_place = at_place(error, _place(batch, number))
                 if not self._drops:
-                    raise told from None
+                    raise error_at_place from None
                 self.dropped += 1
-                self.reason = self.reason or str(told)
+                self.reason = self.reason or str(error_at_place)
                 continue
-            self._check_same(batch, number, found[number])
-        if len(found) == batch.num_rows:
+            self._check_same(batch, number, rows_by_number[number])
+        if len(rows_by_number) == batch.num_rows:
             raise at_place(whole, f"{_place(batch, 0)} and those after it") from None
-        return np.array([*found], np.int64), _joined([*found.values()])
+        return np.array([*rows_by_number], np.int64), _joined([*rows_by_number.values()])
 
     def _check_same(self, batch: pa.RecordBatch, number: int, values: Batch) -> None:
         """SparkError for rows that fit the net, but not the rows before them."""
@@ -142,10 +142,10 @@ class _Reading:
             if kind == before:
                 continue
             if kind.shape != before.shape:
-                said = f"records of {_size(before.shape)} and of {_size(kind.shape)}: give resize"
+                reason = f"records of {_size(before.shape)} and of {_size(kind.shape)}: give resize"
             else:
-                said = f"values of {before.dtype} and of {kind.dtype}: make them of one type"
-            error = SparkError(f"column '{self._mapping[blob]}' has {said}")
+                reason = f"values of {before.dtype} and of {kind.dtype}: make them of one type"
+            error = SparkError(f"column '{self._mapping[blob]}' has {reason}")
             raise at_place(error, _place(batch, number))
 
 

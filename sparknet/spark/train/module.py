@@ -60,35 +60,45 @@ def fit_module(
     """Train a module by tasks of Spark."""
     session = session_of(data)
     runs = None if given.snapshots is None else open_runs(session, given.snapshots)
-    parts, said = parts_of(how), column_map(columns)
-    names = [said.get(name, name) for name in (*arguments(parts.module)[0], *how.targets)]
+    parts, mapping_of_user = parts_of(how), column_map(columns)
+    names = [
+        mapping_of_user.get(name, name) for name in (*arguments(parts.module)[0], *how.targets)
+    ]
     of_rows = [] if row_weights.column is None else [row_weights.column]
     training = frame(data, names + of_rows, "the training data")
-    said = column_names(training, said, (*chain(*arguments(parts.module)), *how.targets))
+    mapping_of_user = column_names(
+        training, mapping_of_user, (*chain(*arguments(parts.module)), *how.targets)
+    )
     offered = [
-        one for one in training.columns if one in (*names, *said.values()) or one not in of_rows
+        one
+        for one in training.columns
+        if one in (*names, *mapping_of_user.values()) or one not in of_rows
     ]
-    inputs = chosen_inputs(parts.module, offered, how.targets, said)
-    mapping = {**inputs, **{name: said.get(name, name) for name in how.targets}}
+    inputs = chosen_inputs(parts.module, offered, how.targets, mapping_of_user)
+    mapping = {**inputs, **{name: mapping_of_user.get(name, name) for name in how.targets}}
     check_types(training, mapping.values(), "the training data")
-    held = None if validation is None else frame(validation, names, "the validation data")
-    if held is not None:
-        chosen_inputs(parts.module, held.columns, how.targets, {**said, **inputs})
-        check_types(held, mapping.values(), "the validation data")
+    validation_rows = (
+        None if validation is None else frame(validation, names, "the validation data")
+    )
+    if validation_rows is not None:
+        chosen_inputs(
+            parts.module, validation_rows.columns, how.targets, {**mapping_of_user, **inputs}
+        )
+        check_types(validation_rows, mapping.values(), "the validation data")
     targets = [mapping[name] for name in how.targets]
     training, labels = with_classes(training, targets, (), "training data", learns=True)
-    if held is not None:
-        same = column_names(held, dict(zip(targets, targets, strict=True))).values()
-        held, _ = with_classes(held, same, labels, "validation data")
+    if validation_rows is not None:
+        same = column_names(validation_rows, dict(zip(targets, targets, strict=True))).values()
+        validation_rows, _ = with_classes(validation_rows, same, labels, "validation data")
     if row_weights.is_given:
         is_class = len(how.targets) == 1 and ModuleLoss(how.loss).kind == "classes"
         training = row_weights.added_to(training, mapping[how.targets[0]] if is_class else None)
-        held = None if held is None else without_weights(held)
+        validation_rows = None if validation_rows is None else without_weights(validation_rows)
         mapping[WEIGHT] = WEIGHT
     table = FrameTable(training, "the training data")
-    told = table.record_shapes(mapping)
-    first = table.first_rows(mapping, told | record_sizes(given.shapes))
-    begun = ModuleSetup(
+    raw_shapes = table.record_shapes(mapping)
+    first = table.first_rows(mapping, raw_shapes | record_sizes(given.shapes))
+    setup = ModuleSetup(
         given,
         runs,
         resume,
@@ -99,22 +109,22 @@ def fit_module(
         first,
         WEIGHT if row_weights.is_given else None,
     )
-    set_weights(begun.flat, weights, partial(open_runs, session))
-    initial = begun.weights()
-    begun.check(weights=initial.flat.size)
-    wanted = {name: Wanted(one.shape[1:], told=told.get(name)) for name, one in first.items()}
+    set_weights(setup.flat, weights, partial(open_runs, session))
+    initial = setup.weights()
+    setup.check(weights=initial.flat.size)
+    shapes = {name: Wanted(one.shape[1:], told=raw_shapes.get(name)) for name, one in first.items()}
     outcome, trained, run = conduct(
         session,
         given,
-        begun,
+        setup,
         initial.flat,
-        numbered(training, held, mapping, partitions(given)),
-        Columns(mapping, wanted, drops),
+        numbered(training, validation_rows, mapping, partitions(given)),
+        Columns(mapping, shapes, drops),
         resume=resume,
         patience=patience,
         profile=profile,
-        needed=4 * begun.copies * initial.flat.size + THREADS,
+        needed=4 * setup.copies * initial.flat.size + THREADS,
     )
-    result = begun.trained(outcome, trained, run.history)
-    known = {one.name: getattr(result, one.name) for one in fields(TrainedModule)}
-    return run.done(SparkTrainedModule(**known | {"columns": inputs, "inputs": inputs}))
+    result = setup.trained(outcome, trained, run.history)
+    facts = {one.name: getattr(result, one.name) for one in fields(TrainedModule)}
+    return run.done(SparkTrainedModule(**facts | {"columns": inputs, "inputs": inputs}))

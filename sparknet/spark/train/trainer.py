@@ -124,11 +124,11 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
         An interruption (Ctrl-C) lets the workers finish their round and write a snapshot, and is
         raised again.
         """
-        given = RunSettings(**values_of(self, RunSettings))
+        settings = RunSettings(**values_of(self, RunSettings))
         weights = FrameWeights(self.weight_column, self.class_weights)
         if self.module is not None:
             return fit_module(
-                given,
+                settings,
                 self,
                 data,
                 validation,
@@ -145,18 +145,18 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
         session = session_of(data)
         runs = None if self.snapshots is None else open_runs(session, self.snapshots)
         nets = WeighedNets(partial(self._training_net, session), weights.is_given)
-        begun = NetSetup(given, runs, resume, validation is not None, nets.make)
-        net = begun.net
-        initial = begun.weights()
-        begun.check(weights=initial.flat.size)
+        setup = NetSetup(settings, runs, resume, validation is not None, nets.make)
+        net = setup.net
+        initial = setup.weights()
+        setup.check(weights=initial.flat.size)
         rows = _Rows(nets, data, validation, self.columns, weights)
         precision = net.precision if isinstance(self.solver, Net) else self.precision
         outcome, trained, run = conduct(
             session,
-            given,
-            begun,
+            settings,
+            setup,
             initial.flat,
-            numbered(rows.training, rows.held, rows.mapping, partitions(given)),
+            numbered(rows.training, rows.held, rows.mapping, partitions(settings)),
             rows.columns(net, self.invalid == "drop"),
             resume=resume,
             patience=self.start_timeout,
@@ -175,10 +175,10 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
         """Return the net with the initial weights."""
         weights: Any = self.weights
         with ExitStack() as stack:
-            if (given := weights_of(weights)) is not None:
+            if (weights_given := weights_of(weights)) is not None:
                 # By a file, whose layers are copied by name.
                 weights = Path(stack.enter_context(scratch_folder()), "init.caffemodel")
-                given.save(weights)
+                weights_given.save(weights)
             elif weights is not None and _is_folder(weights) and not is_model_folder(weights):
                 folder = stack.enter_context(scratch_folder())
                 runs_at = partial(open_runs, session)
@@ -213,22 +213,22 @@ class _Rows:
         weights: FrameWeights,
     ) -> None:
         entries = list(nets.plain.inputs)
-        wanted = [column_map(columns).get(entry, entry) for entry in entries]
+        columns_of_entries = [column_map(columns).get(entry, entry) for entry in entries]
         more = [] if weights.column is None else [weights.column]
-        self.training = frame(data, wanted + more, "the training data")
+        self.training = frame(data, columns_of_entries + more, "the training data")
         self.mapping = mapped(self.training, entries, columns, "the training data")
-        read = self.mapping.values()
+        columns_read = self.mapping.values()
         self.training, self.labels = with_classes(
-            self.training, read, nets.plain.labels, "training data", learns=True
+            self.training, columns_read, nets.plain.labels, "training data", learns=True
         )
         check_names(nets.plain, self.labels, "training data")
         self._plain = nets.plain
         self._told = record_shapes(self.training, self.mapping)
         self.held = None
         if validation is not None:
-            self.held = frame(validation, wanted, "the validation data")
-            read = mapped(self.held, entries, columns, "the validation data").values()
-            self.held, _ = with_classes(self.held, read, self.labels, "validation data")
+            self.held = frame(validation, columns_of_entries, "the validation data")
+            columns_read = mapped(self.held, entries, columns, "the validation data").values()
+            self.held, _ = with_classes(self.held, columns_read, self.labels, "validation data")
         if weights.is_given:
             self._weigh(nets, weights)
 
@@ -276,8 +276,8 @@ def runner(data: DataFrame | RDD[Any], **settings: Any) -> Runner:
 
     def run(solver: Any, workers: int, strategy: Strategy, seconds: float) -> Sequence[Event]:
         what = solver if isinstance(solver, dict) else {"solver": solver}  # or a module's keywords
-        told = {**settings, **what, "strategy": strategy, "workers": workers}
-        trainer = Trainer(**told, seconds=seconds, diverged=_ANY_LOSS)
+        facts = {**settings, **what, "strategy": strategy, "workers": workers}
+        trainer = Trainer(**facts, seconds=seconds, diverged=_ANY_LOSS)
         return trainer.fit(data).history
 
     return run

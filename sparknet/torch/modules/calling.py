@@ -29,18 +29,18 @@ _BINARY |= {"bce": 0.5, "binarycrossentropy": 0.5}
 
 def takes_any(module: Any) -> bool:
     """Whether a module's forward has no arguments of its own but takes any: ``**batch``."""
-    known = inspect.signature(module.forward).parameters.values()
-    return any(one.kind == one.VAR_KEYWORD for one in known) and not any(arguments(module))
+    parameters = inspect.signature(module.forward).parameters.values()
+    return any(one.kind == one.VAR_KEYWORD for one in parameters) and not any(arguments(module))
 
 
 def arguments(module: Any) -> tuple[list[str], list[str]]:
     """Return the arguments of a module's forward: those that it needs, and those that may be
     missing.
     """
-    known = inspect.signature(module.forward).parameters.values()
-    named = [one for one in known if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-    needed = [one.name for one in named if one.default is one.empty]
-    return needed, [one.name for one in named if one.default is not one.empty]
+    parameters = inspect.signature(module.forward).parameters.values()
+    names = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    needed = [one.name for one in names if one.default is one.empty]
+    return needed, [one.name for one in names if one.default is not one.empty]
 
 
 def chosen_inputs(
@@ -65,30 +65,32 @@ def chosen_inputs(
                 f"columns names '{name}', but the forward of module '{kind}' takes "
                 f"{[*needed, *optional]}"
             )
-    found = {
+    inputs = {
         name: given.get(name, name)
         for name in (*needed, *optional)
         if name in given or name in columns
     }
-    taken = {given.get(name, name) for name in targets}
-    rest = [name for name in columns if name not in taken]
-    if not found and not is_open and len(needed or optional) and len(rest) == 1:
+    target_columns = {given.get(name, name) for name in targets}
+    rest = [name for name in columns if name not in target_columns]
+    if not inputs and not is_open and len(needed or optional) and len(rest) == 1:
         only = needed or optional[:1]
         if len(only) == 1:
-            found = {only[0]: rest[0]}
-    held = ", ".join(f"'{name}'" for name in columns)
+            inputs = {only[0]: rest[0]}
+    listing = ", ".join(f"'{name}'" for name in columns)
     for name in needed or optional[:1]:
-        if name not in found and (needed or not found):
+        if name not in inputs and (needed or not inputs):
             raise DataError(
                 f"the data has no column for the argument '{name}' of module '{kind}': it has "
-                f"{held}; say which with columns={{'{name}': …}}"
+                f"{listing}; say which with columns={{'{name}': …}}"
             )
-    for name, column in {**found, **{one: given.get(one, one) for one in targets}}.items():
+    for name, column in {**inputs, **{one: given.get(one, one) for one in targets}}.items():
         if column not in columns:
-            what = "target" if name not in found else f"argument '{name}'"
-            say = "; say which with target=" if name not in found else ""
-            raise DataError(f"the data has no column '{column}' for the {what}: it has {held}{say}")
-    return found
+            what = "target" if name not in inputs else f"argument '{name}'"
+            say = "; say which with target=" if name not in inputs else ""
+            raise DataError(
+                f"the data has no column '{column}' for the {what}: it has {listing}{say}"
+            )
+    return inputs
 
 
 # -- tensors ---------------------------------------------------------------------------------
@@ -121,10 +123,10 @@ def _name_of(loss: Any) -> str:
     """
     while isinstance(loss, partial):
         loss = loss.func
-    named = loss if hasattr(loss, "__qualname__") else type(loss)
-    if not (getattr(named, "__module__", None) or "").startswith("torch."):
+    function = loss if hasattr(loss, "__qualname__") else type(loss)
+    if not (getattr(function, "__module__", None) or "").startswith("torch."):
         return ""
-    return str(named.__name__).lower().replace("_", "").removesuffix("loss")
+    return str(function.__name__).lower().replace("_", "").removesuffix("loss")
 
 
 def named_outputs(outputs: Any) -> dict[str, Any]:
@@ -150,11 +152,11 @@ def first_tensor(outputs: Any) -> Any:
 
     if isinstance(outputs, torch.Tensor):
         return outputs
-    named = named_outputs(outputs)
-    if list(named) == ["output"]:
+    outputs_by_name = named_outputs(outputs)
+    if list(outputs_by_name) == ["output"]:
         return None
-    found = (first_tensor(one) for one in named.values())
-    return next((one for one in found if one is not None and one.ndim), None)
+    tensors = (first_tensor(one) for one in outputs_by_name.values())
+    return next((one for one in tensors if one is not None and one.ndim), None)
 
 
 def computing_in(precision: str, device: str = "cpu") -> AbstractContextManager[Any]:
@@ -179,13 +181,13 @@ def _apart(loss: Any, fed: Sequence[Any]) -> tuple[Any, str, Any]:
         settings = {**function.keywords, **settings}
         function = function.func
     if isinstance(function, torch.nn.Module):
-        held: Any = function
+        function_without: Any = function
         settings = {
-            "reduction": held.reduction,
-            "ignore_index": getattr(held, "ignore_index", -100),
+            "reduction": function_without.reduction,
+            "ignore_index": getattr(function_without, "ignore_index", -100),
         }
-        settings["weight"] = getattr(held, "weight", None)
-        apart = copy(held)
+        settings["weight"] = getattr(function_without, "weight", None)
+        apart = copy(function_without)
         apart.reduction = "none"
         each = apart(*fed)
     else:
@@ -224,13 +226,13 @@ class ModuleLoss:
         """
         import torch
 
-        given = [self._fitted(outputs, one) for one in targets]
-        fed = [outputs, *([given[0]] if len(given) == 1 else [given] if given else [])]
-        made = self.function(*fed) if weights is None else self._weighted(fed, weights)
-        if not isinstance(made, torch.Tensor) or made.numel() != 1:
-            what = tuple(made.shape) if isinstance(made, torch.Tensor) else type(made).__name__
+        fitted = [self._fitted(outputs, one) for one in targets]
+        fed = [outputs, *([fitted[0]] if len(fitted) == 1 else [fitted] if fitted else [])]
+        loss = self.function(*fed) if weights is None else self._weighted(fed, weights)
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            what = tuple(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
             raise SettingError(f"the loss of a batch must be one number, not {what}")
-        return made.reshape(())
+        return loss.reshape(())
 
     def check_weights(self) -> None:
         """SettingError if records cannot have weights in this loss."""
@@ -278,20 +280,20 @@ class ModuleLoss:
     def judged(self, outputs: Any, targets: Sequence[Any]) -> tuple[Any, Any, float | None]:
         """Predictions and targets for metrics, and the accuracy; None where there is none."""
 
-        made = first_tensor(outputs)
-        if not targets or made is None:
+        scores = first_tensor(outputs)
+        if not targets or scores is None:
             return None, None, None
-        real = self._fitted(made, targets[0])
+        real = self._fitted(scores, targets[0])
         whole = not real.dtype.is_floating_point
         accuracy = None
         if self.name in _BINARY:
-            accuracy = float(((made > _BINARY[self.name]) == (real > 0.5)).float().mean())
-        elif whole and (axis := self._classes_of(tuple(made.shape), tuple(real.shape))):
+            accuracy = float(((scores > _BINARY[self.name]) == (real > 0.5)).float().mean())
+        elif whole and (axis := self._classes_of(tuple(scores.shape), tuple(real.shape))):
             ignored = getattr(self.function, "ignore_index", -100)
             counted = real != ignored
-            right = (made.argmax(axis) == real)[counted]
+            right = (scores.argmax(axis) == real)[counted]
             accuracy = float(right.float().mean()) if right.numel() else 0.0
-        return made, real, accuracy
+        return scores, real, accuracy
 
     def _classes_of(self, made: tuple[int, ...], real: tuple[int, ...]) -> int:
         """Return the axis of the outputs that has the classes: the second one in losses of
@@ -318,11 +320,11 @@ def computed(module: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the outputs of a batch by name, as float32."""
     import torch
 
-    given = {name: tensor(one, True) for name, one in values.items()}
+    tensors = {name: tensor(one, True) for name, one in values.items()}
     with torch.no_grad(), evaluation_mode(module):
-        made = module(**given)
+        outputs = module(**tensors)
     return {
         name: one.detach().cpu().to(torch.float32).numpy()
-        for name, one in named_outputs(made).items()
+        for name, one in named_outputs(outputs).items()
         if isinstance(one, torch.Tensor)
     }

@@ -26,9 +26,9 @@ class FlatModule:
         if learns:
             check_parameters(module)
         self.module = module
-        named = travelling(module)
+        tensors = travelling(module)
         learns_at = {id(one) for one in module.parameters() if one.requires_grad}
-        ordered = sorted(named.items(), key=lambda one: id(one[1]) not in learns_at)
+        ordered = sorted(tensors.items(), key=lambda one: id(one[1]) not in learns_at)
         places: dict[int, Span] = {}
         self._size = 0
         for _, tensor in ordered:
@@ -38,7 +38,7 @@ class FlatModule:
         self.layout = Layout(
             tuple(
                 LayerBlobs(name, (tuple(one.shape),), (places[id(one)][0],))
-                for name, one in named.items()
+                for name, one in tensors.items()
             )
         )
         self.parameters = {name: (places[id(one)], one) for name, one in module.named_parameters()}
@@ -56,7 +56,7 @@ class FlatModule:
             for name, one in part._buffers.items()
             if id(one) in places
         ]
-        for one in {id(one): one for one in named.values()}.values():
+        for one in {id(one): one for one in tensors.values()}.values():
             begin, end = places[id(one)]
             self._move(one, self.tensor[begin:end].view(one.shape))
 
@@ -99,26 +99,26 @@ EXACT = 1 << 24
 
 def tensors_of(module: Any) -> dict[str, Any]:
     """Name → parameter or persistent buffer; one that is tied stands under each of its names."""
-    found = dict(module.named_parameters(remove_duplicate=False))
-    found |= buffers_of(module)
-    return found
+    tensors = dict(module.named_parameters(remove_duplicate=False))
+    tensors |= buffers_of(module)
+    return tensors
 
 
 def buffers_of(module: Any) -> dict[str, Any]:
     """Name → buffer, of those that a state_dict has."""
-    found = {}
+    buffers = {}
     for prefix, part in module.named_modules(remove_duplicate=False):
         for name, value in part._buffers.items():
             if value is not None and name not in part._non_persistent_buffers_set:
-                found[f"{prefix}.{name}" if prefix else name] = value
-    return found
+                buffers[f"{prefix}.{name}" if prefix else name] = value
+    return buffers
 
 
 def travelling(module: Any) -> dict[str, Any]:
     """Return those that lie in the flat weights: parameters, and buffers whose values fit there."""
     parameters = {id(one) for one in module.parameters()}
-    named = tensors_of(module)
-    return {name: one for name, one in named.items() if id(one) in parameters or is_carried(one)}
+    tensors = tensors_of(module)
+    return {name: one for name, one in tensors.items() if id(one) in parameters or is_carried(one)}
 
 
 def check_parameters(module: Any) -> None:
@@ -200,11 +200,11 @@ def packed(parts: ModuleParts) -> bytes:
         import cloudpickle
     import torch
 
-    known = {id(one): one for one in travelling(parts.module).values()}
+    names = {id(one): one for one in travelling(parts.module).values()}
 
     class Pickler(cloudpickle.Pickler):
         def persistent_id(self, value: Any) -> Any:
-            if id(value) not in known:
+            if id(value) not in names:
                 return None
             is_parameter = isinstance(value, torch.nn.Parameter)
             grads = bool(value.requires_grad)
@@ -231,6 +231,6 @@ class _Unpickler(pickle.Unpickler):
 
         key, is_parameter, shape, dtype, grads = told
         if key not in self._made:
-            made = torch.zeros(shape, dtype=getattr(torch, dtype))
-            self._made[key] = torch.nn.Parameter(made, grads) if is_parameter else made
+            tensor = torch.zeros(shape, dtype=getattr(torch, dtype))
+            self._made[key] = torch.nn.Parameter(tensor, grads) if is_parameter else tensor
         return self._made[key]

@@ -44,10 +44,10 @@ class NamedCode:
         module, name = (getattr(given, one, None) for one in ("__module__", "__qualname__"))
         if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
             return None
-        made = cls(f"{module}:{name}", arguments)
-        if not _PATH.fullmatch(made.path):
+        code = cls(f"{module}:{name}", arguments)
+        if not _PATH.fullmatch(code.path):
             return None  # as that of a lambda
-        return made if _found(sys.modules.get(module), name) is given else None
+        return code if _found(sys.modules.get(module), name) is given else None
 
     @classmethod
     def of_object(cls, given: Any) -> NamedCode | None:
@@ -82,10 +82,10 @@ class NamedCode:
     def found(self, role: Role, where: Any, trusted: bool) -> Any:
         """Return what it names, of a file; FileError if that is not there or not to be trusted."""
         module, _, name = self.path.partition(":")
-        held: Any
+        value: Any
         if trusted:
             try:
-                held = importlib.import_module(module)
+                value = importlib.import_module(module)
             except Exception as error:
                 why = (str(error).splitlines() or [""])[0]
                 raise FileError(
@@ -94,14 +94,14 @@ class NamedCode:
                     f"{type(error).__name__}: {why}",
                 ) from error
         else:
-            held = sys.modules.get(module)
-            if held is None:
+            value = sys.modules.get(module)
+            if value is None:
                 raise FileError(
                     where,
                     f"names '{self.path}' for its {role}, which this program has not imported: "
                     "import it, or trust the file (trusted=True)",
                 )
-        code = _found(held, name)
+        code = _found(value, name)
         if code is None:
             raise FileError(
                 where, f"names '{self.path}' for its {role}, and '{module}' has no '{name}'"
@@ -140,10 +140,10 @@ def _is_harmless(code: Any, role: Role) -> bool:
     if not inspect.isfunction(code) or code.__module__.partition(".")[0] == "torch":
         return False  # torch.hub, torch.jit.load
     try:
-        made = get_type_hints(code).get("return")
+        returned = get_type_hints(code).get("return")
     except Exception:  # hints of what is imported for type checkers alone
         return False
-    return _is_class(made, torch.nn.Module)
+    return _is_class(returned, torch.nn.Module)
 
 
 def _is_class(code: Any, kind: type) -> bool:

@@ -133,15 +133,15 @@ def called(given: Any, where: Any = None) -> Any:
             f"{type(given).__name__}"
         )
     try:
-        made = given()
+        module = given()
     except Exception as error:
         if where is None:
             raise
         why = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
         raise FileError(where, f"is of a module that cannot be made: {why}") from error
-    if not isinstance(made, torch.nn.Module):
-        raise SettingError(f"'{kind}' makes no module of PyTorch, but {type(made).__name__}")
-    return made
+    if not isinstance(module, torch.nn.Module):
+        raise SettingError(f"'{kind}' makes no module of PyTorch, but {type(module).__name__}")
+    return module
 
 
 def makes(code: NamedCode, module: Any) -> bool:
@@ -150,10 +150,10 @@ def makes(code: NamedCode, module: Any) -> bool:
 
     try:
         with torch.random.fork_rng(devices=[]):
-            made = called(code.found("module", "", True))
+            similar = called(code.found("module", "", True))
     except Exception:
         return False
-    return str(made) == str(module) and _shapes(made) == _shapes(module)
+    return str(similar) == str(module) and _shapes(similar) == _shapes(module)
 
 
 def code_of(given: Any) -> NamedCode | None:
@@ -179,15 +179,15 @@ def read_state(path: StrPath, module: Any) -> None:
     """Let a module have the numbers of a file; FileError where they are not a module's like it."""
     import torch
 
-    arrays, wanted = read_tensors(path), tensors_of(module)
+    arrays, tensors = read_tensors(path), tensors_of(module)
     kind = type(module).__name__
-    for name in wanted:
+    for name in tensors:
         if name not in arrays:
             raise FileError(path, f"has no '{shown(name)}', which module '{kind}' has")
     for name, values in arrays.items():
-        if name not in wanted:
+        if name not in tensors:
             raise FileError(path, f"has '{shown(name)}', which module '{kind}' does not have")
-        one = wanted[name]
+        one = tensors[name]
         if values.shape != tuple(one.shape):
             raise FileError(
                 path,
@@ -199,7 +199,7 @@ def read_state(path: StrPath, module: Any) -> None:
                 path, f"'{shown(name)}' is {values.dtype}; that of module '{kind}' is {one.dtype}"
             )
     with torch.no_grad():
-        for name, one in wanted.items():
+        for name, one in tensors.items():
             one.copy_(torch.from_numpy(arrays[name]))
 
 
@@ -234,14 +234,14 @@ def read_said(path: Path, name: str) -> SavedModule:
     try:
         if path.stat().st_size > _LARGEST:
             raise FileError(name, "is too large")
-        said = json.loads(path.read_text(encoding="utf-8"))
+        facts = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         if isinstance(error, FileError):
             raise
         raise FileError(name, error.strerror or str(error)) from error
     except (ValueError, RecursionError) as error:
         raise FileError(name, f"is no description of a module: {error}") from error
-    return SavedModule.read(said, name)
+    return SavedModule.read(facts, name)
 
 
 def _shapes(module: Any) -> dict[str, tuple[int, ...]]:
@@ -271,22 +271,22 @@ def write_learning(given: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Write what a module learns from; returns the names of its code, as JSON."""
     import torch
 
-    said: dict[str, Any] = {role: _said(role, given[role]) for role in ROLES}
+    roles: dict[str, Any] = {role: _said(role, given[role]) for role in ROLES}
     if isinstance(given["module"], torch.nn.Module):
         write_state(folder / STATE, given["module"])
-    return said
+    return roles
 
 
 def read_learning(said: Any, folder: Path, trusted: bool) -> dict[str, Any]:
     """Return the settings that are code; the numbers are those that were written."""
     if not isinstance(said, dict) or said.keys() != set(ROLES):
         raise FileError(folder, "is no description of how a module learns")
-    found: dict[str, Any] = {role: _found(role, said[role], folder, trusted) for role in ROLES}
+    parts: dict[str, Any] = {role: _found(role, said[role], folder, trusted) for role in ROLES}
     if (folder / STATE).exists():
-        made = called(found["module"], folder)
-        read_state(folder / STATE, made)
-        found["module"] = made
-    return found
+        module = called(parts["module"], folder)
+        read_state(folder / STATE, module)
+        parts["module"] = module
+    return parts
 
 
 def _said(role: Role, given: Any) -> dict[str, Any] | None:
@@ -329,6 +329,6 @@ def _found(role: Role, said: Any, folder: Path, trusted: bool) -> Any:
         return None
     if role == "lr_schedule" and isinstance(said, dict) and "path" not in said:
         return said
-    found = NamedCode.read(said, folder).found(role, folder, trusted)
+    code = NamedCode.read(said, folder).found(role, folder, trusted)
     # A loss that is a class is used by its object, all else by calling it.
-    return found() if role == "loss" and isinstance(found, type) else found
+    return code() if role == "loss" and isinstance(code, type) else code

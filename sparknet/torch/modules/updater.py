@@ -32,22 +32,22 @@ def made_optimizer(given: Any, module: Any) -> Any:
     """Return the optimizer itself, or the one that a function makes of the module's parameters."""
     import torch
 
-    made = given
+    optimizer = given
     if not isinstance(given, torch.optim.Optimizer):
         if not callable(given):
             raise SettingError(
                 "optimizer must be an optimizer of torch.optim, or a function that makes one of "
                 f"parameters, not {given!r}"
             )
-        made = given([one for one in module.parameters() if one.requires_grad])
-    if not isinstance(made, torch.optim.Optimizer):
-        raise SettingError(f"optimizer must make an optimizer of torch.optim, not {made!r}")
-    if isinstance(made, torch.optim.LBFGS):
+        optimizer = given([one for one in module.parameters() if one.requires_grad])
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise SettingError(f"optimizer must make an optimizer of torch.optim, not {optimizer!r}")
+    if isinstance(optimizer, torch.optim.LBFGS):
         raise SettingError("optimizer LBFGS computes gradients itself: take another one")
     own = {id(one) for one in module.parameters()}
-    if any(id(one) not in own for group in made.param_groups for one in group["params"]):
+    if any(id(one) not in own for group in optimizer.param_groups for one in group["params"]):
         raise SettingError("the optimizer has parameters that are none of the module's")
-    return made
+    return optimizer
 
 
 def is_elementwise(optimizer: Any) -> bool:
@@ -105,13 +105,13 @@ class FlatOptimizer:
         """Return those of a slice, or whole parameters."""
         if span is None:
             return self._all
-        found = []
+        pieces = []
         for one in self._all:
             begin, end = max(one.begin, span[0]), min(one.end, span[1])
             if begin < end:
                 shape = (end - begin,)
-                found.append(FlatPiece(one.group, begin, end, shape, one.owner, one.place))
-        return found
+                pieces.append(FlatPiece(one.group, begin, end, shape, one.owner, one.place))
+        return pieces
 
     def _state_of(self, optimizer: Any) -> tuple[list[str], dict[str, Any]]:
         """Return the entries of the state of a parameter, by one step of parameters without
@@ -192,9 +192,9 @@ class Updater:
         self._is_whole = True
         pairs = zip(self._parameters, self._pieces, self._gradients, strict=True)
         for one, piece, gradient in pairs:
-            known = piece.place in reached or bool(gradient.any())
-            one.grad = gradient if known else None
-            self._is_whole = self._is_whole and known
+            has_gradient = piece.place in reached or bool(gradient.any())
+            one.grad = gradient if has_gradient else None
+            self._is_whole = self._is_whole and has_gradient
 
     def _begin(self, iteration: int) -> None:
         """Have the state of this iteration, which a strategy or a snapshot may have set."""
@@ -219,12 +219,12 @@ class Updater:
         for one, piece in zip(self._parameters, self._pieces, strict=True):
             state = self._optimizer.state[one]
             for name, whole in self._flat.tensors.items():
-                made = state.get(name)
-                if made is None:
+                values = state.get(name)
+                if values is None:
                     continue
                 view = whole[piece.begin : piece.end].view(piece.shape)
-                if made.data_ptr() != view.data_ptr():
-                    view.copy_(made)
+                if values.data_ptr() != view.data_ptr():
+                    view.copy_(values)
                     state[name] = view
 
     # -- what lies in no history ----------------------------------------------------------
@@ -233,17 +233,17 @@ class Updater:
         """Return the state outside the histories, as JSON, by the number of the parameter."""
         if self._optimizer is None:
             return {}
-        found: dict[str, Any] = {}
+        states: dict[str, Any] = {}
         for one, piece in zip(self._parameters, self._pieces, strict=True):
             state = self._optimizer.state.get(one, {})
-            told = {
+            state_entries = {
                 name: _told(value)
                 for name, value in state.items()
                 if name not in self._flat.tensors and name != _STEP and value is not None
             }
-            if told:
-                found[str(piece.owner)] = told
-        return found
+            if state_entries:
+                states[str(piece.owner)] = state_entries
+        return states
 
     def restore(self, told: Mapping[str, Any]) -> None:
         if self._optimizer is None:
@@ -281,10 +281,10 @@ _REMEMBERED = 1024
 
 def with_groups(optimizer: Any, groups: Sequence[Mapping[str, Any]]) -> Any:
     """Return an optimizer of the same kind for other parameters, with no state."""
-    made = copy.copy(optimizer)
-    made.param_groups = [dict(group) for group in groups]
-    made.state = defaultdict(dict)
-    return made
+    clone = copy.copy(optimizer)
+    clone.param_groups = [dict(group) for group in groups]
+    clone.state = defaultdict(dict)
+    return clone
 
 
 def settings_of_groups(optimizer: Any) -> Groups:

@@ -230,12 +230,12 @@ def matmul(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 @translates("Embed", without_gradient={0: "indices"})
 def embed(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     rows = layer.options["input_dim"]
-    given = bottoms[0]
-    numbers = cut(given)
+    labels = bottoms[0]
+    numbers = cut(labels)
     fine = (numbers >= 0) & (numbers < rows)
     layer.check(
         fine.all(),
-        lambda: f"index {given[~fine][0]:g} is out of range: there are {rows} rows",
+        lambda: f"index {labels[~fine][0]:g} is out of range: there are {rows} rows",
     )
     y = functional.embedding(numbers.clamp(0, rows - 1).to(torch.int64), params[0])
     return y + params[1] if layer.options["bias_term"] else y

@@ -150,8 +150,8 @@ def dropout(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     if not options["train"]:
         return x * options["scale"] if options["scale"] != 1 else x
     bound = int(options["ratio"] * 2.0**40)
-    kept: Tensor = layer.draw().top40(x.numel(), x.device) >= bound
-    return x * (kept.reshape(x.shape).to(x.dtype) * options["scale"])
+    mask: Tensor = layer.draw().top40(x.numel(), x.device) >= bound
+    return x * (mask.reshape(x.shape).to(x.dtype) * options["scale"])
 
 
 @translates("SpatialDropout", narrow=True)
@@ -161,8 +161,8 @@ def spatial_dropout(layer: Translatable, bottoms: Tensors, params: Tensors) -> T
         return x * options["scale"] if options["scale"] != 1 else x
     planes = (*x.shape[:2], *(1,) * (x.dim() - 2))
     bound = int(options["ratio"] * 2.0**40)
-    kept: Tensor = layer.draw().top40(planes[0] * planes[1], x.device) >= bound
-    return x * (kept.reshape(planes).to(x.dtype) * options["scale"])
+    mask: Tensor = layer.draw().top40(planes[0] * planes[1], x.device) >= bound
+    return x * (mask.reshape(planes).to(x.dtype) * options["scale"])
 
 
 @translates("Eltwise", narrow=True)
@@ -250,8 +250,8 @@ def div(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 @translates("Where", without_gradient={0: "condition"}, narrow=True)
 def where(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    condition, taken, other = bottoms
-    return torch.where(condition != 0, taken, other)
+    condition, chosen_values, other = bottoms
+    return torch.where(condition != 0, chosen_values, other)
 
 
 @translates("CumSum")

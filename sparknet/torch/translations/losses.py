@@ -40,8 +40,8 @@ def labels_of(layer: Translatable, given: Tensor, classes: int) -> tuple[Tensor,
         ~bad.any(),
         lambda: f"label {given[bad][0]:g} is out of range: there are {classes} classes",
     )
-    chosen = torch.where(counted & fine, numbers, torch.zeros_like(numbers)).to(torch.int64)
-    return chosen, counted
+    picked = torch.where(counted & fine, numbers, torch.zeros_like(numbers)).to(torch.int64)
+    return picked, counted
 
 
 def divisor(layer: Translatable, outer: int, inner: int, counted: Tensor | None) -> Tensor | float:
@@ -134,8 +134,8 @@ def _weighed_sum(layer: Translatable, losses: Tensor, data: Tensor) -> Tensor:
     total = losses.sum(dtype=wide(losses))
     if layer.record_weights is None:
         return total
-    shown = _weighed(layer, losses.detach(), tuple(data.shape)).sum(dtype=wide(losses))
-    return total + (shown - total.detach())
+    loss = _weighed(layer, losses.detach(), tuple(data.shape)).sum(dtype=wide(losses))
+    return total + (loss - total.detach())
 
 
 @translates("SigmoidCrossEntropyLoss", without_gradient={1: "targets"})
@@ -274,15 +274,15 @@ def accuracy(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     if len(layer.top_shapes) == 1:
         return share
     classes = x.new_zeros(channels)
-    seen = classes.index_add(0, labels.reshape(-1), counted.reshape(-1).to(x.dtype))
+    counts = classes.index_add(0, labels.reshape(-1), counted.reshape(-1).to(x.dtype))
     hits = classes.index_add(0, labels.reshape(-1), right.reshape(-1).to(x.dtype))
-    return share, _share(hits, seen)
+    return share, _share(hits, counts)
 
 
 def _share(part: Tensor, whole: Tensor) -> Tensor:
     whole = whole.to(torch.float32)
-    found: Tensor = torch.where(whole > 0, part.to(torch.float32) / whole, torch.zeros_like(whole))
-    return found
+    share: Tensor = torch.where(whole > 0, part.to(torch.float32) / whole, torch.zeros_like(whole))
+    return share
 
 
 def _selector(bottoms: int) -> dict[int, str]:
@@ -293,5 +293,5 @@ def _selector(bottoms: int) -> dict[int, str]:
 def filtered(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     """How many items are left is known here: the device has to be waited for."""
     *data, marks = bottoms
-    kept = torch.nonzero(marks.reshape(-1) != 0).reshape(-1)
-    return tuple(one.index_select(0, kept) for one in data)
+    rows = torch.nonzero(marks.reshape(-1) != 0).reshape(-1)
+    return tuple(one.index_select(0, rows) for one in data)

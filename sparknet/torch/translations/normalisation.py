@@ -100,8 +100,8 @@ class _Normed(torch.autograd.Function):
         x, y, scale = ctx.saved_tensors
         size, alpha, beta = ctx.numbers
         shares = _across((given * y).div_(scale), size)
-        found = scale.pow(-beta).mul_(given).addcmul_(x, shares, value=-2 * alpha * beta)
-        return found, None, None, None, None
+        gradient = scale.pow(-beta).mul_(given).addcmul_(x, shares, value=-2 * alpha * beta)
+        return gradient, None, None, None, None
 
 
 @translates("MVN")

@@ -32,16 +32,16 @@ def pooling(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 @translates("SPP")
 def spp(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    x, made, number = bottoms[0], [], 0
+    x, levels, number = bottoms[0], [], 0
     method = layer.options["method"]
     draw = layer.draw() if method == "stochastic" and layer.train else None
     for level in layer.options["levels"]:
         size = level["output"]
-        made.append(pooled(layer, x, level, size, draw, number)[0])
+        levels.append(pooled(layer, x, level, size, draw, number)[0])
         number += x.shape[0] * x.shape[1] * size[0] * size[1]
-    if len(made) == 1:
-        return made[0]
-    return torch.cat([one.flatten(1) for one in made], 1)
+    if len(levels) == 1:
+        return levels[0]
+    return torch.cat([one.flatten(1) for one in levels], 1)
 
 
 def pooled(
@@ -74,15 +74,15 @@ def _by_slices(x: Tensor, options: Mapping[str, Any], size: Pair) -> Tensor:
             size, options["stride"], options["pad"], options["kernel"], x.shape[2:], strict=True
         )
     ]
-    made = []
+    columns = []
     for top, bottom in spans[0]:
-        for left, right in spans[1]:
-            part = x[:, :, top:bottom, left:right].flatten(2)
+        for start, right in spans[1]:
+            part = x[:, :, top:bottom, start:right].flatten(2)
             if options["method"] == "max":
-                made.append(part.max(2)[0] if part.shape[2] else part.sum(2) + _least(x))
+                columns.append(part.max(2)[0] if part.shape[2] else part.sum(2) + _least(x))
             else:
-                made.append(part.sum(2))
-    y = torch.stack(made, 2).reshape(*x.shape[:2], *size)
+                columns.append(part.sum(2))
+    y = torch.stack(columns, 2).reshape(*x.shape[:2], *size)
     return y / _areas(x, options, size) if options["method"] == "ave" else y
 
 
@@ -98,11 +98,11 @@ def _reach(options: Mapping[str, Any], size: Pair) -> Pair:
 def _padded(x: Tensor, options: Mapping[str, Any], size: Pair, value: float) -> Tensor:
     """Return the image with its padding, as far as windows reach: no more, no less."""
     high, wide = _reach(options, size)
-    up, left = options["pad"]
-    below, right = high - up - x.shape[2], wide - left - x.shape[3]
-    if (up, below, left, right) == (0, 0, 0, 0):
+    up, side = options["pad"]
+    below, right = high - up - x.shape[2], wide - side - x.shape[3]
+    if (up, below, side, right) == (0, 0, 0, 0):
         return x
-    return functional.pad(x, (left, right, up, below), value=value)
+    return functional.pad(x, (side, right, up, below), value=value)
 
 
 def _fits(x: Tensor, options: Mapping[str, Any], size: Pair) -> bool:
@@ -121,15 +121,15 @@ def _rounded_up(x: Tensor, options: Mapping[str, Any]) -> Pair | None:
     """Return how many windows PyTorch has that may reach past the padding; None: it takes no
     such one.
     """
-    found = []
+    sizes = []
     for length, kernel, stride, pad in zip(
         map(int, x.shape[2:]), options["kernel"], options["stride"], options["pad"], strict=True
     ):
         if 2 * pad > kernel or kernel > length + 2 * pad:
             return None
         outputs = -(-(length + 2 * pad - kernel) // stride) + 1
-        found.append(outputs - ((outputs - 1) * stride >= length + pad))
-    return found[0], found[1]
+        sizes.append(outputs - ((outputs - 1) * stride >= length + pad))
+    return sizes[0], sizes[1]
 
 
 def _largest(
@@ -196,9 +196,9 @@ def _picked(
     if draw is None:
         return (windows * windows).sum(4) / (windows.sum(4) + _TINY)
     sums = windows.detach().double().cumsum(4)
-    wanted = draw.uniform(number + sums[..., 0].numel(), x.device)[number:]
-    goal = sums[..., -1:] * wanted.double().reshape(*sums.shape[:-1], 1)
-    found = (sums > goal) & (inside > 0)
-    first = found.to(torch.int8).argmax(4, keepdim=True)
+    goals = draw.uniform(number + sums[..., 0].numel(), x.device)[number:]
+    goal = sums[..., -1:] * goals.double().reshape(*sums.shape[:-1], 1)
+    picks = (sums > goal) & (inside > 0)
+    first = picks.to(torch.int8).argmax(4, keepdim=True)
     y = windows.gather(4, first).squeeze(4)
     return torch.where(sums[..., -1].isnan(), torch.full_like(y, torch.nan), y)

@@ -42,18 +42,18 @@ def _first(layer: Translatable, bottoms: Tensors) -> list[Tensor]:
     many = options["states"]
     if options["expose_hidden"]:
         return [one.detach().reshape(shape) for one in bottoms[len(bottoms) - many :]]
-    kept: list[Tensor] | None = layer.state.get("states")
+    states: list[Tensor] | None = layer.state.get("states")
     size = shape[0] * shape[1]
-    if kept is None or kept[0].numel() < size:  # a larger memory begins with zeros, as Caffe's
-        kept = layer.state["states"] = [bottoms[0].new_zeros(size) for _ in range(many)]
-    return [one[:size].reshape(shape).clone() for one in kept]
+    if states is None or states[0].numel() < size:  # a larger memory begins with zeros, as Caffe's
+        states = layer.state["states"] = [bottoms[0].new_zeros(size) for _ in range(many)]
+    return [one[:size].reshape(shape).clone() for one in states]
 
 
 def _last(layer: Translatable, states: list[Tensor]) -> tuple[Tensor, ...]:
     if layer.options["expose_hidden"]:
         return tuple(one.detach().unsqueeze(0) for one in states)
-    for now, kept in zip(states, layer.state["states"], strict=True):
-        kept[: now.numel()].copy_(now.detach().reshape(-1))
+    for now, last in zip(states, layer.state["states"], strict=True):
+        last[: now.numel()].copy_(now.detach().reshape(-1))
     return ()
 
 
@@ -88,23 +88,23 @@ class _Forget(torch.autograd.Function):
 def lstm(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     sums, (recur,) = _sums(layer, bottoms, params)
     hidden, cell = _first(layer, bottoms)
-    made = []
+    outputs = []
     for step, marks in zip(sums, bottoms[1].unsqueeze(-1), strict=True):
         gates = step + matrix_product(layer, marks * hidden, recur.t())
         cell, hidden = lstm_cell(marks, cell, gates)
-        made.append(hidden)
-    return (_stacked(layer, made, bottoms[0]), *_last(layer, [hidden, cell]))
+        outputs.append(hidden)
+    return (_stacked(layer, outputs, bottoms[0]), *_last(layer, [hidden, cell]))
 
 
 @translates("RNN", without_gradient={1: "sequence indicators"})
 def rnn(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     sums, (recur, out, bias) = _sums(layer, bottoms, params)
     (hidden,) = _first(layer, bottoms)
-    made = []
+    outputs = []
     for step, marks in zip(sums, bottoms[1].unsqueeze(-1), strict=True):
         hidden = torch.tanh(step + matrix_product(layer, marks * hidden, recur.t()))
-        made.append(hidden)
-    y = torch.tanh(matrix_product(layer, _stacked(layer, made, bottoms[0]), out.t()) + bias)
+        outputs.append(hidden)
+    y = torch.tanh(matrix_product(layer, _stacked(layer, outputs, bottoms[0]), out.t()) + bias)
     return (y, *_last(layer, [hidden]))
 
 
@@ -115,7 +115,7 @@ def gru(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     sums, (recur, bias) = _sums(layer, bottoms, params)
     units, after = layer.options["num_output"], layer.options["reset_after"]
     (hidden,) = _first(layer, bottoms)
-    made = []
+    outputs = []
     for step, marks in zip(sums, bottoms[1].unsqueeze(-1), strict=True):
         before = marks * hidden
         more = matrix_product(layer, before, (recur if after else recur[: 2 * units]).t())
@@ -126,8 +126,8 @@ def gru(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
             inner = matrix_product(layer, reset * before, recur[2 * units :].t()) + bias
         candidate = torch.tanh(step[:, 2 * units :] + inner)
         hidden = (1 - update) * candidate + update * before
-        made.append(hidden)
-    return (_stacked(layer, made, bottoms[0]), *_last(layer, [hidden]))
+        outputs.append(hidden)
+    return (_stacked(layer, outputs, bottoms[0]), *_last(layer, [hidden]))
 
 
 @translates("LSTMUnit", without_gradient={2: "sequence indicators"})

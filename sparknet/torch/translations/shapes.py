@@ -68,12 +68,12 @@ def silence(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 @translates("BatchReindex", without_gradient={1: "indices"})
 def batch_reindex(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    x, given = bottoms
-    numbers, count = cut(given), layer.options["num"]
+    x, places = bottoms
+    numbers, count = cut(places), layer.options["num"]
     fine = (numbers >= 0) & (numbers < count)
     layer.check(
         fine.all(),
-        lambda: f"index {given[~fine][0]:g} is out of range: there are {count} items",
+        lambda: f"index {places[~fine][0]:g} is out of range: there are {count} items",
     )
     if count == 0:
         return x.new_zeros(layer.top_shapes[0])
@@ -90,15 +90,15 @@ def gather(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 @translates("BatchGather", without_gradient={1: "places"}, narrow=True)
 def batch_gather(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    x, given = bottoms
+    x, indices = bottoms
     axis = layer.options["axis"]
     many, outer = x.shape[axis], prod(x.shape[:axis])
-    places = given.to(torch.promote_types(given.dtype, torch.float32))
+    places = indices.to(torch.promote_types(indices.dtype, torch.float32))
     numbers = torch.where(places < 0, places + many, places)
     fine = (numbers > -1) & (cut(numbers) < many)
     layer.check(
         fine.all(),
-        lambda: f"place {given[~fine][0]:g} is out of range for an axis of {many}",
+        lambda: f"place {indices[~fine][0]:g} is out of range for an axis of {many}",
     )
     shape = layer.top_shapes[0]
     if prod(shape) == 0:
@@ -144,27 +144,27 @@ Mixture = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 def _mixed(layer: Translatable, x: Tensor, axis: int, mixture: Mixture) -> Tensor:
     """Along one axis the sums of old lines by their shares."""
-    kept = layer.state.get(f"lines {axis}")
-    if kept is None or kept[0] is not mixture or kept[1].device != x.device:
+    entry = layer.state.get(f"lines {axis}")
+    if entry is None or entry[0] is not mixture or entry[1].device != x.device:
         lines, shares = mixture
         on = torch.as_tensor(lines.T.copy(), device=x.device), torch.as_tensor(shares.T.copy())
-        kept = layer.state[f"lines {axis}"] = (mixture, on[0], on[1].to(x.device))
+        entry = layer.state[f"lines {axis}"] = (mixture, on[0], on[1].to(x.device))
     spread = (-1, *(1,) * (x.dim() - axis - 1))
-    if len(kept[1]) == 1:
-        return x.index_select(axis, kept[1][0])
+    if len(entry[1]) == 1:
+        return x.index_select(axis, entry[1][0])
     parts = [
         x.index_select(axis, lines) * shares.to(x.dtype).reshape(spread)
-        for lines, shares in zip(kept[1], kept[2], strict=True)
+        for lines, shares in zip(entry[1], entry[2], strict=True)
     ]
     return torch.stack(parts).sum(0) if len(parts) > 2 else parts[0] + parts[1]
 
 
 def _kept(layer: Translatable, name: str, key: Any, make: Any) -> Any:
     """Return what is worked out once for these sizes."""
-    found = layer.state.get(name)
-    if found is None or found[0] != key:
-        found = layer.state[name] = (key, make())
-    return found[1]
+    entry = layer.state.get(name)
+    if entry is None or entry[0] != key:
+        entry = layer.state[name] = (key, make())
+    return entry[1]
 
 
 def _linear(places: np.ndarray[Any, Any], many: int) -> Mixture:
@@ -282,8 +282,8 @@ def _unpooled(layer: Translatable, x: Tensor, mask: Tensor, shape: Sequence[int]
         lambda: f"the mask's {mask[~fine][0]:g} is out of range: an output image has {area} values",
     )
     places = cut(mask).nan_to_num(0).clamp(0, max(area - 1, 0)).to(torch.int64).flatten(2)
-    found: Tensor = applied(_PutBack, x.flatten(2), places, area)
-    return found.reshape(shape)
+    unpooled: Tensor = applied(_PutBack, x.flatten(2), places, area)
+    return unpooled.reshape(shape)
 
 
 class _PutBack(torch.autograd.Function):

@@ -78,8 +78,8 @@ def translates(
     multiplies: bool = False,
 ) -> Callable[[Function], Function]:
     def named(bottoms: int) -> Mapping[int, str]:
-        given = without_gradient
-        return (given(bottoms) if callable(given) else given) or {}
+        name = without_gradient
+        return (name(bottoms) if callable(name) else name) or {}
 
     def register(function: Function) -> Function:
         for name in types:
@@ -113,12 +113,12 @@ def on_device(
     layer: Translatable, numbers: Any, x: Tensor, dtype: torch.dtype | None = None
 ) -> Tensor:
     """Numbers of a layer's options beside x, and of its type, which are brought there once."""
-    kept = layer.state.get("numbers")
-    if kept is None or kept[0] is not numbers or kept[1].device != x.device:
-        made = torch.as_tensor(numbers, dtype=dtype or x.dtype, device=x.device)
-        kept = layer.state["numbers"] = (numbers, made)
-    found: Tensor = kept[1].to(dtype or x.dtype)
-    return found
+    entry = layer.state.get("numbers")
+    if entry is None or entry[0] is not numbers or entry[1].device != x.device:
+        tensor = torch.as_tensor(numbers, dtype=dtype or x.dtype, device=x.device)
+        entry = layer.state["numbers"] = (numbers, tensor)
+    on_device_tensor: Tensor = entry[1].to(dtype or x.dtype)
+    return on_device_tensor
 
 
 def cut(x: Tensor) -> Tensor:

@@ -122,9 +122,9 @@ class ModuleSetup(RunSetup):
         """Return the result of a run."""
         self.flat.weights.copy_from(weights)
         self.flat.push()
-        made = WeightCollection(self.flat.layout, weights)
+        collection = WeightCollection(self.flat.layout, weights)
         return TrainedModule(
-            made,
+            collection,
             history,
             NO_NET,
             outcome,
@@ -171,10 +171,10 @@ class ModuleSetup(RunSetup):
 
     def seconds_of_passes(self, records: Mapping[str, Any]) -> float:
         """Roughly, for one of these records."""
-        module, given = self._parts.module, self._how.targets
-        begun = perf_counter()
-        try_out(module, self._loss, self._inputs, given, records, self._weights, backward=True)
-        return (perf_counter() - begun) / len(next(iter(records.values())))
+        module, targets = self._parts.module, self._how.targets
+        start = perf_counter()
+        try_out(module, self._loss, self._inputs, targets, records, self._weights, backward=True)
+        return (perf_counter() - start) / len(next(iter(records.values())))
 
     def _sent(self) -> PortableModule:
         return PortableModule(
@@ -226,18 +226,20 @@ def try_out(
     import torch
 
     kind = type(module).__name__
-    given = {name: tensor(first[column], True) for name, column in inputs.items()}
+    tensors = {name: tensor(first[column], True) for name, column in inputs.items()}
     real = [tensor(first[name], False) for name in targets]
-    shapes = ", ".join(f"'{name}' {tuple(one.shape)}" for name, one in given.items())
+    shapes = ", ".join(f"'{name}' {tuple(one.shape)}" for name, one in tensors.items())
     with torch.random.fork_rng(devices=[]), evaluation_mode(module), _same_buffers(module):
         try:
-            outputs = module(**given)
+            outputs = module(**tensors)
         except Exception as error:
             raise SettingError(
                 f"module '{kind}' fails on the first records, {shapes}: {_line(error)}"
             ) from error
         try:
-            made = loss(outputs, real, None if weights is None else tensor(first[weights], True))
+            loss_value = loss(
+                outputs, real, None if weights is None else tensor(first[weights], True)
+            )
             accuracy = loss.judged(outputs, real)[2]
         except SettingError:
             raise
@@ -247,8 +249,8 @@ def try_out(
             ) from error
         if backward:
             learned = [one for one in module.parameters() if one.requires_grad]
-            torch.autograd.grad(made, learned, allow_unused=True)
-        if not made.requires_grad:
+            torch.autograd.grad(loss_value, learned, allow_unused=True)
+        if not loss_value.requires_grad:
             raise SettingError(f"the loss of module '{kind}' does not depend on its parameters")
     return accuracy is not None
 
@@ -258,14 +260,14 @@ def _same_buffers(module: Any) -> Iterator[None]:
     """Whatever a pass makes of the buffers, they are afterwards what they were."""
     from torch.nn.parameter import is_lazy
 
-    known = [
+    buffers_before = [
         (part._buffers, name, one, one.clone())
         for part in module.modules()
         for name, one in part._buffers.items()
         if one is not None and not is_lazy(one)
     ]
     yield
-    for buffers, name, one, values in known:
+    for buffers, name, one, values in buffers_before:
         one.copy_(values)
         buffers[name] = one
 
@@ -276,11 +278,11 @@ def _line(error: Exception) -> str:
 
 def _told_of(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return an optimizer's settings by what they are called where a resumed run has others."""
-    told: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for number, group in enumerate(groups):
         of = "" if len(groups) == 1 else f", group {number},"
-        told |= {f"optimizer{of} {name}": _plain(value) for name, value in group.items()}
-    return told
+        settings |= {f"optimizer{of} {name}": _plain(value) for name, value in group.items()}
+    return settings
 
 
 def _plain(value: Any) -> Any:
@@ -297,8 +299,8 @@ def _plain(value: Any) -> Any:
 
 def _digest_of(flat: FlatModule) -> str:
     """Return a digest of the module's parts and of its parameters' names and shapes."""
-    told = repr((str(flat.module), [(one.name, one.shapes) for one in flat.layout.layers]))
-    return blake2b(told.encode(), digest_size=16).hexdigest()
+    text = repr((str(flat.module), [(one.name, one.shapes) for one in flat.layout.layers]))
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 class NoNet:

@@ -40,13 +40,13 @@ class ModuleFeed:
         self.weights: Any = None
 
     def load(self) -> int:
-        batch, sent = self._batches.next(), self._sent
+        batch, parts = self._batches.next(), self._sent
         self.inputs = {
-            name: tensor(batch[column], True, sent.device) for name, column in sent.inputs.items()
+            name: tensor(batch[column], True, parts.device) for name, column in parts.inputs.items()
         }
-        self.targets = [tensor(batch[name], False, sent.device) for name in sent.targets]
-        if sent.weights is not None:
-            self.weights = tensor(batch[sent.weights], True, sent.device)
+        self.targets = [tensor(batch[name], False, parts.device) for name in parts.targets]
+        if parts.weights is not None:
+            self.weights = tensor(batch[parts.weights], True, parts.device)
         return len(next(iter(batch.values())))
 
     @property
@@ -105,8 +105,8 @@ class TorchLearner(FedLearner):
         """That of SGD, if all groups of parameters have the same one."""
         if type(self._optimizer).__name__ != "SGD":
             return 0.0
-        found = {float(group["momentum"]) for group in self._rates.at(self._iteration)}
-        return found.pop() if len(found) == 1 else 0.0
+        momenta = {float(group["momentum"]) for group in self._rates.at(self._iteration)}
+        return momenta.pop() if len(momenta) == 1 else 0.0
 
     @property
     def iter(self) -> int:
@@ -275,24 +275,26 @@ class ModuleTrainee:
         return measure
 
     def _measured(self, batch: Any, scores: Scores | None) -> dict[str, float]:
-        sent = self._sent
-        inputs = {name: tensor(batch[one], True, sent.device) for name, one in sent.inputs.items()}
-        targets = [tensor(batch[name], False, sent.device) for name in sent.targets]
-        with computing_in(sent.precision):
+        parts = self._sent
+        inputs = {
+            name: tensor(batch[one], True, parts.device) for name, one in parts.inputs.items()
+        }
+        targets = [tensor(batch[name], False, parts.device) for name in parts.targets]
+        with computing_in(parts.precision):
             outputs = self.module(**inputs)
-            weights = None if sent.weights is None else tensor(batch[sent.weights], True)
-            found = {"loss": float(self._loss(outputs, targets, weights))}
-        made, real, accuracy = self._loss.judged(outputs, targets)
+            weights = None if parts.weights is None else tensor(batch[parts.weights], True)
+            metrics = {"loss": float(self._loss(outputs, targets, weights))}
+        predictions, real, accuracy = self._loss.judged(outputs, targets)
         if accuracy is not None:
-            found["accuracy"] = accuracy
-        if scores is not None and made is not None:
+            metrics["accuracy"] = accuracy
+        if scores is not None and predictions is not None:
             count = len(next(iter(batch.values())))
-            scores.add(made.cpu().numpy(), real.cpu().numpy(), count)
-        return found
+            scores.add(predictions.cpu().numpy(), real.cpu().numpy(), count)
+        return metrics
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        given = self._feed.inputs.items()
-        return {name: (float(one.min()), float(one.max())) for name, one in given if one.numel()}
+        inputs = self._feed.inputs.items()
+        return {name: (float(one.min()), float(one.max())) for name, one in inputs if one.numel()}
 
 
 def train_mode(module: Any) -> None:

@@ -28,11 +28,11 @@ _FEW = 2
 def train_module(given: ProcessSettings) -> TrainedModule:
     """Train a module by processes of this machine."""
     runs = None if given.snapshots is None else FolderRuns(given.snapshots)
-    asked = RunSettings(**values_of(given, RunSettings))
+    run_settings = RunSettings(**values_of(given, RunSettings))
     with scratch_folder() as folder:
-        begun, shared = begin_module(given, Path(folder), asked, runs, given.resume)
-        outcome, weights, run = conduct(given, begun, begun.weights().flat, shared, folder)
-    return run.done(begun.trained(outcome, weights, run.history))
+        setup, shared = begin_module(given, Path(folder), run_settings, runs, given.resume)
+        outcome, weights, run = conduct(given, setup, setup.weights().flat, shared, folder)
+    return run.done(setup.trained(outcome, weights, run.history))
 
 
 def begin_module(
@@ -59,19 +59,19 @@ def begin_module(
         records = weights.added(records, [WEIGHT], given.targets[0] if is_class else None)
         shared["records"] = write_shared(records, folder / "weighed")
         if shared["validation"] is not None:  # there all count the same
-            held = RowWeights().added(open_shared(shared["validation"]), [WEIGHT], None)
-            shared["validation"] = write_shared(held, folder / "held")
+            validation = RowWeights().added(open_shared(shared["validation"]), [WEIGHT], None)
+            shared["validation"] = write_shared(validation, folder / "held")
     if shared["validation"] is not None:
-        held = open_shared(shared["validation"])
-        chosen_inputs(parts.module, list(held.columns), given.targets)
+        validation = open_shared(shared["validation"])
+        chosen_inputs(parts.module, list(validation.columns), given.targets)
     validates, first = given.validation is not None, first_of(records)
     column = WEIGHT if weights.is_given else None
-    begun = ModuleSetup(asked, runs, resume, validates, given, parts, inputs, first, column)
-    begun.check()
-    set_weights(begun.flat, given.weights, FolderRuns)
-    begun.identity["data"] = sampled(records)
-    begun.check(records=len(records), batch_size=begun.batch_size)
-    return begun, shared
+    setup = ModuleSetup(asked, runs, resume, validates, given, parts, inputs, first, column)
+    setup.check()
+    set_weights(setup.flat, given.weights, FolderRuns)
+    setup.identity["data"] = sampled(records)
+    setup.check(records=len(records), batch_size=setup.batch_size)
+    return setup, shared
 
 
 def first_of(records: Records) -> Mapping[str, Any]:

@@ -118,16 +118,16 @@ class VirtualLearner:
         return replace(step, seconds=self._comm.pace.step(step.seconds), loading=0.0)
 
     def apply_update(self, begin: int, end: int, norm: Callable[[], float]) -> None:
-        inner, known = self._engine.learner, 0.0
+        inner, length = self._engine.learner, 0.0
         if inner.solver.param.clip_gradients >= 0:
-            known = norm()  # lets other workers have the engine
+            length = norm()  # lets other workers have the engine
         self._settle_state()
         mine = [self.gradients, self.weights, *self.histories]
         theirs = [inner.gradients, *self._engine.buffers]
         for one, other in zip(mine, theirs, strict=True):
             other[begin:end].copy_from(one[begin:end])
         before = inner.clipped
-        inner.apply_update(begin, end, lambda: known)
+        inner.apply_update(begin, end, lambda: length)
         self.clipped += inner.clipped - before
         for one, other in zip(mine, theirs, strict=True):
             one[begin:end].copy_from(other[begin:end])
@@ -147,9 +147,9 @@ class VirtualLearner:
 
     def restore(self, state: Mapping[str, Any]) -> str:
         self._engine.dealer.maker = self._maker
-        lost = self._engine.learner.restore(state)
+        losses = self._engine.learner.restore(state)
         self._take_state()
-        return lost
+        return losses
 
     # -- the engine ----------------------------------------------------------------------
 
@@ -209,8 +209,8 @@ class NetCast:
 
     def learner(self, comm: VirtualComm, order: Order, initial: NDArray) -> Learner:
         batch = self._net.batch_size
-        made = BatchWork(self._records, batch, order, False, self._transforms, order.cursor)
-        return VirtualLearner(self._engine, comm, BatchMaker(made), initial)
+        work = BatchWork(self._records, batch, order, False, self._transforms, order.cursor)
+        return VirtualLearner(self._engine, comm, BatchMaker(work), initial)
 
     def validation(self, comm: VirtualComm, metrics: Sequence[str]) -> Validate:
         def validate() -> tuple[int, dict[str, float]]:
@@ -255,10 +255,10 @@ class ModuleCast:
 
     def learner(self, comm: VirtualComm, order: Order, initial: NDArray) -> Learner:
         seat = WorkerPlace(comm.rank, comm.size, "virtual", self._folder)
-        made = self._trainees[comm.rank] = ModuleTrainee(self._sent, self._seed, seat)
-        made.flat.weights.copy_from(initial)
-        batches = Batches(self._part.training, made.batch_size, order)
-        return VirtualModule(made.learner(batches), comm)
+        trainee = self._trainees[comm.rank] = ModuleTrainee(self._sent, self._seed, seat)
+        trainee.flat.weights.copy_from(initial)
+        batches = Batches(self._part.training, trainee.batch_size, order)
+        return VirtualModule(trainee.learner(batches), comm)
 
     def validation(self, comm: VirtualComm, metrics: Sequence[str]) -> Validate:
         return self._trainees[comm.rank].validation(self._part, comm, metrics)
@@ -351,6 +351,6 @@ class VirtualModule:
         import torch
 
         torch.set_rng_state(self._random)
-        found = call()
+        returned = call()
         self._random = torch.get_rng_state()
-        return found
+        return returned
