@@ -188,11 +188,11 @@ def decoded(entry: Entry, values: Array, training: bool) -> Array:
     flat = values.reshape(-1)
     arrays = entry.images(training)
 
-    def named(row: int) -> str:
+    def name_of(row: int) -> str:
         path = f" ('{shown(flat[row])}')" if isinstance(flat[row], str) else ""
         return f"column '{entry.name}': image {row}{path}"
 
-    rows = raising(arrays.all(flat, named))
+    rows = raising(arrays.all(flat, name_of))
     if len({row.shape for row in rows}) > 1:
         raise DataError(f"column '{entry.name}' has images of several sizes: give resize")
     images = stacked(rows)

@@ -22,7 +22,7 @@ from sparknet.layers.source_layer import SourceLayer
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.net import Net
-from sparknet.net.portable import Portable, kept_folder, portable_net
+from sparknet.net.portable import Portable, portable_net, process_folder
 from sparknet.net.quantize import in_int8
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import Model, caffe_pb2, parse_net, write_model, write_text
@@ -50,7 +50,7 @@ _LARGEST = 1 << 28
 
 
 @contextmanager
-def written_here(path: str) -> Iterator[Path]:
+def output_file_here(path: str) -> Iterator[Path]:
     """A draft of a file of this machine, which takes its place; its folder is made."""
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ def save_model(
     path: StrPath,
     said: ModelInputs,
     tokenizer: bytes | None = None,
-    written: Writer = written_here,
+    output_file: Writer = output_file_here,
     exists: Callable[[str], bool] = os.path.exists,
 ) -> None:
     """Write a folder; or a caffemodel (.h5: HDF5), and beside it its net and what it cannot say."""
@@ -76,28 +76,28 @@ def save_model(
         def fill(folder: Path) -> dict[str, Any]:
             if tokenizer is not None:
                 (folder / TOKENIZER).write_bytes(tokenizer)
-            return {**save_net(net, folder), **said.said()}
+            return {**save_net(net, folder), **said.to_dict()}
 
-        write_folder(path, fill, f"a folder, or as one of {', '.join(SUFFIXES)}", written)
+        write_folder(path, fill, f"a folder, or as one of {', '.join(SUFFIXES)}", output_file)
         return
     if exists(f"{stem}.prototxt") and not exists(f"{stem}{ModelInputs.SUFFIX}"):
         raise FileError(
             f"{stem}.prototxt",
             "is no saved model's and would be overwritten: give another name, or a folder's",
         )
-    with written(os.fspath(path)) as file:
+    with output_file(os.fspath(path)) as file:
         write_model(file, _tested_model(net))
-    with written(f"{stem}.prototxt") as file:
+    with output_file(f"{stem}.prototxt") as file:
         write_text(file, net.tested.described)
-    with written(f"{stem}{ModelInputs.SUFFIX}") as file:
+    with output_file(f"{stem}{ModelInputs.SUFFIX}") as file:
         file.write_text(said.to_json(), encoding="utf-8")
     if tokenizer is not None:
-        with written(f"{stem}.{TOKENIZER}") as file:
+        with output_file(f"{stem}.{TOKENIZER}") as file:
             file.write_bytes(tokenizer)
 
 
 def write_folder(
-    path: StrPath, fill: Callable[[Path], dict[str, Any]], kinds: str, written: Writer
+    path: StrPath, fill: Callable[[Path], dict[str, Any]], kinds: str, output_file: Writer
 ) -> None:
     """Write what ``fill`` puts into a folder, and last model.json with what it returns.
 
@@ -110,9 +110,9 @@ def write_folder(
         more = fill(Path(staged))
         files = file_sums(Path(staged))
         for name in files:
-            with written(f"{where}/{name}") as file:
+            with output_file(f"{where}/{name}") as file:
                 shutil.copyfile(Path(staged, name), file)
-    with written(f"{where}/{ModelInputs.FOLDER}") as file:
+    with output_file(f"{where}/{ModelInputs.FOLDER}") as file:
         file.write_text(json.dumps({**more, FILES: files}, indent=1), encoding="utf-8")
 
 
@@ -210,7 +210,7 @@ def unpacked(folder: Path, name: str, data: Any) -> tuple[str, set[str]]:
     """
     if not isinstance(data, list) or not all(_OWN.fullmatch(file) for file in data):
         raise ValueError(f"the net's files are {data!r}")
-    parent = kept_folder()
+    parent = process_folder()
     files = {file: (folder / file).read_bytes() for file in data}
     text = Portable((folder / name).read_text(encoding="utf-8"), files).unpacked(parent)
     return text, {str(parent / file) for file in files}

@@ -61,9 +61,9 @@ class ModelInputs:
             file.write_text(merged.to_json(), encoding="utf-8")
 
     def to_json(self) -> str:
-        return json.dumps(self.said(), indent=1)
+        return json.dumps(self.to_dict(), indent=1)
 
-    def said(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         how = None if self.preprocessing is None else json.loads(self.preprocessing.to_json())
         labels = {"labels": self.labels} if self.labels else {}
         return {"columns": self.columns, "preprocessing": how, **labels}

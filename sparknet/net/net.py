@@ -112,7 +112,7 @@ class Net:
         """Whether its first weights are its fillers': neither a file nor the caller gave any."""
         alone = TEST if phase is None else phase
         pycaffe = find_backend(backend, precision, keep_blobs, device)
-        self._nets, self._is_lost = Nets.begun(origin, pycaffe, alone, seed), False
+        self._nets, self._is_lost = Nets.start(origin, pycaffe, alone, seed), False
         with suppress(UnknownShape):  # the data will decide it
             _ = self.net
 

@@ -19,7 +19,7 @@ from sparknet.net.description import NetMessage, NetSource, describe
 from sparknet.net.entries import UnknownShape
 from sparknet.net.fed import FedNet
 from sparknet.net.origin import Origin
-from sparknet.net.portable import kept_folder, portable_net, portable_solver
+from sparknet.net.portable import portable_net, portable_solver, process_folder
 from sparknet.net.scores import Means, Scores, judged_blobs
 from sparknet.proto import parse_net, parse_solver
 from sparknet.weights import WeightCollection, check_layers, copy_weights, open_weights
@@ -84,7 +84,7 @@ class Nets:
         return fed
 
     @classmethod
-    def begun(cls, origin: Origin, backend: Backend, alone: int, seed: int | None) -> Nets:
+    def start(cls, origin: Origin, backend: Backend, alone: int, seed: int | None) -> Nets:
         """With this seed, the solver's or a drawn one."""
         solver = origin.description.solver
         if seed is None and solver is not None and solver.random_seed >= 0:
@@ -120,7 +120,7 @@ class Nets:
         }
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        text, phase = state["source"].unpacked(kept_folder()), state["phase"]
+        text, phase = state["source"].unpacked(process_folder()), state["phase"]
         message: NetSource = parse_solver(text) if phase is None else parse_net(text)
         origin = replace(state["origin"], description=describe(message, phase))
         backend, given_seed, seed = state["rest"]

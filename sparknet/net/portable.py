@@ -98,11 +98,11 @@ def _read(path: str) -> bytes:
     return data
 
 
-def kept_folder() -> Path:
+def process_folder() -> Path:
     """Return a folder for files that nets name, which stays until the process ends."""
-    return Path(_kept(os.getpid()).name)
+    return Path(_folder_of(os.getpid()).name)
 
 
 @cache
-def _kept(process: int) -> TemporaryDirectory[str]:
+def _folder_of(process: int) -> TemporaryDirectory[str]:
     return scratch_folder("nets")

@@ -76,13 +76,13 @@ def warn_of_range(entry: Entry, values: Array) -> None:
         return
     warnings.warn(
         f"column '{entry.name}' has values from {low:.4g} to {high:.4g}, and its preprocessing "
-        f"({_told(how)}) is for pixels from 0 to {_WHITE:g}: {advice}",
+        f"({_text(how)}) is for pixels from 0 to {_WHITE:g}: {advice}",
         RangeWarning,
         stacklevel=outside(),
     )
 
 
-def _told(how: Preprocessing) -> str:
+def _text(how: Preprocessing) -> str:
     values: dict[str, Any] = {"mean": how.mean_values, "scale": how.scale, "std": how.std}
     if how.mean_image is not None:
         values["mean"] = ("a picture",)

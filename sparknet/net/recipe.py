@@ -95,7 +95,7 @@ class Recipe:
     def _solver(self, source: Any) -> tuple[SolverMessage, Any]:
         """Return a copy of the solver with its nets inside, and the weights that come with them."""
         if names_model(source):
-            model = self._opened(source)
+            model = self._open(source)
             return usual(_as_net(model)), os.fspath(source)
         message = solver_of(source)
         if message is None:
@@ -105,14 +105,14 @@ class Recipe:
         for one, whole in _NETS:
             if path := getattr(solver, one):
                 path_of_net = path if names_model(path) else None
-                net = _as_net(self._opened(path)) if path_of_net else read_net(path)
+                net = _as_net(self._open(path)) if path_of_net else read_net(path)
                 getattr(solver, whole).CopyFrom(net)
                 solver.ClearField(one)
         solver.test_net_param.extend(read_net(path) for path in solver.test_net)
         del solver.test_net[:]
         return solver, None if solver.weights else path_of_net
 
-    def _opened(self, path: Any) -> Model:
+    def _open(self, path: Any) -> Model:
         model = open_model(path, shapes=self.shapes, batch_axis=self.batch_axis)
         names = dict(input_shapes(model.net))  # without inputs of one number
         sizes_of_inputs = [sizes for name, sizes in (self.shapes or {}).items() if name in names]

@@ -37,7 +37,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class InputSpec:
     """What an input takes of a row."""
 
     shape: Shape
@@ -56,17 +56,17 @@ class Wanted:
         return Binary(self.shape, self.images or _plain_images(self.shape), self.told)
 
 
-def wanted(
+def input_specs(
     entries: Iterable[Entry],
     training: bool = False,
     told: Mapping[str, Sizes] | None = None,
     classes: Mapping[str, ClassNumbers] | None = None,
-) -> dict[str, Wanted]:
+) -> dict[str, InputSpec]:
     """Return what a net's inputs take; ``told`` has the shapes of raw records, by input, and
     ``classes`` the classes that its losses know.
     """
     return {
-        entry.name: Wanted(
+        entry.name: InputSpec(
             entry.stored,
             None if entry.pictures is None else entry.images(training),
             entry.blank,
@@ -78,13 +78,13 @@ def wanted(
 
 
 def arrays(
-    batch: pa.RecordBatch, mapping: dict[str, str], shapes: Mapping[str, Shape | Wanted]
+    batch: pa.RecordBatch, mapping: dict[str, str], shapes: Mapping[str, Shape | InputSpec]
 ) -> dict[str, Array]:
     """Blob → rows of a batch, from the columns in ``mapping``; all values are finite."""
     blobs = {}
     for blob, name in mapping.items():
         want = shapes[blob]
-        want = want if isinstance(want, Wanted) else Wanted(want)
+        want = want if isinstance(want, InputSpec) else InputSpec(want)
         values = batch.column(plain(name))
         if want.blank is not None:
             values = filled_up(values, name, want.shape, want.blank)
@@ -139,7 +139,7 @@ def column(
         raise SparkError(f"column '{name}' is null: fill such rows, or filter them out")
     if not len(values):
         return np.zeros((0, *(size or 0 for size in shape)), np.uint8)
-    kinds = Wanted(shape, images, told=told).kinds
+    kinds = InputSpec(shape, images, told=told).kinds
     return kinds.resized(_rows(values, name, kinds))
 
 

@@ -13,7 +13,16 @@ from sparknet.errors import SparkError
 from sparknet.loaders.image import open_image
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.predict.binary import Binary
-from sparknet.predict.outputs import Array, At, Collected, Fixed, Output, list_of, lists, named
+from sparknet.predict.outputs import (
+    Array,
+    At,
+    Collected,
+    Fixed,
+    Output,
+    label_names,
+    list_of,
+    lists,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +44,7 @@ class Ragged(Output):
         """Return the fields of a struct."""
 
     @abstractmethod
-    def found(self, rows: Array, count: int, frames: Array | None) -> tuple[Array, Array]:
+    def structs_of(self, rows: Array, count: int, frames: Array | None) -> tuple[Array, Array]:
         """Return the number of structs of each of ``count`` records, and a row of numbers a
         struct.
         """
@@ -57,7 +66,7 @@ class _Lists(Collected):
 
     def put(self, at: At, rows: Array, frames: Array | None) -> None:
         places = np.arange(len(self._counts))[at]
-        counts, lists = self._output.found(rows, len(places), frames)
+        counts, lists = self._output.structs_of(rows, len(places), frames)
         self._counts[places] = counts
         self._found.append((np.repeat(places, counts), lists))
 
@@ -95,7 +104,7 @@ class Detections(Ragged):
         numbers = ("score", "xmin", "ymin", "xmax", "ymax")
         return [label, name, *(pa.field(one, pa.float32(), False) for one in numbers)]
 
-    def found(self, rows: Array, count: int, frames: Array | None) -> tuple[Array, Array]:
+    def structs_of(self, rows: Array, count: int, frames: Array | None) -> tuple[Array, Array]:
         """A row with label -1 means a batch without detections."""
         boxes = rows[rows[:, 1] >= 0]
         index = boxes[:, 0].astype(np.int64)
@@ -112,7 +121,7 @@ class Detections(Ragged):
 
         labels = rows[:, 0].astype(np.int32)
         numbers = [pa.array(np.ascontiguousarray(rows[:, at], np.float32)) for at in range(1, 6)]
-        columns = [pa.array(labels), named(labels, self.names), *numbers]
+        columns = [pa.array(labels), label_names(labels, self.names), *numbers]
         return pa.StructArray.from_arrays(columns, fields=self.fields())
 
 
@@ -164,7 +173,7 @@ class PixelRuns(Ragged):
 
         return [pa.field("label", pa.int32(), False), pa.field("length", pa.int32(), False)]
 
-    def found(self, rows: Array, count: int, frames: Array | None) -> tuple[Array, Array]:
+    def structs_of(self, rows: Array, count: int, frames: Array | None) -> tuple[Array, Array]:
         flat = pixels(rows, self.shape)
         changes = np.ones(flat.shape, bool)
         changes[:, 1:] = flat[:, 1:] != flat[:, :-1]

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 from sparknet.errors import SparkNetError, bare
-from sparknet.net.model_folder import written_here
+from sparknet.net.model_folder import output_file_here
 from sparknet.net.scratch import scratch_folder
 
 StrPath = str | os.PathLike[str]
@@ -61,11 +61,11 @@ def exists(path: StrPath) -> bool:
 
 
 @contextmanager
-def written(path: StrPath, session: Any = None) -> Iterator[Path]:
+def output_file(path: StrPath, session: Any = None) -> Iterator[Path]:
     """A local path to write the file of ``path`` to; it then appears there whole or not at all."""
     here = local_path(path)
     if here is not None:
-        with written_here(here) as draft:
+        with output_file_here(here) as draft:
             yield draft
         return
     remote = remote_file(os.fspath(path), session)

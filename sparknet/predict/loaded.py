@@ -99,7 +99,7 @@ class LoadedModel:
         task = plan.task
         batch = batch_of(rows, task.mapping, model.inputs, model.tokens is not None)
         model.warn_of_batch(batch, task.mapping)
-        task = _told(task, batch)
+        task = _boxes_in_pixels(task, batch)
         arrays, valid = _predicted(batch, task, model)
         columns: dict[str, Any] = {}
         for output, column in zip(task.outputs, arrays, strict=False):
@@ -112,7 +112,7 @@ class LoadedModel:
         index = rows.index if is_frame(rows) else None
         if request.invalid == "drop":
             index = None if index is None else index[valid]
-            columns = {name: _kept(values, valid) for name, values in columns.items()}
+            columns = {name: _select(values, valid) for name, values in columns.items()}
         return columns, index
 
     def _plan(self, model: Predictor, request: Request) -> _Plan:
@@ -222,7 +222,7 @@ def _what_else(folder: Path, metadata: Mapping[str, Any]) -> str:
     return f"is a {kind}, and what is loaded is a {' or a '.join(STAGES)}"
 
 
-def _kept(values: Any, valid: Array) -> Any:
+def _select(values: Any, valid: Array) -> Any:
     if isinstance(values, np.ndarray):
         return values[valid]
     return [value for value, good in zip(values, valid, strict=True) if good]
@@ -242,7 +242,7 @@ def _predicted(
     return columns, np.concatenate([one.valid for one in done])
 
 
-def _told(task: Prediction, given: pa.RecordBatch) -> Prediction:
+def _boxes_in_pixels(task: Prediction, given: pa.RecordBatch) -> Prediction:
     """Return the task, with boxes told from 0 to 1 where no picture says how large it is."""
     is_told = task.pictures is None or holds_bytes(given, task.pictures.column)
     return task if is_told else replace(task, pictures=None)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class Taken(Protocol):
+class InputShape(Protocol):
     """What an input takes: an `Entry` of a net is one."""
 
     @property
@@ -47,7 +47,7 @@ class ModuleInput:
 
 
 def batch_of(
-    rows: Any, mapping: Mapping[str, str], entries: Mapping[str, Taken], texts: bool
+    rows: Any, mapping: Mapping[str, str], entries: Mapping[str, InputShape], texts: bool
 ) -> pa.RecordBatch:
     """Return the columns of ``mapping`` (input → column) as an Arrow batch.
 
@@ -88,7 +88,7 @@ def is_frame(rows: Any) -> bool:
     return hasattr(rows, "columns") and hasattr(rows, "index")
 
 
-def arrow(values: Any, what: str, entry: Taken, texts: bool) -> pa.Array:
+def arrow(values: Any, what: str, entry: InputShape, texts: bool) -> pa.Array:
     """Return a column of numbers, arrays, bytes, pictures' paths or texts."""
     import pyarrow as pa
 
@@ -126,7 +126,7 @@ def _is_missing(cell: Any) -> bool:
     return cell is None or (isinstance(cell, float) and cell != cell)
 
 
-def _arrays(cells: Sequence[Any], what: str, entry: Taken) -> pa.Array:
+def _arrays(cells: Sequence[Any], what: str, entry: InputShape) -> pa.Array:
     """Arrays of one shape, and rows without any."""
     import pyarrow as pa
 
@@ -144,7 +144,7 @@ def _arrays(cells: Sequence[Any], what: str, entry: Taken) -> pa.Array:
     )
 
 
-def _numbers(values: Array, what: str, entry: Taken) -> pa.Array:
+def _numbers(values: Array, what: str, entry: InputShape) -> pa.Array:
     """Rows of numbers; pictures have the net's order of axes."""
     import pyarrow as pa
 
@@ -171,7 +171,7 @@ def _numbers(values: Array, what: str, entry: Taken) -> pa.Array:
     return column
 
 
-def _fits(shape: Sequence[int], entry: Taken) -> bool:
+def _fits(shape: Sequence[int], entry: InputShape) -> bool:
     """Return whether rows have the input's shape; None stands for any size."""
     return all(want in (None, size) for want, size in zip(entry.stored, shape, strict=True))
 

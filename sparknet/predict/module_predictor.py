@@ -15,10 +15,10 @@ import numpy as np
 from sparknet.errors import DataError, SettingError, SparkError, extra
 from sparknet.native import NDArray
 from sparknet.net.heads import Head, Kind
-from sparknet.predict.columns import Wanted, column_map
+from sparknet.predict.columns import InputSpec, column_map
 from sparknet.predict.evaluation import head_of
-from sparknet.predict.files import written
-from sparknet.predict.local_rows import ModuleInput, Taken
+from sparknet.predict.files import output_file
+from sparknet.predict.local_rows import InputShape, ModuleInput
 from sparknet.predict.outputs import Best, Output
 from sparknet.predict.prediction import Prediction
 from sparknet.predict.predictor import Array, Predictor, Sizes, TableSchema
@@ -74,7 +74,7 @@ class ModulePredictor(Predictor):
         return type(self.module).__name__
 
     @property
-    def inputs(self) -> Mapping[str, Taken]:
+    def inputs(self) -> Mapping[str, InputShape]:
         return {name: ModuleInput(one.shape[1:]) for name, one in self.records.items()}
 
     @property
@@ -112,7 +112,7 @@ class ModulePredictor(Predictor):
         record = 4 * sum(prod(tops[one.blob].shape[1:]) for one in outputs)
         return Prediction(
             mapping=mapping,
-            shapes={name: Wanted(one.shape[1:]) for name, one in records.items()},
+            shapes={name: InputSpec(one.shape[1:]) for name, one in records.items()},
             outputs=outputs,
             batch=batch,
             most=max(_LARGEST // max(record, 1) // batch, 1) * batch,
@@ -165,7 +165,7 @@ class ModulePredictor(Predictor):
         return SavedModule.of(self.module, self.made_by, self.columns, self.records, self.kind)
 
     def save(self, path: StrPath) -> None:
-        save_module(self.module, self.saved(), path, written)
+        save_module(self.module, self.saved(), path, output_file)
 
     @classmethod
     def read(

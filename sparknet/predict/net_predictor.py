@@ -18,9 +18,9 @@ from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.portable import Portable, portable_net
 from sparknet.net.ranges import warn_of_pictures
 from sparknet.net.scratch import scratch_folder
-from sparknet.predict.columns import Wanted, column_map, holds_bytes, wanted
+from sparknet.predict.columns import InputSpec, column_map, holds_bytes, input_specs
 from sparknet.predict.detections import BoxFrames
-from sparknet.predict.files import exists, written
+from sparknet.predict.files import exists, output_file
 from sparknet.predict.outputs import Output
 from sparknet.predict.prediction import Prediction
 from sparknet.predict.predictor import Array, Predictor, Sizes, TableSchema
@@ -139,7 +139,7 @@ class NetPredictor(Predictor):
         batch = request.batch or batch_for(tested, blobs)
         if self.tokens is not None:
             batch = batch if request.batch else max(batch, FEWEST)
-        shapes = wanted(tested.entries, told=raw_shapes)
+        shapes = input_specs(tested.entries, told=raw_shapes)
         return Prediction(
             mapping=mapping,
             shapes=shapes,
@@ -187,7 +187,7 @@ class NetPredictor(Predictor):
     def save(self, path: StrPath) -> None:
         inputs = ModelInputs(self.columns, self.net.preprocessing, self.labels)
         tokenizer = None if self.tokens is None else self.tokens.text
-        save_model(self.net, path, inputs, tokenizer, written, exists)
+        save_model(self.net, path, inputs, tokenizer, output_file, exists)
 
     def warn_of_batch(self, batch: pa.RecordBatch, mapping: Mapping[str, str]) -> None:
         pictures = [name for name, column in mapping.items() if holds_bytes(batch, column)]
@@ -207,7 +207,7 @@ class NetPredictor(Predictor):
         mapping: Mapping[str, str],
         outputs: Sequence[Output],
         table: TableSchema | None,
-        shapes: Mapping[str, Wanted],
+        shapes: Mapping[str, InputSpec],
     ) -> BoxFrames | None:
         """Return the pictures in whose pixels boxes lie; None where boxes go from 0 to 1.
 

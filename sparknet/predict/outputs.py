@@ -177,7 +177,7 @@ class Classes(Fixed):
         import pyarrow as pa
 
         labels, scores = (part.reshape(-1) for part in parts)
-        columns = [pa.array(labels), named(labels, self.names), pa.array(scores)]
+        columns = [pa.array(labels), label_names(labels, self.names), pa.array(scores)]
         classes = pa.StructArray.from_arrays(columns, fields=self._fields())
         count, length = parts[0].shape
         return even_lists(classes, count, length, invalid)
@@ -214,7 +214,7 @@ def lists(values: pa.Array, ends: Array, invalid: pa.Array | None) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(ends), values, type=kind, mask=invalid)
 
 
-def named(labels: Array, names: Sequence[str] | None) -> pa.Array:
+def label_names(labels: Array, names: Sequence[str] | None) -> pa.Array:
     """Return the names of labels; null where there are none."""
     import pyarrow as pa
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from sparknet.errors import DataError, FileError, SparkError, SparkNetError, bare
-from sparknet.predict.columns import Wanted, arrays, plain
+from sparknet.predict.columns import InputSpec, arrays, plain
 from sparknet.predict.detections import BoxFrames
 from sparknet.predict.outputs import Array, At, Collected, Output
 from sparknet.predict.texts import Texts
@@ -30,7 +30,7 @@ class Prediction:
     """What a model reads of rows, and the columns that it makes of them."""
 
     mapping: dict[str, str]
-    shapes: dict[str, Wanted]
+    shapes: dict[str, InputSpec]
     outputs: Sequence[Output]
     batch: int
     """Records that go through the net at a time."""
@@ -135,7 +135,7 @@ class _Piece:
     def _refuse(self, part: RowPart, error: SparkNetError) -> None:
         """Refuse a row that the net cannot compute with."""
         if self._given.invalid == "raise":
-            raise part.placed(error)
+            raise part.with_place(error)
         self._errors[int(part.at[0])] = str(error)
 
     def done(self) -> PredictedRows:
@@ -193,7 +193,7 @@ class RowPart:
             frames = None if self.frames is None else self.frames[one]
             yield RowPart(self.rows, False, np.array([at]), values, {}, frames, self.places)
 
-    def placed(self, error: SparkNetError) -> SparkNetError:
+    def with_place(self, error: SparkNetError) -> SparkNetError:
         """Return the error with the place of the first row."""
         return at_place(error, self.places(int(self.at[0])))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.native import NDArray
 from sparknet.net.heads import Head
-from sparknet.predict.local_rows import Taken
+from sparknet.predict.local_rows import InputShape
 from sparknet.predict.outputs import Output
 from sparknet.predict.prediction import Prediction, Worker
 from sparknet.predict.request import Request
@@ -78,7 +78,7 @@ class Predictor(ABC):
 
     @property
     @abstractmethod
-    def inputs(self) -> Mapping[str, Taken]:
+    def inputs(self) -> Mapping[str, InputShape]:
         """The inputs, and the shapes that they take."""
 
     @property

@@ -29,7 +29,7 @@ from sparknet.predict.module_predictor import ModulePredictor
 from sparknet.predict.net_predictor import NetPredictor
 from sparknet.predict.predictor import Predictor
 from sparknet.predict.texts import TokenizerFile
-from sparknet.torch.modules.saved_module import MODULE, SavedModule, beside, read_said
+from sparknet.torch.modules.saved_module import MODULE, SavedModule, beside, read_description
 from sparknet.weights.files import is_model_folder
 from sparknet.weights.tensors import is_safetensors
 
@@ -122,7 +122,7 @@ def load_module(path: StrPath, module: Any = None, trusted: bool = False) -> Mod
             return ModulePredictor.read(folder / MODULE, where, saved, module, trusted)
     facts_path = beside(path)
     with fetched(facts_path) as file:
-        saved = read_said(Path(file), facts_path)
+        saved = read_description(Path(file), facts_path)
     with fetched(path) as file:
         return ModulePredictor.read(Path(file), where, saved, module, trusted)
 

@@ -32,7 +32,7 @@ Predict = Callable[[Any, Request], tuple[dict[str, Any], Any]]
 
 Made = Literal["vector", "number", "class", "classes", "labels"]
 """What becomes of a blob's numbers."""
-Given = Callable[[str], Any]
+ParamValue = Callable[[str], Any]
 """The value of a Param; None where it has none."""
 INVALID: dict[str, Invalid] = {"error": "raise", "keep": "null", "skip": "drop"}
 """pyspark.ml's words for what becomes of bad rows, and those of `SparkModel.transform`."""
@@ -89,18 +89,18 @@ class StageColumns:
             self._served[key] = model, places
         return self._served[key]
 
-    def columns(self, given: Given) -> Iterator[StageColumn]:
+    def columns(self, value_of: ParamValue) -> Iterator[StageColumn]:
         """Yield the columns of the predictions; those of further ones end in their blobs' names."""
-        heads = self.heads(given("outputs"))
+        heads = self.heads(value_of("outputs"))
         _, places = self.serving(heads)
         for number, head in enumerate(heads):
             place = places[head.blob]
             suffix = f"_{head.blob}" if number else ""
-            if (name := given("rawPredictionCol")) and place.raw and head.kind != "numbers":
+            if (name := value_of("rawPredictionCol")) and place.raw and head.kind != "numbers":
                 yield StageColumn(name + suffix, "vector", place.raw)
-            if (name := given("probabilityCol")) and place.probability:
+            if (name := value_of("probabilityCol")) and place.probability:
                 yield StageColumn(name + suffix, "vector", place.probability)
-            if name := given("predictionCol"):
+            if name := value_of("predictionCol"):
                 blob = place.place or place.raw or head.blob
                 yield StageColumn(name + suffix, _prediction(head), blob)
 
@@ -111,7 +111,7 @@ class StageColumns:
         return list(outputs)
 
     def inputs(
-        self, given: Given, is_set: Callable[[str], bool], training: bool = False
+        self, value_of: ParamValue, is_set: Callable[[str], bool], training: bool = False
     ) -> dict[str, str]:
         """Return the net's input → column, as Params say; of the net for training, or the other
         one.
@@ -119,13 +119,13 @@ class StageColumns:
         net = self.model.net
         entries = [*net.inputs] if training else [entry.name for entry in net.tested.entries]
         labels = {name for name, entry in net.inputs.items() if entry.is_label}
-        heads = self.heads(given("outputs"))
+        heads = self.heads(value_of("outputs"))
         targets = [head.target for head in heads if head.target in entries]
         targets += [name for name in entries if name in labels and name not in targets]
         features = [name for name in entries if name not in targets]
-        columns = {**self.model.columns, **(given("columns") or {})}
+        columns = {**self.model.columns, **(value_of("columns") or {})}
         for inputs, name in ((features, "featuresCol"), (targets, "labelCol")):
-            column = given(name)
+            column = value_of(name)
             if inputs and column and (is_set(name) or inputs[0] not in columns):
                 columns[inputs[0]] = column
         return columns if training else {name: columns[name] for name in columns if name in entries}
@@ -178,10 +178,10 @@ class ModuleColumns(StageColumns):
         return self._served[key]
 
     def inputs(
-        self, given: Given, is_set: Callable[[str], bool], training: bool = False
+        self, value_of: ParamValue, is_set: Callable[[str], bool], training: bool = False
     ) -> dict[str, str]:
-        columns = {**self.model.columns, **(given("columns") or {})}
-        first, column = next(iter(self.model.records)), given("featuresCol")
+        columns = {**self.model.columns, **(value_of("columns") or {})}
+        first, column = next(iter(self.model.records)), value_of("featuresCol")
         if column and (is_set("featuresCol") or first not in columns):
             columns[first] = column
         return columns
@@ -248,7 +248,7 @@ def save_parts(model: Predictor, folder: Path) -> dict[str, Any]:
                 "functools.partial of one, from a file that Python can import"
             )
         write_state(folder / MODULE, model.module)
-        return {"module": saved.said()}
+        return {"module": saved.to_dict()}
     assert isinstance(model, NetPredictor)
     return {**save_net(model.net, folder), "inputs": model.columns}
 
@@ -271,9 +271,9 @@ class SavedColumns(ABC):
         self.model = model
         self._set: dict[str, Any] = dict(metadata["paramMap"])
         self._given = {**metadata["defaultParamMap"], **self._set}
-        self._invalid = INVALID[self.given("handleInvalid") or "error"]
+        self._invalid = INVALID[self.value_of("handleInvalid") or "error"]
 
-    def given(self, name: str) -> Any:
+    def value_of(self, name: str) -> Any:
         """Return the value of a Param; None where it has none."""
         return self._given.get(name)
 
@@ -292,46 +292,46 @@ class _NetModel(SavedColumns):
         self._columns = stage_columns(model, [Head.of(head) for head in metadata["heads"]])
 
     def inputs(self, model: Any) -> dict[str, str]:
-        return self._columns.inputs(self.given, self._set.__contains__)
+        return self._columns.inputs(self.value_of, self._set.__contains__)
 
     def columns(self, predict: Predict) -> tuple[dict[str, Any], Any]:
-        blobs = self._columns.blobs(self.given("outputs"))
-        model, _ = self._columns.serving(self._columns.heads(self.given("outputs")))
-        stage_columns_of_model = list(self._columns.columns(self.given))
+        blobs = self._columns.blobs(self.value_of("outputs"))
+        model, _ = self._columns.serving(self._columns.heads(self.value_of("outputs")))
+        stage_columns_of_model = list(self._columns.columns(self.value_of))
         needed = list(dict.fromkeys([*blobs, *(column.blob for column in stage_columns_of_model)]))
         request = Request(
             outputs=needed,
             columns=self.inputs(model),
-            batch=self.given("batch"),
+            batch=self.value_of("batch"),
             invalid=self._invalid,
         )
         blobs_of_rows, index = predict(model, request)
-        prefix = self.given("prefix") or ""
+        prefix = self.value_of("prefix") or ""
         columns = {prefix + blob: blobs_of_rows[blob] for blob in blobs}
         for one in stage_columns_of_model:
             if one.name in columns:
                 raise SparkError(f"the stage makes two columns '{one.name}': give another name")
-            columns[one.name] = _made(one, blobs_of_rows[one.blob])
+            columns[one.name] = _column_of(one, blobs_of_rows[one.blob])
         return columns, index
 
 
 class _NetFeaturizer(SavedColumns):
     def inputs(self, model: Any) -> dict[str, str]:
-        columns: dict[str, str] = self.given("columns") or {}
-        if column := self.given("inputCol"):
+        columns: dict[str, str] = self.value_of("columns") or {}
+        if column := self.value_of("inputCol"):
             columns = {model.net.tested.entries[0].name: column, **columns}
         return columns
 
     def columns(self, predict: Predict) -> tuple[dict[str, Any], Any]:
-        output, model = self.given("output"), self.model
+        output, model = self.value_of("output"), self.model
         columns = self.inputs(model)
         names = None if output is None else [output]
         blob = model.outputs(Request(outputs=names, columns=columns))[0].blob
         request = Request(
-            outputs=[blob], columns=columns, batch=self.given("batch"), invalid=self._invalid
+            outputs=[blob], columns=columns, batch=self.value_of("batch"), invalid=self._invalid
         )
         blobs, index = predict(model, request)
-        return {self.given("outputCol"): _flat(blobs[blob])}, index
+        return {self.value_of("outputCol"): _flat(blobs[blob])}, index
 
 
 STAGES: dict[str, Callable[[Any, Mapping[str, Any]], SavedColumns]] = {
@@ -344,7 +344,7 @@ def _flat(values: Array) -> Array:
     return values.reshape(len(values), -1) if len(values) else values.reshape(0, 0)
 
 
-def _made(column: StageColumn, values: Array) -> Any:
+def _column_of(column: StageColumn, values: Array) -> Any:
     """Return what pyspark.ml's column holds, of a blob's numbers."""
     rows = _flat(values)
     if column.made == "number":

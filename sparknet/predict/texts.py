@@ -212,7 +212,7 @@ class TokenizerFile:
             raise SparkError(
                 f"a tokenizer makes rows of tokens, and input '{odd}' is {shapes[odd]}"
             )
-        length, longest = _Lengths(tested, shapes).found()
+        length, longest = _Lengths(tested, shapes).limits()
         name = f"sparknet-{_digest(self.text)}.tokenizer"
         return Texts(name, _roles(tested), length, longest, self.text)
 
@@ -233,7 +233,7 @@ class _Lengths:
         self._described = next(iter(shapes.values()))[1]
         self._params = self._planned(self._described)
 
-    def found(self) -> tuple[int | None, int | None]:
+    def limits(self) -> tuple[int | None, int | None]:
         """Return the only one, if there is one, and the largest."""
         if not self._fits(1) or not self._fits(2):
             return self._described, self._described

@@ -20,7 +20,7 @@ from sparknet.predict.loaded import LoadedModel, load
 from sparknet.predict.module_predictor import ModulePredictor
 from sparknet.predict.stage import stage_metadata
 from sparknet.spark.predict.model import SparkModel
-from sparknet.torch.modules.saved_module import beside, read_said
+from sparknet.torch.modules.saved_module import beside, read_description
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -221,7 +221,7 @@ def _write(model: Any, folder: Path) -> None:
 def _write_module(model: Any, file: Path) -> None:
     """Write the files of a module, or of a trained one."""
     model.save(file)
-    if read_said(Path(beside(file)), str(file)).made_by is None:
+    if read_description(Path(beside(file)), str(file)).made_by is None:
         kind = type(model.module).__name__
         raise SettingError(
             f"nothing names what makes module '{kind}' as it is, and MLflow loads a model by that "

@@ -59,7 +59,7 @@ class TorchNet(NetPasses):
     def __init__(
         self, train: bool, seed: int, precision: str, device: str, apart: bool = False
     ) -> None:
-        super().__init__(DevicePlace.named(device, apart), precision)
+        super().__init__(DevicePlace.of(device, apart), precision)
         self.views_stay = not self.place.apart
         self.train, self.seed_now = train, seed
         self.product = PRODUCTS[precision]

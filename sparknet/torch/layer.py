@@ -188,7 +188,7 @@ class TorchLayer:
 TracedCheck: TypeAlias = tuple[TorchLayer, Tensor, Callable[[], str]]
 
 
-class Told:
+class PassNumbers:
     """Numbers on their way from the device, which does not wait until they are read."""
 
     def __init__(self, numbers: Tensor, checks: list[TracedCheck]) -> None:

@@ -27,7 +27,7 @@ class DevicePlace:
     """Whether values on the host are copies."""
 
     @staticmethod
-    def named(name: str, apart: bool = False) -> DevicePlace:
+    def of(name: str, apart: bool = False) -> DevicePlace:
         device = torch.device(name)
         return DevicePlace(device, apart or device.type != "cpu")
 

@@ -143,15 +143,15 @@ class NetModule(nn.Module):
                     else:
                         learns = ref.needs_gradient
                         home.register_parameter(str(number), nn.Parameter(values, learns))
-                    owners[ref.learnable] = (_named(node.name), str(number))
+                    owners[ref.learnable] = (_attribute_name(node.name), str(number))
                 places.append((*owners[ref.learnable], ref.shape))
             self._places.append(places)
         self.train(graph.nodes[0].phase == TRAIN if graph.nodes else True)
 
     def _home(self, name: str) -> nn.Module:
-        if _named(name) not in self._modules:
-            self.add_module(_named(name), nn.Module())
-        home = self._modules[_named(name)]
+        if _attribute_name(name) not in self._modules:
+            self.add_module(_attribute_name(name), nn.Module())
+        home = self._modules[_attribute_name(name)]
         assert home is not None
         return home
 
@@ -193,7 +193,7 @@ class NetModule(nn.Module):
         blobs.update(zip(node.tops, tops, strict=True))
 
 
-def _named(layer: str) -> str:
+def _attribute_name(layer: str) -> str:
     return layer.replace(".", "_") or "_"
 
 

@@ -14,7 +14,14 @@ from torch import Tensor
 from sparknet.errors import OutOfMemory
 from sparknet.native.alone import alone
 from sparknet.torch import layer_passes
-from sparknet.torch.layer import Told, TorchBlob, TorchLayer, TorchParam, TracedCheck, taken_apart
+from sparknet.torch.layer import (
+    PassNumbers,
+    TorchBlob,
+    TorchLayer,
+    TorchParam,
+    TracedCheck,
+    taken_apart,
+)
 from sparknet.torch.memory import Buffer, DevicePlace
 from sparknet.torch.recorded import Pass, RecordedPasses
 from sparknet.torch.translations.table import wide
@@ -43,7 +50,7 @@ class NetPasses:
         elif not bool(fine):
             layer.refuse(message())
 
-    def _told(self, told: Told | None) -> float:
+    def _checked_loss(self, told: PassNumbers | None) -> float:
         """The loss, once all checks of the pass were fine: the device is waited for once."""
         if told is None:
             return 0.0
@@ -100,7 +107,9 @@ class NetPasses:
             taken_apart(both, *self._layers[both.number : both.number + 2])
         return bool(apart)
 
-    def _pass(self, one: Pass, work: Callable[[list[TorchLayer]], Tensor | None]) -> Told | None:
+    def _pass(
+        self, one: Pass, work: Callable[[list[TorchLayer]], Tensor | None]
+    ) -> PassNumbers | None:
         """What a pass tells at its end, when the device has come there."""
         self._checks.clear()
         layers = self._run(one)
@@ -121,13 +130,13 @@ class NetPasses:
                 )
             else:
                 numbers = work(layers)
-        return None if numbers is None else Told(numbers, list(self._checks))
+        return None if numbers is None else PassNumbers(numbers, list(self._checks))
 
     @alone
     def forward(self, first: int, last: int) -> float:
         if first > last:
             return 0.0
-        return self._told(self._pass(Pass(True, first, last), self._forward))
+        return self._checked_loss(self._pass(Pass(True, first, last), self._forward))
 
     def _forward(self, layers: list[TorchLayer]) -> Tensor | None:
         loss: Tensor | None = None
@@ -182,14 +191,14 @@ class NetPasses:
         if first < last:
             return
         one = Pass(False, last, first, overwrite)
-        self._told(self._pass(one, lambda layers: self._backward(layers, overwrite)))
+        self._checked_loss(self._pass(one, lambda layers: self._backward(layers, overwrite)))
 
     @alone
     def forward_backward(self, first: int, last: int) -> float:
         """The pass back begins before the device has told the loss."""
         losses = self._pass(Pass(True, first, last), self._forward)
         self.backward(last, first, overwrite=True)
-        return self._told(losses)
+        return self._checked_loss(losses)
 
     def _backward(self, layers: list[TorchLayer], overwrite: bool) -> Tensor | None:
         stays = not any(layer.native is not None for layer in layers)

@@ -103,7 +103,7 @@ class Recorded:
     tape: Tape
     inputs: list[tuple[Memory, Tensor]]
     keys: Tensor
-    told: Tensor | None = None
+    numbers: Tensor | None = None
     checks: list[TracedCheck] = field(default_factory=list)
     after: list[tuple[Memory, Tensor | None, bool]] = field(default_factory=list)
     changed: list[Buffer] = field(default_factory=list)
@@ -214,7 +214,7 @@ class RecordedPasses:
         checks.extend(recorded.checks)
         if one.is_forward:
             self._newest = one
-        return recorded.told
+        return recorded.numbers
 
     def _recorded(
         self,
@@ -235,8 +235,8 @@ class RecordedPasses:
         states = [dict(layer.state) for layer in layers]
         draws = [layer.random.draws for layer in layers]
 
-        def told() -> None:
-            recorded.told = work()
+        def run() -> None:
+            recorded.numbers = work()
 
         try:
             with _left_as_it_was(layers, memories, flats):
@@ -245,7 +245,7 @@ class RecordedPasses:
                 before = [(memory.values, memory.gone) for memory in memories]
                 for layer in layers:
                     layer.key = keys[layer.number]
-                tape.record(told)
+                tape.record(run)
                 recorded.checks = list(checks)
                 recorded.after = [
                     (memory, memory.values, memory.gone)

@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 from sparknet.errors import SparkError, SparkNetError
 from sparknet.net import Net
 from sparknet.net.first_records import ClassNumbers, class_numbers
-from sparknet.predict.columns import Wanted, wanted
+from sparknet.predict.columns import InputSpec, input_specs
 from sparknet.predict.net_predictor import NetPredictor
 from sparknet.predict.request import Request
 from sparknet.spark import SparkModel
 from sparknet.spark.predict.task import ModelTask, SentModel, predicted, structs
-from sparknet.spark.train.ingest import HELD, NAMED, ROW, opened, write
+from sparknet.spark.train.ingest import HELD, NAMED, ROW, open_records, write
 
 pytest.importorskip("pyspark")
 pa = pytest.importorskip("pyarrow")
@@ -175,8 +175,8 @@ LABELS = st.sampled_from((0, 1, 2, 2, 1, 0, 3, -1, None))
 MAPPING = {"data": "photo", "label": "kind"}
 
 
-def shapes(how: str) -> dict[str, Wanted]:
-    return wanted(net(how).inputs.values(), True, None, CLASSES)
+def shapes(how: str) -> dict[str, InputSpec]:
+    return input_specs(net(how).inputs.values(), True, None, CLASSES)
 
 
 def batches(rows: list[tuple[str, int | None]], size: int) -> Iterator[Any]:
@@ -199,7 +199,7 @@ def ingested(rows: Any, how: str, size: int, drops: bool) -> Any:
     with TemporaryDirectory() as folder:
         path = Path(folder, "a")
         write(batches(rows, size), path, MAPPING, shapes(how), drops)
-        return opened(path, shapes(how))
+        return open_records(path, shapes(how))
 
 
 @cache

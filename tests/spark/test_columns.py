@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError, SparkError
-from sparknet.predict.columns import Wanted, arrays, column
+from sparknet.predict.columns import InputSpec, arrays, column
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -267,7 +267,7 @@ def test_records_with_fewer_rows_are_filled_up(kind: Any) -> None:
             row[:] = box
     for part in (slice(0, 3), slice(1, 3), slice(1, 2)):
         batch = pa.RecordBatch.from_pydict({"b": values[part]})
-        found = arrays(batch, {"boxes": "b"}, {"boxes": Wanted((4, 5), blank=-1.0)})
+        found = arrays(batch, {"boxes": "b"}, {"boxes": InputSpec((4, 5), blank=-1.0)})
         np.testing.assert_array_equal(found["boxes"], want[part])
 
 
@@ -284,4 +284,4 @@ def test_records_with_fewer_rows_are_filled_up(kind: Any) -> None:
 def test_rows_that_do_not_fit_are_refused(rows: Any, message: str) -> None:
     batch = pa.RecordBatch.from_pydict({"b": pa.array(rows, pa.list_(pa.list_(pa.float32())))})
     with pytest.raises(SparkError, match=message):
-        arrays(batch, {"boxes": "b"}, {"boxes": Wanted((4, 5), blank=-1.0)})
+        arrays(batch, {"boxes": "b"}, {"boxes": InputSpec((4, 5), blank=-1.0)})

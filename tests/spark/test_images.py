@@ -12,7 +12,7 @@ from sparknet import Net
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.image_arrays import ImageArrays
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.predict.columns import arrays, pictures, wanted
+from sparknet.predict.columns import arrays, input_specs, pictures
 from sparknet.spark import SparkModel, Trainer
 from tests.loaders.drawn import encoded, files
 from tests.net.test_images import ECHO, MEAN, by_caffe, deploy
@@ -179,7 +179,7 @@ def test_structs_of_all_depths(mode: int, dtype: str) -> None:
 def test_encoded_images_are_told_from_bytes_of_planes() -> None:
     """Even where their number could be that of a square image."""
     net = Net(deploy(), crop=24, seed=1)
-    wants = wanted(net.inputs.values())
+    wants = input_specs(net.inputs.values())
     data = encoded("RGB", 30, 40)
     data += bytes(3 * 40 * 40 - len(data))  # behind the image's end
     batch = pa.RecordBatch.from_pydict({"data": pa.array([data], pa.binary())})

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from sparknet.errors import CommError, FileError, SparkError
-from sparknet.predict.columns import Wanted
+from sparknet.predict.columns import InputSpec
 from sparknet.spark.hosts.task import sent
-from sparknet.spark.train.ingest import HELD, ROW, opened, write
+from sparknet.spark.train.ingest import HELD, ROW, open_records, write
 from sparknet.training.workers.records import WorkerRecords
 
 pa = pytest.importorskip("pyarrow")
 
 MAPPING = {"data": "pixels", "label": "digit"}
-SHAPES = {name: Wanted(shape) for name, shape in {"data": (1, 2, 2), "label": ()}.items()}
+SHAPES = {name: InputSpec(shape) for name, shape in {"data": (1, 2, 2), "label": ()}.items()}
 
 
 def ingest(
@@ -31,7 +31,7 @@ def ingest(
     drops: bool = False,
 ) -> WorkerRecords:
     write(batches, path, mapping, shapes, drops)
-    return opened(path, shapes)
+    return open_records(path, shapes)
 
 
 def batch(rows: list[int], held: list[bool] | None = None) -> Any:

@@ -92,14 +92,14 @@ def test_the_type_of_detections_is_that_of_no_shape(batch: int) -> None:
     numbers = ",".join(f"{name}:float" for name in ("score", "xmin", "ymin", "xmax", "ymax"))
     for last in (SCORES[:1], SCORES[1:2], SCORES):
         net.forward(detections(last))
-        (output,) = model.asked()
+        (output,) = model.result_columns()
         assert output == Detections("found", "found")
         kind = spark_type(output).simpleString()
         assert kind == f"array<struct<label:int,name:string,{numbers}>>"
     with pytest.raises(
         SparkError, match="best needs an output with one row per record: 'found' has any number"
     ):
-        model.asked(best="class")
+        model.result_columns(best="class")
 
 
 CLASSES = """

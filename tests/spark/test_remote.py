@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 
 from sparknet.errors import FileError, SparkError
 from sparknet.net import Net
-from sparknet.predict.files import fetched, written
+from sparknet.predict.files import fetched, output_file
 from sparknet.spark import SparkModel, Trainer
 from tests.spark.digits import records, solver, tuples
 
@@ -78,7 +78,7 @@ def test_what_fails_leaves_the_older_file(far: str, tmp_path: Path) -> None:
     (tmp_path / "x").write_text("older")
 
     def fail() -> None:
-        with written(f"{far}/x") as file:
+        with output_file(f"{far}/x") as file:
             file.write_text("newer")
             raise ValueError("no")
 

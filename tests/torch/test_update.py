@@ -19,7 +19,7 @@ from sparknet.torch.memory import DevicePlace
 from sparknet.torch.update import DevicePass
 from tests.caffe.solvers import small
 
-APART = DevicePlace.named("cpu", apart=True)
+APART = DevicePlace.of("cpu", apart=True)
 ENDS = [7, 7, 1500, 3001]
 RULES = {
     "sgd": (0.9,),

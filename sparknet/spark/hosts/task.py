@@ -14,10 +14,10 @@ from sparknet.devices import uses_task_gpu
 from sparknet.errors import CommError
 from sparknet.native import set_threads
 from sparknet.net.backend import backend_called
-from sparknet.predict.columns import Wanted
+from sparknet.predict.columns import InputSpec
 from sparknet.spark.cluster.gpus import device_of, task_host
 from sparknet.spark.filesystem.scratch import once, scratch
-from sparknet.spark.train.ingest import about, opened, write
+from sparknet.spark.train.ingest import about, open_records, write
 from sparknet.training.workers.records import WorkerPlace, WorkerRecords
 from sparknet.training.workers.run_spec import RunSpec
 from sparknet.training.workers.worker import reporting, take_part
@@ -34,7 +34,7 @@ class Columns:
 
     mapping: dict[str, str]
     """Blob → column."""
-    shapes: dict[str, Wanted]
+    shapes: dict[str, InputSpec]
     """What each blob takes of a record."""
     drops: bool = False
     """Whether rows that cannot be read are left out."""
@@ -99,7 +99,7 @@ def _records(
         once(path.parent, (path.name, about(path).name), read)
     else:
         read()
-    return replace(opened(path, columns.shapes), is_whole=is_whole)
+    return replace(open_records(path, columns.shapes), is_whole=is_whole)
 
 
 def _trained(

@@ -217,18 +217,18 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         """What trains, by the Params as they are now."""
         names = [field.name for field in fields(Trainer)]
         values = {
-            name: self.given(_NAMES.get(name, name))
+            name: self.value_of(_NAMES.get(name, name))
             for name in names
             if name not in {"solver", *_UNSAVED, "strategy", "invalid", *_OF_MODULES}
         }
         # Nothing can be learned of rows that the model keeps with nulls.
         values["invalid"] = "raise" if self.invalid() == "raise" else "drop"
-        strategy = self.given("strategy")
+        strategy = self.value_of("strategy")
         if isinstance(strategy, Mapping):
             strategy = dict(strategy)
             strategy = make_strategy(strategy.pop("name"), **strategy)
         values |= {name: getattr(self, name) for name in _UNSAVED}
-        if self.given("module") is not None:
+        if self.value_of("module") is not None:
             return Trainer(strategy=strategy, **values, **self._of_module())
         solver, values["weights"] = self._recipe().applied(self._source(), values["weights"])
         values |= dict.fromkeys(values_of(Recipe(), Recipe))  # they are in the solver now
@@ -240,7 +240,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
 
     def _source(self) -> Any:
         """Return the solver; that of a saved grid is trusted as far as the saved estimator is."""
-        solver = self.given("solver")
+        solver = self.value_of("solver")
         if self._is_trusted or not isinstance(solver, str) or isinstance(solver, OwnText):
             return solver
         message = parse_solver(solver if ":" in solver else f"net: {json.dumps(solver)}")
@@ -251,25 +251,25 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         for name in SOLVER:
             if name not in _AS_SOLVERS and self.isSet(self.getParam(name)):
                 raise SparkError(f"{name} is a solver's, and a module was given: set optimizer")
-        values = {name: self.given(_AS_SOLVERS.get(name, name)) for name in _OF_MODULES}
+        values = {name: self.value_of(_AS_SOLVERS.get(name, name)) for name in _OF_MODULES}
         return {name: value for name, value in values.items() if value is not None}
 
     def _recipe(self) -> Recipe:
-        return Recipe(**{name: self.given(name) for name in values_of(Recipe(), Recipe)})
+        return Recipe(**{name: self.value_of(name) for name in values_of(Recipe(), Recipe)})
 
     def _tuned(self, solver: Any) -> Any:
         if solver is None:
             raise SparkError("NetEstimator has no solver: NetEstimator(solver, …)")
         changed = {
-            (one.others or (name,))[0]: self.given(name)
+            (one.others or (name,))[0]: self.value_of(name)
             for name, one in SOLVER.items()
             if self.isSet(self.getParam(name))
         }
         if self.isSet(self.getParam("seed")) and "random_seed" not in changed:
             settings = solver.settings if isinstance(solver, Net) else solver_of(solver)
             if settings is not None and settings.random_seed < 0:
-                changed["random_seed"] = self.given("seed")
-        return tuned(solver, changed, self.given("batchSize"))
+                changed["random_seed"] = self.value_of("seed")
+        return tuned(solver, changed, self.value_of("batchSize"))
 
     def _fit(self, dataset: DataFrame) -> NetModel:
         trainer = self.trainer
@@ -289,7 +289,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         return model
 
     def _fit_module(self, trainer: Trainer, dataset: DataFrame) -> NetModel:
-        columns, column, targets = dict(trainer.columns or {}), self.given, trainer.targets
+        columns, column, targets = dict(trainer.columns or {}), self.value_of, trainer.targets
         if name := column("featuresCol"):
             needed, more = arguments(made_module(trainer.module))
             columns.setdefault((needed or more)[0], name)
@@ -309,7 +309,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
 
     def _parts(self, dataset: DataFrame) -> tuple[DataFrame, DataFrame | None]:
         """Return the rows to train on and those to validate with."""
-        name = self.given("validationIndicatorCol")
+        name = self.value_of("validationIndicatorCol")
         if not name:
             return dataset, None
         if name not in dataset.columns:
@@ -338,9 +338,9 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
 
     def _save_files(self, folder: Path) -> dict[str, Any]:
         solver = self._source()
-        if self.given("module") is not None:
-            code = write_learning({role: self.given(role) for role in ROLES}, folder)
-            if (begin := weights_of(self.given("weights"))) is not None:
+        if self.value_of("module") is not None:
+            code = write_learning({role: self.value_of(role) for role in ROLES}, folder)
+            if (begin := weights_of(self.value_of("weights"))) is not None:
                 begin.save(folder / _BEGIN)
             return {"data": [], "preprocessing": None, "net": None, "learning": code}
         if solver is None:
@@ -353,7 +353,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         for name, data in whole.files.items():
             (folder / name).write_bytes(data)
         weights = weights_of(solver)
-        begin = weights_of(self.given("weights"))
+        begin = weights_of(self.value_of("weights"))
         if weights is not None:
             weights.save(folder / _WEIGHTS)
         if begin is not None:

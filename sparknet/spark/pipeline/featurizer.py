@@ -69,9 +69,9 @@ class NetFeaturizer(StageParams, SavedStage, Transformer, NetFeaturizerMethods):
         self.setParams(**keywords)
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
-        output = self.given("output")
-        outputs = self.model.asked(
-            None if output is None else [output], columns=self.given("columns")
+        output = self.value_of("output")
+        outputs = self.model.result_columns(
+            None if output is None else [output], columns=self.value_of("columns")
         )
         if outputs[0].is_list:
             raise SparkError(
@@ -79,21 +79,21 @@ class NetFeaturizer(StageParams, SavedStage, Transformer, NetFeaturizerMethods):
             )
         blob = outputs[0].blob
         frame = with_blobs(
-            self.model, dataset, [blob], self._columns(), self.given("batch"), self.invalid()
+            self.model, dataset, [blob], self._columns(), self.value_of("batch"), self.invalid()
         )
         columns: dict[str, Column] = {}
         added(
             columns,
             dataset,
-            self.given("outputCol"),
+            self.value_of("outputCol"),
             vector(PREFIX + blob, frame.schema[PREFIX + blob].dataType),
         )
         return frame.withColumns(columns).drop(PREFIX + blob)
 
     def _columns(self) -> dict[str, str]:
-        columns = self.given("columns") or {}
+        columns = self.value_of("columns") or {}
         first = self.model.net.tested.entries[0].name
-        column = self.given("inputCol")
+        column = self.value_of("inputCol")
         return {first: column, **columns} if column else columns
 
     def _save_files(self, folder: Path) -> dict[str, Any]:

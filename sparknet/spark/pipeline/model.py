@@ -13,7 +13,7 @@ from sparknet.errors import SparkError
 from sparknet.net.heads import Head
 from sparknet.predict.evaluation import Evaluation
 from sparknet.predict.stage import load_parts, save_parts, stage_columns
-from sparknet.spark.pipeline.params import COLUMNS, OUTPUT, ParamSetting, StageParams
+from sparknet.spark.pipeline.params import COLUMNS, OUTPUT, ParamSetting, StageParams, brief
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
 from sparknet.spark.pipeline.vectors import MAKERS, PREFIX, added, with_blobs
@@ -45,7 +45,7 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
     def __init__(self, model: SparkModel, **params: Unpack[NetModelParams]) -> None:
         super().__init__()
         if not isinstance(model, SparkModel):
-            raise SparkError(f"NetModel takes a SparkModel, not {_shown(model)}")
+            raise SparkError(f"NetModel takes a SparkModel, not {brief(model)}")
         self.model = model
         """The net or module, and its inputs' columns."""
         self._columns = stage_columns(model.predictor)
@@ -55,7 +55,7 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
     @property
     def heads(self) -> list[Head]:
         """The predictions: those of ``outputs``, or all of the net's."""
-        return self._columns.heads(self.given("outputs"))
+        return self._columns.heads(self.value_of("outputs"))
 
     @property
     def hasSummary(self) -> bool:  # noqa: N802
@@ -73,10 +73,10 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
         self.check()
-        blobs = self._columns.blobs(self.given("outputs"))
+        blobs = self._columns.blobs(self.value_of("outputs"))
         predictor, _ = self._columns.serving(self.heads)
         model = self.model.with_predictor(predictor)
-        stage_columns = list(self._columns.columns(self.given))
+        stage_columns = list(self._columns.columns(self.value_of))
         needed = dict.fromkeys([*blobs, *(column.blob for column in stage_columns)])
         if not needed:
             return dataset
@@ -85,11 +85,11 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
             dataset,
             list(needed),
             self.input_columns(),
-            self.given("batch"),
+            self.value_of("batch"),
             self.invalid(),
         )
         kinds = {field.name: field.dataType for field in frame.schema.fields}
-        prefix = self.given("prefix", "")
+        prefix = self.value_of("prefix", "")
         columns: dict[str, Column] = {}
         for blob in blobs:
             added(columns, dataset, prefix + blob, _column(PREFIX + blob))
@@ -100,14 +100,14 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
 
     def check(self) -> None:
         """SparkError for Params that fit no data."""
-        outputs = self.given("outputs") or None
-        checked = self.model.asked(
+        outputs = self.value_of("outputs") or None
+        checked = self.model.result_columns(
             outputs,
-            columns=self.given("columns"),
-            prefix=self.given("prefix", ""),
-            batch=self.given("batch"),
+            columns=self.value_of("columns"),
+            prefix=self.value_of("prefix", ""),
+            batch=self.value_of("batch"),
         )
-        has_columns = any(self.given(name) for name in ("predictionCol", "rawPredictionCol"))
+        has_columns = any(self.value_of(name) for name in ("predictionCol", "rawPredictionCol"))
         if has_columns and not self.heads:
             raise SparkError(
                 f"predictionCol needs an output with one row per record: "
@@ -119,19 +119,19 @@ class NetModel(StageParams, SavedStage, Model, NetModelMethods):  # type: ignore
         one.
         """
         return self._columns.inputs(
-            self.given, lambda name: self.isSet(self.getParam(name)), training
+            self.value_of, lambda name: self.isSet(self.getParam(name)), training
         )
 
     def evaluate(self, dataset: DataFrame) -> Evaluation:
         """Accuracy and confusion matrix, or R², MAE and RMSE: see `SparkModel.evaluate`.  Rows that
         are not valid are left out unless ``handleInvalid`` is "error"."""
         how: dict[str, Any] = {
-            "batch": self.given("batch"),
+            "batch": self.value_of("batch"),
             "invalid": "raise" if self.invalid() == "raise" else "drop",
             "columns": self.input_columns(True),
         }
         if self.model.module is not None:
-            head, label = self.heads[0], self.given("labelCol") or "label"
+            head, label = self.heads[0], self.value_of("labelCol") or "label"
             how |= {"output": head.blob, "kind": head.kind, "label": label}
         else:
             how["heads"] = self.heads
@@ -156,11 +156,3 @@ def _column(name: str) -> Column:
     from pyspark.sql import functions
 
     return functions.col(f"`{name}`")
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _LONGEST else f"a {type(value).__name__}"
-
-
-_LONGEST = 60

@@ -170,16 +170,16 @@ class StageParams(Params):  # type: ignore[misc]
         try:
             self.set(self.getParam(name), value)
         except (TypeError, ValueError) as error:
-            raise SparkError(f"{name} is {_shown(value)}: {error}") from error
+            raise SparkError(f"{name} is {brief(value)}: {error}") from error
 
-    def given(self, name: str, otherwise: Any = None) -> Any:
+    def value_of(self, name: str, otherwise: Any = None) -> Any:
         """The value of a Param that is set or has a default."""
         param = self.getParam(name)
         return self.getOrDefault(param) if self.isDefined(param) else otherwise
 
     def invalid(self) -> Any:
         """`handleInvalid` in the words of `SparkModel.transform`."""
-        return INVALID[self.given("handleInvalid", "error")]
+        return INVALID[self.value_of("handleInvalid", "error")]
 
     def hand_over(self, to: StageParams) -> None:
         """Give another stage the values of the Params that it has, too."""
@@ -216,7 +216,7 @@ def _setter(name: str) -> Callable[..., Any]:
 
 def _getter(name: str) -> Callable[..., Any]:
     def getter(self: StageParams) -> Any:
-        return self.given(name)
+        return self.value_of(name)
 
     getter.__doc__ = f"The value of `{name}`; None if it has none."
     return getter
@@ -235,7 +235,7 @@ def capitalised(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
-def _shown(value: object) -> str:
+def brief(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _LONGEST else f"a {type(value).__name__}"
 

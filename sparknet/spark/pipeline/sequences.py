@@ -101,14 +101,14 @@ class SequenceEncoder(StageParams, SavedStage, Transformer, SequenceEncoderMetho
         from pyspark.sql import functions
 
         tokens, length, is_before = self._tokens(), self._length(), self._is_before()
-        name = self.given("inputCol")
+        name = self.value_of("inputCol")
         if name not in dataset.columns:
             raise SparkError(
                 f"the data has no column '{name}' to encode{did_you_mean(name, dataset.columns)}"
             )
-        split = _tokens_of(dataset, name, self.given("split"), self.given("lower"))
+        split = _tokens_of(dataset, name, self.value_of("split"), self.value_of("lower"))
         numbers = {
-            token.lower() if self.given("lower") else token: FIRST + place
+            token.lower() if self.value_of("lower") else token: FIRST + place
             for place, token in reversed(list(enumerate(tokens)))
         }
         coded = _encoder(numbers, length, is_before)(split)
@@ -121,29 +121,29 @@ class SequenceEncoder(StageParams, SavedStage, Transformer, SequenceEncoderMetho
             )
             return functions.when((id == PADDING) | (before == PADDING), zero).otherwise(one)
 
-        ids = functions.col(quoted(self.given("outputCol")))
+        ids = functions.col(quoted(self.value_of("outputCol")))
         columns: dict[str, Column] = {}
-        added(columns, dataset, self.given("outputCol"), coded)
-        added(columns, dataset, self.given("contCol"), functions.transform(ids, marker))
+        added(columns, dataset, self.value_of("outputCol"), coded)
+        added(columns, dataset, self.value_of("contCol"), functions.transform(ids, marker))
         frame = dataset
         for column, value in columns.items():
             frame = frame.withColumn(column, value)
         return frame
 
     def _tokens(self) -> list[str]:
-        tokens = self.given("vocabulary")
+        tokens = self.value_of("vocabulary")
         if not tokens:
             raise SparkError("SequenceEncoder has no vocabulary: SequenceEncoder([…], length)")
         return list(tokens)
 
     def _length(self) -> int:
-        length = self.given("length")
+        length = self.value_of("length")
         if not isinstance(length, int) or length < 1:
             raise SparkError(f"length is {length!r}: a whole number, at least 1, is needed")
         return length
 
     def _is_before(self) -> bool:
-        padding = self.given("padding")
+        padding = self.value_of("padding")
         if padding not in ("after", "before"):
             raise SparkError(f"padding is {padding!r}: after or before")
         return bool(padding == "before")

@@ -63,13 +63,13 @@ def _cutter(name: str) -> Any:
     import pandas as pd
     from pyspark.sql import functions
 
-    def cut(pictures: Any, corners: Any) -> Any:
+    def cut_parts(pictures: Any, corners: Any) -> Any:
         return pd.Series(
             [parts(*both, name) for both in zip(pictures, corners, strict=True)], dtype=object
         )
 
-    cut.__annotations__ = {"pictures": pd.Series, "corners": pd.Series, "return": pd.Series}
-    return functions.pandas_udf(cut, "array<binary>")
+    cut_parts.__annotations__ = {"pictures": pd.Series, "corners": pd.Series, "return": pd.Series}
+    return functions.pandas_udf(cut_parts, "array<binary>")
 
 
 def parts(picture: bytes, corners: Any, name: str) -> list[bytes]:

@@ -280,7 +280,7 @@ class SparkModel:
         """Make `udf` a function of SQL and `expr`: ``SELECT name(pixels) FROM …``."""
         self.udf(outputs, **keywords).register(session, name)
 
-    def asked(
+    def result_columns(
         self, outputs: Sequence[str] | None = None, **keywords: Unpack[TransformOptions]
     ) -> list[Output]:
         """Return the columns that `transform` adds; raise for arguments that fit no data."""

@@ -130,7 +130,7 @@ def _from_rdd(rdd: Any, wanted: Sequence[str], what: str, fewer: Sequence[str]) 
     if fewer and not _has_names(first[0]):
         count = len(first[0]) if isinstance(first[0], (tuple, list)) else 1
         wanted = fewer if count == len(fewer) else wanted
-    fields = [_field(name, value) for name, value in _named(first[0], wanted).items()]
+    fields = [_field(name, value) for name, value in _values_by_name(first[0], wanted).items()]
     schema = StructType()
     for name, dtype, shape in fields:
         schema.add(name, _type_name(dtype, shape), nullable=False)
@@ -138,7 +138,7 @@ def _from_rdd(rdd: Any, wanted: Sequence[str], what: str, fewer: Sequence[str]) 
     return session.createDataFrame(rows, schema, verifySchema=False)
 
 
-def _named(record: Any, wanted: Sequence[str]) -> dict[str, Any]:
+def _values_by_name(record: Any, wanted: Sequence[str]) -> dict[str, Any]:
     """Return the wanted values of a record, by name."""
     if _has_names(record):
         record = record if isinstance(record, dict) else record.asDict()
@@ -176,7 +176,7 @@ def _type_name(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
 
 def _rows(records: Iterable[Any], wanted: Sequence[str], fields: list[Field]) -> Iterator[Any]:
     for record in records:
-        row = _named(record, wanted)
+        row = _values_by_name(record, wanted)
         if len(row) != len(fields) or any(name not in row for name, _, _ in fields):
             raise SparkError(f"a record has {sorted(row)}, the first had {[f[0] for f in fields]}")
         yield tuple(_value(row[name], name, dtype, shape) for name, dtype, shape in fields)

@@ -17,7 +17,7 @@ from sparknet.errors import SparkError, SparkNetError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.records import ArrayRecords, Batch, Column, Records, Subset, column_of
 from sparknet.net.scratch import PRIVATE_FILE
-from sparknet.predict.columns import Wanted, arrays
+from sparknet.predict.columns import InputSpec, arrays
 from sparknet.predict.prediction import BAD, at_place
 from sparknet.proto.byte_source import replacing
 from sparknet.training.checkpoints.runs import check_sum
@@ -38,7 +38,7 @@ def write(
     batches: Iterable[pa.RecordBatch],
     path: Path,
     mapping: dict[str, str],
-    shapes: Mapping[str, Wanted],
+    shapes: Mapping[str, InputSpec],
     drops: bool = False,
 ) -> None:
     """Write what `opened` reads: first the records, in pieces as they come, if there are any; then
@@ -64,7 +64,7 @@ def about(path: Path) -> Path:
     return path.with_name(f"{path.name}.npz")
 
 
-def opened(path: Path, shapes: Mapping[str, Wanted]) -> WorkerRecords:
+def open_records(path: Path, shapes: Mapping[str, InputSpec]) -> WorkerRecords:
     """Return the records that `write` wrote."""
     with np.load(about(path)) as arrays:
         rows, is_held, facts = arrays["rows"], arrays["held"], json.loads(arrays["told"].item())
@@ -74,7 +74,7 @@ def opened(path: Path, shapes: Mapping[str, Wanted]) -> WorkerRecords:
         return WorkerRecords(nothing, nothing, dropped=dropped, reason=reason)
     blocks, order = Blocks(path), np.argsort(rows, kind="stable")
     aside = is_held[order]
-    training, validation = _chosen(blocks, order[~aside]), _chosen(blocks, order[aside])
+    training, validation = _records(blocks, order[~aside]), _records(blocks, order[aside])
     return WorkerRecords(training, validation, check_sum, dropped=dropped, reason=reason)
 
 
@@ -82,7 +82,7 @@ class _Reading:
     """Arrow batches as arrays that all have the types and shapes of the first."""
 
     def __init__(
-        self, mapping: dict[str, str], shapes: Mapping[str, Wanted], drops: bool = False
+        self, mapping: dict[str, str], shapes: Mapping[str, InputSpec], drops: bool = False
     ) -> None:
         self._mapping, self._shapes, self._drops = mapping, shapes, drops
         self._kinds: dict[str, Column] = {}
@@ -174,13 +174,13 @@ def _again(begin: Batch, rest: Iterator[Batch]) -> Iterator[Batch]:
     yield from rest
 
 
-def _chosen(blocks: Blocks, order: Any) -> Records:
+def _records(blocks: Blocks, order: Any) -> Records:
     if len(order) == len(blocks) and (np.diff(order) == 1).all():
         return blocks
     return Subset(blocks, order)
 
 
-def _no_records(shapes: Mapping[str, Wanted]) -> Records:
+def _no_records(shapes: Mapping[str, InputSpec]) -> Records:
     return ArrayRecords(
         **{
             blob: np.zeros((0, *(size or 0 for size in want.shape)), np.uint8)

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from sparknet.predict.columns import Wanted, column_map
+from sparknet.predict.columns import InputSpec, column_map
 from sparknet.predict.module_predictor import ModulePredictor, record_sizes
 from sparknet.spark.cluster.probe import THREADS
 from sparknet.spark.cluster.session import session_of
@@ -112,7 +112,9 @@ def fit_module(
     set_weights(setup.flat, weights, partial(open_runs, session))
     initial = setup.weights()
     setup.check(weights=initial.flat.size)
-    shapes = {name: Wanted(one.shape[1:], told=raw_shapes.get(name)) for name, one in first.items()}
+    shapes = {
+        name: InputSpec(one.shape[1:], told=raw_shapes.get(name)) for name, one in first.items()
+    }
     outcome, trained, run = conduct(
         session,
         given,

@@ -20,7 +20,7 @@ from sparknet.net.first_records import check_names, class_numbers
 from sparknet.net.recipe import Recipe, names_model
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import WeighedNets, label_input
-from sparknet.predict.columns import column_map, wanted
+from sparknet.predict.columns import column_map, input_specs
 from sparknet.predict.files import fetched, local_path
 from sparknet.spark.cluster import preflight
 from sparknet.spark.cluster.probe import footprint
@@ -235,7 +235,9 @@ class _Rows:
     def columns(self, net: Net, drops: bool) -> Columns:
         """Return what the workers read for the net that is trained."""
         classes = class_numbers(self._plain)
-        return Columns(self.mapping, wanted(net.inputs.values(), True, self._told, classes), drops)
+        return Columns(
+            self.mapping, input_specs(net.inputs.values(), True, self._told, classes), drops
+        )
 
     def _weigh(self, nets: WeighedNets, weights: FrameWeights) -> None:
         self.training = weights.added_to(

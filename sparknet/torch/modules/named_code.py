@@ -47,7 +47,7 @@ class NamedCode:
         code = cls(f"{module}:{name}", arguments)
         if not _PATH.fullmatch(code.path):
             return None  # as that of a lambda
-        return code if _found(sys.modules.get(module), name) is given else None
+        return code if _attribute(sys.modules.get(module), name) is given else None
 
     @classmethod
     def of_object(cls, given: Any) -> NamedCode | None:
@@ -76,10 +76,10 @@ class NamedCode:
             raise FileError(where, f"names no code: {str(said)[:80]!r}")
         return cls(said["path"], said["arguments"])
 
-    def said(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {"path": self.path, "arguments": self.arguments}
 
-    def found(self, role: Role, where: Any, trusted: bool) -> Any:
+    def load(self, role: Role, where: Any, trusted: bool) -> Any:
         """Return what it names, of a file; FileError if that is not there or not to be trusted."""
         module, _, name = self.path.partition(":")
         value: Any
@@ -101,7 +101,7 @@ class NamedCode:
                     f"names '{self.path}' for its {role}, which this program has not imported: "
                     "import it, or trust the file (trusted=True)",
                 )
-        code = _found(value, name)
+        code = _attribute(value, name)
         if code is None:
             raise FileError(
                 where, f"names '{self.path}' for its {role}, and '{module}' has no '{name}'"
@@ -150,7 +150,7 @@ def _is_class(code: Any, kind: type) -> bool:
     return isinstance(code, type) and issubclass(code, kind)
 
 
-def _found(held: Any, name: str) -> Any:
+def _attribute(held: Any, name: str) -> Any:
     return reduce(lambda one, part: getattr(one, part, None), name.split("."), held)
 
 

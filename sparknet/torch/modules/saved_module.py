@@ -17,7 +17,7 @@ import numpy as np
 
 from sparknet.errors import FileError, SettingError, extra, shown
 from sparknet.net.heads import Kind
-from sparknet.net.model_folder import Writer, write_folder, written_here
+from sparknet.net.model_folder import Writer, output_file_here, write_folder
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.torch.modules.flat_module import tensors_of
 from sparknet.torch.modules.named_code import NamedCode, Role
@@ -69,10 +69,10 @@ class SavedModule:
         """Records of zeros, in the shapes that the module is given."""
         return {name: np.zeros((2, *shape), kind) for name, (shape, kind) in self.inputs.items()}
 
-    def said(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "module": self.name,
-            "made_by": None if self.made_by is None else self.made_by.said(),
+            "made_by": None if self.made_by is None else self.made_by.to_dict(),
             "columns": self.columns,
             "inputs": {
                 name: {"shape": list(shape), "dtype": kind}
@@ -111,7 +111,7 @@ class SavedModule:
                     f"does not name what makes its module '{shown(self.name)}': give module=, "
                     "a module like it or a function that makes one",
                 )
-            given = self.made_by.found("module", where, trusted)
+            given = self.made_by.load("module", where, trusted)
         return called(given, where)
 
 
@@ -150,7 +150,7 @@ def makes(code: NamedCode, module: Any) -> bool:
 
     try:
         with torch.random.fork_rng(devices=[]):
-            similar = called(code.found("module", "", True))
+            similar = called(code.load("module", "", True))
     except Exception:
         return False
     return str(similar) == str(module) and _shapes(similar) == _shapes(module)
@@ -212,24 +212,24 @@ def beside(path: StrPath) -> str:
 
 
 def save_module(
-    module: Any, saved: SavedModule, path: StrPath, written: Writer = written_here
+    module: Any, saved: SavedModule, path: StrPath, output_file: Writer = output_file_here
 ) -> None:
     """Write a module's folder; or its state dict as .safetensors, and the rest beside it."""
     if not os.fspath(path).endswith(SUFFIX):
 
         def fill(folder: Path) -> dict[str, Any]:
             write_state(folder / MODULE, module)
-            return {"module": saved.said()}
+            return {"module": saved.to_dict()}
 
-        write_folder(path, fill, f"a folder, or as one of {SUFFIX}", written)
+        write_folder(path, fill, f"a folder, or as one of {SUFFIX}", output_file)
         return
-    with written(os.fspath(path)) as file:
+    with output_file(os.fspath(path)) as file:
         write_state(file, module)
-    with written(beside(path)) as file:
-        file.write_text(json.dumps(saved.said(), indent=1), encoding="utf-8")
+    with output_file(beside(path)) as file:
+        file.write_text(json.dumps(saved.to_dict(), indent=1), encoding="utf-8")
 
 
-def read_said(path: Path, name: str) -> SavedModule:
+def read_description(path: Path, name: str) -> SavedModule:
     """Return what a JSON file says, which is called ``name`` in messages."""
     try:
         if path.stat().st_size > _LARGEST:
@@ -271,7 +271,7 @@ def write_learning(given: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Write what a module learns from; returns the names of its code, as JSON."""
     import torch
 
-    roles: dict[str, Any] = {role: _said(role, given[role]) for role in ROLES}
+    roles: dict[str, Any] = {role: _role_to_json(role, given[role]) for role in ROLES}
     if isinstance(given["module"], torch.nn.Module):
         write_state(folder / STATE, given["module"])
     return roles
@@ -281,7 +281,7 @@ def read_learning(said: Any, folder: Path, trusted: bool) -> dict[str, Any]:
     """Return the settings that are code; the numbers are those that were written."""
     if not isinstance(said, dict) or said.keys() != set(ROLES):
         raise FileError(folder, "is no description of how a module learns")
-    parts: dict[str, Any] = {role: _found(role, said[role], folder, trusted) for role in ROLES}
+    parts: dict[str, Any] = {role: _load_role(role, said[role], folder, trusted) for role in ROLES}
     if (folder / STATE).exists():
         module = called(parts["module"], folder)
         read_state(folder / STATE, module)
@@ -289,7 +289,7 @@ def read_learning(said: Any, folder: Path, trusted: bool) -> dict[str, Any]:
     return parts
 
 
-def _said(role: Role, given: Any) -> dict[str, Any] | None:
+def _role_to_json(role: Role, given: Any) -> dict[str, Any] | None:
     import torch
 
     if given is None or (role == "lr_schedule" and isinstance(given, dict)):
@@ -305,14 +305,14 @@ def _said(role: Role, given: Any) -> dict[str, Any] | None:
             "without arguments, a function or a functools.partial of one, from a file that Python "
             "can import"
         )
-    return code.said()
+    return code.to_dict()
 
 
 def _is_like(role: Role, code: NamedCode, given: Any) -> bool:
     """Return whether the class of a module or loss makes one like it without arguments."""
     if not makes(code, given):
         return False
-    return role == "module" or _settings(code.found(role, "", True)()) == _settings(given)
+    return role == "module" or _settings(code.load(role, "", True)()) == _settings(given)
 
 
 def _settings(loss: Any) -> dict[str, Any]:
@@ -324,11 +324,11 @@ def _settings(loss: Any) -> dict[str, Any]:
     }
 
 
-def _found(role: Role, said: Any, folder: Path, trusted: bool) -> Any:
+def _load_role(role: Role, said: Any, folder: Path, trusted: bool) -> Any:
     if said is None:
         return None
     if role == "lr_schedule" and isinstance(said, dict) and "path" not in said:
         return said
-    code = NamedCode.read(said, folder).found(role, folder, trusted)
+    code = NamedCode.read(said, folder).load(role, folder, trusted)
     # A loss that is a class is used by its object, all else by calling it.
     return code() if role == "loss" and isinstance(code, type) else code

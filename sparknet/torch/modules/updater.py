@@ -237,7 +237,7 @@ class Updater:
         for one, piece in zip(self._parameters, self._pieces, strict=True):
             state = self._optimizer.state.get(one, {})
             state_entries = {
-                name: _told(value)
+                name: _to_json(value)
                 for name, value in state.items()
                 if name not in self._flat.tensors and name != _STEP and value is not None
             }
@@ -250,10 +250,10 @@ class Updater:
             return
         for one, piece in zip(self._parameters, self._pieces, strict=True):
             for name, value in told.get(str(piece.owner), {}).items():
-                self._optimizer.state[one][name] = _read(value)
+                self._optimizer.state[one][name] = _of_json(value)
 
 
-def _told(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     import torch
 
     if not isinstance(value, torch.Tensor):
@@ -263,7 +263,7 @@ def _told(value: Any) -> Any:
     return {"dtype": array.dtype.str, "shape": list(array.shape), "values": text}
 
 
-def _read(told: Any) -> Any:
+def _of_json(told: Any) -> Any:
     import torch
 
     if not isinstance(told, dict):

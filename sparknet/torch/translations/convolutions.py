@@ -13,9 +13,9 @@ from sparknet.torch.translations.table import (
     Tops,
     Translatable,
     aligned,
-    cut,
     matrix_product,
     translates,
+    truncate,
 )
 
 _CONVOLVE = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
@@ -231,7 +231,7 @@ def matmul(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 def embed(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     rows = layer.options["input_dim"]
     labels = bottoms[0]
-    numbers = cut(labels)
+    numbers = truncate(labels)
     fine = (numbers >= 0) & (numbers < rows)
     layer.check(
         fine.all(),

@@ -15,8 +15,8 @@ from sparknet.torch.translations.table import (
     Tops,
     Translatable,
     applied,
-    cut,
     translates,
+    truncate,
     wide,
 )
 
@@ -133,7 +133,7 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "floor": torch.floor,
     "ceil": torch.ceil,
     "round": torch.round,
-    "trunc": cut,
+    "trunc": truncate,
     "sin": torch.sin,
     "cos": torch.cos,
 }

@@ -14,9 +14,9 @@ from sparknet.torch.translations.table import (
     Tops,
     Translatable,
     applied,
-    cut,
     on_device,
     translates,
+    truncate,
     wide,
 )
 
@@ -29,7 +29,7 @@ def labels_of(layer: Translatable, given: Tensor, classes: int) -> tuple[Tensor,
 
     One that does not count, or is refused, is 0.
     """
-    numbers = cut(given.detach())
+    numbers = truncate(given.detach())
     ignored = layer.options.get("ignore_label")
     counted = torch.ones_like(numbers, dtype=torch.bool)
     if ignored is not None:
@@ -153,7 +153,7 @@ def sigmoid_cross_entropy_loss(layer: Translatable, bottoms: Tensors, params: Te
             targets == 1, share, torch.where(targets == 0, 1 - share, torch.zeros_like(share))
         )
     if options["ignore_label"] is not None:
-        counted = cut(targets) != options["ignore_label"]
+        counted = truncate(targets) != options["ignore_label"]
         losses = torch.where(counted, losses, torch.zeros_like(losses))
     total = _weighed_sum(layer, losses, bottoms[0])
     return (total / divisor(layer, outer, inner, counted)).to(bottoms[0].dtype)
@@ -230,7 +230,7 @@ def contrastive_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> 
     difference = bottoms[0].reshape(num, channels) - bottoms[1].reshape(num, channels)
     together = (difference * difference).sum(1)
     apart = applied(_Apart, difference, options["margin"], options["legacy_version"])
-    losses = torch.where(cut(same) != 0, together, apart)
+    losses = torch.where(truncate(same) != 0, together, apart)
     total = _weighed_sum(layer, losses, bottoms[0])
     return (total / _items(layer) / 2).to(bottoms[0].dtype)
 

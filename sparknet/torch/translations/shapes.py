@@ -17,9 +17,9 @@ from sparknet.torch.translations.table import (
     Tops,
     Translatable,
     applied,
-    cut,
     on_device,
     translates,
+    truncate,
 )
 
 
@@ -69,7 +69,7 @@ def silence(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 @translates("BatchReindex", without_gradient={1: "indices"})
 def batch_reindex(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     x, places = bottoms
-    numbers, count = cut(places), layer.options["num"]
+    numbers, count = truncate(places), layer.options["num"]
     fine = (numbers >= 0) & (numbers < count)
     layer.check(
         fine.all(),
@@ -95,7 +95,7 @@ def batch_gather(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops
     many, outer = x.shape[axis], prod(x.shape[:axis])
     places = indices.to(torch.promote_types(indices.dtype, torch.float32))
     numbers = torch.where(places < 0, places + many, places)
-    fine = (numbers > -1) & (cut(numbers) < many)
+    fine = (numbers > -1) & (truncate(numbers) < many)
     layer.check(
         fine.all(),
         lambda: f"place {indices[~fine][0]:g} is out of range for an axis of {many}",
@@ -103,7 +103,7 @@ def batch_gather(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops
     shape = layer.top_shapes[0]
     if prod(shape) == 0:
         return x.new_zeros(shape) + x.sum() * 0
-    rows = cut(numbers).nan_to_num(0).clamp(0, many - 1).to(torch.int64).reshape(outer, -1, 1)
+    rows = truncate(numbers).nan_to_num(0).clamp(0, many - 1).to(torch.int64).reshape(outer, -1, 1)
     each = x.reshape(outer, many, -1)
     return each.gather(1, rows.expand(-1, -1, each.shape[2])).reshape(shape)
 
@@ -159,7 +159,7 @@ def _mixed(layer: Translatable, x: Tensor, axis: int, mixture: Mixture) -> Tenso
     return torch.stack(parts).sum(0) if len(parts) > 2 else parts[0] + parts[1]
 
 
-def _kept(layer: Translatable, name: str, key: Any, make: Any) -> Any:
+def _cached(layer: Translatable, name: str, key: Any, make: Any) -> Any:
     """Return what is worked out once for these sizes."""
     entry = layer.state.get(name)
     if entry is None or entry[0] != key:
@@ -226,7 +226,7 @@ def resize(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     if x.numel() == 0:
         return x.new_zeros(shape)
     key = (tuple(x.shape), tuple(shape), options["scales"])
-    mixtures = _kept(
+    mixtures = _cached(
         layer,
         "mixtures",
         key,
@@ -249,7 +249,7 @@ def interp(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
         return x + 0
     if x.numel() == 0:
         return x.new_zeros(shape) + x.sum()
-    mixtures = _kept(
+    mixtures = _cached(
         layer,
         "mixtures",
         (tuple(x.shape), tuple(shape)),
@@ -276,12 +276,12 @@ def upsample(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 def _unpooled(layer: Translatable, x: Tensor, mask: Tensor, shape: Sequence[int]) -> Tensor:
     area = shape[2] * shape[3]
-    fine = (mask > -1) & (cut(mask) < area)
+    fine = (mask > -1) & (truncate(mask) < area)
     layer.check(
         fine.all(),
         lambda: f"the mask's {mask[~fine][0]:g} is out of range: an output image has {area} values",
     )
-    places = cut(mask).nan_to_num(0).clamp(0, max(area - 1, 0)).to(torch.int64).flatten(2)
+    places = truncate(mask).nan_to_num(0).clamp(0, max(area - 1, 0)).to(torch.int64).flatten(2)
     unpooled: Tensor = applied(_PutBack, x.flatten(2), places, area)
     return unpooled.reshape(shape)
 

@@ -77,14 +77,14 @@ def translates(
     waits: bool = False,
     multiplies: bool = False,
 ) -> Callable[[Function], Function]:
-    def named(bottoms: int) -> Mapping[int, str]:
+    def exempt(bottoms: int) -> Mapping[int, str]:
         name = without_gradient
         return (name(bottoms) if callable(name) else name) or {}
 
     def register(function: Function) -> Function:
         for name in types:
             TABLE[name] = Translation(
-                function, named, writes_params, no_gradient, narrow, waits, multiplies
+                function, exempt, writes_params, no_gradient, narrow, waits, multiplies
             )
         return function
 
@@ -121,7 +121,7 @@ def on_device(
     return on_device_tensor
 
 
-def cut(x: Tensor) -> Tensor:
+def truncate(x: Tensor) -> Tensor:
     """Numbers without their fractions; ONNX, as TorchScript's exporter writes it, has no trunc."""
     return torch.where(x < 0, x.ceil(), x.floor()) if torch.jit.is_tracing() else x.trunc()
 
