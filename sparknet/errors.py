@@ -65,7 +65,7 @@ __all__ = [
 LONGEST_NAME = 200
 
 
-def shown(name: object) -> str:
+def clean(name: object) -> str:
     """Return a name from an untrusted file, escaped and shortened for a message."""
     text = printable(str(name)).replace("\n", "\\n")
     return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
@@ -141,7 +141,7 @@ class LayerError(SpecError):
     """One layer is at fault."""
 
     def __init__(self, layer: str, message: str) -> None:
-        super().__init__(f"layer '{shown(layer)}': {message}")
+        super().__init__(f"layer '{clean(layer)}': {message}")
         self.layer = layer
 
 
@@ -165,7 +165,7 @@ class WeightsError(SparkNetError, ValueError):
     """Weights that do not fit the net."""
 
     def __init__(self, layer: str, message: str) -> None:
-        super().__init__(f"layer '{shown(layer)}': {message}")
+        super().__init__(f"layer '{clean(layer)}': {message}")
         self.layer = layer
 
 

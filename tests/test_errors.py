@@ -18,7 +18,7 @@ from sparknet.errors import (
     TextError,
     WeightsError,
     bare,
-    shown,
+    clean,
 )
 
 SAID = {
@@ -108,8 +108,8 @@ def test_an_error_made_without_its_constructor() -> None:
 def test_names_are_shown_up_to_a_length(more: int) -> None:
     assert LONGEST_NAME == 200
     name = "x" * (200 + more)
-    assert shown(name) == (name if more <= 0 else "x" * 200 + "…")
-    assert shown("tab\tend") == "tab\\tend"
+    assert clean(name) == (name if more <= 0 else "x" * 200 + "…")
+    assert clean("tab\tend") == "tab\\tend"
 
 
 def test_a_notebook_shows_the_users_lines_alone() -> None:

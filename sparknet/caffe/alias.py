@@ -57,12 +57,12 @@ class _Finder(MetaPathFinder):
         if not _aliased(fullname):
             return None
         home = HOME + fullname[len(ALIAS) :]
-        found = _ours(home)
-        if found is None:
+        source = _ours(home)
+        if source is None:
             _look_elsewhere(fullname.rpartition(".")[0])
             return None
-        spec = ModuleSpec(fullname, _Loader(home), origin=found.origin)
-        spec.submodule_search_locations = found.submodule_search_locations
+        spec = ModuleSpec(fullname, _Loader(home), origin=source.origin)
+        spec.submodule_search_locations = source.submodule_search_locations
         return spec
 
 

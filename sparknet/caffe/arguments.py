@@ -8,14 +8,14 @@ from operator import index
 from reprlib import repr as short
 from typing import Any, NoReturn, TypeVar
 
-from sparknet.errors import ArgumentError, shown
+from sparknet.errors import ArgumentError, clean
 
 T = TypeVar("T")
 
 
 def refuse(name: str, wanted: str, value: object, hint: str = "") -> NoReturn:
-    told = f"{shown(short(value))} ({type(value).__name__})"
-    raise ArgumentError(f"{name} must be {wanted}; it is {told}{hint}")
+    text = f"{clean(short(value))} ({type(value).__name__})"
+    raise ArgumentError(f"{name} must be {wanted}; it is {text}{hint}")
 
 
 def whole(name: str, value: Any, hint: str = "") -> int:
@@ -33,9 +33,9 @@ def text(name: str, value: Any) -> str:
 def path(name: str, value: Any) -> str:
     """Return the name of a file."""
     if isinstance(value, (str, os.PathLike)):
-        found = os.fspath(value)
-        if isinstance(found, str):
-            return found
+        filename = os.fspath(value)
+        if isinstance(filename, str):
+            return filename
     refuse(name, "the name of a file", value)
 
 
@@ -45,10 +45,10 @@ def names(name: str, value: Any) -> Sequence[str]:
         return ()
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         refuse(name, "a list of names", value)
-    found = list(value)
-    for one in found:
+    words = list(value)
+    for one in words:
         text(f"each of {name}", one)
-    return found
+    return words
 
 
 def switch(name: str, value: Any) -> bool:

@@ -23,7 +23,7 @@ def forward_all(net: Net, blobs: Sequence[str] | None, given: Mapping[str, Any])
     outs: dict[str, list[Any]] = {}
     for batch in batches(net, given):
         _collect(outs, net.forward(blobs=blobs, **batch))
-    return _joined(outs, _length(given))
+    return _join(outs, _length(given))
 
 
 def forward_backward_all(
@@ -38,7 +38,7 @@ def forward_backward_all(
     for batch, tops in steps:
         _collect(outs, net.forward(blobs=blobs, **batch))
         _collect(grads, net.backward(diffs=diffs, **tops))
-    return _joined(outs, _length(given)), _joined(grads, _length(given))
+    return _join(outs, _length(given)), _join(grads, _length(given))
 
 
 def batches(net: Net, arrays: Mapping[str, Any]) -> Iterator[Arrays]:
@@ -73,5 +73,5 @@ def _or_empty(batches: Iterator[Arrays]) -> Iterator[Arrays]:
         yield {}
 
 
-def _joined(parts: Mapping[str, Sequence[Any]], length: int) -> Arrays:
+def _join(parts: Mapping[str, Sequence[Any]], length: int) -> Arrays:
     return {name: np.asarray(values)[:length] for name, values in parts.items()}

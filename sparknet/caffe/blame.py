@@ -26,7 +26,7 @@ def blamed(host: Host, node: Node, shapes: Sequence[Shape]) -> Iterator[None]:
             raise
         bottoms = ", ".join(shape_text(shapes[blob]) for blob in node.bottom_ids)
         inputs = f"inputs of {bottoms}" if bottoms else "its options"
-        told = " ".join(f"{type(error).__name__}: {error}".split())
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise LayerError(
-            node.name, f"{node.type}: cannot be computed for {inputs}: {told}"
+            node.name, f"{node.type}: cannot be computed for {inputs}: {reason}"
         ) from error

@@ -166,8 +166,8 @@ class ParamBlob(Blob):
     def __repr__(self) -> str:
         self._at_host(self.array)
         values = self.array.numpy()
-        told = f", {values.min():.4g} to {values.max():.4g}" if values.size else ""
-        return f"<Blob {tuple(self.shape)} float32{told}>"
+        extent = f", {values.min():.4g} to {values.max():.4g}" if values.size else ""
+        return f"<Blob {tuple(self.shape)} float32{extent}>"
 
     def reshape(self, *shape: int) -> None:
         """Change the shape; values stay if their number does, else they become zeros."""

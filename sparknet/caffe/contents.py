@@ -12,7 +12,7 @@ from typing import Any
 from sparknet.caffe import arguments
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.runtime import Runtime
-from sparknet.errors import IndexOutOfRange, shown
+from sparknet.errors import IndexOutOfRange, clean
 from sparknet.graph import Graph, Node, html_summary
 from sparknet.graph.boxes import plotted
 from sparknet.graph.outline import outline_of
@@ -76,10 +76,10 @@ class Contents:
         return self._runtime.graph
 
     def __repr__(self) -> str:
-        kept = sum(blob.count for blobs in self.params.values() for blob in blobs)
+        count = sum(blob.count for blobs in self.params.values() for blob in blobs)
         state = "TRAIN" if self.graph.phase == caffe_pb2.TRAIN else "TEST"
         return (
-            f"<caffe.Net '{shown(self.name)}', {state}: {len(self.layers)} layers, {kept:,} "
+            f"<caffe.Net '{clean(self.name)}', {state}: {len(self.layers)} layers, {count:,} "
             f"parameters, inputs {self.inputs}, outputs {self.outputs}>"
         )
 

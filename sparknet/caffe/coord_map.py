@@ -65,9 +65,9 @@ def conv_params(fn: Function) -> tuple[Any, Any, Any, Any]:
     """Axis, stride, extent of the kernel and padding of a layer with windows."""
     options = fn.params.get("pooling_param" if fn.type_name == "Pooling" else "convolution_param")
     options = {**fn.params, **(options or {})}
-    if found := sorted(_BY_AXIS & set(options)):
+    if fields := sorted(_BY_AXIS & set(options)):
         raise CropError(
-            f"a {fn.type_name} layer with '{found[0]}': cropping reads kernel_size only"
+            f"a {fn.type_name} layer with '{fields[0]}': cropping reads kernel_size only"
         )
     if "kernel_size" not in options:
         raise CropError(f"a {fn.type_name} layer without kernel_size cannot be mapped")
@@ -143,11 +143,11 @@ def _step(top: Top, maps: dict[Top, Map]) -> list[Top]:
     """Maps of the bottoms that `top` is made from; only the first bottom of a Crop has one."""
     bottoms = top.fn.inputs[:1] if top.fn.type_name == "Crop" else top.fn.inputs
     try:
-        found = {bottom: compose(maps[top], coord_map(top.fn)) for bottom in bottoms}
+        composed = {bottom: compose(maps[top], coord_map(top.fn)) for bottom in bottoms}
     except UndefinedMapException:
         return []
-    new = [bottom for bottom in found if bottom not in maps]
-    maps.update(found)
+    new = [bottom for bottom in composed if bottom not in maps]
+    maps.update(composed)
     return new
 
 

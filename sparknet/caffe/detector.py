@@ -47,20 +47,20 @@ class Detector(Net):
         """
         name = self.inputs[0]
         color = self.blobs[name].channels != 1
-        found: list[dict[str, Any]] = []
+        detections: list[dict[str, Any]] = []
         crops = []
         for filename, windows in images_windows:
             image = load_image(filename, color)
             for window in np.asarray(windows).reshape(-1, 4):
                 crops.append(self.crop(image, window))
-                found.append({"window": window, "filename": filename})
+                detections.append({"window": window, "filename": filename})
         if not crops:
-            return found
+            return detections
         batch = np.stack([self.transformer.preprocess(name, crop) for crop in crops])
         outputs = self.forward_all(None, **{name: batch})[self.outputs[0]]
-        for entry, output in zip(found, outputs, strict=True):
+        for entry, output in zip(detections, outputs, strict=True):
             entry["prediction"] = output
-        return found
+        return detections
 
     def detect_selective_search(self, image_fnames: Sequence[str]) -> list[dict[str, Any]]:
         """Outputs for the windows that Selective Search proposes, by its own Python package."""

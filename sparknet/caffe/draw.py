@@ -98,7 +98,7 @@ def _style(layer: Layer) -> dict[str, str]:
     return {**LAYER_STYLE_DEFAULT, "fillcolor": choose_color_by_layertype(layer.type)}
 
 
-def _shown(net: Net, phase: int | None) -> list[Layer]:
+def _label(net: Net, phase: int | None) -> list[Layer]:
     return [layer for layer in net.layer if phase is None or _in_phase(layer, phase)]
 
 
@@ -133,7 +133,7 @@ def to_dot(
     separator = " " if rankdir in ("TB", "BT") else "\n"
     nodes: dict[str, str] = {}
     edges: list[str] = []
-    for layer in _shown(caffe_net, phase):
+    for layer in _label(caffe_net, phase):
         label = _record(separator.join(_description(layer, display_lrm)))
         nodes[f"{layer.name}_{layer.type}"] = _attributes(label, _style(layer))
         for blob in (*layer.bottom, *layer.top):

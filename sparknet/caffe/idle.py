@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from sparknet.caffe.net import Net
-from sparknet.errors import SolverError, outside, shown
+from sparknet.errors import SolverError, clean, outside
 from sparknet.graph import Node
 from sparknet.proto.caffe_pb2 import SolverParameter
 
@@ -19,9 +19,9 @@ def missing_loss(net: Any) -> str | None:
     """Return the sentence about a net in which no blob has a loss weight; None where one has."""
     if any(net.blob_loss_weights.values()):
         return None
-    outputs = ", ".join(f"'{shown(name)}'" for name in net.outputs[-_MOST:])
+    outputs = ", ".join(f"'{clean(name)}'" for name in net.outputs[-_MOST:])
     return (
-        f"net '{shown(getattr(net, 'name', ''))}' has no loss in its TRAIN phase, so nothing "
+        f"net '{clean(getattr(net, 'name', ''))}' has no loss in its TRAIN phase, so nothing "
         f"learns: add a layer such as SoftmaxWithLoss, or say loss_weight: 1 in the layer that "
         f"computes the loss; the net's outputs are {outputs or 'none'}"
     )
@@ -56,7 +56,7 @@ def _doubts(net: Net, solver: SolverParameter) -> Iterator[str]:
     if learnable and not any(ref.needs_gradient for ref in learnable):
         yield "no layer learns: each lr_mult is 0, or no loss depends on weights"
     if names := idle_layers(net):
-        quoted = [f"'{shown(name)}'" for name in names]
+        quoted = [f"'{clean(name)}'" for name in names]
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
         many = len(names) > 1
         yield (
@@ -108,17 +108,17 @@ def _squashed_twice(net: Net) -> Iterator[str]:
             maker = makers.get(maker.bottoms[0])
         how = type(node.layer).score_function
         if any(node.loss_weights) and how is not None:
-            loss = f"layer '{shown(node.name)}' ({node.type}) takes scores"
+            loss = f"layer '{clean(node.name)}' ({node.type}) takes scores"
             if how == "softmax" and node.plan.values.get("channels") == 1:
                 yield f"{loss} of at least 2 classes, and there is 1: the loss is always 0"
             if maker is not None and type(maker.layer).score_function == how:
                 yield (
-                    f"{loss}, and layer '{shown(maker.name)}' ({maker.type}) makes probabilities "
+                    f"{loss}, and layer '{clean(maker.name)}' ({maker.type}) makes probabilities "
                     "of them: leave that layer out in training"
                 )
             elif maker is not None and maker.type == "ReLU":
                 yield (
-                    f"{loss}, and layer '{shown(maker.name)}' (ReLU) cuts them off at 0: leave "
+                    f"{loss}, and layer '{clean(maker.name)}' (ReLU) cuts them off at 0: leave "
                     "that layer out"
                 )
         makers |= dict.fromkeys(node.tops, node)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparknet.errors import ArrayError, FileError, shown
+from sparknet.errors import ArrayError, FileError, clean
 from sparknet.loaders.image import LUMINANCE, limit, open_image, plain_pixels
 
 Array = npt.NDArray[Any]
@@ -40,7 +40,7 @@ def _pixels(filename: str | os.PathLike[str]) -> Array:
         except MemoryError:
             raise
         except Exception as error:  # Pillow raises many a builtin exception for a damaged file
-            raise FileError(filename, f"is a damaged image: {shown(error)}") from error
+            raise FileError(filename, f"is a damaged image: {clean(error)}") from error
 
 
 def oversample(images: Sequence[Array], crop_dims: Sequence[int]) -> Array:

@@ -101,7 +101,7 @@ class Calibration:
         """The blobs to look at: what layers read that multiply, pass on or tolerate eight bits."""
         nodes, names = self._graph.nodes, self._graph.blob_names
         copies = {top for node in nodes if node.type == "Split" for top in node.tops}
-        read = {
+        blobs = {
             names[blob]
             for node in nodes
             if node.layer.multiplies_int8(node.plan)
@@ -112,7 +112,7 @@ class Calibration:
         return [
             name
             for name, shape in self._shapes.items()
-            if len(shape) > 1 and name in read and name not in copies
+            if len(shape) > 1 and name in blobs and name not in copies
         ]
 
     def note(self, values: Mapping[str, Array]) -> None:
@@ -141,13 +141,13 @@ class Calibration:
     def mixed(self, losses: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         """For each blob the method by which the layers that read it lose least, of what each layer
         loses by each method."""
-        group = _joined(self._graph)
+        group = _groups_of_blobs(self._graph)
         sums: dict[str, dict[str, float]] = {}
         for node in self._graph.nodes:
             for blob in node.bottom_ids:
                 own = sums.setdefault(group[self._graph.blob_names[blob]], {})
-                for method, lost in losses.items():
-                    own[method] = own.get(method, 0.0) + lost.get(node.name, 0.0)
+                for method, loss in losses.items():
+                    own[method] = own.get(method, 0.0) + loss.get(node.name, 0.0)
         return {
             name: min(sums[of], key=sums[of].__getitem__)
             for name, of in group.items()
@@ -162,7 +162,7 @@ def use(engine: NetEngine, graph: Graph, given: caffe_pb2.Int8Parameter) -> None
     check(given)
     steps = _groups(graph, {one.blob: (one.step, one.is_signed) for one in given.values})
     on = multiplying(graph, given)
-    stored = _stored(graph, on)
+    stored = _blobs_in_int8(graph, on)
     narrow = {*on, *_narrow(graph, given)}
     for number in range(len(graph.nodes)):
         engine.use_int8(number, number in narrow)
@@ -220,7 +220,7 @@ def _multiplies(node: Node, known: Collection[str], graph: Graph, float32: Colle
     )
 
 
-def _joined(graph: Graph) -> dict[str, str]:
+def _groups_of_blobs(graph: Graph) -> dict[str, str]:
     """The blobs that hold numbers of each other have one name here."""
     parent = {name: name for name in graph.blob_names}
 
@@ -239,7 +239,7 @@ def _joined(graph: Graph) -> dict[str, str]:
 
 def _groups(graph: Graph, found: Mapping[str, tuple[float, bool]]) -> dict[str, tuple[float, bool]]:
     """Return one step for all blobs that hold numbers of each other: that of the largest values."""
-    joined = _joined(graph)
+    joined = _groups_of_blobs(graph)
     largest: dict[str, tuple[float, bool]] = {}
     for name, (step, is_signed) in found.items():
         if name not in joined:
@@ -254,9 +254,9 @@ def _groups(graph: Graph, found: Mapping[str, tuple[float, bool]]) -> dict[str, 
     }
 
 
-def _stored(graph: Graph, on: Collection[int]) -> set[str]:
+def _blobs_in_int8(graph: Graph, on: Collection[int]) -> set[str]:
     """Return the blobs that all readers take in eight bits; outputs are for people."""
-    joined = _joined(graph)
+    joined = _groups_of_blobs(graph)
     refused = {joined[name] for name in graph.outputs}
     for number, node in enumerate(graph.nodes):
         if number in on or node.layer.passes_int8(node.plan) or node.layer.accepts_int8:

@@ -38,8 +38,8 @@ def set_device(device: int) -> None:
 
 
 def _follow(what: str) -> None:
-    if told := take_gpu(_gpu["device"]):
-        warnings.warn(f"{what}: {told}", stacklevel=3)
+    if reason := take_gpu(_gpu["device"]):
+        warnings.warn(f"{what}: {reason}", stacklevel=3)
     elif not _gpu["mode"]:
         use_device(None)
 

@@ -95,11 +95,11 @@ class Net(Contents):
 
         ``params`` are all parameters' values in one buffer, which is used where it lies.  The
         weights of ``models`` are copied; where they hold all, no filler runs."""
-        made = cls.__new__(cls)
+        instance = cls.__new__(cls)
         net = with_trust(net, trusted)
         graph = build_in_state(net) if phase is None else build(net, phase, level, stages)
-        made._start(graph, seed, precision, keep_blobs, params, models, device)
-        return made
+        instance._start(graph, seed, precision, keep_blobs, params, models, device)
+        return instance
 
     def _start(
         self,
@@ -113,9 +113,9 @@ class Net(Contents):
     ) -> None:
         seed = next_seed() if seed is None else seed
         everything = set(range(len(graph.params)))
-        held = everything if params is not None else weights_io.held_params(graph, models)
-        check_budget(graph, held)
-        filled = params is not None or (bool(models) and held == everything)
+        params_held = everything if params is not None else weights_io.held_params(graph, models)
+        check_budget(graph, params_held)
+        filled = params is not None or (bool(models) and params_held == everything)
         runtime = Runtime(
             graph, seed, precision, keep_blobs, params, fills=not filled, device=device
         )
@@ -234,14 +234,14 @@ class Net(Contents):
         """
         first = 0 if start is None else self._layer_number(start)
         last = len(self.layers) - 1 if end is None else self._layer_number(end)
-        wanted = self.outputs if end is None else self.top_names[end]
+        names = self.outputs if end is None else self.top_names[end]
         more = arguments.names("blobs", blobs)
-        found = {name: self._blob(name) for name in dict.fromkeys([*wanted, *more])}
+        results = {name: self._blob(name) for name in dict.fromkeys([*names, *more])}
         if kwargs:
             fill(self.blobs, kwargs, self.inputs, "input")
-        self._want(found)
+        self._want(results)
         self._forward(first, last)
-        return {name: blob.data for name, blob in found.items()}
+        return {name: blob.data for name, blob in results.items()}
 
     def backward(
         self,
@@ -253,16 +253,16 @@ class Net(Contents):
         """Set the output gradients given by name, run from ``start`` down to ``end``."""
         first = len(self.layers) - 1 if start is None else self._layer_number(start)
         last = 0 if end is None else self._layer_number(end)
-        wanted = self.inputs if end is None else self.bottom_names[end]
+        names = self.inputs if end is None else self.bottom_names[end]
         if kwargs:
             whole = start is None or set(kwargs) == set(self.outputs)
             tops = self.outputs if whole else self.top_names[str(start)]
             fill(self.blobs, kwargs, tops, "output gradient", gradient=True)
         more = arguments.names("diffs", diffs)
-        found = {name: self._blob(name) for name in dict.fromkeys([*wanted, *more])}
-        self._want(found)
+        results = {name: self._blob(name) for name in dict.fromkeys([*names, *more])}
+        self._want(results)
         self._backward(first, last)
-        return {name: blob.diff for name, blob in found.items()}
+        return {name: blob.diff for name, blob in results.items()}
 
     def _want(self, names: Iterable[str]) -> None:
         """Keep these blobs' values after the pass that follows."""
@@ -350,5 +350,5 @@ class Net(Contents):
         self._runtime.close()
 
     def __getstate__(self) -> Any:
-        named = f"'{self.name}'" if self.name else "it"
-        raise TypeError(f"a Net cannot be pickled: save {named} and load it where it is used")
+        name = f"'{self.name}'" if self.name else "it"
+        raise TypeError(f"a Net cannot be pickled: save {name} and load it where it is used")

@@ -165,14 +165,14 @@ def _set_option(layer: caffe_pb2.LayerParameter, name: str, value: Any) -> None:
 def _hint(layer: caffe_pb2.LayerParameter, stem: str | None, name: str) -> str:
     from sparknet.layers import LAYERS
 
-    known = list(layer.DESCRIPTOR.fields_by_name)
+    fields = list(layer.DESCRIPTOR.fields_by_name)
     if stem is not None:
-        known += list(getattr(layer, f"{stem}_param").DESCRIPTOR.fields_by_name)
+        fields += list(getattr(layer, f"{stem}_param").DESCRIPTOR.fields_by_name)
     else:
         field = LAYERS[layer.type].field if layer.type in LAYERS else None
         if field is not None and name in getattr(layer, field).DESCRIPTOR.fields_by_name:
             return f": write {field}=dict({name}=...)"
-    return did_you_mean(name, known)
+    return did_you_mean(name, fields)
 
 
 def to_proto(*tops: Top | Function) -> caffe_pb2.NetParameter:
@@ -281,7 +281,7 @@ class _Enums:
 
 
 def _message_hint(name: str) -> str:
-    messages = [known for known in dir(caffe_pb2) if known.endswith("Parameter")]
+    messages = [name for name in dir(caffe_pb2) if name.endswith("Parameter")]
     return did_you_mean(f"{name}Parameter", messages)
 
 

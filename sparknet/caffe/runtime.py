@@ -22,7 +22,7 @@ from sparknet.caffe.blob import Blob, EngineBlob
 from sparknet.caffe.host_clocks import BACKWARD, FORWARD, HostClocks
 from sparknet.caffe.parameters import EngineParameters
 from sparknet.caffe.precision import Precision, available
-from sparknet.caffe.segments import Backups, cut
+from sparknet.caffe.segments import Backups, segments_of
 from sparknet.devices import resolve_device
 from sparknet.errors import LayerError, SpecError, outside
 from sparknet.graph import Graph, Node
@@ -75,7 +75,7 @@ class Runtime:
         self._make_layers()
         if not keep_blobs:
             self._share_blobs()
-        self.segments = list(cut(self.nodes, self._hosts))
+        self.segments = list(segments_of(self.nodes, self._hosts))
         self._backups = Backups(self.nodes if self.has_backward else (), self._hosts, self.blobs)
         runs = sum(segment.host is None for segment in self.segments)
         # One native run computes all gradients, and no user code sees them earlier.
@@ -83,8 +83,8 @@ class Runtime:
         self._clears_unseen = runs == 1 and not self.user_layers() and not learns
         if self.nodes:
             self.engine.prepare(0, len(self.nodes) - 1)
-        if told := import_module("sparknet.torch").untranslated_message(self.engine.fallbacks()):
-            warnings.warn(told, stacklevel=outside())
+        if message := import_module("sparknet.torch").untranslated_message(self.engine.fallbacks()):
+            warnings.warn(message, stacklevel=outside())
         for number in self._hosts:
             self._reshape_host(number)
         self.int8_param: caffe_pb2.Int8Parameter | None = None

@@ -22,7 +22,7 @@ class Segment:
     host: Host | None = None
 
 
-def cut(nodes: Sequence[Node], hosts: Mapping[int, Host]) -> Iterator[Segment]:
+def segments_of(nodes: Sequence[Node], hosts: Mapping[int, Host]) -> Iterator[Segment]:
     first = 0
     for number, node in enumerate(nodes):
         if number in hosts:

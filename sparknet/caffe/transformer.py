@@ -96,14 +96,14 @@ class Transformer:
         An array of another height or width is resized.
         """
         self._check(in_)
-        wanted = self.inputs[in_][1:]
+        shape = self.inputs[in_][1:]
         channels = {1: mean.shape[:1], 2: (1,), 3: mean.shape[:1]}.get(mean.ndim, ())
-        if channels != wanted[:1] and not (channels == (1,) and mean.ndim > 1):
-            raise ArrayError(f"input '{in_}' of shape {wanted}, a mean of shape {mean.shape}")
+        if channels != shape[:1] and not (channels == (1,) and mean.ndim > 1):
+            raise ArrayError(f"input '{in_}' of shape {shape}, a mean of shape {mean.shape}")
         if mean.ndim < 3:
             mean = mean[:, np.newaxis, np.newaxis] if mean.ndim == 1 else mean[np.newaxis]
-        if mean.shape[1:] not in ((1, 1), wanted[1:]):
-            mean = resize_image(mean.transpose(1, 2, 0), wanted[1:]).transpose(2, 0, 1)
+        if mean.shape[1:] not in ((1, 1), shape[1:]):
+            mean = resize_image(mean.transpose(1, 2, 0), shape[1:]).transpose(2, 0, 1)
         self.mean[in_] = mean
 
     def set_input_scale(self, in_: str, scale: float) -> None:

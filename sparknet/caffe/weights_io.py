@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sparknet.caffe import int8
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.runtime import Runtime
-from sparknet.errors import WeightsError, outside, shown
+from sparknet.errors import WeightsError, clean, outside
 from sparknet.graph import Graph
 from sparknet.layers.layer import count, shape_text
 from sparknet.proto import Model, caffe_pb2, write_model
@@ -44,16 +44,16 @@ def copy_from(runtime: Runtime, path: StrPath) -> None:
 
 def check_shared_names(graph: Graph, model: Model, path: StrPath) -> None:
     """Warn where a file has weights for none of a net's layers, so that nothing is copied."""
-    held = list(model.by_name())
+    in_file = list(model.by_name())
     learned = [node.name for node in graph.nodes if node.params]
-    if not learned or not set(learned).isdisjoint(held):
+    if not learned or not set(learned).isdisjoint(in_file):
         return
     theirs, mine = (
-        ", ".join(f"'{shown(name)}'" for name in names[:_MOST]) or "no layer"
-        for names in (held, learned)
+        ", ".join(f"'{clean(name)}'" for name in in_file[:_MOST]) or "no layer"
+        for in_file in (in_file, learned)
     )
     warnings.warn(
-        f"{shown(path)}: nothing is copied, and the net keeps its weights: the file has those of "
+        f"{clean(path)}: nothing is copied, and the net keeps its weights: the file has those of "
         f"{theirs}; the net's own are of {mine}",
         WeightsWarning,
         stacklevel=outside(),
@@ -62,13 +62,13 @@ def check_shared_names(graph: Graph, model: Model, path: StrPath) -> None:
 
 def held_params(graph: Graph, models: Iterable[Model]) -> set[int]:
     """Return the places in ``graph.params`` of those that models hold."""
-    held: dict[str, LayerArrays] = {}
+    params: dict[str, LayerArrays] = {}
     for model in models:
-        held |= model.by_name()
+        params |= model.by_name()
     return {
         ref.learnable
         for node in graph.nodes
-        for arrays in (held.get(node.name, ()),)
+        for arrays in (params.get(node.name, ()),)
         for ref in node.params
         if ref.owned
         and ref.index < len(arrays)
@@ -93,17 +93,17 @@ def copy_model(runtime: Runtime, model: Model) -> None:
     loose = {node.name for node in graph.nodes if not node.layer.parameter.strict_dim}
     for layer in model.net.layer:
         if layer.name not in targets:
-            _logger.info("Ignoring source layer %s", shown(layer.name))
-    found = copy_arrays(model, targets, shared, loose)
+            _logger.info("Ignoring source layer %s", clean(layer.name))
+    copied = copy_arrays(model, targets, shared, loose)
     if model.passing:
-        for held in model.arrays:
-            held[:] = [None] * len(held)
-    is_known = bool(found)
+        for layer_arrays in model.arrays:
+            layer_arrays[:] = [None] * len(layer_arrays)
+    is_known = bool(copied)
     owners: dict[str, list[Sequence[Blob]]] = {}
     for node, own in zip(graph.nodes, runtime.params, strict=True):
         owners.setdefault(node.name, []).append(own)
-    while found:
-        _take(*found.popitem(), owners)
+    while copied:
+        _take(*copied.popitem(), owners)
     if is_known and model.net.HasField("int8_param"):
         runtime.use_int8(model.net.int8_param)
 
@@ -146,10 +146,10 @@ def as_model(runtime: Runtime, with_diffs: bool = False) -> Model:
 
 def share(mine: Runtime, theirs: Runtime) -> None:
     """Use another net's parameter memory for layers of the same name and shapes."""
-    named = {node.name: own for node, own in zip(theirs.graph.nodes, theirs.params, strict=True)}
+    params = {node.name: own for node, own in zip(theirs.graph.nodes, theirs.params, strict=True)}
     for node, own in zip(mine.graph.nodes, mine.params, strict=True):
-        if node.name in named:
-            _check_alike(node.name, own, named[node.name])
+        if node.name in params:
+            _check_alike(node.name, own, params[node.name])
     mine.share_params(theirs)
 
 

@@ -66,18 +66,18 @@ def main(arguments: Sequence[str] | None = None, program: str = "sparknet") -> i
     """Run one verb; returns the exit status.  `caffe` is the same program under another name."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        arranged = convert.named(caffe_flags.arranged(words, TRANSPARENT))
-        chosen = command(program, arranged).parse_args(arranged)
+        arranged = convert.with_kind(caffe_flags.arrange(words, TRANSPARENT))
+        options = command(program, arranged).parse_args(arranged)
     except WrongUse as error:
         command(program, []).error(str(error))
-    verb: Verb | None = chosen.verb
+    verb: Verb | None = options.verb
     if verb is None:
         command(program, []).print_help(sys.stderr)
         return 2
     if verb.transparent:
-        return verb.execute(chosen)
+        return verb.execute(options)
     caffe_flags.begin_file(program)
-    return run_reported(f"{program} {verb.name}", lambda: verb.execute(chosen))
+    return run_reported(f"{program} {verb.name}", lambda: verb.execute(options))
 
 
 def command(program: str = "sparknet", words: Sequence[str] | None = None) -> ArgumentParser:

@@ -169,7 +169,7 @@ CAFFE_VALUED = (
 CAFFE_SWITCHES = ("forward_only",)
 
 
-def arranged(words: Sequence[str], untouched: Collection[str]) -> list[str]:
+def arrange(words: Sequence[str], untouched: Collection[str]) -> list[str]:
     """Move Caffe's flags after the verb, and apply and remove glog's flags.
 
     The words after an `untouched` verb stay as they are.
@@ -186,10 +186,10 @@ def arranged(words: Sequence[str], untouched: Collection[str]) -> list[str]:
 
 
 def _rest(line: deque[str]) -> list[str]:
-    kept: list[str] = []
+    words: list[str] = []
     for word in words_of(line, {*CAFFE_SWITCHES, *GLOG_SWITCHES}, GLOG_VALUED):
-        kept += _passed(word)
-    return [*kept, *line]
+        words += _passed(word)
+    return [*words, *line]
 
 
 def _passed(word: Word) -> list[str]:

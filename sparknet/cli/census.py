@@ -79,8 +79,8 @@ def take(folder: Path, trusted: bool = False) -> Census:
                 texts.setdefault(path.read_bytes(), name)
         except OSError as error:
             unread.append(Found(name, "net", UNREAD, error.strerror or str(error)))
-    found = (_look(text, name, trusted) for text, name in texts.items())
-    return Census([*(one for one in found if one is not None), *unread])
+    rows = (_look(text, name, trusted) for text, name in texts.items())
+    return Census([*(one for one in rows if one is not None), *unread])
 
 
 def _look(text: bytes, name: str, trusted: bool) -> Found | None:
@@ -129,8 +129,8 @@ def _look_at_net(text: bytes, name: str, trusted: bool) -> Found:
         net = parse_net(text, name)
     except SpecError as error:
         fields = _unknown_fields(text, caffe_pb2.NetParameter)
-        found = _known_types(text, name) - set(LAYERS) if fields else set[str]()
-        return Found(name, "net", UNREAD, _plain(error), tuple(sorted(found)), fields)
+        unknown_types = _known_types(text, name) - set(LAYERS) if fields else set[str]()
+        return Found(name, "net", UNREAD, _plain(error), tuple(sorted(unknown_types)), fields)
     types = {layer.type for layer in net.layer} - set(LAYERS)
     result, reason = _build(net, trusted, types)
     return Found(name, "net", result, reason, tuple(sorted(types)))
@@ -167,8 +167,8 @@ def _build(net: Any, trusted: bool, types: set[str]) -> tuple[str, str]:
     if any(map(_lacks_file, failures)):
         return MISSING, ""
     # A phase in which the data layers are left out says nothing of the net.
-    told = [error for error in failures if "is produced by no layer" not in str(error)]
-    return FAILED, _plain((told or failures)[0])
+    errors = [error for error in failures if "is produced by no layer" not in str(error)]
+    return FAILED, _plain((errors or failures)[0])
 
 
 def _lacks_file(error: BaseException | None) -> bool:

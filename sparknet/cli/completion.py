@@ -49,16 +49,16 @@ def subcommands(parser: ArgumentParser) -> dict[str, ArgumentParser]:
 
 def flags_of(parser: ArgumentParser) -> Iterator[tuple[Action, list[str]]]:
     """Yield the flags of a verb and its kinds, spelled with two dashes where possible."""
-    seen: set[str] = set()
+    flags: set[str] = set()
     for action in parser._actions:
         if action.option_strings and action.help != SUPPRESS:
             long = [name for name in action.option_strings if name.startswith("--")]
             yield action, long or list(action.option_strings)
-        seen.update(action.option_strings)
+        flags.update(action.option_strings)
     for kind in subcommands(parser).values():
         for action, names in flags_of(kind):
-            if not seen.intersection(names):
-                seen.update(names)
+            if not flags.intersection(names):
+                flags.update(names)
                 yield action, names
 
 

@@ -98,16 +98,16 @@ def _safetensors(chosen: Namespace) -> int:
         raise WrongUse("one of the files is a .safetensors, and the other is not")
     if inwards and not chosen.like:
         raise WrongUse("a .safetensors has no net: give --like NET.prototxt")
-    net = net_file.read(chosen.like) if chosen.like else None
+    net = net_file.read_text(chosen.like) if chosen.like else None
     if inwards:
         assert net is not None
         model = from_state_dict(read_tensors(chosen.weights), net)
         write_model(out, model)
         count = len(model.arrays)
     else:
-        found = state_dict(open_model(chosen.weights), net)
-        write_tensors(out, found, chosen.dtype)
-        count = len(found)
+        tensors = state_dict(open_model(chosen.weights), net)
+        write_tensors(out, tensors, chosen.dtype)
+        count = len(tensors)
     print(f"{out}: {count} {'layers' if inwards else 'arrays'}", file=sys.stderr)
     return 0
 
@@ -115,7 +115,7 @@ def _safetensors(chosen: Namespace) -> int:
 SIZE = "store images of this size; one number means a square"
 
 
-def named(words: Sequence[str]) -> list[str]:
+def with_kind(words: Sequence[str]) -> list[str]:
     """Return the command with the kind that a file's name tells: convert model.safetensors …"""
     if list(words[:1]) != [VERB.name]:
         return list(words)

@@ -108,12 +108,12 @@ def cluster(master: str, seconds: float) -> Iterator[Finding]:
     from sparknet.spark.cluster import executors
 
     try:
-        found = executors.examine(master, seconds)
+        machines = executors.examine(master, seconds)
     except SparkNetError as error:
         yield Finding("executors", "master", str(error), False, True)
         return
     here = executors.driver()
-    for there in found:
+    for there in machines:
         parts = [
             f"Python {there.python}",
             f"sparknet {there.sparknet or 'missing'}",
@@ -121,7 +121,7 @@ def cluster(master: str, seconds: float) -> Iterator[Finding]:
             f"{there.processors} processors",
             executors.gibibytes(there.memory) if there.memory else "",
             *there.gpus,
-            _given(there),
+            _gpus_of_spark(there),
             f"ran {there.tasks} task{'s' * (there.tasks > 1)}",
         ]
         yield Finding("executors", there.host, ", ".join(filter(None, parts)))
@@ -129,7 +129,7 @@ def cluster(master: str, seconds: float) -> Iterator[Finding]:
             yield Finding("executors", there.host, sentence, False, stops)
 
 
-def _given(there: Executors) -> str:
+def _gpus_of_spark(there: Executors) -> str:
     """Which GPUs Spark gives to tasks."""
     if there.addresses:
         return f"Spark gives tasks the GPUs {', '.join(there.addresses)}"
@@ -156,9 +156,9 @@ def _python() -> Iterator[Finding]:
     yield Finding("sparknet", "sparknet", __version__, needed=True)
     yield Finding("sparknet", "Python", platform.python_version(), needed=True)
     for package in ("numpy", "protobuf", "cffi"):
-        found = _version(package)
+        version = _version(package)
         advice = f"pip install {package}"
-        yield Finding("sparknet", package, found or "missing", bool(found), True, advice)
+        yield Finding("sparknet", package, version or "missing", bool(version), True, advice)
 
 
 def _engine() -> Iterator[Finding]:
@@ -213,7 +213,7 @@ def _extras() -> Iterator[Finding]:
         versions = {package: _version(package) for package in packages}
         broken = {package: _failure(package) for package in packages if versions[package]}
         complete = all(versions.values()) and not any(broken.values())
-        shown = ", ".join(
+        text = ", ".join(
             f"{package} {version or 'missing'}"
             + (f", which cannot be imported: {broken[package]}" if broken.get(package) else "")
             for package, version in versions.items()
@@ -221,7 +221,7 @@ def _extras() -> Iterator[Finding]:
         advice = f"pip install 'sparknet[{extra}]'"
         if any(broken.values()):
             advice = "install versions that fit each other (docs/install.md)"
-        yield Finding("extras", extra, f"{shown} ({purpose})", complete, hint=advice)
+        yield Finding("extras", extra, f"{text} ({purpose})", complete, hint=advice)
 
 
 def _failure(package: str) -> str:
@@ -239,8 +239,8 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         # Spark's own folder on PYTHONPATH, or pyspark-client, which brings pyspark.
-        found = find_spec(package)
-    return str(getattr(import_module(package), "__version__", "found")) if found else None
+        spec = find_spec(package)
+    return str(getattr(import_module(package), "__version__", "found")) if spec else None
 
 
 VERB = Verb(

@@ -44,7 +44,7 @@ def _dot(chosen: Namespace) -> str:
         from sparknet.caffe.draw import to_dot as plain
 
         net, phase = (
-            net_file.read(chosen.model, chosen.trusted, dialect=chosen.dialect),
+            net_file.read_text(chosen.model, chosen.trusted, dialect=chosen.dialect),
             net_file.phase_number(chosen),
         )
         return plain(net, chosen.rankdir, phase=phase)

@@ -57,16 +57,18 @@ def _execute(chosen: Namespace) -> int:
     flags.use_threads(chosen)
     if chosen.check_inputs and not chosen.check:
         raise WrongUse("--inputs goes with --check")
-    source = net_file.opened(chosen.model, chosen)
-    described = net_file.read(chosen.model, chosen.trusted, dialect=chosen.dialect, model=source)
+    source = net_file.open_model_file(chosen.model, chosen)
+    described = net_file.read_text(
+        chosen.model, chosen.trusted, dialect=chosen.dialect, model=source
+    )
     images = _images(chosen.model, described, source)
     transform = _transform(described) if chosen.preprocessing else None
     if chosen.batch:
         set_batch(described, chosen.batch)
-    opened = open_weights([weights], {} if source is None else {chosen.model: source})
-    models = list(opened.values())
+    files = open_weights([weights], {} if source is None else {chosen.model: source})
+    models = list(files.values())
     net = Net.from_proto(described, TEST, chosen.level, flags.stages(chosen), models=models)
-    check_layers(net, opened)
+    check_layers(net, files)
     write_model(
         chosen.out,
         as_model(net._runtime),
@@ -84,7 +86,7 @@ def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
     """Return what happens to images, by a .onnx, the net's transform_param or the file beside
     it.
     """
-    from sparknet.cli.image_flags import described
+    from sparknet.cli.image_flags import settings_beside
     from sparknet.loaders.preprocessing import Preprocessing
     from sparknet.onnx.metadata import preprocessing_of
 
@@ -93,7 +95,7 @@ def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
     for layer in net.layer:
         if layer.HasField("transform_param") and not layer.transform_param.HasField("mean_file"):
             return Preprocessing.of_param(layer.transform_param, None)
-    return Preprocessing.of(described(path))
+    return Preprocessing.of(settings_beside(path))
 
 
 def _labels(path: str, model: Model | None) -> tuple[str, ...]:
@@ -101,8 +103,8 @@ def _labels(path: str, model: Model | None) -> tuple[str, ...]:
     from sparknet.net.model_inputs import ModelInputs
     from sparknet.onnx.metadata import labels_of
 
-    said = ModelInputs.beside(path) or ModelInputs()
-    return (() if model is None else labels_of(model, path)) or said.labels
+    inputs = ModelInputs.beside(path) or ModelInputs()
+    return (() if model is None else labels_of(model, path)) or inputs.labels
 
 
 def _transform(net: Any) -> Any:
@@ -118,12 +120,12 @@ def _check(chosen: Namespace, net: Net, transform: Any) -> int:
 
     from sparknet.onnx.onnxruntime_check import largest_difference, results, run
 
-    given = _given(chosen.check_inputs) if chosen.check_inputs else {}
+    arrays = _read_arrays(chosen.check_inputs) if chosen.check_inputs else {}
     rng = np.random.default_rng(1)
     feeds: dict[str, Any] = {}
     for name in net.inputs:
         blob = net.blobs[name]
-        value = given.get(name)
+        value = arrays.get(name)
         if value is None:
             value = rng.random(blob.data.shape)
         elif value.shape[1:] != blob.data.shape[1:]:
@@ -152,7 +154,7 @@ def _check(chosen: Namespace, net: Net, transform: Any) -> int:
     return 1
 
 
-def _given(path: str) -> dict[str, Any]:
+def _read_arrays(path: str) -> dict[str, Any]:
     import numpy as np
 
     try:

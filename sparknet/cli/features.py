@@ -192,21 +192,21 @@ def _execute(chosen: Namespace) -> int:
         return predict.write_by_spark(
             chosen, "features", data_entry(net_file.fed_net(chosen)), blobs
         )
-    given: inputs.Inputs | None = None
+    source: inputs.Inputs | None = None
     batches: Iterator[tuple[dict[str, Any], int]]
     if chosen.inputs:
         net = net_file.fed_net(chosen)
-        given = inputs.Inputs(chosen, data_entry(net), net)
-        batches = ((net.forward(batch, blobs), len(names)) for names, batch in given)
+        source = inputs.Inputs(chosen, data_entry(net), net)
+        batches = ((net.forward(batch, blobs), len(names)) for names, batch in source)
     else:
         batches = own_data(chosen, blobs)
     with ExitStack() as stack:
         files = FeatureFile.open_all(stack, outs, blobs)
-        count = sum(_keep(files, found, rows) for found, rows in batches)
+        count = sum(_keep(files, values, rows) for values, rows in batches)
         if not count:
             raise DataError("there was no input that could be read")
     print(f"{chosen.out}: {count} records of {chosen.outputs}", file=sys.stderr)
-    return int(given is not None and given.failed > 0)
+    return int(source is not None and source.failed > 0)
 
 
 def own_data(chosen: Namespace, blobs: Sequence[str]) -> Iterator[tuple[dict[str, Any], int]]:
@@ -217,9 +217,9 @@ def own_data(chosen: Namespace, blobs: Sequence[str]) -> Iterator[tuple[dict[str
     if net.inputs:
         raise WrongUse(f"nothing feeds the net's inputs ({', '.join(net.inputs)}): give INPUT")
     for _ in range(chosen.iterations):
-        found = net.forward(blobs=blobs)
+        values = net.forward(blobs=blobs)
         rows = int(net.blobs[net.top_names[net._layer_names[0]][0]].shape[0])
-        yield {name: np.array(found[name]) for name in blobs}, rows
+        yield {name: np.array(values[name]) for name in blobs}, rows
 
 
 def _keep(files: Sequence[FeatureFile], found: dict[str, Any], rows: int) -> int:

@@ -40,15 +40,15 @@ def add_state(parser: ArgumentParser) -> None:
 
 def add_trust(parser: ArgumentParser) -> None:
     """Add the flags --trusted and --untrusted."""
-    chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument(
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
         "--untrusted",
         dest="trusted",
         action="store_false",
         help="let no layer import a module, or read or write a file (default for the net of a "
         ".caffemodel)",
     )
-    chosen.add_argument(
+    group.add_argument(
         "--trusted",
         action="store_true",
         help="let the net of a .caffemodel import Python layers, and read and write files",
@@ -129,11 +129,11 @@ class _Gpu(Action):
         if values and not getattr(namespace, "gpu", None):
             first, *others = str(values).split(",")
             number = int(first) if first.isdecimal() else 0
-            said = [f"Caffe would take {len(others) + 1} batches a step"] if others else []
-            if told := take_gpu(number):
-                said.insert(0, told)
-            if said:
-                line = f"{parser.prog}: warning: {option_string} {values}: {'; '.join(said)}"
+            messages = [f"Caffe would take {len(others) + 1} batches a step"] if others else []
+            if reason := take_gpu(number):
+                messages.insert(0, reason)
+            if messages:
+                line = f"{parser.prog}: warning: {option_string} {values}: {'; '.join(messages)}"
                 print(line, file=sys.stderr)
         namespace.gpu = values
 

@@ -104,14 +104,14 @@ def keywords(chosen: Namespace) -> dict[str, Any]:
 
 def flags_given(chosen: Namespace) -> dict[str, Any]:
     """Return the flags that are given, by the names of `Preprocessing`."""
-    given = {name: getattr(chosen, name, None) for name in NAMES}
-    given = {name: value for name, value in given.items() if value is not None}
-    if "mean_file" in given and "mean_value" in given:
+    flags = {name: getattr(chosen, name, None) for name in NAMES}
+    flags = {name: value for name, value in flags.items() if value is not None}
+    if "mean_file" in flags and "mean_value" in flags:
         raise WrongUse("give --mean-file or --mean-value, not both")
     for flag in ("mean_file", "mean_value"):
-        if flag in given:
-            given["mean"] = given.pop(flag)
-    return given
+        if flag in flags:
+            flags["mean"] = flags.pop(flag)
+    return flags
 
 
 def _beside(chosen: Namespace) -> dict[str, Any]:
@@ -122,8 +122,8 @@ def _beside(chosen: Namespace) -> dict[str, Any]:
     if not net and getattr(chosen, "solver", None):
         solver = read_solver(chosen.solver)
         net = solver.net or solver.train_net
-        return described(net) if net else {}
-    return next(filter(None, map(described, _files(chosen))), {})
+        return settings_beside(net) if net else {}
+    return next(filter(None, map(settings_beside, _files(chosen))), {})
 
 
 def _files(chosen: Namespace) -> list[str]:
@@ -139,18 +139,18 @@ def beside(chosen: Namespace) -> ModelInputs | None:
 
 
 @cache
-def described(net: str) -> dict[str, Any]:
+def settings_beside(net: str) -> dict[str, Any]:
     """Return the settings in a net's file, of which a line tells; none where there is no file."""
     from sparknet.net.model_inputs import ModelInputs
 
     inputs = ModelInputs.beside(net)
     if inputs is None or inputs.preprocessing is None:
         return {}
-    said = inputs.preprocessing.said()
-    told = ", ".join(f"{name} {_short(value)}" for name, value in said.items())
+    settings = inputs.preprocessing.settings()
+    text = ", ".join(f"{name} {_short(value)}" for name, value in settings.items())
     file = ModelInputs.place(net)
-    print(f"sparknet: images as {file} says: {told or 'as they are'}", file=sys.stderr)
-    return said
+    print(f"sparknet: images as {file} says: {text or 'as they are'}", file=sys.stderr)
+    return settings
 
 
 def _short(value: Any) -> str:

@@ -45,8 +45,8 @@ def of_solver(solver: SolverParameter) -> tuple[Records | None, Records | None]:
     from sparknet.proto import solver_nets
 
     nets = solver_nets(solver)
-    found = [_of_net(filter_net(net, net.state)) for net in (nets.train, *nets.tests[:1])]
-    return found[0], found[1] if found[1:] else None
+    settings = [_of_net(filter_net(net, net.state)) for net in (nets.train, *nets.tests[:1])]
+    return settings[0], settings[1] if settings[1:] else None
 
 
 def _of_net(net: NetParameter) -> Records | None:
@@ -56,10 +56,10 @@ def _of_net(net: NetParameter) -> Records | None:
 
     for layer in net.layer:
         if layer.type in LAYERS:
-            made = LAYERS[layer.type](layer, net.state.phase)
-            if getattr(made, "reads_files", False):
+            instance = LAYERS[layer.type](layer, net.state.phase)
+            if getattr(instance, "reads_files", False):
                 check_trusted(layer, "to read its data")
-            records: Records | None = made.data_set()
+            records: Records | None = instance.data_set()
             if records is not None:
                 return records
     return None
@@ -129,8 +129,10 @@ class Inputs:
         arrays = self._entry.images(training=False)
         for begin in range(0, len(self._images), self._batch):
             paths = self._images[begin : begin + self._batch]
-            found = arrays.all(paths, paths.__getitem__)
-            good = [(path, one) for path, one in zip(paths, found, strict=True) if self._good(one)]
+            pictures = arrays.all(paths, paths.__getitem__)
+            good = [
+                (path, one) for path, one in zip(paths, pictures, strict=True) if self._good(one)
+            ]
             if good:
                 warn_of_pictures(self._net.tested, [self._entry.name])
                 names, images = zip(*good, strict=True)
@@ -158,13 +160,13 @@ def image_paths(words: Sequence[str], suffixes: set[str]) -> list[str]:
     """Return the image files of the words and of folders of images; empty for a data set."""
     from sparknet.loaders.image_files import image_paths as below
 
-    found: list[str] = []
+    paths: list[str] = []
     for word in words:
         path = Path(word)
         if path.suffix.lower() in suffixes:
-            found.append(word)
+            paths.append(word)
         elif path.is_dir() and not any((path / name).exists() for name in ("data.mdb", "CURRENT")):
-            found += below(path)
-        elif found:
+            paths += below(path)
+        elif paths:
             raise WrongUse(f"{word} is no image: give images, or one data set")
-    return found
+    return paths

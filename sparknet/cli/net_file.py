@@ -164,7 +164,7 @@ def add_phase(parser: ArgumentParser, help: str = "the phase that the net is bui
     )
 
 
-def read(
+def read_text(
     path: str,
     trusted: bool | None = None,
     unknown: str = "refuse",
@@ -183,7 +183,7 @@ def read(
     return with_trust(in_dialect(net, dialect), trusted)
 
 
-def opened(path: str, chosen: Namespace, describes: bool = False) -> Model | None:
+def open_model_file(path: str, chosen: Namespace, describes: bool = False) -> Model | None:
     """Return the model that a file is; None where it is a prototxt.
 
     A verb that ``describes`` a net takes --shape for its data layers.
@@ -207,8 +207,8 @@ def phase_number(chosen: Namespace) -> int:
 def graph(chosen: Namespace, unknown: str = "refuse", model: Model | None = None) -> Graph:
     from sparknet.graph import build
 
-    model = model or opened(chosen.model, chosen, describes=True)
-    net = read(chosen.model, chosen.trusted, unknown, chosen.dialect, model)
+    model = model or open_model_file(chosen.model, chosen, describes=True)
+    net = read_text(chosen.model, chosen.trusted, unknown, chosen.dialect, model)
     if model is None:
         net = _with_stand_ins(net, chosen)
     return build(net, phase_number(chosen), chosen.level, flags.stages(chosen), unknown)
@@ -223,13 +223,13 @@ def _with_stand_ins(net: NetParameter, chosen: Namespace) -> NetParameter:
     from sparknet.layers import make
     from sparknet.net.entries import Entry, source_layers, with_inputs
 
-    phase, given = phase_number(chosen), chosen.shapes or {}
-    found = filter_net(net, net_state(net, phase, chosen.level, flags.stages(chosen)))
+    phase, shapes = phase_number(chosen), chosen.shapes or {}
+    filtered = filter_net(net, net_state(net, phase, chosen.level, flags.stages(chosen)))
     entries, missing = list[Entry](), set[str]()
-    for layer, kind in source_layers(found):
+    for layer, kind in source_layers(filtered):
         top = layer.top[0] if layer.top else ""
         try:
-            is_there = top not in given and (layer.untrusted or make(layer, phase).plan(()))
+            is_there = top not in shapes and (layer.untrusted or make(layer, phase).plan(()))
             if not kind.reads_files or is_there:  # the build says what is not trusted
                 continue
             reason = "--shape says so"
@@ -240,8 +240,8 @@ def _with_stand_ins(net: NetParameter, chosen: Namespace) -> NetParameter:
         options, param = getattr(layer, str(kind.field)), layer.transform_param
         crop, grey = param.crop_size, param.force_gray or len(param.mean_value) == 1
         assumed = (getattr(options, "batch_size", 1), 1 if grey else 3, crop, crop)
-        shape = tuple(size or 1 for size in given.get(top, assumed))
-        if not crop and top not in given:
+        shape = tuple(size or 1 for size in shapes.get(top, assumed))
+        if not crop and top not in shapes:
             raise WrongUse(reason, f"say what it holds: --shape {top}=NxCxHxW")
         print(f"'{top}' is taken for {' x '.join(map(str, shape))}: {reason}", file=sys.stderr)
         missing.add(layer.name)
@@ -249,7 +249,7 @@ def _with_stand_ins(net: NetParameter, chosen: Namespace) -> NetParameter:
             Entry(name, (shape[0],) if place else shape, layer.name, layer.type)
             for place, name in enumerate(layer.top)
         ]
-    return with_inputs(found, entries, missing) if missing else net
+    return with_inputs(filtered, entries, missing) if missing else net
 
 
 def add_weighed(parser: ArgumentParser) -> None:
@@ -274,10 +274,10 @@ def test_net(chosen: Namespace) -> Net:
     from sparknet.weights import check_layers, open_weights
 
     flags.use_threads(chosen)
-    model = opened(chosen.model, chosen)
+    model = open_model_file(chosen.model, chosen)
     files = open_weights([weights(chosen)], {} if model is None else {chosen.model: model})
     net = Net.from_proto(
-        read(chosen.model, chosen.trusted, dialect=chosen.dialect, model=model),
+        read_text(chosen.model, chosen.trusted, dialect=chosen.dialect, model=model),
         TEST,
         chosen.level,
         flags.stages(chosen),
@@ -294,11 +294,11 @@ def fed_net(chosen: Namespace) -> FedNet:
     from sparknet.net import Net
 
     flags.use_threads(chosen)
-    found = weights(chosen)
+    files = weights(chosen)
     is_whole = Path(chosen.model).suffix == ".onnx"
     net = Net(
         chosen.model if is_whole else _of_file(chosen),
-        chosen.weights if is_whole else found,
+        chosen.weights if is_whole else files,
         level=chosen.level,
         stages=flags.stages(chosen),
         trusted=chosen.trusted,
@@ -308,8 +308,8 @@ def fed_net(chosen: Namespace) -> FedNet:
         shapes=chosen.shapes,
         batch_axis=chosen.batch_axis,
     )
-    if (said := image_flags.beside(chosen)) is not None:
-        net.labels = said.labels or net.labels
+    if (inputs := image_flags.beside(chosen)) is not None:
+        net.labels = inputs.labels or net.labels
         net.tested.knows_pictures = True
     return net
 
@@ -323,7 +323,7 @@ def _of_file(chosen: Namespace) -> NetParameter:
     if path.name == NET and is_model_folder(path.parent):
         with complete(path.parent):
             return folder_net(path.parent, read_folder(path.parent), bool(chosen.trusted))
-    return read(chosen.model, chosen.trusted, dialect=chosen.dialect)
+    return read_text(chosen.model, chosen.trusted, dialect=chosen.dialect)
 
 
 def weights(chosen: Namespace) -> str:

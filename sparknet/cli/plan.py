@@ -61,16 +61,16 @@ def _execute(chosen: Namespace) -> int:
     net_file.take_solver(chosen)
     on_spark = setting_flags.is_on_spark(chosen, setting_flags.SPARK_FLAGS[1:])
     settings = read_settings(chosen)
-    given = setting_flags.given(chosen, setting_flags.of_plan().keys() - {"validation"})
-    given |= {"cluster": _cluster(chosen), **image_flags.keywords(chosen)}
+    keywords = setting_flags.keywords_of(chosen, setting_flags.of_plan().keys() - {"validation"})
+    keywords |= {"cluster": _cluster(chosen), **image_flags.keywords(chosen)}
     if on_spark:
-        planned = _on_spark(chosen, settings, given)
+        planned = _on_spark(chosen, settings, keywords)
     else:
         how = image_flags.preprocessing(chosen)
-        data, held = (
+        data, validation = (
             words and inputs.open_records(words, how) for words in (chosen.data, chosen.validation)
         )
-        planned = plan(settings, data, validation=held, **given)
+        planned = plan(settings, data, validation=validation, **keywords)
     print(json.dumps(planned.to_json()) if chosen.json else planned)
     return 0
 
@@ -79,14 +79,14 @@ def _cluster(chosen: Namespace) -> Cluster | None:
     """Return the cluster of which something is given."""
     from sparknet.training.virtual import Cluster
 
-    given: dict[str, Any] = {"step": chosen.step}
+    keywords: dict[str, Any] = {"step": chosen.step}
     if chosen.bandwidth is not None:
-        given["bandwidth"] = 1e6 * chosen.bandwidth
+        keywords["bandwidth"] = 1e6 * chosen.bandwidth
     if chosen.latency is not None:
-        given["latency"] = 1e-3 * chosen.latency
-    if given == {"step": None}:
+        keywords["latency"] = 1e-3 * chosen.latency
+    if keywords == {"step": None}:
         return None
-    return Cluster(**given)
+    return Cluster(**keywords)
 
 
 def _on_spark(chosen: Namespace, settings: SolverParameter, given: dict[str, Any]) -> Any:

@@ -63,7 +63,7 @@ def write_by_spark(
     try:
         data, fed = _data(session, chosen, entry)
         columns = {**fed, **(setting_flags.columns(chosen) or {})}
-        made = model.transform(
+        predictions = model.transform(
             data,
             blobs,
             columns=columns,
@@ -72,7 +72,7 @@ def write_by_spark(
             reason=chosen.reason,
             **keywords,
         )
-        write_parquet(made.drop(*_bulky(data, columns)), chosen.out, bool(chosen.overwrite))
+        write_parquet(predictions.drop(*_bulky(data, columns)), chosen.out, bool(chosen.overwrite))
     finally:
         session.stop()
     print(f"sparknet {verb}: wrote {chosen.out}", file=sys.stderr)
@@ -142,11 +142,11 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _execute(chosen: Namespace) -> int:
     net_file.take_words(chosen)
-    wanted = chosen.outputs.split(",") if chosen.outputs else None
+    outputs = chosen.outputs.split(",") if chosen.outputs else None
     if is_on_spark(chosen):
         entry = data_entry(net_file.fed_net(chosen))
         top = chosen.top or None
-        return write_by_spark(chosen, "predict", entry, wanted, top=top, labels=chosen.labels)
+        return write_by_spark(chosen, "predict", entry, outputs, top=top, labels=chosen.labels)
     if not chosen.inputs:
         raise WrongUse("give INPUT: image files, or a data set")
     net = net_file.fed_net(chosen)
@@ -156,16 +156,16 @@ def _execute(chosen: Namespace) -> int:
     shape = predictions.FORMATS["json" if chosen.json else chosen.format]
     if chosen.out and chosen.out.endswith(".parquet"):
         write_answers(
-            chosen.out, predictions.predictions(net, source, wanted, chosen.top, labels, known)
+            chosen.out, predictions.predictions(net, source, outputs, chosen.top, labels, known)
         )
-        return _told(source)
+        return _status(source)
     with ExitStack() as stack:
-        out = stack.enter_context(predictions.opened(chosen.out)) if chosen.out else sys.stdout
-        _write(out, shape(predictions.predictions(net, source, wanted, chosen.top, labels, known)))
-    return _told(source)
+        out = stack.enter_context(predictions.open_output(chosen.out)) if chosen.out else sys.stdout
+        _write(out, shape(predictions.predictions(net, source, outputs, chosen.top, labels, known)))
+    return _status(source)
 
 
-def _told(source: inputs.Inputs) -> int:
+def _status(source: inputs.Inputs) -> int:
     """Return the exit status; inputs that failed are counted on stderr."""
     if source.failed:
         print(f"sparknet predict: {left_out(source.failed)}", file=sys.stderr)
@@ -180,11 +180,11 @@ def _write(out: TextIO, lines: Iterator[str]) -> None:
 def data_entry(net: Net) -> Entry:
     """Return the entry of a net for images: the one without labels."""
     entries = [entry for entry in net.inputs.values() if not entry.is_label]
-    named = [entry for entry in entries if entry.name == "data"]
-    if len(entries) != 1 and not named:
+    matches = [entry for entry in entries if entry.name == "data"]
+    if len(entries) != 1 and not matches:
         names = ", ".join(entry.name for entry in entries) or "none"
         raise WrongUse(f"predict feeds a net of one input; this one has {names}")
-    return (named or entries)[0]
+    return (matches or entries)[0]
 
 
 VERB = Verb(

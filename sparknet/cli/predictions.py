@@ -55,20 +55,20 @@ def predictions(
     many.
     """
     for names, batch in inputs:
-        made = {
+        outputs = {
             output: values
             for output, values in net.forward(batch, wanted).items()
             if values.ndim and len(values) == len(names)
         }
-        if not made:
+        if not outputs:
             raise DataError("the net has no output for each input: name blobs by --outputs")
         for row, name in enumerate(names):
             yield [
                 PrintedOutput(
-                    name, output, _best(name, output, values[row], top, named), values[row]
+                    name, output, _best(name, output, values[row], top, words), values[row]
                 )
-                for output, values in made.items()
-                for named in [known if labels is None and _fit(known, values[row]) else labels]
+                for output, values in outputs.items()
+                for words in [known if labels is None and _fit(known, values[row]) else labels]
             ]
 
 
@@ -83,8 +83,8 @@ def _best(
     if not top:
         return None
     if max(values.shape, default=1) != values.size:
-        shown = " x ".join(map(str, values.shape))
-        raise DataError(f"'{output}' is {shown} for each input, no classes: --top 0 prints it")
+        shape = " x ".join(map(str, values.shape))
+        raise DataError(f"'{output}' is {shape} for each input, no classes: --top 0 prints it")
     scores = values.ravel()
     if np.isnan(scores).any():
         raise DataError(f"'{output}' became nan for {name}, which is no score: --top 0 prints it")
@@ -102,13 +102,13 @@ def _best(
 def _text(found: Iterator[list[PrintedOutput]]) -> Iterator[str]:
     for one in found:
         for answer in one:
-            shown = (
+            text = (
                 ", ".join(f"{value:g}" for value in answer.values.ravel().tolist())
                 if answer.classes is None
                 else ", ".join(f"{best.name} {best.score:.4f}" for best in answer.classes)
             )
             output = f" {printable(answer.output)}" if len(one) > 1 else ""
-            yield f"{answer.input}{output}: {shown}"
+            yield f"{answer.input}{output}: {text}"
 
 
 def _json(found: Iterator[list[PrintedOutput]]) -> Iterator[str]:
@@ -161,7 +161,7 @@ FORMATS: dict[str, Callable[[Iterator[list[PrintedOutput]]], Iterator[str]]] = {
 
 
 @contextmanager
-def opened(path: str) -> Iterator[TextIO]:
+def open_output(path: str) -> Iterator[TextIO]:
     """A file that gets its name only when it is complete."""
     from sparknet.proto.byte_source import replacing
 

@@ -64,16 +64,16 @@ def write_answers(path: str, found: Iterator[list[PrintedOutput]]) -> None:
 def _columns(rows: list[list[PrintedOutput]]) -> dict[str, Any]:
     columns: dict[str, Any] = {"input": [row[0].input for row in rows]}
     for number, answer in enumerate(rows[0]):
-        told = [row[number] for row in rows]
+        answers = [row[number] for row in rows]
         columns[answer.output] = (
-            np.stack([one.values for one in told])
+            np.stack([one.values for one in answers])
             if answer.classes is None
             else [
                 [
                     {"label": best.number, "name": best.label, "score": best.score}
                     for best in one.classes or ()
                 ]
-                for one in told
+                for one in answers
             ]
         )
     return columns
@@ -129,7 +129,7 @@ def write_records(chosen: Namespace, records: Records) -> int:
     count = write_blocks(chosen.out, part)
     if chosen.mean:
         _write_mean(chosen.mean, mean_of(part))
-    return _told(chosen.out, count)
+    return _message(chosen.out, count)
 
 
 def write(chosen: Namespace, items: Iterable[Record]) -> int:
@@ -143,7 +143,7 @@ def write(chosen: Namespace, items: Iterable[Record]) -> int:
         )
     mean = Mean() if chosen.mean else None
     stop = None if chosen.take is None else chosen.skip + chosen.take
-    part = _counted(islice(items, chosen.skip, stop), mean, chosen.out)
+    part = _add_to_mean(islice(items, chosen.skip, stop), mean, chosen.out)
     if chosen.to == "blocks":
         count = write_blocks(chosen.out, _batches(part, chosen.out))
     else:
@@ -152,7 +152,7 @@ def write(chosen: Namespace, items: Iterable[Record]) -> int:
         if not mean.count:
             raise FileError(chosen.mean, "cannot be the mean of no image")
         _write_mean(chosen.mean, mean.value)
-    return _told(chosen.out, count)
+    return _message(chosen.out, count)
 
 
 def new_database(path: str, backend: str) -> AbstractContextManager[Database]:
@@ -186,7 +186,7 @@ def _rows(records: Records, out: str) -> Iterator[Record]:
             yield "", image, int(label)
 
 
-def _counted(items: Iterable[Record], mean: Mean | None, out: str) -> Iterator[Record]:
+def _add_to_mean(items: Iterable[Record], mean: Mean | None, out: str) -> Iterator[Record]:
     """Yields the items, and adds each to the mean."""
     for item in items:
         if mean is not None:
@@ -230,6 +230,6 @@ def _write_mean(path: str, mean: Any) -> None:
     write_blob(path, mean, legacy=True)
 
 
-def _told(out: str, count: int) -> int:
+def _message(out: str, count: int) -> int:
     print(f"{out}: {count} records", file=sys.stderr)
     return 0

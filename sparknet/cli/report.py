@@ -27,8 +27,8 @@ def _execute(chosen: Namespace) -> int:
     place = Path(chosen.runs[0])
     usual = place / "report.html" if place.is_dir() else place.with_suffix(".html")
     out = Path(chosen.out) if chosen.out else usual
-    if told := report(*chosen.runs, out=out):
-        print(told)
+    if text := report(*chosen.runs, out=out):
+        print(text)
     print(f"sparknet report: wrote {out}", file=sys.stderr)
     return 0
 

@@ -45,10 +45,10 @@ def _run_module(words: list[str]) -> int:
     sys.argv = words
     _put_first(os.getcwd())  # noqa: PTH109
     try:
-        found = find_spec(module) is not None
+        exists = find_spec(module) is not None
     except ModuleNotFoundError:
-        found = False
-    if not found:
+        exists = False
+    if not exists:
         return _refuse(f"no module named {module}")
     runpy.run_module(module, run_name="__main__", alter_sys=True)
     return 0

@@ -47,13 +47,13 @@ def is_on_spark(chosen: Namespace, flags: Sequence[str]) -> bool:
 def columns(chosen: Namespace) -> dict[str, str] | None:
     if not chosen.columns:
         return None
-    named = {}
+    columns_by_blob = {}
     for part in chosen.columns.split(","):
         blob, equals, column = part.partition("=")
         if not (blob and equals and column):
             raise WrongUse(f"--columns {chosen.columns}: '{part}' is no BLOB=COLUMN")
-        named[blob] = column
-    return named
+        columns_by_blob[blob] = column
+    return columns_by_blob
 
 
 def open_by_spark(session: Any, words: Sequence[str], how: Any = None, solver: Any = None) -> Any:
@@ -92,7 +92,7 @@ def of_spark() -> dict[str, Setting]:
     from sparknet.training.settings.fields import settings_of
 
     shared = of_train()
-    return {name: told for name, told in settings_of(Trainer).items() if name not in shared}
+    return {name: setting for name, setting in settings_of(Trainer).items() if name not in shared}
 
 
 def of_plan() -> dict[str, Setting]:
@@ -111,9 +111,9 @@ def flag_of(name: str) -> str:
 def add(parser: ArgumentParser, group: _ArgumentGroup, settings: dict[str, Setting]) -> None:
     """Add a flag to a group for each setting that a text can mean and that has no flag yet."""
     there = {action.dest for action in parser._actions}
-    for name, told in settings.items():
-        if told.kind.readable and flag_of(name) not in there:
-            group.add_argument(_word(name, told), dest=name, default=None, **_options(told))
+    for name, setting in settings.items():
+        if setting.kind.readable and flag_of(name) not in there:
+            group.add_argument(_word(name, setting), dest=name, default=None, **_options(setting))
 
 
 def _word(name: str, told: Setting) -> str:
@@ -124,19 +124,19 @@ def _word(name: str, told: Setting) -> str:
 def _options(told: Setting) -> dict[str, Any]:
     from sparknet.training.settings.kinds import Choice, Numbers, Switch
 
-    said = told.said.rstrip(".").replace("%", "%%")
-    said = said[0].lower() + said[1:]
+    text = told.said.rstrip(".").replace("%", "%%")
+    text = text[0].lower() + text[1:]
     if isinstance(told.kind, Switch):
-        no = f"turn this off: {said}"
+        no = f"turn this off: {text}"
         action = "store_false" if told.default else "store_true"
-        return {"action": action, "help": no if told.default else said}
+        return {"action": action, "help": no if told.default else text}
     if told.default not in (None, (), (0,), 0):
-        said += f" (default: {told.default})"
+        text += f" (default: {told.default})"
     if isinstance(told.kind, Choice):
-        return {"choices": told.kind.words, "help": said}
+        return {"choices": told.kind.words, "help": text}
     several = isinstance(told.kind, Numbers)
     form = told.kind.form if several or not told.unit else told.unit.upper()
-    return {"type": _reader(told.kind), "metavar": form, "help": said}
+    return {"type": _reader(told.kind), "metavar": form, "help": text}
 
 
 def _reader(kind: Kind) -> Callable[[str], Any]:
@@ -151,7 +151,7 @@ def _reader(kind: Kind) -> Callable[[str], Any]:
     return read
 
 
-def given(chosen: Namespace, settings: Iterable[str]) -> dict[str, Any]:
+def keywords_of(chosen: Namespace, settings: Iterable[str]) -> dict[str, Any]:
     """Return the settings whose flags are given, as keywords."""
-    found = {name: getattr(chosen, flag_of(name), None) for name in settings}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: getattr(chosen, flag_of(name), None) for name in settings}
+    return {name: value for name, value in values.items() if value is not None}

@@ -22,8 +22,10 @@ def read_settings(chosen: Namespace) -> SolverParameter:
     if is_recipe(chosen):
         solver = _recipe(chosen)
     else:
-        model = net_file.opened(chosen.model, chosen) if chosen.model else None
-        net = net_file.read(chosen.model, chosen.trusted, model=model) if chosen.model else None
+        model = net_file.open_model_file(chosen.model, chosen) if chosen.model else None
+        net = (
+            net_file.read_text(chosen.model, chosen.trusted, model=model) if chosen.model else None
+        )
         solver = solver_with_trust(settings(chosen.solver, net), chosen.trusted)
         solver = solver_in_dialect(solver, chosen.dialect)
     solver.train_state.level = chosen.level

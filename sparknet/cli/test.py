@@ -15,7 +15,7 @@ import numpy as np
 
 from sparknet.cli import caffe_flags, flags, image_flags, inputs, net_file
 from sparknet.cli.verb import Verb, WrongUse
-from sparknet.errors import DataError, shown
+from sparknet.errors import DataError, clean
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net
@@ -68,7 +68,7 @@ class Report:
             weight = self.weights[name]
             for value in np.ravel(values).tolist():
                 share = f" (* {weight:g} = {weight * value:g} loss)" if weight else ""
-                yield f"{shown(name)} = {value:g}{share}"
+                yield f"{clean(name)} = {value:g}{share}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the means as JSON: an output of one number is a number, others are lists."""
@@ -96,8 +96,8 @@ def _of_data(chosen: Namespace) -> Report:
 
 
 def _of_own_data(chosen: Namespace) -> Report:
-    if given := image_flags.flags_given(chosen):
-        flag = next(iter(given)).replace("_", "-")
+    if unused := image_flags.flags_given(chosen):
+        flag = next(iter(unused)).replace("_", "-")
         raise WrongUse(
             f"--{flag} is for --data: the net's own data layers have a transform_param",
             "give --data SOURCE, or change the net's transform_param",
@@ -122,7 +122,7 @@ def score(net: Net, iterations: int) -> tuple[float, Means]:
             values = np.array(net.blobs[name].data, np.float64)
             sums[name] = sums.get(name, 0.0) + values
             for value in values.ravel().tolist():
-                print(f"Batch {number}, {shown(name)} = {value:g}", file=sys.stderr)
+                print(f"Batch {number}, {clean(name)} = {value:g}", file=sys.stderr)
     return losses / iterations, {name: total / iterations for name, total in sums.items()}
 
 

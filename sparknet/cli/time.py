@@ -307,12 +307,12 @@ def _execute(chosen: Namespace) -> int:
         raise WrongUse("a solver updates after a backward pass only: leave -forward_only out")
     flags.use_threads(chosen)
     own = chosen.model if Path(chosen.model or "").suffix in net_file.MODELS else None
-    opened = open_weights(filter(None, [chosen.weights or own]))
-    net, update = _solver(chosen) if chosen.solver else (_net(chosen, opened), None)
+    files = open_weights(filter(None, [chosen.weights or own]))
+    net, update = _solver(chosen) if chosen.solver else (_net(chosen, files), None)
     if chosen.solver:
-        copy_weights(net, opened)
+        copy_weights(net, files)
     if chosen.weights:
-        check_layers(net, opened)
+        check_layers(net, files)
     _say("measuring the machine")
     machine = measure_machine()
     fill_inputs(net)
@@ -339,7 +339,7 @@ def _net(chosen: Namespace, opened: Opened) -> Net:
     from sparknet.caffe import Net
 
     return Net.from_proto(
-        _described(chosen),
+        _net_of_file(chosen),
         net_file.phase_number(chosen),
         chosen.level,
         flags.stages(chosen),
@@ -349,10 +349,10 @@ def _net(chosen: Namespace, opened: Opened) -> Net:
     )
 
 
-def _described(chosen: Namespace) -> NetParameter:
+def _net_of_file(chosen: Namespace) -> NetParameter:
     """Return the net of the file, with the batch size of -batch."""
-    model = net_file.opened(chosen.model, chosen)
-    net = net_file.read(chosen.model, chosen.trusted, dialect=chosen.dialect, model=model)
+    model = net_file.open_model_file(chosen.model, chosen)
+    net = net_file.read_text(chosen.model, chosen.trusted, dialect=chosen.dialect, model=model)
     if chosen.batch:
         from sparknet.graph.batch import set_batch
 
@@ -366,7 +366,7 @@ def _solver(chosen: Namespace) -> tuple[Net, Any]:
     from sparknet.caffe.solvers.settings import settings
     from sparknet.proto import solver_nets
 
-    source = settings(chosen.solver, _described(chosen) if chosen.model else None)
+    source = settings(chosen.solver, _net_of_file(chosen) if chosen.model else None)
     net = solver_nets(source).train
     if chosen.batch and not chosen.model:
         from sparknet.graph.batch import set_batch

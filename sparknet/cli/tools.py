@@ -90,12 +90,12 @@ class Tool:
             "of sparknet, as Caffe's program of that name",
         ]
         for name, default in self.flags.items():
-            shown = str(default).lower() if isinstance(default, bool) else repr(default)
-            lines.append(f"  -{name}  by default {shown}")
+            text = str(default).lower() if isinstance(default, bool) else repr(default)
+            lines.append(f"  -{name}  by default {text}")
         return lines
 
 
-def said(message: str) -> None:
+def log(message: str) -> None:
     """Print a line of the log in glog's format."""
     from sparknet.caffe.solvers.report import say
 
@@ -118,7 +118,7 @@ def _convert_cifar(words: list[str], flags: Flags) -> int:
     for part, names in parts.items():
         path = str(Path(out) / f"cifar10_{part}_{backend}")
         count = write_database(path, backend, _cifar_records([folder / name for name in names]))
-        said(f"{path}: {count} images")
+        log(f"{path}: {count} images")
     return 0
 
 
@@ -149,19 +149,19 @@ def _extract(words: list[str], flags: Flags) -> int:
     if device[:1] == ["GPU"]:
         from sparknet.devices import take_gpu
 
-        if told := take_gpu(int(device[1]) if device[1:] else 0):
-            complain("extract_features", f"GPU: {told}")
+        if reason := take_gpu(int(device[1]) if device[1:] else 0):
+            complain("extract_features", f"GPU: {reason}")
     net = _net(described, weights, blobs)
     with ExitStack() as stack:
         files = [stack.enter_context(new_database(path, backend)) for path in paths]
         for _ in range(int(batches)):
-            found = net.forward(blobs=blobs)
+            tops = net.forward(blobs=blobs)
             for file, path, blob in zip(files, paths, blobs, strict=True):
-                for values in found[blob]:
+                for values in tops[blob]:
                     file.put(b"%010d" % file.entries, feature_bytes(path, values))
         for file, blob in zip(files, blobs, strict=True):
-            said(f"Extracted features of {file.entries} query images for feature blob {blob}")
-    said("Successfully extracted the features!")
+            log(f"Extracted features of {file.entries} query images for feature blob {blob}")
+    log("Successfully extracted the features!")
     return 0
 
 
@@ -170,7 +170,7 @@ def _net(described: str, weights: str, blobs: list[str]) -> Net:
     from sparknet.cli import net_file
     from sparknet.errors import SpecError
 
-    net = Net.from_proto(net_file.read(described), TEST)
+    net = Net.from_proto(net_file.read_text(described), TEST)
     net.copy_from(weights)
     for blob in blobs:
         if blob not in net.blobs:
@@ -200,13 +200,13 @@ def _convert_images(words: list[str], flags: Flags) -> int:
     root, list_file, out = words
     lines = list(read_list(list_file))
     if flags["shuffle"]:
-        said("Shuffling data")
+        log("Shuffling data")
         lines = [lines[place] for place in Order(len(lines), _SHUFFLE_SEED).next(len(lines))]
-    said(f"A total of {len(lines)} images.")
+    log(f"A total of {len(lines)} images.")
     if flags["encode_type"] and not flags["encoded"]:
-        said("encode_type specified, assuming encoded=true.")
+        log("encode_type specified, assuming encoded=true.")
     count = write_database(out, flags["backend"], _image_records(root, lines, flags))
-    said(f"Processed {count} files.")
+    log(f"Processed {count} files.")
     return 0
 
 
@@ -237,13 +237,13 @@ def _image(path: str, flags: Flags) -> tuple[Pixels, bytes | None]:
     from sparknet.loaders.image import decode, encode
 
     size = (flags["resize_height"], flags["resize_width"])
-    wanted = size if min(size) > 0 else None
-    image = decode(path, path, not flags["gray"], wanted)
+    new_size = size if min(size) > 0 else None
+    image = decode(path, path, not flags["gray"], new_size)
     stored = Path(path).suffix[1:].lower()
     kind = flags["encode_type"] or (stored if flags["encoded"] else "")
     if not kind:
         return image, None
-    if wanted is None and SAME.get(stored, stored) == SAME.get(kind, kind):
+    if new_size is None and SAME.get(stored, stored) == SAME.get(kind, kind):
         return image, Path(path).read_bytes()
     return image, encode(image, kind, path)
 
@@ -254,11 +254,11 @@ def _write_mean(words: list[str], flags: Flags) -> int:
 
     mean = mean_of(Datums(words[0], flags["backend"] or None))
     if words[1:]:
-        said(f"Write to {words[1]}")
+        log(f"Write to {words[1]}")
         write_blob(words[1], mean, legacy=True)
-    said(f"Number of channels: {len(mean)}")
+    log(f"Number of channels: {len(mean)}")
     for channel, plane in enumerate(mean):
-        said(f"mean_value channel [{channel}]: {plane.mean():g}")
+        log(f"mean_value channel [{channel}]: {plane.mean():g}")
     return 0
 
 
@@ -290,15 +290,15 @@ def _convert_mnist(words: list[str], flags: Flags) -> int:
     from sparknet.loaders import MNIST
 
     records = MNIST(*words[:2])
-    said(f"A total of {len(records)} items.")
+    log(f"A total of {len(records)} items.")
     count = write_database(words[2], flags["backend"], datums(records, words[2]))
-    said(f"Processed {count} files.")
+    log(f"Processed {count} files.")
     return 0
 
 
 def _convert_pairs(words: list[str], flags: Flags) -> int:
     count = write_database(words[2], "leveldb", _pairs(words[0], words[1]))
-    said(f"Processed {count} files.")
+    log(f"Processed {count} files.")
     return 0
 
 
@@ -308,10 +308,10 @@ def _pairs(images: str, labels: str) -> Iterator[tuple[bytes, bytes]]:
     from sparknet.loaders.datums import datum_bytes
 
     records = MNIST(images, labels)
-    said(f"A total of {len(records)} items.")
-    drawn = np.random.default_rng(_PAIR_SEED).integers(0, len(records) or 1, (len(records), 2))
-    for start in range(0, len(drawn), AT_ONCE):
-        left, right = (records.take(one) for one in drawn[start : start + AT_ONCE].T)
+    log(f"A total of {len(records)} items.")
+    rows = np.random.default_rng(_PAIR_SEED).integers(0, len(records) or 1, (len(records), 2))
+    for start in range(0, len(rows), AT_ONCE):
+        left, right = (records.take(one) for one in rows[start : start + AT_ONCE].T)
         pairs = np.concatenate([left["data"], right["data"]], 1)
         same = left["label"] == right["label"]
         for number, (pair, alike) in enumerate(zip(pairs, same, strict=True), start):
@@ -328,7 +328,7 @@ CONVERT_MNIST_SIAMESE_DATA = Tool(
 
 def _upgrade(kind: str, name: str, words: list[str], flags: Flags) -> int:
     status = upgrade(words[0], words[1], kind, name)
-    said(f"Wrote {words[1]}")
+    log(f"Wrote {words[1]}")
     return status
 
 

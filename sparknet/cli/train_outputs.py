@@ -73,8 +73,8 @@ def listener(
         stack.callback(_plot, history, chosen.plot)
     listeners: list[Listener] = [history]
     if chosen.json or bar:
-        shown = JsonLines(sys.stdout) if chosen.json else Progress()
-        listeners.insert(0, stack.enter_context(closing(shown)))
+        display = JsonLines(sys.stdout) if chosen.json else Progress()
+        listeners.insert(0, stack.enter_context(closing(display)))
     if chosen.log:
         listeners.append(stack.enter_context(closing(JsonLines(chosen.log))))
     if chosen.tensorboard:

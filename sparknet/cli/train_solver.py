@@ -211,8 +211,8 @@ class Interrupts:
 
     def take_snapshot(self) -> bool:
         """Return whether a signal asked for a snapshot since the last call."""
-        wanted, self._snapshot = self._snapshot, False
-        return wanted
+        snapshot, self._snapshot = self._snapshot, False
+        return snapshot
 
     def __enter__(self) -> Interrupts:
         for number in self._effects:

@@ -109,7 +109,7 @@ def _train_here(
         strategy=strategy,
         snapshots=snapshots,
         on_event=listener,
-        **setting_flags.given(chosen, names),
+        **setting_flags.keywords_of(chosen, names),
         **image_flags.keywords(chosen),
     )
 
@@ -140,7 +140,7 @@ def _train_on_spark(
             columns=columns,
             snapshots=snapshots,
             on_event=listener,
-            **setting_flags.given(chosen, names),
+            **setting_flags.keywords_of(chosen, names),
             **image_flags.keywords(chosen),
         )
         return trainer.fit(*_data(session, chosen, settings, own), resume=bool(chosen.resume))
@@ -155,8 +155,8 @@ def _check_spark(chosen: Namespace) -> None:
     others = (
         setting_flags.of_train().keys() - settings_of(Trainer).keys() - _SPARK_EXPLICIT - _LOCAL
     )
-    if given := setting_flags.given(chosen, sorted(others)):
-        raise WrongUse(f"--{next(iter(given)).replace('_', '-')} is not for work on Spark")
+    if keywords := setting_flags.keywords_of(chosen, sorted(others)):
+        raise WrongUse(f"--{next(iter(keywords)).replace('_', '-')} is not for work on Spark")
     if chosen.sql and chosen.data:
         raise WrongUse("give --data or --sql, not both")
     if chosen.validation_sql and chosen.validation:

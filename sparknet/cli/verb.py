@@ -74,9 +74,9 @@ class Verb:
     def add_arguments(self, parser: ArgumentParser, words: Sequence[str] | None) -> None:
         """Add what these words need; None stands for all words."""
         self.arguments(parser)
-        known = parser._option_string_actions.keys() - {"-h", "--help"}
+        own_flags = parser._option_string_actions.keys() - {"-h", "--help"}
         flags = {word.partition("=")[0] for word in words or () if word.startswith("-")}
-        if self.more is not None and (words is None or not flags <= known):
+        if self.more is not None and (words is None or not flags <= own_flags):
             self.more(parser)
 
 
@@ -107,20 +107,20 @@ class Parser(ArgumentParser):
         if self._within:
             return super().parse_known_args(args, namespace)
         if any(action.nargs in (PARSER, REMAINDER) for action in self._actions):
-            chosen, left = super().parse_known_args(args, namespace)
+            options, rest = super().parse_known_args(args, namespace)
         else:
             self._within = True
-            chosen, left = self.parse_known_intermixed_args(args, namespace)
-        if left:
-            self._refuse(left[0])
-        return chosen, left
+            options, rest = self.parse_known_intermixed_args(args, namespace)
+        if rest:
+            self._refuse(rest[0])
+        return options, rest
 
     def _refuse(self, word: str) -> NoReturn:
         if not word.startswith("-"):
             self.error(f"'{word}' is one argument too many")
         flag = word.partition("=")[0]
-        known = [name for action in self._actions for name in action.option_strings]
-        self.error(f"there is no flag '{flag}'{_similar(flag, known)}")
+        flags = [name for action in self._actions for name in action.option_strings]
+        self.error(f"there is no flag '{flag}'{_similar(flag, flags)}")
 
     def _check_value(self, action: Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

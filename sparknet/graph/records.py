@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from sparknet.errors import LayerError, SpecError, shown
+from sparknet.errors import LayerError, SpecError, clean
 from sparknet.layers import LAYERS, Layer, Shape, make
 from sparknet.layers.layer import count
 from sparknet.layers.python import Python
@@ -121,7 +121,7 @@ class Outline:
             if len(same) != 1:
                 shape = " x ".join(map(str, inputs[name]))
                 raise SpecError(
-                    f"no layer tells along which axis of input '{shown(name)}' ({shape}) records "
+                    f"no layer tells along which axis of input '{clean(name)}' ({shape}) records "
                     f"lie: layer {search.obstacle} takes no other number of them; write -1 for it "
                     "in Reshape layers, name record_axis in input_param (batch_axis= of a .onnx), "
                     "or run the net by sparknet.caffe.Net"
@@ -193,7 +193,7 @@ class _Search:
             reshapes = isinstance(layer, Reshape) and _grows(blobs[layer.parameter.bottom[0]])
             in_doubt |= reshapes
             if not _add_tops(layer, blobs, self.follows) or _loses(layer, blobs):
-                self.obstacle = f"'{shown(layer.name)}' ({layer.type})"
+                self.obstacle = f"'{clean(layer.name)}' ({layer.type})"
                 if in_doubt:
                     yield _Leaf(axes, False)
                 return

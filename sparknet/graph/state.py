@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import index
 
-from sparknet.errors import LayerError, SpecError, shown
+from sparknet.errors import LayerError, SpecError, clean
 from sparknet.proto import caffe_pb2
 
 
@@ -66,7 +66,7 @@ def _level(level: int) -> int:
     try:
         number = index(level)
     except TypeError:
-        raise SpecError(f"level {shown(repr(level))} is no whole number") from None
+        raise SpecError(f"level {clean(repr(level))} is no whole number") from None
     if not -(2**31) <= number < 2**31:
         raise SpecError(f"level {number} is no 32-bit number")
     return number

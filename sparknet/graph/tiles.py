@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparknet.errors import ArrayError, shown
+from sparknet.errors import ArrayError, clean
 from sparknet.graph.plots import Pixels, Raster
 from sparknet.layers.layer import shape_text
 
@@ -37,9 +37,9 @@ def tiles(values: ArrayLike, *, most: int = MOST, channels: Channels = "bgr") ->
             f"there is nothing to draw in an array of {shape_text(array.shape)} {array.dtype}"
         )
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise ArrayError(f"most is {shown(repr(most))}: a whole number of tiles is needed")
+        raise ArrayError(f"most is {clean(repr(most))}: a whole number of tiles is needed")
     if channels not in ("bgr", "rgb"):
-        raise ArrayError(f"channels is {shown(repr(channels))}: 'bgr' or 'rgb' is needed")
+        raise ArrayError(f"channels is {clean(repr(channels))}: 'bgr' or 'rgb' is needed")
     planes = _planes(array, channels)
     number = len(planes)
     planes = planes[:most]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparknet.errors import SpecError, shown
+from sparknet.errors import SpecError, clean
 from sparknet.layers import LAYERS
 from sparknet.proto import caffe_pb2
 from sparknet.proto.forks import origin
@@ -55,5 +55,5 @@ def _reason(layer: caffe_pb2.LayerParameter, gone: dict[str, str]) -> str:
         return f"unknown type{origin('type', layer.type)}"
     for bottom in layer.bottom:
         if bottom in gone:
-            return f"reads '{shown(bottom)}' of '{shown(gone[bottom])}'"
+            return f"reads '{clean(bottom)}' of '{clean(gone[bottom])}'"
     return ""

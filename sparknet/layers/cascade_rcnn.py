@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import LayerError, shown
+from sparknet.errors import LayerError, clean
 from sparknet.layers.anchors import LARGEST, suppress
 from sparknet.layers.host import Host, HostBlob, put_rows, rows_of
 from sparknet.layers.layer import (
@@ -45,7 +45,7 @@ def scaling(layer: Layer) -> dict[str, tuple[float, ...]]:
 
 def check_overlap(layer: Layer, kind: str) -> str:
     if kind not in OVERLAPS:
-        layer.fail(f"nms_type '{shown(kind)}' must be one of {', '.join(OVERLAPS)}")
+        layer.fail(f"nms_type '{clean(kind)}' must be one of {', '.join(OVERLAPS)}")
     return kind
 
 

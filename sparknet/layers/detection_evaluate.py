@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, LayerError, SolverError, shown
+from sparknet.errors import FileError, LayerError, SolverError, clean
 from sparknet.layers.cascade_rcnn import paired_overlaps
 from sparknet.layers.host import Host, HostBlob, HostNode, blaming
 from sparknet.layers.layer import Layer, Plan, Shape, between, layer, legacy_shape, shape_text
@@ -279,6 +279,6 @@ class DetectionEvaluate(Layer):
             self.fail(f"resize_param needs height and width; they are {how.height}, {how.width}")
         if options.name_size_file:
             path = options.name_size_file
-            check_trusted(self.parameter, f"to read the sizes '{shown(path)}'")
+            check_trusted(self.parameter, f"to read the sizes '{clean(path)}'")
             if not Path(path).is_file():
-                self.fail(f"the name_size_file '{shown(path)}' is no file")
+                self.fail(f"the name_size_file '{clean(path)}' is no file")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from sparknet.errors import LayerError, shown
+from sparknet.errors import LayerError, clean
 from sparknet.layers.host import BatchHost, Host, HostBlob
 from sparknet.layers.layer import Layer, Plan, Shape, exactly, layer, legacy_shape, shape_text
 from sparknet.layers.source_layer import SourceLayer
@@ -124,7 +124,7 @@ class HDF5Output(Layer):
         if not self.options.file_name:
             self.fail("needs hdf5_output_param.file_name")
         name = self.options.file_name
-        check_trusted(self.parameter, f"to write the file '{shown(name)}'")
+        check_trusted(self.parameter, f"to write the file '{clean(name)}'")
         data = legacy_shape(self, bottoms[0], "data")
         label = legacy_shape(self, bottoms[1], "label")
         if data[0] != label[0]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sparknet.errors import shown
+from sparknet.errors import clean
 from sparknet.layers.layer import (
     Layer,
     Plan,
@@ -205,7 +205,7 @@ class InfogainLoss(Loss):
     def _matrix(self) -> np.ndarray[Any, np.dtype[np.float32]]:
         if not self.options.HasField("source"):
             self.fail("needs the matrix: infogain_loss_param.source, or a third bottom")
-        check_trusted(self.parameter, f"to read the matrix '{shown(self.options.source)}'")
+        check_trusted(self.parameter, f"to read the matrix '{clean(self.options.source)}'")
         try:
             return read_blob(self.options.source)
         except OSError as error:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from sparknet.errors import LayerError, shown
+from sparknet.errors import LayerError, clean
 from sparknet.layers.fillers import constant
 from sparknet.layers.host import Host, HostBlob, HostNode
 from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least, layer
@@ -125,7 +125,7 @@ class Python(Layer):
         """Import the user's module, or return what sparknet has in its place (`supplies`)."""
         own = SUPPLIED.get(name)
         if own is None or not self.parameter.untrusted:
-            check_trusted(self.parameter, f"to import the module '{shown(name)}'")
+            check_trusted(self.parameter, f"to import the module '{clean(name)}'")
             try:
                 return importlib.import_module(name)
             except ImportError:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sparknet.errors import SpecError, shown
+from sparknet.errors import SpecError, clean
 from sparknet.layers.layer import (
     MAX_COUNT,
     TRAIN,
@@ -180,7 +180,7 @@ class TransformParam:
             )
 
     def _mean(self, path: str) -> Array:
-        check_trusted(self.layer.parameter, f"to read the mean file '{shown(path)}'")
+        check_trusted(self.layer.parameter, f"to read the mean file '{clean(path)}'")
         try:
             return mean_image(path)
         except OSError as error:

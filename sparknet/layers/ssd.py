@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sparknet.errors import shown
+from sparknet.errors import clean
 from sparknet.layers.layer import (
     Layer,
     Plan,
@@ -208,7 +208,7 @@ def refuse_saving(layer: Layer) -> None:
     if saving.output_directory and saving.label_map_file and saving.name_size_file:
         layer.fail(
             "save_output_param asks for files of detections in "
-            f"'{shown(saving.output_directory)}', which sparknet does not write: leave out "
+            f"'{clean(saving.output_directory)}', which sparknet does not write: leave out "
             "output_directory, and take the rows of the top"
         )
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sparknet.errors import ArgumentError, ArrayError, shown
+from sparknet.errors import ArgumentError, ArrayError, clean
 from sparknet.layers.layer import MAX_AXES, MAX_COUNT, TEST, TRAIN, Shape, count, shape_text
 from sparknet.proto import caffe_pb2
 
@@ -75,7 +75,7 @@ def _size(size: Any) -> int:
     try:
         return int(index(size))
     except TypeError:
-        size_text = f"{shown(repr(size))} ({type(size).__name__})"
+        size_text = f"{clean(repr(size))} ({type(size).__name__})"
         raise ArgumentError(f"a size of a blob must be a whole number; it is {size_text}") from None
 
 

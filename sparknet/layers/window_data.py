@@ -14,7 +14,7 @@ from sparknet.layers.layer import Plan, exactly, layer, shape_text
 from sparknet.layers.source_layer import SourceLayer, TransformParam
 from sparknet.loaders.batches import Array, Arrays, Maker, room
 from sparknet.loaders.image import LARGEST_FILE, Decoders, Pixels, decode
-from sparknet.loaders.window import cut, first_channels, read_windows
+from sparknet.loaders.window import first_channels, read_windows, warp_window
 from sparknet.native.decoding import resize_image
 from sparknet.proto.byte_source import read_file
 
@@ -89,7 +89,7 @@ class WindowMaker:
         image = self._image(int(box[0]))
         square = options["crop_mode"] == "square"
         try:
-            part = cut(image, box[2:], self.crop, options["context_pad"], square)
+            part = warp_window(image, box[2:], self.crop, options["context_pad"], square)
         except ValueError as error:
             name = self.windows.images[int(box[0])]
             raise FileError(options["source"], f"image {name}: {error}") from error

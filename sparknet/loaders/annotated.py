@@ -49,12 +49,12 @@ class Annotated:
         """Return the boxes as shares of a part of the image; those outside it are gone."""
         left, top, right, bottom = part
         size = np.array([right - left, bottom - top] * 2, np.float32)
-        kept = np.ones(len(self.boxes), bool) if emits is None else emitted(part, self.boxes, emits)
+        keep = np.ones(len(self.boxes), bool) if emits is None else emitted(part, self.boxes, emits)
         moved = (self.boxes - np.array([left, top] * 2, np.float32)) / size
         touches = (moved[:, :2] < 1).all(1) & (moved[:, 2:] > 0).all(1)
         moved = np.clip(moved, 0, 1)
-        kept &= touches & (moved[:, 2:] > moved[:, :2]).all(1)
-        return replace(self, boxes=moved[kept], facts=self.facts[kept])
+        keep &= touches & (moved[:, 2:] > moved[:, :2]).all(1)
+        return replace(self, boxes=moved[keep], facts=self.facts[keep])
 
 
 def parse_annotated(value: bytes, source: str, key: object) -> Any:
@@ -76,9 +76,9 @@ def boxes_of(datum: Any) -> tuple[Array, Array]:
             boxes.append((box.xmin, box.ymin, box.xmax, box.ymax))
             facts.append((group.group_label, one.instance_id, box.difficult))
     shape = (len(boxes), -1) if boxes else (0, 0)
-    found = np.array(boxes, np.float32).reshape(shape) if boxes else np.zeros((0, 4), np.float32)
-    told = np.array(facts, np.float32).reshape(shape) if facts else np.zeros((0, 3), np.float32)
-    return found, told
+    corners = np.array(boxes, np.float32).reshape(shape) if boxes else np.zeros((0, 4), np.float32)
+    details = np.array(facts, np.float32).reshape(shape) if facts else np.zeros((0, 3), np.float32)
+    return corners, details
 
 
 # -- measures --------------------------------------------------------------------------------
@@ -86,8 +86,8 @@ def boxes_of(datum: Any) -> tuple[Array, Array]:
 
 def areas(boxes: Array) -> Array:
     sides = np.maximum(boxes[:, 2:] - boxes[:, :2], 0)
-    found: Array = sides[:, 0] * sides[:, 1]
-    return found
+    product: Array = sides[:, 0] * sides[:, 1]
+    return product
 
 
 def shared(box: Box, boxes: Array) -> Array:
@@ -116,7 +116,7 @@ def samples(
     samplers: Sequence[caffe_pb2.BatchSampler], boxes: Array, rng: np.random.Generator
 ) -> list[Box]:
     """Parts of the image that meet the samplers' constraints."""
-    found: list[Box] = []
+    parts: list[Box] = []
     for sampler in samplers:
         many = 0
         for _ in range(sampler.max_trials if sampler.use_original_image else 0):
@@ -125,8 +125,8 @@ def samples(
             part = _sample(sampler.sampler, rng)
             if _meets(part, boxes, sampler.sample_constraint):
                 many += 1
-                found.append(part)
-    return found
+                parts.append(part)
+    return parts
 
 
 def _sample(sampler: caffe_pb2.Sampler, rng: np.random.Generator) -> Box:
@@ -149,20 +149,20 @@ def _meets(part: Box, boxes: Array, constraint: caffe_pb2.SampleConstraint) -> b
         "sample_coverage": _share(common, np.full_like(common, own)),
         "object_coverage": _share(common, theirs),
     }
-    wanted = {
+    measures = {
         name: values
         for name, values in measured.items()
         if constraint.HasField(f"min_{name}") or constraint.HasField(f"max_{name}")
     }
-    if not wanted:
+    if not measures:
         return True
-    met = np.ones(len(boxes), bool)
-    for name, values in wanted.items():
+    passes = np.ones(len(boxes), bool)
+    for name, values in measures.items():
         if constraint.HasField(f"min_{name}"):
-            met &= values >= getattr(constraint, f"min_{name}")
+            passes &= values >= getattr(constraint, f"min_{name}")
         if constraint.HasField(f"max_{name}"):
-            met &= values <= getattr(constraint, f"max_{name}")
-    return bool(met.any())
+            passes &= values <= getattr(constraint, f"max_{name}")
+    return bool(passes.any())
 
 
 # -- the way of one image --------------------------------------------------------------------
@@ -186,7 +186,7 @@ def prepare(
         # As in MobileNet-YOLO a jittered part takes the place of the samplers'.
         parts = [jittered(jitter, rng)] if jitter else samples(samplers, one.boxes, rng)
         if parts:
-            one = _cut(one, parts[rng.integers(len(parts))], transform)
+            one = _crop_boxes(one, parts[rng.integers(len(parts))], transform)
     if transform.HasField("resize_param"):
         ways = [transform.resize_param, *transform.further_resize_param]
         one = _resize(one, ways[rng.integers(len(ways))], rng)
@@ -238,7 +238,9 @@ def _expand(
     return replace(one.within(part, _emits(transform)), image=canvas)
 
 
-def _cut(one: Annotated, part: Box, transform: caffe_pb2.TransformationParameter) -> Annotated:
+def _crop_boxes(
+    one: Annotated, part: Box, transform: caffe_pb2.TransformationParameter
+) -> Annotated:
     high, wide, _ = one.image.shape
     left, top, right, bottom = np.clip(part, 0, 1).tolist()
     rows, columns = (

@@ -71,11 +71,11 @@ def equalized(image: Array) -> Array:
 def _equalized_plane(plane: Array) -> Array:
     counts = np.bincount(plane.ravel(), minlength=256)
     first = int(np.flatnonzero(counts)[0])
-    left = plane.size - counts[first]
-    if not left:
+    rest = plane.size - counts[first]
+    if not rest:
         return plane
     sums = np.cumsum(np.where(np.arange(256) > first, counts, 0))
-    return np.asarray(_bytes(sums * np.float32(255 / left))[plane])
+    return np.asarray(_bytes(sums * np.float32(255 / rest))[plane])
 
 
 def eroded(image: Array) -> Array:
@@ -95,10 +95,10 @@ def _salted(image: Array, how: caffe_pb2.SaltPepperParameter, rng: np.random.Gen
     high, wide, channels = image.shape
     many = int(how.fraction * high * wide)
     rows, columns = rng.integers(0, high, many), rng.integers(0, wide, many)
-    found = image.copy()
+    copy = image.copy()
     value = np.array(how.value, np.float64) % 256
-    found[rows, columns] = np.broadcast_to(value.astype(np.uint8), (channels,))
-    return np.asarray(found)
+    copy[rows, columns] = np.broadcast_to(value.astype(np.uint8), (channels,))
+    return np.asarray(copy)
 
 
 def check(how: caffe_pb2.NoiseParameter, channels: int) -> str | None:

@@ -120,12 +120,12 @@ class Prefetch(Generic[T]):
         with self._lock:
             if self._thread is None:
                 self._start()
-            made = self._ready.get()
-            if isinstance(made, BaseException):
+            batch = self._ready.get()
+            if isinstance(batch, BaseException):
                 self._thread = None
-                raise made
+                raise batch
             self._taken += 1
-            return made
+            return batch
 
     def give_back(self, spare: T | None) -> None:
         """Report a batch as used: another can be made, in its memory if that is given back."""
@@ -246,8 +246,8 @@ class Batches:
 
     def __repr__(self) -> str:
         work = self._work
-        told = columns_told(work.records.columns)
-        return f"<Batches of {work.batch_size} of {len(work.records)} records{told}>"
+        columns = columns_told(work.records.columns)
+        return f"<Batches of {work.batch_size} of {len(work.records)} records{columns}>"
 
     def next(self) -> Batch:
         """Return the next batch, by column; it belongs to the caller."""
@@ -338,11 +338,11 @@ class BatchMaker:
             if self.work.ragged and have and self.order.epoch != epoch:
                 break
             epoch = self.order.epoch
-            wanted = self.work.batch_size - have
-            wanted = min(wanted, self.order.left) if self.work.ragged else wanted
-            part = self.work.records.take(self.order.next(wanted))
+            count = self.work.batch_size - have
+            count = min(count, self.order.remaining) if self.work.ragged else count
+            part = self.work.records.take(self.order.next(count))
             got = len(next(iter(part.values())))
-            barren = 0 if got else barren + wanted
+            barren = 0 if got else barren + count
             if barren >= 2 * len(self.work.records):
                 raise FileError("records", "cannot be read: every one of them is damaged")
             parts.append(part)

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
-from sparknet.errors import FileError, shown
+from sparknet.errors import FileError, clean
 from sparknet.loaders.records import (
     Array,
     ArrayRecords,
@@ -28,7 +28,7 @@ from sparknet.loaders.records import (
     Opened,
     Records,
     column_of,
-    described,
+    columns_text,
 )
 from sparknet.native.guard import Guard
 from sparknet.proto.byte_source import StrPath, check_is_file, open_file, replacing
@@ -87,7 +87,7 @@ def shaped(values: Array, shape: tuple[int, ...], path: StrPath, order: Order = 
     try:
         return values.reshape(shape, order=order)
     except (ValueError, OverflowError, TypeError) as error:
-        sizes = shown(" x ".join(map(str, shape)))
+        sizes = clean(" x ".join(map(str, shape)))
         raise FileError(path, f"announces an array of {sizes}, which numpy cannot hold") from error
 
 
@@ -225,12 +225,12 @@ def _checked(path: StrPath, arrays: Mapping[str, Array]) -> dict[str, Column]:
 def _append(
     file: BinaryIO, path: StrPath, columns: Mapping[str, Column], arrays: Mapping[str, Array]
 ) -> int:
-    found = {name: column_of(values) for name, values in arrays.items()}
+    theirs = {name: column_of(values) for name, values in arrays.items()}
     lengths = {len(values) for values in arrays.values()}
-    if found != columns or len(lengths) != 1:
+    if theirs != columns or len(lengths) != 1:
         raise FileError(
             path,
-            f"holds {described(columns)}; a batch of {described(found)} "
+            f"holds {columns_text(columns)}; a batch of {columns_text(theirs)} "
             f"with {sorted(lengths)} rows does not fit",
         )
     rows = np.zeros(lengths.pop(), row_type(columns))

@@ -132,18 +132,18 @@ class Datums(Opened):
     def take(self, indices: Indices) -> Batch:
         rows = rows_of(indices, len(self))
         self._check()
-        found = self._found(rows)
+        entries = self._found(rows)
         column = self.columns["data"]
-        images = self._decoded(rows, found)
-        kept = [place for place in range(len(rows)) if images.get(place, found) is not None]
-        data = np.empty((len(kept), *column.shape), column.dtype)
-        for out, place in zip(data, kept, strict=True):
-            values = images[place] if place in images else found.values(place)
+        images = self._decoded(rows, entries)
+        places = [place for place in range(len(rows)) if images.get(place, entries) is not None]
+        data = np.empty((len(places), *column.shape), column.dtype)
+        for out, place in zip(data, places, strict=True):
+            values = images[place] if place in images else entries.values(place)
             if values.dtype != column.dtype or values.shape != column.shape:
                 raise self._unlike(int(rows[place]), values)
             out[...] = values
         self._check()
-        return {"data": data, "label": found.table["label"][kept].astype(np.int32)}
+        return {"data": data, "label": entries.table["label"][places].astype(np.int32)}
 
     def _check(self) -> None:
         if isinstance(self._database, LMDB):
@@ -167,7 +167,7 @@ class Datums(Opened):
             keys = [key for key, number in places if number == table]
             values.update(zip(keys, self._database.fetch(keys, table), strict=True))
         keys = [key for key, _ in places]
-        return scan(self.path, keys, *joined([values[key] for key in keys]))
+        return scan(self.path, keys, *join([values[key] for key in keys]))
 
     def _decoded(self, rows: Rows, found: BatchItems) -> dict[int, Any]:
         """Return the images of encoded records, by their place in the batch; None where one is
@@ -231,8 +231,8 @@ class Cursor:
             records = scan(self.source, keys, self.database.memory, rest[0], rest[1])
             self.database.check()
             return keys, records
-        values = rest[0] if self.shuffle is None else fetched(self.database, keys, rest[0])
-        return keys, scan(self.source, keys, *joined(values))
+        values = rest[0] if self.shuffle is None else fetch(self.database, keys, rest[0])
+        return keys, scan(self.source, keys, *join(values))
 
     def blame(self, keys: list[bytes], error: RecordError) -> FileError:
         """Return an error of one record, under its name."""
@@ -255,13 +255,13 @@ class Cursor:
             yield from (places[place] for place in order)
 
 
-def fetched(database: LevelDB, keys: Sequence[bytes], tables: Sequence[int]) -> list[bytes]:
+def fetch(database: LevelDB, keys: Sequence[bytes], tables: Sequence[int]) -> list[bytes]:
     """Return the values of keys, of which it is known in which tables they lie."""
-    found: dict[bytes, bytes] = {}
+    values: dict[bytes, bytes] = {}
     for table in set(tables):
         own = [key for key, number in zip(keys, tables, strict=True) if number == table]
-        found.update(zip(own, database.fetch(own, table), strict=True))
-    return [found[key] for key in keys]
+        values.update(zip(own, database.fetch(own, table), strict=True))
+    return [values[key] for key in keys]
 
 
 def rounds(source: str, records: Callable[[], Iterable[Record]]) -> Iterator[Record]:
@@ -294,7 +294,7 @@ def scan(
     return records
 
 
-def joined(values: Sequence[bytes]) -> tuple[bytes, list[int], list[int]]:
+def join(values: Sequence[bytes]) -> tuple[bytes, list[int], list[int]]:
     """Values as one memory, and where each of them lies: starts and sizes."""
     sizes = [len(value) for value in values]
     return b"".join(values), [0, *accumulate(sizes[:-1])], sizes

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, shown
+from sparknet.errors import FileError, clean
 from sparknet.loaders.blocks import MOST_GROWTH
 from sparknet.loaders.records import Array, Batch, Column, Indices, Opened, Rows, rows_of
 from sparknet.proto.byte_source import StrPath, check_is_file
@@ -88,8 +88,8 @@ class HDF5Rows:
         self.close()
         file = open_hdf5(name)
         try:
-            wanted = zip(self.names, self.shapes, strict=True)
-            columns = [self._column(file, name, dataset, shape) for dataset, shape in wanted]
+            expected = zip(self.names, self.shapes, strict=True)
+            columns = [self._column(file, name, dataset, shape) for dataset, shape in expected]
             if len({len(column) for column in columns}) != 1 or len(columns[0]) == 0:
                 sizes = ", ".join(str(len(column)) for column in columns)
                 raise FileError(name, f"its data sets must hold as many rows; they hold {sizes}")
@@ -108,8 +108,8 @@ class HDF5Rows:
     def _column(self, file: Any, name: str, dataset: str, shape: Row) -> Any:
         column = open_dataset(file, name, dataset)
         if column.shape[1:] != shape:
-            wanted = " x ".join(map(str, ("N", *shape)))
-            raise FileError(name, f"data set '{dataset}' is {column.shape}, not {wanted} numbers")
+            expected = " x ".join(map(str, ("N", *shape)))
+            raise FileError(name, f"data set '{dataset}' is {column.shape}, not {expected} numbers")
         return column
 
     def _read(self, out: Array, column: Any, rows: Any) -> None:
@@ -119,10 +119,10 @@ class HDF5Rows:
         check_batch(str(self._held), column.name.lstrip("/"), column, len(rows))
         # HDF5 wants rows in ascending order.
         order = np.argsort(rows)
-        wanted = rows[order]
-        whole = len(rows) == wanted[-1] - wanted[0] + 1
+        ordered = rows[order]
+        whole = len(rows) == ordered[-1] - ordered[0] + 1
         try:
-            out[order] = column[wanted[0] : wanted[-1] + 1] if whole else column[wanted]
+            out[order] = column[ordered[0] : ordered[-1] + 1] if whole else column[ordered]
         except (OSError, RuntimeError, ValueError) as error:
             raise FileError(self._held, f"cannot be read: {error}") from error
 
@@ -168,12 +168,12 @@ def open_hdf5(path: str) -> Any:
     try:
         return h5py.File(path, "r")
     except (OSError, RuntimeError, ValueError) as error:
-        raise FileError(path, f"is no HDF5 file that can be read: {shown(error)}") from error
+        raise FileError(path, f"is no HDF5 file that can be read: {clean(error)}") from error
 
 
 def open_dataset(file: Any, path: str, name: str) -> Any:
     """A data set of numbers in the file itself, examined before memory is taken for its rows."""
-    what = f"data set '{shown(name)}'"
+    what = f"data set '{clean(name)}'"
     *groups, last = [part for part in name.split("/") if part] or [name]
     try:
         group = file
@@ -185,7 +185,7 @@ def open_dataset(file: Any, path: str, name: str) -> Any:
     except FileError:
         raise
     except Exception as error:  # h5py raises nearly every builtin exception for a damaged file
-        raise FileError(path, f"has no {what} that can be read: {shown(error)}") from error
+        raise FileError(path, f"has no {what} that can be read: {clean(error)}") from error
 
 
 def _check_values(dataset: Any, path: str, what: str) -> None:
@@ -211,7 +211,7 @@ def check_batch(path: str, name: str, dataset: Any, count: int) -> None:
     if size > max(LARGEST_BATCH, MOST_UNPACKED * stored):
         raise FileError(
             path,
-            f"{count} rows of data set '{shown(name)}' are {size} bytes, of which the file stores "
+            f"{count} rows of data set '{clean(name)}' are {size} bytes, of which the file stores "
             f"{stored}: take fewer at once",
         )
 
@@ -238,8 +238,8 @@ def append_rows(path: str, rows: Mapping[str, Any], new_file: bool) -> None:
                     file[name][before:] = values
                 else:
                     chunk = tuple(max(size, 1) for size in values.shape)
-                    growing = (None, *values.shape[1:])
-                    file.create_dataset(name, data=values, maxshape=growing, chunks=chunk)
+                    max_shape = (None, *values.shape[1:])
+                    file.create_dataset(name, data=values, maxshape=max_shape, chunks=chunk)
     except FileError:
         raise
     except (OSError, RuntimeError, ValueError) as error:
@@ -299,15 +299,15 @@ class HDF5File(Opened):
         check_batch(self.path, name, dataset, len(rows))
         out = np.empty((len(rows), *column.shape), column.dtype)
         # HDF5 wants each row once, in ascending order.
-        wanted, places = np.unique(rows, return_inverse=True)
-        if not len(wanted):
+        ordered, places = np.unique(rows, return_inverse=True)
+        if not len(ordered):
             return out
-        whole = len(wanted) == wanted[-1] - wanted[0] + 1
+        whole = len(ordered) == ordered[-1] - ordered[0] + 1
         try:
-            found = dataset[wanted[0] : wanted[-1] + 1] if whole else dataset[wanted]
+            values = dataset[ordered[0] : ordered[-1] + 1] if whole else dataset[ordered]
         except (OSError, RuntimeError, ValueError) as error:
-            raise FileError(self.path, f"cannot be read: {shown(error)}") from error
-        out[...] = found[places.reshape(-1)]
+            raise FileError(self.path, f"cannot be read: {clean(error)}") from error
+        out[...] = values[places.reshape(-1)]
         return out
 
 
@@ -321,5 +321,5 @@ def _numeric(file: Any, path: str) -> list[str]:
     except FileError:
         raise
     except Exception as error:  # h5py raises nearly every builtin exception for a damaged file
-        raise FileError(path, f"is a damaged HDF5 file: {shown(error)}") from error
+        raise FileError(path, f"is a damaged HDF5 file: {clean(error)}") from error
     return [name for name, kind in kinds.items() if kind in "fiu"]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sparknet.errors import FileError, extra, shown
+from sparknet.errors import FileError, clean, extra
 from sparknet.native import threads
 from sparknet.native.decoding import resize_image
 from sparknet.proto.byte_source import check_is_file, open_file, read_file
@@ -33,12 +33,12 @@ def plain_pixels(picture: Any) -> Array:
 
 def limit(pixels: Array, name: object) -> float:
     """Return the number that stands for white: the largest of the type; 1 for floating numbers."""
-    found = _LIMITS.get(pixels.dtype.str[1:], 65535.0 if pixels.dtype == np.int32 else 1.0)
+    largest = _LIMITS.get(pixels.dtype.str[1:], 65535.0 if pixels.dtype == np.int32 else 1.0)
     if pixels.dtype.kind in "fi" and pixels.size:
         low, high = float(pixels.min()), float(pixels.max())
-        if not (-found <= low and high <= found):
+        if not (-largest <= low and high <= largest):
             raise FileError(name, "has pixel values outside the range that its type allows")
-    return found
+    return largest
 
 
 def _is_16_bit(pixels: Array) -> bool:
@@ -105,7 +105,7 @@ def open_image(image: str | bytes, name: str) -> Any:
     except UnidentifiedImageError as error:  # which names the object in memory
         raise FileError(name, "is no image that can be read") from error
     except Exception as error:
-        raise FileError(name, f"is no image that can be read: {shown(error)}") from error
+        raise FileError(name, f"is no image that can be read: {clean(error)}") from error
 
 
 def _check_scans(picture: Any, data: bytes, name: str) -> None:
@@ -137,7 +137,7 @@ def read_list(path: str) -> Iterator[tuple[str, int]]:
             raise FileError(
                 path,
                 f"line {number} is not a file name and a label, as in a list of images: "
-                f"{shown(line[:40])!r}{table}",
+                f"{clean(line[:40])!r}{table}",
             ) from None
 
 
@@ -167,7 +167,7 @@ def decode(image: str | bytes, name: str, color: bool | None, size: Size | None 
         except (FileError, MemoryError):
             raise
         except Exception as error:
-            raise FileError(name, f"is a damaged image: {shown(error)}") from error
+            raise FileError(name, f"is a damaged image: {clean(error)}") from error
     if size is not None:
         pixels = resize_image(pixels, *size)
     if pixels.ndim == 2:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import DataError, FileError, OutOfMemory, SparkNetError, shown
+from sparknet.errors import DataError, FileError, OutOfMemory, SparkNetError, clean
 from sparknet.loaders.image import (
     LUMINANCE,
     SHARED,
@@ -75,20 +75,20 @@ class ImageArrays:
             except (SparkNetError, MemoryError):
                 raise
             except Exception as error:  # Pillow raises many a builtin one for a damaged file
-                raise FileError(name, f"is a damaged image: {shown(error)}") from error
+                raise FileError(name, f"is a damaged image: {clean(error)}") from error
 
     def of_pixels(self, pixels: Array, name: str) -> Array:
         """Height x width x channels: grey, or blue, green and red, with alpha or not."""
         if pixels.ndim != 3 or pixels.shape[2] not in (1, 3, 4):
-            raise DataError(f"{name} is {_shown(pixels.shape)}, no image of 1, 3 or 4 channels")
+            raise DataError(f"{name} is {_size_text(pixels.shape)}, no image of 1, 3 or 4 channels")
         is_whole = pixels.dtype in (np.uint8, np.uint16)
         if pixels.dtype == np.uint16:
             pixels = self._without_depth(pixels, 65535.0)
         elif not is_whole:
             pixels = pixels.astype(np.float32)
         planes = pixels[:, :, 2::-1] if pixels.shape[2] > 1 else pixels[:, :, 0]
-        made = self._planes(self._recolored(planes), name)
-        return self._kept(made) if is_whole else made
+        array = self._planes(self._recolored(planes), name)
+        return self._kept(array) if is_whole else array
 
     def of_planes(self, planes: Array) -> Array:
         """Channels x height x width as the net has them: only the size is changed."""
@@ -101,8 +101,8 @@ class ImageArrays:
 
     def of_raw(self, planes: Array) -> Array:
         """Return the same, kept as the other images are."""
-        made = self.of_planes(planes)
-        return self._kept(made) if planes.dtype == np.uint8 else made
+        array = self.of_planes(planes)
+        return self._kept(array) if planes.dtype == np.uint8 else array
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class ImageArrays:
         """Resized, with channels first; red and blue change places if ``swapped``."""
         if self.how.resize is not None:
             inner = self.how.inner_size(pixels.shape[:2], name)
-            pixels = self.how.kept(resize(pixels, inner, self.how.way))
+            pixels = self.how.crop_resized(resize(pixels, inner, self.how.way))
         elif self._cut is not None:
             pixels = _middle(pixels, self._cut, name)
         planes = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
@@ -200,5 +200,5 @@ def _middle(pixels: Array, size: Size, name: str) -> Array:
     return pixels[top : top + rows, left : left + columns]
 
 
-def _shown(shape: tuple[int, ...]) -> str:
+def _size_text(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape))

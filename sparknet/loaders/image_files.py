@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from sparknet import renamed
-from sparknet.errors import FileError, outside, shown
+from sparknet.errors import FileError, clean, outside
 from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.pictures import Color, PictureReader, Pictures
 from sparknet.loaders.preprocessing import Preprocessing
@@ -43,7 +43,7 @@ def _of_map(text: str, path: StrPath) -> list[str]:
     items = parse_text(text, caffe_pb2.LabelMap, os.fspath(path)).item
     for item in items:
         if not 0 <= item.label <= _MOST:
-            raise FileError(path, f"gives '{shown(item.name)}' the label {item.label}")
+            raise FileError(path, f"gives '{clean(item.name)}' the label {item.label}")
     names = [""] * (1 + max((item.label for item in items), default=-1))
     for item in items:
         names[item.label] = item.display_name or item.name
@@ -82,8 +82,8 @@ class ImageFiles(Pictures):
             entries = [(str(Path(root) / name), label) for name, label in read_list(str(source))]
         if not entries:
             is_folder = Path(source).is_dir()
-            told = ": its subfolders are the classes, and none of them has one" if is_folder else ""
-            raise FileError(source, f"holds no image{told}")
+            hint = ": its subfolders are the classes, and none of them has one" if is_folder else ""
+            raise FileError(source, f"holds no image{hint}")
         self.paths = [path for path, _ in entries]
         super().__init__(
             PictureReader(size, color, invalid, preprocessing), [label for _, label in entries]
@@ -112,12 +112,12 @@ def _warn_of_folders(source: Path, images: Mapping[str, Sequence[str]]) -> None:
     inner = [{Path(path).relative_to(source).parts[1:-1][:1] for path in images[n]} for n in images]
     doubts = []
     if empty:
-        doubts.append(f"class '{shown(empty[0])}' has no image")
+        doubts.append(f"class '{clean(empty[0])}' has no image")
     if beside:
-        doubts.append(f"{len(beside)} images, as {shown(beside[0].name)}, are in no class's folder")
+        doubts.append(f"{len(beside)} images, as {clean(beside[0].name)}, are in no class's folder")
     if len(inner) > 1 and () not in set.union(*inner) and all(one == inner[0] for one in inner):
-        names = ", ".join(f"'{shown(name)}'" for name in list(images)[:3])
-        below = ", ".join(sorted(f"'{shown(one[0])}'" for one in inner[0])[:3])
+        names = ", ".join(f"'{clean(name)}'" for name in list(images)[:3])
+        below = ", ".join(sorted(f"'{clean(one[0])}'" for one in inner[0])[:3])
         doubts.append(f"its classes are {names}, each with the folders {below}: are these classes?")
     for doubt in doubts:
         warnings.warn(f"{os.fspath(source)}: {doubt}", ClassesWarning, stacklevel=outside())

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sparknet.errors import FileError, SpecError, shown
+from sparknet.errors import FileError, SpecError, clean
 from sparknet.loaders.transform import mean_image
 from sparknet.proto.byte_source import read_file
 from sparknet.proto.suggest import did_you_mean
@@ -37,14 +37,14 @@ def _size(name: str, value: Any) -> Size | None:
         return None
     sizes = (value, value) if isinstance(value, (int, np.integer)) else value
     try:
-        found = tuple(sizes)
-        height, width = (int(one) for one in found)
-        whole = (height, width) == found and not any(isinstance(one, bool) for one in found)
+        size = tuple(sizes)
+        height, width = (int(one) for one in size)
+        whole = (height, width) == size and not any(isinstance(one, bool) for one in size)
     except (TypeError, ValueError):
         whole, height, width = False, 0, 0
     if not whole or not (0 < height <= LONGEST_SIDE and 0 < width <= LONGEST_SIDE):
         raise SpecError(
-            f"{name} is {shown(repr(value))}: a height and a width are needed, "
+            f"{name} is {clean(repr(value))}: a height and a width are needed, "
             f"or one number, up to {LONGEST_SIDE}"
         )
     return height, width
@@ -53,14 +53,14 @@ def _size(name: str, value: Any) -> Size | None:
 def _numbers(name: str, value: Any) -> tuple[float, ...]:
     """Return one number, or one for each channel."""
     try:
-        found = tuple(float(one) for one in np.asarray(value, np.float64).reshape(-1))
+        numbers = tuple(float(one) for one in np.asarray(value, np.float64).reshape(-1))
     except (TypeError, ValueError):
-        found = ()
-    if np.ndim(value) > 1 or not found or not all(map(isfinite, found)):
+        numbers = ()
+    if np.ndim(value) > 1 or not numbers or not all(map(isfinite, numbers)):
         raise SpecError(
-            f"{name} is {shown(repr(value))}: one number, or one per channel, is needed"
+            f"{name} is {clean(repr(value))}: one number, or one per channel, is needed"
         )
-    return found
+    return numbers
 
 
 def _mean(name: str, value: Any) -> Mean | None:
@@ -86,10 +86,10 @@ def read_mean(path: str) -> Floats:
         return mean_image(path)
     try:
         data = io.BytesIO(read_file(path, _MOST_MEAN))
-        found: Floats = np.load(data, allow_pickle=False).astype(np.float32)
-        return found
+        mean: Floats = np.load(data, allow_pickle=False).astype(np.float32)
+        return mean
     except (OSError, ValueError, EOFError, MemoryError) as error:
-        raise FileError(path, f"is no array that can be read: {shown(error)}") from error
+        raise FileError(path, f"is no array that can be read: {clean(error)}") from error
 
 
 def _scale(name: str, value: Any) -> float:
@@ -111,9 +111,9 @@ def _std(name: str, value: Any) -> tuple[float, ...] | None:
 def _one_of(*known: Any) -> Any:
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, (str, bool, type(None))) or value not in known:
-            told = ", ".join(repr(one) for one in known)
+            words = ", ".join(repr(one) for one in known)
             near = did_you_mean(value, [one for one in known if isinstance(one, str)])
-            raise SpecError(f"{name} is {shown(repr(value))}, not one of {told}{near}")
+            raise SpecError(f"{name} is {clean(repr(value))}, not one of {words}{near}")
         return value
 
     return check

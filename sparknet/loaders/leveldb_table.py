@@ -196,10 +196,10 @@ class Table:
             lasts = [last[:-8] for last, _ in index]
             # A key's entries can go on in the next block.
             first = {bisect_left(lasts, key) for key in keys}
-            wanted = sorted(
+            targets = sorted(
                 {at + more for at in first for more in (0, 1) if at + more < len(index)}
             )
-            return [entry for at in wanted for entry in self._entries(*index[at][1])]
+            return [entry for at in targets for entry in self._entries(*index[at][1])]
         except ValueError as error:
             raise FileError(self.path, f"is damaged: {error}") from error
 

@@ -120,8 +120,8 @@ class LMDB:
         start = self._inside(number, 0, self.tree.page_size)
         page = self.memory[start : start + self.tree.page_size]
         self.check()
-        found, flags, lower, _ = PAGE.unpack_from(page)
-        if found != number or flags & 0x3F not in (BRANCH, LEAF):
+        page_number, flags, lower, _ = PAGE.unpack_from(page)
+        if page_number != number or flags & 0x3F not in (BRANCH, LEAF):
             raise self._damaged(f"page {number} is neither a branch nor a leaf")
         pointers = lower - PAGE.size
         if pointers < 0 or pointers % 2 or lower > len(page):
@@ -151,8 +151,8 @@ class LMDB:
 
     def _overflow(self, number: int, size: int) -> int:
         start = self._inside(number, 0, PAGE.size)
-        found, flags, _, _ = PAGE.unpack_from(self.memory, start)
-        if found != number or not flags & OVERFLOW:
+        page_number, flags, _, _ = PAGE.unpack_from(self.memory, start)
+        if page_number != number or not flags & OVERFLOW:
             raise self._damaged(f"page {number} holds no long value")
         return self._inside(number, PAGE.size, size)
 
@@ -169,11 +169,11 @@ class LMDB:
 
 
 def _map(file: Path, path: str) -> mmap | bytes:
-    with open_file(file) as opened:
+    with open_file(file) as stream:
         if file.stat().st_size == 0:
             return b""
         try:
-            return mmap(opened.fileno(), 0, access=ACCESS_READ)
+            return mmap(stream.fileno(), 0, access=ACCESS_READ)
         except (OSError, ValueError) as error:
             raise FileError(path, f"cannot be mapped: {error}") from error
 

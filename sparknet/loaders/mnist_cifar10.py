@@ -56,7 +56,7 @@ def read_idx(path: StrPath, magic: int, guards: list[Guard]) -> Bytes:
     if total > room:
         raise FileError(path, f"announces {' x '.join(map(str, sizes))} bytes and is too short")
     if packed:
-        values = np.frombuffer(_read(file, total, path), np.uint8)
+        values = np.frombuffer(_read_exactly(file, total, path), np.uint8)
     else:
         values = memory[file.tell() : file.tell() + total]
     if len(values) != total:
@@ -65,17 +65,17 @@ def read_idx(path: StrPath, magic: int, guards: list[Guard]) -> Bytes:
 
 
 def _sizes(file: Any, path: StrPath, magic: int) -> tuple[int, ...]:
-    found = int.from_bytes(_read(file, 4, path), "big")
-    if found != magic:
-        raise FileError(path, f"is no IDX file of MNIST: it begins with {found:#x}")
+    actual = int.from_bytes(_read_exactly(file, 4, path), "big")
+    if actual != magic:
+        raise FileError(path, f"is no IDX file of MNIST: it begins with {actual:#x}")
     axes = magic & 0xFF
-    header = _read(file, 4 * axes, path)
+    header = _read_exactly(file, 4 * axes, path)
     if len(header) != 4 * axes:
         raise FileError(path, "is cut short in its header")
     return struct.unpack(f">{axes}I", header)
 
 
-def _read(file: Any, size: int, path: StrPath) -> bytes:
+def _read_exactly(file: Any, size: int, path: StrPath) -> bytes:
     try:
         data: bytes = file.read(size)
     except (OSError, EOFError, zlib.error) as error:

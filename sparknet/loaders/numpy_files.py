@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from sparknet.errors import FileError, shown
+from sparknet.errors import FileError, clean
 from sparknet.loaders.blocks import Bytes, FileRecords, map_file, most_unpacked, shaped
 from sparknet.loaders.records import Array
 from sparknet.native.guard import Guard
@@ -57,9 +57,9 @@ def read_npz(path: StrPath, guards: list[Guard]) -> dict[str, Array]:
     except FileError:
         raise
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError) as error:
-        raise FileError(path, f"is no .npz file that can be read: {shown(error)}") from error
+        raise FileError(path, f"is no .npz file that can be read: {clean(error)}") from error
     except (NotImplementedError, RuntimeError) as error:
-        raise FileError(path, f"is packed in a way that is not known: {shown(error)}") from error
+        raise FileError(path, f"is packed in a way that is not known: {clean(error)}") from error
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, memory: Bytes) -> Bytes:
@@ -85,7 +85,7 @@ def _array(memory: Bytes, path: StrPath) -> Array:
     try:
         shape, fortran, dtype = _header(file)
     except (ValueError, SyntaxError, TypeError, RecursionError, TokenError) as error:
-        raise FileError(path, f"is no .npy file that can be read: {shown(error)}") from error
+        raise FileError(path, f"is no .npy file that can be read: {clean(error)}") from error
     if dtype.hasobject or dtype.kind not in "biuf":
         raise FileError(path, f"holds values of type {dtype}, not numbers")
     size = math.prod(shape) * dtype.itemsize

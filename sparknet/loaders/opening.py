@@ -69,7 +69,7 @@ def open_records(
         return parts[0] if len(parts) == 1 else Chain(parts)
     kind = kind or kind_of(source)
     if kind == "hdf5 list":
-        return Chain([_make("hdf5", path, **options) for path in _listed(str(source))])
+        return Chain([_make("hdf5", path, **options) for path in _list_names(str(source))])
     return _make(kind, source, *more, **options)
 
 
@@ -123,7 +123,7 @@ def _make(kind: str, *arguments: Any, **options: Any) -> Records:
         raise SpecError(f"records of kind '{kind}' cannot be opened so: {error}") from error
 
 
-def _listed(path: str) -> list[str]:
+def _list_names(path: str) -> list[str]:
     from sparknet.loaders.hdf5 import read_list
 
     files = read_list(path)

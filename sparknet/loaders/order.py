@@ -41,9 +41,9 @@ class Dealt:
     def total(self) -> int:
         return self.base + sum(self.counts)
 
-    def left(self, numbers: Rows) -> Rows:
+    def remaining(self, numbers: Rows) -> Rows:
         """Return the places that are left, by their number in ascending rows of K places."""
-        found: Rows = numbers.copy()
+        remaining: Rows = numbers.copy()
         size, begin = len(self.counts), 0
         steps = sorted(set(self.counts))
         for row, end in zip(steps, [*steps[1:], None], strict=True):
@@ -52,9 +52,9 @@ class Dealt:
             if end is not None:
                 inside &= numbers < begin + (end - row) * len(ranks)
             rows, places = np.divmod(numbers[inside] - begin, len(ranks))
-            found[inside] = self.base + (row + rows) * size + ranks[places]
+            remaining[inside] = self.base + (row + rows) * size + ranks[places]
             begin += 0 if end is None else (end - row) * len(ranks)
-        return found
+        return remaining
 
 
 class Order:
@@ -101,8 +101,8 @@ class Order:
     def _places(self, numbers: Rows) -> Rows:
         """Return the places in the stream of this worker's next records, by number."""
         places: Rows = self._round + self.rank + numbers * self.size
-        for dealt in reversed(self._dealt):
-            places = dealt.left(places)
+        for deal in reversed(self._dealt):
+            places = deal.remaining(places)
         return places
 
     @property
@@ -113,10 +113,10 @@ class Order:
     @property
     def place(self) -> int:
         """The cursor as one number: records that all workers together have been dealt."""
-        return self._round + sum(dealt.total for dealt in self._dealt)
+        return self._round + sum(deal.total for deal in self._dealt)
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many records this worker still gets in that epoch, where all took as many so far."""
         end = (self.epoch + 1) * self.length
         return -(-(end - self._round - self.rank) // self.size)
@@ -130,8 +130,8 @@ class Order:
         the places are those of what they left.
         """
         epoch, position = divmod(self._round, self.length)
-        dealt = [[one.base, *one.counts] for one in self._dealt]
-        return {"epoch": epoch, "position": position, **({"dealt": dealt} if dealt else {})}
+        deals = [[one.base, *one.counts] for one in self._dealt]
+        return {"epoch": epoch, "position": position, **({"dealt": deals} if deals else {})}
 
     def seek(self, cursor: Cursor) -> None:
         """Continue where a cursor was taken.
@@ -143,25 +143,25 @@ class Order:
         if "of" in cursor:
             self._seek_behind(cursor["of"])
         elif "share" in cursor:
-            taken, whole = cursor["share"]
-            self._round, self._dealt = taken * self.length // whole, []
+            count, whole = cursor["share"]
+            self._round, self._dealt = count * self.length // whole, []
         else:
             self._round, self._dealt = self._place_of(cursor), self._dealt_of(cursor)
         self._ahead = self._ahead[:0]
 
     def _seek_behind(self, cursors: Sequence[Cursor]) -> None:
         rounds = [self._place_of(one) for one in cursors]
-        dealt, base, size = self._dealt_of(cursors[0]), min(rounds), len(rounds)
+        deals, base, size = self._dealt_of(cursors[0]), min(rounds), len(rounds)
         if any(
-            self._dealt_of(one) != dealt or (place - base) % size
+            self._dealt_of(one) != deals or (place - base) % size
             for one, place in zip(cursors, rounds, strict=True)
         ):
             raise ArrayError(f"{[*map(dict, cursors)]} are not the cursors of one run's workers")
         if max(rounds) == base:
-            self._round, self._dealt = base, dealt
+            self._round, self._dealt = base, deals
         else:
             counts = tuple((place - base) // size for place in rounds)
-            self._round, self._dealt = 0, [*dealt, Dealt(base, counts)]
+            self._round, self._dealt = 0, [*deals, Dealt(base, counts)]
 
     def _place_of(self, cursor: Cursor) -> int:
         epoch, position = cursor.get("epoch", -1), cursor.get("position", -1)
@@ -189,8 +189,8 @@ def permuted(places: Rows, length: int, seed: int, epochs: Rows) -> Rows:
 def _permute(out: Words, length: int, seed: int, epochs: Rows) -> None:
     left_size = math.isqrt(length - 1) + 1
     right_size = -(-length // left_size)
-    known, owners = np.unique(epochs, return_inverse=True)
-    keys = _keys(seed, known.astype(np.uint64))[:, owners.reshape(-1)]
+    distinct, owners = np.unique(epochs, return_inverse=True)
+    keys = _keys(seed, distinct.astype(np.uint64))[:, owners.reshape(-1)]
     waiting = np.arange(len(out))
     while len(waiting):
         # The grid is a little larger than the data set: what falls outside goes round again.
@@ -199,11 +199,11 @@ def _permute(out: Words, length: int, seed: int, epochs: Rows) -> None:
 
 
 def _pass(numbers: Words, left_size: int, right_size: int, keys: Words) -> Words:
-    left, right = np.divmod(numbers, np.uint64(right_size))
+    row, column = np.divmod(numbers, np.uint64(right_size))
     for first, second in keys.reshape(ROUNDS, 2, -1):
-        left = (left + _mixed(right ^ first) % np.uint64(left_size)) % np.uint64(left_size)
-        right = (right + _mixed(left ^ second) % np.uint64(right_size)) % np.uint64(right_size)
-    places: Words = left * np.uint64(right_size) + right
+        row = (row + _mixed(column ^ first) % np.uint64(left_size)) % np.uint64(left_size)
+        column = (column + _mixed(row ^ second) % np.uint64(right_size)) % np.uint64(right_size)
+    places: Words = row * np.uint64(right_size) + column
     return places
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, extra, shown
+from sparknet.errors import FileError, clean, extra
 from sparknet.loaders.blocks import MOST_GROWTH
 from sparknet.loaders.records import Array, Batch, Column, Indices, Opened, Rows, rows_of
 from sparknet.proto.byte_source import StrPath
@@ -40,14 +40,14 @@ class Parquet(Opened):
         metadata = self._file.metadata
         sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
         if min(sizes, default=0) < 0 or max(sizes, default=0) > MOST_ROWS:
-            raise FileError(path, f"says that its row groups have {shown(sizes)} rows")
+            raise FileError(path, f"says that its row groups have {clean(sizes)} rows")
         self._ends = np.cumsum(sizes, dtype=np.int64)
         if not sum(sizes):
             raise FileError(path, "holds no rows")
-        known = self._file.schema_arrow.names
-        self.names = list(names or known)
-        for name in set(self.names) - set(known):
-            raise FileError(path, f"has no column '{name}': {', '.join(known)}")
+        file_names = self._file.schema_arrow.names
+        self.names = list(names or file_names)
+        for name in set(self.names) - set(file_names):
+            raise FileError(path, f"has no column '{name}': {', '.join(file_names)}")
         self._group: tuple[int, Batch] = (-1, {})
         self._columns = {
             name: Column(values.dtype, values.shape[1:]) for name, values in self._load(0).items()
@@ -85,13 +85,14 @@ class Parquet(Opened):
             out[name][mine] = loaded[name][rows - begin]
 
     def _load(self, group: int) -> Batch:
-        held, arrays = self._group
-        if held != group:
+        number, arrays = self._group
+        if number != group:
             table = _reading(self.path, self._table, group)
-            said = int(self._ends[group] - (self._ends[group - 1] if group else 0))
-            if table.num_rows != said:
+            expected = int(self._ends[group] - (self._ends[group - 1] if group else 0))
+            if table.num_rows != expected:
                 raise FileError(
-                    self.path, f"row group {group} has {table.num_rows} rows, not {said} as it says"
+                    self.path,
+                    f"row group {group} has {table.num_rows} rows, not {expected} as it says",
                 )
             arrays = {name: self._array(name, table.column(name)) for name in self.names}
             self._group = group, arrays
@@ -132,12 +133,12 @@ class Parquet(Opened):
         ):
             raise FileError(self.path, f"column '{name}' holds {kind}, not numbers")
         array: Array = column.to_numpy(zero_copy_only=False).reshape(shape)
-        wanted = self._shapes.get(name)
-        if wanted is None:
+        full_shape = self._shapes.get(name)
+        if full_shape is None:
             return array
-        if int(np.prod(wanted)) != int(np.prod(shape[1:])):
-            raise FileError(self.path, f"column '{name}' has rows of {shape[1:]}, not {wanted}")
-        return array.reshape(len(array), *wanted)
+        if int(np.prod(full_shape)) != int(np.prod(shape[1:])):
+            raise FileError(self.path, f"column '{name}' has rows of {shape[1:]}, not {full_shape}")
+        return array.reshape(len(array), *full_shape)
 
     def _whole(self, name: str, column: Any) -> None:
         if column.null_count:
@@ -160,4 +161,4 @@ def _reading(path: str, call: Any, *arguments: Any) -> Any:
     except MemoryError:
         raise
     except Exception as error:
-        raise FileError(path, f"cannot be read as Parquet: {shown(error)}") from error
+        raise FileError(path, f"cannot be read as Parquet: {clean(error)}") from error

@@ -85,9 +85,9 @@ class PictureReader:
 
     def read(self, image: str | bytes, name: str, shape: Shape3 | None = None) -> Pixels:
         """Return an image as channels x height x width; of that shape, if it is given."""
-        found = self.shape(image, name)
-        if shape is not None and found != shape:
-            sizes = [" x ".join(map(str, one)) for one in (found, shape)]
+        actual = self.shape(image, name)
+        if shape is not None and actual != shape:
+            sizes = [" x ".join(map(str, one)) for one in (actual, shape)]
             raise FileError(
                 name, f"is {sizes[0]}, the first image {sizes[1]}: give a size to resize to"
             )
@@ -131,11 +131,11 @@ class Pictures(Opened, ABC):
     def take(self, indices: Indices) -> Batch:
         rows = rows_of(indices, len(self))
         images = self.reader.decoders.map(self._decoded, rows.tolist())
-        kept = [place for place, image in enumerate(images) if image is not None]
-        data = np.empty((len(kept), *self._shape), np.uint8)
-        for out, place in zip(data, kept, strict=True):
+        places = [place for place, image in enumerate(images) if image is not None]
+        data = np.empty((len(places), *self._shape), np.uint8)
+        for out, place in zip(data, places, strict=True):
             out[...] = images[place]
-        return {"data": data, "label": self.labels[rows[kept]]}
+        return {"data": data, "label": self.labels[rows[places]]}
 
     @abstractmethod
     def name(self, number: int) -> str:

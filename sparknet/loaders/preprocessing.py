@@ -14,7 +14,7 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from sparknet.errors import FileError, SpecError, shown
+from sparknet.errors import FileError, SpecError, clean
 from sparknet.loaders.image import LARGEST
 from sparknet.loaders.image_settings import CHECKS, Mean, Size
 from sparknet.native.batch_items import Transformation
@@ -91,12 +91,12 @@ class Preprocessing:
             for name in settings:
                 if name not in names:
                     near = did_you_mean(name, names)
-                    raise SpecError(f"there is no keyword '{shown(name)}'{near}")
-            given = settings
+                    raise SpecError(f"there is no keyword '{clean(name)}'{near}")
+            values = settings
         else:
-            given = {name: getattr(settings, name, None) for name in names}
-        said = {name: value for name, value in given.items() if value is not None}
-        return cls(**said) if said else None
+            values = {name: getattr(settings, name, None) for name in names}
+        present = {name: value for name, value in values.items() if value is not None}
+        return cls(**present) if present else None
 
     @classmethod
     def check_keywords(cls, keywords: Mapping[str, Any], function: Callable[..., Any]) -> None:
@@ -104,18 +104,18 @@ class Preprocessing:
         names = [field.name for field in fields(cls)]
         for name in keywords:
             if name not in names:
-                known = [*signature(function).parameters, *names]
-                near = did_you_mean(name, known)
-                raise SpecError(f"there is no keyword '{shown(name)}'{near}")
+                keywords_known = [*signature(function).parameters, *names]
+                near = did_you_mean(name, keywords_known)
+                raise SpecError(f"there is no keyword '{clean(name)}'{near}")
 
     @classmethod
-    def given(
+    def from_keywords(
         cls, preprocessing: Preprocessing | None, keywords: Mapping[str, Any]
     ) -> Preprocessing | None:
         """Return the description of a caller who gives it whole or by keywords."""
-        said = cls.of(keywords)
-        if preprocessing is None or said is None:
-            return said if preprocessing is None else preprocessing
+        overrides = cls.of(keywords)
+        if preprocessing is None or overrides is None:
+            return overrides if preprocessing is None else preprocessing
         raise SpecError(f"give preprocessing, or {', '.join(keywords)}; not both")
 
     @classmethod
@@ -125,14 +125,14 @@ class Preprocessing:
         """Return the description in a net's transform_param; ``mean`` is what its mean_file
         holds.
         """
-        said: dict[str, Any] = {
+        values: dict[str, Any] = {
             "interpolation": "cv2.linear",
             "crop": options.crop_size or None,
             "mean": mean if mean is not None else tuple(options.mean_value) or None,
             "scale": options.scale,
             "mirror": "always" if options.mirror else False,
         }
-        return cls(**said)
+        return cls(**values)
 
     @classmethod
     def of_classifier(
@@ -155,14 +155,14 @@ class Preprocessing:
         if not raw:
             raise SpecError("raw_scale is 0: every picture would be the same")
         # (x raw - mean) input = (255 x - mean 255 / raw) (raw / 255) input
-        said: dict[str, Any] = {
+        values: dict[str, Any] = {
             "resize": None if image_dims is None else tuple(image_dims),
             "crop": crop,
             "color": orders[order],
             "mean": None if mean is None else np.asarray(mean, np.float64) * (255.0 / raw),
             "scale": raw / 255.0 * (1.0 if input_scale is None else float(input_scale)),
         }
-        return cls(**said)
+        return cls(**values)
 
     # -- what it says ----------------------------------------------------------------------
 
@@ -188,14 +188,14 @@ class Preprocessing:
 
     def over(self, own: Preprocessing, name: str) -> Preprocessing:
         """This description over what the net's transform_param says for the input ``name``."""
-        said = self.said()
+        values = self.settings()
         decided = [one for one in OF_PARAM if one != "mean" or own.mean is not None]
-        if both := [setting for setting in said if setting in decided]:
+        if both := [setting for setting in values if setting in decided]:
             raise SpecError(
                 f"the net has a transform_param for '{name}', which decides {', '.join(decided)}: "
                 f"leave {' and '.join(both)} out, or give a net without it"
             )
-        return replace(own, **said)
+        return replace(own, **values)
 
     def cropped(self, record: tuple[int, ...], name: str) -> Preprocessing:
         """With a crop to the net's input ``name`` where the size is larger; SpecError where what
@@ -216,9 +216,13 @@ class Preprocessing:
 
     def check_channels(self, channels: int) -> None:
         """SpecError where a setting is for another number of channels."""
-        for name, found in (("mean", self.mean_values), ("std", self.std or ()), ("pad", self.pad)):
-            if len(found) not in (0, 1, channels):
-                raise SpecError(f"{name} has {len(found)} values for {channels} channels")
+        for name, numbers in (
+            ("mean", self.mean_values),
+            ("std", self.std or ()),
+            ("pad", self.pad),
+        ):
+            if len(numbers) not in (0, 1, channels):
+                raise SpecError(f"{name} has {len(numbers)} values for {channels} channels")
         if (mean := self.mean_image) is not None and len(mean) != channels:
             raise SpecError(f"the mean has {len(mean)} channels, the data has {channels}")
         if self.color is not None and (self.color == "grey") != (channels == 1):
@@ -270,22 +274,22 @@ class Preprocessing:
             raise FileError(name, f"would become {height} x {width} pixels, which is too large")
         return height, width
 
-    def kept(self, image: Any) -> Any:
+    def crop_resized(self, image: Any) -> Any:
         """Return the part of a resized image of height x width (x channels) that is kept.
 
         Its centre is where the crop wants it: a crop of it is a crop of the whole image.
         """
         assert self.resize is not None
         begins = []
-        for size, wanted, crop in zip(
+        for size, target, crop in zip(
             image.shape, self.resize, self.crop or self.resize, strict=False
         ):
-            inner = min(crop, wanted)
-            begins.append(max(0, (size - inner) // 2 - (wanted - inner) // 2))
+            inner = min(crop, target)
+            begins.append(max(0, (size - inner) // 2 - (target - inner) // 2))
         top, left = begins
         return image[top : top + self.resize[0], left : left + self.resize[1]]
 
-    def said(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         """Return the settings that are not the default ones."""
         return {
             field.name: getattr(self, field.name)
@@ -297,11 +301,11 @@ class Preprocessing:
 
     def to_json(self) -> str:
         """Text from which `from_json` makes an equal description, on any machine."""
-        said = self.said()
+        values = self.settings()
         if (mean := self.mean_image) is not None:
             packed = base64.b64encode(mean.astype("<f4").tobytes()).decode("ascii")
-            said["mean"] = {"shape": list(mean.shape), "float32": packed}
-        return json.dumps(said, sort_keys=True)
+            values["mean"] = {"shape": list(mean.shape), "float32": packed}
+        return json.dumps(values, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str, name: str = "preprocessing") -> Preprocessing:
@@ -309,16 +313,16 @@ class Preprocessing:
         try:
             if len(text) > _LARGEST_TEXT:
                 raise ValueError("it is too long")
-            said = json.loads(text)
-            if not isinstance(said, dict):
+            values = json.loads(text)
+            if not isinstance(values, dict):
                 raise ValueError("it is no object")
-            if isinstance(said.get("mean"), dict):
-                said["mean"] = _unpacked(said["mean"])
-            elif isinstance(said.get("mean"), str):
+            if isinstance(values.get("mean"), dict):
+                values["mean"] = _unpacked(values["mean"])
+            elif isinstance(values.get("mean"), str):
                 raise ValueError("mean is a path")
-            return cls.of(said) or cls()
+            return cls.of(values) or cls()
         except (ValueError, TypeError, KeyError, RecursionError, binascii.Error) as error:
-            raise FileError(name, f"is no description of pictures: {shown(error)}") from error
+            raise FileError(name, f"is no description of pictures: {clean(error)}") from error
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Preprocessing):
@@ -331,13 +335,13 @@ class Preprocessing:
         return hash((self.resize, self.crop, self.interpolation, self.scale, self.mean_values))
 
     def __repr__(self) -> str:
-        said = ", ".join(
+        text = ", ".join(
             f"{name}=<{' x '.join(map(str, value.shape))}>"
             if isinstance(value, np.ndarray)
             else f"{name}={value!r}"
-            for name, value in self.said().items()
+            for name, value in self.settings().items()
         )
-        return f"Preprocessing({said})"
+        return f"Preprocessing({text})"
 
 
 OF_PARAM = ("crop", "mean", "scale", "std", "mirror")

@@ -16,8 +16,8 @@ from sparknet.errors import (
     DataError,
     IndexOutOfRange,
     SparkNetError,
+    clean,
     outside,
-    shown,
 )
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ class Counted:
 
     def __repr__(self: Records) -> str:
         try:
-            told = columns_told(self.columns)
+            columns = columns_told(self.columns)
         except SparkNetError as error:  # of an image that cannot be read
-            told = f": {error}"
-        return f"<{type(self).__name__}: {len(self):,} records{told}>"
+            columns = f": {error}"
+        return f"<{type(self).__name__}: {len(self):,} records{columns}>"
 
 
 class Opened(Counted):
@@ -87,9 +87,9 @@ class Opened(Counted):
     _again: partial[Any]
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
-        made = super().__new__(cls)
-        made._again = partial(cls, *arguments, **keywords)
-        return made
+        records = super().__new__(cls)
+        records._again = partial(cls, *arguments, **keywords)
+        return records
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._again, ()
@@ -203,11 +203,11 @@ def match_classes(
     The numbers are None where the data's own numbers are the same.  A net that ``learns`` the data
     takes its names, unless it has them all.  DataError for any other class that the net lacks.
     """
-    known = {name: number for number, name in enumerate(labels)}
-    unknown = [name for name in own if name not in known]
+    number_of = {name: number for number, name in enumerate(labels)}
+    unknown = [name for name in own if name not in number_of]
     if not own or (unknown and learns):
         return None, tuple(own or labels)
-    listed = ", ".join(f"'{shown(name)}'" for name in (labels or own)[:_LISTED])
+    listed = ", ".join(f"'{clean(name)}'" for name in (labels or own)[:_LISTED])
     listed += f" and {len(labels or own) - _LISTED} more" if len(labels or own) > _LISTED else ""
     if not labels:
         warnings.warn(
@@ -219,10 +219,10 @@ def match_classes(
         return None, ()
     if unknown:
         raise DataError(
-            f"the {what} has class '{shown(unknown[0])}', and the net's classes are {listed}: "
+            f"the {what} has class '{clean(unknown[0])}', and the net's classes are {listed}: "
             "rename it or leave it out; where its numbers are right, empty net.labels"
         )
-    numbers = [known[name] for name in own]
+    numbers = [number_of[name] for name in own]
     return None if numbers == list(range(len(own))) else numbers, tuple(labels)
 
 
@@ -263,15 +263,15 @@ class Chain(Counted):
         for number, part in enumerate(self.parts):
             if dict(part.columns) != dict(self.parts[0].columns):
                 raise ArrayError(
-                    f"part {number} of a chain has columns {described(part.columns)}, "
-                    f"the first {described(self.parts[0].columns)}"
+                    f"part {number} of a chain has columns {columns_text(part.columns)}, "
+                    f"the first {columns_text(self.parts[0].columns)}"
                 )
         self._ends = np.cumsum([len(part) for part in self.parts])
-        named = [class_names(part) for part in self.parts]
-        self.classes = named[0] if len({*named}) == 1 else tuple(sorted({*chain(*named)}))
-        if self.classes and not all(named):
+        classes = [class_names(part) for part in self.parts]
+        self.classes = classes[0] if len({*classes}) == 1 else tuple(sorted({*chain(*classes)}))
+        if self.classes and not all(classes):
             raise ArrayError(
-                f"part {named.index(())} of a chain has no names of classes, and others have: "
+                f"part {classes.index(())} of a chain has no names of classes, and others have: "
                 "give records of one kind"
             )
         self.parts = tuple(with_classes(part, self.classes, "chain")[0] for part in self.parts)
@@ -318,7 +318,7 @@ def rows_of(indices: Indices, length: int) -> Rows:
     return rows
 
 
-def described(columns: Mapping[str, Column]) -> str:
+def columns_text(columns: Mapping[str, Column]) -> str:
     """Columns as a message shows them."""
     return ", ".join(
         f"{name}: {column.dtype} {' x '.join(map(str, column.shape)) or 'scalar'}"

@@ -58,8 +58,8 @@ def _axis(interpolation: str, old: int, new: int) -> Taps:
 
 def centres(old: int, new: int) -> Doubles:
     """Where the centres of the output's pixels lie in the input."""
-    found: Doubles = (np.arange(new, dtype=np.float64) + 0.5) * (old / new) - 0.5
-    return found
+    points: Doubles = (np.arange(new, dtype=np.float64) + 0.5) * (old / new) - 0.5
+    return points
 
 
 def nearest(at: Doubles) -> tuple[Any, Doubles]:

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from sparknet import renamed
-from sparknet.errors import FileError, shown
+from sparknet.errors import FileError, clean
 from sparknet.loaders.image import Size, read_list
 from sparknet.loaders.image_files import SUFFIXES
 from sparknet.loaders.pictures import Color, PictureReader, Pictures
@@ -48,7 +48,7 @@ class Tars(Pictures):
         invalid: Literal["raise", "drop"] = "raise",
         preprocessing: Preprocessing | None = None,
     ) -> None:
-        self.paths = [str(path) for path in _listed(paths)]
+        self.paths = [str(path) for path in _list_names(paths)]
         self.members = [
             member for number, path in enumerate(self.paths) for member in members(path, number)
         ]
@@ -66,7 +66,7 @@ class Tars(Pictures):
 
     def name(self, number: int) -> str:
         member = self.members[number]
-        return f"{self.paths[member.tar]}:{shown(member.name)}"
+        return f"{self.paths[member.tar]}:{clean(member.name)}"
 
     def stored(self, number: int) -> bytes:
         member = self.members[number]
@@ -83,7 +83,7 @@ class Tars(Pictures):
         for member in self.members:
             label = labels.get(member.name, by_last.get(PurePosixPath(member.name).name))
             if label is None:
-                raise FileError(path, f"has no label for {shown(member.name)}")
+                raise FileError(path, f"has no label for {clean(member.name)}")
             numbers.append(label)
         return numbers
 
@@ -108,7 +108,7 @@ def _walk(path: str, file: Any, number: int, begin: int, end: int, folder: str) 
             last = -1
             while (info := tar.next()) is not None:
                 if info.offset <= last or info.size < 0:
-                    raise FileError(path, f"is damaged: {shown(info.name)} leads back")
+                    raise FileError(path, f"is damaged: {clean(info.name)} leads back")
                 last = info.offset
                 # The archive would remember every member that it has seen.
                 vars(tar)["members"] = []
@@ -117,7 +117,7 @@ def _walk(path: str, file: Any, number: int, begin: int, end: int, folder: str) 
                 if not info.isreg() or info.issparse():
                     continue
                 if start + info.size > end:
-                    raise FileError(path, f"is cut short in {shown(info.name)}")
+                    raise FileError(path, f"is cut short in {clean(info.name)}")
                 if suffix == ".tar" and not folder:
                     inner = tar.extractfile(info)
                     stem = PurePosixPath(info.name).stem
@@ -130,9 +130,9 @@ def _walk(path: str, file: Any, number: int, begin: int, end: int, folder: str) 
     except Exception as error:  # tarfile raises nearly every builtin exception for a damaged file
         where = f"{folder}.tar inside is" if folder else "is"
         raise FileError(
-            path, f"{where} no plain tar file that can be read: {shown(error)}"
+            path, f"{where} no plain tar file that can be read: {clean(error)}"
         ) from error
 
 
-def _listed(paths: StrPath | Sequence[StrPath]) -> list[StrPath]:
+def _list_names(paths: StrPath | Sequence[StrPath]) -> list[StrPath]:
     return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)

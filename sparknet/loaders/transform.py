@@ -63,8 +63,8 @@ class RandomSize:
         crop = transform.crop_size
         free = [side - crop for side in image.shape[:2]]
         if min(free) < 0:
-            told = " x ".join(map(str, image.shape[:2]))
-            raise FileError(name, f"becomes {told} pixels, smaller than the crop {crop}")
+            size = " x ".join(map(str, image.shape[:2]))
+            raise FileError(name, f"becomes {size} pixels, smaller than the crop {crop}")
         top, left = (int(rng.integers(more + 1)) if self.train else more // 2 for more in free)
         part = image[top : top + crop, left : left + crop]
         return np.ascontiguousarray(part.transpose(2, 0, 1))
@@ -184,13 +184,13 @@ def refuse_foreign(
 ) -> None:
     """SpecError for a field that would change images in another fork; `known` are those that the
     caller honours."""
-    given = {field.name for field, value in parameter.ListFields()} - set(known)
+    fields = {field.name for field, value in parameter.ListFields()} - set(known)
     for name in FOREIGN:
-        if name in given:
+        if name in fields:
             raise SpecError(f"transform_param.{name} belongs to SSD's own data layers")
     for whose, names in ELSEWHERE.items():
         for name in names:
-            if name in given:
+            if name in fields:
                 raise SpecError(f"transform_param.{name} exists only in {whose} Caffe")
 
 
@@ -257,14 +257,14 @@ class Transform:
         """Channels, height and width after the transformation of such images."""
         channels, height, width = stored
         how = self.transformation
-        shown = " x ".join(map(str, stored))
+        text = " x ".join(map(str, stored))
         if how.mean is not None and how.mean.shape != tuple(stored):
             mean = " x ".join(map(str, how.mean.shape))
-            raise ArrayError(f"the mean is {mean}, but the images are {shown}")
+            raise ArrayError(f"the mean is {mean}, but the images are {text}")
         if len(how.mean_values) not in (0, 1, channels):
             raise ArrayError(f"{len(how.mean_values)} mean values for {channels} channels")
         if how.crop is not None and (how.crop[0] > height or how.crop[1] > width):
-            raise ArrayError(f"crop_size {how.crop[0]} is larger than the images, {shown}")
+            raise ArrayError(f"crop_size {how.crop[0]} is larger than the images, {text}")
         return how.shape((channels, height, width))
 
     def _images(self, batch: Array) -> Array:

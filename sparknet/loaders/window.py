@@ -68,7 +68,7 @@ def read_windows(path: str, foreground: float, background: float) -> Windows:
     """
     images: list[str] = []
     channels: list[int] = []
-    found: dict[bool, list[tuple[int, ...]]] = {True: [], False: []}
+    windows: dict[bool, list[tuple[int, ...]]] = {True: [], False: []}
     words = Words(path)
     while words.more():
         if words.text("'#'") != "#":
@@ -85,12 +85,12 @@ def read_windows(path: str, foreground: float, background: float) -> Windows:
             if overlap >= foreground:
                 if label < 1:
                     raise words.wrong("image", number, f"has foreground of label {label}")
-                found[True].append((number, label, *box))
+                windows[True].append((number, label, *box))
             elif overlap < background:
-                found[False].append((number, 0, *box))
+                windows[False].append((number, 0, *box))
     if not images:
         raise FileError(path, "is empty")
-    boxes = (np.array(found[kind], np.int64).reshape(-1, len(BOX)) for kind in (True, False))
+    boxes = (np.array(windows[kind], np.int64).reshape(-1, len(BOX)) for kind in (True, False))
     return Windows(tuple(images), tuple(channels), *boxes)
 
 
@@ -139,7 +139,7 @@ class Words:
         return FileError(self.path, f"{noun} {number} {what}")
 
 
-def cut(image: Pixels, box: Sequence[int], crop: int, pad: int, square: bool) -> Cut:
+def warp_window(image: Pixels, box: Sequence[int], crop: int, pad: int, square: bool) -> Cut:
     """Return a window of an image, warped to at most crop x crop, and where it lies in there.
 
     With a context or a square the window is enlarged about its middle; what reaches over the

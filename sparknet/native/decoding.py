@@ -51,7 +51,7 @@ def resample_image(
     out = np.empty(shape, np.uint8 if rounded else np.float32)
     how = ffi.new("sn_resample *")
     how.bounded = bounded
-    kept = [_axis(how.rows, rows), _axis(how.columns, columns)]
+    axes = [_axis(how.rows, rows), _axis(how.columns, columns)]
     status = lib.sn_resample_image(
         ffi.cast("void *", out.ctypes.data),
         _kind(out),
@@ -61,7 +61,7 @@ def resample_image(
         *source.shape[:2],
         channels,
     )
-    del kept
+    del axes
     check(status)
     return out
 

@@ -26,7 +26,7 @@ def number_of(dtype: Any) -> int:
     try:
         return NUMBERS[np.dtype(dtype)]
     except (KeyError, TypeError):
-        names = ", ".join(str(known) for known in NUMBERS)
+        names = ", ".join(str(dtype) for dtype in NUMBERS)
         raise ArrayError(f"an NDArray holds {names}, not {dtype}") from None
 
 

@@ -153,9 +153,9 @@ def from_dlpack(source: Any, copy: bool | None) -> Array:
 
 def numpy_array(view: Array, dtype: Any, copy: bool | None) -> Array:
     """Return what __array__ returns, in numpy 1 and 2."""
-    wanted = view.dtype if dtype is None else np.dtype(dtype)
-    if wanted == view.dtype and not copy:
+    new_dtype = view.dtype if dtype is None else np.dtype(dtype)
+    if new_dtype == view.dtype and not copy:
         return view
     if copy is False:
-        raise ValueError(f"{view.dtype} does not become {wanted} without copying")
-    return view.astype(wanted, copy=True)
+        raise ValueError(f"{view.dtype} does not become {new_dtype} without copying")
+    return view.astype(new_dtype, copy=True)

@@ -33,14 +33,14 @@ def position(index: Any, axis: int, size: int) -> int:
 def expand(key: Any, ndim: int) -> list[Any]:
     """Return one entry per axis (and None per new axis), the ellipsis written out."""
     entries = list(key) if isinstance(key, tuple) else [key]
-    named = sum(entry is not None and entry is not Ellipsis for entry in entries)
+    count = sum(entry is not None and entry is not Ellipsis for entry in entries)
     dots = [i for i, entry in enumerate(entries) if entry is Ellipsis]
-    if named > ndim:
-        raise IndexOutOfRange(f"{named} indices are too many for {ndim} axes")
+    if count > ndim:
+        raise IndexOutOfRange(f"{count} indices are too many for {ndim} axes")
     if len(dots) > 1:
         raise ArrayError("an index has more than one ellipsis")
     where = dots[0] if dots else len(entries)
-    rest = [slice(None)] * (ndim - named)
+    rest = [slice(None)] * (ndim - count)
     return entries[:where] + rest + entries[where + 1 :]
 
 

@@ -168,16 +168,16 @@ class NDArray(Arithmetic):
         sizes = _sizes(cast("Shape", shape if more else first))
         unknown = [axis for axis, size in enumerate(sizes) if size == -1]
         if len(unknown) == 1:
-            known = -math.prod(sizes)
-            if known == 0 or self.size % known:
+            product = -math.prod(sizes)
+            if product == 0 or self.size % product:
                 raise ArrayError(f"{self.size} elements do not fit the shape {sizes}")
-            sizes = tuple(self.size // known if size == -1 else size for size in sizes)
+            sizes = tuple(self.size // product if size == -1 else size for size in sizes)
         return self._reshaped(sizes, view_only=False)
 
     def transpose(self, *axes: int | Sequence[int]) -> NDArray:
         """Axes in another order; reversed if none is given."""
-        named = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else cast("Any", axes)
-        order = [self._axis(axis) for axis in named] or list(range(self.ndim))[::-1]
+        new_axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else cast("Any", axes)
+        order = [self._axis(axis) for axis in new_axes] or list(range(self.ndim))[::-1]
         if len(order) != self.ndim:
             raise ArrayError(f"{len(order)} axes are named where there are {self.ndim}")
         out = ffi.new("sn_array **")
@@ -191,10 +191,10 @@ class NDArray(Arithmetic):
 
     def squeeze(self, *axes: int) -> NDArray:
         """Without the axes named, or without every axis of size 1."""
-        gone = [self._axis(axis) for axis in axes]
+        squeezed = [self._axis(axis) for axis in axes]
         if not axes:
-            gone = [axis for axis, size in enumerate(self._shape) if size == 1]
-        return self._squeezed(gone)
+            squeezed = [axis for axis, size in enumerate(self._shape) if size == 1]
+        return self._squeezed(squeezed)
 
     def frozen(self) -> NDArray:
         """Return a view that cannot be written through."""
@@ -203,21 +203,21 @@ class NDArray(Arithmetic):
         return NDArray._new(out)
 
     def __getitem__(self, key: Any) -> Any:
-        wanted = select(key, self._shape)
-        if self._names_element(key, wanted):
-            return self._get(wanted.starts)
-        view = self._sliced(wanted.starts, wanted.sizes, wanted.steps)
-        if wanted.dropped:
-            view = view._squeezed(wanted.dropped)
-        return view._reshaped(wanted.shape, view_only=True) if wanted.reshaped else view
+        selection = select(key, self._shape)
+        if self._names_element(key, selection):
+            return self._get(selection.starts)
+        view = self._sliced(selection.starts, selection.sizes, selection.steps)
+        if selection.dropped:
+            view = view._squeezed(selection.dropped)
+        return view._reshaped(selection.shape, view_only=True) if selection.reshaped else view
 
     def __setitem__(self, key: Any, value: ArrayLike) -> None:
-        wanted = select(key, self._shape)
-        view = self._sliced(wanted.starts, wanted.sizes, wanted.steps)
+        selection = select(key, self._shape)
+        view = self._sliced(selection.starts, selection.sizes, selection.steps)
         if isinstance(value, int | float | np.number):
             view.fill(float(value))
         else:
-            shape = wanted.shape
+            shape = selection.shape
             view._reshaped(shape, view_only=True).copy_from(value)
 
     # ---- Elements

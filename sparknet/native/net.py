@@ -208,12 +208,12 @@ class NativeNet:
 
     def methods(self, layer: int) -> dict[str, str]:
         """Which loops compute a layer, and why, by what they compute; for those with a choice."""
-        said = {}
+        methods = {}
         for part, name in enumerate(("forward", "data", "weights")):
             out = ffi.new("char[]", 256)
             check(lib.sn_net_method(out, 256, self._net, layer, part))
-            said[name] = ffi.string(out).decode()
-        return {name: text for name, text in said.items() if text}
+            methods[name] = ffi.string(out).decode()
+        return {name: text for name, text in methods.items() if text}
 
     def blob_shape(self, blob: int) -> Shape:
         ndim, shape = ffi.new("int *"), ffi.new("int64_t[32]")
@@ -236,9 +236,9 @@ class NativeNet:
     def adopt(self, blob: int, values: NDArray) -> bool:
         """Uses `values` as the blob's storage; where views of the blob exist, copies and returns
         False."""
-        taken = ffi.new("int *")
-        check(lib.sn_net_adopt(taken, self._net, blob, values._handle))
-        return bool(taken[0])
+        adopted = ffi.new("int *")
+        check(lib.sn_net_adopt(adopted, self._net, blob, values._handle))
+        return bool(adopted[0])
 
     def blob_array(self, blob: int, diff: bool = False) -> NDArray:
         """Return a view of the newest values; every later pass writes its values there."""

@@ -32,11 +32,11 @@ class StagedRows:
     @property
     def is_sound(self) -> bool:
         """Whether the transformation fits the rows; else the native one says why."""
-        stored, made = self.rows.shape[1:], self.shape[1:]
+        stored, target = self.rows.shape[1:], self.shape[1:]
         how = self.how
-        if any(small > large for small, large in zip(made, stored, strict=True)):
+        if any(small > large for small, large in zip(target, stored, strict=True)):
             return False
-        if how.mean is not None and how.mean.shape not in (stored, made):
+        if how.mean is not None and how.mean.shape not in (stored, target):
             return False
         return all(len(one) in (0, 1, stored[0]) for one in (how.mean_values, how.std))
 

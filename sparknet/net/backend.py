@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sparknet.devices import requested_device, resolve_device
-from sparknet.errors import SpecError, shown
+from sparknet.errors import SpecError, clean
 from sparknet.native import NDArray
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, write_text
@@ -228,7 +228,7 @@ def import_backend(name: str) -> Any:
     try:
         return import_module(name)
     except Exception as error:  # a built Caffe may raise any when it meets a newer numpy
-        raise SpecError(f"backend '{name}' cannot be imported: {shown(error)}") from error
+        raise SpecError(f"backend '{name}' cannot be imported: {clean(error)}") from error
 
 
 def _from_file(message: Any, make: Callable[[str], Any]) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sparknet.errors import DataError, LayerError, SpecError, shown
+from sparknet.errors import DataError, LayerError, SpecError, clean
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, Layer, Shape, make
 from sparknet.layers.inputs import Input
@@ -144,7 +144,7 @@ def find_entries(
     for name, layer, shape, _ in tops:
         if not shape and layer.input_param.shape:
             raise SpecError(
-                f"input '{shown(name)}' has no axis along which records lie: {one_number([name])} "
+                f"input '{clean(name)}' has no axis along which records lie: {one_number([name])} "
                 "of a .onnx, or run the net by sparknet.caffe.Net"
             )
     axes = Outline(net.layer, phase).input_axes({name: shape for name, _, shape, _ in tops})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sparknet import renamed
 from sparknet.caffe.idle import check_loss, warn_of_idle
-from sparknet.errors import SolverError, SparkNetError, SpecError, shown
+from sparknet.errors import SolverError, SparkNetError, SpecError, clean
 from sparknet.graph import html_summary
 from sparknet.graph.boxes import plotted
 from sparknet.graph.build import build_in_state
@@ -97,7 +97,7 @@ class Net:
     ) -> None:
         Preprocessing.check_keywords(images, Net.__init__)
         origin = find_origin(
-            *(source, weights, Preprocessing.given(preprocessing, images)),
+            *(source, weights, Preprocessing.from_keywords(preprocessing, images)),
             phase=phase,
             level=level,
             stages=stages,
@@ -395,7 +395,7 @@ class Net:
         entries = (place for place in self._nets.main.places if place.is_read)
         inputs = ", ".join(default_columns(entries)) or "none"
         kind = "" if self.settings is None else f"{self.settings.type} "
-        return f"<{kind}Net '{shown(self._nets.description.main.name)}', inputs: {shown(inputs)}>"
+        return f"<{kind}Net '{clean(self._nets.description.main.name)}', inputs: {clean(inputs)}>"
 
     def _repr_html_(self) -> str:
         """Return the layers as HTML, for a notebook."""

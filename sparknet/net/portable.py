@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sparknet.errors import FileError, shown
+from sparknet.errors import FileError, clean
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, format_text, parse_net, parse_solver, read_net
 from sparknet.proto.untrusted import check_trusted
@@ -81,7 +81,7 @@ def _packed(net: NetMessage) -> Iterator[tuple[str, bytes]]:
                 if part == "transform_param" and not layer.untrusted and not Path(path).exists():
                     holder.ClearField(field)  # as Net does, which says so
                     continue
-                check_trusted(layer, f"to read '{shown(path)}'")
+                check_trusted(layer, f"to read '{clean(path)}'")
                 data = _read(path)
                 name = f"sparknet-file-{blake2b(data, digest_size=16).hexdigest()}"
                 setattr(holder, field, name)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, shown
+from sparknet.errors import FileError, clean
 from sparknet.onnx.folding import foldable
 from sparknet.onnx.netlist import Computed, Growth, NetLayer, Netlist, Value
 from sparknet.onnx.records import turns
@@ -123,7 +123,7 @@ def _part(whole: Value, growth: Growth, shift: int) -> Array | None:
 def _lengthen(path: str, net: Netlist, layer: NetLayer, whole: Array | None, longest: int) -> None:
     short, growth = layer.arrays[0], layer.grows
     assert growth is not None
-    what = f"'{shown(growth.name)}' is a constant that changes with the length of the input"
+    what = f"'{clean(growth.name)}' is a constant that changes with the length of the input"
     cure = "give the input's whole shape (shapes=)"
     if whole is None or whole.ndim != short.ndim:
         raise FileError(path, f"{what}: {cure}")

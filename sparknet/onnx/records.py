@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, SpecError, shown
+from sparknet.errors import FileError, SpecError, clean
 from sparknet.graph.records import Outline
 from sparknet.layers import TEST, Shape
 from sparknet.onnx.folding import fold, foldable
@@ -75,7 +75,7 @@ def check_alike(path: str, one: Model, other: Model, has_lengths: bool) -> None:
             continue
         raise FileError(
             path,
-            f"layer '{shown(layer.name)}' ({layer.type}): "
+            f"layer '{clean(layer.name)}' ({layer.type}): "
             f"{COMPUTES_WITH_LENGTH if has_lengths else COMPUTES}",
         )
     if len(one.net.layer) != len(other.net.layer):

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import gcd, prod
 from typing import Any
 
-from sparknet.errors import FileError, shown
+from sparknet.errors import FileError, clean
 
 Terms = dict[tuple["Atom", ...], int]
 RECORDS = "N"
@@ -122,7 +122,7 @@ class FixedSize(FileError):
     """A height or width that the exporter fixed, though the model leaves it open."""
 
     def __init__(self, path: str, name: str, size: int) -> None:
-        super().__init__(path, f"'{shown(name)}' must be {size}: give the input's shape (shapes=)")
+        super().__init__(path, f"'{clean(name)}' must be {size}: give the input's shape (shapes=)")
         self.name, self.size = name, size
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sparknet.errors import FileError, LayerError, SparkError, SpecError, extra, shown
+from sparknet.errors import FileError, LayerError, SparkError, SpecError, clean, extra
 from sparknet.graph.records import Outline
 from sparknet.net.entries import NetMessage
 from sparknet.net.fed import FedNet
@@ -150,7 +150,7 @@ class _Tokenizer:
             raise
         except BaseException as error:  # a panic in Rust is no Exception
             first = (str(error).splitlines() or [type(error).__name__])[0]
-            raise FileError(path, f"is no tokenizer: {shown(first)}") from None
+            raise FileError(path, f"is no tokenizer: {clean(first)}") from None
         ids = int(padding.get("pad_id", 0)), int(padding.get("pad_type_id", 0))
         self.pads, self.pads_left = ids, padding.get("direction") == "left"
 
@@ -162,7 +162,7 @@ def _encoded(tokenizer: _Tokenizer, texts: list[str]) -> list[Any]:
         raise
     except BaseException as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise SparkError(f"the tokenizer failed: {shown(first)}") from None
+        raise SparkError(f"the tokenizer failed: {clean(first)}") from None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from sparknet.errors import FileError, SparkNetError, shown
+from sparknet.errors import FileError, SparkNetError, clean
 
 StrPath = str | os.PathLike[str]
 
@@ -97,7 +97,7 @@ def open_file(path: StrPath) -> BufferedReader:
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        raise FileError(shown(name), _reason(error)) from error
+        raise FileError(clean(name), _reason(error)) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise FileError(name, what_it_is(name))

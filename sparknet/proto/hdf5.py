@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.errors import FileError, SparkNetError, WeightsError, extra, shown
+from sparknet.errors import FileError, SparkNetError, WeightsError, clean, extra
 from sparknet.proto import caffe_pb2
 from sparknet.proto.blob_file import Array, aligned, checked_count
 from sparknet.proto.byte_source import ByteSource, FileSource, StrPath, open_source, replacing
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def linked(parent: Any, name: str, path: object, what: str = "") -> Any:
     """Return a member by its own name: libhdf5 would follow a soft or external link anywhere."""
     h5 = h5py_module("reading an HDF5 file")
-    what = what or f"'{shown(name)}'"
+    what = what or f"'{clean(name)}'"
     link = parent.get(name, getlink=True)
     if link is None:
         raise FileError(path, f"{what} is missing")

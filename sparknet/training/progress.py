@@ -12,7 +12,7 @@ from html import escape
 from importlib import import_module
 from typing import Any, TextIO, cast
 
-from sparknet.errors import shown
+from sparknet.errors import clean
 from sparknet.training.history import Event, is_new_fault, number, single, standstill, unsaved
 
 RECENT = 20
@@ -270,7 +270,7 @@ def _start_line(event: Event) -> str:
     end = [f"{event['steps']} steps"] if event.get("steps") else []
     end += [f"{event['seconds']:g} s"] if event.get("seconds") else []
     workers = "1 worker" if event["workers"] == 1 else f"{event['workers']} workers"
-    net = shown(str(event.get("net") or "a net"))
+    net = clean(str(event.get("net") or "a net"))
     return f"training {net}: {workers}, {event['strategy']}, up to {' or '.join(end) or 'a stop'}"
 
 
@@ -322,7 +322,7 @@ def _line(kind: str, event: Event) -> str | None:
         return f"resuming {run} from {round}, iteration {event['iteration']}"
     if kind == "validation":
         scores = single(event["metrics"]).items()
-        metrics = ", ".join(f"{shown(name)} {value:.4g}" for name, value in scores)
+        metrics = ", ".join(f"{clean(name)} {value:.4g}" for name, value in scores)
         return f"{at}: validation {metrics}"
     if kind == "snapshot":
         return f"{at}: snapshot in {event['path']}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, WeightsError, outside, shown
+from sparknet.errors import FileError, WeightsError, clean, outside
 from sparknet.proto import Model, caffe_pb2, write_model
 from sparknet.proto.model import WeightsWarning
 from sparknet.weights.layout import Layout, Layouts, Span
@@ -148,7 +148,7 @@ def check_layers(net: Any, opened: Opened) -> None:
             contents = f"it has {_names(present)}" if present else "it has no weights"
             raise WeightsError(
                 layers[0],
-                f"{shown(path)} has no weights for this layer nor any other of the "
+                f"{clean(path)} has no weights for this layer nor any other of the "
                 f"net, which has {_names(layers)}; {contents}",
             )
         unused |= dict.fromkeys(name for name in present if name not in layers)
@@ -174,7 +174,7 @@ def _address(blob: Any) -> int:
 
 
 def _warn(paths: Sequence[str], missing: Sequence[str], unused: Sequence[str]) -> None:
-    files = " and ".join(shown(path) for path in paths)
+    files = " and ".join(clean(path) for path in paths)
     message = f"{files}: no weights for {_names(missing)}, which keep those they begin with"
     if unused:
         message += f"; nothing takes those of {_names(unused)}"
@@ -182,6 +182,6 @@ def _warn(paths: Sequence[str], missing: Sequence[str], unused: Sequence[str]) -
 
 
 def _names(names: Iterable[str]) -> str:
-    quoted = [f"'{shown(name)}'" for name in names]
+    quoted = [f"'{clean(name)}'" for name in names]
     more = len(quoted) - _MOST
     return ", ".join(quoted[:_MOST]) + (f" and {more} more" if more > 0 else "")

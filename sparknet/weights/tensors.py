@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, WeightsError, outside, shown
+from sparknet.errors import FileError, WeightsError, clean, outside
 from sparknet.graph import Graph, Node, build
 from sparknet.layers import TEST
 from sparknet.layers.normalization import BatchNorm
@@ -59,7 +59,7 @@ def read_tensors(path: StrPath) -> dict[str, Array]:
                 raw = np.empty(end - start, np.uint8)
                 file.seek(begin + start)
                 if file.readinto(raw.data) != end - start:
-                    raise FileError(path, f"ends within '{shown(name)}'")
+                    raise FileError(path, f"ends within '{clean(name)}'")
                 tensors[name] = _numbers(kind, raw).reshape(shape)
     except FileError:
         raise
@@ -80,7 +80,7 @@ def _header(path: StrPath, opened: Any, size: int) -> tuple[dict[str, Any], int]
     try:
         header = json.loads(opened.read(length).decode("utf-8"), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        raise FileError(path, f"has a header that is no JSON: {shown(str(error))}") from error
+        raise FileError(path, f"has a header that is no JSON: {clean(str(error))}") from error
     if not isinstance(header, dict):
         raise FileError(path, "has a header that is no object")
     return header, 8 + length
@@ -101,19 +101,19 @@ def _checked(
     for name, entry in header.items():
         if name == "__metadata__":
             continue
-        what = f"'{shown(name)}'"
+        what = f"'{clean(name)}'"
         if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
             raise FileError(path, f"{what} is not described by dtype, shape and data_offsets")
         kind, shape, places = entry["dtype"], entry["shape"], entry["data_offsets"]
         if not isinstance(kind, str) or kind not in _TYPES:
             raise FileError(
-                path, f"{what} is of type {shown(str(kind))}; {', '.join(_TYPES)} are read"
+                path, f"{what} is of type {clean(str(kind))}; {', '.join(_TYPES)} are read"
             )
         if not _wholes(shape) or len(shape) > MOST_AXES:
-            raise FileError(path, f"{what} has the shape {shown(str(shape)[:80])}")
+            raise FileError(path, f"{what} has the shape {clean(str(shape)[:80])}")
         if not _wholes(places) or len(places) != 2 or not places[0] <= places[1] <= size:
             raise FileError(
-                path, f"{what} lies at {shown(str(places)[:80])} of {size} bytes of numbers"
+                path, f"{what} lies at {clean(str(places)[:80])} of {size} bytes of numbers"
             )
         begin, end = places
         if prod(shape) * _TYPES[kind].itemsize != end - begin:
@@ -123,7 +123,7 @@ def _checked(
     for name, (_, _, begin, end) in sorted(entries.items(), key=lambda one: one[1][2:]):
         if begin != at:
             how = "overlaps" if begin < at else "leaves a gap behind"
-            raise FileError(path, f"'{shown(name)}' {how} '{shown(last)}' at byte {begin}")
+            raise FileError(path, f"'{clean(name)}' {how} '{clean(last)}' at byte {begin}")
         at, last = end, name
     if at != size:
         raise FileError(path, f"has {size - at} bytes behind its last array")
@@ -175,7 +175,7 @@ def _told(path: StrPath, name: str, array: Array) -> str:
         if dtype == array.dtype and code != "BF16":
             return code
     raise FileError(
-        path, f"'{shown(name)}' is of type {array.dtype}, which safetensors do not have"
+        path, f"'{clean(name)}' is of type {array.dtype}, which safetensors do not have"
     )
 
 
@@ -209,7 +209,7 @@ def from_state_dict(state: Mapping[str, Any], net: caffe_pb2.NetParameter) -> Mo
             continue
         missing = next((name for name in parts if name not in state), None)
         if missing is not None:
-            raise WeightsError(node.name, f"there is '{shown(names[0])}' and no '{shown(missing)}'")
+            raise WeightsError(node.name, f"there is '{clean(names[0])}' and no '{clean(missing)}'")
         values = [np.asarray(state[name], np.float32) for name in parts]
         for name in parts:
             unused.pop(name, None)
@@ -218,18 +218,18 @@ def from_state_dict(state: Mapping[str, Any], net: caffe_pb2.NetParameter) -> Mo
             if value.shape != tuple(ref.shape) and value.squeeze().shape != tuple(ref.shape):
                 raise WeightsError(
                     node.name,
-                    f"'{shown(name)}' is {list(value.shape)}; the layer's is {list(ref.shape)}",
+                    f"'{clean(name)}' is {list(value.shape)}; the layer's is {list(ref.shape)}",
                 )
         described.layer.add(name=node.name, type=node.type)
         shaped = zip(found, node.params, strict=True)
         arrays.append([value.reshape(ref.shape) for value, ref in shaped])
     if not arrays:
-        sample = ", ".join(f"'{shown(name)}'" for name in list(state)[:_MOST])
+        sample = ", ".join(f"'{clean(name)}'" for name in list(state)[:_MOST])
         raise WeightsError(
             graph.name, f"no weights have the names of the net's layers; there are {sample}"
         )
     if unused:
-        rest = ", ".join(f"'{shown(name)}'" for name in list(unused)[:_MOST])
+        rest = ", ".join(f"'{clean(name)}'" for name in list(unused)[:_MOST])
         more = f" and {len(unused) - _MOST} more" if len(unused) > _MOST else ""
         warnings.warn(f"nothing takes {rest}{more}", WeightsWarning, stacklevel=outside())
     for layer, own in zip(described.layer, arrays, strict=True):

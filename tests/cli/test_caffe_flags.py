@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparknet.cli import main
-from sparknet.cli.caffe_flags import arranged
+from sparknet.cli.caffe_flags import arrange
 from sparknet.proto import read_model, write_model
 from tests.cli.conftest import Run, Task, make_task
 
@@ -41,7 +41,7 @@ def fresh(tmp_path: Path) -> Task:
 )
 def test_flags_stand_anywhere(line: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLOG_log_dir", "")
-    assert arranged(line.split(), {"run"}) == words.split()
+    assert arrange(line.split(), {"run"}) == words.split()
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_a_new_setting_has_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
     parser = ArgumentParser()
     setting_flags.add(parser, parser.add_argument_group("more"), settings_of(More))
     chosen = parser.parse_args(["--rest-every", "7", "--no-shuffle", "--metric", "loss"])
-    assert setting_flags.given(chosen, settings_of(More)) == {
+    assert setting_flags.keywords_of(chosen, settings_of(More)) == {
         "rest_every": 7,
         "shuffle": False,
         "metric": "loss",

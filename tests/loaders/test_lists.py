@@ -16,7 +16,7 @@ from sparknet.layers.labelled_pictures import read_pairs
 from sparknet.loaders.image import LARGEST, check_size
 from sparknet.loaders.image_files import read_labels
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.loaders.window import cut, read_windows
+from sparknet.loaders.window import read_windows, warp_window
 
 
 def written(folder: Path, text: str | bytes, name: str = "list") -> str:
@@ -84,11 +84,11 @@ def test_boxes_in_pixels_end_at_the_picture() -> None:
 
 def test_windows_end_at_the_last_pixel() -> None:
     image = np.arange(24).reshape(4, 6)
-    part = cut(image, (2, 1, 5, 3), 4, 0, False)[0]
+    part = warp_window(image, (2, 1, 5, 3), 4, 0, False)[0]
     assert part.tolist() == image[1:, 2:].tolist()
     for box in ((2, 1, 6, 3), (2, 1, 5, 4), (-1, 1, 5, 3), (5, 1, 2, 3)):
         with pytest.raises(ValueError, match="is not in 6 x 4"):
-            cut(image, box, 4, 0, False)
+            warp_window(image, box, 4, 0, False)
 
 
 def test_pictures_of_too_many_pixels() -> None:

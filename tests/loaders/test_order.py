@@ -29,7 +29,7 @@ def test_every_record_exactly_once_an_epoch_over_all_ranks(
         order = Order(length, seed, shuffle, rank, size)
         while (epoch := order.epoch) < 3:
             batch = data.draw(st.integers(1, 64)) if rank < 2 else 7
-            rows = order.next(min(batch, order.left))
+            rows = order.next(min(batch, order.remaining))
             assert len(rows) == min(batch, len(rows))
             seen[epoch].update(rows.tolist())
     for counts in seen.values():

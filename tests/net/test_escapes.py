@@ -13,7 +13,7 @@ import sparknet
 from sparknet import caffe
 from sparknet.caffe.solvers.report import say_outputs
 from sparknet.cli import main
-from sparknet.errors import printable, shown
+from sparknet.errors import clean, printable
 from sparknet.graph import build, summary
 from sparknet.proto import caffe_pb2, write_text
 
@@ -64,4 +64,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_printable_text_stays() -> None:
     assert printable("größe\n  x") == "größe\n  x"
     assert printable("a\tb\x1b") == "a\\tb\\x1b"
-    assert shown("a\nb") == "a\\nb"
+    assert clean("a\nb") == "a\\nb"

@@ -103,9 +103,11 @@ def test_the_listing_is_the_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert gpus.listing() == WHOLE
     assert gpus.models() == ["2 x Tesla V100-SXM2-16GB"]
     assert executors.driver().gpus == ["2 x Tesla V100-SXM2-16GB"]
-    assert doctor._given(executors.driver()).startswith("which Spark gives to no task (spark.exec")
+    assert doctor._gpus_of_spark(executors.driver()).startswith(
+        "which Spark gives to no task (spark.exec"
+    )
     given = replace(executors.driver(), addresses=["0", "1"])
-    assert doctor._given(given) == "Spark gives tasks the GPUs 0, 1"
+    assert doctor._gpus_of_spark(given) == "Spark gives tasks the GPUs 0, 1"
     assert number_of(SECOND) == 1
 
 

@@ -39,9 +39,9 @@ def get_solver(
     device: str | None = None,
 ) -> Solver:
     """Return the solver of the type that a solver file, SolverParameter or `SolverParams` names."""
-    chosen = settings(source, net)
-    check_construction(chosen)
-    return SOLVERS[chosen.type](chosen, precision=precision, keep_blobs=keep_blobs, device=device)
+    param = settings(source, net)
+    check_construction(param)
+    return SOLVERS[param.type](param, precision=precision, keep_blobs=keep_blobs, device=device)
 
 
 def solver_from_text(

@@ -59,7 +59,7 @@ class LocalRates:
         momentum: float,
     ) -> list[float]:
         """Of parameters (values, gradient, history); one whose own factor is 0 keeps it."""
-        found = []
+        factors = []
         for number, (factor, (values, gradient, history)) in enumerate(
             zip(given, parts, strict=True)
         ):
@@ -74,8 +74,8 @@ class LocalRates:
                 local -= 0.9 * self._correlated(number, gradient, history, slope)
             if solver.larc and solver.larc_policy == "clip":
                 local = min(rate, local) / rate if rate else 0.0
-            found.append(local if factor > 0 else factor)
-        return found
+            factors.append(local if factor > 0 else factor)
+        return factors
 
     def _correlated(self, number: int, gradient: Array, history: Array, slope: float) -> float:
         """Return how much the gradient points where the history does, smoothed over the steps."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparknet.caffe.modes import init_log, log
 from sparknet.caffe.net import Net
-from sparknet.errors import shown
+from sparknet.errors import clean
 from sparknet.proto import caffe_pb2
 
 _LEVEL = "GLOG_minloglevel"
@@ -36,7 +36,7 @@ def say_outputs(
     for place, (name, value) in enumerate(numbers):
         weight = weights.get(name, 0.0)
         loss = f" (* {weight:g} = {weight * value:g} loss)" if weight else ""
-        say(f"    {kind} net output #{place}: {shown(name)} = {value:g}{loss}")
+        say(f"    {kind} net output #{place}: {clean(name)} = {value:g}{loss}")
 
 
 def _numbers(outputs: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, float]]:

@@ -82,10 +82,10 @@ def save(
 def load(path: StrPath, shapes: Sequence[Shape]) -> tuple[SolverState, Model | None]:
     """Read a state whose history has these shapes, and find the model that it names."""
     state = read_state(path)
-    held, needed = len(state.history), len(shapes)
-    if held != needed:
+    count, needed = len(state.history), len(shapes)
+    if count != needed:
         raise SolverError(
-            f"{path}: it holds {held} history blobs, this solver of this net needs {needed}"
+            f"{path}: it holds {count} history blobs, this solver of this net needs {needed}"
         )
     for number, (array, shape) in enumerate(zip(state.history, shapes, strict=True)):
         if array.shape not in (shape, (1,) * (4 - len(shape)) + shape):

@@ -18,7 +18,7 @@ from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.report import Display, say, say_outputs
 from sparknet.caffe.solvers.settings import NetSource, SolverSource, settings
 from sparknet.caffe.solvers.snapshot import StrPath
-from sparknet.errors import SolverError, shown
+from sparknet.errors import SolverError, clean
 from sparknet.layers.user_layer import NetVec
 from sparknet.native import NDArray
 from sparknet.proto import check_construction
@@ -127,8 +127,8 @@ class Solver(ABC):
         self, on_start: Callback | None, on_gradients_ready: Callback | None = None
     ) -> None:
         """Call back before each iteration's first pass, and before each update."""
-        given = {"on_start": on_start, "on_gradients_ready": on_gradients_ready}
-        for name, callback in given.items():
+        callbacks = {"on_start": on_start, "on_gradients_ready": on_gradients_ready}
+        for name, callback in callbacks.items():
             if callback is not None:
                 arguments.function(name, callback)
         self._callbacks.append((on_start, on_gradients_ready))
@@ -160,7 +160,7 @@ class Solver(ABC):
         """Train up to max_iter, from where a solverstate left off.  Caffe: solver.cpp, Solve."""
         if resume_file is not None:
             resume_file = arguments.path("resume_file", resume_file)
-        say(f"Solving {shown(self._net.name)}")
+        say(f"Solving {clean(self._net.name)}")
         say(f"Learning Rate Policy: {self.param.lr_policy}")
         if resume_file:
             say(f"Restoring previous solver status from {resume_file}")
@@ -269,8 +269,8 @@ class Solver(ABC):
         before = numbers["clip"] * numbers["share"]
         momentum = rule_settings[0] if self.rule in ("sgd", "nesterov") else 0.0
         parts = self._flat.parts(before)
-        given = self._flat.rates
-        return self._local.factors(self.param, given, parts, numbers["rate"], momentum)
+        rates = self._flat.rates
+        return self._local.factors(self.param, rates, parts, numbers["rate"], momentum)
 
     def _next_rate(self) -> tuple[float, int]:
         """Return the rate of this iteration, and how often it has been lowered."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from sparknet.errors import SettingError, SparkError, outside, shown
+from sparknet.errors import SettingError, SparkError, clean, outside
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.native import NDArray
 from sparknet.net import Net
@@ -107,7 +107,7 @@ class SparkModel:
             random=random,
             columns=columns,
             trusted=trusted,
-            preprocessing=Preprocessing.given(preprocessing, images),
+            preprocessing=Preprocessing.from_keywords(preprocessing, images),
             precision=precision,
             dialect=dialect,
             shapes=shapes,
@@ -311,7 +311,7 @@ class SparkModel:
         self.predictor.save(path)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} '{shown(self.predictor.name)}'>"
+        return f"<{type(self).__name__} '{clean(self.predictor.name)}'>"
 
     def unpersist(self) -> None:
         """Delete the file of the weights on the driver and the executors, as in Spark's own words.

@@ -17,7 +17,7 @@ from typing import Any
 from sparknet.comm.collectives import Comm
 from sparknet.comm.grid import bounds
 from sparknet.comm.rpc import Refused
-from sparknet.errors import FileError, shown
+from sparknet.errors import FileError, clean
 from sparknet.native import NDArray
 from sparknet.training.checkpoints.store import (
     MANIFEST,
@@ -271,7 +271,7 @@ def model(store: Store, round: int) -> WeightCollection:
         )
         return WeightCollection(Layout(layers), NDArray.view(arrays[numbers["model"]]))
     except (KeyError, TypeError, ValueError) as error:
-        fault = f"has layers that do not fit its weights: {shown(error)}"
+        fault = f"has layers that do not fit its weights: {clean(error)}"
         raise FileError(store.path(round, MANIFEST), fault) from error
 
 
