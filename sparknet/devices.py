@@ -53,13 +53,13 @@ def resolve_device(device: str | None) -> str | None:
     """Return the device that a program names, or pycaffe's set_mode_gpu, or SPARKNET_ENGINE and
     SPARKNET_DEVICE; None: the native engine, the default unless this build has no oneDNN and
     PyTorch is installed."""
-    named = requested_device(device)
-    if named == AUTO and _gpus():
+    name = requested_device(device)
+    if name == AUTO and _gpus():
         return "cuda"
-    if named in (None, AUTO):
+    if name in (None, AUTO):
         needs_torch = _onednn and not _onednn[0]()
         return "cpu" if needs_torch and find_spec("torch") else None
-    return None if named == NATIVE else named
+    return None if name == NATIVE else name
 
 
 def requested_device(device: str | None) -> str | None:
@@ -71,12 +71,12 @@ def requested_device(device: str | None) -> str | None:
     if _of_process:
         return _of_process[0]
     engine = os.environ.get("SPARKNET_ENGINE", "")
-    named = os.environ.get("SPARKNET_DEVICE", "")
+    name = os.environ.get("SPARKNET_DEVICE", "")
     if engine not in ("", "native", "torch"):
         raise SpecError(f"SPARKNET_ENGINE must be 'native' or 'torch'; it is {engine!r}")
     if engine == "torch":
-        return named or "cpu"
-    return NATIVE if engine == "native" else named or None
+        return name or "cpu"
+    return NATIVE if engine == "native" else name or None
 
 
 def uses_task_gpu(named: str | None) -> bool:
@@ -133,14 +133,14 @@ def check_device(device: str) -> str:
     torch = need_torch()
     name = "cpu" if device == APART else device
     try:
-        found = torch.device(name)
+        torch_device = torch.device(name)
     except RuntimeError:
         raise SpecError(
             f"device must be 'cpu', 'cuda:0' or another name of PyTorch's; it is {device!r}"
         ) from None
-    if found.type == "cuda":
+    if torch_device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if (found.index or 0) >= count:
-            seen = "no GPU" if not count else f"{count} GPU{'s' if count > 1 else ''}"
-            raise SpecError(f"there is no device {device!r}: PyTorch sees {seen} here")
+        if (torch_device.index or 0) >= count:
+            gpus = "no GPU" if not count else f"{count} GPU{'s' if count > 1 else ''}"
+            raise SpecError(f"there is no device {device!r}: PyTorch sees {gpus} here")
     return device

@@ -18,11 +18,11 @@ def warn(old: str, new: str, stacklevel: int = 3) -> None:
 
 def new_names(given: Mapping[str, Any], names: Mapping[str, str], stacklevel: int) -> Any:
     """Keywords under their new names; a value under the old name counts."""
-    found = dict(given)
+    keywords = dict(given)
     for old in [name for name in names if name in given]:
         warn(f"{old}=", f"{names[old]}=", stacklevel + 1)
-        found[names[old]] = found.pop(old)
-    return found
+        keywords[names[old]] = keywords.pop(old)
+    return keywords
 
 
 def keywords(**names: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
