@@ -34,7 +34,7 @@ def _execute(chosen: Namespace) -> int:
 
     net_file.take_words(chosen)
     with _marking():
-        model = net_file.opened(chosen.model, chosen, describes=True)
+        model = net_file.open_model_file(chosen.model, chosen, describes=True)
         graph = net_file.graph(chosen, "skip", model)
     told = "" if model is None else model.metadata.get("inputs", "")
     if chosen.json:

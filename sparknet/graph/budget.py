@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sparknet.errors import LayerError, SettingError, shown
+from sparknet.errors import LayerError, SettingError, clean
 from sparknet.graph.graph import Graph
 from sparknet.graph.node import Node
 from sparknet.layers.layer import count
@@ -33,7 +33,7 @@ def untrusted_numbers() -> int:
     text = os.environ.get(MEMORY) or USUAL_MEMORY
     match = re.fullmatch(r"([0-9]{1,9})([kmgt]?)b?", text.strip().lower())
     if match is None:
-        raise SettingError(f"{MEMORY} is '{shown(text)}'; it is a number of bytes, as 500m or 8g")
+        raise SettingError(f"{MEMORY} is '{clean(text)}'; it is a number of bytes, as 500m or 8g")
     return (int(match[1]) << 10 * " kmgt".index(match[2] or " ")) // 4
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sparknet.errors import LayerError, outside, shown
+from sparknet.errors import LayerError, clean, outside
 from sparknet.graph.gradient import Flow, find_flow, force
 from sparknet.graph.graph import Graph
 from sparknet.graph.node import Node
@@ -154,7 +154,7 @@ def _say_which(layer: Layer, bottoms: Sequence[Shape]) -> None:
         layer.fail(
             f"forks mean different things by it, and train differently: {warning} to test only"
         )
-    message = f"layer '{shown(layer.name)}' ({layer.type}): {warning}"
+    message = f"layer '{clean(layer.name)}' ({layer.type}): {warning}"
     warnings.warn(message, ForkWarning, stacklevel=outside())
 
 
@@ -171,8 +171,8 @@ def _check_views(nodes: Sequence[Node]) -> None:
                 writer = nodes[min(other)]
                 _say(
                     node.layer,
-                    f"reads values that layer '{shown(writer.name)}' has overwritten, which works "
-                    f"in place on a view of the same blob, '{shown(writer.tops[0])}': give that "
+                    f"reads values that layer '{clean(writer.name)}' has overwritten, which works "
+                    f"in place on a view of the same blob, '{clean(writer.tops[0])}': give that "
                     "layer a top of its own",
                 )
         for top in node.top_ids:
@@ -188,7 +188,7 @@ def _check_views(nodes: Sequence[Node]) -> None:
 def _say(layer: Layer, what: str) -> None:
     if layer.phase == TRAIN:
         layer.fail(what)
-    message = f"layer '{shown(layer.name)}' ({layer.type}) {what}"
+    message = f"layer '{clean(layer.name)}' ({layer.type}) {what}"
     warnings.warn(message, InPlaceWarning, stacklevel=outside())
 
 

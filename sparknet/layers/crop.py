@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sparknet.errors import LayerError, outside, shown
+from sparknet.errors import LayerError, clean, outside
 from sparknet.layers.layer import Layer, Plan, Shape, exactly, layer, shape_text
 from sparknet.proto import ForkWarning, caffe_pb2
 
@@ -77,7 +77,7 @@ def _decide(layer: caffe_pb2.LayerParameter, places: Mapping[str, _Alignment]) -
     elif any(offset) and layer.crop_param.axis in (2, -2):
         offset_text = " and ".join(map(str, dict.fromkeys(offset)))
         warnings.warn(
-            f"layer '{shown(layer.name)}' (Crop) has no offset and cuts at 0, as in BVLC's Caffe; "
+            f"layer '{clean(layer.name)}' (Crop) has no offset and cuts at 0, as in BVLC's Caffe; "
             f"HED's and crfasrnn's aligns it, at {offset_text}: dialect=\"hed\" does so",
             ForkWarning,
             stacklevel=outside(),
@@ -103,7 +103,7 @@ def _offset(whole: str, wanted: str, places: Mapping[str, _Alignment]) -> tuple[
     """Rows and columns to cut off so that a blob lies upon another."""
     one, two = (places.get(blob, _Alignment(blob)) for blob in (whole, wanted))
     if one.origin != two.origin:
-        joined = f"no path joins '{shown(whole)}' and '{shown(wanted)}'"
+        joined = f"no path joins '{clean(whole)}' and '{clean(wanted)}'"
         raise _NoMap(one.hidden_by or two.hidden_by or joined)
     return _axis_offset(one.rows, two.rows), _axis_offset(one.columns, two.columns)
 
@@ -130,7 +130,7 @@ def _own(layer: caffe_pb2.LayerParameter) -> tuple[Map, Map]:
     """From a layer's first bottom to its tops."""
     rule = _RULES.get(layer.type)
     if rule is None and layer.type not in _POINTWISE:
-        raise _NoMap(f"'{shown(layer.name)}' ({shown(layer.type)}) on its path has no coordinates")
+        raise _NoMap(f"'{clean(layer.name)}' ({clean(layer.type)}) on its path has no coordinates")
     return rule(layer) if rule else (_SAME, _SAME)
 
 
@@ -160,7 +160,7 @@ def _option(options: object, name: str, pair: tuple[str, str], axis: int, defaul
 def _down(layer: caffe_pb2.LayerParameter) -> tuple[Map, Map]:
     pooling = layer.type == "Pooling"
     if pooling and layer.pooling_param.global_pooling:
-        raise _NoMap(f"'{shown(layer.name)}' on its path pools everything")
+        raise _NoMap(f"'{clean(layer.name)}' on its path pools everything")
     options = layer.pooling_param if pooling else layer.convolution_param
     windows = (_window(options, 0), _window(options, 1))
     rows, columns = ((1 / stride, -shift / stride) for stride, shift in windows)
@@ -174,7 +174,7 @@ def _up(layer: caffe_pb2.LayerParameter) -> tuple[Map, Map]:
 def _crop(layer: caffe_pb2.LayerParameter) -> tuple[Map, Map]:
     offsets = list(layer.crop_param.offset) or [0]
     if layer.crop_param.axis not in (2, -2) or len(offsets) > 2:
-        raise _NoMap(f"'{shown(layer.name)}' on its path crops other axes")
+        raise _NoMap(f"'{clean(layer.name)}' on its path crops other axes")
     return (Fraction(1), Fraction(-offsets[0])), (Fraction(1), Fraction(-offsets[-1]))
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sparknet.errors import FileError, SpecError, TextError, outside, shown
+from sparknet.errors import FileError, SpecError, TextError, clean, outside
 from sparknet.graph.splits import find_readers
 from sparknet.graph.state import filter_net, net_state
 from sparknet.graph.unknown import check_policy, leave_out_unknown
@@ -99,7 +99,7 @@ class Description:
         """Return the same without layers of unknown types, of which a warning tells."""
         nets = {id(net): leave_out_unknown(net) for net in (self.main, *self.tests)}
         for layer in dict.fromkeys(one for _, left_out in nets.values() for one in left_out):
-            message = f"layer '{shown(layer.name)}' ({shown(layer.type)}): {layer.reason}: left out"
+            message = f"layer '{clean(layer.name)}' ({clean(layer.type)}): {layer.reason}: left out"
             warnings.warn(message, UnknownWarning, stacklevel=outside())
         tests = tuple(nets[id(net)][0] for net in self.tests)
         return replace(self, main=nets[id(self.main)][0], tests=tests, train=None)
@@ -193,7 +193,7 @@ def _leave_out_missing_means(*nets: NetMessage) -> None:
             if path and not layer.untrusted and not Path(path).exists():
                 layer.transform_param.ClearField("mean_file")
                 warnings.warn(
-                    f"layer '{shown(layer.name)}': there is no mean file '{shown(path)}': unless "
+                    f"layer '{clean(layer.name)}': there is no mean file '{clean(path)}': unless "
                     "mean= is given, nothing is subtracted",
                     MeanWarning,
                     stacklevel=outside(),

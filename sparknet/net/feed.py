@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import DataError, LayerError, SparkNetError, shown
+from sparknet.errors import DataError, LayerError, SparkNetError, clean
 from sparknet.layers import TRAIN, Shape
 from sparknet.layers.layer import shape_text
 from sparknet.loaders.image_arrays import stacked
@@ -189,7 +189,7 @@ def decoded(entry: Entry, values: Array, training: bool) -> Array:
     arrays = entry.images(training)
 
     def name_of(row: int) -> str:
-        path = f" ('{shown(flat[row])}')" if isinstance(flat[row], str) else ""
+        path = f" ('{clean(flat[row])}')" if isinstance(flat[row], str) else ""
         return f"column '{entry.name}': image {row}{path}"
 
     rows = raising(arrays.all(flat, name_of))

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from math import prod
 from typing import Any
 
-from sparknet.errors import SettingError, shown
+from sparknet.errors import SettingError, clean
 from sparknet.graph import Graph, build
 from sparknet.graph.batch import set_batch
 from sparknet.layers import LAYERS, TRAIN
@@ -167,7 +167,7 @@ def _check_kept(net: NetMessage, old: str) -> None:
     """Refuse a head in place of all that has learned."""
     if not any(node.params for node in build(net, TRAIN).nodes if node.name != HEAD):
         raise SettingError(
-            f"a new head in place of '{shown(old)}' leaves nothing of what the net has learned: "
+            f"a new head in place of '{clean(old)}' leaves nothing of what the net has learned: "
             "no other layer has weights"
         )
 
@@ -178,7 +178,7 @@ def replace_head(net: NetMessage, classes: int) -> str:
     """
     sized = [layer for layer in net.layer if _outputs_of(layer) is not None]
     if not sized:
-        raise SettingError(f"net '{shown(net.name)}' has no layer of num_output for a new head")
+        raise SettingError(f"net '{clean(net.name)}' has no layer of num_output for a new head")
     last = sized[-1]
     old = last.name
     options = _outputs_of(last)
@@ -217,8 +217,8 @@ def _add_loss(net: NetMessage, classes: int, old: str) -> None:
     shape = graph.blobs[blob]
     if len(shape) < 2 or shape[1] != classes:
         raise SettingError(
-            f"a new head of {classes} in place of '{shown(old)}' does not reach the net's result "
-            f"'{shown(blob)}', which is {' x '.join(map(str, shape))}: give a net with a loss"
+            f"a new head of {classes} in place of '{clean(old)}' does not reach the net's result "
+            f"'{clean(blob)}', which is {' x '.join(map(str, shape))}: give a net with a loss"
         )
     around = shape[2:] if prod(shape[2:]) > 1 else ()
     label = _unused(net, "label")
@@ -255,9 +255,9 @@ def multiply(net: NetMessage, pattern: str, factor: float) -> None:
     learned = {node.name: node.params for node in graph.nodes if node.params}
     matches = [name for name in learned if fnmatchcase(name, pattern)]
     if not matches:
-        names = ", ".join(f"'{shown(name)}'" for name in list(learned)[-5:])
+        names = ", ".join(f"'{clean(name)}'" for name in list(learned)[-5:])
         raise SettingError(
-            f"lr_mult names '{shown(pattern)}', which no layer with weights fits; the last of them "
+            f"lr_mult names '{clean(pattern)}', which no layer with weights fits; the last of them "
             f"are {names}"
         )
     for layer in net.layer:

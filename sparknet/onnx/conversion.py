@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, shown
+from sparknet.errors import FileError, clean
 from sparknet.graph.budget import Budget
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.inputs import Place, bound, one_number
@@ -168,17 +168,17 @@ class Reading:
         for one in branch.nodes:
             missing = next((name for name in one.inputs if name and name not in available), None)
             if missing is not None:
-                problem = f"it reads '{shown(missing)}', which nothing before it makes"
+                problem = f"it reads '{clean(missing)}', which nothing before it makes"
                 raise self.source.refuse(one, problem)
             available.update(one.outputs)
         self._run(branch.nodes)
         missing_output = next((name for name in branch.outputs if name not in self.values), None)
         if missing_output is not None:
-            raise self.source.refuse(node, f"nothing makes its output '{shown(missing_output)}'")
+            raise self.source.refuse(node, f"nothing makes its output '{clean(missing_output)}'")
         return [self.values[name] for name in branch.outputs]
 
     def _input(self, name: str, sizes: tuple[int | str | None, ...]) -> None:
-        what = f"input '{shown(name)}'"
+        what = f"input '{clean(name)}'"
         described = self.shapes.get(name)
         sizes = sizes if described is None else tuple(described)
         lengths = {axis: size for (one, axis), size in self.lengths.items() if one == name}
@@ -363,7 +363,7 @@ class Reading:
         for name in dict.fromkeys(self.source.outputs):
             value = self.values.get(name)
             if value is None:
-                raise FileError(self.source.path, f"nothing makes the output '{shown(name)}'")
+                raise FileError(self.source.path, f"nothing makes the output '{clean(name)}'")
             node = OnnxNode("Output", name, [], [name])
             step = Step(self, node, [value])
             try:
@@ -396,4 +396,4 @@ _WHY = {
 
 def _problem(error: Exception) -> str:
     text = str(error).strip().splitlines()
-    return shown(text[0]) if text and not isinstance(error, KeyError) else f"is malformed ({error})"
+    return clean(text[0]) if text and not isinstance(error, KeyError) else f"is malformed ({error})"

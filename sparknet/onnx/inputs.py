@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, SpecError, shown
+from sparknet.errors import FileError, SpecError, clean
 from sparknet.graph.records import Outline
 from sparknet.layers import TEST
 from sparknet.onnx.netlist import FLOAT
@@ -29,9 +29,9 @@ def tell(source: Source, shapes: Shapes, batch_axis: Axes) -> None:
         for name in names:
             if name not in source.inputs:
                 near = did_you_mean(name, source.inputs)
-                has = ", ".join(f"'{shown(one)}'" for one in source.inputs)
+                has = ", ".join(f"'{clean(one)}'" for one in source.inputs)
                 raise FileError(
-                    source.path, f"{what} names '{shown(name)}'; the model's inputs are {has}{near}"
+                    source.path, f"{what} names '{clean(name)}'; the model's inputs are {has}{near}"
                 )
     for name, description in shapes.items():
         sizes = source.inputs[name]
@@ -42,7 +42,7 @@ def tell(source: Source, shapes: Shapes, batch_axis: Axes) -> None:
             continue
         if len(shape) != len(sizes):
             raise FileError(
-                source.path, f"input '{shown(name)}' has {len(sizes)} axes: {list(shape)}"
+                source.path, f"input '{clean(name)}' has {len(sizes)} axes: {list(shape)}"
             )
         source.inputs[name] = tuple(OPEN if one is None else int(one) for one in shape)
     for name, axis in batch_axis.items():
@@ -50,7 +50,7 @@ def tell(source: Source, shapes: Shapes, batch_axis: Axes) -> None:
         if not -len(sizes) <= axis < len(sizes):
             raise FileError(
                 source.path,
-                f"batch_axis says axis {axis} of input '{shown(name)}', which has {len(sizes)}",
+                f"batch_axis says axis {axis} of input '{clean(name)}', which has {len(sizes)}",
             )
         axis %= len(sizes)
         symbol = OPEN if isinstance(sizes[axis], int) else sizes[axis]
@@ -60,7 +60,7 @@ def tell(source: Source, shapes: Shapes, batch_axis: Axes) -> None:
 
 def one_number(names: Iterable[str]) -> str:
     """Ask for the values of inputs that are one number."""
-    example = ", ".join(f"'{shown(name)}': …" for name in names)
+    example = ", ".join(f"'{clean(name)}': …" for name in names)
     return f"say the value of an input of one number, shapes={{{example}}}"
 
 
@@ -92,9 +92,9 @@ def check_axes(source: Source, net: caffe_pb2.NetParameter, opened: Axes) -> Non
         sizes = " x ".join("?" if one is None else str(one) for one in source.inputs[name])
         raise FileError(
             source.path,
-            f"input '{shown(name)}' ({shown(sizes)}) leaves axis {axis} open, and the net has its "
+            f"input '{clean(name)}' ({clean(sizes)}) leaves axis {axis} open, and the net has its "
             f"records along axis {axes[name]}: give its whole shape, or say "
-            f"batch_axis={{'{shown(name)}': {axes[name]}}} if that is the axis of records",
+            f"batch_axis={{'{clean(name)}': {axes[name]}}} if that is the axis of records",
         )
 
 
@@ -123,7 +123,7 @@ def describe_inputs(
             for axis, size in enumerate(shape)
         ]
         fixed = "" if name in opened else ", as the file says"
-        lines.append(f"input {shown(name)}: {' x '.join(sizes) or 'one number'}{fixed}")
+        lines.append(f"input {clean(name)}: {' x '.join(sizes) or 'one number'}{fixed}")
     return "\n".join(lines)
 
 

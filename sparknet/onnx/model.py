@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparknet import proto
-from sparknet.errors import FileError, outside, shown
+from sparknet.errors import FileError, clean, outside
 from sparknet.layers.layer import MAX_COUNT
 from sparknet.onnx.conversion import Reading
 from sparknet.onnx.inputs import (
@@ -358,7 +358,7 @@ def _tell_rounding(reading: Reading, path: str) -> None:
     }
     for what, nodes in message.items():
         if nodes:
-            text = f"{path}: {len(nodes)} nodes (the first is '{shown(nodes[0])}') {what}"
+            text = f"{path}: {len(nodes)} nodes (the first is '{clean(nodes[0])}') {what}"
             warnings.warn(text, OnnxWarning, stacklevel=outside())
 
 
@@ -376,7 +376,7 @@ def _tell(model: Model, path: str, strict: bool) -> None:
         return
     names = [next(one.name for one in model.net.layer if one.type == kind) for kind in foreign]
     operators = ", ".join(
-        f"{kind} ('{shown(name)}')" for kind, name in zip(foreign, names, strict=True)
+        f"{kind} ('{clean(name)}')" for kind, name in zip(foreign, names, strict=True)
     )
     if strict:
         raise FileError(path, f"needs layers that stock Caffe lacks: {operators}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, shown
+from sparknet.errors import FileError, clean
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.limits import Room
 from sparknet.onnx.operators.activations import ACTIVATIONS, PROBE
@@ -29,7 +29,7 @@ def simplified(source: Source) -> tuple[list[OnnxNode], dict[str, Array]]:
     try:
         return _simplified(source)
     except _WRONG as error:
-        raise FileError(source.path, f"has a malformed node: {shown(error)}") from error
+        raise FileError(source.path, f"has a malformed node: {clean(error)}") from error
 
 
 def _simplified(source: Source) -> tuple[list[OnnxNode], dict[str, Array]]:
@@ -79,11 +79,11 @@ def _check_order(source: Source) -> None:
         for name in node.inputs:
             if name not in available:
                 raise source.refuse(
-                    node, f"it reads '{shown(name)}', which nothing before it makes"
+                    node, f"it reads '{clean(name)}', which nothing before it makes"
                 )
         for name in node.outputs:
             if name and name in available:
-                raise source.refuse(node, f"it makes '{shown(name)}', which is there already")
+                raise source.refuse(node, f"it makes '{clean(name)}', which is there already")
             available.add(name)
 
 
@@ -173,7 +173,7 @@ class _Graph:
                 results = fold(node, inputs)
                 room.take(results, inputs)
             except _WRONG as error:
-                raise self.source.refuse(node, shown(error)) from error
+                raise self.source.refuse(node, clean(error)) from error
             self.constants.update(zip(node.outputs, results, strict=False))
             if self._is_quantised(node, inputs):
                 self.source.quantised.update(node.outputs)
@@ -195,7 +195,7 @@ class _Graph:
         self.nodes = remaining[::-1]
         missing = [name for name in self.source.outputs if not self._is_made(name)]
         if missing:
-            raise FileError(self.source.path, f"nothing makes the output '{shown(missing[0])}'")
+            raise FileError(self.source.path, f"nothing makes the output '{clean(missing[0])}'")
 
     def _is_made(self, name: str) -> bool:
         exists = name in self.makers or name in self.constants

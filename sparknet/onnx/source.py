@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, extra, shown
+from sparknet.errors import FileError, clean, extra
 from sparknet.onnx.payloads import RawBytes, room, walk
 from sparknet.proto.byte_source import ByteSource, open_source
 
@@ -53,7 +53,7 @@ class OnnxNode:
                     node.read(names)
 
     def __str__(self) -> str:
-        return f"node '{shown(self.name)}' ({shown(self.op)})"
+        return f"node '{clean(self.name)}' ({clean(self.op)})"
 
 
 @dataclass(eq=False)
@@ -220,7 +220,7 @@ class _ModelReader:
             raise self.fail(f"{node}: it runs a graph of its own, which no layer does")
         simple = (kinds.FLOAT, kinds.INT, kinds.STRING, kinds.FLOATS, kinds.INTS, kinds.STRINGS)
         if attribute.type not in simple:
-            raise self.fail(f"{node}: attribute '{shown(attribute.name)}' is of no supported type")
+            raise self.fail(f"{node}: attribute '{clean(attribute.name)}' is of no supported type")
         value = self.onnx.helper.get_attribute_value(attribute)
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace")
@@ -229,7 +229,7 @@ class _ModelReader:
         return [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in value]
 
     def _sizes(self, value: Any) -> tuple[int | str | None, ...]:
-        what = f"input '{shown(value.name)}'"
+        what = f"input '{clean(value.name)}'"
         if not value.type.HasField("tensor_type"):
             raise self.fail(f"{what} is no tensor")
         if not value.type.tensor_type.HasField("shape"):
@@ -263,7 +263,7 @@ class _ModelReader:
 
         Its bytes may lie in the file.
         """
-        name = f"{what} '{shown(tensor.name)}'"
+        name = f"{what} '{clean(tensor.name)}'"
         dims = tuple(int(size) for size in tensor.dims)
         if len(dims) > MOST_AXES or min(dims, default=0) < 0:
             raise self.fail(f"{name} has the shape {list(dims[:MOST_AXES])}")
@@ -308,11 +308,11 @@ class _ModelReader:
             offset = int(entries.get("offset", 0))
             count = int(entries.get("length", length))
         except ValueError:
-            raise self.fail(f"{name} has no readable place in '{shown(location)}'") from None
+            raise self.fail(f"{name} has no readable place in '{clean(location)}'") from None
         if count != length:
             raise self.fail(f"{name} takes {length} bytes; {count} are given")
         if offset < 0 or offset + length > file.stat().st_size:
-            raise self.fail(f"{name} reaches past the end of '{shown(location)}'")
+            raise self.fail(f"{name} reaches past the end of '{clean(location)}'")
         with open_source(file) as stream:
             values = self._filled(stream, RawBytes(offset, length), name, dtype)
         self.outside += length
@@ -332,15 +332,15 @@ class _ModelReader:
         folder = Path(self.path).resolve().parent
         parts = Path(location).parts
         if not parts or "\0" in location or Path(location).is_absolute() or ".." in parts:
-            raise self.fail(f"{name} names '{shown(location)}', which is not in the model's folder")
+            raise self.fail(f"{name} names '{clean(location)}', which is not in the model's folder")
         try:
             file = (folder / location).resolve(strict=True)
         except (OSError, RuntimeError):
-            raise self.fail(f"{name} names '{shown(location)}', which is not there") from None
+            raise self.fail(f"{name} names '{clean(location)}', which is not there") from None
         if not file.is_relative_to(folder):
-            raise self.fail(f"{name} names '{shown(location)}', a link out of the model's folder")
+            raise self.fail(f"{name} names '{clean(location)}', a link out of the model's folder")
         if not file.is_file():
-            raise self.fail(f"{name} names '{shown(location)}', which is no file")
+            raise self.fail(f"{name} names '{clean(location)}', which is no file")
         return file
 
 
@@ -352,4 +352,4 @@ def _text(name: Any) -> str:
 
 def _line(error: Exception) -> str:
     text = str(error).strip()
-    return shown(text.splitlines()[0]) if text else type(error).__name__
+    return clean(text.splitlines()[0]) if text else type(error).__name__

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sparknet.errors import FileError, SparkError, SpecError, shown
+from sparknet.errors import FileError, SparkError, SpecError, clean
 from sparknet.net import Net
 from sparknet.net.heads import Kind
 from sparknet.net.model_folder import (
@@ -57,7 +57,7 @@ def predictor_of(
     is_module = looks_like_module(source)
     if is_module or (weights is None and _is_saved_module(source)):
         for name in net_settings:
-            raise SparkError(f"a module has no {name}: {shown(str(source))} is a module of PyTorch")
+            raise SparkError(f"a module has no {name}: {clean(str(source))} is a module of PyTorch")
         if is_module:
             return ModulePredictor(source, columns, shapes, records, kind)
         model = load_module(source, module, bool(trusted))
@@ -65,7 +65,7 @@ def predictor_of(
         return model
     for name, value in (("module", module), ("records", records), ("kind", kind)):
         if value is not None:
-            raise SparkError(f"{name} is of a module of PyTorch, and {shown(str(source))} is a net")
+            raise SparkError(f"{name} is of a module of PyTorch, and {clean(str(source))} is a net")
     defaults = {"preprocessing": None, "precision": "float32", "dialect": None, "batch_axis": None}
     settings = {**defaults, **settings}
     return _open_net(
@@ -150,7 +150,7 @@ def _open_net(
         net.tested.knows_pictures = True
     if net.begins_at_random and not random and net.tested.net.params:
         raise SpecError(
-            f"net '{shown(net.described.name)}' has no weights, and random ones predict nothing: "
+            f"net '{clean(net.described.name)}' has no weights, and random ones predict nothing: "
             "give weights=FILE, or random=True if random ones are meant"
         )
     model_inputs = model_inputs or ModelInputs()

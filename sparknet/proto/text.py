@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from sparknet.errors import FileError, LayerError, SolverError, SpecError, TextError, shown
+from sparknet.errors import FileError, LayerError, SolverError, SpecError, TextError, clean
 from sparknet.proto import caffe_pb2
 from sparknet.proto.byte_source import StrPath, open_source, replacing
 from sparknet.proto.forks import in_dialect, origin
@@ -213,7 +213,7 @@ def _skipped(unknown: str) -> list[Unknown] | None:
 def _warn_of(skipped: list[Unknown] | None, name: str) -> None:
     for one in skipped or ():
         whose = origin(one.message, one.name)
-        message = f"{name}:{one.line}: {one.message} has no '{shown(one.name)}'{whose}: left out"
+        message = f"{name}:{one.line}: {one.message} has no '{clean(one.name)}'{whose}: left out"
         warnings.warn(message, UnknownWarning, stacklevel=3)
 
 
@@ -242,7 +242,7 @@ def _refuse_solver(path: StrPath) -> None:
         solver = read_text(path, caffe_pb2.SolverParameter)
     except TextError:
         return
-    net = shown(solver.net or solver.train_net)
+    net = clean(solver.net or solver.train_net)
     its = f"; its net is {net}" if net else ""
     raise TextError(f"is a solver, not a net{its}", os.fspath(path))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from sparknet.errors import LayerError, SolverError, shown
+from sparknet.errors import LayerError, SolverError, clean
 from sparknet.proto import caffe_pb2
 from sparknet.proto.upgrade import upgrade_net
 
@@ -54,7 +54,7 @@ def check_solver_files(solver: caffe_pb2.SolverParameter, fields: tuple[str, ...
     for field in fields:
         path_named = getattr(solver, field)
         if path_named:
-            name = shown(path_named if isinstance(path_named, str) else path_named[0])
+            name = clean(path_named if isinstance(path_named, str) else path_named[0])
             raise SolverError(f"{field}: to read '{name}' is refused: {UNTRUSTED}")
 
 
@@ -62,7 +62,7 @@ def _check_files(solver: caffe_pb2.SolverParameter) -> None:
     check_solver_files(solver, (*NET_FILES, "weights"))
     prefix = PurePath(solver.snapshot_prefix)
     if prefix.is_absolute() or ".." in prefix.parts:
-        name = shown(solver.snapshot_prefix)
+        name = clean(solver.snapshot_prefix)
         raise SolverError(f"snapshot_prefix: to write '{name}' is refused: {UNTRUSTED}")
 
 

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from sparknet.errors import FileError, SettingError, extra, shown
+from sparknet.errors import FileError, SettingError, clean, extra
 from sparknet.net.heads import Kind
 from sparknet.net.model_folder import Writer, output_file_here, write_folder
 from sparknet.net.model_inputs import ModelInputs
@@ -108,7 +108,7 @@ class SavedModule:
             if self.made_by is None:
                 raise FileError(
                     where,
-                    f"does not name what makes its module '{shown(self.name)}': give module=, "
+                    f"does not name what makes its module '{clean(self.name)}': give module=, "
                     "a module like it or a function that makes one",
                 )
             given = self.made_by.load("module", where, trusted)
@@ -183,20 +183,20 @@ def read_state(path: StrPath, module: Any) -> None:
     kind = type(module).__name__
     for name in tensors:
         if name not in arrays:
-            raise FileError(path, f"has no '{shown(name)}', which module '{kind}' has")
+            raise FileError(path, f"has no '{clean(name)}', which module '{kind}' has")
     for name, values in arrays.items():
         if name not in tensors:
-            raise FileError(path, f"has '{shown(name)}', which module '{kind}' does not have")
+            raise FileError(path, f"has '{clean(name)}', which module '{kind}' does not have")
         one = tensors[name]
         if values.shape != tuple(one.shape):
             raise FileError(
                 path,
-                f"'{shown(name)}' is {list(values.shape)}; that of module '{kind}' is "
+                f"'{clean(name)}' is {list(values.shape)}; that of module '{kind}' is "
                 f"{list(one.shape)}",
             )
         if (values.dtype.kind == "f") != one.dtype.is_floating_point:
             raise FileError(
-                path, f"'{shown(name)}' is {values.dtype}; that of module '{kind}' is {one.dtype}"
+                path, f"'{clean(name)}' is {values.dtype}; that of module '{kind}' is {one.dtype}"
             )
     with torch.no_grad():
         for name, one in tensors.items():
