@@ -165,7 +165,7 @@ def load(
     if folder is None or is_model_folder(folder):
         image_settings = ImageSettings.__annotations__
         images: Any = {name: keywords.pop(name) for name in [*keywords] if name in image_settings}
-        how = Preprocessing.given(keywords.pop("preprocessing", None), images)
+        how = Preprocessing.from_keywords(keywords.pop("preprocessing", None), images)
         keywords |= {"trusted": trusted, "module": module, "preprocessing": how}
         return LoadedModel(_predictor(net, weights, keywords))
     if weights is not None or keywords:

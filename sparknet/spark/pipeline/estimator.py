@@ -392,7 +392,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
             solver = Net(solver, weights, precision=of["precision"], preprocessing=how)
         estimator._setDefault(solver=solver)
         if (preprocessing := of_json(metadata["preprocessing"])) is not None:
-            estimator.setParams(**preprocessing.said())
+            estimator.setParams(**preprocessing.settings())
         if (folder / _BEGIN).exists():
             estimator.setParams(weights=WeightCollection.load(folder / _BEGIN))
         return estimator
