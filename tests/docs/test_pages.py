@@ -29,6 +29,7 @@ SLOW = {
     "pipelines",
     "planning",
     "predicting",
+    "rdd",
     "reports",
     "spark",
     "tutorial-caffe",

@@ -63,7 +63,8 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
 
     ``workers`` tasks run together in one barrier stage and synchronise by a strategy.  A run that
     lost a worker continues from its newest snapshot.  With ``min_workers`` each worker is a job of
-    its own, and a run begins and goes on with as many as there are slots for (docs/spark.md).
+    its own, and a run begins and goes on with as many as there are slots for
+    (docs/spark-failures.md).
     Training ends after ``steps``, ``epochs`` or ``seconds``, with ``patience`` also when validation
     gets no better.
 
