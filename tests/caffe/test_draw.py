@@ -1,13 +1,23 @@
+"""caffe.draw, and what a notebook shows of nets, blobs and records."""
+
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
-from sparknet.caffe import draw
-from sparknet.errors import FileError, MissingExtra, SpecError
+from sparknet import caffe
+from sparknet.caffe import draw, io
+from sparknet.errors import ArrayError, FileError, MissingExtra, SpecError
+from sparknet.loaders import ArrayRecords, Batches, Chain, ImageFiles, NumpyFiles, Subset
 from sparknet.proto import caffe_pb2, parse_net
 
 NET = parse_net("""
@@ -101,3 +111,130 @@ def test_pydot_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydot", None)
     with pytest.raises(MissingExtra, match=r"sparknet\[draw\]"):
         draw.get_pydot_graph(NET, "LR")
+
+
+TEXT = """
+name: "small"
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: [2, 3, 4, 4] } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param {
+  num_output: 5 kernel_size: 3 weight_filler { type: "constant" value: 2 }
+  bias_filler { type: "constant" value: -1 } } }
+layer { name: "empty" type: "ReLU" bottom: "conv" top: "relu" }
+"""
+
+
+def test_nets_and_blobs(tmp_path: Path) -> None:
+    path = tmp_path / "net.prototxt"
+    path.write_text(TEXT)
+    net = caffe.Net(str(path), caffe.TEST)
+    assert repr(net) == (
+        "<caffe.Net 'small', TEST: 3 layers, 140 parameters, inputs ['data'], outputs ['relu']>"
+    )
+    assert "<table>" in net._repr_html_()
+    assert repr(net.blobs["data"]) == "<Blob (2, 3, 4, 4) float32>"
+    assert repr(net.params["conv"]) == (
+        "[<Blob (5, 3, 3, 3) float32, 2 to 2>, <Blob (5,) float32, -1 to -1>]"
+    )
+    net.params["conv"][1].data[2] = 0.12345
+    assert repr(net.params["conv"][1]) == "<Blob (5,) float32, -1 to 0.1235>"
+
+
+def test_the_extension_of_notebooks() -> None:
+    code = "import sparknet; sparknet.load_ipython_extension(None); import caffe; print(caffe.Net)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "<class 'sparknet.caffe.net.Net'>\n"
+
+
+def test_records_and_batches() -> None:
+    records = ArrayRecords(data=np.zeros((9, 3, 4), np.uint8), label=np.arange(9))
+    assert repr(records) == "<9 records, data (3, 4) uint8, label () int64>"
+    batches = Batches(records, 4)
+    try:
+        assert repr(batches) == "<Batches of 4 of 9 records, data (3, 4) uint8, label () int64>"
+    finally:
+        batches.close()
+    chosen = Subset(records, [1, 3])
+    assert repr(chosen) == "<Subset: 2 records, data (3, 4) uint8, label () int64>"
+    assert (
+        repr(Chain([chosen, records])) == "<Chain: 11 records, data (3, 4) uint8, label () int64>"
+    )
+
+
+def test_records_of_files(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    for name in ("cat", "dog"):
+        (tmp_path / name).mkdir()
+        image.new("RGB", (5, 4)).save(tmp_path / name / "1.png")
+    told = "<ImageFiles: 2 records, data (3, 4, 5) uint8, label () int32>"
+    assert repr(ImageFiles(tmp_path)) == told
+    for name in ("cat", "dog"):
+        (tmp_path / name / "1.png").write_bytes(b"no picture")
+    assert repr(ImageFiles(tmp_path)).startswith(f"<ImageFiles: 2 records: {tmp_path}/cat/1.png: ")
+    np.savez(tmp_path / "few.npz", data=np.zeros((4, 2), np.float32))
+    assert repr(NumpyFiles(tmp_path / "few.npz")) == "<NumpyFiles: 4 records, data (2,) float32>"
+
+
+FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+SHAPES = arrays.array_shapes(min_dims=1, max_dims=5, max_side=4)
+
+
+@given(arrays.arrays(np.float32, SHAPES, elements=FLOATS))
+def test_blobs_round_trip(array: Any) -> None:
+    blob = io.array_to_blobproto(array, array * 0 - 1)
+    assert list(blob.shape.dim) == list(array.shape)
+    assert list(blob.data) == array.ravel().tolist()
+    back = io.blobproto_to_array(blob)
+    assert back.dtype == np.float64
+    assert np.array_equal(back, array)
+    assert (io.blobproto_to_array(blob, return_diff=True) == -1).all()
+
+
+@given(arrays.arrays(np.float64, (2, 3, 4), elements=FLOATS))
+def test_datums_round_trip(array: Any) -> None:
+    datum = io.array_to_datum(array, 3)
+    assert (datum.channels, datum.height, datum.width, datum.label) == (2, 3, 4, 3)
+    assert list(datum.float_data) == array.ravel().tolist()
+    assert np.array_equal(io.datum_to_array(datum), array)
+
+
+def test_bytes_of_a_datum() -> None:
+    array = np.arange(12, dtype=np.uint8).reshape(3, 2, 2)
+    datum = io.array_to_datum(array[:, ::-1])
+    assert not datum.HasField("label")
+    assert datum.data == array[:, ::-1].tobytes()
+    back = io.datum_to_array(datum)
+    assert back.dtype == np.uint8
+    assert np.array_equal(back, array[:, ::-1])
+    back[0] = 0
+
+
+def test_odd_memory_layouts_and_types() -> None:
+    array = np.arange(24).reshape(2, 3, 4).T
+    assert np.array_equal(io.blobproto_to_array(io.array_to_blobproto(array)), array)
+    assert np.array_equal(io.datum_to_array(io.array_to_datum(array)), array)
+
+
+def test_doubles() -> None:
+    blob = caffe_pb2.BlobProto(double_data=[1.5, 2.5], shape={"dim": [2]})
+    assert io.blobproto_to_array(blob).tolist() == [1.5, 2.5]
+
+
+def test_vectors() -> None:
+    list_ = [np.ones((2, 1)), np.zeros(3)]
+    data = io.arraylist_to_blobprotovector_str(list_)
+    assert data == io.arraylist_to_blobprotovecor_str(list_)
+    back = io.blobprotovector_str_to_arraylist(data)
+    assert [a.tolist() for a in back] == [[[1.0], [1.0]], [0.0, 0.0, 0.0]]
+
+
+def test_arrays_refusals() -> None:
+    with pytest.raises(ArrayError, match=r"shape \(2, 3\) but holds 1 numbers"):
+        io.blobproto_to_array(caffe_pb2.BlobProto(data=[1], shape={"dim": [2, 3]}))
+    with pytest.raises(ValueError, match=r"shape \(-1, -1, 0, 0\) but holds 1 numbers"):
+        io.blobproto_to_array(caffe_pb2.BlobProto(data=[1], num=-1, channels=-1))
+    with pytest.raises(ArrayError, match="holds 0 numbers"):
+        io.datum_to_array(caffe_pb2.Datum(channels=1 << 20, height=1 << 20, width=1))
+    with pytest.raises(ValueError, match="3-dimensional array, not one of shape"):
+        io.array_to_datum(np.zeros(3))
+    with pytest.raises(ArrayError, match="encoded image"):
+        io.datum_to_array(caffe_pb2.Datum(encoded=True, data=b"x"))

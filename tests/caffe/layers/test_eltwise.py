@@ -1,4 +1,4 @@
-"""Eltwise and Axpy: every operation, number of bottoms and layout, in place too."""
+"""Eltwise, Math, Div and Where against numpy and finite differences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet.errors import LayerError
 from tests.caffe.gradient import check_gradients, make_net
+from tests.caffe.layers.passing import backward, build, draw, same
 
 Combine = Callable[[list[Any]], Any]
 
@@ -164,3 +166,132 @@ def test_axpy_behind_convolutions(channels: int) -> None:
     np.testing.assert_allclose(net.blobs["y"].diff, dz)
     want = (x * dz).sum(axis=(2, 3))
     np.testing.assert_allclose(net.blobs["a"].diff, want, rtol=1e-4, atol=1e-4)
+
+
+def text(function: str) -> str:
+    options = f"function: {function}" if function else ""
+    return f'layer {{ name: "l" type: "Math" bottom: "x" top: "y" math_param {{ {options} }} }}'
+
+
+WHOLE = {"FLOOR": np.floor, "CEIL": np.ceil, "ROUND": np.round, "TRUNC": np.trunc}
+
+
+@pytest.mark.parametrize("function", WHOLE)
+def test_whole_numbers(function: str) -> None:
+    x = np.concatenate([3 * draw(1, 40), np.arange(-20, 20)[None] / np.float32(4)])
+    x = np.append(x, [[np.inf, -np.inf, np.nan, 3e9]] * 2, 1).astype(np.float32)
+    net = build(text(function), {"x": x})
+    net.forward()
+    want: Any = WHOLE[function](x)
+    same(net.blobs["y"].data, want, 0, 0)
+    backward(net)
+    assert not net.blobs["x"].diff.any()
+
+
+@pytest.mark.parametrize(("function", "of"), [("SIN", np.sin), ("COS", np.cos)])
+def test_waves(function: str, of: Any) -> None:
+    x = 9 * draw(2, 3, 5)
+    net = build(text(function), {"x": x})
+    net.forward()
+    same(net.blobs["y"].data, of(x.astype(np.float64)).astype(np.float32), 1e-6, 1e-6)
+    check_gradients(text(function), {"x": x})
+
+
+def test_no_function() -> None:
+    with pytest.raises(LayerError, match="function must be given: FLOOR, CEIL, ROUND"):
+        build(text(""), {"x": draw(2)})
+
+
+TEXT = 'layer { name: "l" type: "Div" bottom: "a" bottom: "b" top: "y" }'
+
+
+def summed(share: np.ndarray, like: np.ndarray) -> np.ndarray:
+    shape = (1,) * (share.ndim - like.ndim) + like.shape
+    spread = tuple(axis for axis, size in enumerate(shape) if size == 1)
+    return share.sum(spread, keepdims=True).reshape(like.shape)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((2, 3, 4), (2, 3, 4)),
+        ((2, 1, 4), (2, 3, 1)),
+        ((3, 4), (2, 3, 4)),
+        ((2, 3, 1, 5), (4, 1)),
+        ((), (2, 3)),
+        ((2, 0, 4), (1, 1, 4)),
+    ],
+)
+def test_values_and_gradient(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    sizes = np.abs(draw(*b, seed=1)) + np.float32(0.5)
+    inputs = {"a": draw(*a), "b": np.where(draw(*b, seed=2) > 0, sizes, -sizes)}
+    net = build(TEXT, inputs)
+    net.forward()
+    same(net.blobs["y"].data, inputs["a"] / inputs["b"], 0, 0)
+    given = backward(net)["y"].astype(np.float64)
+    one, other = (inputs[name].astype(np.float64) for name in "ab")
+    same(net.blobs["a"].diff, summed(given / other, one))
+    same(net.blobs["b"].diff, summed(-given * one / other**2, other))
+    check_gradients(TEXT, inputs)
+
+
+def test_a_value_over_itself_is_one() -> None:
+    a = draw(1000)
+    net = build('layer { name: "l" type: "Div" bottom: "a" bottom: "a" top: "y" }', {"a": a})
+    net.forward()
+    np.testing.assert_array_equal(net.blobs["y"].data, 1)
+
+
+def test_shapes_that_do_not_fit() -> None:
+    with pytest.raises(LayerError, match="the values 2 x 3 and 4 x 3 do not fit each other"):
+        build(TEXT, {"a": draw(2, 3), "b": draw(4, 3)})
+
+
+WHERE_TEXT = 'layer { name: "l" type: "Where" bottom: "c" bottom: "a" bottom: "b" top: "y" }'
+
+
+def condition(*shape: int) -> np.ndarray:
+    return (draw(*shape, seed=2) > 0).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("c", "a", "b"),
+    [
+        ((2, 3, 4), (2, 3, 4), (2, 3, 4)),
+        ((2, 1, 4), (2, 3, 1), (1, 3, 4)),
+        ((3, 4), (2, 3, 4), (4,)),
+        ((2, 3, 1, 5), (3, 4, 1), (1,)),
+        ((), (2, 3), ()),
+        ((2, 0, 4), (2, 0, 4), (1, 1, 4)),
+    ],
+)
+def test_where(c: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    inputs = {"c": condition(*c), "a": draw(*a), "b": draw(*b, seed=1)}
+    net = build(WHERE_TEXT, inputs)
+    net.forward()
+    same(net.blobs["y"].data, np.where(inputs["c"] != 0, inputs["a"], inputs["b"]), 0, 0)
+    given = backward(net)["y"]
+    for name, taken in (("a", inputs["c"] != 0), ("b", inputs["c"] == 0)):
+        share = np.where(taken, given, 0)
+        shape = (1,) * (share.ndim - inputs[name].ndim) + inputs[name].shape
+        spread = tuple(axis for axis, size in enumerate(shape) if size == 1)
+        want = share.sum(spread, keepdims=True).reshape(inputs[name].shape)
+        same(net.blobs[name].diff, want)
+    check_gradients(WHERE_TEXT, inputs, of=["a", "b"])
+
+
+def test_what_is_not_taken_does_not_matter() -> None:
+    c = np.array([1, 0, 1, 0], np.float32)
+    a = np.array([1, np.nan, -np.inf, np.inf], np.float32)
+    net = build(WHERE_TEXT, {"c": c, "a": a, "b": a[::-1].copy()})
+    net.forward()
+    np.testing.assert_array_equal(net.blobs["y"].data, [1, -np.inf, -np.inf, 1])
+    given = backward(net)["y"]
+    np.testing.assert_array_equal(net.blobs["a"].diff, given * c)
+    np.testing.assert_array_equal(net.blobs["b"].diff, given * (1 - c))
+
+
+def test_where_shapes_that_do_not_fit() -> None:
+    says = "the condition 2 x 3 and the values 4 x 3 and scalar do not fit each other"
+    with pytest.raises(LayerError, match=says):
+        build(WHERE_TEXT, {"c": condition(2, 3), "a": draw(4, 3), "b": draw()})

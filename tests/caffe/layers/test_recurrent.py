@@ -1,4 +1,4 @@
-"""RNN and LSTM against a loop in numpy that follows Caffe's unrolled nets."""
+"""RNN, LSTM, LSTMUnit and GRU against loops in numpy, and finite differences."""
 
 from __future__ import annotations
 
@@ -282,3 +282,115 @@ def test_a_static_input_that_is_forced(kind: str, expose: bool) -> None:
             below = np.sum(net.forward()["y"].astype(np.float64) * weights)
             values[place] += 1e-2
             np.testing.assert_allclose(got[place], (above - below) / 2e-2, rtol=1e-2, atol=1e-2)
+
+
+LAYER = (
+    'layer { name: "l" type: "LSTMUnit" bottom: "c" bottom: "g" bottom: "cont" top: "d" top: "h" }'
+)
+
+
+@pytest.mark.parametrize("cont", [[1, 0, 1], [0.5, 1, 0.25]])
+def test_step(cont: list[float]) -> None:
+    c, g = draw(1, 3, 4), draw(1, 3, 16, seed=1)
+    net = build(LAYER, {"c": c, "g": g, "cont": np.array([cont])})
+    net.forward()
+    i, f, o = (1 / (1 + np.exp(-part)) for part in np.split(g[0].astype(np.float64), 4, 1)[:3])
+    t, f = np.tanh(g[0, :, 12:].astype(np.float64)), f * np.array(cont)[:, None]
+    cell = f * c[0] + i * t
+    same(net.blobs["d"].data[0], cell)
+    same(net.blobs["h"].data[0], o * np.tanh(cell))
+    given = backward(net)
+    dh = given["h"][0]
+    dc = given["d"][0] + dh * o * (1 - np.tanh(cell) ** 2)
+    same(net.blobs["c"].diff[0], dc * f, 1e-4)
+    gates = [dc * t * i * (1 - i), dc * c[0] * f * (1 - f)]
+    gates += [dh * np.tanh(cell) * o * (1 - o), dc * i * (1 - t**2)]
+    same(net.blobs["g"].diff[0], np.concatenate(gates, 1), 1e-4)
+
+
+def test_lstm_unit_by_differences() -> None:
+    inputs = {"c": draw(1, 3, 4), "g": draw(1, 3, 16, seed=1), "cont": np.array([[1, 0, 1]])}
+    check_gradients(LAYER, inputs, of=["c", "g"])
+
+
+def test_extremes() -> None:
+    g = np.array([[[300, -300, 300, 300], [-300, 300, -300, -300]]])
+    net = build(LAYER, {"c": np.ones((1, 2, 1)), "g": g, "cont": np.ones((1, 2))})
+    net.forward()
+    same(net.blobs["d"].data.ravel(), [1, 1])
+    same(net.blobs["h"].data.ravel(), [np.tanh(1), 0])
+
+
+GRU_STEPS, GRU_STREAMS, GRU_INPUTS, GRU_UNITS = 4, 3, 5, 2
+
+
+def gru_layer(after: bool, expose: bool = False) -> str:
+    states = ('bottom: "h0" ', 'top: "hT" ') if expose else ("", "")
+    return (
+        f'layer {{ name: "l" type: "GRU" bottom: "x" bottom: "cont" {states[0]}top: "y" '
+        f"{states[1]}recurrent_param {{ num_output: {GRU_UNITS} reset_after: {str(after).lower()} "
+        f'expose_hidden: {str(expose).lower()} weight_filler {{ type: "gaussian" }} }} }}'
+    )
+
+
+def parameters() -> list[Any]:
+    shapes = [
+        (3 * GRU_UNITS, GRU_INPUTS),
+        (3 * GRU_UNITS,),
+        (3 * GRU_UNITS, GRU_UNITS),
+        (GRU_UNITS,),
+    ]
+    return [draw(*shape, seed=20 + i) for i, shape in enumerate(shapes)]
+
+
+def walk(x: Any, cont: Any, hidden: Any, own: list[Any], after: bool) -> Any:
+    w, b, u, c = (np.asarray(one, np.float64) for one in own)
+    parts = np.split(u, 3)
+    found = []
+    for t in range(GRU_STEPS):
+        before = cont[t][:, None] * hidden
+        z, r, n = np.split(x[t] @ w.T + b, 3, 1)
+        z, r = sigmoid(z + before @ parts[0].T), sigmoid(r + before @ parts[1].T)
+        if after:
+            n = np.tanh(n + r * (before @ parts[2].T + c))
+        else:
+            n = np.tanh(n + (r * before) @ parts[2].T + c)
+        hidden = (1 - z) * n + z * before
+        found.append(hidden)
+    return np.stack(found)
+
+
+@pytest.mark.parametrize("after", [True, False])
+@pytest.mark.parametrize("expose", [True, False])
+def test_values(after: bool, expose: bool) -> None:
+    cont = np.array([[0, 1, 1], [1, 1, 0], [1, 0, 1], [1, 1, 1]], np.float32)
+    given = {"x": draw(GRU_STEPS, GRU_STREAMS, GRU_INPUTS), "cont": cont}
+    if expose:
+        given["h0"] = draw(1, GRU_STREAMS, GRU_UNITS, seed=5)
+    own = parameters()
+    net = build(gru_layer(after, expose), given)
+    set_params(net, {"l": own})
+    net.forward()
+    start = given["h0"][0] if expose else np.zeros((GRU_STREAMS, GRU_UNITS))
+    want = walk(given["x"], cont, start, own, after)
+    same(net.blobs["y"].data, want, 1e-5, 1e-5)
+    if expose:
+        same(net.blobs["hT"].data[0], want[-1], 1e-5, 1e-5)
+    else:
+        net.forward()
+        again = walk(given["x"], cont, want[-1], own, after)
+        same(net.blobs["y"].data, again, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_gradient(after: bool) -> None:
+    """Exposed states pass none on, as in LSTM."""
+    cont = np.ones((GRU_STEPS, GRU_STREAMS), np.float32)
+    cont[0] = cont[2, 1] = 0
+    own = parameters()
+    check_gradients(
+        gru_layer(after),
+        {"x": draw(GRU_STEPS, GRU_STREAMS, GRU_INPUTS), "cont": cont},
+        {"l": own},
+        of=["x"],
+    )

@@ -1,12 +1,22 @@
+"""Softmax, Scale, Bias and Reduction against numpy and finite differences."""
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.caffe.gradient import check_gradients
-from tests.caffe.layers.oracle import layer_text, passes, same_in_blocks, values
+from tests.caffe.layers.oracle import (
+    layer_text,
+    passes,
+    same_in_any_number_of_threads,
+    same_in_blocks,
+    values,
+)
+from tests.caffe.layers.passing import build, draw, same
 
 
 def softmax(x: Any, axis: int) -> Any:
@@ -70,3 +80,98 @@ def test_a_row_with_nan_is_nan(axis: int, kind: str) -> None:
     want = softmax(x, axis)
     np.testing.assert_allclose(y, want if kind == "Softmax" else np.log(want), rtol=1e-4)
     assert np.isnan(y).sum() == x.shape[axis]
+
+
+LEARNED = ["", "axis: 0", "axis: 0 num_axes: 2", "axis: 1 num_axes: -1", "axis: -1", "num_axes: 0"]
+GIVEN = [("axis: 1", (3,)), ("axis: 0", (2, 3)), ("axis: 0", (2, 3, 2, 4)), ("axis: -1", (4,))]
+
+
+def x(*shape: int, seed: int = 0) -> Any:
+    return np.sin(values(*shape, seed=seed))
+
+
+@pytest.mark.parametrize("options", LEARNED)
+@pytest.mark.parametrize("bias", ["", "bias_term: true"])
+@pytest.mark.parametrize("kind", ["Scale", "Bias"])
+def test_learned(options: str, bias: str, kind: str) -> None:
+    field = "scale_param" if kind == "Scale" else "bias_param"
+    rest = f"{options} {bias if kind == 'Scale' else ''} filler {{ type: 'uniform' }}"
+    check_gradients(layer_text(kind, f"{field} {{ {rest} }}"), {"x": x(2, 3, 2, 4)})
+
+
+@pytest.mark.parametrize(("options", "shape"), [*GIVEN, ("", ())])
+@pytest.mark.parametrize("kind", ["Scale", "Bias"])
+def test_given(options: str, shape: tuple[int, ...], kind: str) -> None:
+    field = "scale_param" if kind == "Scale" else "bias_param"
+    text = layer_text(kind, f"{field} {{ {options} }}", bottom="x z")
+    check_gradients(text, {"x": x(2, 3, 2, 4), "z": x(*shape, seed=1) if shape else np.float32(2)})
+
+
+def test_given_with_learned_bias() -> None:
+    text = layer_text("Scale", "scale_param { bias_term: true }", bottom="x z")
+    check_gradients(text, {"x": x(2, 3, 2, 4), "z": x(3, seed=1)})
+
+
+@pytest.mark.parametrize("kind", ["Scale", "Bias"])
+@pytest.mark.parametrize("second", ["", " z"])
+def test_scale_in_place(kind: str, second: str) -> None:
+    """Behind a Power, since an input that is overwritten cannot be moved."""
+    text = layer_text("Power", "power_param { scale: 2 }", top="p").replace('"l"', '"front_p"')
+    text += layer_text(kind, bottom=f"p{second}", top="p")
+    inputs = {"x": x(2, 3, 2, 4)} | ({"z": x(3, seed=1)} if second else {})
+    check_gradients(text, inputs)
+
+
+@pytest.mark.parametrize("channels", [3, 16, 20])
+@pytest.mark.parametrize("axes", ["", "axis: 0 num_axes: 2", "num_axes: 0"])
+def test_scale_layouts(channels: int, axes: str) -> None:
+    options = f"scale_param {{ bias_term: true {axes} filler {{ value: 2 }} "
+    same_in_blocks("Scale", options + "bias_filler { value: 3 } }", x(3, channels, 5, 4))
+    same_in_blocks("Bias", f"bias_param {{ {axes} filler {{ value: 2 }} }}", x(3, channels, 5, 4))
+
+
+@pytest.mark.parametrize("shape", [(8, 24, 20, 20), (300, 700), (1, 1, 90000)])
+@pytest.mark.parametrize("axes", ["", "num_axes: 0", "axis: 0 num_axes: -1"])
+def test_threads(shape: tuple[int, ...], axes: str) -> None:
+    text = layer_text("Scale", f"scale_param {{ bias_term: true {axes} }}")
+    same_in_any_number_of_threads(text, {"x": x(*shape)})
+
+
+LAYER = (
+    'layer {{ name: "l" type: "Reduction" bottom: "x" top: "y" '
+    "reduction_param {{ operation: {} axis: {} coeff: {} }} }}"
+)
+OPERATIONS: dict[str, Callable[[Any], Any]] = {
+    "SUM": lambda rows: rows.sum(1),
+    "MEAN": lambda rows: rows.mean(1),
+    "ASUM": lambda rows: np.abs(rows).sum(1),
+    "SUMSQ": lambda rows: (rows**2).sum(1),
+}
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_values_and_gradients(operation: str, axis: int) -> None:
+    x = draw(2, 3, 4)
+    text = LAYER.format(operation, axis, 1.5)
+    net = build(text, {"x": x})
+    net.forward()
+    kept = x.shape[: axis % 3]
+    want = 1.5 * OPERATIONS[operation](x.astype(np.float64).reshape(int(np.prod(kept)), -1))
+    same(net.blobs["y"].data, want.reshape(kept))
+    check_gradients(text, {"x": x}, kinks=(0,) if operation == "ASUM" else ())
+
+
+@pytest.mark.parametrize("shape", [(40, 500), (3, 20000)])
+def test_long_sums(shape: tuple[int, int]) -> None:
+    x = draw(*shape)
+    net = build(LAYER.format("SUM", 1, 1), {"x": x})
+    net.forward()
+    same(net.blobs["y"].data, x.astype(np.float64).sum(1), 1e-6, 1e-5)
+
+
+def test_nothing_to_sum() -> None:
+    net = build(LAYER.format("MEAN", 1, 1), {"x": draw(2, 0)})
+    net.forward()
+    same(net.blobs["y"].data, np.zeros(2))
+    net.backward()

@@ -1,4 +1,4 @@
-"""YOLOv2 and YOLOv3: boxes from maps, and what their losses teach, against plain loops."""
+"""YOLO, DetectNet and TrueBoxes: boxes from maps, and what losses teach, against plain loops."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 
+from sparknet import Net, NetParams, RDDLayer, SolverParams
+from sparknet.dsl import Convolution
+from sparknet.errors import LayerError
+from sparknet.layers.detectnet import group_rectangles
+from sparknet.models import Map, ssd
+from tests.caffe.gradient import make_net
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import build, draw, same
 
@@ -124,3 +131,121 @@ def test_no_box_is_sure_enough() -> None:
     )
     made.forward()
     assert made.blobs["y"].data[0, 0].tolist() == [[0] + [-1] * 6, [1] + [-1] * 6]
+
+
+WIDE, HIGH, STRIDE = 48, 32, 8
+
+
+# -- the layers in Python --------------------------------------------------------------------
+
+
+def _python(module: str, layer: str, settings: str, bottom: str, top: str) -> str:
+    options = (
+        f"python_param {{ module: 'caffe.layers.detectnet.{module}' layer: '{layer}' "
+        f"param_str: '{settings}' }}"
+    )
+    return layer_text("Python", options, bottom, top).replace('"l"', f'"{layer}"')
+
+
+def test_boxes_are_clustered() -> None:
+    coverage, corners = np.zeros((1, 1, 4, 6)), np.zeros((1, 4, 4, 6))
+    for row, column in ((1, 1), (1, 2), (2, 1), (2, 2)):
+        coverage[0, 0, row, column] = 0.9
+        corners[0, :, row, column] = np.array([6, 5, 25, 27]) - np.tile([column, row], 2) * STRIDE
+    coverage[0, 0, 3, 5], corners[0, :, 3, 5] = 0.9, [-3, -3, 6, 6]
+    real, edges = np.zeros((1, 1, 4, 6)), np.zeros((1, 4, 4, 6))
+    for row, column, box in (
+        (1, 1, (5, 5, 25, 27)),
+        (1, 2, (5, 5, 25, 27)),
+        (3, 4, (30, 20, 40, 30)),
+    ):
+        real[0, 0, row, column] = 1
+        edges[0, :, row, column] = np.array(box) - np.tile([column, row], 2) * STRIDE
+    size = f"{WIDE}, {HIGH}, {STRIDE}"
+    text = _python(
+        "clustering", "ClusterDetections", f"{size}, 0.5, 3, 0.02, 8, 1", "c b", "found"
+    ) + _python("clustering", "ClusterGroundtruth", f"{size}, 1", "r e", "real")
+    net = build(text, {"c": coverage, "b": corners, "r": real, "e": edges}, force=False, phase=1)
+    net.forward()
+    found = net.blobs["found"].data
+    assert found.shape == (1, 50, 5)
+    same(found[0, 0], np.float32([6, 5, 25, 27, np.float16(math.log(4))]))
+    assert not found[0, 1:].any()
+    assert net.blobs["real"].data[0, :3].tolist() == [
+        [5, 5, 25, 27, 0], [30, 20, 40, 30, 0], [0] * 5,
+    ]  # fmt: skip
+
+
+def test_rectangles_that_agree() -> None:
+    """Groups of more than two; the small one inside the large one goes."""
+    boxes = np.array(
+        [[10, 10, 40, 40], [11, 10, 40, 40], [10, 12, 39, 40], [10, 10, 40, 41],
+         [20, 20, 8, 8], [20, 20, 8, 8], [20, 21, 8, 8],
+         [90, 90, 9, 9], [90, 90, 9, 9], [91, 90, 9, 9], [0, 80, 5, 5]]
+    )  # fmt: skip
+    found, many = group_rectangles(boxes, 2, 0.2)
+    assert found.tolist() == [[10, 10, 40, 40], [90, 90, 9, 9]]
+    assert many.tolist() == [4, 3]
+    assert len(group_rectangles(boxes, 0, 0.2)[0]) == len(boxes)
+
+
+def test_settings_of_the_python_layers() -> None:
+    text = _python("clustering", "ClusterDetections", "48, 32", "c b", "found")
+    with pytest.raises(LayerError, match="needs 7 numbers in param_str"):
+        build(text, {"c": np.zeros((1, 1, 4, 6)), "b": np.zeros((1, 4, 4, 6))})
+
+
+def test_boxes_become_rows() -> None:
+    boxes = np.full((3, 2, 6), -1, np.float32)
+    boxes[0, 0] = [2, 0.1, 0.2, 0.3, 0.4, 1]
+    boxes[2] = [[1, 0.5, 0.6, 0.7, 0.8, 0], [3, 0, 0, 1, 1, 0]]
+    net = make_net(layer_text("TrueBoxes"), {"x": boxes})
+    net.forward()
+    rows = np.array(net.blobs["y"].data)
+    assert rows.shape == (1, 1, 6, 8)
+    there = rows[0, 0][rows[0, 0, :, 0] >= 0]
+    want = [
+        [0, 2, 0, 0.1, 0.2, 0.3, 0.4, 1],
+        [2, 1, 0, 0.5, 0.6, 0.7, 0.8, 0],
+        [2, 3, 1, 0, 0, 1, 1, 0],
+    ]
+    np.testing.assert_array_equal(there, np.array(want, np.float32))
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (2, 3, 4), (2, 3, 7), (1, 2, 3, 5)])
+def test_other_shapes_are_no_boxes(shape: tuple[int, ...]) -> None:
+    with pytest.raises(LayerError, match=r"'l': .* records x boxes x 5 or 6; they are "):
+        make_net(layer_text("TrueBoxes"), {"x": np.zeros(shape, np.float32)})
+
+
+def detector(batch: int) -> NetParams:
+    return NetParams(
+        "small",
+        RDDLayer("data", shape=[batch, 3, 16, 16]),
+        RDDLayer("boxes", shape=[batch, 2, 5]),
+        Convolution("map", "data", num_output=4, kernel_size=4, stride=4, weight_filler="xavier"),
+        Convolution("map2", "map", num_output=4, kernel_size=2, stride=2, weight_filler="xavier"),
+        ssd([Map("map", least=6), Map("map2", least=10, most=14, ratios=[2])], 3),
+    )
+
+
+def test_a_detector_with_joined_priors_trains_in_shared_memory() -> None:
+    """The prior boxes need no gradient, and so nothing waits for it."""
+    rng = np.random.default_rng(0)
+    boxes = np.full((8, 2, 5), -1, np.float32)
+    boxes[:, 0] = [1, 0.2, 0.2, 0.6, 0.6]
+    rows = {"data": rng.normal(size=(8, 3, 16, 16)).astype(np.float32), "boxes": boxes}
+    trained = []
+    for keep in (False, True):
+        solver = SolverParams(net=detector(4), base_lr=0.01, lr_policy="fixed", random_seed=1)
+        net = Net(solver, keep_blobs=keep)
+        net.set_training_data(rows)
+        net.train(4)
+        trained.append(net.get_weights().flat.numpy().copy())
+    np.testing.assert_allclose(*trained, rtol=1e-5, atol=1e-7)
+    assert not any(name.endswith("priorbox") for name in backward(net))
+
+
+def backward(net: Net) -> list[str]:
+    graph = net.net.graph
+    return [node.name for node in graph.nodes if node.needs_backward]

@@ -1,13 +1,22 @@
+"""BatchNorm, LRN, MVN and Normalize against numpy and finite differences."""
+
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 
 import sparknet.caffe as caffe
-from tests.caffe.gradient import make_net
-from tests.caffe.layers.oracle import layer_text, same_in_blocks, values
+from tests.caffe.gradient import check_gradients, make_net
+from tests.caffe.layers.oracle import (
+    layer_text,
+    passes,
+    same_in_any_number_of_threads,
+    same_in_blocks,
+    values,
+)
 
 SHAPES = [
     (5, 3),
@@ -128,3 +137,113 @@ def test_layouts(channels: int) -> None:
     x = values(3, channels, 4, 3)
     same_in_blocks("BatchNorm", "", x)
     same_in_blocks("BatchNorm", "batch_norm_param { use_global_stats: true eps: 1 }", x)
+
+
+OPTIONS = [
+    "local_size: 5 alpha: 0.5 beta: 0.75",
+    "local_size: 3 alpha: 0.5 beta: 0.75 k: 2",
+    "local_size: 5 alpha: 0.7 beta: 0.5",
+    "local_size: 1 alpha: 0.2 beta: 0.75",
+    "local_size: 99 alpha: 5 beta: 0.75",
+    "local_size: 3 alpha: 0.5 beta: 0.75 norm_region: WITHIN_CHANNEL",
+    "local_size: 5 alpha: 0.5 beta: 0.4 k: 9 norm_region: WITHIN_CHANNEL",
+]
+
+
+def text(options: str) -> str:
+    return layer_text("LRN", f"lrn_param {{ {options} }}")
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("channels", [3, 16])
+def test_lrn_gradients(options: str, channels: int) -> None:
+    check_gradients(text(options), {"x": np.sin(values(1, channels, 3, 4))})
+
+
+def reference(x: Any, size: int, alpha: float, beta: float, k: float) -> Any:
+    half, wide = size // 2, x.astype(np.float64) ** 2
+    sums = [wide[:, max(0, c - half) : c + half + 1].sum(1) for c in range(x.shape[1])]
+    return x * (k + alpha / size * np.stack(sums, 1)) ** -beta
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 7])
+@pytest.mark.parametrize("beta", [0.75, 0.5])
+@pytest.mark.parametrize("channels", [1, 4, 16, 20, 48])
+def test_across_channels(size: int, beta: float, channels: int) -> None:
+    x = values(2, channels, 3, 5)
+    y, *_ = passes(text(f"local_size: {size} alpha: 0.3 beta: {beta} k: 1.5"), {"x": x})
+    np.testing.assert_allclose(y, reference(x, size, 0.3, beta, 1.5), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("channels", [3, 16, 20])
+def test_lrn_layouts(options: str, channels: int) -> None:
+    same_in_blocks("LRN", f"lrn_param {{ {options} }}", values(2, channels, 5, 4))
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_threads(options: str) -> None:
+    same_in_any_number_of_threads(text(options), {"x": values(8, 16, 12, 12)})
+
+
+MVN_OPTIONS = [
+    "",
+    "normalize_variance: false",
+    "across_channels: true",
+    "across_channels: true normalize_variance: false",
+]
+
+
+@pytest.mark.parametrize("options", MVN_OPTIONS)
+@pytest.mark.parametrize("shape", [(2, 3, 3, 4), (2, 3, 5)])
+def test_mvn_gradients(options: str, shape: tuple[int, ...]) -> None:
+    if len(shape) == 3:
+        shape = (2, 3, 12)
+    check_gradients(layer_text("MVN", f"mvn_param {{ {options} }}"), {"x": np.sin(values(*shape))})
+
+
+@pytest.mark.parametrize("options", MVN_OPTIONS)
+def test_in_place_and_overwritten(options: str) -> None:
+    """Caffe reads its own result in the backward pass; a layer in place may have changed it."""
+    text = layer_text("Power", top="p").replace('"l"', '"front_p"')
+    text += layer_text("MVN", f"mvn_param {{ {options} }}", "p", "p")
+    text += layer_text("Scale", "scale_param { filler { value: 3 } }", "p", "p").replace(
+        '"l"', '"after"'
+    )
+    check_gradients(text, {"x": np.sin(values(2, 3, 3, 4))})
+
+
+@pytest.mark.parametrize("options", MVN_OPTIONS)
+def test_mvn_threads(options: str) -> None:
+    text = layer_text("MVN", f"mvn_param {{ {options} }}")
+    same_in_any_number_of_threads(text, {"x": values(8, 16, 20, 20)})
+
+
+NORMALIZE_OPTIONS = list(itertools.product(("false", "true"), repeat=2))
+
+
+def normalize_text(whole: str, shared: str) -> str:
+    rest = "scale_filler { type: 'uniform' min: 1 max: 3 }"
+    options = f"across_spatial: {whole} channel_shared: {shared} {rest}"
+    return layer_text("Normalize", f"norm_param {{ {options} }}")
+
+
+@pytest.mark.parametrize(("whole", "shared"), NORMALIZE_OPTIONS)
+@pytest.mark.parametrize("shape", [(2, 3, 2, 3), (2, 4), (2, 3, 4)])
+def test_normalize_gradients(whole: str, shared: str, shape: tuple[int, ...]) -> None:
+    check_gradients(normalize_text(whole, shared), {"x": np.sin(values(*shape)) + 0.2})
+
+
+@pytest.mark.parametrize(("whole", "shared"), NORMALIZE_OPTIONS)
+def test_values(whole: str, shared: str) -> None:
+    x = values(2, 3, 4, 5)
+    y, _, net = passes(normalize_text(whole, shared), {"x": x})
+    norm = np.sqrt((x**2).sum((1, 2, 3) if whole == "true" else 1, keepdims=True) + 1e-10)
+    factor = net.params["l"][0].data.reshape(-1, 1, 1)
+    np.testing.assert_allclose(y, x / norm * factor, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("whole", "shared"), NORMALIZE_OPTIONS)
+def test_normalize_threads(whole: str, shared: str) -> None:
+    options = f"norm_param {{ across_spatial: {whole} channel_shared: {shared} }}"
+    same_in_any_number_of_threads(layer_text("Normalize", options), {"x": values(8, 16, 20, 20)})
