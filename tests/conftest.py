@@ -6,8 +6,6 @@ as touched when one of its cases ran; then all of them must, unless the run was 
 fails where one is missing.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -15,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +67,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.fixture
-def mnist(record_property: Callable[[str, object], None]) -> tuple[Path, Path]:
+def mnist(record_property):
     """The files of 10,000 digits' images and labels."""
     record_property(DATA, source())
     return digits()

@@ -1,7 +1,5 @@
 """Tests of the native engine alone, which are left out where SPARKNET_ENGINE names another."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 

@@ -5,8 +5,6 @@ server stands for one environment (variables, search path); the first two worker
 environment, and every worker where there is no /proc, start as the product starts them.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import runpy

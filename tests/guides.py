@@ -8,8 +8,6 @@ does not::
     <!-- run by tests/examples/test_spark.py -->
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -5,8 +5,6 @@ them again in a process of their own, with the same environment and plugins, aft
 ended.  If all pass there, the run passes and the file names them.  A broken collection is no flake.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

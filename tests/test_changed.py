@@ -1,7 +1,5 @@
 """What `make check` runs for a change (.ci/changed.py)."""
 
-from __future__ import annotations
-
 import runpy
 import subprocess
 import sys
@@ -43,18 +41,18 @@ TESTS_OF = runpy.run_path(str(SCRIPT))["tests_of"]
         ("docs/net.md", "tests/docs/test_guides.py", "tests/net/test_net.py"),
     ],
 )
-def test_a_change_names_its_tests(changed: str, among: str, not_among: str) -> None:
+def test_a_change_names_its_tests(changed, among, not_among):
     found = {str(path.relative_to(ROOT)) for path in TESTS_OF(changed)}
     assert among in found
     assert not_among not in found
 
 
-def test_a_removed_test_and_a_file_of_no_room() -> None:
+def test_a_removed_test_and_a_file_of_no_room():
     assert TESTS_OF("tests/net/test_that_is_gone.py") == []
     assert TESTS_OF("Makefile") == []
 
 
-def test_what_is_named_exists() -> None:
+def test_what_is_named_exists():
     words = [sys.executable, str(SCRIPT), "HEAD~1"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     found = done.stdout.split()

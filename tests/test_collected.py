@@ -1,7 +1,5 @@
 """Nothing hides from CI: no folder of tests, no file, no module of a package, no native source."""
 
-from __future__ import annotations
-
 import os
 import re
 import runpy
@@ -25,7 +23,7 @@ GUIDES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path):
     """A project with a test in a folder `dist`, one in a class, and this one's hook."""
     root = tmp_path / "project"
     for name, text in {
@@ -54,14 +52,14 @@ def missing(tree: Path, *options: str) -> list[str]:
     return found
 
 
-def test_a_hidden_folder_is_named(tree: Path) -> None:
+def test_a_hidden_folder_is_named(tree):
     """By pytest's own list of folders, which has dist."""
     assert missing(tree) == ["tests/dist/test_hidden.py::test_one"]
     (tree / "pytest.ini").write_text("[pytest]\nnorecursedirs = .*\n")
     assert missing(tree) == []
 
 
-def test_a_hidden_file_or_test_is_named(tree: Path) -> None:
+def test_a_hidden_file_or_test_is_named(tree):
     (tree / "pytest.ini").write_text("[pytest]\nnorecursedirs = .*\n")
     (tree / "tests" / "test_new.py").write_text("def test_it(): pass\n")
     hiding = ["--ignore=tests/test_drawn.py", "--ignore-glob=*new*", "-k", "not two"]
@@ -72,7 +70,7 @@ def test_a_hidden_file_or_test_is_named(tree: Path) -> None:
     ]
 
 
-def test_what_is_long_counts_where_it_is_run_alone(tree: Path) -> None:
+def test_what_is_long_counts_where_it_is_run_alone(tree):
     (tree / "pytest.ini").write_text("[pytest]\nnorecursedirs = .*\nmarkers = long\n")
     (tree / "tests" / "dist" / "test_hidden.py").write_text(
         "import pytest\n@pytest.mark.long\ndef test_it(): pass\ndef test_that(): pass\n"
@@ -85,14 +83,14 @@ def test_what_is_long_counts_where_it_is_run_alone(tree: Path) -> None:
     ]
 
 
-def test_a_file_that_git_ignores_is_named_once_it_is_tracked(tree: Path) -> None:
+def test_a_file_that_git_ignores_is_named_once_it_is_tracked(tree):
     (tree / ".gitignore").write_text("dist/\n")
     assert missing(tree) == []
     subprocess.run(["git", "add", "-f", "tests/dist"], cwd=tree, check=True)
     assert missing(tree) == ["tests/dist/test_hidden.py::test_one"]
 
 
-def test_this_trees_own_settings_hide_no_folder(pytestconfig: pytest.Config) -> None:
+def test_this_trees_own_settings_hide_no_folder(pytestconfig):
     patterns = pytestconfig.getini("norecursedirs")
     folders = {part for path in GUARD.files(ROOT) for part in path.relative_to(ROOT).parts[:-1]}
     assert {"tests", "training", "packaging"} <= folders
@@ -100,13 +98,13 @@ def test_this_trees_own_settings_hide_no_folder(pytestconfig: pytest.Config) -> 
     assert pytestconfig.getini("python_files") == ["test_*.py", "*_test.py"]
 
 
-def test_every_step_of_ci_is_a_make_target() -> None:
+def test_every_step_of_ci_is_a_make_target():
     steps = STEP.findall((ROOT / ".ci" / "run").read_text())
     assert {"lint", "test", "test-slow", "test-cluster", "sanitize-python"} <= set(steps)
     assert set(steps) <= set(TARGET.findall((ROOT / "Makefile").read_text()))
 
 
-def test_a_module_that_a_package_lacks_is_named() -> None:
+def test_a_module_that_a_package_lacks_is_named():
     """As the tests of packages look: in a package without a folder of the tree."""
     assert ("training", "__init__") in modules()
     hidden = [*modules(), ("training", "hidden", "module")]
@@ -115,13 +113,13 @@ def test_a_module_that_a_package_lacks_is_named() -> None:
     assert done.stderr.endswith("AssertionError: [('training', 'hidden', 'module')]\n")
 
 
-def test_what_git_knows_is_ignored_by_no_pattern() -> None:
+def test_what_git_knows_is_ignored_by_no_pattern():
     """A tracked file that .gitignore names goes into no archive that is made of the rest."""
     words = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
     assert subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout == ""
 
 
-def test_every_native_source_is_compiled_and_every_c_test_runs() -> None:
+def test_every_native_source_is_compiled_and_every_c_test_runs():
     native = ROOT / "native"
     lists = "".join(p.read_text() for p in [native / "CMakeLists.txt", *native.glob("cmake/*")])
     named = set(re.findall(r"[\w/]+\.c(?:pp)?\b", lists))
@@ -137,7 +135,7 @@ def test_every_native_source_is_compiled_and_every_c_test_runs() -> None:
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_tests_that_the_docs_cite_are_there(guide: Path) -> None:
+def test_tests_that_the_docs_cite_are_there(guide):
     """Those that are there are collected by CI, or .ci/collected.py fails."""
     for cited in CITED.findall(guide.read_text(encoding="utf-8")):
         name, _, function = cited.partition("::")

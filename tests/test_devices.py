@@ -1,7 +1,5 @@
 """The default engine, with PyTorch and without."""
 
-from __future__ import annotations
-
 import sys
 from importlib.machinery import ModuleSpec
 
@@ -26,12 +24,8 @@ from sparknet.errors import MissingExtra
     ],
 )
 def test_pytorch_computes_where_the_build_has_no_onednn(
-    onednn: str,
-    torch: bool,
-    settings: dict[str, str],
-    device: str | None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    onednn, torch, settings, device, monkeypatch
+):
     for name in ("SPARKNET_ENGINE", "SPARKNET_DEVICE"):
         monkeypatch.delenv(name, raising=False)
     for name, value in settings.items():
@@ -43,7 +37,7 @@ def test_pytorch_computes_where_the_build_has_no_onednn(
     assert devices.resolve_device("cpu") == "cpu"
 
 
-def test_without_pytorch_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pytorch_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     data = {"data": np.zeros((8, 2), np.float32)}
     with pytest.raises(MissingExtra, match=r"run pip install 'sparknet\[torch\]'$"):

@@ -1,7 +1,5 @@
 """What errors say and hold."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest
@@ -42,27 +40,27 @@ SAID = {
 }
 
 
-def test_a_message_is_one_line_whatever_a_file_calls_its_layers() -> None:
+def test_a_message_is_one_line_whatever_a_file_calls_its_layers():
     assert str(LayerError("a\nb", "no")) == "layer 'a\\nb': no"
     assert str(WeightsError("\x1b[2J", "no")) == "layer '\\x1b[2J': no"
     assert len(str(LayerError("x" * 10**6, "no"))) < 300
     assert LayerError("a\nb", "no").layer == "a\nb"
 
 
-def test_each_is_the_builtin_too() -> None:
+def test_each_is_the_builtin_too():
     assert isinstance(LayerError("a", "b"), ValueError)
     assert isinstance(FileError("a", "b"), OSError)
     assert isinstance(MissingExtra("h5py", "hdf5", "reading HDF5"), ImportError)
     assert "pip install 'sparknet[hdf5]'" in str(MissingExtra("h5py", "hdf5", "reading HDF5"))
 
 
-def test_a_text_error_says_where() -> None:
+def test_a_text_error_says_where():
     error = TextError("no field", "net.prototxt", 3, 7)
     assert str(error) == "net.prototxt:3:7: no field"
     assert (error.path, error.line, error.column) == ("net.prototxt", 3, 7)
 
 
-def test_errors_come_back_from_another_process() -> None:
+def test_errors_come_back_from_another_process():
     """Spark's workers send their exceptions home pickled."""
     for error in (
         LayerError("conv1", "bad pad"),
@@ -80,12 +78,12 @@ def test_errors_come_back_from_another_process() -> None:
 
 
 @pytest.mark.parametrize("said", SAID)
-def test_what_an_error_says(said: str) -> None:
+def test_what_an_error_says(said):
     assert str(SAID[said]) == said
     assert str(pickle.loads(pickle.dumps(SAID[said]))) == said
 
 
-def test_what_an_error_holds() -> None:
+def test_what_an_error_holds():
     lost = PeerLost(2, "here:1", "silent", "averaging")
     assert vars(lost) == {"rank": 2, "where": "here:1", "what": "silent", "phase": "averaging"}
     assert PeerLost(2, "here:1", "silent").phase == ""
@@ -97,7 +95,7 @@ def test_what_an_error_holds() -> None:
     assert (missing.package, missing.extra) == ("pydot", "draw")
 
 
-def test_an_error_made_without_its_constructor() -> None:
+def test_an_error_made_without_its_constructor():
     error = bare(LayerError, "as it was")
     assert type(error) is LayerError
     assert (str(error), error.args, vars(error)) == ("as it was", ("as it was",), {})
@@ -105,14 +103,14 @@ def test_an_error_made_without_its_constructor() -> None:
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_names_are_shown_up_to_a_length(more: int) -> None:
+def test_names_are_shown_up_to_a_length(more):
     assert LONGEST_NAME == 200
     name = "x" * (200 + more)
     assert clean(name) == (name if more <= 0 else "x" * 200 + "…")
     assert clean("tab\tend") == "tab\\tend"
 
 
-def test_a_notebook_shows_the_users_lines_alone() -> None:
+def test_a_notebook_shows_the_users_lines_alone():
     with pytest.raises(SparkNetError) as caught:
         sparknet.read_net("nowhere.prototxt")
     shown = "".join(caught.value._render_traceback_())

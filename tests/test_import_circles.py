@@ -97,18 +97,18 @@ def reach(edges: Mapping[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-def test_circles_are_found() -> None:
+def test_circles_are_found():
     assert list(circles({"a": {"b"}, "b": {"c"}, "c": {"b"}})) == [{"b", "c"}]
     assert list(circles({"a": {"b"}, "b": set()})) == []
 
 
-def test_no_modules_import_each_other_but_those_that_must() -> None:
+def test_no_modules_import_each_other_but_those_that_must():
     found = list(circles(read(typed=False)))
     assert [sorted(one) for one in found if len(one - KEPT.keys()) > 1] == []
     assert {name for one in found for name in one} >= KEPT.keys()
 
 
-def test_types_close_no_other_circle() -> None:
+def test_types_close_no_other_circle():
     edges = {name: set(to) for name, to in read(typed=True).items()}
     for part, whole in TYPES_ONLY:
         assert whole in edges[part], f"{part} needs no exception for {whole}"

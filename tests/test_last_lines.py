@@ -1,12 +1,9 @@
 """The last lines of a run, and that a recorded case which did not run fails it."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 from tests.conftest import draw_rows
 from tests.goldens import ROOT, index
@@ -23,7 +20,7 @@ def run(*words: str, **variables: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_a_case_that_did_not_run_fails_the_run_as_make_test_makes_it() -> None:
+def test_a_case_that_did_not_run_fails_the_run_as_make_test_makes_it():
     name = index(SUITE)[0]["name"]
     (test,) = re.findall(r"@cases\(.*\)\ndef (\w+)", (ROOT / REPLAYED).read_text())
     code, said = run("-m", "not slow", REPLAYED, "--deselect", f"{REPLAYED}::{test}[{name}]")
@@ -33,7 +30,7 @@ def test_a_case_that_did_not_run_fails_the_run_as_make_test_makes_it() -> None:
     assert "failed" not in said
 
 
-def test_skipped_tests_are_counted_by_reason(tmp_path: Path) -> None:
+def test_skipped_tests_are_counted_by_reason(tmp_path):
     lines = ["import pytest", "@pytest.mark.parametrize('n', range(4))", "def test_it(n):"]
     lines.append("    pytest.skip('it is Sunday' if n else 'no paper')")
     path = tmp_path / "test_skipped.py"
@@ -43,7 +40,7 @@ def test_skipped_tests_are_counted_by_reason(tmp_path: Path) -> None:
     assert "skipped 3: it is Sunday\nskipped 1: no paper\n" in said
 
 
-def test_each_day_draws_other_rows_of_slow_tests() -> None:
+def test_each_day_draws_other_rows_of_slow_tests():
     names = [f"test_a[{row}]" for row in range(20)] + ["test_b", "test_c[only]"]
     drawn = [draw_rows(names, 4, f"day {n}") for n in range(40)]
     assert drawn[0] == draw_rows(names, 4, "day 0")
@@ -56,7 +53,7 @@ def test_each_day_draws_other_rows_of_slow_tests() -> None:
     assert all(draw_rows(names, 1, "day 0").values())
 
 
-def test_what_ci_has_no_time_for_is_told() -> None:
+def test_what_ci_has_no_time_for_is_told():
     code, said = run("-m", "not slow", REPLAYED, SPARKNET_LATEST="1.7e9")
     assert code == 0, said
     assert re.search(r"^skipped \d+: CI had no time left for it$", said, re.MULTILINE)

@@ -1,10 +1,7 @@
 """What a maintainer keeps in step: versions, changelog, citation, templates of issues."""
 
-from __future__ import annotations
-
 import configparser
 import re
-from pathlib import Path
 
 import jinja2
 import pytest
@@ -16,13 +13,13 @@ from tests.goldens import ROOT
 TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 
 
-def test_the_version_is_one_everywhere() -> None:
+def test_the_version_is_one_everywhere():
     (packaged,) = re.findall(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.M)
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"]
     assert packaged == cited == sparknet.__version__
 
 
-def test_the_changelog_has_a_part_for_each_version() -> None:
+def test_the_changelog_has_a_part_for_each_version():
     first, *versions = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert first == "Unreleased"
     assert versions[0] == sparknet.__version__
@@ -31,7 +28,7 @@ def test_the_changelog_has_a_part_for_each_version() -> None:
     assert numbers[-1] == (0, 1, 0)
 
 
-def test_the_extra_all_names_every_extra_of_users() -> None:
+def test_the_extra_all_names_every_extra_of_users():
     text = (ROOT / "pyproject.toml").read_text()
     part = text.split("[project.optional-dependencies]\n")[1].split("\n[")[0]
     others = {"all", "bench", "docs", "dev", "torch"}  # PyTorch is larger than all others together
@@ -45,7 +42,7 @@ def test_the_extra_all_names_every_extra_of_users() -> None:
     assert rest
 
 
-def test_the_conda_recipe_needs_what_the_package_needs() -> None:
+def test_the_conda_recipe_needs_what_the_package_needs():
     """It was not built where this was written; what can be compared is."""
     text = (ROOT / "pyproject.toml").read_text()
     template = jinja2.Template((ROOT / "conda" / "meta.yaml").read_text())
@@ -79,7 +76,7 @@ def test_the_conda_recipe_needs_what_the_package_needs() -> None:
     assert (ROOT / "conda" / recipe["source"]["path"]).resolve() == ROOT
 
 
-def test_the_paper_is_cited() -> None:
+def test_the_paper_is_cited():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert cited["authors"] == [{"name": "sparknet maintainers"}]
     paper = cited["preferred-citation"]
@@ -89,7 +86,7 @@ def test_the_paper_is_cited() -> None:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
-def test_issue_templates_are_forms(path: Path) -> None:
+def test_issue_templates_are_forms(path):
     form = yaml.safe_load(path.read_text())
     if path.name == "config.yml":
         assert form == {"blank_issues_enabled": True}
@@ -100,7 +97,7 @@ def test_issue_templates_are_forms(path: Path) -> None:
     assert any(one["validations"]["required"] for one in fields if "validations" in one)
 
 
-def test_editors_are_told_what_the_linters_want() -> None:
+def test_editors_are_told_what_the_linters_want():
     style = (ROOT / ".clang-format").read_text()
     told = configparser.ConfigParser()
     told.read_string("[*top*]\n" + (ROOT / ".editorconfig").read_text())
@@ -110,7 +107,7 @@ def test_editors_are_told_what_the_linters_want() -> None:
     assert told["Makefile"]["indent_style"] == "tab"
 
 
-def test_what_make_watches_exists() -> None:
+def test_what_make_watches_exists():
     (watched,) = re.findall(
         r"^SOURCES := .*find (.+?) -type", (ROOT / "Makefile").read_text(), re.M
     )

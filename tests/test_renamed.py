@@ -1,7 +1,5 @@
 """Names of before 0.2: they work, and a DeprecationWarning at the user's line says the new one."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +27,7 @@ def told(*sentences: str) -> Iterator[None]:
     assert {Path(one.filename).name for one in found} <= {"test_renamed.py", "dataclasses.py"}
 
 
-def test_a_keyword_under_its_old_name() -> None:
+def test_a_keyword_under_its_old_name():
     @renamed.keywords(old="new")
     def given(first: int, new: int = 0) -> tuple[int, int]:
         return first, new
@@ -41,7 +39,7 @@ def test_a_keyword_under_its_old_name() -> None:
         assert call(1, old=3) == (1, 3)
 
 
-def test_trainer_and_its_stage() -> None:
+def test_trainer_and_its_stage():
     pytest.importorskip("pyspark")
     from sparknet.spark import Trainer
     from sparknet.spark.pipeline import NetEstimator
@@ -70,7 +68,7 @@ def test_trainer_and_its_stage() -> None:
         assert stage.getInitWeights() == "c.caffemodel"  # type: ignore[attr-defined]
 
 
-def test_the_featurizers_output(tmp_path: Path) -> None:
+def test_the_featurizers_output(tmp_path):
     pytest.importorskip("pyspark")
     from sparknet.spark.pipeline import NetFeaturizer
 
@@ -84,7 +82,7 @@ def test_the_featurizers_output(tmp_path: Path) -> None:
     assert old.getParam("layer") is old.output  # type: ignore[attr-defined]
 
 
-def test_the_loaders_bad_images(tmp_path: Path) -> None:
+def test_the_loaders_bad_images(tmp_path):
     from sparknet.loaders import ImageFiles
 
     (tmp_path / "list").write_text("a.png 1\n")
@@ -95,7 +93,7 @@ def test_the_loaders_bad_images(tmp_path: Path) -> None:
         assert read(tmp_path / "list", damaged="skip").reader.skips
 
 
-def test_functions_of_the_spark_package() -> None:
+def test_functions_of_the_spark_package():
     pytest.importorskip("pyspark")
     import sparknet.spark as room
 
@@ -115,7 +113,7 @@ def test_functions_of_the_spark_package() -> None:
         ("sparknet.spark", "Trained", "SparkTrained"),
     ],
 )
-def test_classes(room: str, old: str, new: str) -> None:
+def test_classes(room, old, new):
     if room == "sparknet.spark":
         pytest.importorskip("pyspark")
     module = import_module(room)
@@ -124,7 +122,7 @@ def test_classes(room: str, old: str, new: str) -> None:
     assert new in module.__all__
 
 
-def test_quantize() -> None:
+def test_quantize():
     with told():
         new = _in_float32(exclude=["ip1"], most_records=4)
     with told("float32= is called exclude= now", "records_used= is called most_records= now"):
@@ -142,7 +140,7 @@ def _in_float32(**words: Any) -> list[str]:
     return list(net.described.int8_param.float32_layer)
 
 
-def test_the_room_of_listeners() -> None:
+def test_the_room_of_listeners():
     from sparknet import report
 
     with told("sparknet.summary.History is called sparknet.report.History now"):

@@ -1,7 +1,5 @@
 """The workflows run make targets that exist and every step of .ci/run, which keeps its budget."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -47,7 +45,7 @@ def targets(command: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_every_target_exists(path: Path) -> None:
+def test_every_target_exists(path):
     known = TARGET.findall((ROOT / "Makefile").read_text())
     assert commands(path)
     for command in commands(path):
@@ -55,13 +53,13 @@ def test_every_target_exists(path: Path) -> None:
         assert set(targets(command)) <= set(known), f"{path.name}: {command}"
 
 
-def test_every_step_of_ci_is_in_some_job() -> None:
+def test_every_step_of_ci_is_in_some_job():
     steps = set(STEP.findall((ROOT / ".ci" / "run").read_text()))
     jobs = {target for command in commands(FOLDER / "ci.yml") for target in targets(command)}
     assert steps - {"setup"} <= jobs  # each target sets up what it needs
 
 
-def test_nothing_of_a_workflow_may_write_but_the_publishing() -> None:
+def test_nothing_of_a_workflow_may_write_but_the_publishing():
     for path in FILES:
         workflow = yaml.safe_load(path.read_text())
         assert workflow["permissions"] == {"contents": "read"}
@@ -92,14 +90,14 @@ def run_ci(folder: Path, slowness: int, **variables: str) -> tuple[int, str]:
     ("seconds", "slowness", "code"),
     [(1700, 100, 0), (2500, 90, 0), (2540, 110, 1), (3500, 111, 0), (3700, 190, 1), (3700, 210, 0)],
 )
-def test_ci_fails_above_its_budget(tmp_path: Path, seconds: int, slowness: int, code: int) -> None:
+def test_ci_fails_above_its_budget(tmp_path, seconds, slowness, code):
     found, said = run_ci(tmp_path, slowness, SECONDS=str(seconds))
     assert found == code, said
     assert ("CI took longer than its budget of 1800 s" in said) == bool(code)
     assert f"{seconds // 10}" in said.split("from begin to end")[0].splitlines()[-1]
 
 
-def test_ci_names_what_passed_only_alone_and_fails_with_its_step(tmp_path: Path) -> None:
+def test_ci_names_what_passed_only_alone_and_fails_with_its_step(tmp_path):
     code, said = run_ci(tmp_path, 100)
     table = said.partition("==> how long each step took\n")[2].splitlines()
     (row,) = (n for n, line in enumerate(table) if line.endswith(" s  make test"))
@@ -130,9 +128,7 @@ def test_flake(n):
         (" and n or n > 1", 1, []),  # test_flake[0] fails again
     ],
 )
-def test_few_failed_tests_run_once_more(
-    tmp_path: Path, condition: str, code: int, expected: list[str]
-) -> None:
+def test_few_failed_tests_run_once_more(tmp_path, condition, code, expected):
     (tmp_path / "test_it.py").write_text(FLAKE.replace("{condition}", condition))
     words = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "--rootdir", "."]
     words += ["-n", "1"] if code == 0 else []

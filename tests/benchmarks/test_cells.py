@@ -1,9 +1,6 @@
 """The papers' page in docs/: how its cells are drawn again, found, and compared."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -44,11 +41,11 @@ def part(value: float = 0.951) -> Part:
         ("inf", "inf", True),
     ],
 )
-def test_cells_agree_within_twice_their_error(page: str, again: str, same: bool) -> None:
+def test_cells_agree_within_twice_their_error(page, again, same):
     assert agree(page, again) == same
 
 
-def test_a_drawn_cell_is_found_on_the_page() -> None:
+def test_a_drawn_cell_is_found_on_the_page():
     one = part()
     page = "\n".join(["# The page", *text(one), "", "`python -m benchmarks.papers some`"])
     [(place, cell)] = drawn([one], 1.0, 0)
@@ -58,9 +55,7 @@ def test_a_drawn_cell_is_found_on_the_page() -> None:
         on_page(page, Place("other", 0, 0, 0))
 
 
-def test_a_page_that_is_wrong_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_that_is_wrong_is_told(tmp_path, monkeypatch, capsys):
     page = tmp_path / "page.md"
     page.write_text("\n".join([*text(part()), "", "`python -m benchmarks.papers some`"]))
     monkeypatch.setattr(papers, "PAGE", page)
@@ -72,7 +67,7 @@ def test_a_page_that_is_wrong_is_told(
     )
 
 
-def test_each_part_has_cells_that_are_drawn_again() -> None:
+def test_each_part_has_cells_that_are_drawn_again():
     one = TableCell(lambda: Spread(1.0, 0.1, 5))
     clock = replace(one, is_timed=True)
     parts = [
@@ -87,7 +82,7 @@ def test_each_part_has_cells_that_are_drawn_again() -> None:
     ]
 
 
-def test_the_page_tells_of_its_last_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_tells_of_its_last_check(tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     before = "\n".join(
         ["# Page", "", "Head.", *text(part()), "", "`python -m benchmarks.papers some`", ""]
@@ -104,7 +99,7 @@ def test_the_page_tells_of_its_last_check(tmp_path: Path, monkeypatch: pytest.Mo
     assert page.read_text() == first.replace("seed 3", "seed 4").replace("1 of 1", "0 of 1")
 
 
-def test_a_page_older_than_the_code_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_older_than_the_code_is_told(monkeypatch):
     commits = {"abc..HEAD": "1\n2\n", "def..HEAD": ""}
     monkeypatch.setattr(papers, "_git", lambda *words: commits[words[2]])
     timed = replace(part(), measures=["sparknet/comm/tcp_comm.py"])

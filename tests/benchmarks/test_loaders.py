@@ -1,14 +1,10 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 
 from benchmarks.loaders import JOBS, Job, compare, jpeg_tar, ours, plain
 from sparknet.loaders import ArrayRecords, Tars
 
 
-def test_both_sides_do_the_same_work(tmp_path: Path) -> None:
+def test_both_sides_do_the_same_work(tmp_path):
     job = Job("small", 10, (3, 6, 6), 5, crop=6, scale=0.5, means=(1, 2, 3))
     data = np.full((10, 3, 6, 6), 7, np.uint8)
     got = next(ours(job, ArrayRecords(data=data)))

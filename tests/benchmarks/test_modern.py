@@ -1,9 +1,6 @@
 """The table of today's models: what it is made of, with a small model of our own."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +9,7 @@ from benchmarks.modern import __main__ as modern
 from benchmarks.modern.models import MODELS
 
 
-def test_a_row_has_the_times_of_all_and_the_closeness(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_row_has_the_times_of_all_and_the_closeness(tmp_path, capsys):
     graphs = pytest.importorskip("tests.onnx.graphs", reason="onnx is not installed")
     made = graphs.graph(
         [graphs.node("MatMul", "data w")], {"data": [3, 6]}, constants={"w": graphs.draw(6, 4)}
@@ -31,7 +26,7 @@ def test_a_row_has_the_times_of_all_and_the_closeness(
     assert float(row[4]) >= 0
 
 
-def test_means_are_of_the_fastest_peer() -> None:
+def test_means_are_of_the_fastest_peer():
     times = {
         "sparknet": [1.0, 2.0, 4.0],
         "onnxruntime": [2.0, 4.0, 8.0],
@@ -42,19 +37,17 @@ def test_means_are_of_the_fastest_peer() -> None:
     assert "against the fastest peer: 0.50 of 1, 0 at 1.0 or more" in text
 
 
-def test_closeness_is_that_of_the_worst_record() -> None:
+def test_closeness_is_that_of_the_worst_record():
     exact = np.array([[1.0, 0.0], [1.0, 0.0]])
     assert modern.cosine(np.array([[2.0, 0.0], [1.0, 1.0]]), exact) == pytest.approx(0.5**0.5)
 
 
-def test_what_is_missing_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_missing_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(modern, "can_import", lambda python, name: name != "torchvision")
     assert modern._exported(tmp_path, "minilm", 2, sys.executable) is None
     assert "has no torchvision, with which models are exported" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_inputs_are_of_the_batch(name: str) -> None:
+def test_inputs_are_of_the_batch(name):
     assert {len(values) for values in MODELS[name].inputs(3).values()} == {3}

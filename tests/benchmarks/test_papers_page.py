@@ -1,10 +1,7 @@
 """The papers' experiments: the page, its pictures and the report that a run leaves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,19 +30,17 @@ def maker(name: str) -> Callable[[], Part]:
 
 
 @pytest.fixture
-def makers(monkeypatch: pytest.MonkeyPatch) -> None:
+def makers(monkeypatch):
     monkeypatch.setattr(page, "makers", lambda: {name: maker(name) for name in PARTS})
     monkeypatch.setattr(trainings, "folder", trainings.folder)
 
 
-def test_every_part_has_a_maker() -> None:
+def test_every_part_has_a_maker():
     assert list(page.makers()) == list(PARTS)
 
 
 @pytest.mark.usefixtures("makers")
-def test_a_run_leaves_a_page_pictures_and_a_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_leaves_a_page_pictures_and_a_report(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(papers, "KEPT", tmp_path)
     monkeypatch.setattr(papers, "PAGE", tmp_path / "experiments.md")
     monkeypatch.setattr(papers, "real", lambda: tmp_path)
@@ -65,16 +60,14 @@ def test_a_run_leaves_a_page_pictures_and_a_report(
     assert "<h3>Size of the data</h3>" in shown
 
 
-def test_a_part_that_is_none(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_part_that_is_none(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["papers", "figure33"])
     with pytest.raises(SystemExit, match="2"):
         papers.main()
     assert "there is no part 'figure33': there are figure3, " in capsys.readouterr().err
 
 
-def test_other_parts_of_the_page_stay(tmp_path: Path) -> None:
+def test_other_parts_of_the_page_stay(tmp_path):
     path = tmp_path / "experiments.md"
     names = ("figure3", "figure4", "dynamic")
     parts = {name: part(name) for name in names}
@@ -95,9 +88,7 @@ def test_other_parts_of_the_page_stay(tmp_path: Path) -> None:
     )
 
 
-def test_records_are_those_of_the_files(
-    mnist: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_are_those_of_the_files(mnist, monkeypatch):
     from sparknet.loaders.mnist_cifar10 import MNIST
 
     wanted = MNIST(*mnist).take(slice(8498, 8503))

@@ -1,9 +1,6 @@
 """Trainings of the papers' tables: what is kept, which control an arm has, what it says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,14 +14,12 @@ from sparknet.training.planning import predict
 from sparknet.training.planning.trials import Difference, Spread
 
 
-def test_the_naive_way_is_the_papers_formula() -> None:
+def test_the_naive_way_is_the_papers_formula():
     found = [round(divided(5, cost), 2) for cost in (0.0, 0.1, 0.5, 0.8, 1.0)]
     assert found == [5.0, 3.33, 1.43, 1.0, 0.83]
 
 
-def test_trainings_are_kept_by_arm_and_seed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trainings_are_kept_by_arm_and_seed(tmp_path, monkeypatch):
     monkeypatch.setattr(trainings, "folder", tmp_path)
     static = Arm(Averaging(10), 2, 40, task="cancer", batch=8, hidden=4)
     losses = over_seeds(static, lambda one: one.loss)
@@ -41,9 +36,7 @@ def test_trainings_are_kept_by_arm_and_seed(
     assert run(never, 1).synchronisations <= 1
 
 
-def test_controls_send_as_many_bytes_or_synchronise_as_often(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_controls_send_as_many_bytes_or_synchronise_as_often(tmp_path, monkeypatch):
     monkeypatch.setattr(trainings, "folder", tmp_path)
     monkeypatch.setattr(trainings, "SEEDS", 2)
     task = Task("cancer", "", 60, 8, (0.02,), 16, "loss")
@@ -57,17 +50,15 @@ def test_controls_send_as_many_bytes_or_synchronise_as_often(
     assert equal_bytes(task, Averaging(10, codec="fp16"), 2).strategy == Averaging(20)
 
 
-def test_each_arm_has_the_best_of_the_rates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_arm_has_the_best_of_the_rates(tmp_path, monkeypatch):
     monkeypatch.setattr(trainings, "folder", tmp_path)
     task = Task("cancer", "", 30, 8, (1e-5, 0.05), 16, "loss")
     assert task.arm(Averaging(10), 2).rate == 0.05
 
 
 def test_beyond_the_first_rates_the_next_is_tried_as_long_as_the_best_is_at_an_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(trainings, "folder", tmp_path)
     asked: list[float] = []
 
@@ -92,7 +83,7 @@ def test_beyond_the_first_rates_the_next_is_tried_as_long_as_the_best_is_at_an_e
     assert ends.arm(Averaging(10), 2).rate == 0.0001
 
 
-def test_a_difference_that_the_digits_do_not_show_is_none() -> None:
+def test_a_difference_that_the_digits_do_not_show_is_none():
     task = Task("cancer", "", 30, 8, (0.1,), 16, "loss")
     share = replace(task, measure="accuracy")
     far, near = (Difference(Spread(mean, 1e-6, 5), 4, paired=True) for mean in (0.00006, 0.00004))
@@ -102,7 +93,7 @@ def test_a_difference_that_the_digits_do_not_show_is_none() -> None:
     assert [verdict(share, one) for one in (far, near)] == ["better", "no difference seen"]
 
 
-def test_an_iteration_of_all_reduce_takes_what_the_strategy_takes() -> None:
+def test_an_iteration_of_all_reduce_takes_what_the_strategy_takes():
     found = predict(AllReduce(), bigdl.WIRE, 16, bigdl.nbytes())
     assert bigdl.iteration(16) == pytest.approx(found.seconds, rel=0.01)
     assert bigdl.nbytes() == 53_513_120  # bvlc_googlenet.caffemodel, with both auxiliary heads

@@ -1,7 +1,5 @@
 """The comparison runs, with whatever peers there are; our side alone here."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -20,12 +18,12 @@ from sparknet.graph import build_in_state
 
 
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def alone(monkeypatch):
     monkeypatch.setattr(peers, "can_import", lambda python, name: False)
 
 
 @pytest.mark.usefixtures("alone")
-def test_ours_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ours_alone(capsys):
     words = ["--quick", "--rounds", "1", "--models", "mlp_tabular", "--threads", "1", "--json"]
     assert peers.main(words) == 0
     out, err = capsys.readouterr()
@@ -52,7 +50,7 @@ def test_ours_alone(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", CONTESTS)
-def test_the_nets_are_ready(name: str) -> None:
+def test_the_nets_are_ready(name):
     contest = CONTESTS[name]
     graph = build_in_state(inference_net(contest))
     assert graph.outputs == ("prob",)
@@ -67,7 +65,7 @@ def score(library: str, *ms: float) -> Score:
     return Score(library, "eager" if library == "torch" else "", list(ms), 10**6, {})
 
 
-def test_ratios_are_of_pairs() -> None:
+def test_ratios_are_of_pairs():
     contest = CONTESTS["lenet"]
     result = Result(
         contest, "train", "float32", [score("sparknet", 1, 2), score("torch", 3, 4)], []
@@ -91,14 +89,14 @@ def rules(tmp_path: Path, limit: float = 60) -> Rules:
     return Rules(1, 0.01, 1, ["eager"], limit, tmp_path / "log")
 
 
-def test_a_peer_that_fails_is_a_note(tmp_path: Path) -> None:
+def test_a_peer_that_fails_is_a_note(tmp_path):
     pythons = {"sparknet": sys.executable, "caffe": sys.executable}
     result = Match(rules(tmp_path), CONTESTS["mlp_tabular"], "train", "float32", pythons).play()
     assert [one.library for one in result.scores] == ["sparknet"]
     assert "caffe" in result.notes[0]
 
 
-def test_a_side_that_does_not_answer(tmp_path: Path) -> None:
+def test_a_side_that_does_not_answer(tmp_path):
     with (
         Process("sparknet", sys.executable, 1, tmp_path / "log", 0.01) as side,
         pytest.raises(SideFailed, match="no answer"),
@@ -113,7 +111,7 @@ def test_a_side_that_does_not_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("library", ["openvino", "onnxruntime"])
 @pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_a_peer_for_inference_runs_our_model(tmp_path: Path, library: str, precision: str) -> None:
+def test_a_peer_for_inference_runs_our_model(tmp_path, library, precision):
     pytest.importorskip(library)
     if precision == "int8":
         pytest.importorskip({"openvino": "nncf", "onnxruntime": "onnx"}[library])
@@ -124,7 +122,7 @@ def test_a_peer_for_inference_runs_our_model(tmp_path: Path, library: str, preci
             side.load("lenet", "train", precision)
 
 
-def test_wrong_use() -> None:
+def test_wrong_use():
     for words in (["--models", "nothing"], ["--rounds", "0"], ["--batch", "0"]):
         with pytest.raises(SystemExit) as caught:
             peers.arguments(words)

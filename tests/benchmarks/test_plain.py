@@ -15,7 +15,7 @@ from tests.caffe.test_int8 import needs_int8
 BINS = plain.example_named("solar").BINS
 
 
-def test_gradients_of_stripes_are_across_them() -> None:
+def test_gradients_of_stripes_are_across_them():
     wave = 0.5 + 0.5 * np.sin(np.arange(28) * 0.7)
     standing = np.broadcast_to(wave, (28, 28))
     features = plain.gradients(np.stack([standing, standing.T])[:, np.newaxis])
@@ -25,7 +25,7 @@ def test_gradients_of_stripes_are_across_them() -> None:
     assert bins[1, half : half + 2].sum() / bins[1].sum() > 0.99
 
 
-def test_an_outline_is_what_is_no_background() -> None:
+def test_an_outline_is_what_is_no_background():
     picture = np.random.default_rng(0).integers(60, 196, (3, 32, 32)).astype(float)
     picture[:, 4:8, 10:26] = np.array([255, 0, 255])[:, None, None]
     (row,) = plain.outlines(picture[np.newaxis], plain.saturated)
@@ -35,7 +35,7 @@ def test_an_outline_is_what_is_no_background() -> None:
     assert not empty[plain.SIDE**2 + 2 :].any()
 
 
-def test_settings_are_those_that_are_best_on_the_last_fifth() -> None:
+def test_settings_are_those_that_are_best_on_the_last_fifth():
     """On a hill whose top is at -3 and 4; from the middle it is some steps away."""
     asked = []
 
@@ -59,7 +59,7 @@ def test_settings_are_those_that_are_best_on_the_last_fifth() -> None:
     assert plain.Way(plain.flat, Machine, ((2,), (1,))).best(records) == (2, 1)
 
 
-def test_copies_are_moved_by_a_pixel() -> None:
+def test_copies_are_moved_by_a_pixel():
     picture = np.zeros((1, 1, 5, 5))
     picture[0, 0, 2, 2] = 1
     copies = plain.moved(np.concatenate([picture, 2 * picture]))
@@ -69,7 +69,7 @@ def test_copies_are_moved_by_a_pixel() -> None:
 
 
 @needs_int8
-def test_a_net_in_three_precisions() -> None:
+def test_a_net_in_three_precisions():
     random = np.random.default_rng(0)
     data = random.normal(size=(700, 4)).astype(np.float32)
     label = (data[:, 0] > 0).astype(np.float32)

@@ -1,9 +1,5 @@
 """The table of published models: a row's figures, or the sentence of a refusal."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -15,7 +11,7 @@ from tests.onnx.graphs import draw, graph, node, onnx
 
 
 @needs_int8
-def test_figures_of_a_file(tmp_path: Path) -> None:
+def test_figures_of_a_file(tmp_path):
     path = tmp_path / "small.onnx"
     nodes = [node("Gemm", "x w", "features"), node("Relu", "features", "r"), node("Gemm", "r v")]
     constants = {"w": draw(8, 16), "v": draw(16, 4)}
@@ -27,13 +23,13 @@ def test_figures_of_a_file(tmp_path: Path) -> None:
     assert "remark" not in cells
 
 
-def test_a_file_that_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_refused(tmp_path):
     path = tmp_path / "wide.onnx"
     onnx.save(graph([node("Relu", "x")], {"x": [1, 3, "high", "wide"], "z": ["n"]}), str(path))
     assert measured(path) == {"remark": "input 'x' leaves 2 sizes open: give its shape"}
 
 
-def test_differences() -> None:
+def test_differences():
     one, other = np.array([3.0, 4.0]), np.array([3.0, 3.5])
     assert apart(other, one) == pytest.approx(0.5 / 4)
     assert cosine(one, other) == pytest.approx(23 / (5 * np.sqrt(21.25)))

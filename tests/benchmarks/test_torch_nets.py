@@ -1,7 +1,5 @@
 """PyTorch's nets compute what ours do.  Only where PyTorch is installed (extra `bench`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,7 +62,7 @@ def take_lstm(weights: list[Any], slots: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", CONTESTS)
-def test_they_compute_the_same(name: str) -> None:
+def test_they_compute_the_same(name):
     full = CONTESTS[name]
     contest = Contest(name, SMALL, full.shape, full.classes, full.scores, full.words)
     net, expected = ours(contest)

@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 (a layer a line)
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.caffe.fork_nets import Writer
@@ -50,7 +48,7 @@ def stage(net: Writer, name: str, top: str, boxes: str) -> tuple[str, str]:
     return net.full(f"{name}_cls", full, 3), net.full(f"{name}_box", full, 8)
 
 
-def tested() -> Writer:
+def tested():
     sizes = np.full((2, 2), SIDE, np.float32)
     net = Writer(data=picture(), gt=TRUTH, sizes=sizes)
     top = backbone(net)

@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 (a layer a line)
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.caffe.fork_nets import XAVIER, Writer, images

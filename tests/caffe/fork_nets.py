@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 (a layer a line)
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Gradients against finite differences, as Caffe's own tests do (test_gradient_check_util.hpp)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cases of kernels for narrow numbers, drawn, with slow obvious oracles."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

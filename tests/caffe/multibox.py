@@ -1,7 +1,5 @@
 """MultiBoxLoss, slow and obvious: one loop for every sentence of the SSD paper."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Two small nets that several tests use."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import sparknet.caffe as caffe

@@ -4,8 +4,6 @@ Every layer is a function from its options, inputs and parameters to its
 outputs and a function that pulls gradients back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Replays a recorded case through a net, as tests/goldens/README.md describes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

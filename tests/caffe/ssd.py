@@ -1,7 +1,5 @@
 """SSD's box arithmetic, slow and obvious: one loop for every sentence of the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import types
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +10,7 @@ from sparknet.caffe import alias
 from tests.goldens import ROOT
 
 
-def test_the_same_objects_under_both_names() -> None:
+def test_the_same_objects_under_both_names():
     spec = sparknet.caffe.__spec__
     with alias.installed():
         import caffe  # type: ignore[import-not-found]
@@ -35,7 +32,7 @@ def test_the_same_objects_under_both_names() -> None:
         import caffe
 
 
-def test_it_nests() -> None:
+def test_it_nests():
     with alias.installed():
         with alias.installed():
             pass
@@ -46,7 +43,7 @@ def test_it_nests() -> None:
     assert "caffe" not in sys.modules
 
 
-def test_a_real_caffe_is_not_displaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_caffe_is_not_displaced(monkeypatch):
     real = types.ModuleType("caffe")
     real.__file__ = "/opt/caffe/python/caffe/__init__.py"
     monkeypatch.setitem(sys.modules, "caffe", real)
@@ -55,7 +52,7 @@ def test_a_real_caffe_is_not_displaced(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sys.modules["caffe"] is real
 
 
-def test_first_import_through_the_alias() -> None:
+def test_first_import_through_the_alias():
     code = (
         "from sparknet.caffe import alias; alias.install(); import caffe.proto.caffe_pb2 as p, sys;"
         "import sparknet.caffe.draw, caffe.draw; from caffe import draw, layers as L;"
@@ -81,7 +78,7 @@ FORK = {
 
 
 @pytest.fixture
-def fork(tmp_path: Path) -> Path:
+def fork(tmp_path):
     for name, text in FORK.items():
         path = tmp_path / "python" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +86,7 @@ def fork(tmp_path: Path) -> Path:
     return tmp_path / "python"
 
 
-def test_a_forks_own_modules(fork: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forks_own_modules(fork, monkeypatch):
     before = list(sparknet.caffe.__path__)
     with alias.installed():
         import caffe
@@ -116,7 +113,7 @@ def test_a_forks_own_modules(fork: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("where", ["beside", "PYTHONPATH", "inserted"])
-def test_a_forks_own_modules_in_a_script(where: str, fork: Path, tmp_path: Path) -> None:
+def test_a_forks_own_modules_in_a_script(where, fork, tmp_path):
     folder = fork if where == "beside" else tmp_path / "examples"
     folder.mkdir(exist_ok=True)
     script = folder / "ssd.py"

@@ -1,7 +1,5 @@
 """Arguments of wrong types are refused at the call, by an error of ours that is a TypeError."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -93,18 +91,18 @@ CALLS: dict[str, tuple[tuple[Any, ...], Any]] = {
 
 
 @pytest.fixture(scope="module")
-def things() -> Things:
+def things():
     return Things()
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("net.prototxt").write_text(TEXT, encoding="utf-8")
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_wrong_types_are_refused(call: str, things: Things) -> None:
+def test_wrong_types_are_refused(call, things):
     values, run = CALLS[call]
     for value in values:
         with pytest.raises(SparkNetError) as caught:
@@ -113,7 +111,7 @@ def test_wrong_types_are_refused(call: str, things: Things) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_the_sentence() -> None:
+def test_the_sentence():
     with pytest.raises(TypeError, match=r"^level must be a whole number; it is 'w\.caff") as e:
         caffe.Net("net.prototxt", caffe.TEST, "w.caffemodel")
     assert str(e.value).endswith("(str); weights come second, or as weights=")
@@ -121,7 +119,7 @@ def test_the_sentence() -> None:
         caffe.Net.from_proto(make().graph.parameter, caffe.TEST, level="x")  # type: ignore[arg-type]
 
 
-def test_whole_numbers_of_numpy_count(things: Things) -> None:
+def test_whole_numbers_of_numpy_count(things):
     zero, one = np.int64(0), np.uint8(1)
     net = caffe.Net("net.prototxt", one, level=zero)
     net._forward(zero, np.int32(len(net.layers) - 1))
@@ -135,7 +133,7 @@ def test_whole_numbers_of_numpy_count(things: Things) -> None:
     assert things.solver.iter == 0
 
 
-def test_numbers_of_layers_that_are_not_there(things: Things) -> None:
+def test_numbers_of_layers_that_are_not_there(things):
     many = len(things.net.layers)
     for number in (-1, many, 2**70):
         with pytest.raises(IndexOutOfRange, match=f"the net has {many} layers"):

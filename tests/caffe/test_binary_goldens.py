@@ -1,7 +1,5 @@
 """Models of every age, copied into a net by layer name: parameters bit for bit, then a pass."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +40,17 @@ def check(case: dict[str, Any], file: str | Path) -> Any:
 
 
 @cases("formats/binary")
-def test_model(case: dict[str, Any]) -> None:
+def test_model(case):
     check(case, BINARY / f"{case['name']}.caffemodel")
 
 
 @cases("formats/binary", [case for case in index("formats/binary") if "upgraded" in case])
-def test_upgraded_model(case: dict[str, Any]) -> None:
+def test_upgraded_model(case):
     check(case, BINARY / case["upgraded"])
 
 
 @cases("formats/binary", [case for case in index("formats/binary") if "hdf5" in case])
-def test_hdf5_model(case: dict[str, Any]) -> None:
+def test_hdf5_model(case):
     pytest.importorskip("h5py")
     net = check(case, BINARY / case["hdf5"])
     again = caffe.Net(str(BINARY / f"{case['name']}.prototxt"), caffe.TEST)
@@ -63,7 +61,7 @@ def test_hdf5_model(case: dict[str, Any]) -> None:
 
 
 @cases("formats/binary")
-def test_saved_and_read_again(case: dict[str, Any], tmp_path: Path) -> None:
+def test_saved_and_read_again(case, tmp_path):
     net = check(case, BINARY / f"{case['name']}.caffemodel")
     for name in ("a.caffemodel", "a.caffemodel.h5"):
         net.save(str(tmp_path / name))

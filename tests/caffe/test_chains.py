@@ -1,7 +1,5 @@
 """What a convolution computes too in the test phase gives what the layers give one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -144,9 +142,7 @@ def check(net: Any, text: str, *names: str) -> None:
 @pytest.mark.parametrize(
     ("channels", "kind", "bias"), [(16, "full", True), (16, "deep", False), (5, "full", False)]
 )
-def test_a_chain(
-    chain: tuple[str, ...], in_place: bool, keep_blobs: bool, channels: int, kind: str, bias: bool
-) -> None:
+def test_a_chain(chain, in_place, keep_blobs, channels, kind, bias):
     text = chain_net(chain, in_place, channels, kind, bias)
     net = made(text, keep_blobs)
     check(net, text)
@@ -160,7 +156,7 @@ def test_a_chain(
 @pytest.mark.parametrize("order", ["first", "second"])
 @pytest.mark.parametrize("reads_input", [True, False])
 @pytest.mark.parametrize("keep_blobs", [True, False])
-def test_a_sum(relu: bool, order: str, reads_input: bool, keep_blobs: bool) -> None:
+def test_a_sum(relu, order, reads_input, keep_blobs):
     text = residual_net(relu, order, reads_input)
     net = made(text, keep_blobs)
     data = net.blobs["data"].data.copy()
@@ -178,7 +174,7 @@ def fused(net: Any) -> set[str]:
     return {name for name, spent in zip(net.layer_dict, times, strict=True) if spent == 0}
 
 
-def test_what_is_computed_together() -> None:
+def test_what_is_computed_together():
     text = residual_net(True, "first", reads_input=False)
     assert fused(made(text, True)) == {"mid_relu", "bn", "scale"}
     net = made(text, False)
@@ -202,7 +198,7 @@ WRITES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
 @pytest.mark.parametrize("kept", [True, False])
-def test_the_next_pass_sees_a_write(write: Callable[[Any], Any], kept: bool) -> None:
+def test_the_next_pass_sees_a_write(write, kept):
     text = chain_net(("bn", "scale", "relu"), in_place=True)
     net = made(text, keep_blobs=False)
     views = [blob.data for blobs in net.params.values() for blob in blobs] if kept else []
@@ -214,7 +210,7 @@ def test_the_next_pass_sees_a_write(write: Callable[[Any], Any], kept: bool) -> 
     assert bool(views) == kept
 
 
-def test_shapes_may_change() -> None:
+def test_shapes_may_change():
     text = residual_net(True, "first", reads_input=False)
     net = made(text, keep_blobs=False)
     check(net, text)
@@ -230,7 +226,7 @@ def test_shapes_may_change() -> None:
 
 @pytest.mark.parametrize("chain", [("relu",), ("bn", "scale", "relu")])
 @pytest.mark.parametrize("parts", [[(5, 0)], [(5, 3), (2, 0)], [(n, n) for n in range(5, -1, -1)]])
-def test_the_way_back(chain: tuple[str, ...], parts: list[tuple[int, int]]) -> None:
+def test_the_way_back(chain, parts):
     text = chain_net(chain, in_place=True)
     found = []
     for whole in (True, False):
@@ -251,7 +247,7 @@ def test_the_way_back(chain: tuple[str, ...], parts: list[tuple[int, int]]) -> N
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4 * np.abs(want).max())
 
 
-def test_a_pass_that_starts_or_ends_within() -> None:
+def test_a_pass_that_starts_or_ends_within():
     text = chain_net(("bn", "scale", "relu"), in_place=True)
     nets = whole, single = [made(text, keep_blobs=True) for _ in range(2)]
     for net in nets:
@@ -269,7 +265,7 @@ def test_a_pass_that_starts_or_ends_within() -> None:
         np.testing.assert_allclose(net.blobs["pool"].data, want["pool"], rtol=1e-4, atol=1e-5)
 
 
-def test_a_solvers_test_net_sees_weights_and_statistics() -> None:
+def test_a_solvers_test_net_sees_weights_and_statistics():
     settings = parse_solver('base_lr: 0.001 lr_policy: "fixed" test_iter: 1 test_interval: 1000')
     settings.net_param.CopyFrom(parse_net(chain_net(("own bn", "scale", "relu"), in_place=True)))
     for layer in settings.net_param.layer:
@@ -293,7 +289,7 @@ def test_a_solvers_test_net_sees_weights_and_statistics() -> None:
         np.testing.assert_allclose(at_once(test)["pool"], want, rtol=1e-4, atol=1e-5)
 
 
-def test_threads_may_change() -> None:
+def test_threads_may_change():
     text = residual_net(True, "first", reads_input=False)
     net, before = made(text, keep_blobs=False), threads()
     try:
@@ -305,7 +301,7 @@ def test_threads_may_change() -> None:
 
 
 @pytest.mark.parametrize("keep_blobs", [True, False])
-def test_3_x_3_windows_with_fewer_products(keep_blobs: bool) -> None:
+def test_3_x_3_windows_with_fewer_products(keep_blobs):
     """Sizes at which the engine takes another way to the same sums."""
     text = residual_net(True, "second", reads_input=True)
     text = text.replace("dim: 16 dim: 10 dim: 10", "dim: 128 dim: 28 dim: 28")

@@ -1,7 +1,5 @@
 """Classifier and Detector against the same crops, put together by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +47,7 @@ def make(folder: Path, **options: Any) -> caffe.Classifier:
     )
 
 
-def test_whole_images(tmp_path: Path) -> None:
+def test_whole_images(tmp_path):
     net = make(tmp_path)
     assert isinstance(net, caffe.Net)
     assert net.crop_dims.tolist() == net.image_dims.tolist() == [6, 8]
@@ -59,7 +57,7 @@ def test_whole_images(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, by_hand(net, given), rtol=1e-3, atol=1e-6)
 
 
-def test_the_centre(tmp_path: Path) -> None:
+def test_the_centre(tmp_path):
     net = make(tmp_path, image_dims=(11, 12))
     given = images(6, 11, 12)
     got = net.predict(given, oversample=False)
@@ -67,7 +65,7 @@ def test_the_centre(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-6)
 
 
-def test_ten_crops(tmp_path: Path) -> None:
+def test_ten_crops(tmp_path):
     net = make(tmp_path, image_dims=(9, 12))
     given = images(3, 9, 12)
     got = net.predict(given)
@@ -78,7 +76,7 @@ def test_ten_crops(tmp_path: Path) -> None:
         np.testing.assert_allclose(probabilities, want, rtol=1e-3, atol=1e-6)
 
 
-def test_images_of_other_sizes_are_resized(tmp_path: Path) -> None:
+def test_images_of_other_sizes_are_resized(tmp_path):
     net = make(tmp_path, image_dims=(6, 8))
     given = images(1, 13, 17) + images(1, 6, 8)
     want = by_hand(net, [caffe.io.resize_image(given[0], (6, 8)), given[1]])
@@ -86,7 +84,7 @@ def test_images_of_other_sizes_are_resized(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-6)
 
 
-def test_a_mean_of_the_images_size(tmp_path: Path) -> None:
+def test_a_mean_of_the_images_size(tmp_path):
     """What classify.py does by default: images and their mean are larger than the input."""
     mean = np.random.default_rng(2).uniform(90, 130, (3, 9, 12))
     options: dict[str, Any] = {"image_dims": [9, 12], "raw_scale": 255.0, "channel_swap": [2, 1, 0]}
@@ -99,7 +97,7 @@ def test_a_mean_of_the_images_size(tmp_path: Path) -> None:
     np.testing.assert_array_equal(net.predict(given), plain.predict(given))
 
 
-def test_wrong_use_is_a_sentence(tmp_path: Path) -> None:
+def test_wrong_use_is_a_sentence(tmp_path):
     model, _ = files(tmp_path)
     with pytest.raises(SpecError, match="at least one image"):
         make(tmp_path).predict([])
@@ -134,7 +132,7 @@ def picture(folder: Path) -> tuple[str, Any]:
 WINDOWS = np.array([[0, 0, 8, 8], [5, 10, 13, 18], [12, 22, 20, 30]])
 
 
-def test_windows(tmp_path: Path) -> None:
+def test_windows(tmp_path):
     net = make_detector(tmp_path, raw_scale=255, channel_swap=(2, 1, 0), mean=np.array([1.0, 2, 3]))
     path, image = picture(tmp_path)
     found = net.detect_windows([(path, WINDOWS), (path, WINDOWS[:1])])
@@ -146,7 +144,7 @@ def test_windows(tmp_path: Path) -> None:
         np.testing.assert_allclose(entry["prediction"].ravel(), want, rtol=1e-4)
 
 
-def test_windows_are_warped(tmp_path: Path) -> None:
+def test_windows_are_warped(tmp_path):
     net = make_detector(tmp_path)
     path, image = picture(tmp_path)
     (found,) = net.detect_windows([(path, [(2, 3, 19, 12)])])
@@ -154,12 +152,12 @@ def test_windows_are_warped(tmp_path: Path) -> None:
     np.testing.assert_allclose(found["prediction"].ravel(), want, rtol=1e-4)
 
 
-def test_no_windows(tmp_path: Path) -> None:
+def test_no_windows(tmp_path):
     path, _ = picture(tmp_path)
     assert make_detector(tmp_path).detect_windows([(path, [])]) == []
 
 
-def test_surroundings_inside_the_image(tmp_path: Path) -> None:
+def test_surroundings_inside_the_image(tmp_path):
     """A pad of 2 in 8 shows twice the window: 4 pixels of 8 are the window itself."""
     net = make_detector(tmp_path, context_pad=2)
     _, image = picture(tmp_path)
@@ -168,7 +166,7 @@ def test_surroundings_inside_the_image(tmp_path: Path) -> None:
     np.testing.assert_allclose(net.crop(image, window), want, atol=1e-6)
 
 
-def test_beyond_the_image_is_the_mean(tmp_path: Path) -> None:
+def test_beyond_the_image_is_the_mean(tmp_path):
     mean = np.array([51.0, 102, 153])
     net = make_detector(tmp_path, context_pad=2, mean=mean, raw_scale=255, channel_swap=(2, 1, 0))
     assert net.crop_dims.tolist() == [8, 8, 3]
@@ -181,7 +179,7 @@ def test_beyond_the_image_is_the_mean(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mean", [None, np.array([51.0])])
-def test_a_net_of_one_channel(mean: Any, tmp_path: Path) -> None:
+def test_a_net_of_one_channel(mean, tmp_path):
     grey = DETECTOR.replace("dim: 3", "dim: 1")
     net = make_detector(tmp_path, grey, context_pad=2, mean=mean, raw_scale=255)
     assert net.crop_dims.tolist() == [8, 8, 1]
@@ -197,7 +195,7 @@ def test_a_net_of_one_channel(mean: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(found["prediction"].ravel(), [pooled], rtol=1e-4)
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
+def test_what_is_not_there(tmp_path):
     net = make_detector(tmp_path)
     with pytest.raises(FileError, match=r"none\.png"):
         net.detect_windows([(str(tmp_path / "none.png"), WINDOWS)])

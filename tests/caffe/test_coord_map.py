@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from sparknet.caffe import coord_map as cm
@@ -18,7 +16,7 @@ def convolution(bottom: Top, **options: object) -> Top:
     return top
 
 
-def test_windows() -> None:
+def test_windows():
     x = data()
     top = convolution(x, kernel_size=3, stride=2, pad=1)
     axis, scale, shift = cm.coord_map_from_to(top, x)
@@ -29,7 +27,7 @@ def test_windows() -> None:
     assert cm.coord_map_from_to(pool, x)[1].tolist() == [4.0]
 
 
-def test_pass_through_and_back() -> None:
+def test_pass_through_and_back():
     x = data()
     pool = L.Pooling(L.ReLU(x), kernel_size=2, stride=2)
     up = L.Deconvolution(pool, convolution_param={"kernel_size": 2, "stride": 2})
@@ -37,7 +35,7 @@ def test_pass_through_and_back() -> None:
     assert (axis, scale.tolist(), shift.tolist()) == (1, [1.0], [0.0])
 
 
-def test_crops() -> None:
+def test_crops():
     x = data()
     made = cm.crop(convolution(x, kernel_size=5, pad=10), x)
     assert made.fn.params == {"crop_param": {"axis": 2, "offset": [8]}}
@@ -48,14 +46,14 @@ def test_crops() -> None:
     assert cm.coord_map_from_to(made, x)[2].tolist() == [0.0, 0.0]
 
 
-def test_thirds_are_whole_enough() -> None:
+def test_thirds_are_whole_enough():
     x = data()
     top = L.Pooling(x, kernel_size=3, stride=3)
     top = L.Deconvolution(top, convolution_param={"kernel_size": 9, "stride": 3})
     assert cm.crop(top, x).fn.params["crop_param"]["offset"] == [3]
 
 
-def test_a_lattice_is_walked_once() -> None:
+def test_a_lattice_is_walked_once():
     top = x = data()
     for _ in range(200):
         top = L.Eltwise(top, top)
@@ -73,14 +71,14 @@ def test_a_lattice_is_walked_once() -> None:
         ({"kernel_size": 3, "stride": 0}, "stride 0"),
     ],
 )
-def test_refused_crops(options: dict[str, object], message: str) -> None:
+def test_refused_crops(options, message):
     x = data()
     with pytest.raises(AssertionError, match=message) as caught:
         cm.crop(convolution(x, **options), x)
     assert isinstance(caught.value, SpecError)
 
 
-def test_unconnected() -> None:
+def test_unconnected():
     x = data()
     with pytest.raises(RuntimeError, match="spatial layers do not connect them"):
         cm.coord_map_from_to(x, L.InnerProduct(x))

@@ -1,7 +1,5 @@
 """SSD's PriorBox, DetectionOutput and MultiBoxLoss against slow arithmetic and differences."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -31,7 +29,7 @@ def _priors(options: str, rows: int = 1, columns: int = 2) -> Any:
     return np.array(boxes), np.array(variances)
 
 
-def test_prior_box() -> None:
+def test_prior_box():
     boxes, variances = _priors("min_size: 4 max_size: 9 aspect_ratio: 4 offset: 0.5")
     # Centers (10, 10) and (30, 10); sides 4, sqrt(4 * 9) = 6, 8 x 2 and 2 x 8.
     for place, x in enumerate((10, 30)):
@@ -44,7 +42,7 @@ def test_prior_box() -> None:
     assert (variances == np.float32(0.1)).all()
 
 
-def test_prior_box_options() -> None:
+def test_prior_box_options():
     # Sizes are cut to whole numbers, as SSD does; clipping keeps boxes inside the image.
     boxes, variances = _priors(
         "min_size: 4.9 min_size: 60 clip: true flip: false aspect_ratio: 4 step_h: 8 step_w: 2 "
@@ -90,7 +88,7 @@ def _detect(options: str, inputs: dict[str, Any], after: str = "") -> Any:
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize("code", CODES)
-def test_detection_output(code: str, share: bool, plain: bool) -> None:
+def test_detection_output(code, share, plain):
     inputs = _detections(np.random.default_rng(7), share=share)
     options = (
         f"num_classes: 4 code_type: {code} share_location: {share!s} "
@@ -106,7 +104,7 @@ def test_detection_output(code: str, share: bool, plain: bool) -> None:
     np.testing.assert_allclose(net.blobs["y"].data, want, rtol=1e-4, atol=1e-5)
 
 
-def test_detection_output_thresholds() -> None:
+def test_detection_output_thresholds():
     inputs = _detections(np.random.default_rng(3))
     for text, wanted in (
         ("", {}),
@@ -121,7 +119,7 @@ def test_detection_output_thresholds() -> None:
         np.testing.assert_allclose(net.blobs["y"].data, want, rtol=1e-4, atol=1e-5)
 
 
-def test_detection_output_ties() -> None:
+def test_detection_output_ties():
     # Equal scores: the first prior, the smaller label.
     priors = np.array([[0, 0, 0.2, 0.2], [0.5, 0.5, 0.7, 0.7], [0, 0.5, 0.1, 0.9]])
     priors = np.stack([priors, np.full((3, 4), 0.1)]).reshape(1, 2, 12)
@@ -131,14 +129,14 @@ def test_detection_output_ties() -> None:
     np.testing.assert_allclose(rows[:3, 3:], priors[0, 0].reshape(3, 4), rtol=1e-6)
 
 
-def test_detection_output_nothing_found() -> None:
+def test_detection_output_nothing_found():
     inputs = _detections(np.random.default_rng(3))
     for nothing in ("confidence_threshold: 2", "keep_top_k: 0"):
         got = _detect(f"num_classes: 4 {nothing}", inputs).blobs["y"].data
         assert got.tolist() == [[[[0, *[-1] * 6], [1, *[-1] * 6]]]]
 
 
-def test_detection_output_reshapes_what_follows() -> None:
+def test_detection_output_reshapes_what_follows():
     inputs = _detections(np.random.default_rng(5))
     follow = 'layer { name: "p" type: "Split" bottom: "y" top: "z" }'
     net = _detect("num_classes: 4 confidence_threshold: 0.5", inputs, follow)
@@ -154,7 +152,7 @@ def test_detection_output_reshapes_what_follows() -> None:
     np.testing.assert_array_equal(net.blobs["z"].data, first)
 
 
-def test_detection_output_odd_values() -> None:
+def test_detection_output_odd_values():
     inputs = _detections(np.random.default_rng(5))
     inputs["conf"][...] = np.nan
     assert _detect("num_classes: 4", inputs).blobs["y"].data.shape == (1, 1, 2, 7)
@@ -254,7 +252,7 @@ def _loss(layer: str, inputs: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_multibox_loss(name: str) -> None:
+def test_multibox_loss(name):
     options, wanted = CASES[name]
     inputs = _adapt(options, _losses())
     got = _loss(_loss_layer(f"num_classes: 4 {options}"), inputs)
@@ -263,7 +261,7 @@ def test_multibox_loss(name: str) -> None:
 
 @pytest.mark.parametrize("by_prior", [True, False])
 @pytest.mark.parametrize("conf", ["SOFTMAX", "LOGISTIC"])
-def test_multibox_loss_location_per_class(conf: str, by_prior: bool) -> None:
+def test_multibox_loss_location_per_class(conf, by_prior):
     inputs = _losses(share=False)
     options = f"num_classes: 4 share_location: false mining_type: NONE conf_loss_type: {conf} "
     options += f"use_prior_for_matching: {str(by_prior).lower()}"
@@ -276,14 +274,14 @@ def test_multibox_loss_location_per_class(conf: str, by_prior: bool) -> None:
 
 
 @pytest.mark.parametrize("mode", ["FULL", "VALID", "BATCH_SIZE", "NONE"])
-def test_multibox_loss_normalization(mode: str) -> None:
+def test_multibox_loss_normalization(mode):
     inputs = _losses()
     layer = _loss_layer("num_classes: 4", f"loss_param {{ normalization: {mode} }}")
     want = multibox(*inputs.values(), classes=4, normalization=mode)
     assert _loss(layer, inputs) == pytest.approx(want, rel=1e-5)
 
 
-def test_multibox_loss_parts() -> None:
+def test_multibox_loss_parts():
     inputs = _losses()
     both = _loss(_loss_layer("num_classes: 4"), inputs)
     parts = [
@@ -313,12 +311,12 @@ SMOOTH = ("defaults", "bipartite", "center", "corner_size", "l2", "logistic", "n
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_multibox_loss_gradient(name: str) -> None:
+def test_multibox_loss_gradient(name):
     options = CASES[name][0]
     _check_gradients(f"num_classes: 4 {options}", _adapt(options, _losses()), "loss_weight: 0.5")
 
 
-def test_multibox_loss_gradient_with_variances_in_target() -> None:
+def test_multibox_loss_gradient_with_variances_in_target():
     inputs = _losses()
     layer = _loss_layer("num_classes: 4 encode_variance_in_target: true loc_loss_type: L2")
     net = make_net(layer, inputs)
@@ -340,7 +338,7 @@ def test_multibox_loss_gradient_with_variances_in_target() -> None:
         )
 
 
-def test_multibox_loss_without_truths() -> None:
+def test_multibox_loss_without_truths():
     inputs = _losses()
     inputs["truths"] = np.full((1, 1, 3, 8), -1, np.float32)
     net = make_net(_loss_layer("num_classes: 4"), inputs)
@@ -370,14 +368,14 @@ def test_multibox_loss_without_truths() -> None:
         (0, 0, -7, "true box 0 is of image -7"),
     ],
 )
-def test_multibox_loss_refuses(row: int, column: int, value: float, says: str) -> None:
+def test_multibox_loss_refuses(row, column, value, says):
     inputs = _losses()
     inputs["truths"][0, 0, row, column] = value
     with pytest.raises(LayerError, match=f"'l'.*{says}"):
         _loss(_loss_layer("num_classes: 4"), inputs)
 
 
-def test_multibox_loss_odd_values() -> None:
+def test_multibox_loss_odd_values():
     inputs = _losses()
     inputs["priors"][0, 1, 4] = 0
     with pytest.raises(LayerError, match="the variances of prior 1 must be positive"):

@@ -1,7 +1,5 @@
 """docs/pycaffe.md and docs/compatibility.md are true."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -46,7 +44,7 @@ COPY = layer("Power", "x", "c").replace("l_Power", "copy")
         ("Eltwise", "eltwise_param { operation: MAX }", "c x"),
     ],
 )
-def test_in_place_gives_what_it_gives_elsewhere(kind: str, more: str, bottoms: str) -> None:
+def test_in_place_gives_what_it_gives_elsewhere(kind, more, bottoms):
     x = np.random.default_rng(0).uniform(0.5, 2, (3, 4)).astype(np.float32)
     found: list[Any] = []
     for top in ("c", "y"):
@@ -67,7 +65,7 @@ LABELLED = [
 
 @pytest.mark.parametrize(("kind", "more"), LABELLED)
 @pytest.mark.parametrize("label", [5, -1, np.nan])
-def test_labels_out_of_range(kind: str, more: str, label: float) -> None:
+def test_labels_out_of_range(kind, more, label):
     net = make(layer(kind, "x y", "l", more), x="2 5", y="2")
     x = np.full((2, 5), 0.2)
     net.forward(x=x, y=[0, 4])
@@ -77,14 +75,14 @@ def test_labels_out_of_range(kind: str, more: str, label: float) -> None:
 
 
 @pytest.mark.parametrize("index", [4, -1])
-def test_indices_out_of_range(index: int) -> None:
+def test_indices_out_of_range(index):
     net = make(layer("Embed", "x", "e", "embed_param { num_output: 2 input_dim: 4 }"), x="2")
     with pytest.raises(LayerError, match=rf"layer 'l_Embed'.*{index}.*out of range"):
         caffe.Net.forward(net, x=[0, index])
 
 
 @pytest.mark.parametrize("option", ["dilation: 0", "group: 0", "kernel_size: 5000000000"])
-def test_convolutions_that_are_refused(option: str) -> None:
+def test_convolutions_that_are_refused(option):
     more = f"convolution_param {{ num_output: 2 {option} "
     more += "}" if "kernel" in option else "kernel_size: 1 }"
     with pytest.raises(SpecError, match=option.partition(":")[0].replace("_size", "")):
@@ -99,26 +97,26 @@ def test_convolutions_that_are_refused(option: str) -> None:
         ("Data", "transform_param { noise_param { } }", "."),
     ],
 )
-def test_options_that_are_refused(kind: str, more: str, message: str) -> None:
+def test_options_that_are_refused(kind, more, message):
     bottoms = "" if kind == "Data" else "x"
     with pytest.raises(SpecError, match=message):
         make(layer(kind, bottoms, "x" if kind == "AbsVal" else "y", more), x="2 3")
 
 
-def test_contrastive_labels() -> None:
+def test_contrastive_labels():
     net = make(layer("ContrastiveLoss", "a b y", "l"), a="2 3", b="2 3", y="2")
     with pytest.raises(LayerError, match="label nan is neither 0 nor 1"):
         net.forward(a=np.ones((2, 3)), b=np.ones((2, 3)), y=[1, np.nan])
 
 
-def test_gradients_that_do_not_exist() -> None:
+def test_gradients_that_do_not_exist():
     net = make(layer("ArgMax", "x", "y"), x="2 3")
     net.forward()
     with pytest.raises(LayerError, match=r"'l_ArgMax'.*leave force_backward out"):
         net.backward()
 
 
-def test_stochastic_pooling() -> None:
+def test_stochastic_pooling():
     net = make(
         layer("Pooling", "x", "y", "pooling_param { pool: STOCHASTIC kernel_size: 2 stride: 2 }"),
         x="1 1 4 4",
@@ -130,7 +128,7 @@ def test_stochastic_pooling() -> None:
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3, 4])
-def test_convolution_over_axes(axes: int) -> None:
+def test_convolution_over_axes(axes):
     shape = "2 3" + " 4" * axes
     more = "convolution_param { num_output: 2 kernel_size: 3 pad: 1 }"
     net = make(layer("Convolution", "x", "y", more), x=shape)
@@ -141,13 +139,13 @@ def test_convolution_over_axes(axes: int) -> None:
     assert (out.min(), out.max()) == (3 * 2**axes, 3 * 3**axes)
 
 
-def test_engines_mean_nothing() -> None:
+def test_engines_mean_nothing():
     for engine in ("CUDNN", "CAFFE"):
         more = f"relu_param {{ engine: {engine} }}"
         assert (make(layer("ReLU", "x", "y", more), x="2").forward(x=[-1, 1])["y"] == [0, 1]).all()
 
 
-def test_an_old_view_stays_readable() -> None:
+def test_an_old_view_stays_readable():
     net = make(layer("Power", "x", "y", "power_param { scale: 2 }"), x="4 3")
     view = net.blobs["y"].data
     net.forward(x=np.ones((4, 3)))
@@ -158,14 +156,14 @@ def test_an_old_view_stays_readable() -> None:
     assert np.isfinite(view).all()
 
 
-def test_random_numbers_do_not_depend_on_the_other_layers() -> None:
+def test_random_numbers_do_not_depend_on_the_other_layers():
     drop = layer("Dropout", "x", "y")
     alone = make(drop, x="100").forward(x=np.ones(100))["y"].copy()
     again = make(drop, x="100").forward(x=np.ones(100))["y"]
     np.testing.assert_array_equal(alone, again)
 
 
-def test_the_page_is_a_set_of_tables() -> None:
+def test_the_page_is_a_set_of_tables():
     for line in PAGE.splitlines():
         if line.startswith("|"):
             assert line.count("|") - line.count("\\|") in (4, 5), line
@@ -174,7 +172,7 @@ def test_the_page_is_a_set_of_tables() -> None:
         assert kind in caffe.layer_type_list()
 
 
-def test_layers_of_forks() -> None:
+def test_layers_of_forks():
     section = PAGE.split("## Layers of forks")[1].split("\n## ")[0]
     types = set(caffe.layer_type_list())
     for row in section.splitlines():
@@ -190,7 +188,7 @@ def test_layers_of_forks() -> None:
 
 
 @pytest.mark.parametrize("page", ["pycaffe.md", "compatibility.md", "scripts.md"])
-def test_every_name_exists(page: str) -> None:
+def test_every_name_exists(page):
     made = {"net": caffe.Net, "solver": caffe.SGDSolver, "blob": caffe.Blob, "caffe": caffe}
     for owner, name in re.findall(r"`(net|solver|blob|caffe)\.(\w+)", guide(page)):
         instance = owner == "net" and name in vars(caffe.Net.from_proto(parse_net(""), caffe.TEST))
@@ -224,7 +222,7 @@ def run(count: int) -> dict[str, Any]:
         set_threads(before)
 
 
-def test_what_varies_with_the_number_of_threads() -> None:
+def test_what_varies_with_the_number_of_threads():
     once, again, more = run(2), run(2), run(1)
     for name in once:
         np.testing.assert_array_equal(once[name], again[name])

@@ -1,12 +1,8 @@
 """caffe.draw, and what a notebook shows of nets, blobs and records."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +30,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "p" top: "ip"
 DATA, CONV, RELU, POOL, IP = NET.layer
 
 
-def test_labels() -> None:
+def test_labels():
     assert draw.get_layer_label(CONV, "TB") == '"c (Convolution) kernel size: 3 stride: 1 pad: 0"'
     assert draw.get_layer_label(RELU, "LR") == r'"r\n(ReLU)"'
     assert draw.get_layer_label(POOL, "BT") == '"p (Pooling AVE) kernel size: 2 stride: 2 pad: 0"'
@@ -46,7 +42,7 @@ def test_labels() -> None:
     assert draw.choose_color_by_layertype("ReLU") == "#6495ED"
 
 
-def test_dot_text() -> None:
+def test_dot_text():
     text = draw.draw_net(NET, "LR", "dot").decode()
     assert text.startswith('digraph "n" {\n  rankdir="LR";\n')
     assert '"c_Convolution" -> "c_blob" [label="4"];' in text
@@ -54,7 +50,7 @@ def test_dot_text() -> None:
     assert text.count('\n  "c_blob" [label') == 1
 
 
-def test_phases() -> None:
+def test_phases():
     text = draw.draw_net(NET, "LR", "raw", phase=caffe_pb2.TEST).decode()
     assert "d_Data" not in text
     assert "p_Pooling" not in text
@@ -66,7 +62,7 @@ def test_phases() -> None:
         draw.draw_net(both, "LR", "dot", phase=0)
 
 
-def test_hostile_names() -> None:
+def test_hostile_names():
     net = caffe_pb2.NetParameter(name='"]; evil [')
     net.layer.add(name='a"{b}|\\\n\x00', type="T", top=['"'])
     text = draw.draw_net(net, "TB", "dot").decode()
@@ -74,7 +70,7 @@ def test_hostile_names() -> None:
     assert 'label="a\\"\\{b\\}\\|\\\\\\n? (T)"' in text
 
 
-def test_refusals(tmp_path: Path) -> None:
+def test_refusals(tmp_path):
     with pytest.raises(SpecError, match="'bmp' is none of the drawing formats"):
         draw.draw_net(NET, "LR", "bmp")
     with pytest.raises(SpecError, match="rankdir 'XY'"):
@@ -85,7 +81,7 @@ def test_refusals(tmp_path: Path) -> None:
         draw.get_layer_lr_mult(RELU)
 
 
-def test_rates_of_weights_and_biases() -> None:
+def test_rates_of_weights_and_biases():
     layer = caffe_pb2.LayerParameter(name="c", type="Convolution")
     for rates, want in (([], (1, 1)), ([2], (2, 1)), ([2, 3], (2, 3))):
         del layer.param[:]
@@ -96,7 +92,7 @@ def test_rates_of_weights_and_biases() -> None:
         draw.get_layer_lr_mult(layer)
 
 
-def test_files(tmp_path: Path) -> None:
+def test_files(tmp_path):
     draw.draw_net_to_file(NET, str(tmp_path / "x.raw"))
     assert (tmp_path / "x.raw").read_bytes() == draw.draw_net(NET, "LR", "dot")
     if shutil.which("dot"):
@@ -107,7 +103,7 @@ def test_files(tmp_path: Path) -> None:
             draw.draw_net(NET, "LR", "png")
 
 
-def test_pydot_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pydot_is_an_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydot", None)
     with pytest.raises(MissingExtra, match=r"sparknet\[draw\]"):
         draw.get_pydot_graph(NET, "LR")
@@ -123,7 +119,7 @@ layer { name: "empty" type: "ReLU" bottom: "conv" top: "relu" }
 """
 
 
-def test_nets_and_blobs(tmp_path: Path) -> None:
+def test_nets_and_blobs(tmp_path):
     path = tmp_path / "net.prototxt"
     path.write_text(TEXT)
     net = caffe.Net(str(path), caffe.TEST)
@@ -139,13 +135,13 @@ def test_nets_and_blobs(tmp_path: Path) -> None:
     assert repr(net.params["conv"][1]) == "<Blob (5,) float32, -1 to 0.1235>"
 
 
-def test_the_extension_of_notebooks() -> None:
+def test_the_extension_of_notebooks():
     code = "import sparknet; sparknet.load_ipython_extension(None); import caffe; print(caffe.Net)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "<class 'sparknet.caffe.net.Net'>\n"
 
 
-def test_records_and_batches() -> None:
+def test_records_and_batches():
     records = ArrayRecords(data=np.zeros((9, 3, 4), np.uint8), label=np.arange(9))
     assert repr(records) == "<9 records, data (3, 4) uint8, label () int64>"
     batches = Batches(records, 4)
@@ -160,7 +156,7 @@ def test_records_and_batches() -> None:
     )
 
 
-def test_records_of_files(tmp_path: Path) -> None:
+def test_records_of_files(tmp_path):
     image = pytest.importorskip("PIL.Image")
     for name in ("cat", "dog"):
         (tmp_path / name).mkdir()
@@ -179,7 +175,7 @@ SHAPES = arrays.array_shapes(min_dims=1, max_dims=5, max_side=4)
 
 
 @given(arrays.arrays(np.float32, SHAPES, elements=FLOATS))
-def test_blobs_round_trip(array: Any) -> None:
+def test_blobs_round_trip(array):
     blob = io.array_to_blobproto(array, array * 0 - 1)
     assert list(blob.shape.dim) == list(array.shape)
     assert list(blob.data) == array.ravel().tolist()
@@ -190,14 +186,14 @@ def test_blobs_round_trip(array: Any) -> None:
 
 
 @given(arrays.arrays(np.float64, (2, 3, 4), elements=FLOATS))
-def test_datums_round_trip(array: Any) -> None:
+def test_datums_round_trip(array):
     datum = io.array_to_datum(array, 3)
     assert (datum.channels, datum.height, datum.width, datum.label) == (2, 3, 4, 3)
     assert list(datum.float_data) == array.ravel().tolist()
     assert np.array_equal(io.datum_to_array(datum), array)
 
 
-def test_bytes_of_a_datum() -> None:
+def test_bytes_of_a_datum():
     array = np.arange(12, dtype=np.uint8).reshape(3, 2, 2)
     datum = io.array_to_datum(array[:, ::-1])
     assert not datum.HasField("label")
@@ -208,18 +204,18 @@ def test_bytes_of_a_datum() -> None:
     back[0] = 0
 
 
-def test_odd_memory_layouts_and_types() -> None:
+def test_odd_memory_layouts_and_types():
     array = np.arange(24).reshape(2, 3, 4).T
     assert np.array_equal(io.blobproto_to_array(io.array_to_blobproto(array)), array)
     assert np.array_equal(io.datum_to_array(io.array_to_datum(array)), array)
 
 
-def test_doubles() -> None:
+def test_doubles():
     blob = caffe_pb2.BlobProto(double_data=[1.5, 2.5], shape={"dim": [2]})
     assert io.blobproto_to_array(blob).tolist() == [1.5, 2.5]
 
 
-def test_vectors() -> None:
+def test_vectors():
     list_ = [np.ones((2, 1)), np.zeros(3)]
     data = io.arraylist_to_blobprotovector_str(list_)
     assert data == io.arraylist_to_blobprotovecor_str(list_)
@@ -227,7 +223,7 @@ def test_vectors() -> None:
     assert [a.tolist() for a in back] == [[[1.0], [1.0]], [0.0, 0.0, 0.0]]
 
 
-def test_arrays_refusals() -> None:
+def test_arrays_refusals():
     with pytest.raises(ArrayError, match=r"shape \(2, 3\) but holds 1 numbers"):
         io.blobproto_to_array(caffe_pb2.BlobProto(data=[1], shape={"dim": [2, 3]}))
     with pytest.raises(ValueError, match=r"shape \(-1, -1, 0, 0\) but holds 1 numbers"):

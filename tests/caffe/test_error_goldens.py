@@ -1,10 +1,7 @@
 """What must be refused: an exception at the recorded step at the latest, which names the place."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,7 +52,7 @@ ACTIONS: dict[str, Callable[[Case], Any]] = {
 
 
 @pytest.fixture(autouse=True, scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def folder(tmp_path_factory):
     """A copy to work in: opening a database leaves lock files beside it."""
     copy = tmp_path_factory.mktemp("goldens")
     for name in ("errors", "data"):
@@ -64,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @cases("errors")
-def test_refused(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused(case, folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
     error = _raised(case)

@@ -1,15 +1,11 @@
 """The nets that each state selects: layers, blobs, bottoms and tops, through ``caffe.Net``."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import sparknet.caffe as caffe
 from tests.goldens import GOLDENS, cases
 
 
 @cases("formats/filter")
-def test_states(case: dict[str, Any]) -> None:
+def test_states(case):
     file = str(GOLDENS / "formats" / "filter" / f"{case['name']}.prototxt")
     assert case["states"]
     for state in case["states"]:

@@ -1,8 +1,5 @@
 """A net that gets all weights from a file needs no filler; one that does not begins as ever."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +23,7 @@ layer { name: "two" type: "InnerProduct" bottom: "z" top: "t"
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
+def files(tmp_path):
     (tmp_path / "n.prototxt").write_text(NET)
     (tmp_path / "part.prototxt").write_text(NET.replace('"two"', '"other"'))
     for suffix in ("caffemodel", "h5"):
@@ -52,9 +49,7 @@ def refuse(*_: Any) -> Any:
 
 
 @pytest.mark.parametrize("suffix", ["caffemodel", "h5"])
-def test_no_filler_runs_for_a_file_that_holds_all(
-    files: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_filler_runs_for_a_file_that_holds_all(files, suffix, monkeypatch):
     net, weights = str(files / "n.prototxt"), str(files / f"n.{suffix}")
     caffe.set_random_seed(2)
     filled = caffe.Net(net, caffe.TEST)
@@ -70,11 +65,11 @@ def test_no_filler_runs_for_a_file_that_holds_all(
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_layer_that_shares_its_parameters_is_not_missing(files: Path) -> None:
+def test_a_layer_that_shares_its_parameters_is_not_missing(files):
     sparknet.Net(str(files / "n.prototxt"), str(files / "n.h5"))
 
 
-def test_what_a_file_lacks_is_filled_as_without_it(files: Path) -> None:
+def test_what_a_file_lacks_is_filled_as_without_it(files):
     net, weights = str(files / "part.prototxt"), str(files / "n.caffemodel")
     caffe.set_random_seed(3)
     begun = values(caffe.Net(net, caffe.TEST))
@@ -84,7 +79,7 @@ def test_what_a_file_lacks_is_filled_as_without_it(files: Path) -> None:
     assert not np.array_equal(found["one"][0], begun["one"][0])
 
 
-def test_a_file_that_does_not_fit_is_refused_as_ever(files: Path) -> None:
+def test_a_file_that_does_not_fit_is_refused_as_ever(files):
     text = NET.replace("num_output: 4", "num_output: 5")
     (files / "wide.prototxt").write_text(text)
     with pytest.raises(WeightsError, match=r"'two'.*\(4, 3\).*\(5, 3\)"):

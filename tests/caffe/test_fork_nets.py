@@ -1,7 +1,5 @@
 """Nets of the shapes of public forks, whole: forward in both phases, and some steps of training."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ def feed(net: Any, written: Writer) -> None:
 
 
 @pytest.mark.parametrize("name", TESTED)
-def test_forward(name: str) -> None:
+def test_forward(name):
     """The same results whether blobs are kept or share memory."""
     written = TESTED[name]()
     results = []
@@ -40,7 +38,7 @@ def test_forward(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TRAINED)
-def test_training(name: str, tmp_path: Path) -> None:
+def test_training(name, tmp_path):
     """Every weight of a net that learns changes, and the losses stay numbers."""
     train(TRAINED[name](), tmp_path)
 

@@ -1,7 +1,5 @@
 """Layers that are computed together give what they give one by one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -58,15 +56,13 @@ def run(phase: int, channels: int, slope: float, forward: str, backward: str) ->
 @pytest.mark.parametrize("phase", [TRAIN, TEST])
 @pytest.mark.parametrize(("channels", "slope"), [(32, 0.0), (5, 0.0), (16, 0.25)])
 @pytest.mark.parametrize("backward", ["whole", "halves", "single"])
-def test_normalised_layers_agree_with_single_ones(
-    phase: int, channels: int, slope: float, backward: str
-) -> None:
+def test_normalised_layers_agree_with_single_ones(phase, channels, slope, backward):
     single = run(phase, channels, slope, "single", "single")
     for one, other in zip(single, run(phase, channels, slope, "whole", backward), strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-4 * (np.abs(one).max() + 1e-9))
 
 
-def test_a_pass_that_starts_within_goes_on_from_what_the_blob_holds() -> None:
+def test_a_pass_that_starts_within_goes_on_from_what_the_blob_holds():
     net = Net.from_proto(
         parse_net(NET.replace("CHANNELS", "16").replace("SLOPE", "0")), TRAIN, seed=3
     )
@@ -143,14 +139,14 @@ def run_gates(net: Net, parts: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_bits_are_those_of_single_layers(variant: str) -> None:
+def test_bits_are_those_of_single_layers(variant):
     for got, want in zip(
         run_gates(make(variant), "whole"), run_gates(make(variant), "single"), strict=True
     ):
         np.testing.assert_array_equal(got, want)
 
 
-def test_the_gradient_before_a_relu_ends_where_it_clips() -> None:
+def test_the_gradient_before_a_relu_ends_where_it_clips():
     net = make("plain")
     run_gates(net, "whole")
     conv, total = net.blobs["conv"], net.blobs["sum"]
@@ -160,7 +156,7 @@ def test_the_gradient_before_a_relu_ends_where_it_clips() -> None:
     assert total.diff[total.data > 0].all()
 
 
-def test_a_pool_that_somebody_wrote_says_nothing_of_its_input() -> None:
+def test_a_pool_that_somebody_wrote_says_nothing_of_its_input():
     nets = [make("plain"), make("plain")]
     last = len(nets[0].layers) - 1
     for net, whole in zip(nets, (True, False), strict=True):
@@ -176,7 +172,7 @@ def test_a_pool_that_somebody_wrote_says_nothing_of_its_input() -> None:
 
 
 @pytest.mark.parametrize("name", ["relu", "sum_relu"])
-def test_the_pass_of_the_relu_itself_is_saved(name: str) -> None:
+def test_the_pass_of_the_relu_itself_is_saved(name):
     net = make("plain")
     net._runtime.time(True)
     run_gates(net, "whole")
@@ -185,7 +181,7 @@ def test_the_pass_of_the_relu_itself_is_saved(name: str) -> None:
     assert backward[net._layer_number("conv")] > 0
 
 
-def test_a_layer_without_tops_behind_a_relu_in_place() -> None:
+def test_a_layer_without_tops_behind_a_relu_in_place():
     end = GATES_NET.index('layer { name: "pool"')
     text = (
         GATES_NET[:end].replace("SLOPE", "0")

@@ -1,19 +1,17 @@
 """The reference vectors are all there: as many cases as were recorded, each with its files."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.goldens import GOLDENS, SUITES, index
 
 
 @pytest.mark.parametrize("suite", SUITES)
-def test_every_recorded_case_is_listed(suite: str) -> None:
+def test_every_recorded_case_is_listed(suite):
     names = [str(entry["name"]) for entry in index(suite)]
     assert len(names) == len(set(names)) == SUITES[suite]
 
 
-def test_every_suite_is_known() -> None:
+def test_every_suite_is_known():
     found = {str(path.parent.relative_to(GOLDENS)) for path in GOLDENS.rglob("index.json")}
     assert found == set(SUITES)
 
@@ -22,6 +20,6 @@ def test_every_suite_is_known() -> None:
     ("suite", "ending", "beside"),
     [("layers", ".prototxt", 0), ("nets", ".npz", 0), ("solvers", ".net.prototxt", 0)],
 )
-def test_every_file_is_listed(suite: str, ending: str, beside: int) -> None:
+def test_every_file_is_listed(suite, ending, beside):
     files = {path.name[: -len(ending)] for path in (GOLDENS / suite).glob(f"*{ending}")}
     assert len(files - {str(entry["name"]) for entry in index(suite)}) == beside

@@ -1,7 +1,5 @@
 """Net specifications and arrays against what real pycaffe made of them."""
 
-from __future__ import annotations
-
 import runpy
 from typing import Any
 
@@ -16,14 +14,14 @@ FORMATS = GOLDENS / "formats"
 ARRAYS = FORMATS / "arrays"
 
 
-def test_every_case_is_here() -> None:
+def test_every_case_is_here():
     assert len(index("formats/netspec")) == len(list((FORMATS / "netspec").glob("*.py"))) == 8
     assert len(index("formats/arrays")) == 8
 
 
 @golden("formats/netspec")
 @pytest.mark.parametrize("name", [case["name"] for case in index("formats/netspec")])
-def test_net_specification(name: str) -> None:
+def test_net_specification(name):
     from sparknet.proto import format_text, parse_text
 
     with alias.installed():
@@ -47,7 +45,7 @@ def _lines(text: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def arrays() -> dict[str, np.ndarray[Any, Any]]:
+def arrays():
     with np.load(ARRAYS / "arrays.npz") as data:
         return dict(data)
 
@@ -57,7 +55,7 @@ def same(got: object, want: object) -> bool:
 
 
 @golden("formats/arrays", "blob")
-def test_blob(arrays: dict[str, Any]) -> None:
+def test_blob(arrays):
     message = caffe_pb2.BlobProto.FromString((ARRAYS / "blob.binaryproto").read_bytes())
     assert io.array_to_blobproto(arrays["blob/data"], arrays["blob/diff"]) == message
     assert np.array_equal(io.blobproto_to_array(message), arrays["blob/data"])
@@ -65,7 +63,7 @@ def test_blob(arrays: dict[str, Any]) -> None:
 
 
 @golden("formats/arrays", "blob_legacy")
-def test_blob_legacy(arrays: dict[str, Any]) -> None:
+def test_blob_legacy(arrays):
     message = caffe_pb2.BlobProto.FromString((ARRAYS / "blob_legacy.binaryproto").read_bytes())
     got = io.blobproto_to_array(message)
     assert got.shape == (1, 2, 1, 3)
@@ -73,7 +71,7 @@ def test_blob_legacy(arrays: dict[str, Any]) -> None:
 
 
 @golden("formats/arrays", "datum_float")
-def test_datum_float(arrays: dict[str, Any]) -> None:
+def test_datum_float(arrays):
     data = (ARRAYS / "datum_float.bin").read_bytes()
     datum = io.array_to_datum(arrays["datum_float/data"], 7)
     assert datum == caffe_pb2.Datum.FromString(data)
@@ -82,7 +80,7 @@ def test_datum_float(arrays: dict[str, Any]) -> None:
 
 
 @cases("formats/arrays", [c for c in index("formats/arrays") if "settings" in c])
-def test_transformer(case: dict[str, Any], arrays: dict[str, Any]) -> None:
+def test_transformer(case, arrays):
     transformer = io.Transformer({k: tuple(v) for k, v in case["inputs"].items()})
     for setting, value in case["settings"].items():
         chosen = arrays[value] if setting == "mean" else value
@@ -95,6 +93,6 @@ def test_transformer(case: dict[str, Any], arrays: dict[str, Any]) -> None:
 
 
 @golden("formats/arrays", "oversample")
-def test_oversample(arrays: dict[str, Any]) -> None:
+def test_oversample(arrays):
     crops = io.oversample(arrays["oversample/images"], (5, 6))
     assert np.array_equal(crops, arrays["oversample/crops"])

@@ -1,7 +1,5 @@
 """Nets that start at zero, where no gradient comes: who is warned, and that it is true."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any
@@ -85,14 +83,14 @@ def records() -> tuple[Any, Any]:
     ],
     ids=["all", "last is filled", "no loss", "one layer", "last is frozen", "residual"],
 )
-def test_which_layers_are_idle(layers: list[Any], idle: list[str]) -> None:
+def test_which_layers_are_idle(layers, idle):
     if layers and layers[0].name == "s":
         layers = [Convolution("conv", "data", num_output=3, kernel_size=3), *layers]
     made = get_solver(solver(*layers))
     assert idle_layers(made.net) == idle
 
 
-def test_idle_layers_do_not_move_and_others_do() -> None:
+def test_idle_layers_do_not_move_and_others_do():
     """What the warning says, measured: after some steps their weights are still 0."""
     images, labels = records()
     for layers in (deep(), deep(weight_filler="xavier")):
@@ -123,12 +121,12 @@ def test_idle_layers_do_not_move_and_others_do() -> None:
         ("base_lr: 1 lr_policy: 'inv' gamma: 0.1 power: 0.75 weight_decay: 0.1", None),
     ],
 )
-def test_settings_that_no_training_wants(settings: str, says: str | None) -> None:
+def test_settings_that_no_training_wants(settings, says):
     (*told,) = _odd_settings(text_format.Parse(settings, caffe_pb2.SolverParameter()))
     assert [(says or "") in text for text in told] == [True] * bool(says)
 
 
-def test_pycaffe_warns_once() -> None:
+def test_pycaffe_warns_once():
     made = get_solver(solver(*deep()))
     with pytest.warns(IdleWarning, match="layers 'conv', 'ip1' learn nothing") as caught:
         made.step(1)
@@ -138,7 +136,7 @@ def test_pycaffe_warns_once() -> None:
         made.step(1)
 
 
-def test_nets_and_workers_warn() -> None:
+def test_nets_and_workers_warn():
     net = Net(solver(*deep()))
     net.set_training_data(records())
     with pytest.warns(IdleWarning, match="give each a weight_filler, such as xavier"):
@@ -147,7 +145,7 @@ def test_nets_and_workers_warn() -> None:
         train(solver(*deep()), records(), workers=1, steps=1)
 
 
-def test_the_own_builders_learn() -> None:
+def test_the_own_builders_learn():
     """ConvLayer and LinearLayer have a filler; a given one stays, in either form."""
     learning = solver(
         ConvLayer("conv", "data", kernel=3, num_filters=3),

@@ -3,8 +3,6 @@
 The matrix: every layer type with a gradient, and every type in place behind it.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from functools import cache
@@ -220,7 +218,7 @@ def compare(
 
 
 @pytest.mark.parametrize("kind", FRONT)
-def test_a_layer_in_place_behind(kind: str) -> None:
+def test_a_layer_in_place_behind(kind):
     """A third of the matrix; the nightly test has all of it."""
     some = random.Random(kind).sample(BEHIND, len(BEHIND) // 3)
     assert compare(kind, FRONT[kind][0], some, caffe.TRAIN, "float32", keep_blobs=False) == []
@@ -230,13 +228,13 @@ def test_a_layer_in_place_behind(kind: str) -> None:
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST], ids=["TRAIN", "TEST"])
 @pytest.mark.parametrize("kind", FRONT)
-def test_a_layer_in_place_behind_every_case(kind: str, phase: int, precision: str) -> None:
+def test_a_layer_in_place_behind_every_case(kind, phase, precision):
     for case in FRONT[kind]:
         for keep_blobs in {True, phase == caffe.TEST}:
             assert compare(kind, case, BEHIND, phase, precision, keep_blobs) == []
 
 
-def test_phases_and_precisions_of_some() -> None:
+def test_phases_and_precisions_of_some():
     rng = random.Random(1)
     for kind in rng.sample(sorted(FRONT), 12):
         case, phase = rng.choice(FRONT[kind]), rng.choice([caffe.TRAIN, caffe.TEST])
@@ -248,7 +246,7 @@ LONG = [Case("inner_product_param { num_output: 6 }", ((4, 5),)), FRONT["Convolu
 
 @pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST], ids=["TRAIN", "TEST"])
 @pytest.mark.parametrize("kind", ["InnerProduct", "Convolution"])
-def test_long_chains(kind: str, phase: int) -> None:
+def test_long_chains(kind, phase):
     """Three to five layers in place, one behind the other; some of them are computed together."""
     rng = random.Random(kind + str(phase))
     chains = [rng.choices(sorted(IN_PLACE), k=rng.choice((3, 3, 4, 5))) for _ in range(60)]
@@ -259,7 +257,7 @@ def test_long_chains(kind: str, phase: int) -> None:
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST], ids=["TRAIN", "TEST"])
 @pytest.mark.parametrize("first", IN_PLACE)
-def test_three_in_place(first: str, phase: int, precision: str) -> None:
+def test_three_in_place(first, phase, precision):
     chains = [(first, second, "Scale") for second in IN_PLACE]
     for kind, case in zip(["InnerProduct", "Convolution"], LONG, strict=True):
         assert compare(kind, case, chains, phase, precision, phase == caffe.TEST) == []

@@ -1,11 +1,8 @@
 """Nets that multiply numbers of eight bits stay close to those of float32."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,18 +75,8 @@ def in_int8(net: Any, param: Any, keep_blobs: bool = False) -> Any:
     positive=st.booleans(),
 )
 def test_a_convolution_is_the_sum_of_products_of_whole_numbers(
-    images: int,
-    channels: int,
-    outputs: int,
-    groups: int,
-    kernel: int,
-    stride: int,
-    pad: int,
-    dilation: int,
-    height: int,
-    width: int,
-    positive: bool,
-) -> None:
+    images, channels, outputs, groups, kernel, stride, pad, dilation, height, width, positive
+):
     group = groups or channels
     channels, outputs = channels * groups or channels, outputs * groups or channels
     extent = dilation * (kernel - 1) + 1
@@ -151,9 +138,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("keep_blobs", [False, True])
 @pytest.mark.parametrize("method", ["max", "mse"])
-def test_nets_are_close_to_float32_and_the_same_each_time(
-    case: str, keep_blobs: bool, method: str
-) -> None:
+def test_nets_are_close_to_float32_and_the_same_each_time(case, keep_blobs, method):
     net = filled(CASES[case], (3, 8, 12, 11))
     narrow = in_int8(net, calibrated(net, method), keep_blobs)
     assert narrow.precision == "int8"
@@ -166,7 +151,7 @@ def test_nets_are_close_to_float32_and_the_same_each_time(
 @needs_int8
 @pytest.mark.parametrize("channels", [3, 16, 33])
 @pytest.mark.parametrize("deep", ["kernel_size: 3 pad: 1", "group: {0} kernel_size: 3 pad: 1"])
-def test_sums_are_added_to_numbers_of_another_step(channels: int, deep: str) -> None:
+def test_sums_are_added_to_numbers_of_another_step(channels, deep):
     text = residual(channels, deep.format(channels)) + product("last", "pool", "num_output: 9")
     net = filled(text, (3, 5, 7, 8))
     narrow = in_int8(net, calibrated(net))
@@ -183,8 +168,8 @@ def test_sums_are_added_to_numbers_of_another_step(channels: int, deep: str) -> 
 @pytest.mark.parametrize("channels", [16, 17, 33, 96, 240])
 @pytest.mark.parametrize("is_signed", [False, True])
 def test_means_and_factors_of_channels_are_those_of_whole_numbers(
-    channels: int, is_signed: bool, images: int, height: int, width: int
-) -> None:
+    channels, is_signed, images, height, width
+):
     """Squeeze-and-excitation: the mean reads eight bits, and the product is rounded to them."""
     text = convolution("a", "data", f"num_output: {channels} kernel_size: 1")
     text += "" if is_signed else layer("relu", "ReLU", "a", "", "a")
@@ -214,7 +199,7 @@ def test_means_and_factors_of_channels_are_those_of_whole_numbers(
 
 
 @needs_int8
-def test_a_layer_that_is_named_stays_in_float32() -> None:
+def test_a_layer_that_is_named_stays_in_float32():
     net = filled(CASES["convolution"], (2, 8, 9, 9))
     narrow = in_int8(net, calibrated(net, float32=("last",)))
     np.testing.assert_array_equal(narrow.forward()["last"], net.blobs["last"].data)
@@ -223,7 +208,7 @@ def test_a_layer_that_is_named_stays_in_float32() -> None:
 
 
 @needs_int8
-def test_what_python_writes_counts() -> None:
+def test_what_python_writes_counts():
     net = filled(CASES["two"], (2, 8, 9, 9))
     narrow = in_int8(net, calibrated(net))
     before = narrow.forward()["last"].copy()
@@ -238,7 +223,7 @@ def test_what_python_writes_counts() -> None:
 
 
 @needs_int8
-def test_a_file_has_a_quarter_of_the_size_and_loads_everywhere(tmp_path: Path) -> None:
+def test_a_file_has_a_quarter_of_the_size_and_loads_everywhere(tmp_path):
     text = folded("one", "data", "num_output: 64 kernel_size: 3") + product(
         "last", "one", "num_output: 50"
     )
@@ -266,7 +251,7 @@ def test_a_file_has_a_quarter_of_the_size_and_loads_everywhere(tmp_path: Path) -
     assert (np.abs(rows - before) <= most * 1.0001).all()
 
 
-def test_damaged_numbers_are_refused(tmp_path: Path) -> None:
+def test_damaged_numbers_are_refused(tmp_path):
     blob = caffe_pb2.BlobProto(int8_data=b"\x01" * 6, int8_step=[1, 1])
     blob.shape.dim.extend((2, 3))
     for damage, said in (
@@ -286,7 +271,7 @@ def test_damaged_numbers_are_refused(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_model(path).layer_arrays("ip")[0], np.ones((2, 3)))
 
 
-def test_steps_that_no_calibration_makes_are_refused() -> None:
+def test_steps_that_no_calibration_makes_are_refused():
     net = parse_net(input_layer("data", (1, 2)))
     for step in (0, -1, float("nan"), float("inf")):
         net.int8_param.Clear()
@@ -296,7 +281,7 @@ def test_steps_that_no_calibration_makes_are_refused() -> None:
 
 
 @needs_int8
-def test_a_net_that_is_not_quantised_says_so() -> None:
+def test_a_net_that_is_not_quantised_says_so():
     net = caffe.Net.from_proto(
         parse_net(input_layer("data", (2, 8, 9, 9)) + CASES["two"]), caffe.TEST, precision="int8"
     )
@@ -307,7 +292,7 @@ def test_a_net_that_is_not_quantised_says_so() -> None:
 
 
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=200), st.integers(1, 5))
-def test_a_histogram_keeps_the_largest_value(values: list[float], parts: int) -> None:
+def test_a_histogram_keeps_the_largest_value(values, parts):
     found = Histogram()
     for part in np.array_split(np.array(values, np.float32), parts):
         found.note(part)
@@ -318,7 +303,7 @@ def test_a_histogram_keeps_the_largest_value(values: list[float], parts: int) ->
     assert 0 <= found.clip("mse") <= found.clip("max")
 
 
-def test_a_rare_large_value_is_clipped_by_mse() -> None:
+def test_a_rare_large_value_is_clipped_by_mse():
     found = Histogram()
     found.note(np.random.default_rng(0).standard_normal(100_000))
     found.note(np.array([1000.0]))
@@ -339,7 +324,7 @@ print(net.precision, *(str(one.message) for one in said), sep="|")
 """
 
 
-def test_a_processor_without_int8_computes_in_float32_and_one_sentence_says_so() -> None:
+def test_a_processor_without_int8_computes_in_float32_and_one_sentence_says_so():
     environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", ELSEWHERE]
     said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

@@ -1,7 +1,5 @@
 """Nets whose blobs share memory give what nets give that keep them all, or say that it is gone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -48,7 +46,7 @@ def values(keep_blobs: bool, data: Any = IMAGE) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_blob_that_is_asked_for_is_right(name: str) -> None:
+def test_a_blob_that_is_asked_for_is_right(name):
     want, net = values(True), made(False)
     for _ in range(3):
         found = net.forward(data=IMAGE, blobs=[name])
@@ -57,7 +55,7 @@ def test_a_blob_that_is_asked_for_is_right(name: str) -> None:
             np.testing.assert_allclose(got, want[one], rtol=1e-5, atol=1e-6)
 
 
-def test_what_is_gone_says_so_and_is_kept_from_then_on() -> None:
+def test_what_is_gone_says_so_and_is_kept_from_then_on():
     want, net = values(True), made(False)
     net.forward(data=IMAGE)
     for name in ("conv1", "tanh", "flat"):
@@ -70,7 +68,7 @@ def test_what_is_gone_says_so_and_is_kept_from_then_on() -> None:
         np.testing.assert_allclose(net.blobs[name].data, want[name], rtol=1e-5, atol=1e-6)
 
 
-def test_a_blob_that_was_looked_at_before_follows_every_pass() -> None:
+def test_a_blob_that_was_looked_at_before_follows_every_pass():
     net, data = made(False), IMAGE
     view = net.blobs["left"].data
     assert not view.any()
@@ -80,7 +78,7 @@ def test_a_blob_that_was_looked_at_before_follows_every_pass() -> None:
         data = data * 2
 
 
-def test_less_memory_is_taken() -> None:
+def test_less_memory_is_taken():
     taken = []
     for keep in (True, False):
         net = made(keep)
@@ -91,7 +89,7 @@ def test_less_memory_is_taken() -> None:
     assert taken[1] < 0.6 * taken[0]
 
 
-def test_parts_of_a_pass() -> None:
+def test_parts_of_a_pass():
     want, net = values(True), made(False)
     found = net.forward(data=IMAGE, end="tanh")
     np.testing.assert_allclose(found["tanh"], want["tanh"], rtol=1e-5, atol=1e-6)
@@ -101,12 +99,12 @@ def test_parts_of_a_pass() -> None:
     np.testing.assert_allclose(net.forward()["prob"], want["prob"], rtol=1e-5)
 
 
-def test_other_shapes() -> None:
+def test_other_shapes():
     data = IMAGE[:1]
     np.testing.assert_allclose(values(False, data)["prob"], values(True, data)["prob"], rtol=1e-5)
 
 
-def test_an_empty_batch() -> None:
+def test_an_empty_batch():
     net = made(False)
     for images in (2, 0, 0, 1):
         net.blobs["data"].reshape(images, *SHAPE[1:])
@@ -117,7 +115,7 @@ def test_an_empty_batch() -> None:
             np.testing.assert_allclose(found["prob"], want, rtol=1e-5)
 
 
-def test_callbacks_see_what_comes_next() -> None:
+def test_callbacks_see_what_comes_next():
     net, seen = made(False), []
     net.after_forward(
         lambda layer: seen.append(net.blobs[net.top_names[net._layer_names[layer]][0]])
@@ -138,7 +136,7 @@ class Doubled(Layer):
         top[0].data[...] = 2 * bottom[0].data
 
 
-def test_layers_in_python() -> None:
+def test_layers_in_python():
     text = NET.replace(
         'name: "tanh" type: "TanH"',
         f'name: "tanh" type: "Python" python_param {{ module: "{__name__}" layer: "Doubled" }}',
@@ -189,7 +187,7 @@ def both(text: str, seed: int) -> list[dict[str, Any]]:
         ['type: "Eltwise" bottom: "t0"', 'type: "ReLU"'],
     ],
 )
-def test_what_convolutions_take_in_changes_last_bits_at_most(layers: list[str]) -> None:
+def test_what_convolutions_take_in_changes_last_bits_at_most(layers):
     """As docs/pycaffe.md says."""
     for seed in range(5):
         kept, lean = both(behind_a_convolution(*layers), seed)
@@ -206,7 +204,7 @@ def test_what_convolutions_take_in_changes_last_bits_at_most(layers: list[str]) 
         ['type: "PReLU"', 'type: "BatchNorm"', f'type: "Scale" scale_param {{ {SCALE} }}'],
     ],
 )
-def test_other_nets_give_the_same_bits(layers: list[str]) -> None:
+def test_other_nets_give_the_same_bits(layers):
     for seed in range(3):
         kept, lean = both(behind_a_convolution(*layers), seed)
         assert kept.keys() == lean.keys()
@@ -214,7 +212,7 @@ def test_other_nets_give_the_same_bits(layers: list[str]) -> None:
             np.testing.assert_array_equal(lean[name], want)
 
 
-def test_there_is_no_way_back() -> None:
+def test_there_is_no_way_back():
     net = made(False)
     net.forward(data=IMAGE)
     with pytest.raises(SpecError, match="keep_blobs=False has no backward pass"):

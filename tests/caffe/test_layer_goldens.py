@@ -1,11 +1,6 @@
 """Every layer case of the reference vectors: structure, values, loss, gradients."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-import pytest
 
 import sparknet.caffe as caffe
 from tests.caffe.replay import check_structure, play
@@ -13,7 +8,7 @@ from tests.goldens import GOLDENS, cases
 
 
 @cases("layers")
-def test_layer(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_layer(case, monkeypatch):
     monkeypatch.chdir(GOLDENS / "layers")
     monkeypatch.syspath_prepend(str(GOLDENS / "layers"))
     net = caffe.Net(f"{case['name']}.prototxt", getattr(caffe, case["phase"]))

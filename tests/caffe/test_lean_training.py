@@ -1,7 +1,5 @@
 """Training whose blobs share memory gives the bits of training that keeps them, in less of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +16,7 @@ from sparknet.graph.batch import set_batch
 from sparknet.proto import parse_net
 from tests.caffe.gradient import input_layer
 from tests.caffe.replay import keys, set_inputs, set_params, total_loss
-from tests.caffe.test_random_nets import Draft, _set_params, _values, drafts
+from tests.caffe.test_random_nets import _set_params, _values, drafts
 from tests.goldens import GOLDENS, index
 
 SHAPE = (4, 8, 12, 12)
@@ -98,12 +96,12 @@ def check_same(kept: Any, lean: Any, **options: Any) -> None:
 @pytest.mark.parametrize(
     "options", [{}, {"iter_size": 3}, {"clip_gradients": 0.05}], ids=["plain", "passes", "clipped"]
 )
-def test_steps_leave_the_same_bits(options: dict[str, Any]) -> None:
+def test_steps_leave_the_same_bits(options):
     kept, lean = (solver_of(parse_net(NET), keep, **options) for keep in (True, False))
     check_same(kept, lean)
 
 
-def test_less_memory_is_taken() -> None:
+def test_less_memory_is_taken():
     """Gradients share memory; after a step only what comes in and out is held."""
     taken = []
     for keep in (True, False):
@@ -116,7 +114,7 @@ def test_less_memory_is_taken() -> None:
     assert lean["rows"] + lean["layouts"] < 0.2 * (kept["rows"] + kept["layouts"])
 
 
-def test_copies_of_weights_last_for_a_layer() -> None:
+def test_copies_of_weights_last_for_a_layer():
     """Four layers of large weights and small images: not four copies each way, and sums."""
     lines = [input_layer("x0", (1, 64, 4, 4))]
     for n in range(4):
@@ -134,7 +132,7 @@ def test_copies_of_weights_last_for_a_layer() -> None:
 
 
 @pytest.mark.parametrize("name", ["first", "sum", "pool"])
-def test_what_is_gone_says_so_and_is_kept_from_then_on(name: str) -> None:
+def test_what_is_gone_says_so_and_is_kept_from_then_on(name):
     kept, lean = (solver_of(parse_net(NET), keep) for keep in (True, False))
     check_same(kept, lean)
     blob = lean.net.blobs[name]
@@ -147,7 +145,7 @@ def test_what_is_gone_says_so_and_is_kept_from_then_on(name: str) -> None:
     check_same(kept, lean)
 
 
-def test_gradients_that_are_named_are_right() -> None:
+def test_gradients_that_are_named_are_right():
     found = []
     for keep in (True, False):
         net = caffe.Net.from_proto(parse_net(NET), caffe.TRAIN, seed=3, keep_blobs=keep)
@@ -159,7 +157,7 @@ def test_gradients_that_are_named_are_right() -> None:
         np.testing.assert_array_equal(found[1][name], found[0][name])
 
 
-def test_gradients_layer_by_layer() -> None:
+def test_gradients_layer_by_layer():
     """Callbacks cut the passes, and may look at what comes next."""
     nets: list[Any] = []
     seen: list[int] = []
@@ -176,7 +174,7 @@ def test_gradients_layer_by_layer() -> None:
     np.testing.assert_array_equal(np.asarray(nets[1].flat_diffs), np.asarray(nets[0].flat_diffs))
 
 
-def test_a_second_backward_pass_needs_a_forward_pass() -> None:
+def test_a_second_backward_pass_needs_a_forward_pass():
     net = caffe.Net.from_proto(parse_net(NET), caffe.TRAIN, keep_blobs=False)
     fill(net, np.random.default_rng(0))
     net.forward()
@@ -189,7 +187,7 @@ def test_a_second_backward_pass_needs_a_forward_pass() -> None:
     net.backward()
 
 
-def test_other_shapes() -> None:
+def test_other_shapes():
     kept, lean = (solver_of(parse_net(NET), keep) for keep in (True, False))
     for batch in (4, 2, 6):
         for solver in (kept, lean):
@@ -198,7 +196,7 @@ def test_other_shapes() -> None:
         check_same(kept, lean, steps=2)
 
 
-def test_layers_in_python() -> None:
+def test_layers_in_python():
     text = NET.replace(
         'name: "sum_relu" type: "ReLU" bottom: "sum" top: "sum"',
         f'name: "py" type: "Python" bottom: "sum" top: "py" '
@@ -223,7 +221,7 @@ class Doubled(caffe.Layer):
 
 
 @pytest.mark.parametrize("name", [case["name"] for case in index("nets") if case["train_steps"]])
-def test_recorded_nets(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_nets(name, monkeypatch):
     monkeypatch.chdir(GOLDENS / "nets")
     with np.load(f"{name}.npz") as arrays:
         recorded = dict(arrays)
@@ -248,7 +246,7 @@ LAYERS = [case for case in index("layers") if case["phase"] == "TRAIN"]
 
 
 @pytest.mark.parametrize("case", LAYERS, ids=[case["name"] for case in LAYERS])
-def test_recorded_layers(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_layers(case, monkeypatch):
     monkeypatch.chdir(GOLDENS / "layers")
     monkeypatch.syspath_prepend(str(GOLDENS / "layers"))
     arrays = dict(np.load(f"{case['name']}.npz"))
@@ -278,7 +276,7 @@ def test_recorded_layers(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) 
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 @given(drafts(), st.integers(0, 2**32 - 1), st.data())
-def test_random_nets(d: Draft, seed: int, data: Any) -> None:
+def test_random_nets(d, seed, data):
     rng = np.random.default_rng(seed)
     text = "\n".join([input_layer(name, shape) for name, shape in d.inputs.items()] + d.lines)
     note(text)
@@ -321,7 +319,7 @@ def test_random_nets(d: Draft, seed: int, data: Any) -> None:
         ),
     ],
 )
-def test_models(name: str) -> None:
+def test_models(name):
     net = models.net(name).to_proto()
     set_batch(net, 2)
     kept, lean = (solver_of(net, keep) for keep in (True, False))

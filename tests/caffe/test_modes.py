@@ -1,7 +1,5 @@
 """The switches that concern the process."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 
@@ -22,7 +20,7 @@ def weights() -> np.ndarray:
     return np.array(caffe.Net.from_proto(parse_net(NET), caffe.TRAIN).flat_params)
 
 
-def test_without_a_gpu_nets_run_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_gpu_nets_run_on_the_cpu(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -34,7 +32,7 @@ def test_without_a_gpu_nets_run_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> N
     assert not caffe.has_nccl()
 
 
-def test_a_seed_makes_nets_alike() -> None:
+def test_a_seed_makes_nets_alike():
     caffe.set_random_seed(4)
     first, second = weights(), weights()
     caffe.set_random_seed(4)
@@ -45,7 +43,7 @@ def test_a_seed_makes_nets_alike() -> None:
     assert not np.array_equal(weights(), first)
 
 
-def test_ranks() -> None:
+def test_ranks():
     try:
         caffe.set_solver_count(3)
         caffe.set_solver_rank(2)
@@ -57,13 +55,13 @@ def test_ranks() -> None:
         caffe.set_multiprocess(False)
 
 
-def test_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_log(caplog):
     with caplog.at_level(logging.INFO, "sparknet.caffe"):
         caffe.log("a line of the user's own")
     assert caplog.messages == ["a line of the user's own"]
 
 
-def test_init_log(capfd: pytest.CaptureFixture[str]) -> None:
+def test_init_log(capfd):
     logger = logging.getLogger("sparknet.caffe")
     before = list(logger.handlers), logger.level
     logger.handlers.clear()
@@ -79,7 +77,7 @@ def test_init_log(capfd: pytest.CaptureFixture[str]) -> None:
         logger.setLevel(level)
 
 
-def test_timer() -> None:
+def test_timer():
     timer = caffe.Timer()
     assert timer.ms == 0
     timer.start()

@@ -1,7 +1,5 @@
 """Kernels of eight bits and of bfloat16 against slow obvious ones."""
 
-from __future__ import annotations
-
 from math import erf
 from typing import Any
 
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 import sparknet.caffe as caffe
 from sparknet.proto import parse_net
 from tests.caffe.gradient import input_layer
-from tests.caffe.kernel_cases import Maxima, Picture, draw_weights, maxima, pictures
+from tests.caffe.kernel_cases import draw_weights, maxima, pictures
 from tests.caffe.test_int8 import needs_int8, rounded
 from tests.caffe.test_precision import convolution, layer, needs_bf16
 
@@ -32,7 +30,7 @@ def int8_net(text: str, data: Any, steps: dict[str, tuple[float, bool]], seed: i
 @needs_int8
 @settings(max_examples=60, deadline=None)
 @given(case=pictures(widest=17), is_signed=st.booleans())
-def test_a_convolution_of_a_picture(case: Picture, is_signed: bool) -> None:
+def test_a_convolution_of_a_picture(case, is_signed):
     data, step = case.data, np.float32(0.02)
     net = int8_net(case.text, data, {"data": (float(step), is_signed)}, case.seed)
     weights, bias = (np.array(blob.data) for blob in net.params["conv"])
@@ -50,7 +48,7 @@ def test_a_convolution_of_a_picture(case: Picture, is_signed: bool) -> None:
 @needs_int8
 @settings(max_examples=40, deadline=None)
 @given(case=maxima(), is_signed=st.booleans())
-def test_the_maximum_of_windows(case: Maxima, is_signed: bool) -> None:
+def test_the_maximum_of_windows(case, is_signed):
     data = case.data
     steps = {"data": (0.03, True), "conv": (0.05, is_signed), "pool": (0.05, is_signed)}
     net = int8_net(case.text, data, steps, 1)
@@ -80,9 +78,7 @@ ENDINGS = {
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("in_place", [True, False])
 @pytest.mark.parametrize(("rows", "inputs", "inner"), [(1, 384, 1536), (77, 257, 129), (3, 16, 5)])
-def test_products_their_functions_and_their_sum(
-    ending: str, in_place: bool, rows: int, inputs: int, inner: int
-) -> None:
+def test_products_their_functions_and_their_sum(ending, in_place, rows, inputs, inner):
     """What a transformer has behind its attention: x + W2 f(W1 x)."""
     data = np.random.default_rng(rows).standard_normal((rows, inputs)).astype(np.float32)
     middle = "one" if in_place else "f"
@@ -118,9 +114,7 @@ def test_products_their_functions_and_their_sum(
     ("channels", "outputs", "group"), [(80, 384, 1), (33, 17, 1), (24, 24, 24)]
 )
 @pytest.mark.parametrize(("length", "kernel", "stride"), [(100, 3, 2), (9, 8, 1)])
-def test_a_convolution_of_sequences(
-    channels: int, outputs: int, group: int, length: int, kernel: int, stride: int
-) -> None:
+def test_a_convolution_of_sequences(channels, outputs, group, length, kernel, stride):
     data = np.random.default_rng(3).standard_normal((2, channels, length)).astype(np.float32)
     text = layer(
         "conv",
@@ -176,7 +170,7 @@ def narrow_net(text: str, data: Any, seed: int) -> Any:
 @needs_bf16
 @settings(max_examples=80, deadline=None)
 @given(case=pictures(widest=12))
-def test_a_convolution_of_a_picture_in_bfloat16(case: Picture) -> None:
+def test_a_convolution_of_a_picture_in_bfloat16(case):
     data = case.data
     net = narrow_net(case.text, data, case.seed)
     found = np.array(net.forward(data=data)["conv"])
@@ -194,7 +188,7 @@ def test_a_convolution_of_a_picture_in_bfloat16(case: Picture) -> None:
 @needs_bf16
 @settings(max_examples=60, deadline=None)
 @given(case=maxima())
-def test_the_maximum_of_windows_in_bfloat16(case: Maxima) -> None:
+def test_the_maximum_of_windows_in_bfloat16(case):
     data = case.data
     net = narrow_net(case.text, data, 1)
     found = {name: np.array(net.forward([name], data=data)[name]) for name in ("conv", "pool")}
@@ -211,7 +205,7 @@ def test_the_maximum_of_windows_in_bfloat16(case: Maxima) -> None:
     channels=st.integers(1, 40),
     size=st.tuples(st.integers(1, 9), st.integers(1, 9)),
 )
-def test_an_inner_product_of_planes(images: int, channels: int, size: tuple[int, int]) -> None:
+def test_an_inner_product_of_planes(images, channels, size):
     """Whatever layout a convolution leaves, its channels are multiplied one after the other."""
     width = channels * size[0] * size[1]
     outputs = 8200 // width + 1  # with fewer weights it is one of float32
@@ -241,17 +235,7 @@ def test_an_inner_product_of_planes(images: int, channels: int, size: tuple[int,
     adds=st.booleans(),
     relu=st.booleans(),
 )
-def test_windows_of_one_channel(
-    channels: int,
-    size: tuple[int, int, int],
-    side: int,
-    stride: tuple[int, int],
-    pad: tuple[int, int],
-    dilation: int,
-    bias: bool,
-    adds: bool,
-    relu: bool,
-) -> None:
+def test_windows_of_one_channel(channels, size, side, stride, pad, dilation, bias, adds, relu):
     """Any window, with what is fused behind it; a sum with the bottom where it is as large."""
     reach = dilation * (side - 1) + 1
     if adds:

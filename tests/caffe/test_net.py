@@ -1,7 +1,5 @@
 """Net and Blob, by what pycaffe's own interface promises."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ def write(folder: Path, text: str, name: str = "net.prototxt") -> str:
 # -- constructors ------------------------------------------------------------------------
 
 
-def test_every_way_to_make_a_net(tmp_path: Path) -> None:
+def test_every_way_to_make_a_net(tmp_path):
     path, weights = write(tmp_path, TEXT), str(tmp_path / "net.caffemodel")
     first = caffe.Net(path, caffe.TRAIN)
     first.save(weights)
@@ -52,16 +50,14 @@ def test_every_way_to_make_a_net(tmp_path: Path) -> None:
         (("none.prototxt", caffe.TEST), "none.prototxt"),
     ],
 )
-def test_what_makes_no_net(
-    words: tuple[Any, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_makes_no_net(words, message, tmp_path, monkeypatch):
     write(tmp_path, TEXT)
     monkeypatch.chdir(tmp_path)
     with pytest.raises((SpecError, FileError), match=message):
         caffe.Net(*words)
 
 
-def test_stages_and_levels(tmp_path: Path) -> None:
+def test_stages_and_levels(tmp_path):
     rules = ["phase: TRAIN", 'stage: "a"', 'stage: "a" stage: "b"', 'not_stage: "b"']
     rules += ["min_level: 2", "max_level: 1", ""]
     text = 'input: "x" input_shape { dim: 1 }\n'
@@ -87,7 +83,7 @@ def test_stages_and_levels(tmp_path: Path) -> None:
 # -- what a net shows --------------------------------------------------------------------
 
 
-def test_names_and_lists() -> None:
+def test_names_and_lists():
     net = make()
     assert list(net.blobs) == net._blob_names == ["data", "label", "conv", "ip_blob", "loss"]
     assert isinstance(net.blobs, OrderedDict)
@@ -114,7 +110,7 @@ def test_names_and_lists() -> None:
     )
 
 
-def test_splits_are_shown_like_any_layer() -> None:
+def test_splits_are_shown_like_any_layer():
     net = make('input: "x" input_shape { dim: 2 } ' + "".join(
         f'layer {{ name: "{n}" type: "Power" bottom: "x" top: "{n}" }}' for n in "ab"
     ))  # fmt: skip
@@ -124,7 +120,7 @@ def test_splits_are_shown_like_any_layer() -> None:
     assert net.outputs == ["a", "b"]
 
 
-def test_blob() -> None:
+def test_blob():
     blob = make().blobs["data"]
     assert (blob.num, blob.channels, blob.height, blob.width, blob.count) == (5, 2, 3, 4, 120)
     assert list(blob.shape) == [5, 2, 3, 4]
@@ -157,7 +153,7 @@ def softmax(x: Any) -> Any:
     return e / e.sum(1, keepdims=True)
 
 
-def test_forward_and_backward() -> None:
+def test_forward_and_backward():
     net = make()
     out = net.forward()
     assert list(out) == ["loss"]
@@ -174,7 +170,7 @@ def test_forward_and_backward() -> None:
     assert np.abs(grads["data"]).max() > 0
 
 
-def test_parameter_gradients_add_up_until_they_are_cleared() -> None:
+def test_parameter_gradients_add_up_until_they_are_cleared():
     net = make()
     net.forward()
     net.backward()
@@ -186,7 +182,7 @@ def test_parameter_gradients_add_up_until_they_are_cleared() -> None:
     assert not np.asarray(net.flat_diffs).any()
 
 
-def test_forward_from_here_to_there() -> None:
+def test_forward_from_here_to_there():
     net = small()
     x, more = np.ones((4, 3), np.float32), np.full((4, 2), 2, np.float32)
     out = net.forward(data=x, more=more)
@@ -203,7 +199,7 @@ def test_forward_from_here_to_there() -> None:
     assert net._forward(2, 2) == 0
 
 
-def test_backward_from_here_to_there() -> None:
+def test_backward_from_here_to_there():
     net = small()
     net.forward()
     ones = np.ones((4, 2), np.float32)
@@ -244,12 +240,12 @@ def test_backward_from_here_to_there() -> None:
         (lambda net: net.backward(diffs=["y"]), "the net has no blob 'y'"),
     ],
 )
-def test_refusals(call: Any, message: str) -> None:
+def test_refusals(call, message):
     with pytest.raises((SpecError, LayerError), match=message):
         call(small())
 
 
-def test_a_bad_label_names_the_layer_and_leaves_the_net_usable() -> None:
+def test_a_bad_label_names_the_layer_and_leaves_the_net_usable():
     net = make()
     want = float(net.forward()["loss"])
     good = net.blobs["label"].data.copy()
@@ -263,7 +259,7 @@ def test_a_bad_label_names_the_layer_and_leaves_the_net_usable() -> None:
 # -- shapes ------------------------------------------------------------------------------
 
 
-def test_reshape() -> None:
+def test_reshape():
     net = make()
     net.blobs["data"].reshape(2, 2, 3, 4)
     net.blobs["label"].reshape(2)
@@ -277,7 +273,7 @@ def test_reshape() -> None:
     assert net.forward(blobs=["ip_blob"])["ip_blob"].shape == (3, 13)
 
 
-def test_memory_data(tmp_path: Path) -> None:
+def test_memory_data(tmp_path):
     net = make("""
 layer { name: "data" type: "MemoryData" top: "data" top: "label"
   memory_data_param { batch_size: 2 channels: 1 height: 2 width: 3 } }
@@ -295,14 +291,14 @@ layer { name: "twice" type: "Power" bottom: "data" top: "twice" power_param { sc
             net.set_input_arrays(wrong, labels[: len(wrong)])
 
 
-def test_a_net_is_not_pickled() -> None:
+def test_a_net_is_not_pickled():
     import pickle
 
     with pytest.raises(TypeError, match="a Net cannot be pickled"):
         pickle.dumps(make())
 
 
-def test_programs_put_attributes_of_their_own_on_nets_and_blobs() -> None:
+def test_programs_put_attributes_of_their_own_on_nets_and_blobs():
     """As py-faster-rcnn's test_net.py does with ``net.name``."""
     net = make()
     assert net.name == "testnet"
@@ -315,7 +311,7 @@ def test_programs_put_attributes_of_their_own_on_nets_and_blobs() -> None:
     )
 
 
-def test_callbacks() -> None:
+def test_callbacks():
     net, seen = small(), list[tuple[str, int]]()
     want = net.forward()["sum"].copy()
     for name in ("before_forward", "after_forward", "before_backward", "after_backward"):
@@ -329,7 +325,7 @@ def test_callbacks() -> None:
     assert (net.forward()["sum"] == net.blobs["more"].data + 2).all()
 
 
-def test_callbacks_keep_the_loss() -> None:
+def test_callbacks_keep_the_loss():
     net = make()
     loss = net._forward(0, 3)
     assert loss == pytest.approx(0.5 * float(net.blobs["loss"].data))
@@ -337,7 +333,7 @@ def test_callbacks_keep_the_loss() -> None:
     assert net._forward(0, 3) == pytest.approx(loss)
 
 
-def test_forward_all_cuts_the_padding_off() -> None:
+def test_forward_all_cuts_the_padding_off():
     net = small()
     rng = np.random.default_rng(2)
     for count in (1, 4, 7, 8):
@@ -348,7 +344,7 @@ def test_forward_all_cuts_the_padding_off() -> None:
         np.testing.assert_allclose(outs["sum"], x @ w.T + b + more, rtol=1e-4, atol=1e-6)
 
 
-def test_forward_all_gives_a_loss_for_each_batch() -> None:
+def test_forward_all_gives_a_loss_for_each_batch():
     net = make()
     x, labels = np.random.default_rng(2).normal(size=(7, 2, 3, 4)), np.arange(7)
     losses = net.forward_all(data=x, label=labels)["loss"]
@@ -356,7 +352,7 @@ def test_forward_all_gives_a_loss_for_each_batch() -> None:
     assert losses[0] == net.forward(data=x[:5], label=labels[:5])["loss"]
 
 
-def test_forward_backward_all() -> None:
+def test_forward_backward_all():
     net = small()
     rng = np.random.default_rng(3)
     x, more, top = (rng.normal(size=(6, n)).astype(np.float32) for n in (3, 2, 2))

@@ -1,9 +1,5 @@
 """Whole architectures of the reference vectors: values, gradients, five training steps."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -13,12 +9,12 @@ from tests.goldens import GOLDENS, cases, index
 
 
 @pytest.fixture(autouse=True)
-def folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def folder(monkeypatch):
     monkeypatch.chdir(GOLDENS / "nets")
 
 
 @cases("nets")
-def test_net(case: dict[str, Any]) -> None:
+def test_net(case):
     net = caffe.Net(f"{case['name']}.prototxt", getattr(caffe, case["phase"]))
     check_structure(case, net)
     with np.load(f"{case['name']}.npz") as arrays:
@@ -28,7 +24,7 @@ def test_net(case: dict[str, Any]) -> None:
 
 
 @cases("nets", [case for case in index("nets") if case["train_steps"]])
-def test_training(case: dict[str, Any]) -> None:
+def test_training(case):
     solver = caffe.get_solver(f"{case['name']}.solver.prototxt")
     with np.load(f"{case['name']}.npz") as arrays:
         recorded = dict(arrays)

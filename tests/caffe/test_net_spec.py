@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import copy
 import pickle
 
@@ -14,7 +12,7 @@ from sparknet.errors import SpecError
 from sparknet.proto import caffe_pb2
 
 
-def test_param_names() -> None:
+def test_param_names():
     names = param_name_dict()
     assert names["InnerProduct"] == "inner_product"
     assert names["LRN"] == "lrn"
@@ -22,7 +20,7 @@ def test_param_names() -> None:
     assert names["Transformation"] == "transform"
 
 
-def test_keywords_of_the_layer_and_of_its_options() -> None:
+def test_keywords_of_the_layer_and_of_its_options():
     x = layers.Input(shape={"dim": [1, 4]})
     y = layers.InnerProduct(x, num_output=3, loss_weight=[2], inner_product_param={"axis": 1})
     made = to_proto(y).layer[1]
@@ -32,7 +30,7 @@ def test_keywords_of_the_layer_and_of_its_options() -> None:
     assert not made.HasField("convolution_param")
 
 
-def test_names_are_counted_per_type() -> None:
+def test_names_are_counted_per_type():
     x = layers.Input(shape={"dim": [1]})
     y = layers.ReLU(layers.ReLU(x))
     net = to_proto(y, layers.ReLU(x))
@@ -41,14 +39,14 @@ def test_names_are_counted_per_type() -> None:
     assert y.to_proto() == to_proto(y)
 
 
-def test_the_last_of_two_names_counts() -> None:
+def test_the_last_of_two_names_counts():
     n = NetSpec()
     n.a = layers.Input(shape={"dim": [1]})
     n.b = n.a
     assert [layer.name for layer in n.to_proto().layer] == ["b"]
 
 
-def test_in_place_and_many_tops() -> None:
+def test_in_place_and_many_tops():
     n = NetSpec()
     n.data, n.label = layers.Data(source="x", ntop=2)
     n.relu = layers.ReLU(n.data, in_place=True)
@@ -60,7 +58,7 @@ def test_in_place_and_many_tops() -> None:
     assert isinstance(n.silent, Function)
 
 
-def test_update_and_access() -> None:
+def test_update_and_access():
     n = NetSpec()
     n["a b"] = layers.InnerProduct(num_output=3)
     n.update("a b", {"num_output": 4, "bias_term": False})
@@ -71,7 +69,7 @@ def test_update_and_access() -> None:
     assert n.keys() == []
 
 
-def test_a_deep_net_needs_no_deep_stack() -> None:
+def test_a_deep_net_needs_no_deep_stack():
     top = layers.Input(shape={"dim": [1]})
     for _ in range(5000):
         top = layers.ReLU(top, in_place=True)
@@ -80,7 +78,7 @@ def test_a_deep_net_needs_no_deep_stack() -> None:
     assert net.layer[-1].name == "ReLU5000"
 
 
-def test_copies_and_pickles() -> None:
+def test_copies_and_pickles():
     n = NetSpec()
     n.x = layers.Input(shape={"dim": [1]})
     n.y = layers.Power(n.x, power=2)
@@ -108,7 +106,7 @@ def test_copies_and_pickles() -> None:
         ),
     ],
 )
-def test_an_unknown_option(make: object, message: str) -> None:
+def test_an_unknown_option(make, message):
     with pytest.raises(AttributeError) as caught:
         make().to_proto()  # type: ignore[operator]
     assert isinstance(caught.value, SpecError)
@@ -128,13 +126,13 @@ def test_an_unknown_option(make: object, message: str) -> None:
         {"engine": "NOPE"},
     ],
 )
-def test_a_bad_value(options: dict[str, object]) -> None:
+def test_a_bad_value(options):
     with pytest.raises(TypeError, match="layer 'Convolution1'") as caught:
         layers.Convolution(**options).to_proto()
     assert isinstance(caught.value, SpecError)
 
 
-def test_inputs_must_be_tops() -> None:
+def test_inputs_must_be_tops():
     pair = layers.Data(ntop=2)
     with pytest.raises(TypeError, match=r"ReLU input 0 is not a Top \(type is <class .tuple.>\)"):
         layers.ReLU(pair)
@@ -144,7 +142,7 @@ def test_inputs_must_be_tops() -> None:
         n.to_proto()
 
 
-def test_a_missing_top() -> None:
+def test_a_missing_top():
     n = NetSpec()
     n.conv1 = layers.Input()
     for error in (KeyError, AttributeError, SpecError):
@@ -154,14 +152,14 @@ def test_a_missing_top() -> None:
     assert not hasattr(n, "conv2")
 
 
-def test_a_loop() -> None:
+def test_a_loop():
     top = layers.ReLU(layers.Input())
     top.fn.inputs = (top,)
     with pytest.raises(SpecError, match="a ReLU layer takes its own output as an input"):
         top.to_proto()
 
 
-def test_params() -> None:
+def test_params():
     assert params.Pooling.AVE == caffe_pb2.PoolingParameter.AVE == 1
     with pytest.raises(AttributeError, match="has no value 'MAXX'; did you mean 'MAX'"):
         _ = params.Pooling.MAXX
@@ -169,7 +167,7 @@ def test_params() -> None:
         _ = params.Poling.MAX
 
 
-def test_assign_proto() -> None:
+def test_assign_proto():
     layer = caffe_pb2.LayerParameter()
     assign_proto(layer, "loss_weight", 2)
     assign_proto(layer, "bottom", ("a", "b"))
@@ -187,7 +185,7 @@ def test_assign_proto() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=30))
-def test_layers_come_after_what_they_read(pairs: list[tuple[int, int]]) -> None:
+def test_layers_come_after_what_they_read(pairs):
     tops = [layers.Input()]
     for a, b in pairs:
         tops.append(layers.Eltwise(tops[a % len(tops)], tops[b % len(tops)]))

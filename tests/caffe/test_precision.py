@@ -1,7 +1,5 @@
 """Nets that multiply in bfloat16 stay close to those that do so in float32."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -197,7 +195,7 @@ def distance(one: Any, other: Any) -> float:
 
 @needs_bf16
 @pytest.mark.parametrize("case", CASES)
-def test_each_layer_is_close_to_float32(case: str) -> None:
+def test_each_layer_is_close_to_float32(case):
     shape, text, tolerance = CASES[case]
     wide, narrow = (build(shape, text, precision) for precision in ("float32", "bf16"))
     apart = {}
@@ -209,7 +207,7 @@ def test_each_layer_is_close_to_float32(case: str) -> None:
 
 
 @needs_bf16
-def test_depthwise_deconvolutions_stay_in_float32() -> None:
+def test_depthwise_deconvolutions_stay_in_float32():
     options = "num_output: 8 kernel_size: 3 group: 8"
     text = convolution("c", "data", options, "Deconvolution")
     wide, narrow = (build(IMAGES, text, precision) for precision in ("float32", "bf16"))
@@ -219,7 +217,7 @@ def test_depthwise_deconvolutions_stay_in_float32() -> None:
 
 @needs_bf16
 @pytest.mark.parametrize("case", CASES)
-def test_the_test_phase_is_close_to_float32(case: str) -> None:
+def test_the_test_phase_is_close_to_float32(case):
     shape, text, _ = CASES[case]
     wide, narrow = (build(shape, text, precision, caffe.TEST) for precision in ("float32", "bf16"))
     noise = np.random.default_rng(3).standard_normal(shape)
@@ -253,9 +251,7 @@ def residual(channels: int, deep: str) -> str:
     ["kernel_size: 3 pad: 1", "group: {0} kernel_size: 3 pad: 1", "group: {0} kernel_size: 1"],
 )
 @pytest.mark.parametrize("size", [(1, 4), (3, 7)])
-def test_chains_are_fused_and_close_to_float32(
-    channels: int, deep: str, size: tuple[int, int]
-) -> None:
+def test_chains_are_fused_and_close_to_float32(channels, deep, size):
     images, edge = size
     shape = (images, 5, edge, edge + 1)
     text = input_layer("data", shape) + residual(channels, deep.format(channels))
@@ -281,7 +277,7 @@ def test_chains_are_fused_and_close_to_float32(
 
 
 @needs_bf16
-def test_blobs_and_parameters_are_float32_from_python_and_what_is_written_counts() -> None:
+def test_blobs_and_parameters_are_float32_from_python_and_what_is_written_counts():
     net = build(IMAGES, between("ReLU"), "bf16", caffe.TEST)
     assert net.precision == "bf16"
     net.forward(data=np.ones(IMAGES))
@@ -295,7 +291,7 @@ def test_blobs_and_parameters_are_float32_from_python_and_what_is_written_counts
 
 
 @needs_bf16
-def test_a_blob_that_python_writes_is_read_by_the_next_layer() -> None:
+def test_a_blob_that_python_writes_is_read_by_the_next_layer():
     net = build(IMAGES, between("ReLU"), "bf16", caffe.TEST)
     net.forward(data=np.ones(IMAGES))
     net.blobs["conv"].data[...] = -1
@@ -304,7 +300,7 @@ def test_a_blob_that_python_writes_is_read_by_the_next_layer() -> None:
 
 
 @needs_bf16
-def test_weights_are_saved_and_loaded_in_float32(tmp_path: Path) -> None:
+def test_weights_are_saved_and_loaded_in_float32(tmp_path):
     narrow = build(IMAGES, between("ReLU"), "bf16")
     path = str(tmp_path / "net.caffemodel")
     narrow.save(path)
@@ -319,7 +315,7 @@ def test_weights_are_saved_and_loaded_in_float32(tmp_path: Path) -> None:
 
 
 @needs_bf16
-def test_other_shapes_follow() -> None:
+def test_other_shapes_follow():
     wide, narrow = (build(IMAGES, between("ReLU"), one) for one in ("float32", "bf16"))
     noise = np.random.default_rng(3).standard_normal((2, 8, 7, 14))
     for net in (wide, narrow):
@@ -362,7 +358,7 @@ def train(precision: str) -> tuple[float, Any]:
 
 
 @needs_bf16
-def test_training_comes_as_far_and_is_the_same_each_time() -> None:
+def test_training_comes_as_far_and_is_the_same_each_time():
     loss, weights = train("bf16")
     again, same = train("bf16")
     expected, _ = train("float32")
@@ -373,7 +369,7 @@ def test_training_comes_as_far_and_is_the_same_each_time() -> None:
 
 
 @pytest.mark.parametrize("make", [caffe.Net.from_proto, SGDSolver, caffe.Net])
-def test_other_precisions_are_refused(make: Any, tmp_path: Path) -> None:
+def test_other_precisions_are_refused(make, tmp_path):
     net = tmp_path / "net.prototxt"
     net.write_text(input_layer("data", (1, 2)))
     solver = tmp_path / "solver.prototxt"
@@ -396,7 +392,7 @@ print(net.precision, *(str(one.message) for one in said), sep="|")
 """
 
 
-def test_a_processor_without_bfloat16_computes_in_float32_and_one_sentence_says_so() -> None:
+def test_a_processor_without_bfloat16_computes_in_float32_and_one_sentence_says_so():
     environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2", "PYTHONPATH": str(ROOT)}
     said = subprocess.run(
         [sys.executable, "-c", ELSEWHERE],
@@ -439,7 +435,7 @@ def accuracy(folder: Path, precision: str, seed: int) -> float:
 @needs_bf16
 @pytest.mark.slow
 @pytest.mark.usefixtures("mnist")
-def test_lenet_recognises_digits_as_well_as_in_float32(tmp_path: Path) -> None:
+def test_lenet_recognises_digits_as_well_as_in_float32(tmp_path):
     convert(tmp_path / "train", "--take", str(TRAINED))
     convert(tmp_path / "test", "--skip", str(TRAINED))
     means = {
@@ -457,9 +453,7 @@ def test_lenet_recognises_digits_as_well_as_in_float32(tmp_path: Path) -> None:
     ("channels", "window", "wide"),
     [(1, 5, True), (1, 11, True), (2, 5, True), (3, 3, True), (3, 5, False), (4, 3, False)],
 )
-def test_narrow_products_that_lose_time_are_those_of_float32(
-    channels: int, window: int, wide: bool
-) -> None:
+def test_narrow_products_that_lose_time_are_those_of_float32(channels, window, wide):
     """Of a first layer that learns; in the test phase they gain."""
     text = input_layer("x", (4, channels, 16, 16))
     text += convolution("y", "x", f"num_output: 16 kernel_size: {window}")
@@ -478,9 +472,7 @@ def test_narrow_products_that_lose_time_are_those_of_float32(
 @needs_bf16
 @pytest.mark.skipif("AMX" in onednn_isa(), reason="AMX computes all of them in bfloat16")
 @pytest.mark.parametrize(("channels", "outputs", "wide"), [(20, 50, True), (32, 64, False)])
-def test_fewer_products_of_float32_stay_where_channels_fill_no_vectors(
-    channels: int, outputs: int, wide: bool
-) -> None:
+def test_fewer_products_of_float32_stay_where_channels_fill_no_vectors(channels, outputs, wide):
     """As LeNet's second convolution when it learns, forward and backward."""
     text = "force_backward: true " + input_layer("x", (64, channels, 12, 12))
     text += convolution("y", "x", f"num_output: {outputs} kernel_size: 5")

@@ -1,10 +1,7 @@
 """Layers that users write in Python, between layers of the engine."""
 
-from __future__ import annotations
-
 import gc
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,7 +44,7 @@ def x() -> np.ndarray:
     return np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 
 
-def test_accuracy() -> None:
+def test_accuracy():
     inputs = source("dim: 4 dim: 3", "x") + (
         'layer { name: "labels" type: "Input" top: "y" input_param { shape { dim: 4 } } }\n'
     )
@@ -58,7 +55,7 @@ def test_accuracy() -> None:
     assert net.forward(x=scores, y=labels)["accuracy"].tolist() == [0.75]
 
 
-def test_between_segments_of_the_engine() -> None:
+def test_between_segments_of_the_engine():
     text = source() + fully("x", "a") + python("TimesTen", "a", "b") + fully("b", "c")
     text += python("TimesTen", "c", "d") + 'layer { name: "r" type: "ReLU" bottom: "d" top: "d" }'
     net = make(text)
@@ -75,7 +72,7 @@ def test_between_segments_of_the_engine() -> None:
     np.testing.assert_allclose(part, want, rtol=1e-4, atol=1e-4)
 
 
-def test_a_chain_follows_its_inputs_shape() -> None:
+def test_a_chain_follows_its_inputs_shape():
     net = make(source() + python("TimesTen", "x", "y") + python("TimesTen", "y", "z"))
     net.blobs["x"].reshape(2, 2, 2, 2)
     net.blobs["x"].data[...] = 3
@@ -83,13 +80,13 @@ def test_a_chain_follows_its_inputs_shape() -> None:
     assert (net.backward(z=np.ones((2, 2, 2, 2)))["x"] == 100).all()
 
 
-def test_in_place() -> None:
+def test_in_place():
     net = make(source() + fully("x", "a") + python("TimesTen", "a", "a"))
     w, b = (blob.data for blob in net.params["a"])
     np.testing.assert_allclose(net.forward(x=x())["a"], 10 * (x() @ w.T + b), rtol=1e-5, atol=1e-5)
 
 
-def test_a_source_and_its_param_str() -> None:
+def test_a_source_and_its_param_str():
     text = python("Counting", "", "n", text="5") + fully("n", "a")
     text += 'layer { name: "l" type: "Reduction" bottom: "a" top: "l" loss_weight: 1 }'
     net = make(text, force=False)
@@ -102,7 +99,7 @@ def test_a_source_and_its_param_str() -> None:
     np.testing.assert_array_equal(net.params["a"][1].diff, [4, 4, 4])
 
 
-def test_reshaping_in_forward() -> None:
+def test_reshaping_in_forward():
     net = make(python("Growing", "", "n") + fully("n", "a", 2) + python("TimesTen", "a", "b"))
     w, b = (blob.data for blob in net.params["a"])
     for rows in (1, 2, 3):
@@ -112,7 +109,7 @@ def test_reshaping_in_forward() -> None:
         assert net.blobs["a"].data.shape == (rows, 2)
 
 
-def test_tops_that_reshape_leaves_alone() -> None:
+def test_tops_that_reshape_leaves_alone():
     """py-faster-rcnn: shapes come from `setup` and `forward`, while the input's size changes."""
     text = python("Growing", "", "n") + python("Target", "n", "t") + fully("t", "a", 2)
     text += fully("n", "s") + python("Pieces", "s", "p") + fully("p", "b", 2)
@@ -133,7 +130,7 @@ def test_tops_that_reshape_leaves_alone() -> None:
     assert again.layer_dict["target_t"].reshaped == before + 2
 
 
-def test_a_python_loss_whose_top_grows_keeps_its_weight() -> None:
+def test_a_python_loss_whose_top_grows_keeps_its_weight():
     text = source() + python("Growing", "", "n", "loss_weight: 2") + fully("x", "a")
     net = make(text, force=False)
     for rows in (1, 2, 3):
@@ -141,7 +138,7 @@ def test_a_python_loss_whose_top_grows_keeps_its_weight() -> None:
         assert (net.blobs["n"].diff == 2).all()
 
 
-def test_a_loss() -> None:
+def test_a_loss():
     text = source(names="x y") + fully("x", "a") + python("Absolute", "a y", "l", "loss_weight: 2")
     net = make(text, force=False)
     y = np.full((4, 3), 0.5, np.float32)
@@ -156,7 +153,7 @@ def test_a_loss() -> None:
     np.testing.assert_allclose(net.params["a"][0].diff, 2 * np.sign(diff).T @ x(), rtol=1e-4)
 
 
-def test_a_layer_that_learns(tmp_path: Path) -> None:
+def test_a_layer_that_learns(tmp_path):
     text = source() + fully("x", "a") + python("Shift", "a", "b")
     net = make(text)
     name = "shift_b"
@@ -181,7 +178,7 @@ def test_a_layer_that_learns(tmp_path: Path) -> None:
     np.testing.assert_array_equal(other.forward(x=x())["b"], net.forward(x=x())["b"])
 
 
-def test_a_solver_trains_a_layer_that_learns() -> None:
+def test_a_solver_trains_a_layer_that_learns():
     text = source() + python("Shift", "x", "b") + (
         'layer { name: "l" type: "Reduction" bottom: "b" top: "l" loss_weight: 1 }'
     )  # fmt: skip
@@ -191,12 +188,12 @@ def test_a_solver_trains_a_layer_that_learns() -> None:
 
 
 @pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST])
-def test_phase(phase: int) -> None:
+def test_phase(phase):
     assert make(python("Phase", "", "p"), phase, force=False).forward()["p"] == phase
 
 
 @pytest.mark.parametrize("place", ["setup", "reshape", "forward", "backward"])
-def test_errors_keep_their_type_and_name_the_layer(place: str) -> None:
+def test_errors_keep_their_type_and_name_the_layer(place):
     def use() -> None:
         net = make(source() + fully("x", "a") + python("Failing", "a", "b", text=place))
         net.forward(x=x())
@@ -209,7 +206,7 @@ def test_errors_keep_their_type_and_name_the_layer(place: str) -> None:
     assert isinstance(caught.value.__cause__, OwnError)
 
 
-def test_builtin_errors_keep_their_type() -> None:
+def test_builtin_errors_keep_their_type():
     for text, kind in (("shape", ValueError), ("key", KeyError)):
         net = make(source() + python("Failing", "x", "b", text=text))
         with pytest.raises(kind, match="layer 'failing_b'"):
@@ -217,7 +214,7 @@ def test_builtin_errors_keep_their_type() -> None:
         assert make(source() + fully("x", "a")).forward(x=x())["a"].shape == (4, 3)
 
 
-def test_an_interrupt_passes() -> None:
+def test_an_interrupt_passes():
     net = make(source() + python("Failing", "x", "b", text="stop"))
     with pytest.raises(KeyboardInterrupt):
         net.forward(x=x())
@@ -231,13 +228,13 @@ def test_an_interrupt_passes() -> None:
         ('layer: "X"', LayerError, "module"),
     ],
 )
-def test_layers_that_are_not_there(param: str, kind: type[Exception], message: str) -> None:
+def test_layers_that_are_not_there(param, kind, message):
     text = f'layer {{ name: "p" type: "Python" top: "t" python_param {{ {param} }} }}'
     with pytest.raises(kind, match=f"layer 'p'.*{message}"):
         make(text)
 
 
-def test_nothing_of_a_net_stays() -> None:
+def test_nothing_of_a_net_stays():
     net = make(source() + python("TimesTen", "x", "y"))
     layer = weakref.ref(net.layers[1])
     assert isinstance(layer(), TimesTen)
@@ -246,7 +243,7 @@ def test_nothing_of_a_net_stays() -> None:
     assert layer() is None
 
 
-def test_layers_of_2015() -> None:
+def test_layers_of_2015():
     for phase, factor in ((caffe.TRAIN, 3), (caffe.TEST, 6)):
         net = make(source() + python("Of2015", "x", "y", text="3"), phase)
         np.testing.assert_array_equal(net.forward(x=x())["y"], factor * x())

@@ -1,7 +1,5 @@
 """Small nets drawn at random, valid by construction, against the slow reference."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -316,7 +314,7 @@ def _close(what: str, got: Any, want: Any, scale: float = 1) -> None:
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 @given(d=drafts(), phase=st.sampled_from([caffe.TRAIN, caffe.TEST]), seed=st.integers(0, 2**31))
-def test_a_random_net_agrees_with_the_reference(d: Draft, phase: int, seed: int) -> None:
+def test_a_random_net_agrees_with_the_reference(d, phase, seed):
     text = "force_backward: true\n"
     text += "\n".join([input_layer(name, shape) for name, shape in d.inputs.items()] + d.lines)
     note(text)

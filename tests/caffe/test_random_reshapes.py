@@ -1,8 +1,6 @@
 """Random nets whose blobs are reshaped at random between passes over random parts of them, against
 each layer by itself in a net made for the shapes that it finds."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 
@@ -117,7 +115,7 @@ def _reshape(net: Any, name: str, shape: tuple[int, ...], rng: np.random.Generat
 
 @FUZZ
 @given(drafts(), st.sampled_from([caffe.TRAIN, caffe.TEST]), st.integers(0, 2**31), st.data())
-def test_any_blob_before_any_part(d: Draft, phase: int, seed: int, data: Any) -> None:
+def test_any_blob_before_any_part(d, phase, seed, data):
     message = _message(d)
     net, rng = caffe.Net.from_proto(message, phase), np.random.default_rng(seed)
     _set_params(net, rng)
@@ -151,9 +149,7 @@ def test_any_blob_before_any_part(d: Draft, phase: int, seed: int, data: Any) ->
     st.integers(0, 2**31),
     st.data(),
 )
-def test_other_inputs_after_passes_over_parts(
-    d: Draft, phase: int, keep: bool, seed: int, data: Any
-) -> None:
+def test_other_inputs_after_passes_over_parts(d, phase, keep, seed, data):
     """Whatever ran before, a whole pass gives what a net made for these inputs gives."""
     message = _message(d)
     keep = keep or phase == caffe.TEST

@@ -1,7 +1,5 @@
 """Random nets whose blobs share memory, against the same nets that keep theirs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -32,7 +30,7 @@ def _nets(d: Draft, rng: np.random.Generator) -> list[Any]:
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 @given(drafts(), st.integers(0, 2**32 - 1), st.data())
-def test_blobs_that_are_asked_for_agree(d: Draft, seed: int, data: Any) -> None:
+def test_blobs_that_are_asked_for_agree(d, seed, data):
     rng = np.random.default_rng(seed)
     kept, shared = _nets(d, rng)
     names = [name for name in kept.blobs if "_split_" not in name]

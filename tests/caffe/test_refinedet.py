@@ -1,7 +1,5 @@
 """The dialects of PriorBox, and RefineDet's second stage, against slow arithmetic."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -32,7 +30,7 @@ def _boxes(options: str, dialect: str | None) -> Any:
     return top[0, 0].reshape(-1, 4) * [200, 100, 200, 100]
 
 
-def test_textboxes() -> None:
+def test_textboxes():
     found = _boxes("min_size: 4.5 max_size: 18 aspect_ratio: 4 flip: false", "textboxes")
     sizes = [(4.5, 4.5), (9, 9), (9, 2.25)]
     want = [
@@ -46,7 +44,7 @@ def test_textboxes() -> None:
     assert len(_boxes("min_size: 4", None)) == 2
 
 
-def test_faceboxes() -> None:
+def test_faceboxes():
     found = _boxes("min_size: 32 min_size: 64 min_size: 128 step: 32", "faceboxes")
     want = []
     for x in (16, 48):
@@ -59,7 +57,7 @@ def test_faceboxes() -> None:
     same(found, np.array(want, np.float32), 1e-5, 1e-4)
 
 
-def test_clustered() -> None:
+def test_clustered():
     options = "prior_box_param { width: 10 width: 3.5 height: 4 height: 8 step: 40 }"
     net = make_net(
         layer_text("PriorBoxClustered", options, "map image"),
@@ -80,7 +78,7 @@ def test_clustered() -> None:
         )
 
 
-def test_other_priors_are_not_taken_for_these() -> None:
+def test_other_priors_are_not_taken_for_these():
     text = layer_text("DetectionOutput", "detection_output_param { num_classes: 2 }", "l c p")
     inputs = {"l": draw(1, 32), "c": draw(1, 16), "p": draw(1, 2, 16)}
     with pytest.raises(LayerError, match='dialect="textboxes" and "faceboxes" lay other priors'):
@@ -110,7 +108,7 @@ def _refined(priors: Any, moves: Any, code: str) -> Any:
 
 
 @pytest.mark.parametrize("stage", ["seen moves", "seen"])
-def test_detections(stage: str) -> None:
+def test_detections(stage):
     inputs = _inputs(2)
     options = (
         "detection_output_param { num_classes: 3 code_type: CENTER_SIZE objectness_score: 0.4 "
@@ -135,7 +133,7 @@ def test_detections(stage: str) -> None:
     same(net.blobs["y"].data[0, 0], np.concatenate(want).astype(np.float32), 1e-4, 1e-5)
 
 
-def test_four_bottoms_without_a_score_are_ssds() -> None:
+def test_four_bottoms_without_a_score_are_ssds():
     inputs = {name: value for name, value in _inputs(2).items() if name != "moves"}
     inputs["seen"][...] = 0
     text = "detection_output_param { num_classes: 3 confidence_threshold: 0.2 }"
@@ -169,7 +167,7 @@ def _loss(options: str, names: str, inputs: dict[str, Any]) -> float:
     return float(net.blobs["y"].data)
 
 
-def test_loss_of_moved_priors() -> None:
+def test_loss_of_moved_priors():
     inputs = _loss_inputs()
     inputs["seen"][...] = 1
     moved = _refined(inputs["priors"], inputs["moves"].reshape(-1, 4), "CORNER")
@@ -182,7 +180,7 @@ def test_loss_of_moved_priors() -> None:
     assert found != pytest.approx(_loss(LOSS.format(3, 2, ""), BOTTOMS[:22], inputs), rel=1e-3)
 
 
-def test_sure_background_teaches_nothing() -> None:
+def test_sure_background_teaches_nothing():
     inputs = _loss_inputs()
     inputs["seen"][...] = 1
     everything = _loss(LOSS.format(3, 99, "objectness_score: 0.5"), BOTTOMS, inputs)
@@ -198,7 +196,7 @@ def test_sure_background_teaches_nothing() -> None:
     assert everything > only_objects * 1.01
 
 
-def test_the_first_stage_knows_objects_of_one_class() -> None:
+def test_the_first_stage_knows_objects_of_one_class():
     inputs = _loss_inputs()
     inputs["conf"] = inputs["conf"][:, : PRIORS * 2]
     two, one = dict(inputs), dict(inputs)
@@ -211,7 +209,7 @@ def test_the_first_stage_knows_objects_of_one_class() -> None:
         _loss(LOSS.format(2, 3, ""), names, two)
 
 
-def test_gradients() -> None:
+def test_gradients():
     inputs = _loss_inputs()
     text = biased("loc") + layer_text(
         "MultiBoxLoss", LOSS.format(3, 99, ""), "locb conf priors truths seen moves"
@@ -219,7 +217,7 @@ def test_gradients() -> None:
     check_gradients(text, inputs, of=[], force=False, tolerance=2e-2)
 
 
-def test_first_stages_that_do_not_fit() -> None:
+def test_first_stages_that_do_not_fit():
     inputs = _loss_inputs()
     inputs["moves"] = inputs["moves"][:, :8]
     with pytest.raises(LayerError, match="need 48 locations of the first stage; their shape is"):

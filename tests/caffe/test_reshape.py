@@ -1,7 +1,5 @@
 """Blobs that get other shapes: layers follow when they run, and only those that run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -49,7 +47,7 @@ def same(got: Any, want: Any) -> None:
 
 
 @BOTH
-def test_a_pass_that_ends_before_the_layer_that_would_not_fit(phase: int) -> None:
+def test_a_pass_that_ends_before_the_layer_that_would_not_fit(phase):
     """deepdream, style transfer: an InnerProduct follows that nobody runs."""
     net = make(phase)
     want_prob = net.forward(data=draw(1, 1, 8, 8))["prob"].copy()
@@ -69,7 +67,7 @@ def test_a_pass_that_ends_before_the_layer_that_would_not_fit(phase: int) -> Non
     same(net.forward(data=draw(1, 1, 8, 8))["prob"], want_prob)
 
 
-def test_the_layer_that_does_not_fit_is_named_when_it_runs() -> None:
+def test_the_layer_that_does_not_fit_is_named_when_it_runs():
     net = make()
     net.blobs["data"].reshape(1, 1, 20, 20)
     message = r"layer 'ip': InnerProduct: .*parameter 0.* 4 x 72 .* 4 x 648"
@@ -84,7 +82,7 @@ def test_the_layer_that_does_not_fit_is_named_when_it_runs() -> None:
     assert net.forward()["prob"].shape == (2, 4)
 
 
-def test_gradients_of_shapes_that_have_not_run_are_refused() -> None:
+def test_gradients_of_shapes_that_have_not_run_are_refused():
     net = make(caffe.TRAIN)
     net.forward()
     net.blobs["data"].reshape(1, 1, 20, 20)
@@ -97,7 +95,7 @@ def test_gradients_of_shapes_that_have_not_run_are_refused() -> None:
 
 
 @BOTH
-def test_an_inner_blob_is_the_users_to_reshape(phase: int) -> None:
+def test_an_inner_blob_is_the_users_to_reshape(phase):
     net = make(phase)
     net.forward()
     flat = draw(3, 72)
@@ -118,7 +116,7 @@ def test_an_inner_blob_is_the_users_to_reshape(phase: int) -> None:
     assert net.blobs["conv"].shape == (1, 8, 6, 6)
 
 
-def test_a_reshaped_blob_keeps_its_values() -> None:
+def test_a_reshaped_blob_keeps_its_values():
     """Caffe: blob.cpp, Reshape lets go of memory only where it must grow."""
     for text in (NET, NET.replace("num_output: 8", "num_output: 16")):
         net = make(text=text)
@@ -134,7 +132,7 @@ def test_a_reshaped_blob_keeps_its_values() -> None:
         assert not conv.data[1].any()
 
 
-def test_what_shares_a_blobs_memory_keeps_its_values() -> None:
+def test_what_shares_a_blobs_memory_keeps_its_values():
     """The flat blob looks at the pool's values, in whatever order the engine keeps them."""
     net = make(text=NET.replace("num_output: 8", "num_output: 16"))
     net.forward(end="pool", data=draw(1, 1, 8, 8))
@@ -146,7 +144,7 @@ def test_what_shares_a_blobs_memory_keeps_its_values() -> None:
         np.testing.assert_array_equal(net.blobs["pool"].data, want)
 
 
-def test_the_same_shape_again_changes_nothing() -> None:
+def test_the_same_shape_again_changes_nothing():
     net = make()
     net.forward()
     view = net.blobs["data"].data
@@ -155,7 +153,7 @@ def test_the_same_shape_again_changes_nothing() -> None:
     assert not net._runtime._stale
 
 
-def test_part_of_a_net_for_testing_that_shares_its_blobs() -> None:
+def test_part_of_a_net_for_testing_that_shares_its_blobs():
     net, kept = make(keep_blobs=False), make()
     net.flat_params.copy_from(kept.flat_params)
     for side in (8, 20, 5, 8):
@@ -188,7 +186,7 @@ layer { name: "relu2" type: "ReLU" bottom: "c" top: "c" }
 """
 
 
-def test_layers_computed_together_beyond_the_part_that_was_reshaped() -> None:
+def test_layers_computed_together_beyond_the_part_that_was_reshaped():
     """The second half keeps what its backward pass needs while the first takes another size."""
     nets = [make(caffe.TRAIN, FUSED) for _ in range(2)]
     for net in nets:
@@ -206,7 +204,7 @@ def test_layers_computed_together_beyond_the_part_that_was_reshaped() -> None:
     same(nets[0].blobs["c"].diff, nets[1].blobs["c"].diff)
 
 
-def test_half_of_a_chain_with_a_blob_of_another_size() -> None:
+def test_half_of_a_chain_with_a_blob_of_another_size():
     """A pass that begins within layers that were computed together, with other rows."""
     net = make(caffe.TRAIN, FUSED)
     net.forward(x=draw(2, 8, 6, 6))

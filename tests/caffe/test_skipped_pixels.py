@@ -1,8 +1,6 @@
 """Pixels that no reader looks at are not computed (native/engine/plan/skip_pixels.cpp): results are
 those of a net that keeps all blobs, and so computes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -94,15 +92,7 @@ def same(got: dict[str, Any], want: dict[str, Any], precision: str = "float32") 
     readers=st.integers(1, 3),
     first=st.integers(1, 2),
 )
-def test_results_are_the_same(
-    precision: str,
-    images: int,
-    size: tuple[int, int],
-    kernel: int,
-    stride: int,
-    readers: int,
-    first: int,
-) -> None:
+def test_results_are_the_same(precision, images, size, kernel, stride, readers, first):
     text, data = stage(kernel, stride, readers, first), draw(images, 6, *size)
     want = build(text, data, precision, keep=True).forward()
     net = build(text, data, precision)
@@ -118,9 +108,7 @@ def test_results_are_the_same(
     stride=st.integers(2, 3),
     first=st.integers(1, 2),
 )
-def test_results_of_eight_bits_are_the_same(
-    size: tuple[int, int], kernel: int, stride: int, first: int
-) -> None:
+def test_results_of_eight_bits_are_the_same(size, kernel, stride, first):
     """Between layers that are computed together nothing is rounded: a net of which somebody looks
     at the blobs behind them rounds in the same places."""
     text, data = stage(kernel, stride, 2, first), draw(2, 6, *size)
@@ -130,7 +118,7 @@ def test_results_of_eight_bits_are_the_same(
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_pass_in_two_parts_computes_all_pixels(precision: str) -> None:
+def test_a_pass_in_two_parts_computes_all_pixels(precision):
     text, data = stage(3, 2), draw(2, 6, 12, 11)
     want = build(text, data, precision, keep=True).forward()
     net = build(text, data, precision)
@@ -142,7 +130,7 @@ def test_a_pass_in_two_parts_computes_all_pixels(precision: str) -> None:
         same(net.forward(), want, precision)
 
 
-def test_a_blob_that_somebody_looks_at_is_whole() -> None:
+def test_a_blob_that_somebody_looks_at_is_whole():
     text, data = stage(3, 2), draw(2, 6, 12, 11)
     kept = build(text, data, keep=True)
     want = kept.forward()
@@ -169,19 +157,19 @@ def test_a_blob_that_somebody_looks_at_is_whole() -> None:
         conv("p", "sum", 3, "kernel_size: 1 stride: 2 pad: 1"),
     ],
 )
-def test_one_reader_of_all_pixels_is_enough(other: str) -> None:
+def test_one_reader_of_all_pixels_is_enough(other):
     text, data = stage(3, 2) + other, draw(2, 6, 12, 11)
     same(build(text, data).forward(), build(text, data, keep=True).forward())
 
 
-def test_a_layer_that_writes_in_place_sees_all_pixels() -> None:
+def test_a_layer_that_writes_in_place_sees_all_pixels():
     power = 'layer { name: "p" type: "Power" bottom: "sum" top: "sum" power_param { shift: 1 } }'
     text = stage(3, 2, 0) + power + conv("out", "sum", 7, "kernel_size: 1 stride: 2")
     text, data = text + relu("out"), draw(2, 6, 12, 11)
     same(build(text, data).forward(), build(text, data, keep=True).forward())
 
 
-def test_shapes_that_change() -> None:
+def test_shapes_that_change():
     text = stage(3, 2)
     net = build(text, draw(2, 6, 12, 11))
     net.forward()
@@ -192,7 +180,7 @@ def test_shapes_that_change() -> None:
         same(net.forward(), build(text, data, keep=True).forward())
 
 
-def test_what_nobody_reads_takes_no_memory() -> None:
+def test_what_nobody_reads_takes_no_memory():
     net = build(stage(1, 4, 1), draw(4, 6, 160, 160))
     net.forward()
     # Of the 24 channels of `sum` and the 16 of `middle` one pixel in sixteen.

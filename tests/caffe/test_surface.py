@@ -1,7 +1,5 @@
 """Every public name of BVLC's Python modules is here, and means what it means there."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import sys
@@ -33,7 +31,7 @@ def home(module: str) -> Any:
 
 
 @pytest.mark.parametrize("module", RECORDED["modules"])
-def test_modules(module: str) -> None:
+def test_modules(module):
     found = home(module)
     assert [name for name in RECORDED["modules"][module] if not hasattr(found, name)] == []
     with alias.installed():
@@ -41,14 +39,14 @@ def test_modules(module: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, Any]:
+def made():
     """An object of each class whose attributes an object alone has."""
     net, solver = make(), small.made()
     return {"Net": net, "SolverParameter": solver.param, "Layer": net.layers[1], "Solver": solver}
 
 
 @pytest.mark.parametrize("name", RECORDED["classes"])
-def test_classes(name: str, made: dict[str, Any]) -> None:
+def test_classes(name, made):
     module, _, kind = name.rpartition(".")
     found, recorded = getattr(home(module), kind), RECORDED["classes"][name]
     thing = made.get(kind, found)
@@ -57,7 +55,7 @@ def test_classes(name: str, made: dict[str, Any]) -> None:
         assert issubclass(found, getattr(caffe._caffe, recorded["base"]))
 
 
-def test_vectors() -> None:
+def test_vectors():
     """Programs ask for the very type of ``net.params[...]``."""
     net, solver = make(), small.made()
     types = caffe._caffe
@@ -82,7 +80,7 @@ def test_vectors() -> None:
     assert vector[0].data.shape == (2, 3)
 
 
-def test_a_layers_reshape() -> None:
+def test_a_layers_reshape():
     net = make()
     conv = net.layers[list(net._layer_names).index("conv")]
     bottom, top = caffe._caffe.BlobVec(), caffe._caffe.BlobVec()
@@ -93,14 +91,14 @@ def test_a_layers_reshape() -> None:
     assert (conv.type, top[0].shape) == ("Convolution", (1, 11, 10, 11))
 
 
-def test_batches() -> None:
+def test_batches():
     batches = list(make()._batch({"data": np.ones((7, 2, 3, 4)), "label": np.arange(7)}))
     assert [batch["label"].tolist() for batch in batches] == [[0, 1, 2, 3, 4], [5, 6, 0, 0, 0]]
     assert batches[1]["data"][:2].all()
     assert not batches[1]["data"][2:].any()
 
 
-def test_nccl_says_what_there_is_instead() -> None:
+def test_nccl_says_what_there_is_instead():
     assert not caffe.has_nccl()
     with pytest.raises(SparkNetError, match=r"several GPUs.*sparknet\.train"):
         caffe.NCCL.new_uid()
@@ -108,7 +106,7 @@ def test_nccl_says_what_there_is_instead() -> None:
         caffe.NCCL(small.made(), "uid")
 
 
-def test_modules_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_of_others(monkeypatch):
     """They are imported when they are used, and named if they are not installed."""
     lent = borrowed.Borrowed("logging", "logging")
     assert lent.handlers.QueueHandler.__name__ == "QueueHandler"
@@ -125,19 +123,19 @@ def test_modules_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
         caffe.io.zoom(np.zeros((2, 2)), 2)
 
 
-def test_names() -> None:
+def test_names():
     for name in caffe.__all__:
         assert hasattr(caffe, name)
     assert (caffe.TRAIN, caffe.TEST, caffe.__version__) == (0, 1, "1.0.0")
     assert caffe.proto.caffe_pb2 is messages is caffe_pb2 is caffe.io.caffe_pb2
 
 
-def test_layer_types() -> None:
+def test_layer_types():
     types = caffe.layer_type_list()
     assert types == sorted(set(types))
     assert {"Convolution", "LSTM", "SoftmaxWithLoss", "Data", "Python"} <= set(types)
 
 
-def test_messages_pickle() -> None:
+def test_messages_pickle():
     blob = messages.BlobProto(data=[1.0])
     assert pickle.loads(pickle.dumps(blob)) == blob

@@ -1,7 +1,5 @@
 """Nets in threads, after a fork, by the thousand; views that outlive what they view."""
 
-from __future__ import annotations
-
 import gc
 import os
 import resource
@@ -39,7 +37,7 @@ def images(seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(4, 3, 9, 9)).astype(np.float32)
 
 
-def test_parameters_are_views_of_one_buffer() -> None:
+def test_parameters_are_views_of_one_buffer():
     net = make()
     flat = np.asarray(net.flat_params)
     begin = 0
@@ -55,7 +53,7 @@ def test_parameters_are_views_of_one_buffer() -> None:
     np.testing.assert_allclose(net.forward(data=images())["ip"], before + 1, rtol=1e-6)
 
 
-def test_a_view_of_a_blob_follows_every_pass_and_is_read_by_the_next() -> None:
+def test_a_view_of_a_blob_follows_every_pass_and_is_read_by_the_next():
     net = make()
     conv, data = net.blobs["conv"].data, net.blobs["data"].data
     data[...] = images()
@@ -70,13 +68,13 @@ def test_a_view_of_a_blob_follows_every_pass_and_is_read_by_the_next() -> None:
     np.testing.assert_allclose(net.forward(start="ip")["ip"], first, rtol=1e-6)
 
 
-def test_a_partial_pass_stops_where_it_is_told() -> None:
+def test_a_partial_pass_stops_where_it_is_told():
     net = make(caffe.TEST)
     assert net.forward(end="conv", data=images())["conv"].min() < 0
     assert net.forward(data=images(), blobs=["conv"])["conv"].min() == 0
 
 
-def test_a_view_outlives_its_net() -> None:
+def test_a_view_outlives_its_net():
     net = make()
     net.forward(data=images())
     conv, weights = net.blobs["conv"].data, net.params["conv"][0].data
@@ -90,7 +88,7 @@ def test_a_view_outlives_its_net() -> None:
     np.testing.assert_array_equal(weights, kept)
 
 
-def test_nets_run_in_many_threads() -> None:
+def test_nets_run_in_many_threads():
     want = make().forward(data=images())["ip"].copy()
     wrong: list[int] = []
 
@@ -111,7 +109,7 @@ def test_nets_run_in_many_threads() -> None:
     assert not wrong
 
 
-def test_one_net_serves_many_threads_one_at_a_time() -> None:
+def test_one_net_serves_many_threads_one_at_a_time():
     net = make()
     net.blobs["data"].data[...] = images()
     want = net.forward()["ip"].copy()
@@ -123,7 +121,7 @@ def test_one_net_serves_many_threads_one_at_a_time() -> None:
     np.testing.assert_array_equal(net.blobs["ip"].data, want)
 
 
-def test_threads_that_give_one_net_other_shapes_take_turns() -> None:
+def test_threads_that_give_one_net_other_shapes_take_turns():
     poolings = "".join(
         f'layer {{ name: "pool{n}" type: "Pooling" bottom: "conv" top: "pool{n}" '
         "pooling_param { kernel_size: 2 } }"
@@ -174,13 +172,13 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["after import", "after a pass"])
-def test_forking(before: bool) -> None:
+def test_forking(before):
     code = FORK.format(root=str(ROOT), before=before)
     done = subprocess.run([sys.executable, "-c", code], timeout=120)
     assert done.returncode == 0
 
 
-def test_a_fork_while_another_thread_describes_a_layer_leaves_no_lock() -> None:
+def test_a_fork_while_another_thread_describes_a_layer_leaves_no_lock():
     entered, leave = threading.Event(), threading.Event()
 
     class Waiting:
@@ -209,7 +207,7 @@ def test_a_fork_while_another_thread_describes_a_layer_leaves_no_lock() -> None:
     thread.join()
 
 
-def test_a_thousand_nets_leak_nothing() -> None:
+def test_a_thousand_nets_leak_nothing():
     def some(count: int) -> None:
         for number in range(count):
             net = make(seed=number)
@@ -225,7 +223,7 @@ def test_a_thousand_nets_leak_nothing() -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 32 * 1024
 
 
-def test_reshaping_back_and_forth() -> None:
+def test_reshaping_back_and_forth():
     net = make()
     net.blobs["data"].reshape(2, 3, 12, 12)
     with pytest.raises(LayerError, match="layer 'ip'"):
@@ -237,7 +235,7 @@ def test_reshaping_back_and_forth() -> None:
     np.testing.assert_array_equal(net.forward(data=images())["ip"], want)
 
 
-def test_wrong_use_is_a_sentence() -> None:
+def test_wrong_use_is_a_sentence():
     net = make()
     with pytest.raises(ValueError, match="layer 'nosuch': the net has no such layer"):
         net.forward(start="nosuch")

@@ -1,7 +1,5 @@
 """Whoever writes parameters between two passes, the next pass uses the new ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -78,9 +76,7 @@ WRITES: dict[str, Callable[[Any, Path], Any]] = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
 @pytest.mark.parametrize("phase", [TRAIN, TEST])
-def test_the_next_pass_sees_a_write(
-    phase: int, write: Callable[[Any, Path], Any], tmp_path: Path
-) -> None:
+def test_the_next_pass_sees_a_write(phase, write, tmp_path):
     net = made(phase)
     before = [scores(net) for _ in range(2)]
     np.testing.assert_array_equal(*before)
@@ -91,7 +87,7 @@ def test_the_next_pass_sees_a_write(
     assert np.abs(after - before[0]).max() > 1e-3
 
 
-def test_a_view_that_is_kept_writes_at_any_time() -> None:
+def test_a_view_that_is_kept_writes_at_any_time():
     net = made()
     weights = net.params["conv"][0].data
     for factor in (2, -1, 0.5):
@@ -100,7 +96,7 @@ def test_a_view_that_is_kept_writes_at_any_time() -> None:
         np.testing.assert_allclose(scores(net), fresh(net), rtol=1e-5, atol=1e-6)
 
 
-def test_a_net_that_shares_weights_sees_the_other_ones_writes() -> None:
+def test_a_net_that_shares_weights_sees_the_other_ones_writes():
     net, other = made(seed=1), made(seed=2)
     other.share_with(net)
     writes: list[Callable[[], Any]] = [
@@ -114,7 +110,7 @@ def test_a_net_that_shares_weights_sees_the_other_ones_writes() -> None:
         np.testing.assert_allclose(scores(other), fresh(net), rtol=1e-5, atol=1e-6)
 
 
-def test_a_solvers_test_net_sees_every_step() -> None:
+def test_a_solvers_test_net_sees_every_step():
     text = NET + (
         'layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "label" top: "loss" }'
         'layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 dim: 3 } } }'

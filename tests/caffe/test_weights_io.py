@@ -1,8 +1,5 @@
 """A net's weights: written, read, shared."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +21,7 @@ layer { name: "two" type: "InnerProduct" bottom: "a" top: "b" param { name: "w" 
 
 
 @pytest.mark.parametrize("suffix", [".caffemodel", ".caffemodel.h5"])
-def test_save_and_load(suffix: str, tmp_path: Path) -> None:
+def test_save_and_load(suffix, tmp_path):
     net, path = make(), str(tmp_path / f"net{suffix}")
     net.save(path)
     other = caffe.Net.from_proto(parse_net(TEXT), caffe.TEST, seed=2)
@@ -34,7 +31,7 @@ def test_save_and_load(suffix: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["net.h5", "net.weights", "net"])
-def test_hdf5_by_its_own_names(name: str, tmp_path: Path) -> None:
+def test_hdf5_by_its_own_names(name, tmp_path):
     net, path = make(), str(tmp_path / name)
     net.save_hdf5(path)
     other = caffe.Net.from_proto(parse_net(TEXT), caffe.TEST, seed=2)
@@ -49,7 +46,7 @@ def test_hdf5_by_its_own_names(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".caffemodel", ".h5"])
-def test_shared_parameters(suffix: str, tmp_path: Path) -> None:
+def test_shared_parameters(suffix, tmp_path):
     net, path = make(SHARED), str(tmp_path / f"net{suffix}")
     one, two = net.params["one"][0], net.params["two"][0]
     assert np.shares_memory(one.data, two.data)
@@ -69,7 +66,7 @@ def test_shared_parameters(suffix: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(apart.params["two"][0].data, 2 * np.eye(4))
 
 
-def test_copy_from_takes_what_has_the_same_name(tmp_path: Path) -> None:
+def test_copy_from_takes_what_has_the_same_name(tmp_path):
     net, path = make(), str(tmp_path / "net.caffemodel")
     net.save(path)
     text = TEXT.replace('name: "ip"', 'name: "ip_new"')
@@ -80,7 +77,7 @@ def test_copy_from_takes_what_has_the_same_name(tmp_path: Path) -> None:
     np.testing.assert_array_equal(other.params["ip_new"][0].data, kept)
 
 
-def test_copy_from_copies_all_or_nothing(tmp_path: Path) -> None:
+def test_copy_from_copies_all_or_nothing(tmp_path):
     net, path = make(), str(tmp_path / "net.caffemodel")
     net.save(path)
     text = TEXT.replace("num_output: 13", "num_output: 12")
@@ -96,7 +93,7 @@ def test_copy_from_copies_all_or_nothing(tmp_path: Path) -> None:
         other.copy_from(tmp_path / "text.caffemodel")
 
 
-def test_share_with() -> None:
+def test_share_with():
     one, other = make(), make(TEXT.replace("num_output: 13", "num_output: 13 axis: 1"))
     other.params["ip"][1].data[...] = 0
     other.share_with(one)
@@ -116,7 +113,7 @@ def stored(path: str) -> dict[str, Any]:
     return {layer.name: own for layer, own in zip(model.net.layer, model.arrays, strict=True)}
 
 
-def test_a_parameter_in_another_shape(tmp_path: Path) -> None:
+def test_a_parameter_in_another_shape(tmp_path):
     """As many values are the same values; another number of them are for the file."""
     net, path = make(), str(tmp_path / "net.caffemodel")
     weights = net.params["ip"][0]
@@ -148,7 +145,7 @@ def test_a_parameter_in_another_shape(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".caffemodel", ".h5"])
-def test_a_blob_added_by_hand(suffix: str, tmp_path: Path) -> None:
+def test_a_blob_added_by_hand(suffix, tmp_path):
     """How scripts that fold BatchNorm away give a convolution the bias that it did not have."""
     text = TEXT.replace("num_output: 11", "num_output: 11 bias_term: false")
     text = text.replace("param { decay_mult: 1 } param { decay_mult: 0 }", "")
@@ -174,7 +171,7 @@ def test_a_blob_added_by_hand(suffix: str, tmp_path: Path) -> None:
     assert float(net.forward()["loss"]) == loss
 
 
-def test_a_file_of_other_layers_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_of_other_layers_is_told(tmp_path, caplog):
     """Caffe logs a line for each such layer; of a file that is of no use nothing else tells."""
     good, other = tmp_path / "good.caffemodel", tmp_path / "other.prototxt"
     make().save(str(good))

@@ -1,7 +1,5 @@
 """Python layers as users write them; nets name this module."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

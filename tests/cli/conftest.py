@@ -1,7 +1,5 @@
 """A small task that the verbs are tried on: which of three columns of an image is bright."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -82,7 +80,7 @@ def make_task(folder: Path, layers: str = LAYERS) -> Task:
 
 
 @pytest.fixture(scope="session")
-def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
+def task(tmp_path_factory):
     """With a model that was trained for a few steps, and so is right about most images."""
     from sparknet.caffe import get_solver
 
@@ -102,7 +100,7 @@ MEASURE = machine.measure_machine
 
 
 @pytest.fixture(autouse=True)
-def one_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_measurement(monkeypatch):
     """This machine's limits take seconds to measure: once for each number of threads."""
     monkeypatch.setattr(machine, "measure_machine", lambda: limits(threads()))
 
@@ -111,7 +109,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def run() -> Run:
+def run():
     """The command in a process of its own."""
 
     def call(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:

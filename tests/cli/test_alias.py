@@ -1,7 +1,5 @@
 """Caffe's programs by their own names, as old shell scripts call them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
@@ -18,7 +16,7 @@ from sparknet.loaders.image import decode
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.proto import caffe_pb2, read_blob, read_text
-from tests.cli.conftest import ROOT, Task
+from tests.cli.conftest import ROOT
 from tests.loaders.test_mnist import write_mnist
 
 MUTANT = ("SPARKNET_MUTANT", "SPARKNET_REACHED")
@@ -26,7 +24,7 @@ Records = list[tuple[bytes, caffe_pb2.Datum]]
 
 
 @pytest.fixture(scope="module")
-def caffe_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def caffe_root(tmp_path_factory):
     """A folder whose `build` has the programs where Caffe's has them."""
     root = tmp_path_factory.mktemp("caffe")
     assert main(["alias", str(root / "build"), "--build"]) == 0
@@ -72,14 +70,14 @@ def _check_by_others(path: Path, records: list[tuple[bytes, bytes]]) -> None:
             assert list(reader.cursor()) == records
 
 
-def test_every_tool_has_its_place(caffe_root: Path) -> None:
+def test_every_tool_has_its_place(caffe_root):
     assert set(PLACES) == {"caffe", *TOOLS}
     for name, place in PLACES.items():
         for path in (name, f"{name}.bin"):
             assert os.access(caffe_root / "build" / place / path, os.X_OK)
 
 
-def test_a_folder_for_the_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_for_the_path(tmp_path, capsys):
     """Twice is no harm; a file of somebody else is."""
     folder = tmp_path / "bin with spaces"
     for _ in range(2):
@@ -94,7 +92,7 @@ def test_a_folder_for_the_path(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
-def test_mnist_and_lenet(backend: str, caffe_root: Path, tmp_path: Path) -> None:
+def test_mnist_and_lenet(backend, caffe_root, tmp_path):
     """As create_mnist.sh and train_lenet.sh do, with what is often added to the last."""
     pixels = np.random.default_rng(1).integers(0, 256, (6, 4, 5), np.uint8)
     labels = [5, 0, 4, 1, 9, 2]
@@ -137,7 +135,7 @@ def test_mnist_and_lenet(backend: str, caffe_root: Path, tmp_path: Path) -> None
     assert "Loss: " in done.stdout
 
 
-def test_siamese(caffe_root: Path, tmp_path: Path) -> None:
+def test_siamese(caffe_root, tmp_path):
     """As create_mnist_siamese.sh does: pairs of digits in a LevelDB."""
     pixels = np.random.default_rng(2).integers(0, 256, (300, 4, 5), np.uint8)
     labels = (np.arange(300) % 3).tolist()
@@ -159,7 +157,7 @@ def test_siamese(caffe_root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
-def test_cifar10(backend: str, caffe_root: Path, tmp_path: Path) -> None:
+def test_cifar10(backend, caffe_root, tmp_path):
     """As create_cifar10.sh does, with the mean after it."""
     files = {f"data_batch_{number}.bin": 3 for number in range(1, 6)} | {"test_batch.bin": 2}
     rows = {}
@@ -208,7 +206,7 @@ def _pictures(folder: Path, count: int = 4) -> Any:
 IMAGESET = "GLOG_logtostderr=1 {root}/build/tools/convert_imageset {flags} train/ train.txt db"
 
 
-def test_imagenet(caffe_root: Path, tmp_path: Path) -> None:
+def test_imagenet(caffe_root, tmp_path):
     """As create_imagenet.sh and make_imagenet_mean.sh do; a file that is not there is left out."""
     names = _pictures(tmp_path)
     flags = "--resize_height=0 --resize_width=0"
@@ -229,7 +227,7 @@ def test_imagenet(caffe_root: Path, tmp_path: Path) -> None:
     assert (tmp_path / "mean2").read_bytes() == (tmp_path / "mean.binaryproto").read_bytes()
 
 
-def test_imageset_in_a_leveldb(caffe_root: Path, tmp_path: Path) -> None:
+def test_imageset_in_a_leveldb(caffe_root, tmp_path):
     """Grey, resized and shuffled, with the flags in several forms and between the words."""
     names = _pictures(tmp_path)
     tool = f"{caffe_root}/build/tools/convert_imageset.bin"
@@ -249,7 +247,7 @@ def test_imageset_in_a_leveldb(caffe_root: Path, tmp_path: Path) -> None:
         assert datum.label == names.index(name)
 
 
-def test_encoded_imageset(caffe_root: Path, tmp_path: Path) -> None:
+def test_encoded_imageset(caffe_root, tmp_path):
     """Files are kept as they are, and encoded again where they were resized or are others."""
     names = _pictures(tmp_path)
     sh(tmp_path, IMAGESET.format(root=caffe_root, flags="--encoded"))
@@ -269,7 +267,7 @@ def test_encoded_imageset(caffe_root: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(decode(first, "small", True), want)
 
 
-def test_sizes_that_differ(caffe_root: Path, tmp_path: Path) -> None:
+def test_sizes_that_differ(caffe_root, tmp_path):
     names = _pictures(tmp_path)
     Image.new("RGB", (3, 2)).save(tmp_path / "train" / names[1])
     done = sh(tmp_path, IMAGESET.format(root=caffe_root, flags="--check_size"), status=1)
@@ -278,7 +276,7 @@ def test_sizes_that_differ(caffe_root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
-def test_feature_extraction(backend: str, caffe_root: Path, task: Task, tmp_path: Path) -> None:
+def test_feature_extraction(backend, caffe_root, task, tmp_path):
     """Three batches of 20: the 60 records of the net's own data."""
     done = sh(
         tmp_path,
@@ -298,7 +296,7 @@ def test_feature_extraction(backend: str, caffe_root: Path, task: Task, tmp_path
     assert right.mean() > 0.8
 
 
-def test_upgrades(caffe_root: Path, tmp_path: Path) -> None:
+def test_upgrades(caffe_root, tmp_path):
     old = 'layers { name: "r" type: RELU bottom: "data" top: "r" } input: "data" '
     old += "input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4"
     (tmp_path / "old.prototxt").write_text(old)
@@ -330,14 +328,14 @@ def test_upgrades(caffe_root: Path, tmp_path: Path) -> None:
         ("convert_mnist_data -backend", "-backend needs a value"),
     ],
 )
-def test_wrong_use(line: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use(line, said, capsys):
     name, *words = line.split()
     assert TOOLS[name].run(words) == 2
     assert capsys.readouterr().err.splitlines()[0] == f"{name}: {said}"
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help(name, capsys):
     assert TOOLS[name].run(["--help"]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"{name} [FLAGS] ")

@@ -1,9 +1,6 @@
 """The command as old scripts call `caffe`: flags anywhere, -gpu, glog's flags."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,13 +8,13 @@ import pytest
 from sparknet.cli import main
 from sparknet.cli.caffe_flags import arrange
 from sparknet.proto import read_model, write_model
-from tests.cli.conftest import Run, Task, make_task
+from tests.cli.conftest import make_task
 
 NO_GPU = "the net runs on the CPU"
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Task:
+def fresh(tmp_path):
     return make_task(tmp_path)
 
 
@@ -39,7 +36,7 @@ def fresh(tmp_path: Path) -> Task:
         ("predict -- -v", "predict -- -v"),
     ],
 )
-def test_flags_stand_anywhere(line: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flags_stand_anywhere(line, words, monkeypatch):
     monkeypatch.setenv("GLOG_log_dir", "")
     assert arrange(line.split(), {"run"}) == words.split()
 
@@ -52,7 +49,7 @@ def test_flags_stand_anywhere(line: str, words: str, monkeypatch: pytest.MonkeyP
         ("train -minloglevel", "sparknet: -minloglevel needs a value"),
     ],
 )
-def test_flags_without_sense(line: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_without_sense(line, said, capsys):
     with pytest.raises(SystemExit) as caught:
         main(line.split())
     assert caught.value.code == 2
@@ -61,9 +58,7 @@ def test_flags_without_sense(line: str, said: str, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("flag", [["-gpu", "0"], ["-gpu", "all"], ["--gpu=0"]])
-def test_the_gpu_is_warned_of_once(
-    flag: list[str], before: bool, fresh: Task, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_gpu_is_warned_of_once(flag, before, fresh, capsys):
     """The solver's own wish for a GPU is not told a second time."""
     solver = fresh.folder / "solver.prototxt"
     solver.write_text(solver.read_text() + "solver_mode: GPU")
@@ -76,7 +71,7 @@ def test_the_gpu_is_warned_of_once(
     assert line.startswith(f"sparknet train: warning: {spelling} {value}: ")
 
 
-def test_several_gpus(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_gpus(fresh, capsys):
     """Caffe's batch grows with them: the result is another one, and that is said."""
     words = ["train", "-solver", fresh.path("solver.prototxt"), "-iterations", "1"]
     assert main([*words, "-gpu=0,1"]) == 0
@@ -85,7 +80,7 @@ def test_several_gpus(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"; {NO_GPU}; Caffe would take 2 batches a step" in said
 
 
-def test_glogs_flags_and_files(fresh: Task, run: Run) -> None:
+def test_glogs_flags_and_files(fresh, run):
     words = ["train", "-solver", fresh.path("solver.prototxt"), "-iterations", "2"]
     logs = fresh.folder / "logs"
     logs.mkdir()
@@ -103,9 +98,7 @@ def test_glogs_flags_and_files(fresh: Task, run: Run) -> None:
     assert done.stderr.startswith(f"sparknet: no log in {logs / 'none'}: ")
 
 
-def test_flags_that_caffe_takes_everywhere(
-    fresh: Task, task: Task, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_flags_that_caffe_takes_everywhere(fresh, task, capsys):
     words = ["-phase", "TRAIN", "-solver", fresh.path("solver.prototxt"), "-iterations", "1"]
     assert main(["train", *words]) == 0
     assert "sparknet train: -phase changes nothing here" in capsys.readouterr().err
@@ -116,7 +109,7 @@ def test_flags_that_caffe_takes_everywhere(
     assert "sparknet test: --sigint_effect changes nothing here" in err
 
 
-def test_device_query(capsys: pytest.CaptureFixture[str]) -> None:
+def test_device_query(capsys):
     assert main(["device_query", "-gpu", "all"]) == 0
     out, err = capsys.readouterr()
     assert "processors to run on" in out
@@ -124,7 +117,7 @@ def test_device_query(capsys: pytest.CaptureFixture[str]) -> None:
     assert err.endswith(f"; {NO_GPU}\n")
 
 
-def test_only_the_forward_pass_is_timed(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_forward_pass_is_timed(task, capsys):
     words = ["-model", task.path("net.prototxt"), "-iterations", "2", "--json"]
     assert main(["time", *words]) == 0
     assert json.loads(capsys.readouterr().out)["backward_ms"] > 0
@@ -135,7 +128,7 @@ def test_only_the_forward_pass_is_timed(task: Task, capsys: pytest.CaptureFixtur
     assert main(["time", "-solver", task.path("solver.prototxt"), "-forward_only"]) == 2
 
 
-def test_caffes_time_logs_what_caffe_logs(task: Task, caplog: pytest.LogCaptureFixture) -> None:
+def test_caffes_time_logs_what_caffe_logs(task, caplog):
     caplog.set_level("INFO", "sparknet.caffe")
     assert main(["time", "-model", task.path("net.prototxt"), "-iterations", "2"], "caffe") == 0
     said = caplog.messages
@@ -149,7 +142,7 @@ def test_caffes_time_logs_what_caffe_logs(task: Task, caplog: pytest.LogCaptureF
     ]
 
 
-def test_weights_take_the_place_of_those_of_the_solver(fresh: Task, task: Task) -> None:
+def test_weights_take_the_place_of_those_of_the_solver(fresh, task):
     """Caffe clears the solver's `weights` where the command line has its own, or a snapshot."""
     solver = fresh.folder / "solver.prototxt"
     text = solver.read_text().replace("base_lr: 0.1", "base_lr: 0")

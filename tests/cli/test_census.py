@@ -1,7 +1,5 @@
 """`sparknet census`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -30,14 +28,14 @@ FILES = {
 }
 
 
-def test_the_reason_of_the_phase_that_has_data(tmp_path: Path) -> None:
+def test_the_reason_of_the_phase_that_has_data(tmp_path):
     text = INPUT.replace("input_param", "include { phase: TEST } input_param")
     text += 'layer { name: "p" type: "Pooling" bottom: "x" top: "y" }'
     (tmp_path / "net.prototxt").write_text(text)
     assert take(tmp_path).files[0].reason.startswith("Pooling: ")
 
 
-def test_one_bad_file_ends_no_census(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_bad_file_ends_no_census(tmp_path, monkeypatch):
     """Two generations and an unknown field in one file; a file that nobody may read; a defect."""
     (tmp_path / "a.prototxt").write_text('layer { type: "TanH" }\nlayers { nosuch: 1 }')
     (tmp_path / "b.prototxt").write_text(FILES["good.prototxt"])
@@ -69,7 +67,7 @@ def test_one_bad_file_ends_no_census(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -78,7 +76,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_counts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_counts(folder, capsys):
     assert main(["census", str(folder), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     files = {one["path"]: one for one in found.pop("files")}
@@ -109,7 +107,7 @@ def test_counts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert files["odd_solver.prototxt"]["unknown_fields"] == ["SolverParameter clip_weights"]
 
 
-def test_as_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_text(folder, capsys):
     assert main(["census", str(folder), "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["     8  nets", "     6  nets that parse", "     2  nets that need a file"]
@@ -118,6 +116,6 @@ def test_as_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert any(line.startswith("shape.prototxt: Pooling: takes N axes") for line in lines)
 
 
-def test_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_folder(tmp_path, capsys):
     assert main(["census", str(tmp_path / "no")]) == 1
     assert "no such folder" in capsys.readouterr().err

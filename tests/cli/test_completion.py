@@ -1,7 +1,5 @@
 """`sparknet completion`: each shell reads its script, and completes by it."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -33,7 +31,7 @@ def said(*words: str) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
-def test_bash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bash(tmp_path, capsys):
     path = script("bash", tmp_path, capsys)
     for words, expected in {
         "sparknet d": "draw doctor device_query",
@@ -53,11 +51,11 @@ def test_bash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert said("bash", "-c", every).split() == [verb.name for verb in VERBS]
 
 
-def test_zsh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_zsh(tmp_path, capsys):
     said("zsh", "-n", str(script("zsh", tmp_path, capsys)))
 
 
-def test_fish(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fish(tmp_path, capsys):
     path = script("fish", tmp_path, capsys)
 
     def completed(words: str) -> list[str]:

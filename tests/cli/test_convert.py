@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 
@@ -22,7 +20,7 @@ def _read(path: Path) -> list[tuple[bytes, caffe_pb2.Datum]]:
         return [(key, caffe_pb2.Datum.FromString(value)) for key, value in records]
 
 
-def test_mnist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mnist(tmp_path, capsys):
     pixels, labels = images(6, 4, 5), [5, 0, 4, 1, 9, 2]
     files = write_mnist(tmp_path, pixels, labels, packed=True)
     out, mean = tmp_path / "db", tmp_path / "mean"
@@ -39,7 +37,7 @@ def test_mnist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "exists already" in capsys.readouterr().err
 
 
-def test_ten_thousand_digits(tmp_path: Path, mnist: tuple[Path, Path]) -> None:
+def test_ten_thousand_digits(tmp_path, mnist):
     """What a LeNet is trained on: two LMDBs, which LMDB itself reads."""
     files = [str(path) for path in mnist]
     for name, part in (("train", ["--take", "300"]), ("test", ["--skip", "300", "--take", "50"])):
@@ -56,7 +54,7 @@ def test_ten_thousand_digits(tmp_path: Path, mnist: tuple[Path, Path]) -> None:
         assert environment.stat()["entries"] == 50
 
 
-def test_cifar10(tmp_path: Path) -> None:
+def test_cifar10(tmp_path):
     data = images(3, 3073)
     data.tofile(tmp_path / "batch")
     assert main(["convert", "cifar10", str(tmp_path / "batch"), str(tmp_path / "db")]) == 0
@@ -65,7 +63,7 @@ def test_cifar10(tmp_path: Path) -> None:
     assert [datum.data for _, datum in found] == [row[1:].tobytes() for row in data]
 
 
-def test_to_leveldb(tmp_path: Path) -> None:
+def test_to_leveldb(tmp_path):
     data = images(3, 3073)
     data.tofile(tmp_path / "batch")
     out = str(tmp_path / "db")
@@ -84,7 +82,7 @@ def _pictures(folder: Path, pixels: np.ndarray) -> list[str]:
     return ["convert", "images", str(folder / "list"), str(folder / "db"), "--root", str(folder)]
 
 
-def test_images(tmp_path: Path) -> None:
+def test_images(tmp_path):
     pixels = images(3, 4, 5, 3)
     assert main(_pictures(tmp_path, pixels)) == 0
     found = _read(tmp_path / "db")
@@ -102,14 +100,14 @@ def test_images(tmp_path: Path) -> None:
         (["--gray", "--resize", "2x2"], (1, 2, 2)),
     ],
 )
-def test_image_options(options: list[str], shape: tuple[int, ...], tmp_path: Path) -> None:
+def test_image_options(options, shape, tmp_path):
     assert main([*_pictures(tmp_path, images(2, 4, 5, 3)), *options]) == 0
     for _, datum in _read(tmp_path / "db"):
         assert (datum.channels, datum.height, datum.width) == shape
         assert len(datum.data) == np.prod(shape)
 
 
-def test_encoded_and_shuffled(tmp_path: Path) -> None:
+def test_encoded_and_shuffled(tmp_path):
     call = _pictures(tmp_path, images(20, 4, 5, 3))
     assert main([*call, "--encoded", "--shuffle", "--seed", "3"]) == 0
     found = _read(tmp_path / "db")
@@ -120,7 +118,7 @@ def test_encoded_and_shuffled(tmp_path: Path) -> None:
         assert datum.data == (tmp_path / f"{number}.png").read_bytes()
 
 
-def test_images_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_images_that_cannot_be_used(tmp_path, capsys):
     call = _pictures(tmp_path, images(4, 4, 5, 3))
     (tmp_path / "1.png").write_bytes(b"nothing")
     (tmp_path / "2.png").unlink()
@@ -138,7 +136,7 @@ def test_images_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main([*other, "--encoded", "--gray"]) == 1
 
 
-def test_tars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tars(tmp_path, capsys):
     names = {"cat/1.png": png(1), "cat/2.png": b"nothing", "dog/3.png": png(3), "dog/4.png": png(4)}
     path, out, mean = tar(tmp_path / "some.tar", names), tmp_path / "db", tmp_path / "mean"
     assert main(["convert", "tars", str(path), str(out), "--mean", str(mean)]) == 1
@@ -152,7 +150,7 @@ def test_tars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.testing.assert_allclose(read_blob(mean)[0, :, 0, 0], [2, 1, 8 / 3], rtol=1e-6)
 
 
-def test_tars_with_labels_to_blocks(tmp_path: Path) -> None:
+def test_tars_with_labels_to_blocks(tmp_path):
     path = tar(tmp_path / "some.tar", {f"{n}.png": png(n) for n in range(9)})
     (tmp_path / "list").write_text("".join(f"{n}.png {n + 10}\n" for n in range(9)))
     call = ["convert", "tars", str(path), str(tmp_path / "out"), "--to", "blocks"]
@@ -166,7 +164,7 @@ def test_tars_with_labels_to_blocks(tmp_path: Path) -> None:
     assert read_blob(tmp_path / "mean")[0, 2, 0, 0] == 4
 
 
-def test_images_to_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_images_to_blocks(tmp_path, capsys):
     pixels = images(3, 4, 5, 3)
     call = [*_pictures(tmp_path, pixels), "--to", "blocks"]
     assert main(call) == 0
@@ -179,7 +177,7 @@ def test_images_to_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "needs images of one size" in capsys.readouterr().err
 
 
-def test_any_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_records(tmp_path, capsys):
     """From numpy to blocks, from blocks to LMDB, with numbers that are no bytes."""
     data = np.random.default_rng(0).normal(size=(7, 2, 3, 4)).astype(np.float32)
     np.savez(tmp_path / "some.npz", data=data, label=np.arange(7), weight=np.ones(7))
@@ -201,7 +199,7 @@ def test_any_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
-def test_mean(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mean(backend, tmp_path, capsys):
     data, out = GOLDENS / "data", tmp_path / "mean"
     call = ["convert", "mean", str(data / f"gray_{backend}"), str(out)]
     assert main([*call, "--backend", backend]) == 0
@@ -213,7 +211,7 @@ def test_mean(backend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert said == capsys.readouterr().out == f"mean_value of channel 0: {want.mean():g}\n"
 
 
-def test_wrong_use() -> None:
+def test_wrong_use():
     for call in (["convert"], ["convert", "nosuch"], ["convert", "mnist", "a"]):
         with pytest.raises(SystemExit) as caught:
             main(call)

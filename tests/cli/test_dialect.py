@@ -1,9 +1,6 @@
 """`--dialect`: whose meaning counts, for the verbs that build a net."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,7 +31,7 @@ SOLVER = (
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.prototxt").write_text(NET)
     (tmp_path / "deploy.prototxt").write_text(DEPLOY)
@@ -43,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(("dialect", "blobs"), [("segnet", 2), ("pspnet", 4)])
-def test_show(dialect: str, blobs: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show(dialect, blobs, capsys):
     assert main(["show", "net.prototxt", "--json", "--dialect", dialect]) == 0
     layers = {one["name"]: one for one in json.loads(capsys.readouterr().out)["layers"]}
     assert len(layers["b"]["parameters"]) == blobs
@@ -52,9 +49,7 @@ def test_show(dialect: str, blobs: int, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize(("dialect", "blobs"), [("segnet", 2), ("pspnet", 4)])
-def test_train_test_and_predict(
-    dialect: str, blobs: int, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_train_test_and_predict(dialect, blobs, folder, capsys):
     assert main(["train", "-solver", "solver.prototxt"]) == 1
     assert "layer 'b': BN: forks mean different things" in capsys.readouterr().err
     assert main(["train", "-solver", "solver.prototxt", "--dialect", dialect]) == 0
@@ -72,7 +67,7 @@ def test_train_test_and_predict(
     np.testing.assert_allclose(got, model.forward({"x": x})["y"], rtol=1e-5, atol=1e-6)
 
 
-def test_a_solvers_nets(folder: Path) -> None:
+def test_a_solvers_nets(folder):
     """Every net that a solver has or names is in the dialect, in the order of its tests."""
     own = read_net("net.prototxt")
     own.name = "own"

@@ -1,21 +1,18 @@
 """`sparknet doctor`."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import metadata
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
 from sparknet import __version__, native
 from sparknet.cli import doctor, main
-from tests.cli.conftest import ROOT, Run
+from tests.cli.conftest import ROOT
 
 
-def test_it_says_what_is_there(run: Run) -> None:
+def test_it_says_what_is_there(run):
     done = run("doctor", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -32,7 +29,7 @@ def test_it_says_what_is_there(run: Run) -> None:
     assert present["images"] == (find_spec("PIL") is not None)
 
 
-def test_the_instructions_can_be_limited(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_instructions_can_be_limited(run, monkeypatch):
     if native.onednn() == "none":
         pytest.skip("this build has no oneDNN")
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
@@ -41,9 +38,7 @@ def test_the_instructions_can_be_limited(run: Run, monkeypatch: pytest.MonkeyPat
     assert names["instructions"] in ("SSE4.1", "oneDNN does not say")
 
 
-def test_a_build_without_onednn_says_so(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_without_onednn_says_so(capsys, monkeypatch):
     monkeypatch.setattr(native, "onednn", lambda: "none")
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
@@ -51,9 +46,7 @@ def test_a_build_without_onednn_says_so(
     assert "instructions" not in out
 
 
-def test_what_is_missing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_is_missing(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setitem(doctor.EXTRAS, "images", (("no-such-package",), "images"))
@@ -65,7 +58,7 @@ def test_what_is_missing(
     assert re.search(r"-- +Graphviz", out)
 
 
-def test_packages_are_asked_by_their_own_names() -> None:
+def test_packages_are_asked_by_their_own_names():
     """The package grpcio holds the module grpc, pillow PIL, googleapis-common-protos google.rpc."""
     requirements = [name for packages, _ in doctor.EXTRAS.values() for name in packages]
     for package in requirements:
@@ -79,8 +72,8 @@ def test_packages_are_asked_by_their_own_names() -> None:
 
 
 def test_a_package_without_a_module_of_its_name_and_a_module_without_a_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     """The second as Spark's own python folder on PYTHONPATH."""
     (tmp_path / "sparklike.py").write_text('__version__ = "4.1.0"')
     package = tmp_path / "grpcio_like-1.99.0.dist-info"
@@ -91,9 +84,7 @@ def test_a_package_without_a_module_of_its_name_and_a_module_without_a_package(
     assert doctor._version("grpcio-like") == "1.99.0"
 
 
-def test_a_package_that_cannot_be_imported(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_package_that_cannot_be_imported(capsys, monkeypatch, tmp_path):
     """As pyarrow 26 beside numpy 1.26, which pip installs together."""
     reason = "pyarrow requires NumPy 2.0 or newer, found 1.26.4"
     (tmp_path / "oldnumpy.py").write_text(f"raise ImportError({reason!r})")
@@ -108,15 +99,13 @@ def test_a_package_that_cannot_be_imported(
     assert "hint: install versions that fit each other" in out
 
 
-def test_what_must_not_be_missing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_must_not_be_missing(capsys, monkeypatch):
     monkeypatch.setattr(doctor, "_version", lambda package: None)
     assert main(["doctor"]) == 1
     assert "hint: pip install numpy" in capsys.readouterr().out
 
 
-def test_every_extra_is_looked_for() -> None:
+def test_every_extra_is_looked_for():
     text = (ROOT / "pyproject.toml").read_text()
     section = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
     declared = dict(re.findall(r"^(\w+) = \[(.*?)\]$", section, re.MULTILINE | re.DOTALL))

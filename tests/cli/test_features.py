@@ -1,7 +1,5 @@
 """`sparknet features`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ import pytest
 from sparknet.cli import main
 from sparknet.loaders.datums import parse_datum
 from sparknet.loaders.lmdb import LMDB
-from tests.cli.conftest import Run, Task
+from tests.cli.conftest import Task
 
 
 def words(task: Task, blobs: str, out: Path | str, *more: str) -> list[str]:
@@ -27,7 +25,7 @@ def expected(task: Task) -> Any:
     return np.concatenate([net.forward(blobs=["ip"])["ip"].copy() for _ in range(3)])
 
 
-def test_lmdb_of_the_nets_own_data(task: Task, run: Run, tmp_path: Path) -> None:
+def test_lmdb_of_the_nets_own_data(task, run, tmp_path):
     done = run(*words(task, "ip", tmp_path / "ip_lmdb", "-iterations", "3"))
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
@@ -43,7 +41,7 @@ def test_lmdb_of_the_nets_own_data(task: Task, run: Run, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "h5"])
-def test_files_of_given_records(kind: str, task: Task, tmp_path: Path) -> None:
+def test_files_of_given_records(kind, task, tmp_path):
     out = tmp_path / f"features.{kind}"
     blobs = "ip" if kind == "npy" else "ip,data"
     assert main(words(task, blobs, out, task.path("lmdb"), "--batch", "7")) == 0
@@ -60,7 +58,7 @@ def test_files_of_given_records(kind: str, task: Task, tmp_path: Path) -> None:
         np.testing.assert_allclose(found["data"], task.images / 256)
 
 
-def test_a_file_for_each_blob(task: Task, tmp_path: Path) -> None:
+def test_a_file_for_each_blob(task, tmp_path):
     outs = f"{tmp_path}/a.npy,{tmp_path}/b_lmdb"
     assert main(words(task, "data,ip", outs, "-iterations", "1")) == 0
     assert np.load(tmp_path / "a.npy").shape == (20, 1, 6, 6)
@@ -69,9 +67,7 @@ def test_a_file_for_each_blob(task: Task, tmp_path: Path) -> None:
     database.close()
 
 
-def test_nothing_half_written(
-    task: Task, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_nothing_half_written(task, capsys, tmp_path):
     outs = [f"{tmp_path}/a.npz", f"{tmp_path}/a.h5", f"{tmp_path}/a_lmdb", f"{tmp_path}/a.npy"]
     for out in outs:
         assert main(words(task, "nothing", out, "-iterations", "1")) == 1
@@ -84,7 +80,7 @@ def test_nothing_half_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_refusals(task: Task, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_refusals(task, capsys, tmp_path):
     assert main(words(task, "ip", tmp_path / "x.npy")) == 2
     assert "-iterations" in capsys.readouterr().err
     assert main(words(task, "ip,data", tmp_path / "x.npy", "-iterations=1")) == 2

@@ -1,7 +1,5 @@
 """The flags of images: `predict`, `features` and `train` do what Net does by keyword."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ pytest.importorskip("PIL")
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> list[str]:
+def model(tmp_path):
     net = Net(deploy(), seed=1)
     net.save(tmp_path / "small.caffemodel")
     write_text(tmp_path / "deploy.prototxt", net.described)
@@ -44,9 +42,7 @@ WAYS: list[tuple[list[str], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("flags", "keywords"), WAYS, ids=["exact", "shorter", "fit", "upright"])
-def test_predict_and_features_score_as_net(
-    flags: list[str], keywords: dict[str, Any], model: list[str], tmp_path: Path
-) -> None:
+def test_predict_and_features_score_as_net(flags, keywords, model, tmp_path):
     (tmp_path / "images").mkdir()
     paths = list(files(tmp_path / "images"))
     if "mean" in keywords and isinstance(keywords["mean"], str):
@@ -70,7 +66,7 @@ def test_predict_and_features_score_as_net(
     np.testing.assert_allclose(np.load(features), wanted, rtol=0, atol=1e-6)
 
 
-def test_train_on_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_on_a_folder(tmp_path, capsys):
     for name in ("a", "b"):
         (tmp_path / "images" / name).mkdir(parents=True)
         list(files(tmp_path / "images" / name))

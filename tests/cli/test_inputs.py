@@ -1,7 +1,5 @@
 """Data sets as the command line names them, and as a solver's nets name them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +9,9 @@ from sparknet.cli.inputs import of_solver, open_records
 from sparknet.cli.verb import WrongUse
 from sparknet.errors import FileError
 from sparknet.proto import parse_solver
-from tests.cli.conftest import Task
 
 
-def test_files_are_chained(task: Task, tmp_path: Path) -> None:
+def test_files_are_chained(task, tmp_path):
     for number in (1, 2):
         np.savez(tmp_path / f"{number}.npz", data=task.images, label=task.labels + number)
     records = open_records([str(tmp_path / "1.npz"), str(tmp_path / "2.npz")])
@@ -24,7 +21,7 @@ def test_files_are_chained(task: Task, tmp_path: Path) -> None:
     assert taken["label"].tolist() == [task.labels[0] + 1, task.labels[0] + 2]
 
 
-def test_arrays_by_name(task: Task, tmp_path: Path) -> None:
+def test_arrays_by_name(task, tmp_path):
     np.save(tmp_path / "a.npy", task.images)
     np.save(tmp_path / "b.npy", task.labels)
     records = open_records([f"data={tmp_path}/a.npy", f"label={tmp_path}/b.npy"])
@@ -38,7 +35,7 @@ def test_arrays_by_name(task: Task, tmp_path: Path) -> None:
         open_records([f"{tmp_path}/none.npy"])
 
 
-def test_what_a_solvers_nets_read(task: Task, tmp_path: Path) -> None:
+def test_what_a_solvers_nets_read(task, tmp_path):
     solver = parse_solver(Path(task.path("solver.prototxt")).read_text(), "solver")
     data, validation = of_solver(solver)
     assert data is not None
@@ -47,7 +44,7 @@ def test_what_a_solvers_nets_read(task: Task, tmp_path: Path) -> None:
     np.testing.assert_array_equal(data.take(slice(0, 60))["data"], task.images)
 
 
-def test_a_net_of_image_files(task: Task, tmp_path: Path) -> None:
+def test_a_net_of_image_files(task, tmp_path):
     image = pytest.importorskip("PIL.Image")
     names = []
     for number, values in enumerate(task.images[:4]):

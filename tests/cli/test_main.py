@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -15,14 +13,14 @@ from sparknet.cli.tools import TOOLS
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"sparknet {__version__}\n"
 
 
-def test_without_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_verb(capsys):
     assert main([]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -31,7 +29,7 @@ def test_without_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
-def test_every_verb_has_help_and_its_file(verb: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_verb_has_help_and_its_file(verb, capsys):
     name = verb.name  # type: ignore[attr-defined]
     with pytest.raises(SystemExit) as caught:
         main([name, "--help"])
@@ -41,7 +39,7 @@ def test_every_verb_has_help_and_its_file(verb: object, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
-def test_every_verb_is_documented(verb: object) -> None:
+def test_every_verb_is_documented(verb):
     name = verb.name  # type: ignore[attr-defined]
     guide = (ROOT / "docs" / "cli.md").read_text()
     _, found, rest = guide.partition(f"\n## sparknet {name}\n")
@@ -50,13 +48,13 @@ def test_every_verb_is_documented(verb: object) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
-def test_every_flag_says_what_it_is_for(verb: object) -> None:
+def test_every_flag_says_what_it_is_for(verb):
     parser = subcommands(command())[verb.name]  # type: ignore[attr-defined]
     silent = [names for action, names in flags_of(parser) if not (action.help or "").strip()]
     assert silent == []
 
 
-def test_the_guide_knows_no_flag_that_is_not_there() -> None:
+def test_the_guide_knows_no_flag_that_is_not_there():
     guide = (ROOT / "docs" / "cli.md").read_text()
     known = {"--json", "--help"}
     for parser in subcommands(command()).values():
@@ -69,13 +67,13 @@ def test_the_guide_knows_no_flag_that_is_not_there() -> None:
         assert flag in known, f"docs/cli.md speaks of {flag}"
 
 
-def test_wrong_use() -> None:
+def test_wrong_use():
     with pytest.raises(SystemExit) as caught:
         main(["nothing"])
     assert caught.value.code == 2
 
 
-def test_an_error_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_an_error_is_one_line(capsys, tmp_path):
     assert main(["show", str(tmp_path / "no.prototxt")]) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -84,11 +82,11 @@ def test_an_error_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert err.count("\n") == 1
 
 
-def test_the_command_is_declared() -> None:
+def test_the_command_is_declared():
     assert 'sparknet = "sparknet.cli:main"' in (ROOT / "pyproject.toml").read_text()
 
 
-def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+def test_a_reader_that_goes_away(tmp_path):
     (tmp_path / "x.prototxt").write_text('layer { name: "x" type: "Silence" bottom: "y" }')
     command = f"{sys.executable} -m sparknet draw --plain {tmp_path}/x.prototxt | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=ROOT)
@@ -118,7 +116,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_words_that_nobody_knows(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_that_nobody_knows(words, said, capsys):
     with pytest.raises(SystemExit) as caught:
         main(words.split())
     assert caught.value.code == 2

@@ -1,7 +1,5 @@
 """`sparknet models`: the zoo as a list and as files."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from sparknet.caffe import SGDSolver
 from sparknet.cli import image_flags, main
 
 
-def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list(capsys):
     assert main(["models"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split() == ["name", "parameters", "input", "what", "it", "is"]
@@ -24,14 +22,12 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     ]  # fmt: skip
 
 
-def test_a_model_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_is_described(capsys):
     assert main(["models", "lenet"]) == 0
     assert capsys.readouterr().out.startswith("# LeNet\n")
 
 
-def test_the_files_work_where_they_are_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_files_work_where_they_are_written(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["models", "lenet", "--out", "nets/digits"]) == 0
     names = ["net.prototxt", "solver.prototxt", "README.md", "net.sparknet.json"]
@@ -42,9 +38,7 @@ def test_the_files_work_where_they_are_written(
     assert Path("nets/digits/lenet_iter_0.caffemodel").is_file()
 
 
-def test_bytes_are_scaled_as_the_files_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bytes_are_scaled_as_the_files_say(tmp_path, monkeypatch, capsys):
     """As of the MNIST LMDB that docs/data.md makes; one flag changes one setting."""
     monkeypatch.chdir(tmp_path)
     assert main(["models", "lenet", "--out", "digits"]) == 0
@@ -71,9 +65,7 @@ def test_bytes_are_scaled_as_the_files_say(
     assert losses[-1] < 1 < losses[0]
 
 
-def test_nothing_is_overwritten_without_a_word(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_overwritten_without_a_word(tmp_path, capsys):
     (tmp_path / "solver.prototxt").write_text("mine")
     assert main(["models", "lenet", "--out", str(tmp_path)]) == 1
     place = tmp_path / "solver.prototxt"
@@ -97,14 +89,12 @@ def test_nothing_is_overwritten_without_a_word(
         ),
     ],
 )
-def test_wrong_use(
-    words: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_use(words, status, said, capsys):
     assert main(["models", *words]) == status
     assert capsys.readouterr().err == said
 
 
-def test_a_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_a_file(tmp_path, capsys):
     (tmp_path / "file").touch()
     assert main(["models", "lenet", "--out", str(tmp_path / "file")]) == 1
     assert (

@@ -1,7 +1,5 @@
 """`sparknet show` and `sparknet draw`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,7 @@ layer { name: "odd" type: "TanH" bottom: "ip" top: "odd" include { min_level: 3 
 
 
 @pytest.fixture
-def net(tmp_path: Path) -> str:
+def net(tmp_path):
     (tmp_path / "net.prototxt").write_text(NET)
     return str(tmp_path / "net.prototxt")
 
@@ -33,14 +31,14 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return out
 
 
-def test_show(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show(net, capsys):
     lines = printed(capsys, "show", net).splitlines()
     assert lines[3].split() == ["ip", "InnerProduct", "2", "x", "4", "16"]
     assert [line.split()[0] for line in lines[2:5]] == ["data", "ip", "train"]
     assert lines[-1].startswith("16 parameters")
 
 
-def test_the_state(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_state(net, capsys):
     text = printed(capsys, "show", net, "--phase", "test", "--level", "3", "--stage", "s")
     names = [line.split()[0] for line in text.splitlines()[2:-2]]
     assert names == ["data", "ip", "test", "odd"]
@@ -49,7 +47,7 @@ def test_the_state(net: str, capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_a_model_with_weights(net: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_model_with_weights(net, capsys, tmp_path):
     from sparknet.proto import read_net
 
     model = tmp_path / "net.caffemodel"
@@ -57,14 +55,14 @@ def test_a_model_with_weights(net: str, capsys: pytest.CaptureFixture[str], tmp_
     assert printed(capsys, "show", str(model)) == printed(capsys, "show", net)
 
 
-def test_draw_to_stdout(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_draw_to_stdout(net, capsys):
     text = printed(capsys, "draw", net, "--rankdir", "LR")
     assert text.startswith('digraph "small" {')
     assert "rankdir=LR" in text
     assert "2 x 4" in text
 
 
-def test_draw_plain(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_draw_plain(capsys, tmp_path):
     file = tmp_path / "part.prototxt"
     file.write_text('layer { name: "x" type: "Unheard" bottom: "a" top: "b" }')
     assert '"x_Unheard" -> "b_blob"' in printed(capsys, "draw", "--plain", str(file))
@@ -73,9 +71,7 @@ def test_draw_plain(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("phase", "there"), [("train", False), ("test", True)])
-def test_draw_plain_of_one_phase(
-    phase: str, there: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_draw_plain_of_one_phase(phase, there, capsys, tmp_path):
     file = tmp_path / "part.prototxt"
     file.write_text(
         'layer { name: "x" type: "Unheard" bottom: "a" top: "b" }'
@@ -86,7 +82,7 @@ def test_draw_plain_of_one_phase(
     assert ('"y_Unheard" -> "c_blob"' in dot) == there
 
 
-def test_draw_to_a_file(net: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_draw_to_a_file(net, capsys, tmp_path):
     out = tmp_path / "net.dot"
     assert printed(capsys, "draw", net, str(out)) == ""
     assert out.read_text() == printed(capsys, "draw", net)
@@ -94,9 +90,7 @@ def test_draw_to_a_file(net: str, capsys: pytest.CaptureFixture[str], tmp_path: 
     assert ".svg" in capsys.readouterr().err
 
 
-def test_the_net_is_given_by_position_or_as_a_flag(
-    net: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_net_is_given_by_position_or_as_a_flag(net, tmp_path, capsys):
     assert printed(capsys, "show", "-model", net) == printed(capsys, "show", net)
     assert printed(capsys, "draw", "-model", net) == printed(capsys, "draw", net)
     for words in ([net, "one.dot"], ["-model", net, "two.dot"]):
@@ -110,9 +104,7 @@ NET_VERBS = ("show", "draw", "test", "time", "predict", "features", "quantize", 
 
 
 @pytest.mark.parametrize("verb", NET_VERBS)
-def test_each_verb_of_a_net_takes_it_in_both_ways(
-    verb: str, net: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_verb_of_a_net_takes_it_in_both_ways(verb, net, tmp_path, capsys):
     more = {
         "predict": ["x.png"],
         "features": ["--outputs", "ip", "--out", "f.npz", "x.png"],
@@ -134,16 +126,14 @@ def test_each_verb_of_a_net_takes_it_in_both_ways(
     assert "give NET or -model" in capsys.readouterr().err
 
 
-def test_every_verb_with_a_flag_for_the_net_is_among_them() -> None:
+def test_every_verb_with_a_flag_for_the_net_is_among_them():
     verbs = subcommands(command())
     with_model = {name for name in verbs if "-model" in verbs[name]._option_string_actions}
     assert with_model - {"device_query"} == {*NET_VERBS, "train", "plan"}
 
 
 @pytest.mark.parametrize("verb", ["train", "plan"])
-def test_the_solver_is_given_by_position_or_as_a_flag(
-    verb: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_solver_is_given_by_position_or_as_a_flag(verb, capsys):
     for words in (["s.prototxt"], ["-solver", "s.prototxt"]):
         assert main([verb, *words]) == 1
         assert "s.prototxt: no such file" in capsys.readouterr().err
@@ -154,9 +144,7 @@ def test_the_solver_is_given_by_position_or_as_a_flag(
 
 
 @pytest.mark.parametrize("verb", ["draw", "quantize", "export"])
-def test_what_is_written_is_given_by_position_or_as_a_flag(
-    verb: str, net: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_written_is_given_by_position_or_as_a_flag(verb, net, capsys):
     for words in ([net, "--out", "x"], [net, "x"], ["-model", net, "x"]):
         chosen = command().parse_args([verb, *words])
         net_file.take_words(chosen)
@@ -165,9 +153,7 @@ def test_what_is_written_is_given_by_position_or_as_a_flag(
     assert "the output is y and x: give one" in capsys.readouterr().err
 
 
-def test_a_net_whose_data_is_not_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_net_whose_data_is_not_there(tmp_path, capsys, monkeypatch):
     """Caffe's own nets name databases and means: a crop or --shape says how large records are."""
     monkeypatch.chdir(tmp_path)
     data = """layer { name: "db" type: "Data" top: "data" top: "label" %s

@@ -1,9 +1,6 @@
 """`sparknet plan` on a solver file."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +10,7 @@ from tests.training import small
 
 
 @pytest.fixture
-def solver(tmp_path: Path) -> str:
+def solver(tmp_path):
     path = tmp_path / "solver.prototxt"
     write_text(path, small.settings())
     return str(path)
@@ -22,7 +19,7 @@ def solver(tmp_path: Path) -> str:
 GIVEN = ("--step", "0.5", "--bandwidth", "0.001", "--latency", "0", "--workers", "1,4")
 
 
-def test_numbers_by_hand_need_no_measuring(solver: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_by_hand_need_no_measuring(solver, capsys):
     assert main(["plan", "-solver", solver, *GIVEN]) == 0
     told = capsys.readouterr().out
     assert "measured" not in told
@@ -30,7 +27,7 @@ def test_numbers_by_hand_need_no_measuring(solver: str, capsys: pytest.CaptureFi
     assert "advice: " in told
 
 
-def test_json_is_what_a_report_reads(solver: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_what_a_report_reads(solver, capsys):
     assert main(["plan", "-solver", solver, *GIVEN, "--target", "cost", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["event"], made["target"], made["workers"]) == ("plan", "cost", 1)
@@ -46,9 +43,7 @@ def test_json_is_what_a_report_reads(solver: str, capsys: pytest.CaptureFixture[
         (["--accuracy", "0.9"], "accuracy=0.9 needs data and validation data"),
     ],
 )
-def test_wrong_use_is_one_line(
-    solver: str, words: list[str], wrong: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_use_is_one_line(solver, words, wrong, capsys):
     try:
         status = main(["plan", "-solver", solver, *words])
     except SystemExit as error:

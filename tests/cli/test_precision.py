@@ -1,10 +1,7 @@
 """--precision bf16 of the verbs that compute: other numbers than float32's, and as good."""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +25,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
 
 
 @pytest.fixture(scope="module")
-def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
+def task(tmp_path_factory):
     made = make_task(tmp_path_factory.mktemp("convolution"), LAYERS)
     solver = get_solver(made.path("solver.prototxt"))
     solver.step(20)
@@ -47,7 +44,7 @@ def close(wide: Any, narrow: Any, least: float = 1e-6) -> bool:
 
 
 @pytest.mark.parametrize("more", [[], ["--workers", "1", "--json"]])
-def test_train(more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train(more, tmp_path, capsys):
     task, found = make_task(tmp_path, LAYERS), []
     for precision in PRECISIONS:
         words = ["-solver", task.path("solver.prototxt"), "--precision", precision, *more]
@@ -56,7 +53,7 @@ def test_train(more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert close(*found, least=1e-4)
 
 
-def test_test(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
+def test_test(task, capsys):
     found = []
     for precision in PRECISIONS:
         words = [*model(task, "net"), "-iterations", "3", "--json", "-precision", precision]
@@ -67,9 +64,7 @@ def test_test(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
     assert narrow["accuracy"] == pytest.approx(wide["accuracy"], abs=0.02)
 
 
-def test_predict_and_features(
-    task: Task, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_predict_and_features(task, tmp_path, capsys):
     images = str(tmp_path / "images.npz")
     np.savez(images, data=task.images[:8])
     said, kept = [], []
@@ -84,7 +79,7 @@ def test_predict_and_features(
     assert close(*kept)
 
 
-def test_time(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
+def test_time(task, capsys):
     words = ["-model", task.path("deploy.prototxt"), "-iterations", "1", "-phase", "test"]
     assert main(["time", *words, "--precision", "bf16"]) == 0
     said = capsys.readouterr().out

@@ -1,27 +1,24 @@
 """`sparknet predict`."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sparknet.cli import main
-from tests.cli.conftest import ROOT, Run, Task
+from tests.cli.conftest import ROOT, Task
 
 SCALE = 0.00390625
 
 
 @pytest.fixture
-def pictures(task: Task, tmp_path: Path) -> list[str]:
+def pictures(task, tmp_path):
     """The task's first images as files."""
     image = pytest.importorskip("PIL.Image")
     paths = [str(tmp_path / f"{number}.png") for number in range(10)]
@@ -51,7 +48,7 @@ def lines(capsys: pytest.CaptureFixture[str], words: list[str]) -> list[str]:
     return out.splitlines()
 
 
-def test_images_as_json(task: Task, pictures: list[str], run: Run) -> None:
+def test_images_as_json(task, pictures, run):
     done = run(*deployed(task, "--json", "--top", "3", *pictures))
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
@@ -62,9 +59,7 @@ def test_images_as_json(task: Task, pictures: list[str], run: Run) -> None:
         assert [item["score"] for item in best] == pytest.approx(sorted(scores, reverse=True))
 
 
-def test_a_folder_as_text_with_labels(
-    task: Task, pictures: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_folder_as_text_with_labels(task, pictures, capsys, tmp_path):
     (tmp_path / "labels.txt").write_text("left\nmiddle\nright\n")
     words = ["--labels", str(tmp_path / "labels.txt"), "--top=1", str(tmp_path)]
     names = [("left", "middle", "right")[number] for number in expected(task, 10).argmax(1)]
@@ -76,9 +71,7 @@ def test_a_folder_as_text_with_labels(
 
 
 @pytest.mark.parametrize("kind", ["lmdb", "npy", "npz", "h5"])
-def test_records_as_csv(
-    kind: str, task: Task, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_records_as_csv(kind, task, capsys, tmp_path):
     source = str(tmp_path / f"data.{kind}")
     if kind == "lmdb":
         source = task.path("lmdb")
@@ -98,7 +91,7 @@ def test_records_as_csv(
     assert [float(row["score"]) for row in best] == pytest.approx(expected(task, 60).max(1))
 
 
-def test_all_values(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_values(task, capsys):
     words = deployed(task, "--top", "0", "--outputs", "prob,ip", "--json", task.path("lmdb"))
     found = [json.loads(line)["outputs"] for line in lines(capsys, words)]
     assert [one["prob"] for one in found] == [
@@ -110,9 +103,7 @@ def test_all_values(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
     assert [float(cell) for cell in text[1].split(",")[2:]] == pytest.approx(expected(task, 1)[0])
 
 
-def test_the_nets_own_transformation_and_its_labels(
-    task: Task, pictures: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_nets_own_transformation_and_its_labels(task, pictures, capsys):
     """A net for training: its transform_param holds, and nobody asks for labels."""
     words = ["-model", task.path("net.prototxt"), "-weights", task.path("model.caffemodel")]
     found = lines(capsys, ["predict", *words, "--json", "--top=0", *pictures])
@@ -120,9 +111,7 @@ def test_the_nets_own_transformation_and_its_labels(
     assert ranked == expected(task, 10).argmax(1).tolist()
 
 
-def test_mean_resize_and_crop(
-    task: Task, pictures: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_mean_resize_and_crop(task, pictures, capsys, tmp_path):
     from sparknet.proto import write_blob
 
     mean = np.full((1, 6, 6), 7, np.float32)
@@ -146,9 +135,7 @@ def test_mean_resize_and_crop(
     assert cropped.partition(": ")[2] == plain.partition(": ")[2]
 
 
-def test_an_image_that_cannot_be_read(
-    task: Task, pictures: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_an_image_that_cannot_be_read(task, pictures, capsys, tmp_path):
     (tmp_path / "bad.png").write_bytes(b"\x89PNG broken")
     words = [pictures[0], str(tmp_path / "bad.png"), str(tmp_path / "none.png"), pictures[1]]
     assert main(deployed(task, *words)) == 1
@@ -159,7 +146,7 @@ def test_an_image_that_cannot_be_read(
     assert err.splitlines()[2] == "sparknet predict: 2 images were left out"
 
 
-def test_a_file_name_that_is_no_text(task: Task, pictures: list[str], tmp_path: Path) -> None:
+def test_a_file_name_that_is_no_text(task, pictures, tmp_path):
     odd = os.fsencode(tmp_path) + b"/\xff.png"
     shutil.copy(os.fsencode(pictures[0]), odd)
     command = [sys.executable, "-m", "sparknet", *deployed(task, "--top=1"), os.fsdecode(odd)]
@@ -171,9 +158,7 @@ def test_a_file_name_that_is_no_text(task: Task, pictures: list[str], tmp_path: 
         assert (b"\\udcff.png" if more == ["--json"] else odd) in found
 
 
-def test_no_class_is_made_of_nothing(
-    task: Task, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_no_class_is_made_of_nothing(task, capsys, tmp_path):
     images = task.images[:3].astype(np.float32)
     images[1, 0, 0, 0] = np.nan
     np.save(tmp_path / "x.npy", images)
@@ -183,9 +168,7 @@ def test_no_class_is_made_of_nothing(
     assert len(lines(capsys, deployed(task, "--top=0", str(tmp_path / "x.npy")))) == 3
 
 
-def test_a_file_is_written_whole_or_not(
-    task: Task, pictures: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_file_is_written_whole_or_not(task, pictures, capsys, tmp_path):
     out = tmp_path / "found.txt"
     assert lines(capsys, deployed(task, "--out", str(out), *pictures)) == []
     assert len(out.read_text().splitlines()) == 10
@@ -199,7 +182,7 @@ def test_a_file_is_written_whole_or_not(
     assert not list(tmp_path.glob("*found*"))
 
 
-def test_refusals(task: Task, pictures: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_refusals(task, pictures, capsys):
     def refused(status: int, *words: str) -> str:
         assert main(list(words)) == status
         return capsys.readouterr().err

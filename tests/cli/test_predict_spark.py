@@ -1,7 +1,5 @@
 """`predict` and `features` with --spark, and the Parquet files that they write without it."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from pathlib import Path
@@ -44,7 +42,7 @@ def written(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def images(task: Task, tmp_path: Path) -> Path:
+def images(task, tmp_path):
     """Ten of the task's images: four in a folder, six in a tar."""
     from PIL import Image
 
@@ -63,7 +61,7 @@ def images(task: Task, tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_images_and_tars(task: Task, images: Path, tmp_path: Path) -> None:
+def test_images_and_tars(task, images, tmp_path):
     (tmp_path / "labels.txt").write_text("left\nmiddle\nright\n")
     out = str(tmp_path / "out")
     more = ["--labels", str(tmp_path / "labels.txt"), "--top", "2", "--out", out, "--workers", "2"]
@@ -82,9 +80,7 @@ def test_images_and_tars(task: Task, images: Path, tmp_path: Path) -> None:
         assert row.keys() == {"path", "prob"}
 
 
-def test_a_bad_image(
-    task: Task, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bad_image(task, images, tmp_path, capsys):
     bad = images / "5.jpg"
     bad.write_bytes(b"no image")
     run = words("features", task, "-blobs", "ip", str(images), "--spark")
@@ -106,7 +102,7 @@ def test_a_bad_image(
     assert "already exists" in capsys.readouterr().err.lower()
 
 
-def test_a_table(task: Task, tmp_path: Path) -> None:
+def test_a_table(task, tmp_path):
     import pyarrow as pa
 
     pixels = [image.astype(np.uint8).tobytes() for image in task.images]
@@ -127,14 +123,12 @@ def test_a_table(task: Task, tmp_path: Path) -> None:
         (["--spark", "--out", "x"], "give INPUT or --sql QUERY"),
     ],
 )
-def test_wrong_use(
-    task: Task, more: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_use(task, more, said, capsys):
     assert main(words("predict", task, *more)) == 2
     assert said in capsys.readouterr().err.replace("\n", " ")
 
 
-def test_parquet_without_spark(task: Task, tmp_path: Path) -> None:
+def test_parquet_without_spark(task, tmp_path):
     out = tmp_path / "x.parquet"
     assert main(words("predict", task, task.path("lmdb"), "--top", "1", "--out", str(out))) == 0
     rows = written(out)

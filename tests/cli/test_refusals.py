@@ -1,7 +1,5 @@
 """What the command line refuses, in a sentence that names it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -23,7 +21,7 @@ PICTURES = NET.replace("dim: [5, 3]", "dim: [5, 1, 4, 4]")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("net.prototxt").write_text(NET)
     solver = 'net: "net.prototxt" base_lr: 0.1 lr_policy: "fixed" max_iter: 3'
@@ -64,9 +62,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("convert images . list o --take few", "argument --take: 'few' is no count"),
     ],
 )
-def test_it_says_what_is_wrong(
-    words: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_says_what_is_wrong(words, message, folder, capsys):
     np.savez("x.npz", data=np.zeros((5, 3), np.float32))
     try:
         status = main(words.split())
@@ -77,7 +73,7 @@ def test_it_says_what_is_wrong(
     assert not Path("f.csv").exists()
 
 
-def test_a_confusion_matrix_has_a_row_for_each_class() -> None:
+def test_a_confusion_matrix_has_a_row_for_each_class():
     counts = [30, 0, 2, 1, 45, 0, 0, 7, 100]
     metrics = {"loss": 0.5, **{f"confusion[{n}]": float(one) for n, one in enumerate(counts)}}
     assert list(metric_lines(metrics)) == [
@@ -90,9 +86,7 @@ def test_a_confusion_matrix_has_a_row_for_each_class() -> None:
     assert list(metric_lines({"loss": 0.25})) == ["loss = 0.25"]
 
 
-def test_images_are_tested_as_they_are_trained(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_images_are_tested_as_they_are_trained(tmp_path, capsys):
     """The flags of images give what Net gives by keyword."""
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (20, 1, 6, 6), np.uint8)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +16,7 @@ def sparknet(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     place = tmp_path / "programs"
     place.mkdir()
     (place / "beside.py").write_text("NAME = 'beside'\n")
@@ -32,21 +30,21 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def test_a_script(folder: Path, tmp_path: Path) -> None:
+def test_a_script(folder, tmp_path):
     done = sparknet("run", "programs/program.py", "-m", "--help", "--", "x", cwd=tmp_path)
     words = ["programs/program.py", "-m", "--help", "--", "x"]
     assert done.stdout == f"{words} __main__ sparknet.caffe beside 1\n"
     assert (done.stderr, done.returncode) == ("", 5)
 
 
-def test_a_module(folder: Path) -> None:
+def test_a_module(folder):
     done = sparknet("run", "-m", "program", "--flag", "-m", cwd=folder)
     words = [str(folder / "program.py"), "--flag", "-m"]
     assert done.stdout == f"{words} __main__ sparknet.caffe beside 1\n"
     assert (done.stderr, done.returncode) == ("", 3)
 
 
-def test_an_exception_is_the_programs_own(folder: Path) -> None:
+def test_an_exception_is_the_programs_own(folder):
     done = sparknet("run", "broken.py", cwd=folder)
     assert done.returncode == 1
     assert "Traceback" in done.stderr
@@ -62,12 +60,12 @@ def test_an_exception_is_the_programs_own(folder: Path) -> None:
         (["run", "-m", "none.here"], "sparknet run: no module named none.here\n"),
     ],
 )
-def test_nothing_to_run(words: list[str], message: str, tmp_path: Path) -> None:
+def test_nothing_to_run(words, message, tmp_path):
     done = sparknet(*words, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
-def test_a_program_for_pycaffe(tmp_path: Path) -> None:
+def test_a_program_for_pycaffe(tmp_path):
     source = (GOLDENS / "formats/netspec/classifier.py").read_text()
     (tmp_path / "x.py").write_text(f"{source}\nprint(net_text)\n")
     done = sparknet("run", "x.py", cwd=tmp_path)

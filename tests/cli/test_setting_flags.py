@@ -1,7 +1,5 @@
 """Every setting of training has a flag, made from the setting itself."""
 
-from __future__ import annotations
-
 import inspect
 from argparse import ArgumentParser
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ class More(ProcessSettings):
     rest_every: int = setting(5, Whole(1), "Rounds between rests of 10 %.", "rounds")
 
 
-def test_a_new_setting_has_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_setting_has_a_flag(capsys):
     parser = ArgumentParser()
     setting_flags.add(parser, parser.add_argument_group("more"), settings_of(More))
     chosen = parser.parse_args(["--rest-every", "7", "--no-shuffle", "--metric", "loss"])
@@ -40,7 +38,7 @@ def test_a_new_setting_has_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
     assert "argument --rest-every: '0' must be at least 1" in capsys.readouterr().err
 
 
-def test_every_setting_has_a_flag() -> None:
+def test_every_setting_has_a_flag():
     verb = subcommands(command())["train"]
     flags = {action.dest for action, _ in flags_of(verb)}
     for name, told in {**settings_of(ProcessSettings), **settings_of(Trainer)}.items():
@@ -48,7 +46,7 @@ def test_every_setting_has_a_flag() -> None:
     assert {"goal", "diverged", "protection", "metric", "ports", "backend", "class_weights"} < flags
 
 
-def test_every_setting_of_a_plan_has_a_flag() -> None:
+def test_every_setting_of_a_plan_has_a_flag():
     flags = {action.dest for action, _ in flags_of(subcommands(command())["plan"])}
     told = setting_flags.of_plan()
     assert {name for name in told if told[name].kind.readable} < flags
@@ -66,13 +64,13 @@ def test_every_setting_of_a_plan_has_a_flag() -> None:
         (["--class-weights", "cat"], "'cat' must be NAME=VALUE[,NAME=VALUE]"),
     ],
 )
-def test_what_is_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_refused(words, said, capsys):
     with pytest.raises(SystemExit):
         main(["train", "-solver", "none.prototxt", *words])
     assert said in capsys.readouterr().err
 
 
-def test_other_verbs_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_verbs_are_not_made(monkeypatch):
     """Those of training import it, which takes a while."""
     monkeypatch.setattr(setting_flags, "of_train", lambda: pytest.fail("training was imported"))
     parser = command("sparknet", ["models", "--help"])
@@ -80,7 +78,7 @@ def test_other_verbs_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len([*flags_of(subcommands(parser)["train"])]) == 1
 
 
-def test_one_is_for_spark_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_is_for_spark_alone(capsys):
     solver = str(ROOT / "models" / "lenet" / "solver.prototxt")
     assert main(["train", "-solver", solver, "--invalid", "drop"]) == 2
     assert "--invalid is for work on Spark" in capsys.readouterr().err
@@ -105,9 +103,7 @@ def test_one_is_for_spark_alone(capsys: pytest.CaptureFixture[str]) -> None:
         ("features -model m -blobs a -out f x.png", "outputs", "a", ""),
     ],
 )
-def test_other_words_for_a_flag(
-    words: str, name: str, value: object, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_words_for_a_flag(words, name, value, said, capsys):
     chosen = command().parse_args(words.split())
     assert getattr(chosen, name) == value
     assert capsys.readouterr().err.rstrip("\n").partition(": ")[2] == said

@@ -1,15 +1,12 @@
 """`sparknet test`."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sparknet.cli import main
-from tests.cli.conftest import Run, Task
+from tests.cli.conftest import Task
 
 
 def by_pycaffe(task: Task, batches: int) -> dict[str, float]:
@@ -21,7 +18,7 @@ def by_pycaffe(task: Task, batches: int) -> dict[str, float]:
     return {name: float(np.mean([one[name] for one in found])) for name in net.outputs}
 
 
-def test_it_finds_what_pycaffe_finds(task: Task, run: Run) -> None:
+def test_it_finds_what_pycaffe_finds(task, run):
     words = ["-model", task.path("net.prototxt"), "-weights", task.path("model.caffemodel")]
     done = run("test", *words, "-iterations=3")
     expected = by_pycaffe(task, 3)
@@ -37,7 +34,7 @@ def test_it_finds_what_pycaffe_finds(task: Task, run: Run) -> None:
     assert batches[-1].startswith("Batch 2, loss = ")
 
 
-def test_json(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json(task, capsys):
     words = ["--model", task.path("net.prototxt"), "--weights", task.path("model.caffemodel")]
     assert main(["test", *words, "--iterations", "4", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -48,9 +45,7 @@ def test_json(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("batch", [20, 7])
-def test_records_from_elsewhere(
-    batch: int, task: Task, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_records_from_elsewhere(batch, task, capsys, tmp_path):
     """Each record counts once, also where the last batch is smaller."""
     net = (task.folder / "net.prototxt").read_text()
     (tmp_path / "net.prototxt").write_text(net.replace("batch_size: 20", f"batch_size: {batch}"))
@@ -66,7 +61,7 @@ def test_records_from_elsewhere(
         assert found["outputs"] == pytest.approx(by_pycaffe(task, 3), rel=1e-5)
 
 
-def test_an_output_of_many_numbers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_an_output_of_many_numbers(capsys, tmp_path):
     net = tmp_path / "net.prototxt"
     net.write_text(
         'layer { name: "x" type: "DummyData" top: "x" dummy_data_param { shape { dim: 2 dim: 2 } '
@@ -82,7 +77,7 @@ def test_an_output_of_many_numbers(capsys: pytest.CaptureFixture[str], tmp_path:
     assert json.loads(capsys.readouterr().out)["outputs"] == {"x": [[3, 3], [3, 3]]}
 
 
-def test_refusals(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refusals(task, capsys):
     model = task.path("net.prototxt")
     assert main(["test", "-model", model]) == 2
     assert capsys.readouterr().err == "sparknet test: give -weights\n"
@@ -99,7 +94,7 @@ def test_refusals(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
     assert "neither a loss nor an accuracy" in capsys.readouterr().err
 
 
-def test_the_net_by_position(task: Task, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_net_by_position(task, capsys):
     net, weights = task.path("net.prototxt"), ["-weights", task.path("model.caffemodel")]
     printed = []
     for model in ([net], ["-model", net]):

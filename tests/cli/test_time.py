@@ -1,9 +1,6 @@
 """`sparknet time`."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +24,7 @@ NAMES = ["data", "label", "conv", "relu", "ip", "loss"]
 
 
 @pytest.fixture
-def net(tmp_path: Path) -> str:
+def net(tmp_path):
     (tmp_path / "net.prototxt").write_text(NET)
     return str(tmp_path / "net.prototxt")
 
@@ -38,7 +35,7 @@ def report(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return found
 
 
-def test_the_table(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table(net, capsys):
     assert main(["time", "-model", net, "-iterations=3"]) == 0
     out, err = capsys.readouterr()
     lines = out.splitlines()
@@ -49,7 +46,7 @@ def test_the_table(net: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "3 iterations" in err
 
 
-def test_json_of_a_training_pass(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_of_a_training_pass(net, capsys):
     found = report(capsys, "--model", net)
     layers = {row["name"]: row for row in found["layers"]}
     assert list(layers) == NAMES
@@ -75,7 +72,7 @@ def test_json_of_a_training_pass(net: str, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
-def test_layers_in_bf16_are_held_against_its_peak(tmp_path: Path, capsys: Any) -> None:
+def test_layers_in_bf16_are_held_against_its_peak(tmp_path, capsys):
     deep = 'layer { name: "deep" type: "Convolution" bottom: "conv" top: "deep"'
     options = "convolution_param { num_output: 6 kernel_size: 3 group: 6 } }"
     (tmp_path / "net.prototxt").write_text(NET + f"{deep} {options}")
@@ -90,7 +87,7 @@ def test_layers_in_bf16_are_held_against_its_peak(tmp_path: Path, capsys: Any) -
         assert layers[name]["of_peak"] == pytest.approx(layers[name]["gflops"] / found[peak])
 
 
-def test_the_test_phase_goes_forward_only(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_test_phase_goes_forward_only(net, capsys):
     found = report(capsys, "-model", net, "-phase", "TEST")
     assert found["backward_ms"] == 0
     assert all(row["backward_ms"] == 0 for row in found["layers"])
@@ -98,7 +95,7 @@ def test_the_test_phase_goes_forward_only(net: str, capsys: pytest.CaptureFixtur
     assert {row["name"]: row for row in found["layers"]}["relu"]["forward_ms"] == 0  # in conv
 
 
-def test_batch_and_threads(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_batch_and_threads(net, capsys):
     before = threads()
     try:
         found = report(capsys, "-model", net, "--batch", "8", "--threads", "1")
@@ -109,7 +106,7 @@ def test_batch_and_threads(net: str, capsys: pytest.CaptureFixture[str]) -> None
     assert layers["conv"]["flops"] == 2 * 2 * (8 * 6 * 7 * 7) * (3 * 3 * 3)
 
 
-def test_a_solver(net: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_solver(net, capsys, tmp_path):
     solver = tmp_path / "solver.prototxt"
     settings = 'base_lr: 0.01 lr_policy: "fixed" momentum: 0.9 test_iter: 1 test_interval: 1 '
     solver.write_text(settings + f'net: "{net}"')
@@ -121,7 +118,7 @@ def test_a_solver(net: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert found["step_ms"] == pytest.approx(parts, rel=0.9)
 
 
-def test_weights(net: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_weights(net, capsys, tmp_path):
     from sparknet.caffe import TEST, Net
 
     model = str(tmp_path / "net.caffemodel")
@@ -132,7 +129,7 @@ def test_weights(net: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert "no.caffemodel" in capsys.readouterr().err
 
 
-def test_the_trace(net: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_trace(net, capsys, tmp_path):
     file = tmp_path / "trace.json"
     report(capsys, "-model", net, "--trace", str(file))
     events = json.loads(file.read_text())["traceEvents"]
@@ -157,7 +154,7 @@ def _within(event: dict[str, Any], outer: dict[str, Any]) -> bool:
     return bool(outer["ts"] <= event["ts"] and event["ts"] + event["dur"] <= end)
 
 
-def test_layers_that_live_in_python(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_layers_that_live_in_python(capsys, tmp_path):
     file = tmp_path / "net.prototxt"
     file.write_text(
         'layer { name: "noise" type: "DummyData" top: "x" dummy_data_param { '
@@ -170,7 +167,7 @@ def test_layers_that_live_in_python(capsys: pytest.CaptureFixture[str], tmp_path
     assert rows[1]["bytes"] == 4 * 2 * 30 * 50
 
 
-def test_wrong_use(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use(net, capsys):
     assert main(["time"]) == 2
     assert main(["time", "-solver", "x", "-phase", "test"]) == 2
     capsys.readouterr()
@@ -180,7 +177,7 @@ def test_wrong_use(net: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert caught.value.code == 2
 
 
-def test_clocks_stand_still_unless_asked(net: str) -> None:
+def test_clocks_stand_still_unless_asked(net):
     from sparknet.caffe import TRAIN, Net
 
     made = Net(net, TRAIN)
@@ -197,7 +194,7 @@ def test_clocks_stand_still_unless_asked(net: str) -> None:
     assert sum(map(sum, made.layer_times())) == 0
 
 
-def test_the_kernels_of_each_convolution(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_kernels_of_each_convolution(net, capsys):
     """oneDNN names its own; layers that are computed in one way have none."""
     layers = {row["name"]: row["kernels"] for row in report(capsys, "--model", net)["layers"]}
     assert set(layers["conv"]) == {"forward", "weights"}  # the data needs no gradient
@@ -219,7 +216,7 @@ layer { name: "four" type: "Convolution" bottom: "data" top: "four"
 """
 
 
-def test_kernels_of_our_own_say_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kernels_of_our_own_say_why(tmp_path, capsys):
     (tmp_path / "net.prototxt").write_text(AXES)
     rows = report(capsys, "--model", str(tmp_path / "net.prototxt"), "-phase", "test")["layers"]
     assert rows[1]["kernels"]["forward"] == "patches and products: more than three axes"

@@ -1,7 +1,5 @@
 """`sparknet train` with a solver file alone: what `caffe train` does."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -9,18 +7,17 @@ import signal
 import subprocess
 import sys
 from datetime import datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sparknet.cli import main
 from sparknet.proto import read_model, read_state
-from tests.cli.conftest import ROOT, Run, Task, make_task
+from tests.cli.conftest import ROOT, Task, make_task
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Task:
+def fresh(tmp_path):
     """The task in a folder of its own."""
     return make_task(tmp_path)
 
@@ -37,7 +34,7 @@ def by_pycaffe(task: Task, steps: int) -> np.ndarray:
     return np.array(solver.net.flat_params)
 
 
-def test_it_trains_as_pycaffe_does(fresh: Task, run: Run) -> None:
+def test_it_trains_as_pycaffe_does(fresh, run):
     done = run("train", f"-solver={fresh.path('solver.prototxt')}")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
@@ -52,7 +49,7 @@ def test_it_trains_as_pycaffe_does(fresh: Task, run: Run) -> None:
     )
 
 
-def test_the_log_is_caffes(fresh: Task, run: Run) -> None:
+def test_the_log_is_caffes(fresh, run):
     """What Caffe's parse_log.py and extract_seconds.py look for, they find."""
     lines = run("train", f"-solver={fresh.path('solver.prototxt')}").stderr.splitlines()
     for line in lines:
@@ -76,7 +73,7 @@ def test_the_log_is_caffes(fresh: Task, run: Run) -> None:
     assert len(re.findall(r"Train net output #0: loss = [\.\deE+-]+", text)) == 4
 
 
-def test_a_solver_for_the_gpu(fresh: Task, run: Run) -> None:
+def test_a_solver_for_the_gpu(fresh, run):
     solver = fresh.folder / "solver.prototxt"
     words = ["train", "-solver", str(solver), "-iterations", "1"]
     assert "GPU" not in run(*words).stderr
@@ -88,7 +85,7 @@ def test_a_solver_for_the_gpu(fresh: Task, run: Run) -> None:
     assert said.endswith("; the net runs on the CPU")
 
 
-def test_resume(fresh: Task, run: Run) -> None:
+def test_resume(fresh, run):
     solver = fresh.path("solver.prototxt")
     assert main(["train", "-solver", solver, "-iterations", "10"]) == 0
     state = fresh.path("columns_iter_10.solverstate")
@@ -97,7 +94,7 @@ def test_resume(fresh: Task, run: Run) -> None:
     assert read_state(fresh.path("columns_iter_20.solverstate")).iteration == 20
 
 
-def test_finetune(task: Task, fresh: Task) -> None:
+def test_finetune(task, fresh):
     words = ["-solver", fresh.path("solver.prototxt"), "-weights", task.path("model.caffemodel")]
     text = (fresh.folder / "solver.prototxt").read_text()
     (fresh.folder / "solver.prototxt").write_text(text.replace("base_lr: 0.1", "base_lr: 0"))
@@ -137,7 +134,7 @@ def the_rest(child: subprocess.Popen[str]) -> str:
     return rest
 
 
-def test_ctrl_c_snapshots_and_stops(fresh: Task) -> None:
+def test_ctrl_c_snapshots_and_stops(fresh):
     child = endless(fresh)
     child.send_signal(signal.SIGINT)
     line = said_until(child, "Snapshotting solver state to")
@@ -152,7 +149,7 @@ def test_ctrl_c_snapshots_and_stops(fresh: Task) -> None:
     assert main(["train", "-solver", fresh.path("solver.prototxt"), *words]) == 0
 
 
-def test_other_effects_of_signals(fresh: Task) -> None:
+def test_other_effects_of_signals(fresh):
     child = endless(fresh, "-sigint_effect", "none", "--sighup-effect=snapshot")
     child.send_signal(signal.SIGINT)
     child.send_signal(signal.SIGHUP)
@@ -163,7 +160,7 @@ def test_other_effects_of_signals(fresh: Task) -> None:
     assert child.returncode == -signal.SIGTERM
 
 
-def test_refusals(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refusals(fresh, capsys):
     solver = fresh.path("solver.prototxt")
     assert main(["train"]) == 2
     assert capsys.readouterr().err == "sparknet train: give SOLVER or -solver\n"
@@ -180,7 +177,7 @@ def test_refusals(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
     assert "is missing or cannot be written" in err
 
 
-def test_inputs_that_nothing_fills(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inputs_that_nothing_fills(fresh, capsys):
     """They would stay zero, and the loss fall all the same."""
     net = fresh.folder / "net.prototxt"
     _, layers = net.read_text().split("transform_param { scale: 0.00390625 } }\n")
@@ -195,9 +192,7 @@ def test_inputs_that_nothing_fills(fresh: Task, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("word", ["--json", "--log", "--run-folder", "--out"])
-def test_what_only_shows_changes_nothing_of_the_training(
-    word: str, fresh: Task, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_only_shows_changes_nothing_of_the_training(word, fresh, capsys):
     """`--json` once had another loop train, which wrote no solverstate."""
     words = [word] if word == "--json" else [word, fresh.path("shown.caffemodel")]
     assert main(["train", "-solver", fresh.path("solver.prototxt"), *words]) == 0
@@ -245,7 +240,7 @@ main(["train", "-solver", sys.argv[1]])
 """
 
 
-def test_a_solver_enters_few_rooms_before_its_first_step(task: Task) -> None:
+def test_a_solver_enters_few_rooms_before_its_first_step(task):
     """Those of workers, Spark, reports and ONNX are not among them."""
     words = [sys.executable, "-c", ENTERED, task.path("solver.prototxt")]
     env = os.environ | {"PYTHONPATH": str(ROOT)}

@@ -1,26 +1,23 @@
 """`sparknet train --spark`: what `sparknet.spark.Trainer` does, from a shell."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sparknet.cli import main, setting_flags
 from sparknet.proto import parse_solver
-from tests.cli.conftest import ROOT, Run, Task, make_task
+from tests.cli.conftest import ROOT, Task, make_task
 
 pytest.importorskip("pyspark")
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Task:
+def fresh(tmp_path):
     return make_task(tmp_path)
 
 
@@ -38,9 +35,7 @@ def parquet(task: Task, name: str) -> str:
 
 
 @pytest.mark.parametrize(("channels", "asks"), [(1, 1), (3, 3)])
-def test_images_have_the_nets_channels(
-    channels: int, asks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_images_have_the_nets_channels(channels, asks, tmp_path, monkeypatch):
     """A net of one channel once needed --color grey on Spark, and not without."""
     image = pytest.importorskip("PIL.Image")
     (tmp_path / "a").mkdir()
@@ -56,7 +51,7 @@ def test_images_have_the_nets_channels(
 
 
 @pytest.mark.slow
-def test_a_query_over_parquet(fresh: Task, run: Run) -> None:
+def test_a_query_over_parquet(fresh, run):
     path = parquet(fresh, "columns.parquet")
     words = ["--sql", f"SELECT pixels, kind FROM parquet.`{path}`", "--validation", path]
     words += ["--columns", "data=pixels,label=kind", "--validate-every", "2"]
@@ -71,9 +66,7 @@ def test_a_query_over_parquet(fresh: Task, run: Run) -> None:
     assert list(fresh.folder.glob("columns_snapshots/run-*/round-*"))
 
 
-def test_no_data_is_told_before_a_spark_is_started(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_data_is_told_before_a_spark_is_started(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # where there is none: Spark cannot start
     net = 'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 } } }'
     (tmp_path / "solver.prototxt").write_text(
@@ -84,7 +77,7 @@ def test_no_data_is_told_before_a_spark_is_started(
 
 
 @pytest.mark.slow
-def test_the_nets_own_data(fresh: Task, run: Run) -> None:
+def test_the_nets_own_data(fresh, run):
     done = run(*train(fresh, "-iterations", "20", "--json", "--validate-every", "1"))
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
@@ -93,7 +86,7 @@ def test_the_nets_own_data(fresh: Task, run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_snapshots_and_leaves(fresh: Task) -> None:
+def test_ctrl_c_snapshots_and_leaves(fresh):
     words = train(fresh, "--seconds", "200", "--json", "--strategy", "averaging:steps=2")
     with subprocess.Popen(
         [sys.executable, "-m", "sparknet", *words],
@@ -121,15 +114,13 @@ def test_ctrl_c_snapshots_and_leaves(fresh: Task) -> None:
         (["--spark", "--columns", "data"], "'data' is no BLOB=COLUMN"),
     ],
 )
-def test_wrong_use(
-    fresh: Task, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_use(fresh, words, said, capsys):
     assert main(["train", "-solver", fresh.path("solver.prototxt"), *words]) == 2
     assert said in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_errors_are_one_line(fresh: Task, run: Run) -> None:
+def test_errors_are_one_line(fresh, run):
     done = run(*train(fresh, "--sql", "SELECT nothing"))
     assert done.returncode == 1
     (line,) = [line for line in done.stderr.splitlines() if "sparknet train:" in line]

@@ -1,7 +1,5 @@
 """`sparknet train` by workers: what `sparknet.train` does, from a shell."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -21,12 +19,12 @@ from sparknet.onnx import write_model
 from sparknet.report import History
 from sparknet.spark import SparkModel
 from sparknet.training import STRATEGIES
-from tests.cli.conftest import ROOT, Run, Task, make_task
+from tests.cli.conftest import ROOT, Task, make_task
 from tests.cli.test_train_solver import by_pycaffe, weights
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Task:
+def fresh(tmp_path):
     return make_task(tmp_path)
 
 
@@ -34,7 +32,7 @@ def train(task: Task, *words: str) -> list[str]:
     return ["train", "-solver", task.path("solver.prototxt"), *words]
 
 
-def test_two_workers_learn_from_the_nets_own_data(fresh: Task, run: Run) -> None:
+def test_two_workers_learn_from_the_nets_own_data(fresh, run):
     words = ["--workers=2", "--strategy", "averaging:steps=5", "--validate-every", "2"]
     words += ["--log", fresh.path("log.jsonl"), "--plot", fresh.path("plot.svg")]
     done = run(*train(fresh, *words, "-iterations", "40", "--out", fresh.path("out.caffemodel")))
@@ -56,14 +54,14 @@ def test_two_workers_learn_from_the_nets_own_data(fresh: Task, run: Run) -> None
     assert found["loss"] == pytest.approx(float(printed["loss"]), rel=1e-4)
 
 
-def test_one_worker_in_stored_order_is_plain_training(fresh: Task) -> None:
+def test_one_worker_in_stored_order_is_plain_training(fresh):
     assert main(train(fresh, "--workers", "1", "--no-shuffle", "--threads", "1")) == 0
     np.testing.assert_array_equal(
         weights(fresh.path("columns_iter_20.caffemodel")), by_pycaffe(fresh, 20)
     )
 
 
-def test_events_as_json(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
+def test_events_as_json(fresh, capsys):
     np.savez(fresh.path("data.npz"), data=fresh.images, label=fresh.labels)
     words = ["--data", fresh.path("data.npz"), "--validation", fresh.path("lmdb"), "--epochs", "2"]
     assert main(train(fresh, *words, "--workers", "1", "--json")) == 0
@@ -74,7 +72,7 @@ def test_events_as_json(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None
     assert events[4]["records"] == 60
 
 
-def test_ctrl_c_snapshots_and_resume_goes_on(fresh: Task) -> None:
+def test_ctrl_c_snapshots_and_resume_goes_on(fresh):
     words = ["--workers", "2", "--strategy", "averaging:steps=5", "--json"]
     command = [sys.executable, "-m", "sparknet"]
     child = subprocess.Popen(
@@ -106,7 +104,7 @@ def test_ctrl_c_snapshots_and_resume_goes_on(fresh: Task) -> None:
     assert [iteration - stop["iteration"] for iteration in rounds] == [5, 10]
 
 
-def test_a_training_that_diverges(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_training_that_diverges(fresh, capsys):
     text = (fresh.folder / "solver.prototxt").read_text()
     (fresh.folder / "solver.prototxt").write_text(text.replace("base_lr: 0.1", "base_lr: 3e38"))
     out = fresh.path("out.caffemodel")
@@ -117,14 +115,14 @@ def test_a_training_that_diverges(fresh: Task, capsys: pytest.CaptureFixture[str
     assert not Path(out).exists()
 
 
-def test_every_strategy_is_in_the_guide() -> None:
+def test_every_strategy_is_in_the_guide():
     guide = (ROOT / "docs" / "cli.md").read_text()
     (row,) = [line for line in guide.splitlines() if line.startswith("| `--strategy")]
     for name in STRATEGIES:
         assert f"`{name}`" in row
 
 
-def test_strategies() -> None:
+def test_strategies():
     made = parse_strategy("averaging:steps=5,momentum=reset")
     assert made.settings() | {"name": "averaging", "steps": 5, "momentum": "reset"} == (
         made.settings()
@@ -138,7 +136,7 @@ def test_strategies() -> None:
         parse_strategy("averaging:5")
 
 
-def test_refusals(fresh: Task, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refusals(fresh, capsys):
     before = sorted(fresh.folder.iterdir())
 
     def refused(status: int, *words: str) -> str:
@@ -166,9 +164,7 @@ def _array(task: Task) -> str:
 
 
 @pytest.mark.parametrize("words", [["{net}"], ["-model", "{net}"]])
-def test_a_folder_of_images_and_an_input_of_another_name(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_images_and_an_input_of_another_name(words, tmp_path, capsys):
     """The only input without a column gets the images, and predictions know what became of them."""
     image = pytest.importorskip("PIL.Image")
     pytest.importorskip("onnx")

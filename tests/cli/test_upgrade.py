@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +11,7 @@ UPGRADE = GOLDENS / "formats" / "upgrade"
 
 
 @pytest.mark.parametrize("case", index("formats/upgrade"), ids=lambda case: case["name"])
-def test_as_the_upgrade_tools(
-    case: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_as_the_upgrade_tools(case, tmp_path, capsys):
     name, out = case["name"], tmp_path / "out.prototxt"
     status = main(["upgrade", str(UPGRADE / f"{name}.in.prototxt"), str(out)])
     message = getattr(caffe_pb2, str(case["message"]))
@@ -27,7 +22,7 @@ def test_as_the_upgrade_tools(
 
 
 @pytest.mark.parametrize("name", ["v0_model", "v1_legacy_shapes", "v1_new_shapes"])
-def test_models(name: str, tmp_path: Path) -> None:
+def test_models(name, tmp_path):
     binary, out = GOLDENS / "formats" / "binary", tmp_path / "out.caffemodel"
     shutil.copy(binary / f"{name}.caffemodel", out)
     assert main(["upgrade", str(out), str(out)]) == 0
@@ -40,7 +35,7 @@ def test_models(name: str, tmp_path: Path) -> None:
             assert np.array_equal(a, b)
 
 
-def test_what_is_neither(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_neither(tmp_path, capsys):
     bad, out = tmp_path / "bad.prototxt", tmp_path / "out.prototxt"
     bad.write_text("base_lr: 0.1\nmax_itr: 3\n")
     assert main(["upgrade", str(bad), str(out)]) == 1
@@ -50,7 +45,7 @@ def test_what_is_neither(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert not out.exists()
 
 
-def test_the_kind_can_be_said(tmp_path: Path) -> None:
+def test_the_kind_can_be_said(tmp_path):
     empty, out = tmp_path / "empty.prototxt", tmp_path / "out.prototxt"
     empty.write_text('type: "SGD"')
     assert main(["upgrade", "--kind", "solver", str(empty), str(out)]) == 0

@@ -1,7 +1,5 @@
 """Workers that meet: as threads over either comm, and as processes over real sockets."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

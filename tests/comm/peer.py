@@ -1,7 +1,5 @@
 """A worker in a process of its own, which a test tells what to do, stops and kills."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator, Sequence

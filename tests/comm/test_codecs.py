@@ -1,7 +1,5 @@
 """Codecs: what they keep, how long their bytes are, and that nothing is lost in the long run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -67,7 +65,7 @@ def there_and_back(codec: Codec, values: Any) -> Any:
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
 @pytest.mark.parametrize("codec", ["fp16", "int8"])
 @given(data=st.data())
-def test_codes_and_errors_have_the_bits_of_numpy(codec: Codec, data: Any) -> None:
+def test_codes_and_errors_have_the_bits_of_numpy(codec, data):
     """NaN is NaN, whatever its bits are: those of a scale are of no interest."""
     size = data.draw(SIZES)
     elements = data.draw(st.sampled_from([EDGES, BITS, st.just(0x3F801234)]))
@@ -93,7 +91,7 @@ def same_bits(found: Any, expected: Any) -> None:
     np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(expected[numbers]))
 
 
-def test_every_half_is_decoded_as_numpy_does() -> None:
+def test_every_half_is_decoded_as_numpy_does():
     halves = np.arange(2**16, dtype=np.uint16)
     back = NDArray.empty((2**16,))
     decode(CODES["fp16"], halves.view(np.uint8).data, back)
@@ -101,25 +99,25 @@ def test_every_half_is_decoded_as_numpy_does() -> None:
 
 
 @given(arrays(np.float32, SIZES, elements=FLOATS))
-def test_bytes_are_off_by_half_a_step_of_their_block(values: Any) -> None:
+def test_bytes_are_off_by_half_a_step_of_their_block(values):
     gap = np.abs(there_and_back("int8", values) - values)
     for begin in range(0, values.size, SCALED):
         step = np.abs(values[begin : begin + SCALED]).max() / 127
         assert gap[begin : begin + SCALED].max() <= 0.501 * step + 1e-38
 
 
-def test_sizes_in_bytes() -> None:
+def test_sizes_in_bytes():
     assert [code_length(CODES["fp16"], size) for size in (0, 1, 257)] == [0, 2, 514]
     assert [code_length(CODES["int8"], size) for size in (0, 1, 256, 257)] == [0, 260, 260, 520]
 
 
-def test_a_code_of_another_length_is_refused() -> None:
+def test_a_code_of_another_length_is_refused():
     with pytest.raises(ArrayError, match="the code of 3 numbers has 6 bytes, not 4"):
         decode(CODES["fp16"], memoryview(bytes(4)), NDArray.empty((3,)))
 
 
 @pytest.mark.parametrize("codec", ["fp16", "int8"])
-def test_what_is_rounded_off_comes_later(codec: Codec) -> None:
+def test_what_is_rounded_off_comes_later(codec):
     """The sum of many means is nearer to the truth than as many roundings would leave it."""
     rounds, size = 50, 600
 
@@ -144,7 +142,7 @@ def test_what_is_rounded_off_comes_later(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("codec", ["fp16", "int8"])
-def test_a_nan_is_seen_by_all_and_does_not_come_back(codec: Codec) -> None:
+def test_a_nan_is_seen_by_all_and_does_not_come_back(codec):
     def work(comm: Comm) -> tuple[bool, bool]:
         buffer = NDArray.full((10,), float("nan") if comm.rank else 1.0)
         comm.mean(buffer, codec=codec)

@@ -1,10 +1,7 @@
 """What every comm promises, over threads and over connections; and that both give the same bits."""
 
-from __future__ import annotations
-
 import socket
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +24,7 @@ CODECS: tuple[Codec | None, ...] = (None, "fp16", "int8")
 
 
 @pytest.fixture(scope="module")
-def groups() -> Iterator[dict[tuple[str, int], list[Any]]]:
+def groups():
     """Groups of 1 to 5 over either wire, used again and again."""
     entered = {(kind, size): group(kind, size) for kind in KINDS for size in range(1, 6)}
     yield {key: context.__enter__() for key, context in entered.items()}
@@ -69,13 +66,7 @@ def a_bit_of_all(comm: Comm, size: int, seed: int, weights: list[float]) -> list
     seed=st.integers(0, 9),
     weights=st.lists(st.floats(0.01, 100), min_size=5, max_size=5),
 )
-def test_all_workers_have_the_same_bits_over_either_wire(
-    groups: dict[tuple[str, int], list[Comm]],
-    size: int,
-    workers: int,
-    seed: int,
-    weights: list[float],
-) -> None:
+def test_all_workers_have_the_same_bits_over_either_wire(groups, size, workers, seed, weights):
     both = [
         together(groups[kind, workers], lambda c: a_bit_of_all(c, size, seed, weights))
         for kind in KINDS
@@ -89,9 +80,7 @@ def test_all_workers_have_the_same_bits_over_either_wire(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_worker_of_weight_zero_counts_for_nothing(
-    groups: dict[tuple[str, int], list[Comm]], kind: str
-) -> None:
+def test_a_worker_of_weight_zero_counts_for_nothing(groups, kind):
     def work(comm: Comm) -> NDArray:
         buffer = NDArray.full((5,), float("nan") if comm.size == 1 else comm.rank)
         comm.mean(buffer, 0.0 if comm.rank == 2 else 1.0)
@@ -102,7 +91,7 @@ def test_a_worker_of_weight_zero_counts_for_nothing(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_buffer_of_several_chunks(kind: str) -> None:
+def test_a_buffer_of_several_chunks(kind):
     """Longer than what is received, averaged and sent on at a time."""
     size = 3_333_333
 
@@ -120,7 +109,7 @@ def test_a_buffer_of_several_chunks(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("workers", [1, 3])
-def test_small_things(groups: dict[tuple[str, int], list[Comm]], kind: str, workers: int) -> None:
+def test_small_things(groups, kind, workers):
     def work(comm: Comm) -> list[Any]:
         comm.barrier()
         return [
@@ -139,9 +128,7 @@ def test_small_things(groups: dict[tuple[str, int], list[Comm]], kind: str, work
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 1000])
-def test_slices_cover_the_buffer(
-    groups: dict[tuple[str, int], list[Comm]], kind: str, size: int
-) -> None:
+def test_slices_cover_the_buffer(groups, kind, size):
     spans = groups[kind, 3][0].bounds(size)
     assert (spans[0][0], spans[-1][1]) == (0, size)
     assert all(one[1] == other[0] for one, other in pairwise(spans))
@@ -149,7 +136,7 @@ def test_slices_cover_the_buffer(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_mean_over_four_moves_what_it_must(kind: str) -> None:
+def test_a_mean_over_four_moves_what_it_must(kind):
     """Both ways each worker sends three quarters of a buffer, and receives as much."""
     size = 4000
 
@@ -164,7 +151,7 @@ def test_a_mean_over_four_moves_what_it_must(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pushes_add_up_and_versions_count_them(kind: str) -> None:
+def test_pushes_add_up_and_versions_count_them(kind):
     size = 1001
 
     def work(comm: Comm) -> tuple[list[int], list[list[int]], NDArray]:
@@ -190,7 +177,7 @@ def test_pushes_add_up_and_versions_count_them(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_stale_is_damped_and_still_counted(kind: str) -> None:
+def test_what_is_stale_is_damped_and_still_counted(kind):
     def work(comm: Comm) -> NDArray:
         server = comm.server(NDArray.zeros((6,)), lambda staleness: 0.5**staleness)
         for turn in range(comm.size):
@@ -210,9 +197,7 @@ def test_what_is_stale_is_damped_and_still_counted(kind: str) -> None:
 
 @pytest.mark.parametrize(("codec", "each"), [(None, 4096), ("fp16", 2048), ("int8", 1040)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_pushes_and_pulls_are_counted_where_they_are_sent(
-    kind: str, codec: Codec | None, each: int
-) -> None:
+def test_pushes_and_pulls_are_counted_where_they_are_sent(kind, codec, each):
     """Four slices of 1024 numbers: every worker sends three of its push and three pulls of its."""
 
     def work(comm: Comm) -> tuple[int, int, bool]:
@@ -235,7 +220,7 @@ def test_pushes_and_pulls_are_counted_where_they_are_sent(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_coded_pull_makes_good_what_the_last_one_lost(kind: str) -> None:
+def test_a_coded_pull_makes_good_what_the_last_one_lost(kind):
     """The differences to what the worker has shrink with each pull; an exact one has none."""
     values = np.random.default_rng(0).standard_normal(1000)
 
@@ -263,7 +248,7 @@ def test_a_coded_pull_makes_good_what_the_last_one_lost(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_hands_are_counted(kind: str) -> None:
+def test_hands_are_counted(kind):
     def work(comm: Comm) -> tuple[int, int, int]:
         server = comm.server(NDArray.zeros((8,)), lambda staleness: 1.0)
         seen = [server.raise_hand(0)]
@@ -282,7 +267,7 @@ def test_hands_are_counted(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_server_after_another(kind: str) -> None:
+def test_one_server_after_another(kind):
     def work(comm: Comm) -> list[float]:
         found = []
         for value in (1.0, 2.0):
@@ -299,7 +284,7 @@ def test_one_server_after_another(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_groups_do_not_meet_each_other(kind: str) -> None:
+def test_groups_do_not_meet_each_other(kind):
     def work(comm: Comm, value: float) -> float:
         buffer = NDArray.full((10,), value)
         for _ in range(20):
@@ -312,7 +297,7 @@ def test_groups_do_not_meet_each_other(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_who_waits_for_one_that_closes_is_told_who(kind: str) -> None:
+def test_who_waits_for_one_that_closes_is_told_who(kind):
     def work(comm: Comm) -> str:
         comm.barrier()
         if comm.rank == 1:
@@ -328,7 +313,7 @@ def test_who_waits_for_one_that_closes_is_told_who(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_comm_that_was_closed_says_so(kind: str) -> None:
+def test_a_comm_that_was_closed_says_so(kind):
     with group(kind, 2) as comms:
         comms[0].close()
         comms[0].close()
@@ -336,7 +321,7 @@ def test_a_comm_that_was_closed_says_so(kind: str) -> None:
             comms[0].barrier()
 
 
-def test_buffers_of_different_lengths_are_refused() -> None:
+def test_buffers_of_different_lengths_are_refused():
     def work(comm: Comm) -> None:
         with pytest.raises(CommError):
             comm.mean(NDArray.zeros((100 + 8 * comm.rank,)))
@@ -346,7 +331,7 @@ def test_buffers_of_different_lengths_are_refused() -> None:
         together(comms, work)
 
 
-def test_workers_out_of_step_are_refused() -> None:
+def test_workers_out_of_step_are_refused():
     def work(comm: Comm) -> None:
         def act() -> None:
             if comm.rank:
@@ -363,7 +348,7 @@ def test_workers_out_of_step_are_refused() -> None:
         together(comms, work)
 
 
-def test_over_ipv6() -> None:
+def test_over_ipv6():
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -377,7 +362,7 @@ def open_files() -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files by /proc")
-def test_nothing_is_left_behind() -> None:
+def test_nothing_is_left_behind():
     """No thread and no open file, also after servers and a lost worker."""
 
     def work(comm: Comm) -> None:

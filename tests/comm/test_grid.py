@@ -1,7 +1,5 @@
 """More workers than a dozen: grids, and the operations of workers that are connected with few."""
 
-from __future__ import annotations
-
 import struct
 from itertools import pairwise
 from typing import Any
@@ -25,7 +23,7 @@ SIZES = [13, 16, 17]
 
 
 @pytest.mark.parametrize("size", range(1, DIRECT + 1))
-def test_a_dozen_speak_all_with_all(size: int) -> None:
+def test_a_dozen_speak_all_with_all(size):
     grid = Grid(size)
     assert grid.is_direct
     for rank in range(size):
@@ -33,7 +31,7 @@ def test_a_dozen_speak_all_with_all(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [13, 16, 17, 31, 64, 67, 97, 256])
-def test_links_are_mutual_few_and_lead_everywhere(size: int) -> None:
+def test_links_are_mutual_few_and_lead_everywhere(size):
     grid = Grid(size)
     links = [grid.links(rank) for rank in range(size)]
     assert all(rank in links[one] for rank in range(size) for one in links[rank])
@@ -45,14 +43,14 @@ def test_links_are_mutual_few_and_lead_everywhere(size: int) -> None:
     assert reached == set(range(size))
 
 
-def test_sixty_four_have_nine_links() -> None:
+def test_sixty_four_have_nine_links():
     assert [len(Grid(64).links(rank)) for rank in (0, 17, 63)] == [9, 9, 9]
     assert Grid(256).axes == (4, 4, 4, 4)
     assert (Grid(61).axes, Grid(61).guests) == ((5, 4, 3), 1)
 
 
 @pytest.mark.parametrize("size", [13, 16, 64, 67])
-def test_shares_cut_the_workers_until_one_place_is_left(size: int) -> None:
+def test_shares_cut_the_workers_until_one_place_is_left(size):
     grid = Grid(size)
     for rank in range(size):
         if grid.is_guest(rank):
@@ -76,7 +74,7 @@ def by_hand(parts: list[Any], weights: list[float]) -> tuple[Any, float]:
     return found.astype(np.float32), total
 
 
-def test_the_order_of_sums_of_sixteen() -> None:
+def test_the_order_of_sums_of_sixteen():
     """Rank 4 a + b: first over a, then over b."""
     random = np.random.default_rng(1)
     parts = [random.normal(size=50).astype(np.float32) for _ in range(16)]
@@ -88,7 +86,7 @@ def test_the_order_of_sums_of_sixteen() -> None:
     assert found.numpy().tobytes() == expected.tobytes()
 
 
-def test_the_order_of_sums_of_seventeen() -> None:
+def test_the_order_of_sums_of_seventeen():
     """Workers 0 and 1 have one place: they come first."""
     random = np.random.default_rng(2)
     parts = [random.normal(size=50).astype(np.float32) for _ in range(17)]
@@ -142,7 +140,7 @@ def operations(comm: Comm) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_every_transport_gives_the_same_bits(size: int) -> None:
+def test_every_transport_gives_the_same_bits(size):
     with group("tcp", size) as comms:
         assert all(not comm.grid.is_direct for comm in comms)
         over_tcp = together(comms, operations)
@@ -167,20 +165,20 @@ def test_every_transport_gives_the_same_bits(size: int) -> None:
         assert first[f"from {root}"] == given[root].astype(np.float32).tobytes()
 
 
-def test_what_a_simulated_message_costs() -> None:
+def test_what_a_simulated_message_costs():
     cluster = Cluster(latency=2.0, overhead=0.5, bandwidth=10.0)
     assert cluster.message(40, 12) == 2.0 + 11 * 0.5 + 4.0
     assert cluster.message(40, 64) == 3 * 2.0 + 9 * 0.5 + 4.0
     assert cluster.message(40, 17) == 3 * 2.0 + 7 * 0.5 + 4.0  # 4 x 4, and a guest
 
 
-def test_weights_that_add_up_to_nothing_are_refused() -> None:
+def test_weights_that_add_up_to_nothing_are_refused():
     with group("tcp", 13) as comms, pytest.raises(ArrayError, match="add up to 0"):
         together(comms, lambda comm: comm.mean(NDArray.full((1000,), 1.0), 0.0))
 
 
 @pytest.mark.parametrize("codec", [None, "int8"])
-def test_a_dozen_serve_all(codec: Any) -> None:
+def test_a_dozen_serve_all(codec):
     def work(comm: Comm) -> Any:
         buffer = NDArray.zeros((1000,))
         server = comm.server(buffer, lambda staleness: 1.0, codec)
@@ -209,7 +207,7 @@ def test_a_dozen_serve_all(codec: Any) -> None:
     assert sorted(one[0] for one in found["tcp"]) == list(range(1, 18))
 
 
-def test_who_is_lost_is_named_to_those_who_are_not_connected_with_it() -> None:
+def test_who_is_lost_is_named_to_those_who_are_not_connected_with_it():
     """Worker 16 is worker 15's neighbour on one axis; worker 0 hears of it from others."""
 
     def work(comm: TcpComm) -> str:
@@ -229,7 +227,7 @@ def test_who_is_lost_is_named_to_those_who_are_not_connected_with_it() -> None:
         assert all("worker 14" in said for said in together(comms, work) if said)
 
 
-def test_what_is_handed_on_is_checked() -> None:
+def test_what_is_handed_on_is_checked():
     def work(comm: TcpComm) -> None:
         assert isinstance(comm, GridComm)
         if comm.rank == 1:

@@ -1,10 +1,7 @@
 """The handshake over real sockets: both ends prove that they know the secret, in bounded time."""
 
-from __future__ import annotations
-
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -30,7 +27,7 @@ ME = Caller(MESH, "run", 1, 0, 2)
 
 
 @pytest.fixture
-def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+def ends():
     listener, caller = socket.socketpair()
     with listener, caller:
         yield listener, caller
@@ -52,7 +49,7 @@ def listen(end: socket.socket, secret: bytes) -> tuple[bytes, Keys]:
     return who, keys
 
 
-def test_both_are_taken_for_what_they_are(ends: Ends) -> None:
+def test_both_are_taken_for_what_they_are(ends):
     secret = make_secret()
     (who, theirs), mine = in_threads(
         [lambda: listen(ends[0], secret), lambda: call(ends[1], secret, ME, 5)]
@@ -63,7 +60,7 @@ def test_both_are_taken_for_what_they_are(ends: Ends) -> None:
     assert ends[1].gettimeout() is None
 
 
-def test_keys_are_new_for_each_connection() -> None:
+def test_keys_are_new_for_each_connection():
     def keys() -> bytes:
         listener, caller = socket.socketpair()
         with listener, caller:
@@ -73,7 +70,7 @@ def test_keys_are_new_for_each_connection() -> None:
     assert keys() != keys()
 
 
-def test_who_is_called_for_what_is_told_apart() -> None:
+def test_who_is_called_for_what_is_told_apart():
     callers = [
         ME,
         Caller(DRIVER, "run", 1, 0, 2),
@@ -88,12 +85,12 @@ def test_who_is_called_for_what_is_told_apart() -> None:
     assert Caller.unpacked(ME.packed(), "other").packed() != ME.packed()
 
 
-def test_secrets_are_long_and_never_the_same() -> None:
+def test_secrets_are_long_and_never_the_same():
     assert len(make_secret()) == 32
     assert make_secret() != make_secret()
 
 
-def test_a_caller_without_the_secret_is_refused(ends: Ends) -> None:
+def test_a_caller_without_the_secret_is_refused(ends):
     refused, told = in_threads(
         [lambda: listen(ends[0], b"one"), lambda: call(ends[1], b"two", ME, 5)]
     )
@@ -102,7 +99,7 @@ def test_a_caller_without_the_secret_is_refused(ends: Ends) -> None:
 
 
 @pytest.mark.parametrize("echo", [False, True])
-def test_a_listener_without_the_secret_is_refused(ends: Ends, echo: bool) -> None:
+def test_a_listener_without_the_secret_is_refused(ends, echo):
     """One that answers with any proof, also with the caller's own."""
 
     def pretend() -> None:
@@ -114,7 +111,7 @@ def test_a_listener_without_the_secret_is_refused(ends: Ends, echo: bool) -> Non
     assert str(refused) == "the listener does not know the secret of this run"
 
 
-def test_a_proof_for_one_purpose_is_none_for_another() -> None:
+def test_a_proof_for_one_purpose_is_none_for_another():
     """A relay that only changes what the caller calls for: each purpose has a key of its own."""
     greeting = Greeting(b"secret")
     ours, theirs = socket.socketpair()
@@ -132,7 +129,7 @@ def test_a_proof_for_one_purpose_is_none_for_another() -> None:
     assert "does not take this worker" in str(refused)
 
 
-def test_proof_of_another_conversation_is_refused(ends: Ends) -> None:
+def test_proof_of_another_conversation_is_refused(ends):
     """What was overheard once is of no use: the challenge is another."""
     overheard = b""
 
@@ -152,13 +149,13 @@ def test_proof_of_another_conversation_is_refused(ends: Ends) -> None:
         Greeting(b"secret").check(overheard)
 
 
-def test_another_service_is_told_from_a_listener(ends: Ends) -> None:
+def test_another_service_is_told_from_a_listener(ends):
     ends[0].sendall(b"220 mail.example ESMTP ready, and some more words to fill the line\r\n")
     with pytest.raises(CommError, match="no port of sparknet"):
         call(ends[1], b"secret", ME, 5)
 
 
-def test_silence_and_a_slow_drip_end_with_the_deadline(ends: Ends) -> None:
+def test_silence_and_a_slow_drip_end_with_the_deadline(ends):
     with pytest.raises(CommError, match="took too long"):
         call(ends[1], b"secret", ME, 0.1)
     stop = threading.Event()

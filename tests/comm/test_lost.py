@@ -1,13 +1,10 @@
 """Workers that are killed or stopped, in real processes: noticed, in time, and named."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from time import monotonic
 
 import pytest
@@ -34,7 +31,7 @@ def pull(comm: Comm) -> None:
 
 
 @pytest.mark.parametrize("wait", [mean, pull, Comm.barrier], ids=["mean", "pull", "barrier"])
-def test_a_killed_worker_is_noticed_at_once(wait: Callable[[Comm], None]) -> None:
+def test_a_killed_worker_is_noticed_at_once(wait):
     """Also if it was only computing: long before the deadline."""
     with peers(1, LONG) as (comm, (other,)):
         other.signal(signal.SIGKILL)
@@ -45,7 +42,7 @@ def test_a_killed_worker_is_noticed_at_once(wait: Callable[[Comm], None]) -> Non
         assert caught.value.rank == 1
 
 
-def test_killed_while_it_exchanges_a_large_buffer() -> None:
+def test_killed_while_it_exchanges_a_large_buffer():
     with peers(1, LONG) as (comm, (other,)):
         other.tell("mean", BIG)
 
@@ -62,7 +59,7 @@ def test_killed_while_it_exchanges_a_large_buffer() -> None:
         assert monotonic() - begun < LONG / 2
 
 
-def test_a_stopped_worker_is_noticed_within_the_deadline() -> None:
+def test_a_stopped_worker_is_noticed_within_the_deadline():
     """It takes no bytes and sends none, though its connections stand."""
     with peers(1, SHORT) as (comm, (other,)):
         other.signal(signal.SIGSTOP)
@@ -74,7 +71,7 @@ def test_a_stopped_worker_is_noticed_within_the_deadline() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_all_that_are_left_name_the_one_that_is_lost(number: signal.Signals) -> None:
+def test_all_that_are_left_name_the_one_that_is_lost(number):
     with peers(3, SHORT) as (comm, (first, second, third)):
         first.tell("barrier")
         third.tell("mean", 1000)
@@ -86,7 +83,7 @@ def test_all_that_are_left_name_the_one_that_is_lost(number: signal.Signals) -> 
         assert [error.rank for error in named] == [2, 2, 2]
 
 
-def test_a_worker_that_computes_for_long_is_not_lost() -> None:
+def test_a_worker_that_computes_for_long_is_not_lost():
     """Twice the deadline: it is waited for, as its heart still beats."""
     with peers(1, SHORT) as (comm, (other,)):
         waiting = threading.Event()
@@ -103,7 +100,7 @@ def test_a_worker_that_computes_for_long_is_not_lost() -> None:
         assert other.told() == "done"
 
 
-def test_workers_that_were_all_paused_go_on() -> None:
+def test_workers_that_were_all_paused_go_on():
     """As by a suspended machine: each of them has heard of nobody for longer than the deadline."""
     with peers(2, SHORT) as (comm, (first, second)):
         pause = (

@@ -1,12 +1,10 @@
 """Workers of one machine share memory; nothing else changes, and a stranger's file is refused."""
 
-from __future__ import annotations
-
 import os
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,7 +54,7 @@ def received(pipe: SharedPipe, size: int) -> bytes:
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, CAPACITY - 1, CAPACITY, 3 * CAPACITY + 5])
-def test_what_is_sent_arrives_both_ways_on_every_channel(size: int) -> None:
+def test_what_is_sent_arrives_both_ways_on_every_channel(size):
     with both_ends(3) as (maker, other):
         assert len(maker) == len(other) == CHANNELS
         for one, two in zip(maker, other, strict=True):
@@ -78,7 +76,7 @@ def test_what_is_sent_arrives_both_ways_on_every_channel(size: int) -> None:
     st.lists(st.integers(1, 70), min_size=1, max_size=30),
     st.integers(1, 40),
 )
-def test_any_pieces_through_any_ring(wrote: list[int], read: list[int], capacity: int) -> None:
+def test_any_pieces_through_any_ring(wrote, read, capacity):
     memory = NDArray.zeros((ring_bytes(capacity),), "uint8")
     data = os.urandom(sum(wrote))
     writer, reader = (Ring(memory, 0, capacity) for _ in range(2))
@@ -100,7 +98,7 @@ def test_any_pieces_through_any_ring(wrote: list[int], read: list[int], capacity
     assert in_threads([write, fill]) == [None, data]
 
 
-def test_an_end_is_seen_after_what_was_sent() -> None:
+def test_an_end_is_seen_after_what_was_sent():
     with both_ends() as (maker, other):
         maker[0].send(b"12345")
         maker[0].end(socket.SHUT_WR)
@@ -115,7 +113,7 @@ def test_an_end_is_seen_after_what_was_sent() -> None:
 
 
 @pytest.mark.parametrize("work", ["send", "receive"])
-def test_an_end_wakes_whoever_waits(work: str) -> None:
+def test_an_end_wakes_whoever_waits(work):
     with both_ends() as (maker, other):
         waiting = threading.Event()
 
@@ -134,14 +132,14 @@ def test_an_end_wakes_whoever_waits(work: str) -> None:
         assert isinstance(found, BrokenPipeError if work == "send" else EOFError)
 
 
-def test_a_ring_outside_the_memory_is_refused() -> None:
+def test_a_ring_outside_the_memory_is_refused():
     memory = NDArray.zeros((ring_bytes(100),), "uint8")
     for begin in (-64, 64):
         with pytest.raises(ArrayError, match=f"no room for a ring at {begin}"):
             Ring(memory, begin, 100)
 
 
-def test_positions_that_cannot_be() -> None:
+def test_positions_that_cannot_be():
     """Of the other side's half of the header, after which nothing is copied."""
     memory = NDArray.zeros((ring_bytes(100),), "uint8")
     ring = Ring(memory, 0, 100)
@@ -163,7 +161,7 @@ def anonymous(bytes_of_it: int, seals: bool, name: str = "sparknet") -> int:
     return number
 
 
-def test_a_file_that_is_not_the_one_is_refused() -> None:
+def test_a_file_that_is_not_the_one_is_refused():
     length, nonce = shared_memory._length(1), bytes(32).hex()
     with tempfile.TemporaryFile() as file:
         file.truncate(length)
@@ -197,13 +195,13 @@ def test_a_file_that_is_not_the_one_is_refused() -> None:
     os.close(number)
 
 
-def test_a_file_that_is_gone_is_refused() -> None:
+def test_a_file_that_is_gone_is_refused():
     offer = Offer(1)
     offer.close()
     assert open_offer(offer.told, 1) is None
 
 
-def test_no_room_for_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_for_a_file(monkeypatch):
     def full(*_: Any) -> int:
         raise OSError("too many open files")
 
@@ -212,7 +210,7 @@ def test_no_room_for_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     assert make_offer(1) is None
 
 
-def test_neighbours() -> None:
+def test_neighbours():
     assert neighbours(["a", "b", "a", "", "a", ""], 0, [1, 2, 3, 4, 5]) == [2, 4]
     assert neighbours(["a", "b", "a", "", "a", ""], 1, [0, 2, 3, 4, 5]) == []
     assert neighbours(["a", "b", "a", "", "a", ""], 3, [0, 1, 2, 4, 5]) == []
@@ -268,9 +266,7 @@ MACHINES: list[tuple[dict[int, str], list[list[int]]]] = [
 
 
 @pytest.mark.parametrize(("names", "near"), MACHINES)
-def test_the_bits_and_the_traffic_do_not_depend_on_the_machines(
-    names: dict[int, str], near: list[list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bits_and_the_traffic_do_not_depend_on_the_machines(names, near, monkeypatch):
     with group("local", 4) as comms:
         wanted = [one[:5] for one in together(comms, worked)]
     on_machines(monkeypatch, dict.fromkeys(range(4), ""))
@@ -297,23 +293,21 @@ def none_made(workers: int, channels: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "instead"), [("open_offer", refused), ("make_offer", none_made)])
-def test_without_a_file_the_connections_stay(
-    name: str, instead: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_file_the_connections_stay(name, instead, monkeypatch):
     monkeypatch.setattr(wired, name, instead)
     with group("tcp", 3) as comms:
         assert [shared(comm) for comm in comms] == [[], [], []]
         assert together(comms, lambda comm: comm.sum(comm.rank)) == [3, 3, 3]
 
 
-def test_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_switch(monkeypatch):
     monkeypatch.setenv(SWITCH, "0")
     assert machine() == ""
     with group("tcp", 2) as comms:
         assert [shared(comm) for comm in comms] == [[], []]
 
 
-def test_connections_that_memory_replaces_are_closed() -> None:
+def test_connections_that_memory_replaces_are_closed():
     """Three of four, at both ends; the file is closed too."""
     from sparknet.comm.mesh import Listener
 

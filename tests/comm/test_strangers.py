@@ -1,7 +1,5 @@
 """Strangers at a run's port: whatever they do, the workers meet, and nobody else gets in."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -97,7 +95,7 @@ def meeting_at(listeners: list[Listener]) -> Iterator[Callable[[], list[TcpComm]
 
 
 @pytest.mark.parametrize("kind", STRANGERS)
-def test_strangers_at_the_rendezvous_change_nothing(kind: str) -> None:
+def test_strangers_at_the_rendezvous_change_nothing(kind):
     listeners = [Listener(), Listener()]
     port = listeners[0].address
     with ExitStack() as cleanup, meeting_at(listeners) as rest:
@@ -112,7 +110,7 @@ def test_strangers_at_the_rendezvous_change_nothing(kind: str) -> None:
                     pass
 
 
-def test_nobody_reaches_the_port_once_all_have_met() -> None:
+def test_nobody_reaches_the_port_once_all_have_met():
     listeners = [Listener(), Listener()]
     with meeting_at(listeners) as rest:
         comms = rest()
@@ -128,7 +126,7 @@ def test_nobody_reaches_the_port_once_all_have_met() -> None:
             comm.close()
 
 
-def test_who_does_not_come_is_named() -> None:
+def test_who_does_not_come_is_named():
     listener, absent = Listener(), Listener()
     addresses = [listener.address, absent.address]
     with pytest.raises(CommError, match=rf"worker 1 at 127.0.0.1:{absent.address[1]} did not come"):
@@ -136,7 +134,7 @@ def test_who_does_not_come_is_named() -> None:
     absent.close()
 
 
-def test_who_cannot_be_reached_is_named() -> None:
+def test_who_cannot_be_reached_is_named():
     gone, listener = Listener(), Listener()
     gone.close()
     addresses = [gone.address, listener.address]
@@ -144,7 +142,7 @@ def test_who_cannot_be_reached_is_named() -> None:
         TcpComm.connect(listener, 1, addresses, SECRET, SOON)
 
 
-def test_workers_of_two_secrets_do_not_meet() -> None:
+def test_workers_of_two_secrets_do_not_meet():
     listeners = [Listener(), Listener()]
     addresses = [listener.address for listener in listeners]
     found = in_threads(
@@ -157,7 +155,7 @@ def test_workers_of_two_secrets_do_not_meet() -> None:
     assert "does not take this worker for one of its run" in str(found[1])
 
 
-def test_a_range_of_ports_is_tried_in_order() -> None:
+def test_a_range_of_ports_is_tried_in_order():
     taken = Listener()
     with socket.create_server(("127.0.0.1", 0)) as other:
         free = other.getsockname()[1]

@@ -1,7 +1,5 @@
 """Sealed records: what was changed, left out, repeated or moved on the way is refused."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -40,7 +38,7 @@ def received(wire: Wire, size: int) -> bytes:
 
 @pytest.mark.parametrize("seal", SEALS)
 @pytest.mark.parametrize("size", [0, 1, 100, RECORD, RECORD + 1, 3 * RECORD + 5])
-def test_what_is_sent_arrives(seal: str, size: int) -> None:
+def test_what_is_sent_arrives(seal, size):
     data = os.urandom(size)
     first, second = socket.socketpair()
     with first, second:
@@ -52,7 +50,7 @@ def test_what_is_sent_arrives(seal: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("seal", SEALS)
-def test_a_piece_may_be_received_record_by_record(seal: str) -> None:
+def test_a_piece_may_be_received_record_by_record(seal):
     data = os.urandom(2 * RECORD + 7)
     first, second = socket.socketpair()
     with first, second:
@@ -65,7 +63,7 @@ def test_a_piece_may_be_received_record_by_record(seal: str) -> None:
 
 
 @pytest.mark.parametrize("seal", SEALS)
-def test_every_flipped_bit_is_noticed(seal: str) -> None:
+def test_every_flipped_bit_is_noticed(seal):
     for bit in range(8 * (5 + TAG)):
         with wires(seal) as (one, other, sent, there):
             one.send(b"12345")
@@ -77,7 +75,7 @@ def test_every_flipped_bit_is_noticed(seal: str) -> None:
 
 
 @pytest.mark.parametrize("seal", SEALS)
-def test_a_record_that_comes_twice_is_refused(seal: str) -> None:
+def test_a_record_that_comes_twice_is_refused(seal):
     with wires(seal) as (one, other, sent, there):
         one.send(b"12345")
         record = sent()
@@ -88,7 +86,7 @@ def test_a_record_that_comes_twice_is_refused(seal: str) -> None:
 
 
 @pytest.mark.parametrize("seal", SEALS)
-def test_a_record_that_was_left_out_is_noticed(seal: str) -> None:
+def test_a_record_that_was_left_out_is_noticed(seal):
     with wires(seal) as (one, other, sent, there):
         one.send(b"12345")
         sent()
@@ -99,7 +97,7 @@ def test_a_record_that_was_left_out_is_noticed(seal: str) -> None:
 
 
 @pytest.mark.parametrize("seal", SEALS)
-def test_a_record_that_is_sent_back_is_refused(seal: str) -> None:
+def test_a_record_that_is_sent_back_is_refused(seal):
     with wires(seal) as (one, _, _, _there):
         one.send(b"12345")
         echo, sender = socket.socketpair()
@@ -111,27 +109,27 @@ def test_a_record_that_is_sent_back_is_refused(seal: str) -> None:
                 received(mirror, 5)
 
 
-def test_what_is_encrypted_cannot_be_read() -> None:
+def test_what_is_encrypted_cannot_be_read():
     with wires(AES_GCM) as (one, _, sent, _):
         one.send(b"a weight, a weight, a weight")
         assert b"weight" not in sent()
 
 
-def test_messages_that_are_sent_otherwise() -> None:
+def test_messages_that_are_sent_otherwise():
     for seal in SEALS:
         with wires(seal) as (one, other, _, _):
             assert other.opened(one.sealed(b"beat")) == b"beat"
             assert len(one.sealed(b"beat")) == 4 + TAG
 
 
-def test_hanging_up_is_an_end_and_not_a_forgery() -> None:
+def test_hanging_up_is_an_end_and_not_a_forgery():
     with wires(HMAC) as (_, other, _, there):
         there.close()
         with pytest.raises(EOFError):
             received(other, 5)
 
 
-def test_the_seal_of_a_run() -> None:
+def test_the_seal_of_a_run():
     assert choose_seal("encrypted") == AES_GCM
     assert choose_seal("sealed") == GMAC
     with pytest.raises(SettingError, match=r"protection must be .* not 'rot13'"):

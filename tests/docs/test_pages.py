@@ -3,8 +3,6 @@
 How a block says that it does not run, and why: tests/guides.py.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -70,7 +68,7 @@ def fragments() -> list[str]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_every_block_has_a_word(name: str) -> None:
+def test_every_block_has_a_word(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert {block.word for block in blocks(name)} <= WORDS
     assert len(blocks(name)) * 2 == len(re.findall(r"^ *```", text, re.MULTILINE))
@@ -79,13 +77,13 @@ def test_every_block_has_a_word(name: str) -> None:
     ), "a mark that stands before no block"
 
 
-def test_fragments_are_few() -> None:
+def test_fragments_are_few():
     found = fragments()
     assert len(found) <= MOST_FRAGMENTS, "\n".join(found)
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_what_another_test_runs(name: str) -> None:
+def test_what_another_test_runs(name):
     for block in blocks(name):
         if block.mark.startswith("run by"):
             test = ROOT / block.mark.removeprefix("run by ")
@@ -106,7 +104,7 @@ slow = pytest.mark.slow
         for name in PROGRAMS
     ],
 )
-def test_it_runs(name: str, tmp_path: Path) -> None:
+def test_it_runs(name, tmp_path):
     page = Path(name).stem
     for package in NEEDED if page in SLOW | {"onnx", "training"} else []:
         pytest.importorskip(package)

@@ -1,7 +1,5 @@
 """`make docs` refuses links that lead nowhere, and writes the pages that are made from the code."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -17,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path):
     """A copy of the documentation beside the package."""
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
@@ -32,7 +30,7 @@ def build(tree: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, cwd=tree, env=environment, capture_output=True, text=True)
 
 
-def test_the_site_is_whole_and_asks_nothing_of_the_network(tree: Path) -> None:
+def test_the_site_is_whole_and_asks_nothing_of_the_network(tree):
     done = build(tree)
     assert done.returncode == 0, done.stderr
     site = tree / "build" / "site"
@@ -58,7 +56,7 @@ def test_the_site_is_whole_and_asks_nothing_of_the_network(tree: Path) -> None:
     assert (site / linked).with_suffix(".ipynb").read_bytes() == given.read_bytes()
 
 
-def test_a_link_that_leads_nowhere(tree: Path) -> None:
+def test_a_link_that_leads_nowhere(tree):
     with (tree / "docs" / "threads.md").open("a") as page:
         page.write("\n[a](nothing.md) [b](spark.md#nothing)\n")
     done = build(tree)
@@ -67,7 +65,7 @@ def test_a_link_that_leads_nowhere(tree: Path) -> None:
     assert "'spark.md#nothing'" in done.stderr
 
 
-def test_generated_pages_are_written_again(tree: Path) -> None:
+def test_generated_pages_are_written_again(tree):
     (tree / "docs" / "layers.md").write_text("written by hand\n")
     (tree / "docs" / "settings.md").unlink()
     done = build(tree)

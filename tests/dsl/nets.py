@@ -1,7 +1,5 @@
 """Small nets that several tests use."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sparknet.dsl import (

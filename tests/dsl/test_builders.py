@@ -1,7 +1,5 @@
 """A builder for every type: its keywords, its documentation, and any values in them."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 from keyword import iskeyword
@@ -35,7 +33,7 @@ def refused(*args: object, build: Any = Convolution, **options: object) -> str:
 
 
 @pytest.mark.parametrize("type_name", sorted(LAYERS))
-def test_every_type_has_a_documented_builder(type_name: str) -> None:
+def test_every_type_has_a_documented_builder(type_name):
     build = getattr(dsl, type_name)
     assert build.__name__ == type_name
     assert type_name in dir(dsl)
@@ -52,7 +50,7 @@ def test_every_type_has_a_documented_builder(type_name: str) -> None:
     assert pickle.loads(pickle.dumps(build)) is build
 
 
-def test_no_option_hides_a_field_of_the_layer_itself() -> None:
+def test_no_option_hides_a_field_of_the_layer_itself():
     for type_name in LAYERS:
         layer = LAYERS[type_name]
         for group in (layer.field, *layer.fields):
@@ -61,17 +59,17 @@ def test_no_option_hides_a_field_of_the_layer_itself() -> None:
                 assert field.name not in EXTRA
 
 
-def test_common_and_own_are_fields() -> None:
+def test_common_and_own_are_fields():
     assert set(COMMON) | set(OWN) <= set(LAYER_FIELDS)
 
 
-def test_everything_can_be_imported() -> None:
+def test_everything_can_be_imported():
     space: dict[str, Any] = {}
     exec("from sparknet.dsl import *", space)
     assert {"NetParams", "Convolution", "SoftmaxWithLoss", *LAYERS} <= set(space)
 
 
-def test_one_layer() -> None:
+def test_one_layer():
     made = Convolution(
         "conv",
         "data",
@@ -99,7 +97,7 @@ def test_one_layer() -> None:
     assert made == want
 
 
-def test_bottoms_and_tops() -> None:
+def test_bottoms_and_tops():
     data = dsl.Input("data", shape=[1, 2])
     assert Pooling("p", data).bottoms == ("data",)
     assert Pooling("p", [data, "x"]).bottoms == ("data", "x")
@@ -133,24 +131,24 @@ def test_bottoms_and_tops() -> None:
          "convolution_param takes a dict of ConvolutionParameter fields, not 3"),
     ],
 )  # fmt: skip
-def test_refusals_name_layer_field_and_value(options: dict[str, object], sentence: str) -> None:
+def test_refusals_name_layer_field_and_value(options, sentence):
     said = refused("conv1", "data", **options)
     assert said.startswith(f"layer 'conv1': {sentence}")
 
 
-def test_required_fields() -> None:
+def test_required_fields():
     options = {"type": "PSROIPooling", "psroi_pooling_param": {"output_dim": 2, "group_size": 3}}
     assert refused("r", "x", build=CaffeLayer, **options) == (
         "layer 'r': psroi_pooling_param.spatial_scale is required"
     )
 
 
-def test_in_place_needs_a_bottom() -> None:
+def test_in_place_needs_a_bottom():
     assert refused("c", in_place=True) == "layer 'c': in_place needs a bottom"
     assert refused(3) == "layer '3': name: 3 is not a string"
 
 
-def test_unknown_types_have_a_builder_too() -> None:
+def test_unknown_types_have_a_builder_too():
     made = CaffeLayer("x", "y", type="MyOwn", permute_param={"order": [0, 2]}, loss_weight=1)
     assert made.type == "MyOwn"
     assert list(made.to_proto().permute_param.order) == [0, 2]
@@ -161,7 +159,7 @@ def test_unknown_types_have_a_builder_too() -> None:
         dsl.Convolutoin  # noqa: B018
 
 
-def test_a_layer_is_frozen_and_compares_by_content() -> None:
+def test_a_layer_is_frozen_and_compares_by_content():
     made = Pooling("p", "x", kernel_size=2)
     assert made == Pooling("p", "x", kernel_size=2)
     assert hash(made) == hash(Pooling("p", "x", kernel_size=2))
@@ -196,14 +194,14 @@ def layers(draw: st.DrawFn) -> LayerSpec:
 
 @settings(max_examples=50)
 @given(TEXT, TEXT)
-def test_any_type_name_comes_back(name: str, type_name: str) -> None:
+def test_any_type_name_comes_back(name, type_name):
     net = NetParams("n", CaffeLayer(name, type=type_name, tops=[]), check=False)
     assert rebuilt(net.to_source()) == net
 
 
 @settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(layers(), TEXT)
-def test_any_values_come_back_from_text_and_source(layer: LayerSpec, name: str) -> None:
+def test_any_values_come_back_from_text_and_source(layer, name):
     net = NetParams(name, layer, check=False)
     assert rebuilt(net.to_source()) == net
     assert parse_net(net.to_prototxt()) == net.to_proto()

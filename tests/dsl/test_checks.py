@@ -1,7 +1,5 @@
 """What a net's layers must be among themselves: one sentence for each mistake."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -33,14 +31,14 @@ def refused(*layers: LayerSpec) -> str:
     return str(caught.value)
 
 
-def test_names_are_unique() -> None:
+def test_names_are_unique():
     assert refused(DATA, ReLU("r", "data"), ReLU("r", "data", tops="b")) == (
         "layer 'r': two layers have this name; rename one, or separate them with include"
     )
     NetParams("n", RDDLayer("d", shape=[1], include="TRAIN"), RDDLayer("d", shape=[2], exclude=0))
 
 
-def test_unknown_bottoms() -> None:
+def test_unknown_bottoms():
     assert refused(DATA, ReLU("r", "dta")) == (
         "layer 'r': bottom 'dta' is made by no layer; did you mean 'data'?"
     )
@@ -48,13 +46,13 @@ def test_unknown_bottoms() -> None:
     assert refused(ReLU("r", "r", in_place=True)) == "layer 'r': bottom 'r' is made by no layer"
 
 
-def test_later_bottoms() -> None:
+def test_later_bottoms():
     assert refused(DATA, ReLU("r", "c"), ConvLayer("c", "data", kernel=3, num_filters=1)) == (
         "layer 'r': bottom 'c' is produced later, by layer 'c'; move 'c' up"
     )
 
 
-def test_cycles() -> None:
+def test_cycles():
     two = [Eltwise("a", ["data", "b"]), ReLU("b", "a")]
     assert refused(DATA, *two) == "layer 'a': bottom 'b' closes a cycle: a → b → a"
     three = [Concat("x", ["data", "z"]), ReLU("y", "x"), ReLU("z", "y")]
@@ -63,7 +61,7 @@ def test_cycles() -> None:
     assert refused(DATA, itself) == "layer 's': bottom 't' closes a cycle: s → s"
 
 
-def test_tops_are_made_once() -> None:
+def test_tops_are_made_once():
     assert refused(DATA, ReLU("r", "data", tops="x"), ReLU("s", "data", tops="x")) == (
         "layer 's': top 'x' is already made by layer 'r'; rename one"
     )
@@ -72,19 +70,19 @@ def test_tops_are_made_once() -> None:
     )
 
 
-def test_in_place_is_no_second_maker() -> None:
+def test_in_place_is_no_second_maker():
     net = NetParams("n", DATA, ReLU("r", "data", in_place=True), ReLU("s", "data", in_place=True))
     assert net.graph().blobs == {"data": (2, 3, 8, 8)}
 
 
-def test_shapes_name_the_layer() -> None:
+def test_shapes_name_the_layer():
     with pytest.raises(LayerError, match="layer 'c': "):
         NetParams("n", DATA, ConvLayer("c", "data", kernel=99, num_filters=2))
     with pytest.raises(LayerError, match="layer 'e': "):
         NetParams("n", DATA, PoolLayer("p", "data", kernel=2), Eltwise("e", ["data", "p"]))
 
 
-def test_both_phases_are_checked() -> None:
+def test_both_phases_are_checked():
     label = RDDLayer("label", shape=[2])
     scores = LinearLayer("ip", "data", num_outputs=4)
     with pytest.raises(LayerError, match="layer 'acc': "):
@@ -93,7 +91,7 @@ def test_both_phases_are_checked() -> None:
         )
 
 
-def test_a_net_may_serve_one_phase_only() -> None:
+def test_a_net_may_serve_one_phase_only():
     test = RDDLayer("data", shape=[2, 3], include="TEST")
     net = NetParams("n", test, LinearLayer("ip", "data", num_outputs=4))
     assert net.graph().phase == net.graph("test").phase
@@ -102,7 +100,7 @@ def test_a_net_may_serve_one_phase_only() -> None:
         net.graph("train")
 
 
-def test_a_net_must_serve_some_phase() -> None:
+def test_a_net_must_serve_some_phase():
     parts = [
         RDDLayer("a", shape=[1, 3], include="TRAIN"),
         RDDLayer("b", shape=[1, 3], include="TEST"),
@@ -113,7 +111,7 @@ def test_a_net_must_serve_some_phase() -> None:
     )
 
 
-def test_stages_may_come_later() -> None:
+def test_stages_may_come_later():
     staged = RDDLayer("data", shape=[1, 3], include={"stage": "fit"})
     net = NetParams("n", staged, ReLU("r", "data"))
     assert net.graph("train", stages=["fit"]).blobs == {"data": (1, 3), "r": (1, 3)}
@@ -121,7 +119,7 @@ def test_stages_may_come_later() -> None:
         net.graph("train")
 
 
-def test_shapes_stay_open_where_a_file_is_missing() -> None:
+def test_shapes_stay_open_where_a_file_is_missing():
     source = Data("data", tops=["data", "label"], source="/nowhere/lmdb", batch_size=4)
     net = NetParams("n", source, LinearLayer("ip", "data", num_outputs=4))
     with pytest.raises(SpecError, match="nowhere"):
@@ -130,13 +128,13 @@ def test_shapes_stay_open_where_a_file_is_missing() -> None:
         NetParams("n", source, ReLU("r", "dat"))
 
 
-def test_a_python_layer_does_not_run_when_the_net_is_built() -> None:
+def test_a_python_layer_does_not_run_when_the_net_is_built():
     module: Any = {"module": "antigravity_of_nobody", "layer": "Layer"}
     net = NetParams("n", DATA, CaffeLayer("own", "data", type="Python", python_param=module))
     with pytest.raises(LayerError, match=r"layer 'own': .*antigravity_of_nobody"):
         net.graph()
 
 
-def test_split_layers_are_ordinary() -> None:
+def test_split_layers_are_ordinary():
     net = NetParams("n", DATA, Split("s", "data", tops=["a", "b"]), ReLU("r", "a"))
     assert net.graph().blobs["r"] == (2, 3, 8, 8)

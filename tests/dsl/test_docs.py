@@ -1,7 +1,5 @@
 """docs/dsl.md: its table and its error sentences are real."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -15,16 +13,16 @@ GUIDE = guide("dsl.md")
 ROWS = re.findall(r"^\| `(\w+\(.*?\))` \| `(layer .*?)` \|$", GUIDE, re.MULTILINE)
 
 
-def test_the_table() -> None:
+def test_the_table():
     assert lenet().summary() in GUIDE
 
 
 @pytest.mark.parametrize(("written", "said"), ROWS)
-def test_mistakes(written: str, said: str) -> None:
+def test_mistakes(written, said):
     with pytest.raises(LayerError) as caught:
         eval(written, {"Convolution": dsl.Convolution, "Pooling": dsl.Pooling})
     assert str(caught.value) == said
 
 
-def test_there_are_mistakes() -> None:
+def test_there_are_mistakes():
     assert len(ROWS) == 3

@@ -1,7 +1,5 @@
 """Where a value is cut in a message, and the phase that a net's sources serve."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparknet.caffe import TEST, TRAIN
@@ -18,15 +16,15 @@ USER = 'layer { name: "r" type: "ReLU" bottom: "x" top: "y" }'
     ("rule", "phase"),
     [("", TRAIN), ("include { phase: TRAIN }", TRAIN), ("include { phase: TEST }", TEST)],
 )
-def test_the_phase_that_a_nets_sources_serve(rule: str, phase: int) -> None:
+def test_the_phase_that_a_nets_sources_serve(rule, phase):
     assert served_phase(parse_net(SOURCE.format("in", rule) + USER)) == phase
 
 
-def test_a_net_without_layers_is_one_for_training() -> None:
+def test_a_net_without_layers_is_one_for_training():
     assert served_phase(caffe_pb2.NetParameter()) == TRAIN
 
 
 @pytest.mark.parametrize(("length", "shown"), [(58, "x" * 58), (59, "x" * 56 + "...")])
-def test_values_are_shown_up_to_a_length(length: int, shown: str) -> None:
+def test_values_are_shown_up_to_a_length(length, shown):
     wanted = f"'{shown}'" if length == 58 else f"'{shown}"
     assert short_repr("x" * length) == wanted

@@ -1,7 +1,5 @@
 """Fields set from keywords: what is taken, what is refused and in which words."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,7 +27,7 @@ def refused(message_class: Any, **values: object) -> str:
     return str(caught.value)
 
 
-def test_each_kind_of_value() -> None:
+def test_each_kind_of_value():
     made = filled(
         caffe_pb2.ConvolutionParameter,
         num_output=np.int64(7),
@@ -54,7 +52,7 @@ def test_each_kind_of_value() -> None:
     assert not made.HasField("group")
 
 
-def test_a_number_is_an_enum_value_if_it_is_one() -> None:
+def test_a_number_is_an_enum_value_if_it_is_one():
     assert filled(caffe_pb2.PoolingParameter, pool=1).pool == caffe_pb2.PoolingParameter.AVE
     assert refused(caffe_pb2.PoolingParameter, pool=7) == (
         "pool: 7 is none of MAX, AVE, STOCHASTIC"
@@ -98,11 +96,11 @@ def test_a_number_is_an_enum_value_if_it_is_one() -> None:
          "include.phase: 'TRIAN' is none of TRAIN, TEST; did you mean 'TRAIN'?"),
     ],
 )  # fmt: skip
-def test_refusals(message_class: str, values: dict[str, object], sentence: str) -> None:
+def test_refusals(message_class, values, sentence):
     assert refused(getattr(caffe_pb2, message_class), **values) == sentence
 
 
-def test_shapes_as_lists() -> None:
+def test_shapes_as_lists():
     one = filled(caffe_pb2.InputParameter, shape=[2, 3])
     assert [list(s.dim) for s in one.shape] == [[2, 3]]
     two = filled(caffe_pb2.InputParameter, shape=[[2, 3], [4]])
@@ -113,29 +111,29 @@ def test_shapes_as_lists() -> None:
     assert array == one
 
 
-def test_messages_are_copied() -> None:
+def test_messages_are_copied():
     filler = caffe_pb2.FillerParameter(type="msra")
     made = filled(caffe_pb2.InnerProductParameter, weight_filler=filler)
     filler.type = "changed"
     assert made.weight_filler.type == "msra"
 
 
-def test_an_empty_dict_leaves_an_empty_message() -> None:
+def test_an_empty_dict_leaves_an_empty_message():
     assert filled(caffe_pb2.LayerParameter, relu_param={}).HasField("relu_param")
 
 
-def test_paths_and_bytes() -> None:
+def test_paths_and_bytes():
     assert filled(caffe_pb2.DataParameter, source=Path("a/b")).source == "a/b"
     assert filled(caffe_pb2.Datum, data="ab").data == b"ab"
     assert filled(caffe_pb2.Datum, data=b"\xff").data == b"\xff"
 
 
-def test_infinity_and_nan_are_numbers() -> None:
+def test_infinity_and_nan_are_numbers():
     assert filled(caffe_pb2.LRNParameter, beta=math.inf).beta == math.inf
     assert math.isnan(filled(caffe_pb2.LRNParameter, beta=math.nan).beta)
 
 
-def test_shortest() -> None:
+def test_shortest():
     assert repr(shortest(np.float32(0.1).item())) == "0.1"
     assert repr(shortest(np.float32(1e-10).item())) == "1e-10"
 
@@ -151,6 +149,6 @@ def test_shortest() -> None:
         ("ConvolutionParameter", "weight_filler", "FillerParameter"),
     ],
 )
-def test_default_text(message_class: str, field: str, text: str) -> None:
+def test_default_text(message_class, field, text):
     fields = getattr(caffe_pb2, message_class).DESCRIPTOR.fields_by_name
     assert default_text(fields[field]) == text

@@ -1,7 +1,5 @@
 """SparkNet's names: what each compiles to."""
 
-from __future__ import annotations
-
 import pytest
 
 import sparknet
@@ -132,23 +130,23 @@ layer {
 """
 
 
-def test_listing_2_is_this_prototxt() -> None:
+def test_listing_2_is_this_prototxt():
     assert lenet().to_prototxt() == LENET
     assert str(lenet()) == LENET
 
 
-def test_names_that_both_have_are_one() -> None:
+def test_names_that_both_have_are_one():
     assert SoftmaxWithLoss is dsl.SoftmaxWithLoss
     assert sparknet.SoftmaxWithLoss is dsl.SoftmaxWithLoss
 
 
-def test_rdd_layer() -> None:
+def test_rdd_layer():
     made = RDDLayer("data", shape=[5, 3], include="TRAIN")
     assert made.type == "Input"
     assert repr(made) == 'RDDLayer("data", shape=[5, 3], include=["TRAIN"])'
 
 
-def test_windows() -> None:
+def test_windows():
     assert repr(ConvLayer("c", "x", kernel=(5, 3), stride=(2, 1), pad=1, num_filters=4)) == (
         'Convolution("c", ["x"], num_output=4, pad=1, weight_filler="xavier", '
         "kernel_h=5, kernel_w=3, stride_h=2, stride_w=1)"
@@ -161,7 +159,7 @@ def test_windows() -> None:
         PoolLayer("p", "x", kernel=(1, 2, 3))
 
 
-def test_choices() -> None:
+def test_choices():
     with pytest.raises(LayerError) as caught:
         PoolLayer("p", "x", pool="mx", kernel=2)
     assert str(caught.value) == (
@@ -176,12 +174,12 @@ def test_choices() -> None:
 
 
 @pytest.mark.parametrize("word", sorted(ACTIVATIONS))
-def test_activations_are_types(word: str) -> None:
+def test_activations_are_types(word):
     assert ACTIVATIONS[word] in LAYERS
     assert ActivationLayer("a", "x", activation=word.upper()).type == ACTIVATIONS[word]
 
 
-def test_other_options_go_through() -> None:
+def test_other_options_go_through():
     made = LinearLayer("ip", "x", num_outputs=2, weight_filler="xavier", bias_term=False)
     assert made.to_proto().inner_product_param.weight_filler.type == "xavier"
     with pytest.raises(LayerError, match="InnerProduct has no field 'wieght_filler'"):

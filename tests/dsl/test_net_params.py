@@ -1,14 +1,11 @@
 """A whole net: what it gives, how it compares, what may be made from it."""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -38,7 +35,7 @@ print(hash(net), net.fingerprint)
 """
 
 
-def test_graph_and_summary() -> None:
+def test_graph_and_summary():
     graph = NET.graph("train")
     assert graph.param_count == 431_080
     assert graph.blobs["pool2"] == (64, 50, 4, 4)
@@ -52,7 +49,7 @@ def test_graph_and_summary() -> None:
         NET.graph(2)
 
 
-def test_drawing(tmp_path: Path) -> None:
+def test_drawing(tmp_path):
     NET.draw(tmp_path / "net.dot")
     assert (tmp_path / "net.dot").read_text() == NET.to_dot()
     assert NET.to_dot().startswith('digraph "lenet"')
@@ -61,7 +58,7 @@ def test_drawing(tmp_path: Path) -> None:
         assert b"<svg" in (tmp_path / "net.svg").read_bytes()
 
 
-def test_content_decides_equality_and_hash() -> None:
+def test_content_decides_equality_and_hash():
     again = lenet()
     assert again == NET
     assert hash(again) == hash(NET)
@@ -73,7 +70,7 @@ def test_content_decides_equality_and_hash() -> None:
     assert copy.deepcopy(NET) is NET
 
 
-def test_a_net_travels_between_processes() -> None:
+def test_a_net_travels_between_processes():
     for seed in ("1", "2"):
         made = subprocess.run(
             [sys.executable, "-c", HASH],
@@ -86,7 +83,7 @@ def test_a_net_travels_between_processes() -> None:
         assert made.stdout.split() == [str(hash(NET)).encode(), NET.fingerprint.encode()]
 
 
-def test_a_net_is_frozen() -> None:
+def test_a_net_is_frozen():
     with pytest.raises(AttributeError, match="NetParams cannot be changed; build another"):
         NET.name = "x"
     with pytest.raises(AttributeError, match="cannot be changed"):
@@ -95,11 +92,11 @@ def test_a_net_is_frozen() -> None:
     assert NET.to_proto().name == "lenet"
 
 
-def test_repr_is_short() -> None:
+def test_repr_is_short():
     assert repr(NET) == f"<NetParams 'lenet': 10 layers, {NET.fingerprint[:8]}>"
 
 
-def test_a_sequence_of_layers() -> None:
+def test_a_sequence_of_layers():
     assert len(NET) == 10
     assert [layer.name for layer in NET][:3] == ["data", "label", "conv1"]
     assert NET["conv1"].type == "Convolution"
@@ -109,7 +106,7 @@ def test_a_sequence_of_layers() -> None:
         NET["conv9"]
 
 
-def test_text_and_files(tmp_path: Path) -> None:
+def test_text_and_files(tmp_path):
     path = tmp_path / "net.prototxt"
     NET.save(path)
     assert NetParams.load(path) == NET
@@ -118,7 +115,7 @@ def test_text_and_files(tmp_path: Path) -> None:
     assert rebuilt(NET.to_source()) == NET
 
 
-def test_a_caffemodel_gives_its_net(tmp_path: Path) -> None:
+def test_a_caffemodel_gives_its_net(tmp_path):
     net = NET.to_proto()
     blob = net.layer[2].blobs.add()
     blob.shape.dim.extend([20, 1, 5, 5])
@@ -131,13 +128,13 @@ def test_a_caffemodel_gives_its_net(tmp_path: Path) -> None:
     assert NetParams.load(tmp_path / "net.prototxt") == NET
 
 
-def test_a_prototxt_is_read_as_text(tmp_path: Path) -> None:
+def test_a_prototxt_is_read_as_text(tmp_path):
     (tmp_path / "odd.prototxt").write_bytes(b'name: "a"\n\x00')
     with pytest.raises(TextError, match=r"odd\.prototxt:2:1: "):
         NetParams.load(tmp_path / "odd.prototxt")
 
 
-def test_files_that_hold_no_net(tmp_path: Path) -> None:
+def test_files_that_hold_no_net(tmp_path):
     with pytest.raises(FileError, match=r"gone\.prototxt"):
         NetParams.load(tmp_path / "gone.prototxt")
     (tmp_path / "w.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
@@ -145,7 +142,7 @@ def test_files_that_hold_no_net(tmp_path: Path) -> None:
         NetParams.load(tmp_path / "w.h5")
 
 
-def test_old_nets_are_upgraded() -> None:
+def test_old_nets_are_upgraded():
     old = """
     name: "old" input: "data" input_dim: 1 input_dim: 3 input_dim: 4 input_dim: 4
     layers { name: "ip" type: INNER_PRODUCT bottom: "data" top: "ip" blobs_lr: 1 blobs_lr: 2
@@ -156,7 +153,7 @@ def test_old_nets_are_upgraded() -> None:
     assert rebuilt(net.to_source()) == net
 
 
-def test_blocks_may_be_lists() -> None:
+def test_blocks_may_be_lists():
     nested = NetParams("n", [RDDLayer("x", shape=[1]), [ReLU("r", "x"), (Silence("s", "r"),)]])
     assert [layer.name for layer in nested] == ["x", "r", "s"]
 
@@ -172,33 +169,33 @@ def test_blocks_may_be_lists() -> None:
          "net 'n': input is not set by keyword; list layers (RDDLayer for inputs)"),
     ],
 )  # fmt: skip
-def test_what_is_no_net(arguments: list[object], fields: dict[str, object], sentence: str) -> None:
+def test_what_is_no_net(arguments, fields, sentence):
     with pytest.raises(SpecError) as caught:
         NetParams("n", *arguments, **fields)  # type: ignore[arg-type]
     assert str(caught.value) == sentence
 
 
-def test_a_name_is_a_string() -> None:
+def test_a_name_is_a_string():
     with pytest.raises(SpecError, match="net 'net': 3 is no layer"):
         NetParams(3)  # type: ignore[arg-type]
     with pytest.raises(SpecError, match="net 3: name: 3 is not a string"):
         NetParams(name=3)  # type: ignore[arg-type]
 
 
-def test_a_name_may_be_left_out() -> None:
+def test_a_name_may_be_left_out():
     net = lenet()
     assert NetParams(*net, name="lenet") == NetParams(name="lenet").with_layers(*net) == net
     assert NetParams(*net) == NetParams(list(net)) == net.with_name("net")
 
 
-def test_fields_of_the_net_itself() -> None:
+def test_fields_of_the_net_itself():
     net = lenet(force_backward=True, state={"level": 2, "stage": "x"})
     assert net.to_proto().state.stage == ["x"]
     assert "force_backward=True," in net.to_source()
     assert rebuilt(net.to_source()) == net
 
 
-def test_unchecked_nets() -> None:
+def test_unchecked_nets():
     layers = [RDDLayer("x", shape=[1, 2]), CaffeLayer("own", "x", type="MyOwn")]
     with pytest.raises(LayerError, match="layer 'own': unknown type 'MyOwn'"):
         NetParams("n", *layers)
@@ -209,19 +206,19 @@ def test_unchecked_nets() -> None:
     assert len(net.with_layers(ReLU("r", "own"))) == 3
 
 
-def test_weights_are_left_out() -> None:
+def test_weights_are_left_out():
     net = NET.to_proto()
     net.layer[2].blobs.add().data.append(1)
     assert NetParams.from_proto(net) == NET
 
 
-def test_unknown_fields_are_left_out() -> None:
+def test_unknown_fields_are_left_out():
     assert NetParams.from_proto(caffe_pb2.NetParameter.FromString(b"\xfa\x7f\x01a")) == NetParams(
         ""
     )
 
 
-def test_other_nets_from_one() -> None:
+def test_other_nets_from_one():
     assert NET.with_name("b").name == "b"
     assert NET.name == "lenet"
     more = NET.with_layers(Silence("quiet", "relu1"))
@@ -240,7 +237,7 @@ def test_other_nets_from_one() -> None:
         NET.without_layers("pool1")
 
 
-def test_with_input_shapes() -> None:
+def test_with_input_shapes():
     small = NET.with_input_shapes({"data": [2, 1, 28, 28], "label": [2]})
     assert small.graph().blobs["ip2"] == (2, 10)
     with pytest.raises(LayerError, match="layer 'loss': "):
@@ -254,7 +251,7 @@ def test_with_input_shapes() -> None:
         NET.with_input_shape("data", [2, "x"])
 
 
-def test_with_input_shape_for_one_phase() -> None:
+def test_with_input_shape_for_one_phase():
     parted = NetParams(
         "n",
         RDDLayer("data", shape=[4, 3], include="TRAIN"),
@@ -264,12 +261,12 @@ def test_with_input_shape_for_one_phase() -> None:
     assert parted.graph("test").blobs["data"] == (9, 3)
 
 
-def test_one_shape_for_two_tops_is_told_apart() -> None:
+def test_one_shape_for_two_tops_is_told_apart():
     pair = NetParams("n", CaffeLayer("in", type="Input", tops=["a", "b"], shape=[1, 2]))
     assert pair.with_input_shape("b", [3]).graph().blobs == {"a": (1, 2), "b": (3,)}
 
 
-def test_layer_objects_as_bottoms() -> None:
+def test_layer_objects_as_bottoms():
     data = RDDLayer("data", shape=[1, 1, 8, 8])
     conv = ConvLayer("conv", data, kernel=3, num_filters=2)
     pool = PoolLayer("pool", conv, kernel=2, stride=2)

@@ -1,9 +1,6 @@
 """Solver settings in Python."""
 
-from __future__ import annotations
-
 import pickle
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,7 +40,7 @@ type: "SGD"
 """
 
 
-def test_text_and_files(tmp_path: Path) -> None:
+def test_text_and_files(tmp_path):
     assert sorted(str(STEPS).splitlines()) == sorted(TEXT.splitlines())
     STEPS.save(tmp_path / "solver.prototxt")
     assert SolverParams.load(tmp_path / "solver.prototxt") == STEPS
@@ -54,7 +51,7 @@ def test_text_and_files(tmp_path: Path) -> None:
     assert hash(SolverParams.from_text(TEXT)) == hash(STEPS)
 
 
-def test_fields_read_as_attributes() -> None:
+def test_fields_read_as_attributes():
     assert STEPS.lr_policy == "step"
     assert STEPS.stepsize == 100
     assert STEPS.iter_size == 1
@@ -64,7 +61,7 @@ def test_fields_read_as_attributes() -> None:
         STEPS.base_lr = 1
 
 
-def test_nets_in_place_of_paths() -> None:
+def test_nets_in_place_of_paths():
     net = lenet()
     inside = STEPS.but(net=None, train_net=net, test_net=[net, net], test_iter=[1, 2],
                        test_interval=5)  # fmt: skip
@@ -83,7 +80,7 @@ def test_nets_in_place_of_paths() -> None:
         ({"solver_mode": "gpuu"}, "solver_mode: 'gpuu' is none of CPU, GPU; did you mean 'GPU'?"),
     ],
 )
-def test_refusals(fields: dict[str, object], sentence: str) -> None:
+def test_refusals(fields, sentence):
     with pytest.raises(SolverError) as caught:
         STEPS.but(**fields)
     assert str(caught.value) == sentence
@@ -91,7 +88,7 @@ def test_refusals(fields: dict[str, object], sentence: str) -> None:
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_any_settings_come_back_from_text_and_source(data: st.DataObject) -> None:
+def test_any_settings_come_back_from_text_and_source(data):
     nets = ("net_param", "train_net_param", "test_net_param")
     fields = caffe_pb2.SolverParameter.DESCRIPTOR.fields
     every = {field.name: field for field in fields if field.name not in nets}
@@ -103,7 +100,7 @@ def test_any_settings_come_back_from_text_and_source(data: st.DataObject) -> Non
     assert pickle.loads(pickle.dumps(solver)) == solver
 
 
-def test_settings_are_checked_together() -> None:
+def test_settings_are_checked_together():
     with pytest.raises(SolverError):
         STEPS.but(lr_policy="stepp")
     assert STEPS.but(base_lr=0.5).base_lr == 0.5

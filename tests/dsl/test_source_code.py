@@ -1,7 +1,5 @@
 """Nets from files, back to DSL source: every reference net rebuilds equal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ def prototxts(folder: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_every_reference_net(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_reference_net(folder, monkeypatch):
     monkeypatch.chdir(GOLDENS / folder)
     paths = prototxts(folder)
     assert paths
@@ -34,7 +32,7 @@ def test_every_reference_net(folder: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("folder", ["formats/upgrade", "formats/syntax"])
-def test_old_and_odd_reference_nets(folder: str) -> None:
+def test_old_and_odd_reference_nets(folder):
     entries = [entry for entry in index(folder) if entry["message"] == "NetParameter"]
     assert entries
     for entry in entries:
@@ -42,7 +40,7 @@ def test_old_and_odd_reference_nets(folder: str) -> None:
         assert rebuilt(net.to_source()) == net, entry["name"]
 
 
-def test_every_reference_model() -> None:
+def test_every_reference_model():
     paths = sorted((GOLDENS / "formats" / "binary").glob("*.caffemodel"))
     assert paths
     for path in paths:
@@ -51,7 +49,7 @@ def test_every_reference_model() -> None:
         assert rebuilt(net.to_source()) == net, path.name
 
 
-def test_bad_reference_nets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_reference_nets_are_refused(monkeypatch):
     monkeypatch.chdir(GOLDENS / "errors")
     entries = [entry for entry in index("errors") if entry["action"] == "net"]
     assert len(entries) > 50
@@ -61,7 +59,7 @@ def test_bad_reference_nets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
         assert entry.get("layer", "") in str(caught.value), entry["file"]
 
 
-def test_every_reference_solver() -> None:
+def test_every_reference_solver():
     paths = sorted((GOLDENS / "solvers").glob("*.solver.prototxt"))
     assert paths
     for path in paths:
@@ -69,7 +67,7 @@ def test_every_reference_solver() -> None:
         assert rebuilt(solver.to_source(), "solver") == solver, path.name
 
 
-def test_lenet_reads_like_this() -> None:
+def test_lenet_reads_like_this():
     assert (
         lenet().to_source()
         == """\
@@ -104,7 +102,7 @@ def of(**fields: Any) -> str:
     return repr(LayerSpec(caffe_pb2.LayerParameter(**fields)))
 
 
-def test_spellings() -> None:
+def test_spellings():
     assert repr(Dropout("d", "x", dropout_ratio=0.1, in_place=True)) == (
         'Dropout("d", ["x"], in_place=True, dropout_ratio=0.1)'
     )
@@ -119,7 +117,7 @@ def test_spellings() -> None:
     assert repr(LayerSpec(empty)) == 'ReLU("r", relu_param=dict())'
 
 
-def test_options_of_another_type_survive() -> None:
+def test_options_of_another_type_survive():
     odd = caffe_pb2.LayerParameter(name="r", type="ReLU", bottom=["x"], top=["r"])
     odd.pooling_param.pool = caffe_pb2.PoolingParameter.AVE
     assert repr(LayerSpec(odd)) == 'ReLU("r", ["x"], pooling_param=dict(pool="AVE"))'

@@ -1,10 +1,7 @@
 """The data that the applications draw or find."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,14 +10,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
-def examples(monkeypatch: pytest.MonkeyPatch) -> Any:
+def examples(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     yield
     for name in ("scenes", "nowcast", "languages", "regions", "trials"):
         sys.modules.pop(name, None)
 
 
-def test_boxes_are_those_of_the_masks() -> None:
+def test_boxes_are_those_of_the_masks():
     pytest.importorskip("PIL")
     from scenes import MOST, NAMES, scene
 
@@ -39,7 +36,7 @@ def test_boxes_are_those_of_the_masks() -> None:
             assert 0 < label < len(NAMES)
 
 
-def test_a_threshold_and_outlines_find_shapes() -> None:
+def test_a_threshold_and_outlines_find_shapes():
     """The means of a hand-made scene, and those of a finder of one's own making."""
     pytest.importorskip("PIL")
     pytest.importorskip("sklearn")
@@ -58,7 +55,7 @@ def test_a_threshold_and_outlines_find_shapes() -> None:
     assert 0.8 < mean_precision(finder, range(100, 130)) <= 1
 
 
-def test_films_move() -> None:
+def test_films_move():
     pytest.importorskip("pyspark")
     from nowcast import film
 
@@ -69,7 +66,7 @@ def test_films_move() -> None:
     assert 0 < near < far
 
 
-def test_translations_are_read() -> None:
+def test_translations_are_read():
     pytest.importorskip("pyspark")
     from languages import messages
 
@@ -98,7 +95,7 @@ msgstr ""
     assert list(messages(catalogue)) == ["Spara", "%(n)d rad till", ""]
 
 
-def test_a_row_has_the_mean_and_its_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_has_the_mean_and_its_standard_error(capsys):
     from trials import head, row
 
     head("accuracy", "loss")
@@ -110,7 +107,7 @@ def test_a_row_has_the_mean_and_its_standard_error(capsys: pytest.CaptureFixture
     assert lines[2] == ["trees", "50.0%"]
 
 
-def test_a_difference_is_told_in_pairs_of_a_seed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_difference_is_told_in_pairs_of_a_seed(capsys):
     """Differences of 3, 4 and 5 points: a mean of 4, a deviation of 1, t = 4 * sqrt(3) > 4.3."""
     from trials import against
 
@@ -120,7 +117,7 @@ def test_a_difference_is_told_in_pairs_of_a_seed(capsys: pytest.CaptureFixture[s
     assert against([0.1], [0.9]) == "one run says nothing of it"
 
 
-def test_the_net_of_forecasts_begins_as_the_linear_regression() -> None:
+def test_the_net_of_forecasts_begins_as_the_linear_regression():
     """Its convolution computes what scikit-learn's regression on the same pixels does."""
     pytest.importorskip("pyspark")
     linear_model = pytest.importorskip("sklearn.linear_model")
@@ -157,7 +154,7 @@ def test_the_net_of_forecasts_begins_as_the_linear_regression() -> None:
     assert net.forward(given, ["linear"])["linear"] == pytest.approx(forecasts, abs=1e-4)
 
 
-def test_runs_of_letters_tell_languages_that_words_do_not() -> None:
+def test_runs_of_letters_tell_languages_that_words_do_not():
     pytest.importorskip("pyspark")
     pytest.importorskip("sklearn")
     from languages import plain

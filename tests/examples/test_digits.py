@@ -1,7 +1,5 @@
 """The example without Spark: it learns, and what it leaves is what it says."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -16,7 +14,7 @@ from sparknet.report import History
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_demo(tmp_path: Path) -> None:
+def test_the_demo(tmp_path):
     pytest.importorskip("sklearn")
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "digits.py"), str(tmp_path)],

@@ -1,7 +1,5 @@
 """The shortest program of the DSL."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -12,7 +10,7 @@ from sparknet.proto import parse_net
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_it_prints_its_prototxt_and_its_table() -> None:
+def test_it_prints_its_prototxt_and_its_table():
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "lenet.py")],
         capture_output=True,

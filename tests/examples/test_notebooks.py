@@ -1,7 +1,5 @@
 """The notebooks of examples/notebooks run from end to end, and show what they say."""
 
-from __future__ import annotations
-
 import base64
 import re
 from pathlib import Path
@@ -40,7 +38,7 @@ def share(shown: list[Any], what: str) -> float:
 
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_no_outputs_are_committed(path: Path) -> None:
+def test_no_outputs_are_committed(path):
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     for cell in notebook.cells:
@@ -49,7 +47,7 @@ def test_no_outputs_are_committed(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_train_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_train_on_spark(tmp_path, monkeypatch):
     shown = executed("train_on_spark.ipynb", tmp_path, monkeypatch)
     held_out = share(shown, "of the digits that were held out")
     assert held_out >= 0.95
@@ -60,7 +58,7 @@ def test_train_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.slow
-def test_fine_tune_a_caffemodel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fine_tune_a_caffemodel(tmp_path, monkeypatch):
     shown = executed("fine_tune_a_caffemodel.ipynb", tmp_path, monkeypatch)
     assert "<caffe.Net 'old', TRAIN: 9 layers, 8,714 parameters" in shown[0]["text/plain"]
     assert "16 tiles" in shown[1]["text/plain"]
@@ -72,7 +70,7 @@ def test_fine_tune_a_caffemodel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-def test_embeddings_and_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embeddings_and_search(tmp_path, monkeypatch):
     shown = executed("embeddings_and_search.ipynb", tmp_path, monkeypatch)
     assert shown[1]["image/svg+xml"].count("<rect") >= 8
     assert share(shown, "have a nearest one of the same digit") >= 0.9

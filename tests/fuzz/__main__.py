@@ -4,8 +4,6 @@ Each batch runs in a process of its own, so that a crash, a hang or a blow-up of
 outlived. What finds something is kept in tests/fuzz/seeds, and is from then on an ordinary test.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Sound files to begin with: some made here, and those of the recorded cases."""
 
-from __future__ import annotations
-
 import random
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sound data sets of every kind, small, to begin with."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import struct

@@ -5,8 +5,6 @@ Both engines get the same net, as the rules of shapes are shared, and the same w
 gradients of outputs.  A finding is one line that ``--draw`` repeats.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import re

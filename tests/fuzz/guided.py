@@ -5,8 +5,6 @@ edges of its native code where `make fuzz-guided` could build that with clang.  
 finds is kept in tests/fuzz/seeds.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

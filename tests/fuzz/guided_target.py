@@ -3,8 +3,6 @@
 OPTIONS are libFuzzer's.  What is refused by a SparkNetError is no finding.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -5,8 +5,6 @@ A drawn net is a prototxt, whose comments say in which phase it is built and to 
 inputs change between two passes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

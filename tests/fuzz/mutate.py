@@ -1,7 +1,5 @@
 """Damage to files: of bytes, of stretches, of numbers, of words."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Native code that computes with what files say: nets that are built, records, images."""
 
-from __future__ import annotations
-
 import struct
 import tempfile
 from collections.abc import Callable

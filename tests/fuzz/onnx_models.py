@@ -1,7 +1,5 @@
 """Small sound ONNX models: layers of many kinds, computed constants, a GRU, choices, eight bits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is fuzzed, by kind: every reader of files of unknown origin, and tests/fuzz/native.py."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import warnings

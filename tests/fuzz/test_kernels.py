@@ -1,7 +1,5 @@
 """A little of python -m tests.fuzz.kernels, the same in every run; and what it has found."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess
@@ -19,7 +17,7 @@ from tests.goldens import ROOT
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_drawn_layers(kind: str) -> None:
+def test_drawn_layers(kind):
     rng = random.Random(5)
     precisions = ("float32", "float32", *(["bf16"] if has_bf16() else []))
     for _ in range(4):
@@ -28,7 +26,7 @@ def test_drawn_layers(kind: str) -> None:
 
 
 @pytest.mark.skipif(not has_int8(), reason="this processor has no int8")
-def test_drawn_layers_of_eight_bits() -> None:
+def test_drawn_layers_of_eight_bits():
     rng = random.Random(6)
     for _ in range(8):
         case = draw(rng, ("int8",))
@@ -42,9 +40,7 @@ def test_drawn_layers_of_eight_bits() -> None:
         pytest.param("bf16", 0.06, marks=pytest.mark.skipif(not has_bf16(), reason="no bfloat16")),
     ],
 )
-def test_a_wrong_value_is_told(
-    monkeypatch: pytest.MonkeyPatch, precision: str, error: float
-) -> None:
+def test_a_wrong_value_is_told(monkeypatch, precision, error):
     layer = 'layer { name: "l" type: "Softmax" bottom: "x" top: "y" }'
     case = Case("Softmax", layer, {"x": (2, 3)}, precision, phase="TEST", backward=False)
     assert Case.read(str(case)) == case
@@ -63,7 +59,7 @@ def test_a_wrong_value_is_told(
 
 @pytest.mark.skipif(not has_int8(), reason="this processor has no int8")
 @pytest.mark.parametrize("error", [0.0, 0.1])
-def test_a_sum_is_as_exact_as_its_terms(monkeypatch: pytest.MonkeyPatch, error: float) -> None:
+def test_a_sum_is_as_exact_as_its_terms(monkeypatch, error):
     """Terms of about 0.3 in eight bits, of which 0.06 is left."""
     layer = (
         'layer { name: "l" type: "InnerProduct" bottom: "x" top: "y" '
@@ -82,9 +78,7 @@ def test_a_sum_is_as_exact_as_its_terms(monkeypatch: pytest.MonkeyPatch, error: 
 
 @pytest.mark.skipif(not has_int8(), reason="this processor has no int8")
 @pytest.mark.parametrize("error", [0.0, 0.1])
-def test_so_is_a_sum_of_blobs_that_nobody_sees(
-    monkeypatch: pytest.MonkeyPatch, error: float
-) -> None:
+def test_so_is_a_sum_of_blobs_that_nobody_sees(monkeypatch, error):
     """An average of 986 values of about 1, which is 0.01."""
     layers = (
         'layer { name: "front" type: "Convolution" bottom: "x" top: "x0" '
@@ -188,7 +182,7 @@ FOUND = (
 
 @pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
 @pytest.mark.parametrize("error", [0.0, 0.1])
-def test_rounding_may_grow_in_time(monkeypatch: pytest.MonkeyPatch, error: float) -> None:
+def test_rounding_may_grow_in_time(monkeypatch, error):
     """A gradient through 17 steps of a recurrent weight of -2.4: rounding the weights alone changes
     it by 4 % of the largest."""
     layer = (
@@ -209,9 +203,7 @@ def test_rounding_may_grow_in_time(monkeypatch: pytest.MonkeyPatch, error: float
 @pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
 @pytest.mark.parametrize("kind", ["AVE", "MAX"])
 @pytest.mark.parametrize(("kernel", "stride"), [(5, 1), (12, 1), (16, 2), (32, 1)])
-def test_gradients_of_many_windows_add_up_in_float32(
-    monkeypatch: pytest.MonkeyPatch, kind: str, kernel: int, stride: int
-) -> None:
+def test_gradients_of_many_windows_add_up_in_float32(monkeypatch, kind, kernel, stride):
     """As exact as one rounding of a result: four times closer than what the fuzzer lets pass."""
     monkeypatch.setitem(CLOSE, "bf16", CLOSE["bf16"] / 4)
     case = pool(kernel, (40, 40), kind, stride)
@@ -219,7 +211,7 @@ def test_gradients_of_many_windows_add_up_in_float32(
 
 
 @pytest.mark.parametrize("channels", [7, 8, 12, 15])
-def test_pixels_are_gathered_where_there_is_room(channels: int) -> None:
+def test_pixels_are_gathered_where_there_is_room(channels):
     """oneDNN's jit_1x1 wrote behind its memory, which a test of values sees by luck only."""
     case = strided(channels, (2, 1))
     net = caffe.Net.from_proto(message(case, {}), caffe.TRAIN, seed=1)
@@ -231,14 +223,14 @@ def test_pixels_are_gathered_where_there_is_room(channels: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def guarded(tmp_path_factory):
     return guard(tmp_path_factory.mktemp("guard"))
 
 
 @pytest.mark.parametrize(
     "isa", ["SSE41", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_BF16", "AVX512_CORE_AMX"]
 )
-def test_what_was_found(isa: str, guarded: dict[str, str]) -> None:
+def test_what_was_found(isa, guarded):
     words = [word for case in FOUND for word in ("--case", str(case))]
     said = subprocess.run(
         [sys.executable, "-m", "tests.fuzz.kernels", *words],

@@ -1,7 +1,5 @@
 """What the fuzzer once found stays found: python -m tests.fuzz writes seeds/."""
 
-from __future__ import annotations
-
 import random
 import time
 from pathlib import Path
@@ -15,7 +13,7 @@ SEEDS = sorted(Path(__file__).parent.glob("seeds/*-*"))
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: str(seed.name))
-def test_seed(seed: Path, tmp_path: Path) -> None:
+def test_seed(seed, tmp_path):
     kind = seed.name.rpartition("-")[0]
     path = tmp_path / name_for(kind)
     path.write_bytes(seed.read_bytes())
@@ -25,7 +23,7 @@ def test_seed(seed: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(READERS))
-def test_a_little_fuzzing(kind: str, tmp_path: Path) -> None:
+def test_a_little_fuzzing(kind, tmp_path):
     files, rng = corpus()[kind], random.Random(2)
     path = tmp_path / name_for(kind)
     for data in files[:1] + [another(kind, files, rng) for _ in range(60)]:

@@ -1,7 +1,5 @@
 """The recorded cases of real Caffe that lie in this folder (README.md), and how tests use them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

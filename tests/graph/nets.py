@@ -1,7 +1,5 @@
 """Nets for the tests of graph/: a few words become a NetParameter."""
 
-from __future__ import annotations
-
 from sparknet.graph import Graph, build
 from sparknet.layers.layer import TRAIN
 from sparknet.proto import parse_net

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pickle
 import sys
 
@@ -14,12 +12,12 @@ from tests.graph.nets import dense, graph, layer, source
 X = source("x", 2, 3)
 
 
-def test_an_empty_net() -> None:
+def test_an_empty_net():
     net = build(caffe_pb2.NetParameter())
     assert (net.nodes, net.blobs, net.inputs, net.outputs, net.params) == ((), {}, (), (), ())
 
 
-def test_an_old_description_is_upgraded() -> None:
+def test_an_old_description_is_upgraded():
     net = caffe_pb2.NetParameter(input=["x"], input_dim=[2, 3, 1, 1])
     net.layers.add(name="r", type=caffe_pb2.V1LayerParameter.RELU, bottom=["x"], top=["y"])
     built = build(net)
@@ -28,7 +26,7 @@ def test_an_old_description_is_upgraded() -> None:
     assert (len(net.layers), len(net.layer)) == (1, 0)
 
 
-def test_names_shapes_inputs_and_outputs() -> None:
+def test_names_shapes_inputs_and_outputs():
     net = graph(X, source("b", 2, 5), dense("f", "x", "y", 4), net='name: "n"')
     assert (net.name, net.phase, net.layers) == ("n", TRAIN, ["in_x", "in_b", "f"])
     assert net.blobs == {"x": (2, 3), "b": (2, 5), "y": (2, 4)}
@@ -36,14 +34,14 @@ def test_names_shapes_inputs_and_outputs() -> None:
     assert (net.blob_bytes, net.param_bytes) == (4 * (6 + 10 + 8), 4 * 16)
 
 
-def test_outputs_are_in_byte_order() -> None:
+def test_outputs_are_in_byte_order():
     names = ["b", "B", "é", "z", "a_", "a0"]
     net = graph(*(source(name, 1) for name in names))
     assert net.outputs == ("B", "a0", "a_", "b", "z", "é")
     assert net.inputs == tuple(names)
 
 
-def test_in_place_keeps_the_blob() -> None:
+def test_in_place_keeps_the_blob():
     net = graph(X, dense("f", "x", "y"), layer("ReLU", "r", "y", "y"))
     assert net.blob_names == ("x", "y")
     assert net.node("r").in_place
@@ -51,7 +49,7 @@ def test_in_place_keeps_the_blob() -> None:
     assert net.outputs == ("y",)
 
 
-def test_layers_that_cannot_work_in_place_are_refused() -> None:
+def test_layers_that_cannot_work_in_place_are_refused():
     with pytest.raises(LayerError, match="layer 'p': Pooling: cannot work in place"):
         graph(
             source("x", 1, 1, 4, 4),
@@ -59,17 +57,17 @@ def test_layers_that_cannot_work_in_place_are_refused() -> None:
         )
 
 
-def test_a_top_that_exists_is_refused() -> None:
+def test_a_top_that_exists_is_refused():
     with pytest.raises(LayerError, match="layer 'g': top 'y' is already produced"):
         graph(X, dense("f", "x", "y"), dense("g", "x", "y"))
 
 
-def test_in_place_works_on_a_layers_own_bottom_only() -> None:
+def test_in_place_works_on_a_layers_own_bottom_only():
     with pytest.raises(LayerError, match="layer 'e': top 'z' is already produced"):
         graph(X, source("z", 2, 3), layer("Eltwise", "e", "x z", "z"))
 
 
-def test_losses_make_their_own_top() -> None:
+def test_losses_make_their_own_top():
     targets = [source("t", 2, 3), source("u", 2, 3)]
     losses = [layer("EuclideanLoss", "a", "x t"), layer("EuclideanLoss", "b", "x u")]
     net = graph(X, *targets, *losses)
@@ -80,35 +78,35 @@ def test_losses_make_their_own_top() -> None:
     assert (net.node("a").loss_weights, net.node("b").loss_weights) == ((1,), (1,))
 
 
-def test_a_blob_called_automatic_is_nothing_special() -> None:
+def test_a_blob_called_automatic_is_nothing_special():
     net = graph(source("(automatic)", 2), layer("TanH", "t", "(automatic)", "y"))
     assert net.outputs == ("y",)
 
 
-def test_a_second_top_of_a_loss_carries_no_weight() -> None:
+def test_a_second_top_of_a_loss_carries_no_weight():
     net = graph(X, source("l", 2), layer("SoftmaxWithLoss", "s", "x l", "loss prob"))
     assert net.node("s").loss_weights == (1, 0)
     assert net.blobs["prob"] == (2, 3)
 
 
 @pytest.mark.parametrize("weights", ["loss_weight: 1 loss_weight: 2", "loss_weight: 0 " * 3])
-def test_loss_weights_are_given_once_for_each_top(weights: str) -> None:
+def test_loss_weights_are_given_once_for_each_top(weights):
     with pytest.raises(LayerError, match=r"layer 'f'.*loss_weight is given"):
         graph(X, dense("f", "x", "y", more=weights))
 
 
-def test_propagate_down_is_given_once_for_each_bottom() -> None:
+def test_propagate_down_is_given_once_for_each_bottom():
     with pytest.raises(LayerError, match="layer 'e': propagate_down is given 1 time"):
         graph(X, layer("Eltwise", "e", "x x", "y", "propagate_down: true"))
 
 
-def test_sizes_beyond_caffes_are_refused_at_once() -> None:
+def test_sizes_beyond_caffes_are_refused_at_once():
     doubling = [layer("Concat", f"c{i}", f"x{i} x{i}", f"x{i + 1}") for i in range(5000)]
     with pytest.raises(LayerError, match="layer 'c30'"):
         graph(source("x0", 1, 1), *doubling)
 
 
-def test_graphs_survive_pickling() -> None:
+def test_graphs_survive_pickling():
     net = graph(
         source("x", 2, 3, 5, 5),
         layer("Convolution", "c", "x", "y", "convolution_param { num_output: 2 kernel_size: 3 }"),
@@ -121,7 +119,7 @@ def test_graphs_survive_pickling() -> None:
     assert copy.reshape({"x": (4, 3, 5, 5)}).blobs["z"] == (4, 2)
 
 
-def test_many_layers_take_linear_time() -> None:
+def test_many_layers_take_linear_time():
     def calls(layers: int) -> int:
         """Functions called, a measure of work that no other process disturbs."""
         net = caffe_pb2.NetParameter()

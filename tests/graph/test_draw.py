@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import shutil
 import stat
@@ -21,7 +19,7 @@ NET = graph(
 )
 
 
-def test_layers_are_boxes_and_blobs_are_edges() -> None:
+def test_layers_are_boxes_and_blobs_are_edges():
     lines = [line.strip() for line in to_dot(NET).splitlines()]
     assert lines[:2] == ['digraph "tiny" {', "rankdir=TB;"]
     assert 'n0 [label="in_x\\nInput", fillcolor="#dcebdc"];' in lines
@@ -30,30 +28,30 @@ def test_layers_are_boxes_and_blobs_are_edges() -> None:
     assert 'n1 -> n2 [label="y\\n2 x 4"];' in lines
 
 
-def test_splits_are_drawn_as_their_source() -> None:
+def test_splits_are_drawn_as_their_source():
     dot = to_dot(NET)
     assert "split" not in dot
     assert 'n2 -> n4 [label="y\\n2 x 4"];' in dot
     assert 'n2 -> n5 [label="y\\n2 x 4"];' in dot
 
 
-def test_outputs_are_ovals() -> None:
+def test_outputs_are_ovals():
     dot = to_dot(NET)
     assert 'o0 [label="p\\n2 x 2", shape=ellipse, style=""];' in dot
     assert "n4 -> o0;" in dot
 
 
 @pytest.mark.parametrize("rankdir", ["TB", "BT", "LR", "RL"])
-def test_directions(rankdir: str) -> None:
+def test_directions(rankdir):
     assert f"rankdir={rankdir};" in to_dot(NET, rankdir)
 
 
-def test_an_unknown_direction_is_refused() -> None:
+def test_an_unknown_direction_is_refused():
     with pytest.raises(SpecError, match="rankdir 'up; evil'"):
         to_dot(NET, "up; evil")
 
 
-def test_names_cannot_leave_their_quotes() -> None:
+def test_names_cannot_leave_their_quotes():
     name = '\\"]; evil [label=\\"\\\\'
     net = graph(f'name: "{name}" type: "Input" top: "{name}"', net=f'name: "{name}"')
     dot = to_dot(net)
@@ -61,27 +59,25 @@ def test_names_cannot_leave_their_quotes() -> None:
     assert r'n0 [label="\"]; evil [label=\"\\\nInput", fillcolor="#dcebdc"];' in dot
 
 
-def test_dot_text_is_written_without_graphviz(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dot_text_is_written_without_graphviz(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     render(to_dot(NET), tmp_path / "net.dot")
     assert (tmp_path / "net.dot").read_text() == to_dot(NET)
 
 
-def test_missing_graphviz_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_graphviz_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FileError, match=r"SVG needs Graphviz.*'dot' is not on the PATH"):
         render(to_dot(NET), tmp_path / "net.svg")
 
 
 @pytest.mark.parametrize("name", ["net", "net.txt", "net.svg.exe"])
-def test_unknown_suffixes_are_refused(name: str, tmp_path: Path) -> None:
+def test_unknown_suffixes_are_refused(name, tmp_path):
     with pytest.raises(FileError, match=r"must end in one of \.dot, \.svg, \.png, \.pdf"):
         render("", tmp_path / name)
 
 
-def test_unwritable_paths_are_refused(tmp_path: Path) -> None:
+def test_unwritable_paths_are_refused(tmp_path):
     with pytest.raises(FileError, match="No such file"):
         render("", tmp_path / "nowhere" / "net.dot")
 
@@ -94,9 +90,7 @@ def program(folder: Path, script: str) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the stand-in is a shell script")
-def test_graphviz_gets_the_text_and_makes_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_graphviz_gets_the_text_and_makes_the_file(tmp_path, monkeypatch):
     program(tmp_path, 'echo "$@"; cat')
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     render("digraph {}", tmp_path / "-o net.PNG")
@@ -104,7 +98,7 @@ def test_graphviz_gets_the_text_and_makes_the_file(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the stand-in is a shell script")
-def test_graphviz_failing_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphviz_failing_is_one_sentence(tmp_path, monkeypatch):
     program(tmp_path, "echo 'syntax error' >&2; echo more >&2; exit 3")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(FileError, match=r"Graphviz failed: syntax error$"):
@@ -112,7 +106,7 @@ def test_graphviz_failing_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the stand-in is a shell script")
-def test_graphviz_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphviz_that_hangs_is_stopped(tmp_path, monkeypatch):
     program(tmp_path, "exec sleep 60")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(draw, "TIMEOUT_S", 0.1)
@@ -121,6 +115,6 @@ def test_graphviz_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
-def test_graphviz_draws(tmp_path: Path) -> None:
+def test_graphviz_draws(tmp_path):
     render(to_dot(NET), tmp_path / "net.svg")
     assert "<svg" in (tmp_path / "net.svg").read_text()

@@ -1,7 +1,5 @@
 """What stays known of blobs, phases that a layer does not name, and layers that are left out."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparknet.errors import LayerError
@@ -17,7 +15,7 @@ OWN = 'python_param { module: "no" layer: "No" }'
 
 
 @pytest.mark.parametrize("phase", [TRAIN, TEST])
-def test_a_layer_that_names_no_phase_has_the_nets(phase: int) -> None:
+def test_a_layer_that_names_no_phase_has_the_nets(phase):
     plain, own = source("x", 2, 3), dense("a", "x", "y", more="phase: TEST")
     net = build(parse_net(text(plain, dense("b", "x", "z"), own)), phase)
     assert net.node("b").layer.phase == phase
@@ -25,12 +23,12 @@ def test_a_layer_that_names_no_phase_has_the_nets(phase: int) -> None:
     assert net.node("a").layer.phase == TEST
 
 
-def test_a_top_that_is_named_twice_is_told() -> None:
+def test_a_top_that_is_named_twice_is_told():
     with pytest.raises(LayerError, match=r"layer 's': it names top 'b' more than once"):
         graph(source("x", 2, 4), layer("Slice", "s", "x", "a b c b"))
 
 
-def test_a_blob_of_two_readers_moves_the_sum_of_their_gradients() -> None:
+def test_a_blob_of_two_readers_moves_the_sum_of_their_gradients():
     """Two gradients of 7 x 13 are read and one is written; a blob of one reader has no Split."""
     net = graph(
         source("x", 7, 11),
@@ -45,7 +43,7 @@ def test_a_blob_of_two_readers_moves_the_sum_of_their_gradients() -> None:
     assert work(flat, flat.node("f")).backward_bytes == 0
 
 
-def test_a_blob_that_own_code_writes_over_is_known_no_longer() -> None:
+def test_a_blob_that_own_code_writes_over_is_known_no_longer():
     net = parse_net(
         text(
             layer("ReLU", "r", "x", "y"),
@@ -60,7 +58,7 @@ def test_a_blob_that_own_code_writes_over_is_known_no_longer() -> None:
     assert axes == {"x": 0, "w": 0}
 
 
-def test_vectors_of_layers_behind_others() -> None:
+def test_vectors_of_layers_behind_others():
     net = parse_net(
         text(
             layer("ReLU", "r", "x", "y"),
@@ -74,7 +72,7 @@ def test_vectors_of_layers_behind_others() -> None:
     assert set(found) == {"r", "d"}
 
 
-def test_layers_that_read_of_unknown_ones_are_left_out_until_another_writes() -> None:
+def test_layers_that_read_of_unknown_ones_are_left_out_until_another_writes():
     net = parse_net(
         text(
             layer("Novel", "n", "x", "y"),

@@ -1,7 +1,5 @@
 """Operations and bytes of layers, against counts by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparknet.graph import Graph, Work, forward_flops, work
@@ -21,13 +19,13 @@ def convolution(options: str, *dims: int, kind: str = "Convolution") -> Graph:
     )
 
 
-def test_convolution() -> None:
+def test_convolution():
     net = convolution("num_output: 5 kernel_size: 3", 2, 4, 10, 12)
     assert net.blobs["y"] == (2, 5, 8, 10)
     assert forward_flops(net, net.node("c")) == 2 * (2 * 5 * 8 * 10) * (4 * 3 * 3)
 
 
-def test_groups_share_nothing() -> None:
+def test_groups_share_nothing():
     net = convolution("num_output: 8 kernel_size: 3 group: 4", 2, 4, 10, 12)
     assert of(net, "c").forward_flops == 2 * (2 * 8 * 8 * 10) * (1 * 3 * 3)
     deep = convolution(
@@ -36,26 +34,26 @@ def test_groups_share_nothing() -> None:
     assert of(deep, "c").forward_flops == 2 * (4 * 3 * 3) * 9
 
 
-def test_deconvolution_scatters_each_input_value() -> None:
+def test_deconvolution_scatters_each_input_value():
     net = convolution("num_output: 3 kernel_size: 4 stride: 2", 2, 6, 5, 7, kind="Deconvolution")
     assert of(net, "c").forward_flops == 2 * (2 * 6 * 5 * 7) * (3 * 4 * 4)
 
 
-def test_backward_is_a_product_for_the_weights_and_one_for_the_input() -> None:
+def test_backward_is_a_product_for_the_weights_and_one_for_the_input():
     net = graph(source("x", 7, 11), dense("a", "x", "h", 13), dense("b", "h", "y", 2, LOSS))
     first, second = of(net, "a"), of(net, "b")
     assert (first.forward_flops, first.backward_flops) == (2 * 7 * 11 * 13, 2 * 7 * 11 * 13)
     assert (second.forward_flops, second.backward_flops) == (2 * 7 * 13 * 2, 2 * 2 * 7 * 13 * 2)
 
 
-def test_frozen_layers_do_nothing_backward() -> None:
+def test_frozen_layers_do_nothing_backward():
     frozen = "param { lr_mult: 0 } param { lr_mult: 0 }"
     net = graph(source("x", 7, 11), dense("a", "x", "h", 13, frozen), dense("b", "h", "y", 2, LOSS))
     assert of(net, "a").backward_flops == of(net, "a").backward_bytes == 0
     assert of(net, "b").backward_flops == 2 * 7 * 13 * 2
 
 
-def test_inner_product_along_an_axis() -> None:
+def test_inner_product_along_an_axis():
     net = graph(
         source("x", 3, 4, 5),
         layer("InnerProduct", "ip", "x", "y", "inner_product_param { num_output: 6 axis: 2 }"),
@@ -67,7 +65,7 @@ def test_inner_product_along_an_axis() -> None:
     ("kind", "matrices"),
     [("LSTM", 4 * 6 * 5 + 4 * 6 * 6), ("RNN", 6 * 5 + 6 * 6 + 6 * 6)],
 )
-def test_recurrent(kind: str, matrices: int) -> None:
+def test_recurrent(kind, matrices):
     options = "recurrent_param { num_output: 6 }"
     net = graph(
         source("x", 7, 3, 5), source("cont", 7, 3), layer(kind, "r", "x cont", "y", options)
@@ -83,7 +81,7 @@ def test_recurrent(kind: str, matrices: int) -> None:
     assert of(still, "r").forward_flops == 2 * 7 * 3 * matrices + 2 * 3 * gates * 2
 
 
-def test_bytes() -> None:
+def test_bytes():
     net = graph(
         source("x", 2, 3),
         dense("a", "x", "h", 4),
@@ -100,13 +98,13 @@ def test_bytes() -> None:
     assert of(net, "a").backward_bytes == 4 * (2 * 4 + 2 * 3 + 2 * (3 * 4 + 4))
 
 
-def test_views_move_nothing() -> None:
+def test_views_move_nothing():
     net = graph(source("x", 2, 3, 4), layer("Flatten", "f", "x", "y"), phase=TEST)
     assert of(net, "f") == Work(0, 0, 0, 0)
     assert of(net, "in_x") == Work(0, 0, 0, 0)
 
 
-def test_embed_reads_the_rows_it_needs() -> None:
+def test_embed_reads_the_rows_it_needs():
     net = graph(
         source("x", 5),
         layer(
@@ -116,7 +114,7 @@ def test_embed_reads_the_rows_it_needs() -> None:
     assert of(net, "e").forward_bytes == 4 * (5 + 2 * 5 * 8)
 
 
-def test_caffenet_is_known() -> None:
+def test_caffenet_is_known():
     """0.72 billion multiplications an image, each with its addition."""
     from sparknet.models.alexnet import caffenet as net
 

@@ -1,7 +1,5 @@
 """Every net of the reference vectors, against what real Caffe made of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +49,7 @@ def check_params(graph: Graph, arrays: Any) -> None:
 
 
 @cases(index("nets"))
-def test_nets(entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nets(entry, monkeypatch):
     graph = load("nets", f"{entry['name']}.prototxt", entry, monkeypatch)
     check_structure(graph, entry)
     with np.load(GOLDENS / "nets" / f"{entry['name']}.npz") as arrays:
@@ -59,7 +57,7 @@ def test_nets(entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cases(index("layers"))
-def test_layers(entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_layers(entry, monkeypatch):
     graph = load("layers", f"{entry['name']}.prototxt", entry, monkeypatch)
     check_structure(graph, entry)
     assert graph.loss_weights == entry["loss_weights"]
@@ -68,9 +66,7 @@ def test_layers(entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cases(GRADIENTS)
-def test_gradients_reach_the_same_blobs(
-    entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gradients_reach_the_same_blobs(entry, monkeypatch):
     """A stored input gradient was computed by a layer; one under ``no_gradient`` by none.
 
     Crop is asked for its reference's gradient too, and leaves it at zero.
@@ -92,7 +88,7 @@ def test_gradients_reach_the_same_blobs(
 
 
 @cases([entry for entry in index("layers") if entry["passes"] > 1])
-def test_later_passes_reshape(entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_passes_reshape(entry, monkeypatch):
     graph = load("layers", f"{entry['name']}.prototxt", entry, monkeypatch)
     dynamic = any(node.type == "Filter" for node in graph.nodes)
     with np.load(GOLDENS / "layers" / f"{entry['name']}.npz") as arrays:
@@ -111,7 +107,7 @@ def test_later_passes_reshape(entry: dict[str, Any], monkeypatch: pytest.MonkeyP
 
 
 @cases(REFUSED)
-def test_refused(entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused(entry, monkeypatch):
     def attempt() -> None:
         graph = load("errors", entry["file"], entry, monkeypatch)
         graph.reshape(entry.get("new_shapes", {}))

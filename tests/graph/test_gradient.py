@@ -1,7 +1,5 @@
 """Which layers run backward.  The expectations follow Caffe's net.cpp, Init."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparknet.graph import Graph, build
@@ -34,7 +32,7 @@ def golden(name: str) -> Graph:
         ("loss_and_accuracy", ["f", "y_f_0_split", "loss"]),
     ],
 )
-def test_goldens(name: str, backward: list[str]) -> None:
+def test_goldens(name, backward):
     assert needing_backward(golden(name)) == backward
 
 
@@ -52,30 +50,30 @@ def test_goldens(name: str, backward: list[str]) -> None:
         ("dead_branch", "unused", (False,)),
     ],
 )
-def test_golden_bottoms(name: str, node: str, wants: tuple[bool, ...]) -> None:
+def test_golden_bottoms(name, node, wants):
     assert golden(name).node(node).propagate_down == wants
 
 
-def test_nothing_learns_without_a_loss() -> None:
+def test_nothing_learns_without_a_loss():
     net = graph(X, dense("f", "x", "y"))
     assert needing_backward(net) == []
     assert net.node("f").propagate_down == (False,)
     assert net.node("f").params[0].needs_gradient
 
 
-def test_frozen_layers_below_the_first_that_learns_are_spared() -> None:
+def test_frozen_layers_below_the_first_that_learns_are_spared():
     net = graph(X, T, dense("a", "x", "h", more=FROZEN), dense("b", "h", "y"), loss("l", "y"))
     assert needing_backward(net) == ["b", "l"]
     assert net.node("b").propagate_down == (False,)
 
 
-def test_frozen_layers_above_one_that_learns_pass_the_gradient_on() -> None:
+def test_frozen_layers_above_one_that_learns_pass_the_gradient_on():
     net = graph(X, T, dense("a", "x", "h"), dense("b", "h", "y", more=FROZEN), loss("l", "y"))
     assert needing_backward(net) == ["a", "b", "l"]
     assert [ref.needs_gradient for ref in net.node("b").params] == [False, False]
 
 
-def test_a_cut_above_a_layer_that_learns_stops_it() -> None:
+def test_a_cut_above_a_layer_that_learns_stops_it():
     net = graph(
         X,
         T,
@@ -88,25 +86,25 @@ def test_a_cut_above_a_layer_that_learns_stops_it() -> None:
     assert net.node("r").propagate_down == (False,)
 
 
-def test_a_loss_under_zero_weight_is_no_loss() -> None:
+def test_a_loss_under_zero_weight_is_no_loss():
     net = graph(X, T, dense("f", "x", "y"), loss("l", "y") + " loss_weight: 0")
     assert needing_backward(net) == []
 
 
-def test_any_blob_with_a_weight_is_a_loss() -> None:
+def test_any_blob_with_a_weight_is_a_loss():
     net = graph(X, dense("f", "x", "y", more="loss_weight: -0.5"))
     assert needing_backward(net) == ["f"]
     assert net.loss_weights == {"y": -0.5}
 
 
-def test_silence_leads_to_no_loss() -> None:
+def test_silence_leads_to_no_loss():
     net = graph(
         X, T, dense("f", "x", "y"), layer("Silence", "s", "y"), dense("g", "x", "z"), loss("l", "z")
     )
     assert needing_backward(net) == ["g", "l"]
 
 
-def test_batch_norm_asks_for_a_gradient_unless_told_otherwise() -> None:
+def test_batch_norm_asks_for_a_gradient_unless_told_otherwise():
     def net(more: str) -> Graph:
         norm = layer("BatchNorm", "n", "x", "h", more)
         return graph(X, T, norm, dense("f", "h", "y"), loss("l", "y"))
@@ -116,19 +114,19 @@ def test_batch_norm_asks_for_a_gradient_unless_told_otherwise() -> None:
     assert not any(ref.needs_gradient for ref in net("").node("n").params)
 
 
-def test_force_backward_runs_every_layer_and_reaches_what_layers_allow() -> None:
+def test_force_backward_runs_every_layer_and_reaches_what_layers_allow():
     net = graph(X, T, dense("f", "x", "y", more=FROZEN), loss("l", "y"), net="force_backward: true")
     assert needing_backward(net) == ["in_x", "in_t", "f", "l"]
     assert net.node("l").propagate_down == (True, True)
     assert all(ref.needs_gradient for ref in net.node("f").params)
 
 
-def test_force_backward_overrides_propagate_down() -> None:
+def test_force_backward_overrides_propagate_down():
     net = graph(X, dense("f", "x", "y", more="propagate_down: false"), net="force_backward: true")
     assert net.node("f").propagate_down == (True,)
 
 
-def test_force_backward_stops_at_labels() -> None:
+def test_force_backward_stops_at_labels():
     net = graph(
         X,
         source("label", 3),

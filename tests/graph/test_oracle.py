@@ -1,7 +1,5 @@
 """Random nets against slow, obvious answers."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,7 +68,7 @@ def uses(net: caffe_pb2.NetParameter, number: int) -> int:
 
 @settings(max_examples=150)
 @given(nets())
-def test_splits(net: caffe_pb2.NetParameter) -> None:
+def test_splits(net):
     graph = build(net)
     expected = []
     for number, layer in enumerate(net.layer):
@@ -85,7 +83,7 @@ def test_splits(net: caffe_pb2.NetParameter) -> None:
 
 @settings(max_examples=150)
 @given(nets())
-def test_blobs_and_outputs(net: caffe_pb2.NetParameter) -> None:
+def test_blobs_and_outputs(net):
     graph = build(net)
     read = {blob for node in graph.nodes if not node.in_place for blob in node.bottoms}
     assert graph.outputs == tuple(sorted(set(graph.blob_names) - read))
@@ -129,7 +127,7 @@ def open_to_loss(graph: Graph, number: int, learns: list[bool]) -> bool:
 
 @settings(max_examples=200)
 @given(nets())
-def test_what_runs_backward(net: caffe_pb2.NetParameter) -> None:
+def test_what_runs_backward(net):
     net.force_backward = False
     graph = build(net)
     assert [node.needs_backward for node in graph.nodes] == needed_by_definition(graph)
@@ -137,7 +135,7 @@ def test_what_runs_backward(net: caffe_pb2.NetParameter) -> None:
 
 @settings(max_examples=50)
 @given(nets())
-def test_forcing_only_adds(net: caffe_pb2.NetParameter) -> None:
+def test_forcing_only_adds(net):
     net.force_backward = False
     free = build(net)
     net.force_backward = True

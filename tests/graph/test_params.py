@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from sparknet.errors import LayerError
@@ -8,7 +6,7 @@ from tests.graph.nets import dense, graph, layer, source
 X, Z = source("x", 2, 3), source("z", 2, 3)
 
 
-def test_missing_entries_mean_rate_one() -> None:
+def test_missing_entries_mean_rate_one():
     net = graph(X, dense("f", "x", "y", 4, "param { lr_mult: 3 decay_mult: 0 }"))
     assert [(p.shape, p.lr_mult, p.decay_mult) for p in net.params] == [
         ((4, 3), 3, 0),
@@ -18,7 +16,7 @@ def test_missing_entries_mean_rate_one() -> None:
     assert net.param_count == 16
 
 
-def test_a_named_parameter_belongs_to_its_first_user() -> None:
+def test_a_named_parameter_belongs_to_its_first_user():
     named = 'param { name: "w" } param { name: "b" }'
     net = graph(X, Z, dense("f", "x", "y", 2, named), dense("g", "z", "u", 2, named))
     assert [(p.node, p.index, p.name, p.shape) for p in net.params] == [
@@ -33,14 +31,14 @@ def test_a_named_parameter_belongs_to_its_first_user() -> None:
     assert [ref.name for ref in net.node("g").params] == ["w", "b"]
 
 
-def test_one_layer_may_share_with_itself() -> None:
+def test_one_layer_may_share_with_itself():
     both = 'param { name: "w" } param { name: "w" share_mode: PERMISSIVE }'
     net = graph(source("x", 2, 1), dense("f", "x", "y", 2, both))
     assert len(net.params) == 1
     assert [ref.owned for ref in net.node("f").params] == [True, False]
 
 
-def test_a_rate_may_come_from_any_sharer() -> None:
+def test_a_rate_may_come_from_any_sharer():
     net = graph(
         X,
         Z,
@@ -51,7 +49,7 @@ def test_a_rate_may_come_from_any_sharer() -> None:
 
 
 @pytest.mark.parametrize("field", ["lr_mult", "decay_mult"])
-def test_sharers_must_agree_on_their_rates(field: str) -> None:
+def test_sharers_must_agree_on_their_rates(field):
     with pytest.raises(LayerError, match=f"layer 'g': .*'w' with {field} 2.*'f'.* 1"):
         graph(
             X,
@@ -61,7 +59,7 @@ def test_sharers_must_agree_on_their_rates(field: str) -> None:
         )
 
 
-def test_strict_sharing_compares_shapes_and_permissive_counts() -> None:
+def test_strict_sharing_compares_shapes_and_permissive_counts():
     wide, tall = source("x", 2, 6), source("z", 2, 3)
     first = dense("f", "x", "y", 1, 'param { name: "w" }')
     with pytest.raises(LayerError, match=r"layer 'g': .*'w' of layer 'f'.*2 x 3 here, 1 x 6 there"):
@@ -74,14 +72,14 @@ def test_strict_sharing_compares_shapes_and_permissive_counts() -> None:
         graph(wide, tall, first, dense("g", "z", "u", 3, loose))
 
 
-def test_too_many_entries_are_refused() -> None:
+def test_too_many_entries_are_refused():
     with pytest.raises(LayerError, match=r"layer 'f': 3 param entries for 2 parameter blob\(s\)"):
         graph(X, dense("f", "x", "y", 2, "param { } param { } param { }"))
     with pytest.raises(LayerError, match="layer 'r': 1 param entries for 0"):
         graph(X, layer("ReLU", "r", "x", "y", "param { }"))
 
 
-def test_batch_norm_statistics_do_not_learn() -> None:
+def test_batch_norm_statistics_do_not_learn():
     net = graph(X, layer("BatchNorm", "b", "x", "y"))
     assert [p.lr_mult for p in net.params] == [0, 0, 0]
     with pytest.raises(LayerError, match="layer 'b'"):

@@ -1,7 +1,5 @@
 """Nets and arrays as pictures, against plain loops."""
 
-from __future__ import annotations
-
 import io
 import math
 from pathlib import Path
@@ -60,7 +58,7 @@ def net(tmp_path: Path) -> caffe.Net:
     return caffe.Net(str(path), caffe.TEST)
 
 
-def test_filters_are_tiles_in_colour(tmp_path: Path) -> None:
+def test_filters_are_tiles_in_colour(tmp_path):
     weights = net(tmp_path).params["conv"][0]
     weights.data[...] = np.random.default_rng(3).normal(size=(5, 3, 3, 3))
     drawn = weights.plot(tmp_path / "filters.png")
@@ -74,7 +72,7 @@ def test_filters_are_tiles_in_colour(tmp_path: Path) -> None:
     assert repr(drawn) == "<Picture of 5 x 3 x 3 x 3 values as 5 tiles, 505 x 332 pixels>"
 
 
-def test_activations_are_grey_tiles(tmp_path: Path) -> None:
+def test_activations_are_grey_tiles(tmp_path):
     made = net(tmp_path)
     made.forward(data=np.random.default_rng(4).normal(size=(2, 3, 8, 8)))
     made.blobs["conv"].diff[...] = np.arange(2 * 5 * 6 * 6).reshape(2, 5, 6, 6)
@@ -87,7 +85,7 @@ def test_activations_are_grey_tiles(tmp_path: Path) -> None:
         assert "as 7 of 10 tiles" in repr(drawn)
 
 
-def test_other_arrays() -> None:
+def test_other_arrays():
     row = tiles([0, 1, 2, np.nan, np.inf]).pixels[0, ::96]
     assert row.tolist() == [[0] * 3, [128] * 3, [255] * 3, [255, 0, 255], [255, 0, 255]]
     assert (tiles(np.full((2, 2), 7)).pixels == 0).all()
@@ -107,12 +105,12 @@ def test_other_arrays() -> None:
         ([1], {"channels": "gbr"}, "channels is 'gbr': 'bgr' or 'rgb' is needed"),
     ],
 )
-def test_what_cannot_be_tiles(values: Any, more: Any, said: str) -> None:
+def test_what_cannot_be_tiles(values, more, said):
     with pytest.raises(ArrayError, match=said):
         tiles(values, **more)
 
 
-def test_a_picture_has_its_formats(tmp_path: Path) -> None:
+def test_a_picture_has_its_formats(tmp_path):
     with pytest.raises(FileError, match=r"ends in \.png"):
         tiles([1]).save(tmp_path / "a.jpg")
     with pytest.raises(FileError, match=r"ends in \.svg"):
@@ -120,7 +118,7 @@ def test_a_picture_has_its_formats(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nets(tmp_path: Path) -> None:
+def test_nets(tmp_path):
     drawn = net(tmp_path).plot(tmp_path / "net.svg")
     assert (tmp_path / "net.svg").read_text() == drawn._repr_svg_() == drawn.svg
     assert repr(drawn) == "<Drawing of net 'a<b'>"

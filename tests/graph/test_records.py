@@ -1,7 +1,5 @@
 """On which axis of each blob records lie side by side."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparknet.errors import LayerError, SpecError
@@ -29,14 +27,14 @@ def axes(inputs: dict[str, Shape], *layers: str) -> tuple[dict[str, int], dict[s
 
 @pytest.mark.parametrize("steps", [5, 3, 1])
 @pytest.mark.parametrize("records", [3, 1])
-def test_static_inputs_have_no_time(steps: int, records: int) -> None:
+def test_static_inputs_have_no_time(steps, records):
     inputs = {"x": (steps, records, 7), "cont": (steps, records), "still": (records, 9)}
     found, blobs = axes(inputs, lstm("r", "x cont still", "y"))
     assert found == {"x": 1, "cont": 1, "still": 0}
     assert blobs == {"y": 1}
 
 
-def test_exposed_states() -> None:
+def test_exposed_states():
     inputs = {"x": (5, 3, 7), "cont": (5, 3), "h": (1, 3, 6), "c": (1, 3, 6)}
     found, blobs = axes(inputs, lstm("r", "x cont h c", "y h1 c1", "expose_hidden: true"))
     assert set(found.values()) == {1}
@@ -44,7 +42,7 @@ def test_exposed_states() -> None:
 
 
 @pytest.mark.parametrize("batch", [4, 8, 3, 1])
-def test_images_come_by_a_permute(batch: int) -> None:
+def test_images_come_by_a_permute(batch):
     """CRNN: columns of pixels become time.  Sizes that are alike by chance decide nothing."""
     found, blobs = axes(
         {"image": (batch, 3, 4, 8), "cont": (8, batch), "label": (8, batch)},
@@ -66,7 +64,7 @@ def test_images_come_by_a_permute(batch: int) -> None:
 
 @pytest.mark.parametrize(("steps", "records"), [(5, 3), (4, 4)])
 @pytest.mark.parametrize("first", [True, False])
-def test_labels_lie_as_what_they_are_compared_with(steps: int, records: int, first: bool) -> None:
+def test_labels_lie_as_what_they_are_compared_with(steps, records, first):
     """Whichever input is described first, and for Accuracy, which compares but a count, too."""
     inputs: dict[str, Shape] = {"label": (steps, records)} if first else {}
     inputs |= {"x": (steps, records, 7), "cont": (steps, records), "label": (steps, records)}
@@ -80,7 +78,7 @@ def test_labels_lie_as_what_they_are_compared_with(steps: int, records: int, fir
 
 
 @pytest.mark.parametrize("records", [3, 5, 1])
-def test_the_last_step_alone_has_records_first(records: int) -> None:
+def test_the_last_step_alone_has_records_first(records):
     found, blobs = axes(
         {"words": (5, records), "cont": (5, records), "label": (records,)},
         layer("Embed", "e", "words", "x", "embed_param { num_output: 7 input_dim: 9 }"),
@@ -97,7 +95,7 @@ def test_the_last_step_alone_has_records_first(records: int) -> None:
 
 @pytest.mark.parametrize("records", [20, 50, 1])
 @pytest.mark.parametrize("rows", ["-1", "{records}"])
-def test_a_reshape_of_fixed_size_is_followed(records: int, rows: str) -> None:
+def test_a_reshape_of_fixed_size_is_followed(records, rows):
     """As many steps as records, too: records of the one are not steps of the other."""
     found, blobs = axes(
         {"data": (records, 20, 1), "cont": (20, records)},
@@ -114,7 +112,7 @@ def test_a_reshape_of_fixed_size_is_followed(records: int, rows: str) -> None:
     assert blobs.items() >= {"turned": 1, "y": 1, "last": 1}.items()
 
 
-def test_an_image_beside_states_of_one_record() -> None:
+def test_an_image_beside_states_of_one_record():
     """The file fixes one record in a Reshape, which joins it with columns."""
     found, _ = axes(
         {"image": (1, 3, 4, 8), "h": (1, 1, 6), "c": (1, 1, 6), "cont": (8, 1)},
@@ -129,7 +127,7 @@ def test_an_image_beside_states_of_one_record() -> None:
     assert found == {"image": 0, "h": 1, "c": 1, "cont": 1}
 
 
-def test_blobs_behind_a_reshape_of_fixed_size_have_their_axis() -> None:
+def test_blobs_behind_a_reshape_of_fixed_size_have_their_axis():
     """As many steps as records: the first axis is that of steps, though its size fits."""
     inputs = {"x": (4, 4, 7), "cont": (4, 4)}
     split = "reshape_param { shape { dim: [4, 4, 2, 3] } }"
@@ -151,12 +149,12 @@ def joined(steps: int, records: int) -> tuple[dict[str, Shape], tuple[str, ...]]
     )
 
 
-def test_an_axis_of_as_many_records_as_others_have() -> None:
+def test_an_axis_of_as_many_records_as_others_have():
     inputs, layers = joined(5, 3)
     assert axes(inputs, *layers)[0] == {"x": 1, "cont": 1}
 
 
-def test_an_axis_that_no_layer_tells_is_demanded() -> None:
+def test_an_axis_that_no_layer_tells_is_demanded():
     inputs, layers = joined(3, 3)
     with pytest.raises(SpecError, match=r"axis of input 'x' \(3 x 3 x 7\) records lie: layer 'r'"):
         axes(inputs, *layers)
@@ -167,7 +165,7 @@ def test_an_axis_that_no_layer_tells_is_demanded() -> None:
         build(parse_net(text(wrong)), TEST)
 
 
-def test_frames_of_videos() -> None:
+def test_frames_of_videos():
     """LRCN: as many frames as steps times clips, cut into both by a Reshape."""
     found, blobs = axes(
         {"frames": (12, 3, 8, 8), "cont": (4, 3)},
@@ -179,7 +177,7 @@ def test_frames_of_videos() -> None:
     assert blobs == {"features": 0, "x": 1, "y": 1}
 
 
-def test_nets_without_time() -> None:
+def test_nets_without_time():
     found, blobs = axes(
         {"image": (2, 2, 2, 2), "label": (2, 2)},
         layer("Permute", "p", "image", "last", "permute_param { order: [1, 2, 3, 0] }"),
@@ -191,7 +189,7 @@ def test_nets_without_time() -> None:
     assert blobs == {"last": 3, "flat": 0}
 
 
-def test_a_user_s_own_code_is_not_run() -> None:
+def test_a_user_s_own_code_is_not_run():
     """No module of this name exists: who imported it would be told so."""
     found, blobs = axes(
         {"x": (5, 3, 7), "cont": (5, 3)},

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from sparknet.errors import LayerError
@@ -10,19 +8,19 @@ from sparknet.proto import parse_net
 from tests.graph.nets import dense, graph, layer, source, text
 
 
-def test_a_blob_with_one_reader_is_not_split() -> None:
+def test_a_blob_with_one_reader_is_not_split():
     net = graph(source("x", 2, 3), dense("f", "x", "y"))
     assert net.layers == ["in_x", "f"]
 
 
-def test_copies_are_named_after_the_blob_its_layer_and_the_top() -> None:
+def test_copies_are_named_after_the_blob_its_layer_and_the_top():
     net = graph(source("x", 2, 3), layer("Eltwise", "e", "x x x", "y"))
     assert net.layers == ["in_x", "x_in_x_0_split", "e"]
     assert net.node("e").bottoms == ("x_in_x_0_split_0", "x_in_x_0_split_1", "x_in_x_0_split_2")
     assert net.node("x_in_x_0_split").type == "Split"
 
 
-def test_a_layer_in_place_is_the_source_of_what_follows_it() -> None:
+def test_a_layer_in_place_is_the_source_of_what_follows_it():
     net = graph(
         source("x", 2, 3),
         dense("f", "x", "y"),
@@ -34,7 +32,7 @@ def test_a_layer_in_place_is_the_source_of_what_follows_it() -> None:
     assert net.node("b").bottoms == ("y_r_0_split_1",)
 
 
-def test_a_loss_weight_moves_to_the_first_copy() -> None:
+def test_a_loss_weight_moves_to_the_first_copy():
     net = graph(
         source("x", 2, 3),
         dense("f", "x", "y", more="loss_weight: 2"),
@@ -46,7 +44,7 @@ def test_a_loss_weight_moves_to_the_first_copy() -> None:
     assert net.outputs == ("y_f_0_split_0", "z")
 
 
-def test_only_the_weight_of_the_shared_top_moves() -> None:
+def test_only_the_weight_of_the_shared_top_moves():
     net = graph(
         source("x", 2, 4),
         layer("Slice", "s", "x", "p q", "loss_weight: 0.5 loss_weight: 3 slice_param { axis: 1 }"),
@@ -55,7 +53,7 @@ def test_only_the_weight_of_the_shared_top_moves() -> None:
     assert net.loss_weights == {"p_s_0_split_0": 0.5, "q": 3}
 
 
-def test_a_loss_that_is_read_counts_once() -> None:
+def test_a_loss_that_is_read_counts_once():
     net = graph(
         source("x", 2, 3),
         source("t", 2, 3),
@@ -65,7 +63,7 @@ def test_a_loss_that_is_read_counts_once() -> None:
     assert net.loss_weights == {"loss_l_0_split_0": 1}
 
 
-def test_a_default_loss_weight_makes_no_split() -> None:
+def test_a_default_loss_weight_makes_no_split():
     net = graph(
         source("x", 2, 3),
         source("t", 2, 3),
@@ -76,7 +74,7 @@ def test_a_default_loss_weight_makes_no_split() -> None:
     assert "loss_l_0_split" not in net.layers
 
 
-def test_the_description_is_left_as_it_was() -> None:
+def test_the_description_is_left_as_it_was():
     net = parse_net(text(source("x", 2, 3), layer("Eltwise", "e", "x x", "y")))
     before = net.SerializeToString()
     insert_splits(net)
@@ -91,18 +89,18 @@ def test_the_description_is_left_as_it_was() -> None:
         ("y", "bottom 'y' is produced by no layer before this one"),
     ],
 )
-def test_an_unknown_bottom_is_refused(bottom: str, says: str) -> None:
+def test_an_unknown_bottom_is_refused(bottom, says):
     with pytest.raises(LayerError, match=f"layer 'f': {says}"):
         graph(source("data", 2, 3), dense("f", bottom, "y"), dense("g", "data", "h"))
 
 
-def test_a_top_named_twice_by_one_layer_is_refused() -> None:
+def test_a_top_named_twice_by_one_layer_is_refused():
     shared = layer("Slice", "s", "x", "p p", "loss_weight: 1")
     with pytest.raises(LayerError, match="layer 's': it names top 'p' more than once"):
         graph(source("x", 2, 4), shared, dense("f", "p", "y"))
 
 
-def test_long_names_times_many_readers_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_names_times_many_readers_take_no_memory(monkeypatch):
     monkeypatch.setattr(splits, "NAMES_LIMIT", 100_000)
     reader = layer("Eltwise", "e", "x " * 100, "y")
     with pytest.raises(LayerError, match="blob 'x' has 100 readers"):
@@ -122,7 +120,7 @@ def views(top: str, phase: int) -> Graph:
     )
 
 
-def test_what_a_layer_in_place_overwrites_through_a_view_is_told() -> None:
+def test_what_a_layer_in_place_overwrites_through_a_view_is_told():
     told = "reads values that layer 'p' has overwritten, which works in place on a view"
     with pytest.raises(LayerError, match=f"layer 'e': .*{told} of the same blob, 'f'"):
         views("f", TRAIN)

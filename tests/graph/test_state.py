@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +19,7 @@ STATES = [
 
 
 @pytest.mark.parametrize(("name", "state"), STATES)
-def test_layers_and_splits_of_each_state_are_caffes(name: str, state: dict[str, Any]) -> None:
+def test_layers_and_splits_of_each_state_are_caffes(name, state):
     net = read_net(Path(FILTER / f"{name}.prototxt"))
     phase = TRAIN if state["phase"] == "TRAIN" else TEST
     graph = build(net, phase, state["level"], state["stages"])
@@ -52,12 +49,12 @@ def test_layers_and_splits_of_each_state_are_caffes(name: str, state: dict[str, 
         ({"phase": TEST, "min_level": 1, "max_level": 5, "stage": ["b"], "not_stage": ["c"]}, True),
     ],
 )
-def test_a_rule_is_met_when_every_part_is(rule: dict[str, Any], met: bool) -> None:
+def test_a_rule_is_met_when_every_part_is(rule, met):
     state = caffe_pb2.NetState(phase=caffe_pb2.TEST, level=3, stage=["a", "b"])
     assert meets(state, caffe_pb2.NetStateRule(**rule)) is met
 
 
-def test_opening_a_net_replaces_phase_and_level_and_adds_stages() -> None:
+def test_opening_a_net_replaces_phase_and_level_and_adds_stages():
     net = parse_net('state { phase: TEST level: 5 stage: "file" }')
     state = net_state(net, TRAIN, 2, ["mine"])
     assert (state.phase, state.level, list(state.stage)) == (TRAIN, 2, ["file", "mine"])
@@ -65,7 +62,7 @@ def test_opening_a_net_replaces_phase_and_level_and_adds_stages() -> None:
     assert net.state.level == 5
 
 
-def test_a_settled_net_is_built_in_its_own_state() -> None:
+def test_a_settled_net_is_built_in_its_own_state():
     rules = ' include { phase: TEST min_level: 3 stage: "s" }'
     net = parse_net('state { phase: TEST level: 4 stage: "s" }' + text(source("x", 2) + rules))
     graph = build_in_state(net)
@@ -73,7 +70,7 @@ def test_a_settled_net_is_built_in_its_own_state() -> None:
     assert build_in_state(net, caffe_pb2.NetState(phase=caffe_pb2.TRAIN)).layers == []
 
 
-def test_a_layers_own_phase_stands_above_the_nets() -> None:
+def test_a_layers_own_phase_stands_above_the_nets():
     net = parse_net(
         text(source("x", 2, 3), 'name: "d" type: "Dropout" bottom: "x" top: "y" phase: TEST')
     )
@@ -82,25 +79,25 @@ def test_a_layers_own_phase_stands_above_the_nets() -> None:
     assert [layer.phase for layer in graph.parameter.layer] == [TRAIN, TEST]
 
 
-def test_filtering_leaves_the_description_as_it_was() -> None:
+def test_filtering_leaves_the_description_as_it_was():
     net = parse_net(text(source("x", 2) + " include { phase: TEST }"))
     filtered = filter_net(net, net_state(net, TRAIN))
     assert (len(net.layer), len(filtered.layer)) == (1, 0)
     assert not net.HasField("state")
 
 
-def test_include_and_exclude_together_are_refused() -> None:
+def test_include_and_exclude_together_are_refused():
     rules = " include { phase: TRAIN } exclude { phase: TEST }"
     with pytest.raises(LayerError, match=r"layer 'in_x'.*include and exclude"):
         build(parse_net(text(source("x", 2) + rules)))
 
 
 @pytest.mark.parametrize("phase", [2, -1, 99])
-def test_an_unknown_phase_is_refused(phase: int) -> None:
+def test_an_unknown_phase_is_refused(phase):
     with pytest.raises(SpecError, match=f"phase {phase}"):
         build(parse_net(""), phase)
 
 
-def test_a_level_beyond_32_bits_is_refused() -> None:
+def test_a_level_beyond_32_bits_is_refused():
     with pytest.raises(SpecError, match="level 4294967296"):
         build(parse_net(""), level=2**32)

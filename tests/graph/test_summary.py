@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from sparknet.graph import summary
 from tests.graph.nets import dense, graph, layer, source
 
@@ -12,7 +10,7 @@ NET = graph(
 )
 
 
-def test_layers_types_shapes_and_parameters() -> None:
+def test_layers_types_shapes_and_parameters():
     assert summary(NET).splitlines() == [
         "Layer  Type          Output shape      Parameters",
         "-------------------------------------------------",
@@ -26,12 +24,12 @@ def test_layers_types_shapes_and_parameters() -> None:
     ]
 
 
-def test_splits_on_request() -> None:
+def test_splits_on_request():
     assert "h_relu1_0_split" in summary(NET, splits=True)
     assert "split" not in summary(NET)
 
 
-def test_shared_parameters_are_marked_and_counted_once() -> None:
+def test_shared_parameters_are_marked_and_counted_once():
     weight = 'param { name: "w" }'
     net = graph(source("x", 2, 3), dense("f", "x", "y", 3, weight), dense("g", "y", "z", 3, weight))
     rows = summary(net).splitlines()
@@ -40,7 +38,7 @@ def test_shared_parameters_are_marked_and_counted_once() -> None:
     assert rows[-1].startswith("15 parameters (60 bytes)")
 
 
-def test_names_cannot_break_the_table() -> None:
+def test_names_cannot_break_the_table():
     net = graph(layer("Input", "a\\nb\\033[31m" + "c" * 500, "", "x"))
     table = summary(net)
     assert len(table.splitlines()) == 5
@@ -48,7 +46,7 @@ def test_names_cannot_break_the_table() -> None:
     assert max(map(len, table.splitlines())) < 120
 
 
-def test_an_empty_net() -> None:
+def test_an_empty_net():
     assert (
         summary(graph()).splitlines()[-1] == "0 parameters (0 bytes), 0 bytes of blobs in 0 layers"
     )

@@ -1,7 +1,5 @@
 """Nets in text, and the shapes that their layers give, one layer after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """AbsVal, BNLL, Clip, ELU, Exp, Log, Power, PReLU, ReLU, ReLU6, Sigmoid, Swish, TanH …"""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -57,22 +55,20 @@ VALUES: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("kind", "options", "values"), VALUES)
 @pytest.mark.parametrize("shape", [(), (3,), (2, 0, 4), (2, 3, 4, 5, 6)])
-def test_one_value_to_one_value(
-    kind: str, options: str, values: dict[str, Any], shape: tuple[int, ...]
-) -> None:
+def test_one_value_to_one_value(kind, options, values, shape):
     found = plan(kind, options, shape)
     assert found.tops == (shape,)
     assert found.values == values
     assert found.params == ()
 
 
-def test_in_place_and_gradient() -> None:
+def test_in_place_and_gradient():
     kinds = {kind for kind, _, _ in VALUES} | {"PReLU", "Softmax"}
     assert {kind for kind in kinds if not LAYERS[kind].works_in_place} == {"AbsVal"}
     assert {kind for kind in kinds if not LAYERS[kind].has_gradient} == {"Threshold"}
 
 
-def test_dropout_copies_in_test() -> None:
+def test_dropout_copies_in_test():
     train = layer("Dropout")
     test = LAYERS["Dropout"](train.parameter, TEST)
     assert test.plan([(2,)]).values == {"ratio": 0.5, "scale": 1, "train": False}
@@ -94,12 +90,12 @@ def test_dropout_copies_in_test() -> None:
         ("PReLU", "prelu_param { filler { type: 'x' } }", "at least 2 axes"),
     ],
 )
-def test_refused(kind: str, options: str, says: str) -> None:
+def test_refused(kind, options, says):
     with pytest.raises(LayerError, match=says):
         plan(kind, options, (3,))
 
 
-def test_prelu() -> None:
+def test_prelu():
     found = plan("PReLU", "", (2, 3, 4, 5))
     assert found.tops == ((2, 3, 4, 5),)
     assert found.values == {"channel_shared": False, "outer": 2, "channels": 3, "inner": 20}
@@ -112,7 +108,7 @@ def test_prelu() -> None:
         plan("PReLU", "prelu_param { filler { type: 'x' } }", (2, 3))
 
 
-def test_softmax() -> None:
+def test_softmax():
     found = plan("Softmax", "softmax_param { axis: -2 }", (2, 3, 4, 5))
     assert found.tops == ((2, 3, 4, 5),)
     assert found.values == {"axis": 2, "outer": 6, "channels": 4, "inner": 5}
@@ -130,7 +126,7 @@ def test_softmax() -> None:
         ("argmax_param { top_k: 2 axis: -1 out_max_val: true }", (4, 3), (4, 2)),
     ],
 )
-def test_argmax(options: str, shape: tuple[int, ...], top: tuple[int, ...]) -> None:
+def test_argmax(options, shape, top):
     assert plan("ArgMax", options, shape).tops == (top,)
 
 
@@ -143,6 +139,6 @@ def test_argmax(options: str, shape: tuple[int, ...], top: tuple[int, ...]) -> N
         ("argmax_param { axis: 3 }", "axis 3 is out of range"),
     ],
 )
-def test_argmax_refused(options: str, says: str) -> None:
+def test_argmax_refused(options, says):
     with pytest.raises(LayerError, match=says):
         plan("ArgMax", options, (2, 3, 4))

@@ -1,7 +1,5 @@
 """Crop without an offset: at 0, as in BVLC's Caffe, or aligned, as in HED's."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 
@@ -78,7 +76,7 @@ HED: dict[str, Step] = {
         ({"c": ("Convolution", "data", 6, 2, 9), "u": ("Deconvolution", "c", 4, 2, 1)}, "u", 7),
     ],
 )
-def test_the_path_gives_the_offset(steps: dict[str, Step], last: str, known: int) -> None:
+def test_the_path_gives_the_offset(steps, last, known):
     where = centre(steps, last)
     first = [at for at in range(100) if where(at) == 0]
     assert first == [known]
@@ -94,12 +92,12 @@ def test_the_path_gives_the_offset(steps: dict[str, Step], last: str, known: int
         assert f'at {known}: dialect="hed"' in said[0]
 
 
-def test_rows_and_columns_of_their_own() -> None:
+def test_rows_and_columns_of_their_own():
     text = net({"c": ("Convolution", "data", 1, 1, 0)}).replace("pad: 0", "pad_h: 3 pad_w: 5")
     assert offset(build(parse_net(text, dialect="hed"), TEST)) == (3, 5)
 
 
-def test_a_crop_on_the_path() -> None:
+def test_a_crop_on_the_path():
     """What an aligned crop has cut off counts for the next one."""
     text = net({"c": ("Convolution", "data", 1, 1, 7)}) + (
         'layer { name: "wide" type: "Convolution" bottom: "cut" top: "wide" convolution_param '
@@ -115,7 +113,7 @@ def test_a_crop_on_the_path() -> None:
     assert graph.node("third").plan.values["offset"][2:] == (2, 2)
 
 
-def test_a_crop_of_the_file_on_the_path() -> None:
+def test_a_crop_of_the_file_on_the_path():
     """A pixel of `cut` lies 7 - 3 rows and 7 - 4 columns before data's, one of `small` 4 behind."""
     text = net({"c": ("Convolution", "data", 1, 1, 7)}, "crop_param { offset: 3 offset: 4 }") + (
         'layer { name: "small" type: "Convolution" bottom: "data" top: "small" '
@@ -138,12 +136,12 @@ def test_a_crop_of_the_file_on_the_path() -> None:
         ({"c": ("Convolution", "data", 2, 1, 2)}, "the offset would be 1.5"),
     ],
 )
-def test_what_cannot_be_aligned(steps: dict[str, Step], message: str) -> None:
+def test_what_cannot_be_aligned(steps, message):
     with pytest.raises(LayerError, match=f"layer 'crop': Crop: cannot be aligned: {message}"):
         build(parse_net(net(steps), dialect="hed"), TEST)
 
 
-def test_a_layer_without_coordinates_on_the_path() -> None:
+def test_a_layer_without_coordinates_on_the_path():
     text = net({"c": ("Convolution", "data", 1, 1, 7)})
     broken = text.replace(
         'layer { name: "crop"',
@@ -157,7 +155,7 @@ def test_a_layer_without_coordinates_on_the_path() -> None:
         assert offset(build(parse_net(broken), TEST)) == (0, 0)
 
 
-def test_what_the_file_says_counts() -> None:
+def test_what_the_file_says_counts():
     text = net({"c": ("Convolution", "data", 1, 1, 7)}, "crop_param { offset: 2 }")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -165,7 +163,7 @@ def test_what_the_file_says_counts() -> None:
         assert offset(build(parse_net(text), TEST)) == (2, 2)
 
 
-def test_huge_strides_are_no_work() -> None:
+def test_huge_strides_are_no_work():
     chain = {"c0": ("Convolution", "data", 1, 1, 1)}
     for n in range(1, 200):
         chain[f"c{n}"] = ("Deconvolution", f"c{n - 1}", 1, 2**31 - 1, 0)

@@ -1,7 +1,5 @@
 """Whatever a file says, a layer gives a plan of bounded, plain values or a `LayerError`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -75,7 +73,7 @@ def layers_and_bottoms(draw: Any, type_name: str) -> tuple[Any, list[Shape]]:
 
 
 @pytest.mark.parametrize("type_name", sorted(set(LAYERS) - READS_FILES_OR_CODE))
-def test_plan_or_layer_error(type_name: str) -> None:
+def test_plan_or_layer_error(type_name):
     @settings(max_examples=40, database=None, suppress_health_check=list(HealthCheck))
     @given(layers_and_bottoms(type_name))
     def check(case: tuple[Any, list[Shape]]) -> None:

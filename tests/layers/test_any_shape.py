@@ -1,7 +1,5 @@
 """No layer type does worse than refuse, whatever shapes and options come."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -66,7 +64,7 @@ def _set(message: Any, field: Any, draw: Any, depth: int) -> None:
 @pytest.mark.parametrize("type_name", sorted(LAYERS))
 @settings(max_examples=15, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(data=st.data())
-def test_a_plan_or_a_refusal(type_name: str, data: st.DataObject) -> None:
+def test_a_plan_or_a_refusal(type_name, data):
     kind = LAYERS[type_name]
     most = kind.bottoms.most if kind.bottoms.most is not None else kind.bottoms.least + 2
     shapes = [data.draw(SHAPES) for _ in range(data.draw(st.integers(kind.bottoms.least, most)))]

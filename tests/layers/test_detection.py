@@ -1,7 +1,5 @@
 """SSD's PriorBox, DetectionOutput and MultiBoxLoss."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparknet.errors import LayerError
@@ -15,7 +13,7 @@ def _prior(text: str) -> str:
     return f"prior_box_param {{ {text} }}"
 
 
-def test_prior_box() -> None:
+def test_prior_box():
     text = "min_size: 30 max_size: 60 aspect_ratio: 2 aspect_ratio: 3 variance: 0.1"
     found = plan("PriorBox", _prior(text), MAP, IMAGE)
     sizes = [30, 1800**0.5, *(30 * ratio**0.5 for ratio in (2, 1 / 2, 3, 1 / 3))]
@@ -48,12 +46,12 @@ def test_prior_box() -> None:
         ("min_size: 2 step: 0", "step_h and step_w must be positive"),
     ],
 )
-def test_prior_box_refused(text: str, says: str) -> None:
+def test_prior_box_refused(text, says):
     with pytest.raises(LayerError, match=says):
         plan("PriorBox", _prior(text), MAP, IMAGE)
 
 
-def test_detection_output() -> None:
+def test_detection_output():
     text = "detection_output_param { num_classes: 3 nms_param { nms_threshold: 0.45 top_k: 400 } }"
     found = plan("DetectionOutput", text, *PREDICTIONS)
     assert found.tops == ((1, 1, 1, 7),)
@@ -69,7 +67,7 @@ def test_detection_output() -> None:
         plan("DetectionOutput", text.replace("top_k: 400", "eta: 2"), *PREDICTIONS)
 
 
-def test_multibox_loss() -> None:
+def test_multibox_loss():
     text = "multibox_loss_param { num_classes: 3 code_type: CENTER_SIZE }"
     boxes = (1, 1, 6, 8)
     found = plan("MultiBoxLoss", text, *PREDICTIONS, boxes)
@@ -96,14 +94,14 @@ def test_multibox_loss() -> None:
         ("map_object_to_agnostic: true", "needs 2 classes; there are 3"),
     ],
 )
-def test_multibox_loss_refused(options: str, says: str) -> None:
+def test_multibox_loss_refused(options, says):
     text = f"multibox_loss_param {{ num_classes: 3 {options} }}"
     with pytest.raises(LayerError, match=says):
         plan("MultiBoxLoss", text, *PREDICTIONS, (1, 1, 6, 8))
 
 
 @pytest.mark.parametrize("priors", [(1, 1, 20), (1, 2, 22), (1, 2, 0), (0, 2, 20)])
-def test_priors_refused(priors: tuple[int, ...]) -> None:
+def test_priors_refused(priors):
     text = "detection_output_param { num_classes: 3 }"
     with pytest.raises(LayerError, match="priors are rows of corners and of variances"):
         plan("DetectionOutput", text, *PREDICTIONS[:2], priors)

@@ -1,7 +1,5 @@
 """Layers of packages from outside, which the entry point group ``sparknet.layers`` names."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile
@@ -102,7 +100,7 @@ def install(folder: Path, code: str) -> None:
     subprocess.run([sys.executable, *words], check=True, capture_output=True)
 
 
-def test_an_installed_package_adds_a_layer(tmp_path: Path) -> None:
+def test_an_installed_package_adds_a_layer(tmp_path):
     install(tmp_path, SOFTSIGN)
     (tmp_path / "net.prototxt").write_text(NET)
     done = run(tmp_path, TRAINING)
@@ -121,7 +119,7 @@ def test_an_installed_package_adds_a_layer(tmp_path: Path) -> None:
         (SOFTSIGN.replace('@layer("Softsign")', '@layer("ReLU")'), "two classes for layer type"),
     ],
 )
-def test_a_package_that_fails_is_named_once(tmp_path: Path, code: str, problem: str) -> None:
+def test_a_package_that_fails_is_named_once(tmp_path, code, problem):
     install(tmp_path, code)
     code = (
         "from sparknet.layers import LAYERS\n"

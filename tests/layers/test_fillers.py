@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -34,14 +32,14 @@ def _golden(case: dict[str, Any]) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 @cases("data/fillers", [c for c in CASES if c["exact"]])
-def test_exact_fillers_are_caffes(case: dict[str, Any]) -> None:
+def test_exact_fillers_are_caffes(case):
     with np.load(GOLDENS / "data/fillers" / f"{case['name']}.npz") as arrays:
         want = arrays[arrays.files[0]]
     assert agrees(_golden(case), want, 1e-6, 1e-7, 0)
 
 
 @cases("data/fillers", [c for c in CASES if not c["exact"]])
-def test_random_fillers_have_caffes_statistics(case: dict[str, Any]) -> None:
+def test_random_fillers_have_caffes_statistics(case):
     values, stats = _golden(case), case["stats"]
     count, share = values.size, stats["zero_share"]
     zeros = values == 0
@@ -59,7 +57,7 @@ def test_random_fillers_have_caffes_statistics(case: dict[str, Any]) -> None:
         assert np.abs(values.reshape(len(values), -1).sum(1) - 1).max() < 1e-4
 
 
-def test_all_cases_were_run() -> None:
+def test_all_cases_were_run():
     assert len(CASES) in (0, 15)
 
 
@@ -84,7 +82,7 @@ def test_all_cases_were_run() -> None:
         ("type: 'positive_unitball'", (1,) * 5, "at most 4 axes"),
     ],
 )
-def test_refused(text: str, shape: tuple[int, ...], says: str) -> None:
+def test_refused(text, shape, says):
     with pytest.raises(LayerError, match=says) as caught:
         check_filler("conv1", filler(text), shape)
     assert caught.value.layer == "conv1"
@@ -95,7 +93,7 @@ def test_refused(text: str, shape: tuple[int, ...], says: str) -> None:
     st.lists(st.integers(0, 4), max_size=4).map(tuple),
     st.sampled_from(["FAN_IN", "FAN_OUT", "AVERAGE"]),
 )
-def test_every_shape_is_filled(kind: str, shape: tuple[int, ...], norm: str) -> None:
+def test_every_shape_is_filled(kind, shape, norm):
     chosen = filler(f"type: '{kind}' variance_norm: {norm}")
     try:
         check_filler("l", chosen, shape)
@@ -108,14 +106,14 @@ def test_every_shape_is_filled(kind: str, shape: tuple[int, ...], norm: str) -> 
     assert np.isfinite(values).all()
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_decides():
     chosen = filler("type: 'gaussian' sparse: 2")
     one, two, other = (fill(chosen, (5, 9), np.random.default_rng(s)) for s in (3, 3, 4))
     assert (one == two).all()
     assert (one != other).any()
 
 
-def test_constant() -> None:
+def test_constant():
     assert constant(0.25).value == 0.25
     assert fill(constant(2), (), np.random.default_rng()).tolist() == 2.0
 
@@ -131,7 +129,7 @@ def test_constant() -> None:
         ("InnerProduct", "num_output: 5 weight_filler { type: 'xavier' }", [(2, 3)], XAVIER),
     ],
 )
-def test_fillers_of_parameters(kind: str, options: str, shapes: Any, fillers: Any) -> None:
+def test_fillers_of_parameters(kind, options, shapes, fillers):
     field = {"Normalize": "norm", "InnerProduct": "inner_product"}.get(kind, kind.lower())
     params = plan(kind, f"{field}_param {{ {options} }}", *shapes).params
     assert [(one.filler.type, one.filler.value) for one in params] == fillers

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest
@@ -31,7 +29,7 @@ def _echo(told: Plan, bottom: str = "x", top: str = "y") -> Plan:
 @pytest.mark.parametrize(
     "shape", [(), (0,), (MAX_COUNT,), (MAX_COUNT, 0, MAX_COUNT), (1,) * 32, (2, 3)]
 )
-def test_sizes_that_caffe_takes(shape: Shape) -> None:
+def test_sizes_that_caffe_takes(shape):
     assert _echo(Plan((shape,))).tops == (shape,)
 
 
@@ -45,20 +43,20 @@ def test_sizes_that_caffe_takes(shape: Shape) -> None:
         ((1,) * 33, "33 axes; 32 is the most"),
     ],
 )
-def test_sizes_that_caffe_refuses(shape: Shape, says: str) -> None:
+def test_sizes_that_caffe_refuses(shape, says):
     with pytest.raises(LayerError, match=f"top 0 would have .*{says}"):
         _echo(Plan((shape,)))
     with pytest.raises(LayerError, match=f"parameter 0 would have .*{says}"):
         _echo(Plan(((2, 3),), (Param(shape, constant(0)),)))
 
 
-def test_in_place_keeps_the_shape() -> None:
+def test_in_place_keeps_the_shape():
     assert _echo(Plan(((2, 3),)), "x", "x").tops == ((2, 3),)
     with pytest.raises(LayerError, match=r"in place on 'x': .* 2 x 3 into 6"):
         _echo(Plan(((6,),)), "x", "x")
 
 
-def test_copied_options_are_as_they_are_given() -> None:
+def test_copied_options_are_as_they_are_given():
     """Enumerations are words, lists tuples; what `infer` says itself counts."""
 
     class Boxes(Echo):
@@ -84,7 +82,7 @@ def test_copied_options_are_as_they_are_given() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(LAYERS))
-def test_copied_options_are_the_types_own(name: str) -> None:
+def test_copied_options_are_the_types_own(name):
     kinds = [vars(kind).get("plain_options", ()) for kind in LAYERS[name].__mro__]
     plain_options = {option for options in kinds for option in options}
     field = LAYERS[name].field
@@ -92,7 +90,7 @@ def test_copied_options_are_the_types_own(name: str) -> None:
     assert plain_options <= (set(fields[field].message_type.fields_by_name) if field else set())
 
 
-def test_arity() -> None:
+def test_arity():
     assert exactly(2) == Arity(2, 2)
     assert [between(1, 2).accepts(n) for n in range(4)] == [False, True, True, False]
     assert at_least(1).accepts(1000)
@@ -103,7 +101,7 @@ def test_arity() -> None:
     ]
 
 
-def test_shape_words() -> None:
+def test_shape_words():
     assert shape_text((2, 3)) == "2 x 3"
     assert shape_text(()) == "scalar"
     assert count(()) == 1

@@ -1,9 +1,5 @@
 """Accuracy and the losses."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -16,7 +12,7 @@ LOSSES = [name for name in LAYERS if name.endswith(("Loss", "LossOHEM"))]
 AROUND = {"axis": 1, "outer": 2, "channels": 3, "inner": 4}
 
 
-def test_losses_have_weight_and_a_top_of_their_own() -> None:
+def test_losses_have_weight_and_a_top_of_their_own():
     assert len(LOSSES) == 17
     for name in LOSSES:
         assert LAYERS[name].is_loss
@@ -25,7 +21,7 @@ def test_losses_have_weight_and_a_top_of_their_own() -> None:
     assert not LAYERS["Accuracy"].has_gradient
 
 
-def test_softmax_with_loss() -> None:
+def test_softmax_with_loss():
     found = plan("SoftmaxWithLoss", "", (2, 3, 4), (2, 4))
     assert found.tops == ((),)
     assert found.values == {**AROUND, "normalization": "valid", "ignore_label": None}
@@ -47,14 +43,14 @@ def test_softmax_with_loss() -> None:
         ("loss_param { normalization: NONE }", "none", "none"),
     ],
 )
-def test_normalization(options: str, valid: str, batch: str) -> None:
+def test_normalization(options, valid, batch):
     softmax = plan("SoftmaxWithLoss", options, (2, 3), (2,))
     sigmoid = plan("SigmoidCrossEntropyLoss", options, (2, 3), (2, 3))
     assert softmax.values["normalization"] == valid
     assert sigmoid.values["normalization"] == batch
 
 
-def test_simple_losses() -> None:
+def test_simple_losses():
     assert plan("EuclideanLoss", "", (4, 3), (4, 3, 1)).values == {"num": 4}
     hinge = plan("HingeLoss", "hinge_loss_param { norm: L2 }", (4, 3, 2), (4, 1))
     assert hinge.values == {"num": 4, "channels": 6, "norm": "l2"}
@@ -87,7 +83,7 @@ def test_simple_losses() -> None:
         ("MultiBoxLoss", 4, [True, True, False, False]),
     ],
 )
-def test_force_backward(kind: str, bottoms: int, reached: list[bool]) -> None:
+def test_force_backward(kind, bottoms, reached):
     made = layer(kind, bottoms=bottoms)
     assert [made.force_backward(i) for i in range(bottoms)] == reached
 
@@ -115,12 +111,12 @@ def test_force_backward(kind: str, bottoms: int, reached: list[bool]) -> None:
         ("Accuracy", [(4, 3), (3,)], "needs 4 labels; there are 3"),
     ],
 )
-def test_refused(kind: str, shapes: list[tuple[int, ...]], says: str) -> None:
+def test_refused(kind, shapes, says):
     with pytest.raises(LayerError, match=says):
         plan(kind, "", *shapes)
 
 
-def test_accuracy() -> None:
+def test_accuracy():
     found = plan("Accuracy", "accuracy_param { top_k: 2 }", (2, 3, 4), (2, 4), tops=2)
     assert found.tops == ((), (3,))
     assert found.values == {**AROUND, "top_k": 2, "ignore_label": None}
@@ -129,7 +125,7 @@ def test_accuracy() -> None:
             plan("Accuracy", f"accuracy_param {{ top_k: {top_k} }}", (2, 3), (2,))
 
 
-def test_infogain(tmp_path: Path) -> None:
+def test_infogain(tmp_path):
     path = tmp_path / "h.binaryproto"
     write_blob(path, np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3), legacy=True)
     options = f"infogain_loss_param {{ source: '{path}' }}"

@@ -1,7 +1,5 @@
 """BatchNorm, LRN and MVN: what a plan says beyond shapes."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparknet.errors import LayerError
@@ -10,7 +8,7 @@ from sparknet.proto import caffe_pb2
 from tests.layers.nets import plan, shapes_of_params
 
 
-def test_statistics_are_three_blobs_of_zeros() -> None:
+def test_statistics_are_three_blobs_of_zeros():
     found = plan("BatchNorm", "", (4, 3, 5))
     assert found.tops == ((4, 3, 5),)
     assert shapes_of_params(found) == [(3,), (3,), (1,)]
@@ -20,14 +18,14 @@ def test_statistics_are_three_blobs_of_zeros() -> None:
     assert found.values["moving_average_fraction"] == pytest.approx(0.999)
 
 
-def test_global_stats_follow_the_phase_unless_given() -> None:
+def test_global_stats_follow_the_phase_unless_given():
     parameter = caffe_pb2.LayerParameter(type="BatchNorm", bottom=["x"], top=["x"])
     assert make(parameter, TEST).plan([(2, 3)]).values["use_global_stats"] is True
     parameter.batch_norm_param.use_global_stats = False
     assert make(parameter, TEST).plan([(2, 3)]).values["use_global_stats"] is False
 
 
-def test_statistics_cannot_be_trained() -> None:
+def test_statistics_cannot_be_trained():
     layer = make(
         caffe_pb2.LayerParameter(name="l", type="BatchNorm", bottom=["x"], top=["y"]), TEST
     )
@@ -37,7 +35,7 @@ def test_statistics_cannot_be_trained() -> None:
         layer.check_params([caffe_pb2.ParamSpec(lr_mult=0), caffe_pb2.ParamSpec()])
 
 
-def test_values() -> None:
+def test_values():
     found = plan("LRN", "", (2, 3, 4, 5))
     assert found.tops == ((2, 3, 4, 5),)
     assert shapes_of_params(found) == []
@@ -52,7 +50,7 @@ def test_values() -> None:
     assert within.values["norm_region"] == "within_channel"
 
 
-def test_always_four_axes() -> None:
+def test_always_four_axes():
     found = plan("MVN", "", (2, 3))
     assert found.tops == ((2, 3, 1, 1),)
     assert shapes_of_params(found) == []

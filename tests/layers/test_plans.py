@@ -1,7 +1,5 @@
 """Shapes that layers give and inputs that they refuse: a row for each."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparknet.errors import LayerError
@@ -269,7 +267,7 @@ def options_of(kind: str, text: str) -> str:
 
 
 @pytest.mark.parametrize(("kind", "options", "blobs", "params", "values"), rows(ACCEPTED, 5))
-def test_accepted(kind: str, options: str, blobs: str, params: str, values: str) -> None:
+def test_accepted(kind, options, blobs, params, values):
     bottoms, tops = map(shapes, blobs.split("->"))
     layer = plan(kind, options_of(kind, options), *bottoms, tops=len(tops))
     assert list(layer.tops) == tops
@@ -278,7 +276,7 @@ def test_accepted(kind: str, options: str, blobs: str, params: str, values: str)
 
 
 @pytest.mark.parametrize(("kind", "options", "blobs", "message"), rows(REFUSED, 4))
-def test_refused(kind: str, options: str, blobs: str, message: str) -> None:
+def test_refused(kind, options, blobs, message):
     bottoms, _, tops = blobs.partition("->")
     with pytest.raises(LayerError, match=message) as caught:
         plan(kind, options_of(kind, options), *shapes(bottoms), tops=int(tops or 1))

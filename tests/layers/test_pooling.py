@@ -1,7 +1,5 @@
 """Pooling and SPP: what a plan says beyond shapes."""
 
-from __future__ import annotations
-
 from tests.layers.nets import layer, plan, shapes_of_params
 
 
@@ -9,7 +7,7 @@ def pool(options: str) -> str:
     return f"pooling_param {{ {options} }}"
 
 
-def test_values() -> None:
+def test_values():
     found = plan("Pooling", pool("pool: AVE kernel_size: 3 stride: 2"), (1, 1, 7, 7))
     assert found.values == {
         "method": "ave",
@@ -22,7 +20,7 @@ def test_values() -> None:
     assert plan("Pooling", pool("global_pooling: true"), (1, 1, 5, 7)).values["kernel"] == (5, 7)
 
 
-def test_only_stochastic_pooling_draws() -> None:
+def test_only_stochastic_pooling_draws():
     made = {
         method: layer("Pooling", pool(f"pool: {method} kernel_size: 2"))
         for method in ("MAX", "AVE", "STOCHASTIC")
@@ -30,13 +28,13 @@ def test_only_stochastic_pooling_draws() -> None:
     assert [method for method, one in made.items() if one.draws] == ["STOCHASTIC"]
 
 
-def test_one_level_keeps_the_axes() -> None:
+def test_one_level_keeps_the_axes():
     found = plan("SPP", "spp_param { pyramid_height: 1 }", (2, 3, 9, 8))
     assert found.tops == ((2, 3, 1, 1),)
     assert found.values["levels"][0]["kernel"] == (9, 8)
 
 
-def test_three_levels_are_one_vector() -> None:
+def test_three_levels_are_one_vector():
     found = plan("SPP", "spp_param { pyramid_height: 3 pool: AVE }", (2, 3, 9, 8))
     # 1 x 1, 2 x 2, and 4 x 4 bins
     assert found.tops == ((2, 3 * 21),)

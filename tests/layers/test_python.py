@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -53,7 +50,7 @@ class Huge(caffe.Layer):
 
 
 @pytest.fixture(autouse=True)
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def module(tmp_path, monkeypatch):
     (tmp_path / "my_layers_for_test.py").write_text(SOURCE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "my_layers_for_test", raising=False)
@@ -64,7 +61,7 @@ def _options(name: str, text: str = "", module: str = "my_layers_for_test") -> s
     return f"python_param {{ module: '{module}' layer: '{name}' param_str: '{text}' }}"
 
 
-def test_setup_once_reshape_each_time() -> None:
+def test_setup_once_reshape_each_time():
     made = layer("Python", _options("Double", "hello"))
     found = made.plan([(2, 3, 4)])
     assert found.tops == ((4, 3, 4, 24),)
@@ -76,7 +73,7 @@ def test_setup_once_reshape_each_time() -> None:
     assert "caffe" not in sys.modules
 
 
-def test_class_without_the_base() -> None:
+def test_class_without_the_base():
     assert plan("Python", _options("Plain"), (2, 3)).tops == ((2, 3),)
 
 
@@ -92,9 +89,7 @@ def test_class_without_the_base() -> None:
         ("", LayerError, "needs python_param.module"),
     ],
 )
-def test_errors_keep_their_type_and_name_the_layer(
-    options: str, kind: type[Exception], says: str
-) -> None:
+def test_errors_keep_their_type_and_name_the_layer(options, kind, says):
     with pytest.raises(kind, match=says) as caught:
         plan("Python", options, (2, 3))
     assert isinstance(caught.value, LayerError)
@@ -103,7 +98,7 @@ def test_errors_keep_their_type_and_name_the_layer(
     assert "caffe" not in sys.modules
 
 
-def test_import_caffe_has_the_phases_too() -> None:
+def test_import_caffe_has_the_phases_too():
     with caffe_importable():
         import caffe
 
@@ -111,7 +106,7 @@ def test_import_caffe_has_the_phases_too() -> None:
     assert "caffe" not in sys.modules
 
 
-def test_import_caffe_can_mean_another_module() -> None:
+def test_import_caffe_can_mean_another_module():
     class Other(UserLayer):
         pass
 
@@ -126,7 +121,7 @@ def test_import_caffe_can_mean_another_module() -> None:
         use_caffe(None)
 
 
-def test_blob_takes_no_memory_before_it_is_looked_at() -> None:
+def test_blob_takes_no_memory_before_it_is_looked_at():
     blob = ShapeBlob((2**30,))
     assert blob.count == 2**30
     blob.reshape(2, 3)

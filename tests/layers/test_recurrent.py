@@ -1,7 +1,5 @@
 """RNN, LSTM, LSTMUnit."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparknet.errors import LayerError
@@ -12,7 +10,7 @@ EXPOSED = FIVE.replace("num_output", "expose_hidden: true num_output")
 SEQUENCE = ((4, 2, 3, 2), (4, 2))
 
 
-def test_lstm() -> None:
+def test_lstm():
     found = plan("LSTM", FIVE, *SEQUENCE)
     assert found.tops == ((4, 2, 5),)
     assert shapes_of_params(found) == [(20, 6), (20,), (20, 5)]
@@ -28,14 +26,14 @@ def test_lstm() -> None:
     }
 
 
-def test_rnn_with_everything() -> None:
+def test_rnn_with_everything():
     found = plan("RNN", EXPOSED, *SEQUENCE, (2, 7), (1, 2, 5), tops=2)
     assert found.tops == ((4, 2, 5), (1, 2, 5))
     assert shapes_of_params(found) == [(5, 6), (5,), (5, 7), (5, 5), (5, 5), (5,)]
     assert found.values["static_inputs"] == 7
 
 
-def test_lstm_exposed() -> None:
+def test_lstm_exposed():
     state = (1, 2, 5)
     assert plan("LSTM", EXPOSED, *SEQUENCE, state, state, tops=3).tops == ((4, 2, 5), state, state)
     made = layer("LSTM", EXPOSED, bottoms=5, tops=3)
@@ -61,12 +59,12 @@ def test_lstm_exposed() -> None:
         (FIVE.replace("xavier", "glorot"), SEQUENCE, 1, "unknown filler 'glorot'"),
     ],
 )
-def test_refused(options: str, shapes: list[tuple[int, ...]], tops: int, says: str) -> None:
+def test_refused(options, shapes, tops, says):
     with pytest.raises(LayerError, match=says):
         plan("LSTM", options, *shapes, tops=tops)
 
 
-def test_streams_may_change_but_not_steps() -> None:
+def test_streams_may_change_but_not_steps():
     made = layer("LSTM", FIVE, bottoms=2)
     made.plan([(4, 2, 3), (4, 2)])
     assert made.plan([(4, 7, 3), (4, 7)]).tops == ((4, 7, 5),)
@@ -74,7 +72,7 @@ def test_streams_may_change_but_not_steps() -> None:
         made.plan([(3, 2, 3), (3, 2)])
 
 
-def test_lstm_unit() -> None:
+def test_lstm_unit():
     found = plan("LSTMUnit", "", (1, 3, 4), (1, 3, 16), (1, 3), tops=2)
     assert found.tops == ((1, 3, 4), (1, 3, 4))
     assert found.values == {"streams": 3, "units": 4}

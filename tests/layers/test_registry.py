@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from sparknet.errors import LayerError
@@ -11,14 +9,14 @@ from tests.layers.nets import layer
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_a_type_has_a_class_of_its_name(name: str) -> None:
+def test_a_type_has_a_class_of_its_name(name):
     assert issubclass(LAYERS[name], Layer)
     assert (LAYERS[name].type, LAYERS[name].__name__.removesuffix("Layer")) == (name, name)
     fields = caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name
     assert {LAYERS[name].field or "name", *LAYERS[name].fields} <= set(fields)
 
 
-def test_it_is_a_mapping() -> None:
+def test_it_is_a_mapping():
     assert "Pooling" in LAYERS
     assert "pooling" not in LAYERS
     assert list(LAYERS) == sorted(LAYERS.keys())
@@ -27,7 +25,7 @@ def test_it_is_a_mapping() -> None:
         LAYERS["Pool"]
 
 
-def test_a_name_has_one_class() -> None:
+def test_a_name_has_one_class():
     pooling = LAYERS["Pooling"]
     assert register("Pooling")(pooling) is pooling
     with pytest.raises(ValueError, match="two classes for layer type 'Pooling'"):
@@ -38,7 +36,7 @@ def test_a_name_has_one_class() -> None:
 @pytest.mark.parametrize(
     ("asked", "meant"), [("Convolutoin", "Convolution"), ("innerproduct", "InnerProduct")]
 )
-def test_unknown_type(asked: str, meant: str) -> None:
+def test_unknown_type(asked, meant):
     with pytest.raises(LayerError) as caught:
         make(caffe_pb2.LayerParameter(name="l", type=asked), 0)
     assert str(caught.value) == (
@@ -47,7 +45,7 @@ def test_unknown_type(asked: str, meant: str) -> None:
     )
 
 
-def test_no_type() -> None:
+def test_no_type():
     with pytest.raises(LayerError, match="has no type"):
         make(caffe_pb2.LayerParameter(name="l"), 0)
 
@@ -63,12 +61,12 @@ def test_no_type() -> None:
         ("Deconvolution", 2, 1, "it has 2 bottoms and 1 top"),
     ],
 )
-def test_counts(type_name: str, bottoms: int, tops: int, says: str) -> None:
+def test_counts(type_name, bottoms, tops, says):
     with pytest.raises(LayerError, match=says):
         layer(type_name, "", bottoms, tops)
 
 
-def test_stock_types_are_those_that_caffe_names() -> None:
+def test_stock_types_are_those_that_caffe_names():
     """Its message about an unknown type was recorded up to LSTMU…, by a build without OpenCV."""
     said = (GOLDENS / "errors" / "index.json").read_text()
     names = said.partition("known types: ")[2].partition(", LSTMU")[0].split(", ")

@@ -1,7 +1,5 @@
 """Every shape of the reference nets, and every description that must be refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -42,7 +40,7 @@ def _refusals() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", _cases(), ids=lambda case: str(case["name"]))
-def test_shapes_are_caffes(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shapes_are_caffes(case, monkeypatch):
     net = read(GOLDENS / "layers" / f"{case['name']}.prototxt")
     monkeypatch.chdir(GOLDENS / "layers")
     monkeypatch.syspath_prepend(str(GOLDENS / "layers"))
@@ -65,7 +63,7 @@ def test_shapes_are_caffes(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     [case for case in _cases() if case["passes"] > 1 and case["type"] != "Filter"],
     ids=lambda case: str(case["name"]),
 )
-def test_shapes_after_reshape_are_caffes(case: dict[str, Any]) -> None:
+def test_shapes_after_reshape_are_caffes(case):
     net = read(GOLDENS / "layers" / f"{case['name']}.prototxt")
     with np.load(GOLDENS / "layers" / f"{case['name']}.npz") as arrays:
         shapes = {key: arrays[key].shape for key in arrays.files}
@@ -88,9 +86,7 @@ def _below(shapes: dict[str, Shape], prefix: str) -> dict[str, Shape]:
 
 
 @pytest.mark.parametrize("entry", _refusals(), ids=lambda entry: str(entry["name"]))
-def test_refused_with_the_layers_name(
-    entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_with_the_layers_name(entry, monkeypatch):
     net = read(GOLDENS / "errors" / entry["file"])
     monkeypatch.chdir(GOLDENS / "errors")
     with pytest.raises(LayerError) as caught:
@@ -107,6 +103,6 @@ def _build(net: Any, phase: str) -> None:
         make(parameter, PHASES[phase]).check_params(parameter.param)
 
 
-def test_no_case_is_missing() -> None:
+def test_no_case_is_missing():
     assert len(_cases()) == 475
     assert {case["type"] for case in _cases()} - set(LAYERS) == {"graph"}

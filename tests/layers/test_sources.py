@@ -1,8 +1,6 @@
 """Input, Parameter, DummyData, MemoryData, HDF5Output, Data, ImageData, WindowData, HDF5Data."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +40,7 @@ def _open_files() -> int:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
-def test_data_shapes_are_caffes(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_shapes_are_caffes(case, monkeypatch):
     monkeypatch.chdir(GOLDENS / "data")
     net = read(GOLDENS / "data" / f"{case['name']}.prototxt")
     if net.layers:
@@ -55,15 +53,15 @@ def test_data_shapes_are_caffes(case: dict[str, Any], monkeypatch: pytest.Monkey
     assert _open_files() == before
 
 
-def test_all_cases_were_run() -> None:
+def test_all_cases_were_run():
     assert len(CASES) in (0, 21)
 
 
-def test_only_parameter_has_a_gradient() -> None:
+def test_only_parameter_has_a_gradient():
     assert [name for name in SOURCES if LAYERS[name].has_gradient] == ["Parameter"]
 
 
-def test_input() -> None:
+def test_input():
     one = "input_param { shape { dim: 2 dim: 3 } }"
     assert plan("Input", one, tops=2).tops == ((2, 3), (2, 3))
     two = "input_param { shape { dim: 2 } shape { dim: 0 dim: 5 } }"
@@ -82,7 +80,7 @@ def test_input() -> None:
         ("dim: 1 " * 33, "33 axes"),
     ],
 )
-def test_absurd_shapes_are_refused(dims: str, says: str) -> None:
+def test_absurd_shapes_are_refused(dims, says):
     for kind, field in (
         ("Input", "input"),
         ("DummyData", "dummy_data"),
@@ -92,14 +90,14 @@ def test_absurd_shapes_are_refused(dims: str, says: str) -> None:
             plan(kind, f"{field}_param {{ shape {{ {dims} }} }}")
 
 
-def test_parameter() -> None:
+def test_parameter():
     found = plan("Parameter", "parameter_param { shape { dim: 2 dim: 3 } }")
     assert found.tops == ((2, 3),)
     assert shapes_of_params(found) == [(2, 3)]
     assert found.params[0].filler.value == 0
 
 
-def test_dummy_data() -> None:
+def test_dummy_data():
     text = "dummy_data_param { shape { dim: 2 } data_filler { type: 'uniform' } }"
     found = plan("DummyData", text, tops=2)
     assert found.tops == ((2,), (2,))
@@ -120,19 +118,19 @@ def test_dummy_data() -> None:
         ("shape { dim: 1 } data_filler {} data_filler {} data_filler {}", "there are 3"),
     ],
 )
-def test_dummy_data_refused(text: str, says: str) -> None:
+def test_dummy_data_refused(text, says):
     with pytest.raises(LayerError, match=says):
         plan("DummyData", f"dummy_data_param {{ {text} }}", tops=2)
 
 
-def test_memory_data() -> None:
+def test_memory_data():
     text = "memory_data_param { batch_size: 2 channels: 3 height: 4 width: 5 }"
     assert plan("MemoryData", text, tops=2).tops == ((2, 3, 4, 5), (2,))
     with pytest.raises(LayerError, match="needs a positive height; it is 0"):
         plan("MemoryData", text.replace("height: 4", ""), tops=2)
 
 
-def test_hdf5_output() -> None:
+def test_hdf5_output():
     text = "hdf5_output_param { file_name: 'f.h5' }"
     found = plan("HDF5Output", text, (3, 2, 4), (3,), tops=0)
     assert found.tops == ()
@@ -166,15 +164,13 @@ def test_hdf5_output() -> None:
         ({"source": "'gray_lmdb'"}, "mean_file: 'rgb_mean.binaryproto'", "the data is 1 x 6 x 6"),
     ],
 )
-def test_data_refused(
-    change: dict[str, str], transform: str, says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_refused(change, transform, says, monkeypatch):
     monkeypatch.chdir(GOLDENS / "data")
     with pytest.raises(LayerError, match=says):
         plan("Data", _rgb(transform, **change))
 
 
-def test_files_are_looked_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_files_are_looked_at_once(monkeypatch, tmp_path):
     monkeypatch.chdir(GOLDENS / "data")
     made = layer("Data", _rgb("mean_file: 'rgb_mean.binaryproto'"), bottoms=0)
     first = made.plan([])
@@ -182,7 +178,7 @@ def test_files_are_looked_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert made.plan([]) is first
 
 
-def test_data_values(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_values(monkeypatch):
     monkeypatch.chdir(GOLDENS / "data")
     found = plan("Data", _rgb("crop_size: 6 mean_file: 'rgb_mean.binaryproto' mirror: true"))
     values = dict(found.values)
@@ -211,7 +207,7 @@ def _images(folder: Path) -> Path:
     return listing
 
 
-def test_image_data(tmp_path: Path) -> None:
+def test_image_data(tmp_path):
     listing = _images(tmp_path)
     text = f"image_data_param {{ source: '{listing}' root_folder: '{tmp_path}/' batch_size: 4 %s }}"
     assert plan("ImageData", text % "", tops=2).tops == ((4, 3, 5, 7), (4,))
@@ -233,7 +229,7 @@ def test_image_data(tmp_path: Path) -> None:
         plan("ImageData", text % "", tops=2)
 
 
-def test_window_data(tmp_path: Path) -> None:
+def test_window_data(tmp_path):
     listing = tmp_path / "windows.txt"
     listing.write_text("# 0\nimage.png\n3\n20\n30\n1\n1 0.9 0 0 5 5\n")
     text = f"window_data_param {{ source: '{listing}' batch_size: 4 %s }} transform_param {{ %s }}"
@@ -258,7 +254,7 @@ Shapes = Callable[..., tuple[Shape, ...]]
 
 
 @pytest.fixture
-def hdf5_shapes(tmp_path: Path) -> Shapes:
+def hdf5_shapes(tmp_path):
     """What an HDF5Data layer over the file a.h5, or over other text in its list, says of tops."""
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -278,7 +274,7 @@ def hdf5_shapes(tmp_path: Path) -> Shapes:
     return shapes
 
 
-def test_hdf5_data(hdf5_shapes: Shapes) -> None:
+def test_hdf5_data(hdf5_shapes):
     assert hdf5_shapes("x") == ((2, 2, 3),)
 
 
@@ -295,8 +291,6 @@ def test_hdf5_data(hdf5_shapes: Shapes) -> None:
         ("x", {"listed": __file__}, "is no HDF5 file"),
     ],
 )
-def test_hdf5_data_that_cannot_be_read(
-    tops: Sequence[str], options: dict[str, str], says: str, hdf5_shapes: Shapes
-) -> None:
+def test_hdf5_data_that_cannot_be_read(tops, options, says, hdf5_shapes):
     with pytest.raises(LayerError, match=says):
         hdf5_shapes(*tops, **options)

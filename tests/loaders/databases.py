@@ -1,7 +1,5 @@
 """Small LevelDB databases, written byte by byte."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

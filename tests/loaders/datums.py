@@ -1,7 +1,5 @@
 """Databases that Caffe wrote, and what went into them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

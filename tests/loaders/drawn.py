@@ -1,7 +1,5 @@
 """Drawn images of several sizes and kinds, as files."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Items made ahead of their use."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 
@@ -10,7 +8,7 @@ import pytest
 from sparknet.loaders.batches import ahead
 
 
-def test_in_order_and_ahead() -> None:
+def test_in_order_and_ahead():
     second = threading.Event()
 
     def items() -> Iterator[int]:
@@ -25,7 +23,7 @@ def test_in_order_and_ahead() -> None:
     assert list(ahead([])) == []
 
 
-def test_an_error_comes_where_its_item_would() -> None:
+def test_an_error_comes_where_its_item_would():
     def items() -> Iterator[int]:
         yield 1
         raise ValueError("no second")
@@ -36,7 +34,7 @@ def test_an_error_comes_where_its_item_would() -> None:
         next(made)
 
 
-def test_nobody_wants_more() -> None:
+def test_nobody_wants_more():
     ended = threading.Event()
 
     def items() -> Iterator[int]:

@@ -1,7 +1,5 @@
 """Batches: the order's records, resumed bit for bit, around damaged ones, and with an end."""
 
-from __future__ import annotations
-
 import gc
 import json
 import threading
@@ -33,9 +31,7 @@ class Damaged(ArrayRecords):
 
 @few
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 4), st.booleans())
-def test_every_record_once_an_epoch_over_all_workers(
-    length: int, batch_size: int, size: int, ragged: bool
-) -> None:
+def test_every_record_once_an_epoch_over_all_workers(length, batch_size, size, ragged):
     records = ArrayRecords(x=np.arange(length))
     seen: list[int] = []
     for rank in range(size):
@@ -53,9 +49,7 @@ def test_every_record_once_an_epoch_over_all_workers(
 
 @few
 @given(st.integers(1, 30), st.integers(1, 8), st.integers(0, 6), st.booleans(), st.data())
-def test_a_cursor_resumes_bit_for_bit(
-    length: int, batch_size: int, steps: int, ragged: bool, data: st.DataObject
-) -> None:
+def test_a_cursor_resumes_bit_for_bit(length, batch_size, steps, ragged, data):
     bad = data.draw(st.sets(st.integers(0, length - 1), max_size=length - 1))
     records = Damaged(length, bad)
     order = Order(length, 1)
@@ -72,12 +66,12 @@ def test_a_cursor_resumes_bit_for_bit(
     assert not bad & {x for batch in want for x in batch}
 
 
-def test_damaged_records_are_replaced_with_the_next() -> None:
+def test_damaged_records_are_replaced_with_the_next():
     with Batches(Damaged(6, {1, 4}), 3, Order(6, shuffle=False)) as batches:
         assert [next(batches)["x"].tolist() for _ in range(3)] == [[0, 2, 3], [5, 0, 2], [3, 5, 0]]
 
 
-def test_nothing_but_damaged_records_ends_with_an_error() -> None:
+def test_nothing_but_damaged_records_ends_with_an_error():
     with (
         Batches(Damaged(4, {0, 1, 2, 3}), 2) as batches,
         pytest.raises(FileError, match="every one of them is damaged"),
@@ -85,13 +79,13 @@ def test_nothing_but_damaged_records_ends_with_an_error() -> None:
         batches.next()
 
 
-def test_ragged_batches_stop_at_the_end_of_an_epoch() -> None:
+def test_ragged_batches_stop_at_the_end_of_an_epoch():
     with Batches(ArrayRecords(x=np.arange(5)), 2, Order(5, shuffle=False), ragged=True) as batches:
         got = [batches.next()["x"].tolist() for _ in range(4)]
     assert got == [[0, 1], [2, 3], [4], [0, 1]]
 
 
-def test_transforms_are_told_the_number_of_the_first_record() -> None:
+def test_transforms_are_told_the_number_of_the_first_record():
     firsts = []
 
     def tenfold(values: Array, first: int) -> Array:
@@ -107,7 +101,7 @@ def test_transforms_are_told_the_number_of_the_first_record() -> None:
     assert firsts[:2] == [0, 6]
 
 
-def test_batches_belong_to_the_caller_and_do_not_move_the_order() -> None:
+def test_batches_belong_to_the_caller_and_do_not_move_the_order():
     records, order = ArrayRecords(x=np.arange(6)), Order(6, shuffle=False)
     with Batches(records, 2, order) as batches:
         first = batches.next()["x"]
@@ -117,7 +111,7 @@ def test_batches_belong_to_the_caller_and_do_not_move_the_order() -> None:
     assert order.next(1).tolist() == [0]
 
 
-def test_an_error_is_raised_where_the_batch_is_taken() -> None:
+def test_an_error_is_raised_where_the_batch_is_taken():
     class Failing(ArrayRecords):
         def take(self, indices: Indices) -> Batch:
             if 3 in rows_of(indices, len(self)):
@@ -131,7 +125,7 @@ def test_an_error_is_raised_where_the_batch_is_taken() -> None:
                 batches.next()
 
 
-def test_dropped_batches_end_their_thread() -> None:
+def test_dropped_batches_end_their_thread():
     before = set(threading.enumerate())
     batches = Batches(ArrayRecords(x=np.arange(6)), 2)
     batches.next()
@@ -142,12 +136,12 @@ def test_dropped_batches_end_their_thread() -> None:
     assert not thread.is_alive()
 
 
-def test_one_pass_loses_and_pads_nothing() -> None:
+def test_one_pass_loses_and_pads_nothing():
     got = [batch["x"].tolist() for batch in one_pass(ArrayRecords(x=np.arange(5)), 2)]
     assert got == [[0, 1], [2, 3], [4]]
 
 
-def test_batches_that_cannot_be() -> None:
+def test_batches_that_cannot_be():
     records = ArrayRecords(x=np.arange(5))
     with pytest.raises(ArrayError, match="a batch of 0 records"):
         Batches(records, 0)

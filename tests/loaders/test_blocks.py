@@ -1,7 +1,5 @@
 """Block files: written in one go, mapped, refused where they are not whole."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import struct
@@ -9,7 +7,6 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +32,7 @@ def some(count: int = 10) -> ArrayRecords:
 
 @own_folder
 @given(st.data())
-def test_what_was_written_is_read(tmp_path: Path, data: st.DataObject) -> None:
+def test_what_was_written_is_read(tmp_path, data):
     count = data.draw(st.integers(0, 20))
     shapes = data.draw(
         st.lists(arrays.array_shapes(min_dims=0, max_dims=3, min_side=0), min_size=1, max_size=3)
@@ -57,7 +54,7 @@ def test_what_was_written_is_read(tmp_path: Path, data: st.DataObject) -> None:
         np.testing.assert_array_equal(blocks.take(rows)[name], values[rows])
 
 
-def test_batches_as_they_come(tmp_path: Path) -> None:
+def test_batches_as_they_come(tmp_path):
     path = tmp_path / "blocks"
 
     def batches() -> Iterator[dict[str, Any]]:
@@ -70,7 +67,7 @@ def test_batches_as_they_come(tmp_path: Path) -> None:
     assert blocks.take([2, 0])["data"].tolist() == [[5, 6], [1, 2]]
 
 
-def test_a_slice_is_a_view_that_nobody_can_write_to(tmp_path: Path) -> None:
+def test_a_slice_is_a_view_that_nobody_can_write_to(tmp_path):
     write_blocks(tmp_path / "blocks", some())
     view = Blocks(tmp_path / "blocks").take(slice(2, 5))["data"]
     assert view.base is not None
@@ -78,14 +75,14 @@ def test_a_slice_is_a_view_that_nobody_can_write_to(tmp_path: Path) -> None:
     np.testing.assert_array_equal(view, some().arrays["data"][2:5])
 
 
-def test_pickled_as_a_path(tmp_path: Path) -> None:
+def test_pickled_as_a_path(tmp_path):
     write_blocks(tmp_path / "blocks", some())
     data = pickle.dumps(Blocks(tmp_path / "blocks"))
     assert len(data) < 300
     assert pickle.loads(data).take([3])["label"].tolist() == [3]
 
 
-def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
+def test_a_file_appears_when_it_is_complete(tmp_path):
     def failing() -> Iterator[dict[str, Any]]:
         yield {"x": [1]}
         raise RuntimeError("no more")
@@ -107,16 +104,14 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
         ([{f"a rather long name {n}" * 9: [1] for n in range(30)}], "take too much room"),
     ],
 )
-def test_batches_that_do_not_fit(
-    tmp_path: Path, batches: list[dict[str, Any]], message: str
-) -> None:
+def test_batches_that_do_not_fit(tmp_path, batches, message):
     with pytest.raises(FileError, match=message):
         write_blocks(tmp_path / "blocks", batches)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("cut", [0, 5, 30, START - 1, START, START + 1, -1])
-def test_cut_files_are_refused(tmp_path: Path, cut: int) -> None:
+def test_cut_files_are_refused(tmp_path, cut):
     path = tmp_path / "blocks"
     write_blocks(path, some())
     path.write_bytes(path.read_bytes()[:cut])
@@ -124,7 +119,7 @@ def test_cut_files_are_refused(tmp_path: Path, cut: int) -> None:
         Blocks(path)
 
 
-def test_a_tail_is_refused(tmp_path: Path) -> None:
+def test_a_tail_is_refused(tmp_path):
     path = tmp_path / "blocks"
     write_blocks(path, some())
     path.write_bytes(path.read_bytes() + b"x")
@@ -134,7 +129,7 @@ def test_a_tail_is_refused(tmp_path: Path) -> None:
 
 @own_folder
 @given(st.integers(0, 8 * START - 1))
-def test_a_flipped_bit_in_the_header_is_noticed(tmp_path: Path, bit: int) -> None:
+def test_a_flipped_bit_in_the_header_is_noticed(tmp_path, bit):
     path = tmp_path / "blocks"
     write_blocks(path, some(2))
     data = bytearray(path.read_bytes())
@@ -146,7 +141,7 @@ def test_a_flipped_bit_in_the_header_is_noticed(tmp_path: Path, bit: int) -> Non
 
 @own_folder
 @given(st.binary(max_size=200))
-def test_foreign_files_are_refused(tmp_path: Path, data: bytes) -> None:
+def test_foreign_files_are_refused(tmp_path, data):
     path = tmp_path / "blocks"
     path.write_bytes(data)
     with pytest.raises(FileError, match="blocks: "):
@@ -169,7 +164,7 @@ def test_foreign_files_are_refused(tmp_path: Path, data: bytes) -> None:
         {"records": 1 << 47, "columns": [["x", "<f4", [1 << 20]]]},
     ],
 )
-def test_headers_that_lie(tmp_path: Path, header: Any) -> None:
+def test_headers_that_lie(tmp_path, header):
     text = json.dumps(header).encode()
     page = text.ljust(START - 16, b"\0")
     front = struct.pack("<8sII", b"SNBLOCK1", len(text), zlib.crc32(page))
@@ -180,7 +175,7 @@ def test_headers_that_lie(tmp_path: Path, header: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [".", "nothing"])
-def test_what_is_no_file(tmp_path: Path, name: str) -> None:
+def test_what_is_no_file(tmp_path, name):
     with pytest.raises(FileError):
         Blocks(tmp_path / name)
 
@@ -218,7 +213,7 @@ except MemoryError:
 """
 
 
-def test_files_larger_than_memory_are_streamed(tmp_path: Path) -> None:
+def test_files_larger_than_memory_are_streamed(tmp_path):
     command = [sys.executable, "-c", STREAMS, str(tmp_path / "blocks")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120)
     assert (done.stdout, done.stderr) == ("streamed\n", "")

@@ -1,8 +1,5 @@
 """Datum messages read in place, against protobuf's reading of them."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,7 +43,7 @@ def _fits(datum: caffe_pb2.Datum) -> bool:
 
 @settings(max_examples=300)
 @given(st.lists(FIELDS, max_size=3), st.booleans())
-def test_as_protobuf_reads_them(parts: list[dict[str, Any]], right_size: bool) -> None:
+def test_as_protobuf_reads_them(parts, right_size):
     """Several messages after each other are one message."""
     value = b"".join(caffe_pb2.Datum(**part).SerializeToString() for part in parts)
     want = caffe_pb2.Datum()
@@ -77,7 +74,7 @@ def test_as_protobuf_reads_them(parts: list[dict[str, Any]], right_size: bool) -
 
 @settings(max_examples=300)
 @given(st.binary(max_size=60))
-def test_no_bytes_do_worse_than_raise(value: bytes) -> None:
+def test_no_bytes_do_worse_than_raise(value):
     records = BatchItems(1)
     try:
         records.scan(value, [0], [len(value)])
@@ -88,13 +85,13 @@ def test_no_bytes_do_worse_than_raise(value: bytes) -> None:
         Transformation().apply(out, records, 0)
 
 
-def test_a_record_outside_its_memory() -> None:
+def test_a_record_outside_its_memory():
     for start, size in ((0, 11), (-1, 2), (11, 0), (5, 6), (2**62, 2**62)):
         with pytest.raises(IndexError):
             BatchItems(1).scan(b"0123456789", [start], [size])
 
 
-def test_threads_change_nothing() -> None:
+def test_threads_change_nothing():
     images = np.random.default_rng(0).integers(0, 256, (64, 3, 40, 50)).astype(np.uint8)
     records = BatchItems(64)
     for number, image in enumerate(images):
@@ -106,7 +103,7 @@ def test_threads_change_nothing() -> None:
     np.testing.assert_array_equal(outs[0], outs[1])
 
 
-def test_skipping_goes_round(tmp_path: Path) -> None:
+def test_skipping_goes_round(tmp_path):
     path = str(tmp_path / "db")
     value = caffe_pb2.Datum(channels=1, height=1, width=1, data=b"x").SerializeToString()
     write_database(path, "lmdb", ((b"%d" % n, value) for n in range(5)))
@@ -116,7 +113,7 @@ def test_skipping_goes_round(tmp_path: Path) -> None:
         cursor.close()
 
 
-def test_an_empty_database(tmp_path: Path) -> None:
+def test_an_empty_database(tmp_path):
     write_database(str(tmp_path / "db"), "lmdb", [])
     with pytest.raises(FileError, match="is empty"):
         Cursor(str(tmp_path / "db"), "lmdb").take(1)

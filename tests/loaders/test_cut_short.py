@@ -1,7 +1,5 @@
 """Mapped files that somebody cuts short while they are read: a FileError, and the process lives."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -62,7 +60,7 @@ SAYS = "was cut short while it was read"
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("left", [0, 5000, -1])
-def test_rows_after_the_cut(kind: Kind, left: int, tmp_path: Path) -> None:
+def test_rows_after_the_cut(kind, left, tmp_path):
     records, path = kind(tmp_path)
     assert len(records.take([2])["data"]) == 1
     size = path.stat().st_size
@@ -78,7 +76,7 @@ def test_rows_after_the_cut(kind: Kind, left: int, tmp_path: Path) -> None:
             records.take([COUNT - 1])
 
 
-def test_a_slice_that_is_held(tmp_path: Path) -> None:
+def test_a_slice_that_is_held(tmp_path):
     """It is a view: what was lost reads as zeros, in this thread and in others."""
     records, path = blocks(tmp_path)
     held = records.take(slice(0, COUNT))["data"]
@@ -89,7 +87,7 @@ def test_a_slice_that_is_held(tmp_path: Path) -> None:
         records.take([0])
 
 
-def test_layers(tmp_path: Path) -> None:
+def test_layers(tmp_path):
     _, path = lmdb(tmp_path)
     cursor = Cursor(str(path.parent), "lmdb")
     cursor.take(3)
@@ -98,7 +96,7 @@ def test_layers(tmp_path: Path) -> None:
         cursor.take(COUNT)
 
 
-def test_a_file_that_is_replaced_stays_as_it_was(tmp_path: Path) -> None:
+def test_a_file_that_is_replaced_stays_as_it_was(tmp_path):
     records, path = blocks(tmp_path)
     write(path, ArrayRecords(data=PIXELS[:2]))
     np.testing.assert_array_equal(records.take(range(COUNT))["data"], PIXELS)
@@ -106,7 +104,7 @@ def test_a_file_that_is_replaced_stays_as_it_was(tmp_path: Path) -> None:
     np.testing.assert_array_equal(records.take(range(COUNT))["data"], PIXELS)
 
 
-def test_guards_are_given_back(tmp_path: Path) -> None:
+def test_guards_are_given_back(tmp_path):
     """More files than there are guards, one after the other."""
     path = blocks(tmp_path)[1]
     for _ in range(5000):
@@ -131,7 +129,7 @@ with open(sys.argv[2], "r+b") as file:
 
 
 @pytest.mark.parametrize("more", [[], ["sent"]])
-def test_memory_of_others_ends_the_process_as_before(more: list[str], tmp_path: Path) -> None:
+def test_memory_of_others_ends_the_process_as_before(more, tmp_path):
     path = blocks(tmp_path)[1]
     (tmp_path / "other").write_bytes(bytes(9999))
     command = [sys.executable, "-c", OTHER, str(path), str(tmp_path / "other"), *more]

@@ -1,7 +1,5 @@
 """Databases of Datum as records, LMDB and LevelDB alike."""
 
-from __future__ import annotations
-
 import io
 import pickle
 from collections.abc import Callable, Sequence
@@ -65,7 +63,7 @@ def images(count: int, *shape: int) -> Any:
 
 @both
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_any_record_on_demand(tmp_path: Path, write: Write, dtype: Any) -> None:
+def test_any_record_on_demand(tmp_path, write, dtype):
     data = images(20, 2, 3, 4).astype(dtype)
     values = [plain(image, 5 * n) for n, image in enumerate(data)]
     records = Datums(write(tmp_path / "db", values))
@@ -82,7 +80,7 @@ def test_any_record_on_demand(tmp_path: Path, write: Write, dtype: Any) -> None:
     np.testing.assert_array_equal(records.take(slice(None))["data"], data)
 
 
-def test_floats_that_are_not_packed(tmp_path: Path) -> None:
+def test_floats_that_are_not_packed(tmp_path):
     data = images(3, 1, 2, 2).astype(np.float32)
     values = []
     for image in data:
@@ -92,7 +90,7 @@ def test_floats_that_are_not_packed(tmp_path: Path) -> None:
 
 
 @both
-def test_encoded_images_are_decoded(tmp_path: Path, write: Write) -> None:
+def test_encoded_images_are_decoded(tmp_path, write):
     pixels = images(6, 4, 5, 3)
     values = [encoded(image, n) for n, image in enumerate(pixels)]
     path = write(tmp_path / "db", values)
@@ -104,7 +102,7 @@ def test_encoded_images_are_decoded(tmp_path: Path, write: Write) -> None:
     assert grey.take([0])["data"].shape == (1, 1, 2, 3)
 
 
-def test_damaged_images_are_named_or_left_out(tmp_path: Path) -> None:
+def test_damaged_images_are_named_or_left_out(tmp_path):
     values = [encoded(image, n) for n, image in enumerate(images(4, 4, 5, 3))]
     broken = caffe_pb2.Datum(data=b"nothing", label=2, encoded=True).SerializeToString()
     path = lmdb(tmp_path / "db", [*values[:2], broken, values[3]])
@@ -116,7 +114,7 @@ def test_damaged_images_are_named_or_left_out(tmp_path: Path) -> None:
 
 
 @both
-def test_records_that_do_not_fit_are_named(tmp_path: Path, write: Write) -> None:
+def test_records_that_do_not_fit_are_named(tmp_path, write):
     values = [plain(images(1, *shape)[0], 0) for shape in ((1, 2, 2), (1, 2, 2), (1, 3, 2))]
     with pytest.raises(FileError, match="record 2 is uint8 1 x 3 x 2, the first uint8 1 x 2 x 2"):
         Datums(write(tmp_path / "db", values)).take([0, 2])
@@ -125,7 +123,7 @@ def test_records_that_do_not_fit_are_named(tmp_path: Path, write: Write) -> None
 
 
 @pytest.mark.parametrize("name", ["gray", "rgb"])
-def test_databases_that_caffe_wrote(name: str) -> None:
+def test_databases_that_caffe_wrote(name):
     with np.load(GOLDENS / "data" / "sources.npz") as sources:
         data, labels = sources[f"{name}/data"], sources[f"{name}/label"]
     for backend in ("lmdb", "leveldb"):
@@ -134,7 +132,7 @@ def test_databases_that_caffe_wrote(name: str) -> None:
         np.testing.assert_array_equal(batch["label"], labels)
 
 
-def test_what_is_no_database(tmp_path: Path) -> None:
+def test_what_is_no_database(tmp_path):
     with pytest.raises(FileError, match="does not exist"):
         Datums(tmp_path / "nothing")
     with pytest.raises(FileError, match=r"holds no data\.mdb"):

@@ -1,7 +1,5 @@
 """docs/data.md: every kind of data and every name is on it."""
 
-from __future__ import annotations
-
 import re
 
 from sparknet import loaders
@@ -11,7 +9,7 @@ from tests.guides import guide
 GUIDE = guide("data.md")
 
 
-def test_every_kind_and_every_name_is_there() -> None:
+def test_every_kind_and_every_name_is_there():
     assert sorted(re.findall(r"^\| `(\w+)`", GUIDE, re.MULTILINE)) == sorted(KINDS)
     for name in loaders.__all__:
         if name not in ("Column", "Records"):

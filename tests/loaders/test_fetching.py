@@ -1,12 +1,9 @@
 """Downloads from a folder and from a server on this machine; nothing here leaves it."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile
 import threading
-from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -33,14 +30,14 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
+def source(tmp_path):
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "some.bin").write_bytes(CONTENT)
     return tmp_path / "source"
 
 
 @pytest.fixture
-def server(source: Path) -> Iterator[str]:
+def server(source):
     handler = partial(Quiet, directory=str(source))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         thread = threading.Thread(target=running.serve_forever)
@@ -50,13 +47,13 @@ def server(source: Path) -> Iterator[str]:
         thread.join()
 
 
-def test_a_file_from_a_server(tmp_path: Path, server: str) -> None:
+def test_a_file_from_a_server(tmp_path, server):
     path = fetch(published(CONTENT), tmp_path / "new" / "folder", server)
     assert path == tmp_path / "new" / "folder" / "some.bin"
     assert path.read_bytes() == CONTENT
 
 
-def test_what_is_there_already_is_not_fetched_again(tmp_path: Path, source: Path) -> None:
+def test_what_is_there_already_is_not_fetched_again(tmp_path, source):
     mirror = source.as_uri()
     path = fetch(published(CONTENT), tmp_path, mirror)
     (source / "some.bin").unlink()
@@ -78,9 +75,7 @@ def test_what_is_there_already_is_not_fetched_again(tmp_path: Path, source: Path
     ],
     ids=["flipped", "short", "long", "empty"],
 )
-def test_other_content_never_gets_the_name(
-    tmp_path: Path, source: Path, server: str, content: bytes, message: str
-) -> None:
+def test_other_content_never_gets_the_name(tmp_path, source, server, content, message):
     (source / "some.bin").write_bytes(content)
     for mirror in (server, source.as_uri()):
         with pytest.raises(FileError, match=message):
@@ -88,7 +83,7 @@ def test_other_content_never_gets_the_name(
         assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_places_that_cannot_be_reached(tmp_path: Path, server: str) -> None:
+def test_places_that_cannot_be_reached(tmp_path, server):
     for mirror, message in (
         (server + "/nothing", "some.bin: cannot be downloaded: .*404"),
         ("http://127.0.0.1:1", "cannot be downloaded"),
@@ -101,7 +96,7 @@ def test_places_that_cannot_be_reached(tmp_path: Path, server: str) -> None:
         download("imagenet", tmp_path)
 
 
-def test_mnist(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mnist(tmp_path, source, monkeypatch):
     files = []
     for part, labels in (("train", [1, 2, 3]), ("test", [4])):
         (tmp_path / part).mkdir()
@@ -118,7 +113,7 @@ def test_mnist(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert test.take([0])["label"].tolist() == [4]
 
 
-def test_cifar10(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cifar10(tmp_path, source, monkeypatch):
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as tar:
         for number, name in enumerate(["readme.html", *CIFAR10_FILES]):
@@ -140,7 +135,7 @@ def test_cifar10(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.skipif(real() is None, reason="drawn digits were never published: SPARKNET_MNIST")
-def test_the_published_digests_are_those_of_the_real_files(tmp_path: Path) -> None:
+def test_the_published_digests_are_those_of_the_real_files(tmp_path):
     folder = real()
     assert folder is not None
     for file in DATASETS["mnist"][2:]:

@@ -1,13 +1,10 @@
 """Files that make the libraries which read them fail in other ways: a FileError names the file."""
 
-from __future__ import annotations
-
 import io
 import struct
 import tarfile
 import zipfile
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,7 +67,7 @@ TARS: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", TARS)
-def test_tars(name: str, tmp_path: Path) -> None:
+def test_tars(name, tmp_path):
     path = tmp_path / "x.tar"
     path.write_bytes(TARS[name]())
     with pytest.raises(FileError, match=r"x\.tar") as caught:
@@ -94,14 +91,14 @@ def npy(shape: str) -> bytes:
         str((True, 0, 2**63)),
     ],
 )
-def test_npy(shape: str, tmp_path: Path) -> None:
+def test_npy(shape, tmp_path):
     path = tmp_path / "x.npy"
     path.write_bytes(npy(shape))
     with pytest.raises(FileError, match=r"x\.npy: announces an array of .* numpy cannot hold"):
         NumpyFiles(data=path)
 
 
-def test_idx(tmp_path: Path) -> None:
+def test_idx(tmp_path):
     path = tmp_path / "x.idx"
     path.write_bytes(struct.pack(">4I", IMAGES, 0, 2**32 - 1, 2**32 - 1))
     with pytest.raises(FileError, match="an array of 0 x 4294967295 x 4294967295, which"):
@@ -109,7 +106,7 @@ def test_idx(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
-def test_npz_that_numpy_would_not_write(kind: int, tmp_path: Path) -> None:
+def test_npz_that_numpy_would_not_write(kind, tmp_path):
     file, path = io.BytesIO(), tmp_path / "x.npz"
     np.save(file, np.zeros(1 << 20))
     with zipfile.ZipFile(path, "w", kind) as archive:

@@ -1,7 +1,5 @@
 """HDF5 files as records."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 
@@ -29,7 +27,7 @@ def write(path: Path) -> Path:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 8), max_size=12))
-def test_rows_in_any_order(tmp_path: Path, rows: list[int]) -> None:
+def test_rows_in_any_order(tmp_path, rows):
     records = HDF5File(write(tmp_path / "some.h5"))
     assert isinstance(records, Records)
     assert list(records.columns) == ["data", "label"]
@@ -39,13 +37,13 @@ def test_rows_in_any_order(tmp_path: Path, rows: list[int]) -> None:
     records.close()
 
 
-def test_chosen_columns_and_pickling(tmp_path: Path) -> None:
+def test_chosen_columns_and_pickling(tmp_path):
     records = HDF5File(write(tmp_path / "some.h5"), ["group/inner"])
     records.take([0])
     assert pickle.loads(pickle.dumps(records)).take([8])["group/inner"].tolist() == [8]
 
 
-def test_what_does_not_fit(tmp_path: Path) -> None:
+def test_what_does_not_fit(tmp_path):
     path = write(tmp_path / "some.h5")
     with pytest.raises(FileError, match="data set 'nosuch' is missing"):
         HDF5File(path, ["nosuch"])

@@ -1,7 +1,5 @@
 """HDF5 data of unknown origin: it reads no other file, and takes little memory beyond its own."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Callable
 from pathlib import Path
@@ -90,7 +88,7 @@ def made(folder: Path, make: Callable[[Any], None]) -> Path:
 
 
 @pytest.mark.parametrize(("make", "word"), HOSTILE)
-def test_records(tmp_path: Path, make: Callable[[Any], None], word: str) -> None:
+def test_records(tmp_path, make, word):
     path = made(tmp_path, make)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for names in (None, ["data"]):
@@ -100,7 +98,7 @@ def test_records(tmp_path: Path, make: Callable[[Any], None], word: str) -> None
 
 
 @pytest.mark.parametrize(("make", "word"), HOSTILE)
-def test_layer(tmp_path: Path, make: Callable[[Any], None], word: str) -> None:
+def test_layer(tmp_path, make, word):
     path = made(tmp_path, make)
     (tmp_path / "list.txt").write_text(str(path))
     options = f"source: '{tmp_path / 'list.txt'}' batch_size: 2"
@@ -109,20 +107,20 @@ def test_layer(tmp_path: Path, make: Callable[[Any], None], word: str) -> None:
 
 
 @pytest.mark.parametrize(("make", "word"), HOSTILE)
-def test_later_file(tmp_path: Path, make: Callable[[Any], None], word: str) -> None:
+def test_later_file(tmp_path, make, word):
     """The layer looks at its first file alone before it runs."""
     rows = HDF5Rows([str(made(tmp_path, make))], ["data"], [(2,)], False, 0)
     with pytest.raises(FileError, match=word):
         rows.fill([np.empty((2, 2), np.float32)])
 
 
-def test_a_group_elsewhere(tmp_path: Path) -> None:
+def test_a_group_elsewhere(tmp_path):
     path = made(tmp_path, link_in_a_group)
     with pytest.raises(FileError, match="'there' is a link"):
         HDF5File(path, ["there/data"])
 
 
-def test_a_file_changed_after_it_was_opened(tmp_path: Path) -> None:
+def test_a_file_changed_after_it_was_opened(tmp_path):
     path = made(tmp_path, lambda file: file.create_dataset("data", data=SECRET))
     records = HDF5File(path)
     path.unlink()
@@ -131,7 +129,7 @@ def test_a_file_changed_after_it_was_opened(tmp_path: Path) -> None:
         records.take([0])
 
 
-def test_a_batch_is_bounded(tmp_path: Path) -> None:
+def test_a_batch_is_bounded(tmp_path):
     """Rows that were never written are zeros, as long as a batch of them is small."""
     path = made(tmp_path, lambda file: file.create_dataset("data", (20, 1 << 22), "f4"))
     records = HDF5File(path)

@@ -1,7 +1,5 @@
 """LevelDB databases of unknown origin: keys and blocks are bounded, check sums count."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,7 +48,7 @@ def growing(count: int, start: int) -> bytes:
     return out
 
 
-def test_keys_that_grow(tmp_path: Path) -> None:
+def test_keys_that_grow(tmp_path):
     """Each shares all of the one before: so few bytes stood for gigabytes."""
     for entries in (growing(40_000, 1), growing(4000, 4000)):
         folder = table(tmp_path, entries)
@@ -61,27 +59,27 @@ def test_keys_that_grow(tmp_path: Path) -> None:
         assert peak < 64 << 20
 
 
-def test_one_key_again_and_again(tmp_path: Path) -> None:
+def test_one_key_again_and_again(tmp_path):
     key = internal(b"k" * 100, 1, 1)
     entry = varint(0) + varint(len(key)) + b"\0" + key
     refused(table(tmp_path, entry + (varint(len(key)) + b"\0\0") * 50), "keys do not ascend")
 
 
-def test_one_block_again_and_again(tmp_path: Path) -> None:
+def test_one_block_again_and_again(tmp_path):
     key = internal(b"a", 1, 1)
     entry = varint(0) + varint(len(key)) + b"\0" + key
     size = varint(len(entry) + 8)
     refused(table(tmp_path, entry, [varint(0) + size] * 9), "the block at 0 begins before another")
 
 
-def test_large_blocks(tmp_path: Path) -> None:
+def test_large_blocks(tmp_path):
     entry = varint(0) + varint(9) + b"\0" + internal(b"a", 1, 1)
     handle = [varint(0) + varint(1 << 29)]
     refused(table(tmp_path, entry, handle), "a block of 536870912 bytes")
 
 
 @pytest.mark.parametrize("name", ["000001.ldb", "000011.log", "MANIFEST-000002"])
-def test_every_flipped_bit_of_records_is_found(name: str, tmp_path: Path) -> None:
+def test_every_flipped_bit_of_records_is_found(name, tmp_path):
     path = made(tmp_path) / name
     want = list(LevelDB(str(path.parent)))
     whole = path.read_bytes()
@@ -103,7 +101,7 @@ def test_every_flipped_bit_of_records_is_found(name: str, tmp_path: Path) -> Non
     assert len(lengths) <= (0 if name.endswith("ldb") else 2)
 
 
-def test_a_record_past_its_block(tmp_path: Path) -> None:
+def test_a_record_past_its_block(tmp_path):
     folder = database(tmp_path / "db", [], [(b"c", 3, b"3"), (b"d", 4, b"x" * 70_000)])
     path = folder / "000010.log"
     whole = bytearray(path.read_bytes())
@@ -113,7 +111,7 @@ def test_a_record_past_its_block(tmp_path: Path) -> None:
         list(LevelDB(str(folder)))
 
 
-def test_names_of_files(tmp_path: Path) -> None:
+def test_names_of_files(tmp_path):
     folder = made(tmp_path)
     want = list(LevelDB(str(folder)))
     (folder / "²³.log").write_bytes(log([b"never read"]))
@@ -124,7 +122,7 @@ def test_names_of_files(tmp_path: Path) -> None:
             LevelDB(str(folder))
 
 
-def test_files_that_may_not_be_opened(tmp_path: Path) -> None:
+def test_files_that_may_not_be_opened(tmp_path):
     folder = made(tmp_path)
     for name in ("000011.log", "MANIFEST-000002"):
         path = folder / name

@@ -1,9 +1,6 @@
 """Images of any size and kind as arrays: as caffe.io, Pillow and OpenCV have them."""
 
-from __future__ import annotations
-
 import io
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,9 +22,7 @@ def made(data: bytes, channels: int, **settings: Any) -> Any:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize(("way", "order"), [("nearest", 0), ("linear", 1), ("cubic", 3)])
-def test_as_caffe_io_reads_and_resizes(
-    kind: str, channels: int, way: str, order: int, tmp_path: Path
-) -> None:
+def test_as_caffe_io_reads_and_resizes(kind, channels, way, order, tmp_path):
     for size in SIZES:
         data = encoded(kind, *size)
         (tmp_path / "it.png").write_bytes(data)
@@ -40,7 +35,7 @@ def test_as_caffe_io_reads_and_resizes(
 
 @pytest.mark.parametrize("kind", ["RGB", "L", "RGBA", "LA", "P", "CMYK"])
 @pytest.mark.parametrize("mode", ["RGB", "L"])
-def test_as_pillow_reads_and_resizes(kind: str, mode: str) -> None:
+def test_as_pillow_reads_and_resizes(kind, mode):
     data = encoded(kind, 30, 41)
     picture = Image.open(io.BytesIO(data)).convert(mode).resize((32, 20), Image.Resampling.BOX)
     channels = len(mode) if mode == "RGB" else 1
@@ -53,7 +48,7 @@ def test_as_pillow_reads_and_resizes(kind: str, mode: str) -> None:
         np.testing.assert_array_equal(made(data, 3, **settings), wanted[::-1])
 
 
-def test_a_photograph_is_turned_where_that_is_asked_for() -> None:
+def test_a_photograph_is_turned_where_that_is_asked_for():
     data = encoded("turned", 24, 90)
     stored = made(data, 3, interpolation="pil.box")
     assert stored.shape == (3, 24, 90)
@@ -61,7 +56,7 @@ def test_a_photograph_is_turned_where_that_is_asked_for() -> None:
     np.testing.assert_array_equal(turned, np.rot90(stored, -1, (1, 2)))
 
 
-def test_16_bits() -> None:
+def test_16_bits():
     deep = np.array([[0, 255, 256], [257, 65534, 65535]], np.uint16)
     file = io.BytesIO()
     Image.fromarray(deep).save(file, "png")
@@ -77,7 +72,7 @@ def test_16_bits() -> None:
 @pytest.mark.parametrize("library", ["caffe.linear", "cv2.linear", "pil.bilinear"])
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("kind", ["L", "RGB", "RGBA"])
-def test_pixels_are_what_their_file_is(library: str, channels: int, kind: str) -> None:
+def test_pixels_are_what_their_file_is(library, channels, kind):
     drawn = pixels(25, 31, 4)
     rows = {"L": drawn[..., :1], "RGB": drawn[..., :3], "RGBA": drawn}[kind]
     file = io.BytesIO()
@@ -88,14 +83,14 @@ def test_pixels_are_what_their_file_is(library: str, channels: int, kind: str) -
     np.testing.assert_array_equal(got, how.of_file(file.getvalue(), "it"))
 
 
-def test_floating_pixels_stay() -> None:
+def test_floating_pixels_stay():
     rows = np.random.default_rng(0).normal(size=(4, 5, 3))
     got = ImageArrays(Preprocessing(), 3).of_pixels(rows, "it")
     np.testing.assert_array_equal(got, rows.astype(np.float32).transpose(2, 0, 1))
 
 
 @pytest.mark.parametrize("size", [(30, 40), (64, 33), (33, 64), (90, 24), (24, 24)])
-def test_the_shorter_side_and_its_centre(size: tuple[int, int]) -> None:
+def test_the_shorter_side_and_its_centre(size):
     """A crop of it is the centre of the whole resized image, for odd rests too."""
     data = encoded("RGB", *size)
     picture = Image.open(io.BytesIO(data))
@@ -121,7 +116,7 @@ def test_the_shorter_side_and_its_centre(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("size", [(30, 40), (64, 33), (33, 64), (24, 24), (7, 91)])
-def test_fitted_between_bars(size: tuple[int, int]) -> None:
+def test_fitted_between_bars(size):
     from PIL import ImageOps
 
     data = encoded("RGB", *size)
@@ -139,7 +134,7 @@ def test_fitted_between_bars(size: tuple[int, int]) -> None:
     np.testing.assert_array_equal(got, np.asarray(wanted).transpose(2, 0, 1))
 
 
-def test_each_image_has_its_array_or_its_error() -> None:
+def test_each_image_has_its_array_or_its_error():
     good = encoded("RGB", 30, 40)
     images = [good, None, b"nothing", good[:-300], encoded("L", 10, 15), good]
     found = ImageArrays(Preprocessing(resize=(8, 8)), 3).all(images, lambda row: f"row {row}")
@@ -151,7 +146,7 @@ def test_each_image_has_its_array_or_its_error() -> None:
     assert stacked([one for one in found if isinstance(one, np.ndarray)]).shape == (3, 3, 8, 8)
 
 
-def test_images_of_their_own_size_are_cut_to_the_crop() -> None:
+def test_images_of_their_own_size_are_cut_to_the_crop():
     how = Preprocessing(crop=(8, 10))
     data = encoded("RGB", 30, 40)
     whole = made(data, 3)
@@ -162,7 +157,7 @@ def test_images_of_their_own_size_are_cut_to_the_crop() -> None:
         ImageArrays(how, 3).of_file(encoded("RGB", 6, 90), "it")
 
 
-def test_sizes_are_checked_before_memory_is_taken() -> None:
+def test_sizes_are_checked_before_memory_is_taken():
     file = io.BytesIO()
     Image.new("L", (60000, 2)).save(file, "png")
     with pytest.raises(FileError, match="it: would become 4096 x 122880000 pixels"):

@@ -1,7 +1,5 @@
 """Images of a few formats are opened, whatever Pillow and the file's name say."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 
@@ -24,7 +22,7 @@ def stored(kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_what_is_read(kind: str, tmp_path: Path) -> None:
+def test_what_is_read(kind, tmp_path):
     path = tmp_path / "a.jpg"
     path.write_bytes(stored(kind))
     assert image_shape(str(path))[1:] == (8, 9)
@@ -34,7 +32,7 @@ def test_what_is_read(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["EPS", "ICNS", "PCX", "SGI", "TGA", "JPEG2000", "DDS"])
-def test_what_is_refused(kind: str, tmp_path: Path) -> None:
+def test_what_is_refused(kind, tmp_path):
     path = tmp_path / "1" / "a.jpg"
     path.parent.mkdir()
     path.write_bytes(stored(kind))
@@ -50,7 +48,7 @@ def test_what_is_refused(kind: str, tmp_path: Path) -> None:
         ImageFiles(tmp_path).take([0])
 
 
-def test_only_one_place_opens_images() -> None:
+def test_only_one_place_opens_images():
     root = Path(caffe.__file__).parents[1]
     opening = {path.name for path in root.rglob("*.py") if "Image.open(" in path.read_text()}
     assert opening == {"image.py"}

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from pathlib import Path
@@ -16,12 +14,12 @@ from tests.loaders.datums import check_against_sources
 
 
 @pytest.mark.parametrize("name", ["gray_leveldb", "rgb_leveldb"])
-def test_databases_of_caffe(name: str) -> None:
+def test_databases_of_caffe(name):
     with LevelDB(str(GOLDENS / "data" / name)) as records:
         check_against_sources(records, name)
 
 
-def test_newest_wins_and_deletions_count(tmp_path: Path) -> None:
+def test_newest_wins_and_deletions_count(tmp_path):
     tables: list[list[Write]] = [
         [(b"a", 1, b"old"), (b"b", 2, b"keep"), (b"c", 3, b"gone")],
         [(b"a", 4, b"new"), (b"a", 3, b"older"), (b"d", 5, b"d")],
@@ -35,7 +33,7 @@ def test_newest_wins_and_deletions_count(tmp_path: Path) -> None:
         assert len(records) == 4
 
 
-def test_old_suffix_and_empty(tmp_path: Path) -> None:
+def test_old_suffix_and_empty(tmp_path):
     folder = database(tmp_path / "one", [[(b"a", 1, b"1")]], [], suffix="sst")
     assert list(LevelDB(str(folder))) == [(b"a", b"1")]
     with pytest.raises(FileError, match="is empty"):
@@ -52,7 +50,7 @@ WRITES = st.lists(
 
 @settings(max_examples=60)
 @given(WRITES)
-def test_same_as_a_dict(writes: list[tuple[bytes, int, bytes | None]]) -> None:
+def test_same_as_a_dict(writes):
     """Writes go to two tables and a log, in the order of their ages."""
     places: list[list[Write]] = [[], [], []]
     want: dict[bytes, bytes] = {}
@@ -68,7 +66,7 @@ def test_same_as_a_dict(writes: list[tuple[bytes, int, bytes | None]]) -> None:
         assert list(LevelDB(str(made))) == sorted(want.items())
 
 
-def test_the_last_record_may_be_torn(tmp_path: Path) -> None:
+def test_the_last_record_may_be_torn(tmp_path):
     folder = database(tmp_path / "db", [], [(b"a", 1, b"1"), (b"b", 2, b"2" * 50_000)])
     path = folder / "000010.log"
     path.write_bytes(path.read_bytes()[:-3])
@@ -80,7 +78,7 @@ def _refused(folder: Path, says: str) -> None:
         list(LevelDB(str(folder)))
 
 
-def test_damage_is_refused(tmp_path: Path) -> None:
+def test_damage_is_refused(tmp_path):
     _refused(tmp_path / "absent", "does not exist")
     (tmp_path / "file").write_text("")
     _refused(tmp_path / "file", "is no folder")
@@ -110,7 +108,7 @@ def test_damage_is_refused(tmp_path: Path) -> None:
 
 @settings(max_examples=150)
 @given(st.data())
-def test_no_damage_does_worse_than_raise(data: st.DataObject) -> None:
+def test_no_damage_does_worse_than_raise(data):
     with tempfile.TemporaryDirectory() as name:
         writes: list[Write] = [(bytes([i]), i + 1, b"v" * i) for i in range(9)]
         folder = database(Path(name) / "db", [writes[:5]], writes[5:])

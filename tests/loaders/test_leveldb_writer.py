@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +21,7 @@ def _records(count: int) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def test_known_check_sums() -> None:
+def test_known_check_sums():
     """RFC 3720, B.4."""
     assert crc32c(bytes(32)) == 0x8A9136AA
     assert crc32c(b"\xff" * 32) == 0x62A8AB43
@@ -42,12 +40,12 @@ def _bit_by_bit(data: bytes) -> int:
 
 @settings(max_examples=60)
 @given(st.binary(max_size=700))
-def test_check_sums_are_those_of_the_definition(data: bytes) -> None:
+def test_check_sums_are_those_of_the_definition(data):
     assert crc32c(data) == _bit_by_bit(data)
 
 
 @pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 300])
-def test_records_come_back(count: int, tmp_path: Path) -> None:
+def test_records_come_back(count, tmp_path):
     records, path = _records(count), str(tmp_path / "db")
     assert write_database(path, "leveldb", iter(records)) == count
     with LevelDB(path) as database:
@@ -56,7 +54,7 @@ def test_records_come_back(count: int, tmp_path: Path) -> None:
             assert database.fetch([key], number) == [value]
 
 
-def test_several_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_tables(tmp_path, monkeypatch):
     """So many that the manifest needs several blocks of its log."""
     monkeypatch.setattr(leveldb_writer, "TABLE_SIZE", 1)
     monkeypatch.setattr(leveldb_writer, "BLOCK_SIZE", 1)
@@ -70,7 +68,7 @@ def test_several_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("count", [0, 1, 17, 1000])
-def test_leveldb_itself_reads_it(count: int, tmp_path: Path) -> None:
+def test_leveldb_itself_reads_it(count, tmp_path):
     records = _records(count)
     write_database(str(tmp_path / "db"), "leveldb", records)
     _read_by_leveldb_itself(tmp_path / "db", records)
@@ -96,7 +94,7 @@ def _read_by_leveldb_itself(path: Path, records: list[tuple[bytes, bytes]]) -> N
         assert list(found) == [*left, (b"zz", b"new")]
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_what_is_refused(tmp_path):
     path = str(tmp_path / "db")
     with pytest.raises(FileError, match="needs ascending keys: b'a' came after b'b'"):
         write_database(path, "leveldb", [(b"b", b""), (b"a", b"")])

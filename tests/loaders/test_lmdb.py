@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import contextlib
 import shutil
 import struct
@@ -29,13 +27,13 @@ def _make(path: Path, count: int) -> Path:
 
 
 @pytest.mark.parametrize("name", ["rgb_lmdb", "gray_lmdb", "float_lmdb"])
-def test_databases_of_caffe(name: str) -> None:
+def test_databases_of_caffe(name):
     with LMDB(str(GOLDENS / "data" / name)) as records:
         check_against_sources(records, name)
     assert not (GOLDENS / "data" / name / "lock.mdb").exists()
 
 
-def test_many_records_in_key_order(tmp_path: Path) -> None:
+def test_many_records_in_key_order(tmp_path):
     with LMDB(str(_make(tmp_path / "db", 500))) as records:
         assert len(records) == 500
         assert [key for key, _ in records] == [b"%05d" % i for i in range(500)]
@@ -44,7 +42,7 @@ def test_many_records_in_key_order(tmp_path: Path) -> None:
         assert len(records) == 500
 
 
-def test_long_values_deletions_and_depth(tmp_path: Path) -> None:
+def test_long_values_deletions_and_depth(tmp_path):
     """The oracle is LMDB itself."""
     lmdb = pytest.importorskip("lmdb")
     random = np.random.default_rng(3)
@@ -68,7 +66,7 @@ def test_long_values_deletions_and_depth(tmp_path: Path) -> None:
 
 @settings(max_examples=150)
 @given(st.data())
-def test_no_damage_does_worse_than_raise(data: st.DataObject) -> None:
+def test_no_damage_does_worse_than_raise(data):
     with tempfile.TemporaryDirectory() as folder:
         path = _make(Path(folder) / "db", 60) / "data.mdb"
         whole = bytearray(path.read_bytes())
@@ -82,7 +80,7 @@ def test_no_damage_does_worse_than_raise(data: st.DataObject) -> None:
             assert sum(len(value) for _, value in records) < 60 * len(whole)
 
 
-def test_a_circle_is_refused(tmp_path: Path) -> None:
+def test_a_circle_is_refused(tmp_path):
     path = _make(tmp_path / "db", 500) / "data.mdb"
     whole = bytearray(path.read_bytes())
     with LMDB(str(path)) as records:
@@ -94,7 +92,7 @@ def test_a_circle_is_refused(tmp_path: Path) -> None:
         list(records)
 
 
-def test_refused(tmp_path: Path) -> None:
+def test_refused(tmp_path):
     for path, says in ((tmp_path / "absent", "does not exist"), (tmp_path, "holds no data.mdb")):
         with pytest.raises(FileError, match=says):
             LMDB(str(path))
@@ -118,7 +116,7 @@ def test_refused(tmp_path: Path) -> None:
         db.first()
 
 
-def test_absurd_page_numbers(tmp_path: Path) -> None:
+def test_absurd_page_numbers(tmp_path):
     folder = _make(tmp_path / "db", 3)
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -21,7 +17,7 @@ def _records(count: int) -> list[tuple[bytes, bytes]]:
 
 # 117 and 118 leaves fill a branch; 1000 to 1100 records come near, on both sides.
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 500, 8000, *range(1500, 2100, 50)])
-def test_lmdb_itself_reads_it(count: int, tmp_path: Path) -> None:
+def test_lmdb_itself_reads_it(count, tmp_path):
     lmdb = pytest.importorskip("lmdb")
     records, path = _records(count), str(tmp_path / "db")
     assert write_database(path, "lmdb", iter(records)) == count
@@ -34,7 +30,7 @@ def test_lmdb_itself_reads_it(count: int, tmp_path: Path) -> None:
         assert reader.get(b"nosuch") is None
 
 
-def test_lmdb_itself_writes_on(tmp_path: Path) -> None:
+def test_lmdb_itself_writes_on(tmp_path):
     lmdb = pytest.importorskip("lmdb")
     records, path = dict(_records(1000)), str(tmp_path / "db")
     write_database(path, "lmdb", records.items())
@@ -48,7 +44,7 @@ def test_lmdb_itself_writes_on(tmp_path: Path) -> None:
             assert list(reader.cursor()) == [(b"0", b"x" * 7000), *records.items()]
 
 
-def test_a_branch_never_has_one_child(tmp_path: Path) -> None:
+def test_a_branch_never_has_one_child(tmp_path):
     """LMDB ends the process over one."""
     for leaves in range(1, 400):
         path = tmp_path / str(leaves)
@@ -63,7 +59,7 @@ def test_a_branch_never_has_one_child(tmp_path: Path) -> None:
             break
 
 
-def test_refused(tmp_path: Path) -> None:
+def test_refused(tmp_path):
     path = str(tmp_path / "db")
     for keys, says in (
         ([b"b", b"a"], "ascending keys: b'a' came after b'b'"),

@@ -1,7 +1,5 @@
 """Means: in double precision, batch by batch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from sparknet.loaders import ArrayRecords, mean_of
 from sparknet.loaders.datums import Mean
 
 
-def test_the_mean_of_many_is_exact() -> None:
+def test_the_mean_of_many_is_exact():
     data = np.full((3000, 1, 2, 2), 255, np.uint8)
     data[::3] = 254
     want = np.float32(255 - 1 / 3)
@@ -20,7 +18,7 @@ def test_the_mean_of_many_is_exact() -> None:
     assert mean_of(ArrayRecords(x=large), "x").item() == 2**24 + 2
 
 
-def test_what_has_no_mean() -> None:
+def test_what_has_no_mean():
     with pytest.raises(FileError, match="have no column 'data': x"):
         mean_of(ArrayRecords(x=[1]))
     with pytest.raises(ArrayError, match="no image"):

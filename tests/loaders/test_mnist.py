@@ -1,7 +1,5 @@
 """MNIST's and CIFAR-10's files."""
 
-from __future__ import annotations
-
 import gzip
 import pickle
 import struct
@@ -26,7 +24,7 @@ def write_mnist(folder: Path, pixels: np.ndarray, labels: list[int], packed: boo
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_mnist(packed: bool, tmp_path: Path) -> None:
+def test_mnist(packed, tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (4, 5, 6)).astype(np.uint8)
     records = MNIST(*write_mnist(tmp_path, pixels, [3, 1, 4, 1], packed))
     assert records.columns == {
@@ -40,7 +38,7 @@ def test_mnist(packed: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_damage(packed: bool, tmp_path: Path) -> None:
+def test_damage(packed, tmp_path):
     pixels = np.zeros((4, 5, 6), np.uint8)
     images, labels = write_mnist(tmp_path, pixels, [1, 2, 3], packed)
     with pytest.raises(FileError, match=r"holds 4 images, but .*labels 3 labels"):
@@ -60,7 +58,7 @@ def test_damage(packed: bool, tmp_path: Path) -> None:
         MNIST(tmp_path / "no", labels)
 
 
-def test_cifar10(tmp_path: Path) -> None:
+def test_cifar10(tmp_path):
     data = np.random.default_rng(0).integers(0, 256, (5, 3073)).astype(np.uint8)
     files = [str(tmp_path / name) for name in "ab"]
     data[:2].tofile(files[0])

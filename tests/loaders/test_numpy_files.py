@@ -1,10 +1,7 @@
 """numpy's files: mapped where they can be, refused where they lie."""
 
-from __future__ import annotations
-
 import pickle
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +21,7 @@ def is_mapped(array: Any) -> bool:
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_npz(tmp_path: Path, save: Any) -> None:
+def test_npz(tmp_path, save):
     save(tmp_path / "some.npz", data=DATA, label=LABEL, turned=np.asfortranarray(DATA))
     records = NumpyFiles(tmp_path / "some.npz")
     assert isinstance(records, Records)
@@ -36,7 +33,7 @@ def test_npz(tmp_path: Path, save: Any) -> None:
     assert is_mapped(records.arrays["data"]) == (save is np.savez)
 
 
-def test_npy(tmp_path: Path) -> None:
+def test_npy(tmp_path):
     np.save(tmp_path / "x.npy", DATA)
     np.save(tmp_path / "y.npy", LABEL)
     records = NumpyFiles(data=tmp_path / "x.npy", label=tmp_path / "y.npy")
@@ -46,7 +43,7 @@ def test_npy(tmp_path: Path) -> None:
     assert again.take([5])["label"].tolist() == [5]
 
 
-def test_damage(tmp_path: Path) -> None:
+def test_damage(tmp_path):
     path = tmp_path / "x.npy"
     np.save(path, DATA)
     whole = path.read_bytes()
@@ -65,7 +62,7 @@ def test_damage(tmp_path: Path) -> None:
         NumpyFiles(data=path)
 
 
-def test_damaged_archives(tmp_path: Path) -> None:
+def test_damaged_archives(tmp_path):
     path = tmp_path / "some.npz"
     np.savez(path, data=DATA)
     path.write_bytes(path.read_bytes()[:-30])

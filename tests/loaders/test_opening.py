@@ -1,7 +1,5 @@
 """One call opens every kind of data set."""
 
-from __future__ import annotations
-
 import gzip
 import subprocess
 import sys
@@ -57,13 +55,13 @@ ALL = ["blocks", "hdf5", "hdf5 list", "image list", "images", "leveldb", "lmdb",
 
 
 @pytest.mark.parametrize("kind", [*ALL, "parquet"])
-def test_kinds_are_guessed(tmp_path: Path, kind: str) -> None:
+def test_kinds_are_guessed(tmp_path, kind):
     records = open_records(*sample(kind, tmp_path / "some"))
     assert len(records) == 2
     assert len(records.take([1, 0])["data"]) == 2
 
 
-def test_several_files_are_chained(tmp_path: Path) -> None:
+def test_several_files_are_chained(tmp_path):
     for name, values in (("a", [1, 2]), ("b", [3])):
         write_blocks(tmp_path / name, ArrayRecords(x=values))
     records = open_records([tmp_path / "a", tmp_path / "b"])
@@ -76,14 +74,14 @@ def test_several_files_are_chained(tmp_path: Path) -> None:
     assert len(open_records([tmp_path / "data_batch_1.bin"] * 2)) == 4
 
 
-def test_options_reach_the_reader(tmp_path: Path) -> None:
+def test_options_reach_the_reader(tmp_path):
     path = folder(tmp_path, {"a/0.png": png(1)})
     assert open_records(path, size=(7, 8)).columns["data"].shape == (3, 7, 8)
     with pytest.raises(SpecError, match=r"kind 'images' cannot be opened so: .*'colour'"):
         open_records(path, colour=True)
 
 
-def test_what_cannot_be_guessed(tmp_path: Path) -> None:
+def test_what_cannot_be_guessed(tmp_path):
     (tmp_path / "some").write_bytes(bytes(100))
     with pytest.raises(FileError, match=r"is none of blocks, cifar10, .* kind= says which"):
         open_records(tmp_path / "some")
@@ -98,13 +96,13 @@ def test_what_cannot_be_guessed(tmp_path: Path) -> None:
         open_records(tmp_path / "list.txt")
 
 
-def test_packed_mnist_is_known(tmp_path: Path) -> None:
+def test_packed_mnist_is_known(tmp_path):
     with gzip.open(tmp_path / "images", "wb") as file:
         file.write(b"\0\0\x08\x03")
     assert kind_of(tmp_path / "images") == "mnist"
 
 
-def test_public_names() -> None:
+def test_public_names():
     for name in loaders.__all__:
         assert getattr(loaders, name) is not None
     assert dir(loaders) == sorted(loaders.__all__)
@@ -135,7 +133,7 @@ sys.exit(os.waitstatus_to_exitcode(status) or (0 if good else 2))
 
 
 @pytest.mark.parametrize("kind", ["hdf5", "image list", "leveldb", "lmdb", "numpy", "parquet"])
-def test_a_forked_child_reads_on(tmp_path: Path, kind: str) -> None:
+def test_a_forked_child_reads_on(tmp_path, kind):
     command = [sys.executable, "-c", FORKED, *map(str, sample(kind, tmp_path / "some"))]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
@@ -167,7 +165,7 @@ sys.exit(os.waitstatus_to_exitcode(status) or (0 if len(records.take([0])["data"
 """
 
 
-def test_a_child_forked_while_a_thread_is_in_h5py_reads_on(tmp_path: Path) -> None:
+def test_a_child_forked_while_a_thread_is_in_h5py_reads_on(tmp_path):
     code = [
         sys.executable,
         "-c",

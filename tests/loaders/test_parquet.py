@@ -1,7 +1,5 @@
 """Parquet files as records."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from pathlib import Path
@@ -34,7 +32,7 @@ def some(path: Path) -> Path:
     )
 
 
-def test_rows_across_row_groups(tmp_path: Path) -> None:
+def test_rows_across_row_groups(tmp_path):
     records = Parquet(some(tmp_path / "some.parquet"), shapes={"data": (1, 2, 3)})
     assert isinstance(records, Records)
     assert len(records) == 10
@@ -48,12 +46,12 @@ def test_rows_across_row_groups(tmp_path: Path) -> None:
         assert batch["weight"].tolist() == [4.5, 0, 2.5, 4.5]
 
 
-def test_chosen_columns(tmp_path: Path) -> None:
+def test_chosen_columns(tmp_path):
     records = Parquet(some(tmp_path / "some.parquet"), ["label"])
     assert list(records.take([3])) == ["label"]
 
 
-def test_what_does_not_fit(tmp_path: Path) -> None:
+def test_what_does_not_fit(tmp_path):
     path = tmp_path / "some.parquet"
     for columns, message in (
         ({"x": [[1], [1, 2]]}, "column 'x' has lists of several lengths"),
@@ -72,7 +70,7 @@ def test_what_does_not_fit(tmp_path: Path) -> None:
         Parquet(write(path, x=[1]), ["nosuch"])
 
 
-def test_damage(tmp_path: Path) -> None:
+def test_damage(tmp_path):
     path = some(tmp_path / "some.parquet")
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(FileError, match="cannot be read as Parquet"):
@@ -81,7 +79,7 @@ def test_damage(tmp_path: Path) -> None:
         Parquet(tmp_path / "nothing.parquet")
 
 
-def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow(tmp_path, monkeypatch):
     path = some(tmp_path / "some.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(MissingExtra, match=r"pip install 'sparknet\[parquet\]'"):

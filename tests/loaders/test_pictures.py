@@ -1,7 +1,5 @@
 """Image files and tars of them: labels, sizes, damage and traps."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import struct
@@ -64,7 +62,7 @@ def reds(batch: dict[str, Any]) -> list[int]:
     return batch["data"][:, 2, 0, 0].tolist()
 
 
-def test_a_list_of_files(tmp_path: Path) -> None:
+def test_a_list_of_files(tmp_path):
     folder(tmp_path, {f"some {n}.png": png(n) for n in range(3)})
     (tmp_path / "list").write_text("".join(f"some {n}.png {n + 7}\n" for n in (2, 0, 1)))
     records = ImageFiles(tmp_path / "list", tmp_path)
@@ -79,7 +77,7 @@ def test_a_list_of_files(tmp_path: Path) -> None:
         assert batch["label"].tolist() == [9, 8]
 
 
-def test_a_folder_with_a_subfolder_for_each_class(tmp_path: Path) -> None:
+def test_a_folder_with_a_subfolder_for_each_class(tmp_path):
     files = {"dog/a.png": png(1), "cat/deep/b.PNG": png(2), "cat/c.png": png(3), "cat/note": b"x"}
     records = ImageFiles(folder(tmp_path, files))
     assert records.classes == ["cat", "dog"]
@@ -87,7 +85,7 @@ def test_a_folder_with_a_subfolder_for_each_class(tmp_path: Path) -> None:
     assert (reds(batch), batch["label"].tolist()) == ([3, 2, 1], [0, 0, 1])
 
 
-def test_sizes_and_colours(tmp_path: Path) -> None:
+def test_sizes_and_colours(tmp_path):
     path = folder(tmp_path, {"a/0.png": png(9), "a/1.png": png(9, 8, 8)})
     with pytest.raises(FileError, match=r"1\.png: is 3 x 8 x 8, the first image 3 x 4 x 5: give a"):
         ImageFiles(path).take([1])
@@ -105,7 +103,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-def test_damaged_images_are_counted_and_named(tmp_path: Path, bad: bytes) -> None:
+def test_damaged_images_are_counted_and_named(tmp_path, bad):
     names = {f"a/{n}.png": png(n) for n in range(5)} | {"a/3.png": bad, "a/0.png": bad}
     path = folder(tmp_path, names)
     with pytest.raises(FileError, match=r"3\.png: (is|announces)"):
@@ -118,7 +116,7 @@ def test_damaged_images_are_counted_and_named(tmp_path: Path, bad: bytes) -> Non
     assert len(records.failed) == 2
 
 
-def test_nothing_but_damage_is_an_error_not_a_loop(tmp_path: Path) -> None:
+def test_nothing_but_damage_is_an_error_not_a_loop(tmp_path):
     path = folder(tmp_path, {f"a/{n}.png": b"nothing" for n in range(3)})
     with pytest.raises(FileError, match="no image can be read"):
         ImageFiles(path, invalid="drop").take([0])
@@ -127,7 +125,7 @@ def test_nothing_but_damage_is_an_error_not_a_loop(tmp_path: Path) -> None:
         batches.next()
 
 
-def test_missing_files_and_wrong_options(tmp_path: Path) -> None:
+def test_missing_files_and_wrong_options(tmp_path):
     (tmp_path / "list").write_text("nosuch.png 1\n")
     with pytest.raises(FileError, match=r"nosuch\.png: does not exist"):
         ImageFiles(tmp_path / "list", tmp_path, size=(2, 2)).take([0])
@@ -138,7 +136,7 @@ def test_missing_files_and_wrong_options(tmp_path: Path) -> None:
         ImageFiles(tmp_path / "list", invalid="ignore")
 
 
-def test_tars_by_list(tmp_path: Path) -> None:
+def test_tars_by_list(tmp_path):
     one = tar(tmp_path / "one.tar", {"n1_1.JPEG": png(1), "sub/n2_1.JPEG": png(2), "note": b"x"})
     two = tar(tmp_path / "two.tar", {"n2_2.png": png(3)})
     (tmp_path / "list").write_text("n1/n1_1.JPEG 5\nsub/n2_1.JPEG 6\nn2_2.png 7\n")
@@ -151,7 +149,7 @@ def test_tars_by_list(tmp_path: Path) -> None:
         Tars([one, two], labels=tmp_path / "list")
 
 
-def test_tars_by_folder_synset_and_inner_tar(tmp_path: Path) -> None:
+def test_tars_by_folder_synset_and_inner_tar(tmp_path):
     """ImageNet's training set is a tar of one tar for each synset."""
     inner = {
         name: tar(tmp_path / name, {f"{name[:-4]}_{n}.JPEG": png(10 * n) for n in (1, 2)})
@@ -166,14 +164,14 @@ def test_tars_by_folder_synset_and_inner_tar(tmp_path: Path) -> None:
     assert flat.classes == ["n7", "x"]
 
 
-def test_names_of_any_length(tmp_path: Path) -> None:
+def test_names_of_any_length(tmp_path):
     name = "a/" + "long" * 60 + ".png"
     records = Tars(tar(tmp_path / "long.tar", {name: png(4)}))
     assert reds(records.take([0])) == [4]
     assert records.members[0].name == name
 
 
-def test_a_damaged_member_is_named(tmp_path: Path) -> None:
+def test_a_damaged_member_is_named(tmp_path):
     path = tar(tmp_path / "some.tar", {"a_1.png": png(1), "a_2.png": b"nothing"})
     with pytest.raises(FileError, match=r"some\.tar:a_2\.png: is no image"):
         Tars(path).take([1])
@@ -182,7 +180,7 @@ def test_a_damaged_member_is_named(tmp_path: Path) -> None:
     assert list(records.failed) == [f"{path}:a_2.png"]
 
 
-def test_what_is_no_tar(tmp_path: Path) -> None:
+def test_what_is_no_tar(tmp_path):
     for name, data in (("foreign", b"x" * 2000), ("packed", zlib.compress(bytes(9999)))):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(FileError, match="is no plain tar file"):
@@ -199,7 +197,7 @@ def test_what_is_no_tar(tmp_path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(st.integers(0, 1535), st.binary(min_size=1, max_size=12))
-def test_a_damaged_header_never_hangs(tmp_path: Path, at: int, junk: bytes) -> None:
+def test_a_damaged_header_never_hangs(tmp_path, at, junk):
     path = tar(tmp_path / "some.tar", {"a_1.png": png(1), "a_2.png": png(2)})
     data = bytearray(path.read_bytes())
     data[at : at + len(junk)] = junk
@@ -208,7 +206,7 @@ def test_a_damaged_header_never_hangs(tmp_path: Path, at: int, junk: bytes) -> N
         assert len(Tars(path)) <= 2
 
 
-def test_sizes_below_zero_do_not_lead_back(tmp_path: Path) -> None:
+def test_sizes_below_zero_do_not_lead_back(tmp_path):
     path = tar(tmp_path / "some.tar", {"a_1.png": png(1), "a_2.png": png(2)})
     data = bytearray(path.read_bytes())
     second = data.index(b"a_2.png")

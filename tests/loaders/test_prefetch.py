@@ -1,7 +1,5 @@
 """Batches made ahead, and the end of the process that they were made for."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -27,7 +25,7 @@ print("end", flush=True)
 """
 
 
-def test_threads_end_before_the_interpreter_does() -> None:
+def test_threads_end_before_the_interpreter_does():
     """One that is stopped in the middle of h5py keeps its lock, which the exit waits for."""
     ran = subprocess.run(
         [sys.executable, "-c", LEAVES], capture_output=True, text=True, check=True, timeout=60

@@ -1,9 +1,6 @@
 """The description of preprocessing: what it refuses, and its text."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +25,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("mean", [(104, 117, 123.5), 7, "image"])
-def test_text_makes_an_equal_description(mean: Any) -> None:
+def test_text_makes_an_equal_description(mean):
     if mean == "image":
         mean = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(np.float32)
     how = Preprocessing(**{**EVERYTHING, "mean": mean})
@@ -42,7 +39,7 @@ def test_text_makes_an_equal_description(mean: Any) -> None:
     assert len(repr(how)) < 300
 
 
-def test_keywords_that_are_none_say_nothing() -> None:
+def test_keywords_that_are_none_say_nothing():
     assert Preprocessing.of({"crop": None, "mean": None}) is None
     assert Preprocessing.of({"crop": 3, "mean": None}) == Preprocessing(crop=(3, 3))
     with pytest.raises(SpecError, match="no keyword 'croop'; did you mean 'crop'"):
@@ -69,7 +66,7 @@ def test_keywords_that_are_none_say_nothing() -> None:
         ({"mirror": "never"}, "mirror is 'never'"),
     ],
 )
-def test_bad_settings_are_refused_by_name(setting: dict[str, Any], told: str) -> None:
+def test_bad_settings_are_refused_by_name(setting, told):
     with pytest.raises((SpecError, FileError), match=told):
         Preprocessing(**setting)
 
@@ -90,12 +87,12 @@ def test_bad_settings_are_refused_by_name(setting: dict[str, Any], told: str) ->
         "[" * 100_000,
     ],
 )
-def test_damaged_text_is_one_sentence(text: str) -> None:
+def test_damaged_text_is_one_sentence(text):
     with pytest.raises(FileError, match=r"x\.json: is no description of pictures"):
         Preprocessing.from_json(text, "x.json")
 
 
-def test_a_mean_file(tmp_path: Path) -> None:
+def test_a_mean_file(tmp_path):
     image = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(np.float32)
     np.save(tmp_path / "mean.npy", image)
     how = Preprocessing(mean=tmp_path / "mean.npy")  # type: ignore[arg-type]
@@ -108,7 +105,7 @@ def test_a_mean_file(tmp_path: Path) -> None:
     assert len(values.mean_values) == 3
 
 
-def test_settings_for_other_channels() -> None:
+def test_settings_for_other_channels():
     with pytest.raises(SpecError, match="mean has 3 values for 1 channels"):
         Preprocessing(mean=(1, 2, 3)).check_channels(1)
     with pytest.raises(SpecError, match="color is 'grey' for 3 channels"):

@@ -1,9 +1,5 @@
 """Records over arrays: columns, rows, parts and chains."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,7 +14,7 @@ def numbered(begin: int, end: int) -> ArrayRecords:
     return ArrayRecords(data=label[:, None] * np.ones(3, np.float32), label=label)
 
 
-def test_columns_length_and_rows() -> None:
+def test_columns_length_and_rows():
     records = numbered(0, 5)
     assert isinstance(records, Records)
     assert records.columns == {
@@ -32,7 +28,7 @@ def test_columns_length_and_rows() -> None:
     assert batch["data"].tolist() == [[4] * 3, [0] * 3, [4] * 3]
 
 
-def test_a_slice_is_a_view() -> None:
+def test_a_slice_is_a_view():
     records = numbered(0, 5)
     assert np.shares_memory(records.take(slice(1, 3))["label"], records.arrays["label"])
 
@@ -45,19 +41,19 @@ def test_a_slice_is_a_view() -> None:
         ({"a": 1.0}, "'a' has no rows"),
     ],
 )
-def test_arrays_that_are_no_records(arrays: dict[str, Any], message: str) -> None:
+def test_arrays_that_are_no_records(arrays, message):
     with pytest.raises(ArrayError, match=message):
         ArrayRecords(**arrays)
 
 
 @pytest.mark.parametrize("index", [-1, 5])
-def test_rows_outside_are_refused(index: int) -> None:
+def test_rows_outside_are_refused(index):
     with pytest.raises(IndexOutOfRange, match=f"record {index} of 5"):
         numbered(0, 5).take([0, index])
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=5), st.data())
-def test_a_chain_is_its_parts_one_after_the_other(sizes: list[int], data: st.DataObject) -> None:
+def test_a_chain_is_its_parts_one_after_the_other(sizes, data):
     ends = np.cumsum([0, *sizes]).tolist()
     chain = Chain([numbered(*ends[place : place + 2]) for place in range(len(sizes))])
     total = ends[-1]
@@ -67,14 +63,14 @@ def test_a_chain_is_its_parts_one_after_the_other(sizes: list[int], data: st.Dat
     assert chain.take(slice(1, None))["label"].tolist() == list(range(1, total))
 
 
-def test_parts_of_a_chain_must_agree() -> None:
+def test_parts_of_a_chain_must_agree():
     with pytest.raises(ArrayError, match="part 1 of a chain has columns x: float32 2"):
         Chain([numbered(0, 2), ArrayRecords(x=np.zeros((1, 2), np.float32))])
     with pytest.raises(ArrayError, match="at least one part"):
         Chain([])
 
 
-def test_a_chain_numbers_the_classes_of_all_parts() -> None:
+def test_a_chain_numbers_the_classes_of_all_parts():
     class Named(ArrayRecords):
         def __init__(self, *classes: str) -> None:
             super().__init__(label=np.arange(len(classes)))
@@ -88,7 +84,7 @@ def test_a_chain_numbers_the_classes_of_all_parts() -> None:
         Chain([Named("cat"), ArrayRecords(label=np.arange(1))])
 
 
-def test_a_subset_has_an_order_of_its_own() -> None:
+def test_a_subset_has_an_order_of_its_own():
     part = Subset(numbered(10, 20), [7, 1, 3])
     assert len(part) == 3
     assert part.columns == numbered(0, 1).columns

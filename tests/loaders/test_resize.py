@@ -1,7 +1,5 @@
 """Resizing: against what OpenCV 5 gave, against Pillow, and against a slow oracle."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ OPENCV = np.load(Path(__file__).with_name("opencv_resize.npz"))
 
 
 @pytest.mark.parametrize("name", [name for name in OPENCV if not name.endswith("_in")])
-def test_as_opencv_resizes(name: str) -> None:
+def test_as_opencv_resizes(name):
     image, way, size = name.split("_")
     height, width = map(int, size.split("x"))
     got = resize(OPENCV[f"{image}_in"], (height, width), f"cv2.{way}")
@@ -29,7 +27,7 @@ def test_as_opencv_resizes(name: str) -> None:
 
 @pytest.mark.parametrize("way", ["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_as_pillow_resizes(way: str, channels: int) -> None:
+def test_as_pillow_resizes(way, channels):
     image = pytest.importorskip("PIL.Image")
     drawn = np.random.default_rng(0).integers(0, 256, (20, 31, channels)).astype(np.uint8)
     drawn = drawn[..., 0] if channels == 1 else drawn
@@ -89,9 +87,7 @@ WAYS = {
     way=st.sampled_from(sorted(WAYS)),
 )
 @settings(max_examples=60, deadline=None)
-def test_floats_against_a_slow_oracle(
-    seed: int, old: tuple[int, int], new: tuple[int, int], channels: int, way: str
-) -> None:
+def test_floats_against_a_slow_oracle(seed, old, new, channels, way):
     image = np.random.default_rng(seed).uniform(-9, 99, (*old, channels)).astype(np.float32)
     got = resize(image, new, way)
     if old == new:
@@ -103,7 +99,7 @@ def test_floats_against_a_slow_oracle(
 
 @given(seed=st.integers(0, 1 << 30), height=st.integers(1, 40), width=st.integers(1, 40))
 @settings(max_examples=25, deadline=None)
-def test_an_area_is_a_mean(seed: int, height: int, width: int) -> None:
+def test_an_area_is_a_mean(seed, height, width):
     """Weighed by how much of each pixel is covered; repeated pixels make all parts whole."""
     image = np.random.default_rng(seed).uniform(0, 255, (height, width)).astype(np.float32)
     size = (max(1, height // 3), max(1, width // 2))
@@ -113,7 +109,7 @@ def test_an_area_is_a_mean(seed: int, height: int, width: int) -> None:
     np.testing.assert_allclose(got, whole, rtol=0, atol=0.3)
 
 
-def test_tables_that_lead_outside_are_refused() -> None:
+def test_tables_that_lead_outside_are_refused():
     image = np.zeros((4, 5), np.uint8)
     good = np.zeros((2, 1), np.int32), np.ones((2, 1), np.float32)
     for wrong in (-1, 4):

@@ -1,7 +1,5 @@
 """Linear interpolation as OpenCV does it, against a slow oracle."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -27,7 +25,7 @@ def _exact(image: np.ndarray, height: int, width: int) -> np.ndarray:
 
 @pytest.mark.parametrize("size", [(5, 7), (12, 15), (13, 4), (24, 30), (1, 1), (6, 15), (40, 3)])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_within_rounding_of_the_exact_value(size: tuple[int, int], channels: int) -> None:
+def test_within_rounding_of_the_exact_value(size, channels):
     image = np.random.default_rng(1).integers(0, 256, (12, 15, channels)).astype(np.uint8)
     got = resize_image(image, *size)
     assert got.shape == (*size, channels)
@@ -36,13 +34,13 @@ def test_within_rounding_of_the_exact_value(size: tuple[int, int], channels: int
     np.testing.assert_array_equal(flat, got[:, :, 0])
 
 
-def test_the_same_size_is_a_copy_and_half_the_size_an_average() -> None:
+def test_the_same_size_is_a_copy_and_half_the_size_an_average():
     image = np.random.default_rng(1).integers(0, 256, (6, 8)).astype(np.uint8)
     np.testing.assert_array_equal(resize_image(image, 6, 8), image)
     sums = image.reshape(3, 2, 4, 2).astype(int).sum((1, 3))
     np.testing.assert_array_equal(resize_image(image, 3, 4), (sums + 2) >> 2)
 
 
-def test_no_pixels() -> None:
+def test_no_pixels():
     with pytest.raises(ValueError, match="without pixels"):
         resize_image(np.zeros((0, 3), np.uint8), 2, 2)

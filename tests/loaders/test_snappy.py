@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import contextlib
 
 import pytest
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 from sparknet.loaders.leveldb_table import MOST_GROWTH, decompress
 
 
-def test_literals_and_copies() -> None:
+def test_literals_and_copies():
     assert decompress(b"\x00") == b""
     assert decompress(b"\x03\x08abc") == b"abc"
     assert decompress(b"\x08\x04ab\x09\x02") == b"abababab"[:8]
@@ -36,12 +34,12 @@ def test_literals_and_copies() -> None:
         (b"\x09\x00a\x02\x00", "copy is cut short"),
     ],
 )
-def test_damage_is_refused(data: bytes, says: str) -> None:
+def test_damage_is_refused(data, says):
     with pytest.raises(ValueError, match=says):
         decompress(data)
 
 
 @given(st.binary(max_size=200))
-def test_nothing_crashes_or_swells(data: bytes) -> None:
+def test_nothing_crashes_or_swells(data):
     with contextlib.suppress(ValueError):
         assert len(decompress(data)) <= MOST_GROWTH * len(data)

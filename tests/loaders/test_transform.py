@@ -1,8 +1,5 @@
 """The transformation of batches, against the same arithmetic in numpy."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +24,7 @@ def images(dtype: str = "u1", shape: tuple[int, ...] = (6, 3, 7, 9)) -> Array:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-def test_scale_mean_and_central_crop_of_any_type_and_layout(dtype: str, layout: str) -> None:
+def test_scale_mean_and_central_crop_of_any_type_and_layout(dtype, layout):
     batch = images(dtype)
     values = (1.5, 2.5, 3.5)
     transform = Transform(phase=TEST, layout=layout, scale=0.5, mean_values=values, crop_size=4)
@@ -39,17 +36,17 @@ def test_scale_mean_and_central_crop_of_any_type_and_layout(dtype: str, layout: 
     np.testing.assert_array_equal(got, want)
 
 
-def test_views_of_any_stride_are_read_in_place() -> None:
+def test_views_of_any_stride_are_read_in_place():
     batch = images()[::-2, ::-1, :, 1:8:2]
     np.testing.assert_array_equal(Transform(phase=TEST)(batch), batch.astype(np.float32))
 
 
-def test_grey_images_may_lack_the_axis_of_channels() -> None:
+def test_grey_images_may_lack_the_axis_of_channels():
     batch = images()[:, 0]
     np.testing.assert_array_equal(Transform(phase=TEST)(batch)[:, 0], batch.astype(np.float32))
 
 
-def test_a_mean_image_is_cropped_with_the_item(tmp_path: Path) -> None:
+def test_a_mean_image_is_cropped_with_the_item(tmp_path):
     batch, mean = images(), images("f4", (3, 7, 9)) / 3
     write_blob(tmp_path / "mean.binaryproto", mean)
     parameter = caffe_pb2.TransformationParameter(
@@ -73,7 +70,7 @@ def windows(image: Array, size: int) -> dict[bytes, tuple[int, int, bool]]:
     return found
 
 
-def test_random_crops_and_mirrors_reach_every_place_in_training() -> None:
+def test_random_crops_and_mirrors_reach_every_place_in_training():
     batch = np.broadcast_to(images(shape=(1, 3, 5, 5)), (2000, 3, 5, 5))
     places = windows(batch[0], 3)
     assert len(places) == 18
@@ -87,7 +84,7 @@ def test_random_crops_and_mirrors_reach_every_place_in_training() -> None:
     assert 60 < min(counts.values()) <= max(counts.values()) < 170
 
 
-def test_testing_mirrors_and_does_not_move_the_crop() -> None:
+def test_testing_mirrors_and_does_not_move_the_crop():
     batch = np.broadcast_to(images(shape=(1, 3, 5, 5)), (100, 3, 5, 5))
     places = windows(batch[0], 3)
     got = Transform(phase=TEST, crop_size=3, mirror=True)(batch)
@@ -95,7 +92,7 @@ def test_testing_mirrors_and_does_not_move_the_crop() -> None:
 
 
 @given(st.lists(st.integers(0, 9), max_size=6), st.integers(-(2**64), 2**64))
-def test_item_n_looks_the_same_in_whatever_batch_it_comes(cuts: list[int], seed: int) -> None:
+def test_item_n_looks_the_same_in_whatever_batch_it_comes(cuts, seed):
     batch = np.broadcast_to(images(shape=(1, 1, 6, 6)), (sum(cuts) + 3, 1, 6, 6))
     whole = Transform(crop_size=2, mirror=True, seed=seed)(batch)
     pieces = Transform(crop_size=2, mirror=True, seed=seed)
@@ -109,7 +106,7 @@ def test_item_n_looks_the_same_in_whatever_batch_it_comes(cuts: list[int], seed:
     assert again.cursor == cursor + 3
 
 
-def test_batches_resume_with_the_same_crops() -> None:
+def test_batches_resume_with_the_same_crops():
     records = ArrayRecords(data=images(shape=(7, 1, 6, 6)), label=np.arange(7))
     transform = Transform(crop_size=3, mirror=True, seed=3)
     with Batches(records, 2, Order(7), transforms={"data": transform}) as batches:
@@ -132,7 +129,7 @@ def test_batches_resume_with_the_same_crops() -> None:
         ({}, np.zeros((2, 3, 4, 4), "U3"), "images of type <U3"),
     ],
 )
-def test_batches_that_do_not_fit(settings: dict[str, Any], batch: Array, message: str) -> None:
+def test_batches_that_do_not_fit(settings, batch, message):
     with pytest.raises(ArrayError, match=message):
         Transform(**settings)(batch)
 
@@ -151,13 +148,13 @@ def test_batches_that_do_not_fit(settings: dict[str, Any], batch: Array, message
         ),
     ],
 )
-def test_transforms_that_cannot_be(settings: dict[str, Any], message: str) -> None:
+def test_transforms_that_cannot_be(settings, message):
     with pytest.raises(SpecError, match=message):
         Transform(**settings)
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4, 4), (1, 1, 3, 4, 4)])
-def test_a_mean_file_holds_one_image(tmp_path: Path, shape: tuple[int, ...]) -> None:
+def test_a_mean_file_holds_one_image(tmp_path, shape):
     write_blob(tmp_path / "mean", np.zeros(shape, np.float32))
     with pytest.raises(FileError, match="not one image"):
         Transform(mean_file=str(tmp_path / "mean"))

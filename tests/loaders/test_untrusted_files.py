@@ -1,7 +1,5 @@
 """Files of strangers: what is no file is refused at once, and no file takes more than its share."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os
@@ -59,7 +57,7 @@ READERS: dict[str, Callable[[str], Any]] = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_what_is_no_file_is_refused_at_once(reader: str, tmp_path: Path) -> None:
+def test_what_is_no_file_is_refused_at_once(reader, tmp_path):
     pipe, folder = tmp_path / "pipe.npy", tmp_path / "folder.npy"
     os.mkfifo(pipe)
     folder.mkdir()
@@ -70,14 +68,12 @@ def test_what_is_no_file_is_refused_at_once(reader: str, tmp_path: Path) -> None
             READERS[reader](str(path))
 
 
-def test_a_tokenizer_is_an_ordinary_file() -> None:
+def test_a_tokenizer_is_an_ordinary_file():
     with pytest.raises(FileError, match="is not an ordinary file"):
         TokenizerFile.read("/dev/zero")
 
 
-def test_small_files_unpack_to_no_gigabytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_files_unpack_to_no_gigabytes(tmp_path, monkeypatch):
     monkeypatch.setattr("sparknet.loaders.blocks._FREE", 1 << 16)
     packed = tmp_path / "images.gz"
     with gzip.open(packed, "wb") as file:
@@ -96,7 +92,7 @@ def test_small_files_unpack_to_no_gigabytes(
         _unpacked(tar)
 
 
-def test_a_jpeg_of_many_scans_is_refused() -> None:
+def test_a_jpeg_of_many_scans_is_refused():
     image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
     file = io.BytesIO()
     image.new("L", (4096, 4096)).save(file, "JPEG", progressive=True)
@@ -271,7 +267,7 @@ LINEAR: dict[str, tuple[Make, int]] = {
 
 @pytest.mark.filterwarnings("ignore::sparknet.proto.UnknownWarning")
 @pytest.mark.parametrize("reader", LINEAR)
-def test_four_times_as_much_takes_four_times_as_long(reader: str, tmp_path: Path) -> None:
+def test_four_times_as_much_takes_four_times_as_long(reader, tmp_path):
     make, count = LINEAR[reader]
     few, many = (make(times * count, tmp_path) for times in (1, 4))
     few()

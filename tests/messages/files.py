@@ -1,7 +1,5 @@
 """Files that somebody might have: a small task, and what is wrong with each of the others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

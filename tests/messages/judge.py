@@ -1,7 +1,5 @@
 """What a message must be: one sentence, or two, that name what and where."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterable

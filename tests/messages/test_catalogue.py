@@ -4,8 +4,6 @@ It comes before any training, within two seconds, and is an exception of sparkne
 line and perhaps a hint on stderr.  tests/spark/test_mistakes.py has those on Spark.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable
@@ -49,7 +47,7 @@ SECONDS = 2.0
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     before, folder = Path.cwd(), tmp_path_factory.mktemp("mistakes")
     os.chdir(folder)
     made()
@@ -58,7 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def there(folder, monkeypatch):
     monkeypatch.chdir(folder)
 
 
@@ -567,19 +565,19 @@ def squashed(kind: str) -> SolverParams:
 
 
 @pytest.mark.parametrize("name", DOUBTS)
-def test_what_is_said(name: str) -> None:
+def test_what_is_said(name):
     doubted, said = DOUBTS[name]
     with pytest.warns(UserWarning, match=said):
         doubted()
 
 
-def test_there_are_more_than_a_hundred() -> None:
+def test_there_are_more_than_a_hundred():
     assert len(PYTHON) + len(COMMANDS) > 150
 
 
 @pytest.mark.parametrize("name", PYTHON)
 @pytest.mark.filterwarnings("ignore")
-def test_in_python(name: str) -> None:
+def test_in_python(name):
     mistake, names = PYTHON[name]
     begun = time.process_time()
     with pytest.raises(SparkNetError) as caught:
@@ -589,7 +587,7 @@ def test_in_python(name: str) -> None:
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_on_the_command_line(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_the_command_line(words, capsys):
     begun = time.process_time()
     try:
         status = main(words.split())

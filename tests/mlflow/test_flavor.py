@@ -1,7 +1,5 @@
 """Models through the real MLflow: written, registered, read, and served by its own server."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -95,7 +93,7 @@ def served(words: list[str], health: str, folder: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def database(tmp_path_factory):
     """The tables of MLflow, which take seconds to make."""
     folder = tmp_path_factory.mktemp("store")
     mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
@@ -104,7 +102,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def store(database: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+def store(database, request):
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(f"sqlite:///{database}/mlflow.db")
     name = request.node.name
@@ -158,7 +156,7 @@ def equal(found: pd.DataFrame, wanted: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_what_is_logged_is_what_is_loaded(kind: str, store: Path) -> None:
+def test_what_is_logged_is_what_is_loaded(kind, store):
     make, given = MODELS[kind][0], MODELS[kind][1]()
     info = sparknet.mlflow.log_model(make(), "net", registered_model_name=kind)
     ours = sparknet.mlflow.load_model(f"models:/{kind}/1")
@@ -177,7 +175,7 @@ def test_what_is_logged_is_what_is_loaded(kind: str, store: Path) -> None:
     assert (folder / "input_example.json").exists()
 
 
-def test_the_example_and_the_signature_of_others(tmp_path: Path) -> None:
+def test_the_example_and_the_signature_of_others(tmp_path):
     example = rows(2)
     sparknet.mlflow.save_model(
         MODELS["stage"][0](), tmp_path / "a", input_example=example, metadata={"a": 1}
@@ -207,14 +205,14 @@ def test_the_example_and_the_signature_of_others(tmp_path: Path) -> None:
     )
 
 
-def test_the_example_is_as_large_as_the_crop(tmp_path: Path) -> None:
+def test_the_example_is_as_large_as_the_crop(tmp_path):
     large = PICTURES.replace("12, 12", "96, 96")
     model = SparkModel(large, Net(large, seed=1).get_weights(), crop=96)
     sparknet.mlflow.save_model(model, tmp_path / "model")
     assert mlflow.models.Model.load(str(tmp_path / "model")).signature is not None
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_what_is_refused(tmp_path):
     with pytest.raises(SettingError, match=r"takes a SparkModel, a stage, a Net, .* not dict"):
         sparknet.mlflow.save_model({}, tmp_path / "a")
     assert not (tmp_path / "a").exists()
@@ -242,7 +240,7 @@ def asked(url: str, content: Any) -> Any:
         return json.load(answer)
 
 
-def test_mlflow_serves_it_without_spark(tmp_path: Path) -> None:
+def test_mlflow_serves_it_without_spark(tmp_path):
     sparknet.mlflow.save_model(MODELS["model"][0](), tmp_path / "model")
     given = picture_rows("content")
     wanted = sparknet.mlflow.load_model(str(tmp_path / "model")).predict(given)
@@ -261,7 +259,7 @@ def test_mlflow_serves_it_without_spark(tmp_path: Path) -> None:
         assert "is no image that can be read" in told.value.read().decode()
 
 
-def test_autolog_through_a_tracking_server(tmp_path: Path) -> None:
+def test_autolog_through_a_tracking_server(tmp_path):
     port = free_port()
     words = ["server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     words += ["--backend-store-uri", f"sqlite:///{tmp_path}/s.db", "--serve-artifacts"]
@@ -301,7 +299,7 @@ def test_autolog_through_a_tracking_server(tmp_path: Path) -> None:
             mlflow.set_tracking_uri(before)
 
 
-def test_autolog_in_a_run_of_ones_own_and_a_training_that_fails(store: Path) -> None:
+def test_autolog_in_a_run_of_ones_own_and_a_training_that_fails(store):
     sparknet.mlflow.autolog(log_models=False)
     with mlflow.start_run() as mine:
         sparknet.train(SOLVER, DATA, steps=20)
@@ -316,7 +314,7 @@ def test_autolog_in_a_run_of_ones_own_and_a_training_that_fails(store: Path) -> 
     assert other.info.status == "FAILED"
 
 
-def test_a_training_that_goes_on_from_a_snapshot_and_a_measurement(store: Path) -> None:
+def test_a_training_that_goes_on_from_a_snapshot_and_a_measurement(store):
     sparknet.mlflow.autolog(log_models=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error", MlflowWarning)
@@ -332,7 +330,7 @@ def test_a_training_that_goes_on_from_a_snapshot_and_a_measurement(store: Path) 
     assert (found.info.status, found.data.metrics["training_loss"]) == ("FAILED", 0.5)
 
 
-def test_a_server_that_is_not_there(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_not_there(store, monkeypatch):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     sparknet.mlflow.autolog()
     mlflow.set_tracking_uri(f"http://127.0.0.1:{free_port()}")
@@ -350,6 +348,6 @@ class Module:
         return {}
 
 
-def test_a_module_of_pytorch_says_not_what_it_is_given(tmp_path: Path) -> None:
+def test_a_module_of_pytorch_says_not_what_it_is_given(tmp_path):
     with pytest.raises(SettingError, match=r"log what a training returned, or SparkModel\(module"):
         sparknet.mlflow.save_model(Module(), tmp_path / "model")

@@ -1,7 +1,5 @@
 """Modules of PyTorch through MLflow: what is logged in one process predicts in another."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from functools import partial
@@ -43,7 +41,7 @@ np.save(sys.argv[2], np.stack(found["output"]))
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Any:
+def store(tmp_path):
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
     mlflow.create_experiment("modules", (tmp_path / "artifacts").as_uri())
@@ -64,7 +62,7 @@ def trained(module: Any) -> Any:
     )
 
 
-def test_a_logged_module_elsewhere(store: Any, tmp_path: Path) -> None:
+def test_a_logged_module_elsewhere(store, tmp_path):
     sparknet.mlflow.autolog()
     found = trained(partial(shop.scorer, hidden=5))
     (run,) = mlflow.search_runs(output_format="list")
@@ -89,7 +87,7 @@ def test_a_logged_module_elsewhere(store: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(np.stack(again["output"]), wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_a_stage_of_a_module(tmp_path: Path) -> None:
+def test_a_stage_of_a_module(tmp_path):
     model = ModuleModel(shop.scorer, columns={"points": "features"}, records={"points": POINTS[:2]})
     sparknet.mlflow.save_model(NetModel(model, predictionCol="side"), tmp_path / "stage")
     program = PROGRAM.replace('found["output"]', 'found["side"]')
@@ -106,7 +104,7 @@ def test_a_stage_of_a_module(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "made.npy"), wanted)
 
 
-def test_a_module_whose_code_has_no_name(store: Any, tmp_path: Path) -> None:
+def test_a_module_whose_code_has_no_name(store, tmp_path):
     """Its state dict is logged, as before."""
     sparknet.mlflow.autolog()
     found = trained(lambda: shop.Scorer())

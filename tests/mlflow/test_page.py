@@ -1,10 +1,7 @@
 """The page about MLflow is one program."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +10,7 @@ pytest.importorskip("mlflow", reason="mlflow is not installed: make test-mlflow"
 from tests.guides import blocks
 
 
-def test_it_runs(tmp_path: Path) -> None:
+def test_it_runs(tmp_path):
     programs = [block.text for block in blocks("docs/mlflow.md") if block.word == "python"]
     assert len(programs) == 2
     path = tmp_path / "page.py"

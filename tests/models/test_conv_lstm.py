@@ -1,7 +1,5 @@
 """conv_lstm: an LSTM where maps have one pixel, and numpy's convolutions where they have more."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -29,7 +27,7 @@ def unrolled(size: int, kernel: int, last: bool) -> tuple[Net, ConvLSTMState]:
     return Net(NetParams("unrolled", layers), seed=3), state
 
 
-def test_one_pixel_is_caffes_lstm() -> None:
+def test_one_pixel_is_caffes_lstm():
     net, state = unrolled(1, 1, last=False)
     plain = Net(
         NetParams(
@@ -69,7 +67,7 @@ def sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
-def test_maps_and_a_step_without_input() -> None:
+def test_maps_and_a_step_without_input():
     net, state = unrolled(5, 3, last=True)
     params = net.net.params
     bias = params["memory_0_x"][1].data
@@ -89,11 +87,11 @@ def test_maps_and_a_step_without_input() -> None:
     np.testing.assert_allclose(found[state.cell], cell, rtol=1e-4, atol=1e-5)
 
 
-def test_steps_share_their_weights() -> None:
+def test_steps_share_their_weights():
     net, _ = unrolled(5, 3, last=True)
     assert net.get_weights().flat.size == 4 * UNITS * (3 * 9 + UNITS * 9 + 1)
 
 
-def test_a_step_reads_something() -> None:
+def test_a_step_reads_something():
     with pytest.raises(SpecError, match="step 0 of 'memory' has neither a bottom nor a state"):
         conv_lstm("memory", 0, None, None, units=2)

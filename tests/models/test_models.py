@@ -1,7 +1,5 @@
 """The models: published parameter counts and shapes, settings, and the files they generate."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -116,14 +114,14 @@ def learned(name: str) -> int:
     return graph(name).param_count - sums
 
 
-def test_names_and_folders_agree() -> None:
+def test_names_and_folders_agree():
     written = sorted(path.name for path in ZOO.iterdir())
     assert list(models.NAMES) == written
     assert written == sorted(PARAMETERS)
 
 
 @pytest.mark.parametrize("name", models.NAMES)
-def test_committed_files_are_the_generated_ones(name: str) -> None:
+def test_committed_files_are_the_generated_ones(name):
     made = models.files(name, Path("models") / name)
     assert {path.name for path in (ZOO / name).iterdir()} == set(made)
     for file, text in made.items():
@@ -133,20 +131,20 @@ def test_committed_files_are_the_generated_ones(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", models.NAMES)
-def test_parameter_counts(name: str) -> None:
+def test_parameter_counts(name):
     assert graph(name).param_count == graph(name, "test").param_count == PARAMETERS[name]
     assert f"{PARAMETERS[name]:,}" in (ZOO / name / "README.md").read_text()
 
 
 @pytest.mark.parametrize("name", sorted(SHAPES))
 @pytest.mark.parametrize("phase", ["train", "test"])
-def test_shapes(name: str, phase: str) -> None:
+def test_shapes(name, phase):
     blobs = graph(name, phase).blobs
     assert {blob: blobs[blob][1:] for blob in SHAPES[name]} == SHAPES[name]
 
 
 @pytest.mark.parametrize("name", models.NAMES)
-def test_phases_and_round_trips(name: str) -> None:
+def test_phases_and_round_trips(name):
     types = {phase: [n.type for n in graph(name, phase).nodes] for phase in ("train", "test")}
     judge, loss = (
         ("DetectionEvaluate", "MultiBoxLoss") if "ssd" in name else ("Accuracy", "SoftmaxWithLoss")
@@ -159,7 +157,7 @@ def test_phases_and_round_trips(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", models.NAMES)
-def test_each_readme_says_what_is_known(name: str) -> None:
+def test_each_readme_says_what_is_known(name):
     text = (ZOO / name / "README.md").read_text()
     assert text.startswith("# ")
     for heading in ("Origin", "Input", "Parameters", "Reaches"):
@@ -167,7 +165,7 @@ def test_each_readme_says_what_is_known(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", models.NAMES)
-def test_nets_of_pictures_say_what_becomes_of_bytes(name: str) -> None:
+def test_nets_of_pictures_say_what_becomes_of_bytes(name):
     if len(graph(name).blobs["data"]) != 4:
         return
     how, text = models.preprocessing(name), (ZOO / name / "README.md").read_text()
@@ -180,7 +178,7 @@ def test_nets_of_pictures_say_what_becomes_of_bytes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["alexnet", "caffenet"])
-def test_pictures_of_imagenet_as_the_zoos_files_cut_them(name: str, tmp_path: Path) -> None:
+def test_pictures_of_imagenet_as_the_zoos_files_cut_them(name, tmp_path):
     image = pytest.importorskip("PIL.Image")
     picture = np.random.default_rng(0).integers(0, 256, (256, 256, 3), np.uint8)
     image.fromarray(picture).save(tmp_path / "one.png")
@@ -197,21 +195,21 @@ def test_pictures_of_imagenet_as_the_zoos_files_cut_them(name: str, tmp_path: Pa
     np.testing.assert_allclose(np.load(tmp_path / "o.npy")[0], cut.transpose(2, 0, 1), atol=1e-3)
 
 
-def test_published_counts_without_running_sums() -> None:
+def test_published_counts_without_running_sums():
     assert learned("resnet50") == 25_557_032 + 64  # and the bias that the authors' conv1 has
     assert learned("mobilenet") == 4_231_976
     heads = [n for n in graph("googlenet").nodes if n.name.startswith(("loss1/", "loss2/"))]
     assert learned("googlenet") - sum(n.param_count for n in heads) == 6_998_552
 
 
-def test_lstm_is_time_major() -> None:
+def test_lstm_is_time_major():
     blobs = graph("lstm_text").blobs
     assert blobs["data"] == blobs["cont"] == blobs["label"] == (20, 100)
     assert blobs["embedding"] == blobs["lstm1"] == (20, 100, 1000)
     assert blobs["predict"] == (20, 100, 8801)
 
 
-def test_batch_sizes() -> None:
+def test_batch_sizes():
     assert {name: graph(name).blobs["data"][0] for name in models.NAMES} == {
         "alexnet": 256, "caffenet": 256, "cifar10_full": 100, "cifar10_quick": 100, "fcn": 1,
         "googlenet": 32, "lenet": 64, "lstm_text": 20, "mlp_tabular": 256, "mobilenet": 64,
@@ -238,14 +236,14 @@ SOLVERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", sorted(SOLVERS))
-def test_solver_settings(name: str) -> None:
+def test_solver_settings(name):
     solver = SolverParams.load(ZOO / name / "solver.prototxt")
     found = {key: getattr(solver, key) for key in SOLVERS[name]}
     assert found == pytest.approx(SOLVERS[name]) or found == SOLVERS[name]
     assert (ROOT / solver.net).is_file()
 
 
-def test_fillers_and_multipliers() -> None:
+def test_fillers_and_multipliers():
     conv2 = net("alexnet")["conv2"].to_proto()
     assert conv2.convolution_param.group == 2
     assert conv2.convolution_param.bias_filler.value == pytest.approx(0.1)
@@ -270,7 +268,7 @@ def test_fillers_and_multipliers() -> None:
     assert sum(count for _, _, count in STAGES) == 16
 
 
-def test_the_generator_writes_what_is_committed(tmp_path: Path) -> None:
+def test_the_generator_writes_what_is_committed(tmp_path):
     shutil.copytree(ZOO, tmp_path / "models")
     for path in tmp_path.rglob("*.prototxt"):
         path.unlink()
@@ -282,14 +280,14 @@ def test_the_generator_writes_what_is_committed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", models.NAMES)
-def test_a_solver_carries_its_net(name: str) -> None:
+def test_a_solver_carries_its_net(name):
     made = models.solver(name)
     assert made.net_param == net(name).to_proto()
     assert made.snapshot_prefix == name
     assert models.about(name).endswith(".")
 
 
-def test_a_name_that_is_none() -> None:
+def test_a_name_that_is_none():
     with pytest.raises(
         SpecError, match=r"^there is no model 'resnet'; did you mean 'resnet50'[?]$"
     ):

@@ -1,7 +1,5 @@
 """How many of a room's mutants the tests kill: python -m tests.mutants ROOM --number 50 --seed 1"""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -6,8 +6,6 @@ each test reaches and how long it takes.  Tests that fail then judge nothing.  A
 acts when its file is loaded is judged in a process of its own.
 """
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import ctypes

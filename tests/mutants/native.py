@@ -4,8 +4,6 @@ A change is made of tokens: within the shortest piece of an expression that comm
 brackets, assignments and semicolons bound, one token is another.  What does not compile is dropped.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """One place where a program can be changed, and the draw among them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass

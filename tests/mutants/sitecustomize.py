@@ -4,8 +4,6 @@ It lies at the top of that tree, where PYTHONPATH names it, and takes away the f
 of the tree that the environment was built for.
 """
 
-from __future__ import annotations
-
 import builtins
 import os
 import sys

@@ -45,13 +45,13 @@ def outcome(site: Site | None, *given: int) -> object:
         return f"{type(error).__name__}: {error}"
 
 
-def test_a_draw_is_the_same_for_the_same_seed() -> None:
+def test_a_draw_is_the_same_for_the_same_seed():
     assert draw(SITES, 1) == draw(SITES, 1)
     assert draw(SITES, 1) != draw(SITES, 2)
     assert sorted(one.line for one in draw(SITES, 1)) == sorted({one.line for one in SITES})
 
 
-def test_texts_types_and_messages_are_no_sites() -> None:
+def test_texts_types_and_messages_are_no_sites():
     assert {one.line for one in SITES} == {6, 8, 10, 11, 12, 13, 14, 16}
     at_load = {(one.before, one.after) for one in SITES if one.at_load}
     numbers = [("3", "4"), ("3", "2"), ("1", "2"), ("1", "0"), ("2", "3"), ("2", "1")]
@@ -80,9 +80,7 @@ def test_texts_types_and_messages_are_no_sites() -> None:
         ("3", "4", 3, (2, [(4, 2, 4)])),
     ],
 )
-def test_one_mutant_is_awake_at_a_time(
-    before: str, after: str, given: int, expected: object
-) -> None:
+def test_one_mutant_is_awake_at_a_time(before, after, given, expected):
     assert outcome(None, 1) == "ValueError: 2 is too small"
     assert outcome(None, given) == (
         (given - 1, [(given + 1, 2, 3)]) if given > 1 else outcome(None, 1)
@@ -92,7 +90,7 @@ def test_one_mutant_is_awake_at_a_time(
 
 
 @pytest.mark.parametrize("path", ["sparknet/errors.py", "sparknet/weights/layout.py"])
-def test_each_drawn_change_of_a_room_compiles(path: str) -> None:
+def test_each_drawn_change_of_a_room_compiles(path):
     source = (ROOT / path).read_text()
     for site in draw(python.sites(path, source), 1)[:20]:
         one = python.mutated(path, source, {site.ordinal: 7})
@@ -141,7 +139,7 @@ CHANGES = {
 }
 
 
-def test_changes_of_c_compile_and_do_what_they_say(tmp_path: Path) -> None:
+def test_changes_of_c_compile_and_do_what_they_say(tmp_path):
     assert {one.line for one in C_SITES} == {4, 8, 9, 10, 11, 13, 14}
     found = {(one.before, one.after): one.ordinal for one in C_SITES}
     source = native.mutated(C_PROGRAM, {found[one]: i for i, one in enumerate(CHANGES, 1)})
@@ -157,6 +155,6 @@ def test_changes_of_c_compile_and_do_what_they_say(tmp_path: Path) -> None:
     assert {one: said(i) for i, one in enumerate(CHANGES, 1)} == CHANGES
 
 
-def test_no_change_overlaps_another() -> None:
+def test_no_change_overlaps_another():
     both = {one.ordinal: 1 for one in C_SITES if one.before in ("a - b * MOST", "b * MOST")}
     assert native.mutated(C_PROGRAM, both).count("sn_mutated") == 1

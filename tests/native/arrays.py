@@ -1,7 +1,5 @@
 """Random arrays for the tests of NDArray: a numpy array and its NDArray twin over one memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arithmetic and reductions against numpy, for any layout of the operands."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +41,7 @@ REDUCTIONS: list[tuple[Callable[[NDArray, NDArray], float], Callable[[Numbers, N
 
 @pytest.mark.parametrize(("ours", "numpys"), PAIRS)
 @given(data=st.data())
-def test_in_place_operations(ours: Any, numpys: Any, data: st.DataObject) -> None:
+def test_in_place_operations(ours, numpys, data):
     shape = data.draw(shapes)
     a, b = data.draw(float_arrays(shape)), data.draw(float_arrays(shape))
     want = numpys(a.copy(), b.copy())
@@ -54,7 +52,7 @@ def test_in_place_operations(ours: Any, numpys: Any, data: st.DataObject) -> Non
 
 @pytest.mark.parametrize(("ours", "numpys"), PAIRS)
 @given(data=st.data())
-def test_overlapping_operands_act_as_if_copied(ours: Any, numpys: Any, data: st.DataObject) -> None:
+def test_overlapping_operands_act_as_if_copied(ours, numpys, data):
     row = data.draw(float_arrays((12,)))
     cuts = st.sampled_from([slice(0, 8), slice(3, 11), slice(10, 2, -1), slice(4, 12)])
     first, second = data.draw(cuts), data.draw(cuts)
@@ -66,7 +64,7 @@ def test_overlapping_operands_act_as_if_copied(ours: Any, numpys: Any, data: st.
 
 @pytest.mark.parametrize(("ours", "numpys"), REDUCTIONS)
 @given(data=st.data())
-def test_reductions(ours: Any, numpys: Any, data: st.DataObject) -> None:
+def test_reductions(ours, numpys, data):
     shape = data.draw(shapes)
     a, b = data.draw(float_arrays(shape)), data.draw(float_arrays(shape))
     want = numpys(a.astype(np.float64), b.astype(np.float64))
@@ -74,7 +72,7 @@ def test_reductions(ours: Any, numpys: Any, data: st.DataObject) -> None:
 
 
 @given(float_arrays())
-def test_extremes(a: Numbers) -> None:
+def test_extremes(a):
     if a.size:
         assert (twin(a).min(), twin(a).max()) == (a.min(), a.max())
     else:
@@ -83,7 +81,7 @@ def test_extremes(a: Numbers) -> None:
 
 
 @given(data=st.data())
-def test_operators_make_new_arrays(data: st.DataObject) -> None:
+def test_operators_make_new_arrays(data):
     shape = data.draw(shapes)
     a, b = data.draw(float_arrays(shape)), data.draw(float_arrays(shape))
     x, y = twin(a), twin(b)
@@ -95,7 +93,7 @@ def test_operators_make_new_arrays(data: st.DataObject) -> None:
 
 
 @given(st.data(), st.sampled_from(DTYPES), st.sampled_from(DTYPES))
-def test_conversion_saturates(data: st.DataObject, source: Any, target: Any) -> None:
+def test_conversion_saturates(data, source, target):
     shape = data.draw(shapes)
     a = data.draw(layouts(shape, source))
     if np.dtype(source).kind == "f":
@@ -113,7 +111,7 @@ def test_conversion_saturates(data: st.DataObject, source: Any, target: Any) -> 
     np.testing.assert_array_equal(twin(a).astype(target).numpy(), want.astype(target))
 
 
-def test_tolerances() -> None:
+def test_tolerances():
     a = NDArray([1.0, 2.0, math.inf])
     assert a.equals([1.0, 2.0, math.inf])
     assert not a.equals([1.0, 2.0])
@@ -127,14 +125,14 @@ def test_tolerances() -> None:
         a.equals(a, tolerance=-1)
 
 
-def test_not_a_number_is_seen() -> None:
+def test_not_a_number_is_seen():
     a = NDArray([1.0, math.nan, 3.0])
     assert all(math.isnan(x) for x in (a.min(), a.max(), a.sum()))
     assert not a.is_finite()
     assert NDArray([1.0, 3.4e38]).is_finite()
 
 
-def test_results_do_not_depend_on_threads() -> None:
+def test_results_do_not_depend_on_threads():
     numbers = np.random.default_rng(1).normal(size=(2, MANY)).astype(np.float32)
     a, b = NDArray.view(numbers[0]), NDArray.view(numbers[1])
     before, results = threads(), []
@@ -150,7 +148,7 @@ def test_results_do_not_depend_on_threads() -> None:
     assert results[0][0] == pytest.approx(numbers[0].astype(np.float64).sum(), rel=1e-9)
 
 
-def test_large_arrays_in_every_path() -> None:
+def test_large_arrays_in_every_path():
     size = 3_000_001
     a = np.arange(size, dtype=np.float32)
     out = NDArray.view(a) + NDArray.view(a)
@@ -163,7 +161,7 @@ def test_large_arrays_in_every_path() -> None:
     assert (NDArray.view(a) * 2 - a).equals(a)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_what_does_not_fit_is_refused():
     a = NDArray.zeros((2, 3))
     with pytest.raises(ArrayError, match="shapes 2 x 3 and 3 x 2 differ"):
         a.add(NDArray.zeros((3, 2)))
@@ -182,7 +180,7 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 @given(st.integers(1, 20), shapes)
-def test_the_mean_of_many(count: int, shape: tuple[int, ...]) -> None:
+def test_the_mean_of_many(count, shape):
     arrays = [np.full(shape, i, np.float32) for i in range(count)]
     got = NDArray.weighted_mean(arrays, list(range(1, count + 1)))
     want = sum(i * (i + 1) for i in range(count)) / sum(range(1, count + 1))

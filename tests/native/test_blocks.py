@@ -1,7 +1,5 @@
 """Arithmetic is done in blocks: none reads or writes beyond its array, nor what another wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -34,7 +32,7 @@ WANTED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", IN_PLACE)
-def test_what_lies_around_an_array_stays(name: str, size: int) -> None:
+def test_what_lies_around_an_array_stays(name, size):
     values = np.random.default_rng(size).integers(-50, 50, (2, size + 4000)).astype(np.float32)
     whole, other = NDArray(values[0].copy()), NDArray(values[1].copy())
     IN_PLACE[name](whole[1000 : 1000 + size], other[1000 : 1000 + size])
@@ -46,7 +44,7 @@ def test_what_lies_around_an_array_stays(name: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_mean_is_of_its_arrays_alone(size: int) -> None:
+def test_a_mean_is_of_its_arrays_alone(size):
     values = np.random.default_rng(size).integers(-50, 50, (9, size + 2000)).astype(np.float32)
     parts = [NDArray(row.copy())[:size] for row in values]
     whole = NDArray(np.full(size + 4000, 7, np.float32))
@@ -59,7 +57,7 @@ def test_a_mean_is_of_its_arrays_alone(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_an_array_and_its_reverse(size: int) -> None:
+def test_an_array_and_its_reverse(size):
     """They share memory: all is read as it was before."""
     values = np.arange(size, dtype=np.float32)
     forward = NDArray(values.copy())
@@ -73,7 +71,7 @@ def test_an_array_and_its_reverse(size: int) -> None:
     np.testing.assert_array_equal(shifted.numpy()[1:], 2 * values + 1)
 
 
-def test_numbers_of_both_precisions_are_compared_in_the_wider() -> None:
+def test_numbers_of_both_precisions_are_compared_in_the_wider():
     single = NDArray(np.ones(3, np.float32))
     double = NDArray(np.array([1, 1 + 1e-12, 1]), dtype=np.float64)
     assert not single.equals(double)

@@ -1,11 +1,8 @@
 """Versions, threads and loading."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +11,7 @@ from sparknet.errors import NativeError
 from sparknet.native import locate
 
 
-def test_versions() -> None:
+def test_versions():
     assert native.version().count(".") == 2
     if native.onednn() == "none":  # a build without oneDNN
         assert (native.onednn_version(), native.onednn_isa()) == ((0, 0, 0), "")
@@ -28,7 +25,7 @@ def test_versions() -> None:
     ("given", "found"),
     [({}, "10000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")],
 )
-def test_idle_threads_sleep_soon_unless_told_otherwise(given: dict[str, str], found: str) -> None:
+def test_idle_threads_sleep_soon_unless_told_otherwise(given, found):
     unset = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
     environment = {key: value for key, value in os.environ.items() if key not in unset} | given
     program = "import os, sparknet.native; print(os.environ.get('GOMP_SPINCOUNT'))"
@@ -38,7 +35,7 @@ def test_idle_threads_sleep_soon_unless_told_otherwise(given: dict[str, str], fo
     assert done.stdout.strip() == found
 
 
-def test_omp_num_threads_is_respected() -> None:
+def test_omp_num_threads_is_respected():
     environment = dict(os.environ, OMP_NUM_THREADS="3")
     program = "from sparknet.native import threads; print(threads())"
     done = subprocess.run(
@@ -47,14 +44,14 @@ def test_omp_num_threads_is_respected() -> None:
     assert done.stdout.strip() == b"3"
 
 
-def test_a_missing_onednn_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_onednn_is_named(monkeypatch, tmp_path):
     (tmp_path / "broken").write_text("not a library")
     monkeypatch.setattr(locate, "candidates", lambda: iter([tmp_path / "broken", tmp_path]))
     with pytest.raises(NativeError, match="pip install onednn-cpu-gomp"):
         locate.preload()
 
 
-def test_a_missing_extension_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extension_is_named(monkeypatch):
     monkeypatch.setattr(locate, "EXTENSION", "sparknet.native._absent")
     with pytest.raises(NativeError, match="pip install -e"):
         locate.extension()

@@ -1,9 +1,5 @@
 """Numbers beside arrays, sizes that are to be found, and how close is close."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,7 +8,7 @@ from sparknet.native import NDArray, locate
 from sparknet.native.core import ffi, lib
 
 
-def test_a_number_is_subtracted_into_a_new_array() -> None:
+def test_a_number_is_subtracted_into_a_new_array():
     a = NDArray(np.array([3, 5], np.float32))
     np.testing.assert_array_equal((a - 1).numpy(), [2, 4])
     np.testing.assert_array_equal((10 - a).numpy(), [7, 5])
@@ -20,7 +16,7 @@ def test_a_number_is_subtracted_into_a_new_array() -> None:
     np.testing.assert_array_equal(a.numpy(), [3, 5])
 
 
-def test_one_size_is_found_if_the_others_divide() -> None:
+def test_one_size_is_found_if_the_others_divide():
     a = NDArray(np.arange(6, dtype=np.float32))
     assert a.reshape(-1, 3).shape == (2, 3)
     assert a.reshape(-1).shape == (6,)
@@ -31,7 +27,7 @@ def test_one_size_is_found_if_the_others_divide() -> None:
         a.reshape(-1, -1)
 
 
-def test_how_close_is_close_unless_one_says() -> None:
+def test_how_close_is_close_unless_one_says():
     ones, zeros = NDArray(np.ones(1, np.float32)), NDArray(np.zeros(1, np.float32))
     assert NDArray(np.array([1 + 0.9e-5], np.float32)).allclose(ones)
     assert not NDArray(np.array([1 + 1.2e-5], np.float32)).allclose(ones)
@@ -41,9 +37,7 @@ def test_how_close_is_close_unless_one_says() -> None:
     assert not ones.equals(NDArray(np.array([np.nextafter(np.float32(1), np.float32(2))])))
 
 
-def test_a_library_that_cannot_be_loaded_is_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_that_cannot_be_loaded_is_passed_over(tmp_path, monkeypatch):
     damaged = tmp_path / locate.LIBRARY
     damaged.write_bytes(b"no library")
     places = [tmp_path / "none", damaged, *locate.candidates()]
@@ -54,7 +48,7 @@ def test_a_library_that_cannot_be_loaded_is_passed_over(
         locate.preload()
 
 
-def test_a_guards_place_is_free_again() -> None:
+def test_a_guards_place_is_free_again():
     memory, numbers = ffi.new("char[]", 64), []
     for _ in range(3):
         numbers.append(lib.sn_guard_pages(memory, 64))

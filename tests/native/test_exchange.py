@@ -1,7 +1,5 @@
 """Memory that others see, by address."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from typing import Any
@@ -35,7 +33,7 @@ class Elsewhere(Legacy):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_protocol_shows_the_same_memory(dtype: Any) -> None:
+def test_every_protocol_shows_the_same_memory(dtype):
     array = NDArray(range(24), (2, 3, 4), dtype)[:, ::2, 1:]
     view = memoryview(array)
     assert (view.shape, view.strides, view.readonly) == (array.shape, array.strides, False)
@@ -47,7 +45,7 @@ def test_every_protocol_shows_the_same_memory(dtype: Any) -> None:
     assert array[1, 0, 0] == 99
 
 
-def test_numpy_protocol() -> None:
+def test_numpy_protocol():
     array = NDArray([1.5, 2.5])
     assert np.array(array, copy=True).ctypes.data != array.address
     assert np.asarray(array, np.float64).tolist() == [1.5, 2.5]
@@ -63,7 +61,7 @@ def test_numpy_protocol() -> None:
         pickle.PickleBuffer(NDArray.zeros((2, 3, 4))[:, ::2]).raw()
 
 
-def test_dlpack() -> None:
+def test_dlpack():
     source = np.arange(6, dtype=np.float32).reshape(2, 3)
     for exporter in (source, Legacy(source), NDArray.view(source)):
         array = NDArray.from_dlpack(exporter)
@@ -88,13 +86,13 @@ def test_dlpack() -> None:
         NDArray.from_dlpack(np.arange(3))
 
 
-def test_a_dlpack_consumer_keeps_the_memory() -> None:
+def test_a_dlpack_consumer_keeps_the_memory():
     other = np.from_dlpack(NDArray.full(1 << 20, 3))
     assert other.sum() == 3 << 20
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_pickling(protocol: int) -> None:
+def test_pickling(protocol):
     for array in (
         NDArray(range(24), (2, 3, 4)).T,
         NDArray.zeros((0, 2)),
@@ -106,7 +104,7 @@ def test_pickling(protocol: int) -> None:
         assert not again.readonly
 
 
-def test_pickling_out_of_band_copies_nothing() -> None:
+def test_pickling_out_of_band_copies_nothing():
     array = NDArray(range(1000))
     buffers: list[pickle.PickleBuffer] = []
     data = pickle.dumps(array, 5, buffer_callback=buffers.append)
@@ -116,12 +114,12 @@ def test_pickling_out_of_band_copies_nothing() -> None:
     assert copy.deepcopy(array).equals(copy.copy(array))
 
 
-def test_repr_is_short() -> None:
+def test_repr_is_short():
     assert repr(NDArray([1, 2.5])) == "NDArray([1. , 2.5], shape=(2,), dtype=float32)"
     assert len(repr(NDArray.zeros((100, 100, 100)))) < 500
 
 
-def test_arrays_compare_by_identity() -> None:
+def test_arrays_compare_by_identity():
     a, b = NDArray([1]), NDArray([1])
     assert a != b
     assert len({a, b, a}) == 2

@@ -1,7 +1,5 @@
 """A process that forks after threads have worked: the child has none of them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -31,9 +29,9 @@ def run(before: bool) -> None:
     assert done.returncode == 0, done.stderr.decode()
 
 
-def test_fork_after_threads() -> None:
+def test_fork_after_threads():
     run(before=True)
 
 
-def test_fork_before_threads() -> None:
+def test_fork_before_threads():
     run(before=False)

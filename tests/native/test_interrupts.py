@@ -1,10 +1,7 @@
 """An interrupt is raised, wherever it comes."""
 
-from __future__ import annotations
-
 import signal
 import sys
-from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -39,9 +36,7 @@ def once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, error: BaseExce
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), Stop(7), TimeoutError("late")])
 @pytest.mark.parametrize("look", [np.asarray, memoryview, np.array])
-def test_while_numpy_looks_at_an_array(
-    monkeypatch: pytest.MonkeyPatch, error: BaseException, look: Any
-) -> None:
+def test_while_numpy_looks_at_an_array(monkeypatch, error, look):
     array = NDArray.zeros((2, 3))
     once(monkeypatch, Strided, "_exporter", error)
     with pytest.raises(type(error)) as caught:
@@ -50,7 +45,7 @@ def test_while_numpy_looks_at_an_array(
     assert look(array).shape == (2, 3)
 
 
-def test_an_error_that_stays_is_raised_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_that_stays_is_raised_once(monkeypatch):
     def broken(self: Any) -> Any:
         raise MemoryError("no more")
 
@@ -59,7 +54,7 @@ def test_an_error_that_stays_is_raised_once(monkeypatch: pytest.MonkeyPatch) -> 
         memoryview(NDArray.zeros((2,)))  # type: ignore[arg-type]
 
 
-def test_no_code_runs_while_memory_is_given_back() -> None:
+def test_no_code_runs_while_memory_is_given_back():
     """What a signal's handler raised there would be lost."""
     lent, called = len(OWNERS), []
     array = NDArray.view(np.zeros(4, np.float32))
@@ -72,7 +67,7 @@ def test_no_code_runs_while_memory_is_given_back() -> None:
 
 
 @pytest.fixture
-def _signal() -> Iterator[None]:
+def _signal():
     usual = signal.signal(signal.SIGUSR1, signal.default_int_handler)
     yield
     sys.setprofile(None)
@@ -101,7 +96,7 @@ def _calls(code: CodeType | None) -> set[CodeType]:
 
 @pytest.mark.skipif(onednn() == "none", reason="its net needs oneDNN")
 @pytest.mark.usefixtures("_signal")
-def test_a_solver_in_the_making() -> None:
+def test_a_solver_in_the_making():
     _calls(None)
     ours = [code for code in _calls(None) if "sparknet" in code.co_filename]
     assert {"_exporter", "_lend", "_interface", "get_solver"} <= {code.co_name for code in ours}

@@ -1,7 +1,5 @@
 """One ring in memory of one process: what is written comes out, around its end, too."""
 
-from __future__ import annotations
-
 from threading import Event, Thread
 
 import numpy as np
@@ -18,7 +16,7 @@ def ring(capacity: int) -> tuple[Ring, Ring]:
     return Ring(memory, 0, capacity), Ring(memory, 0, capacity)
 
 
-def test_bytes_come_out_as_they_went_in_around_the_end() -> None:
+def test_bytes_come_out_as_they_went_in_around_the_end():
     writer, reader = ring(7)
     sent = bytes(range(250))
     for begin in range(0, 250, 5):
@@ -28,7 +26,7 @@ def test_bytes_come_out_as_they_went_in_around_the_end() -> None:
         assert bytes(got) == sent[begin : begin + 5]
 
 
-def test_more_than_the_ring_holds_is_written_while_it_is_read() -> None:
+def test_more_than_the_ring_holds_is_written_while_it_is_read():
     writer, reader = ring(64)
     sent = np.random.default_rng(1).bytes(1000)
     thread = Thread(target=writer.write, args=(sent,))
@@ -39,7 +37,7 @@ def test_more_than_the_ring_holds_is_written_while_it_is_read() -> None:
     assert bytes(got) == sent
 
 
-def test_a_slow_reader_gets_what_was_written_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_reader_gets_what_was_written_and_no_more(monkeypatch):
     """The writer goes on from where it stopped; so does a reader that waited."""
     waited, ended = Event(), Ring._ended
 
@@ -72,7 +70,7 @@ def test_a_slow_reader_gets_what_was_written_and_no_more(monkeypatch: pytest.Mon
         reader.read_into(memoryview(got))
 
 
-def test_after_its_end_the_rest_is_read_and_nothing_written() -> None:
+def test_after_its_end_the_rest_is_read_and_nothing_written():
     writer, reader = ring(8)
     writer.write(b"abc")
     writer.end()
@@ -85,7 +83,7 @@ def test_after_its_end_the_rest_is_read_and_nothing_written() -> None:
         reader.read_into(memoryview(got))
 
 
-def test_a_ring_fills_its_memory_to_the_last_byte() -> None:
+def test_a_ring_fills_its_memory_to_the_last_byte():
     memory = NDArray.zeros((64 + ring_bytes(8),), dtype=np.uint8)
     writer, reader = Ring(memory, 64, 8), Ring(memory, 64, 8)
     writer.write(b"abcdefgh")

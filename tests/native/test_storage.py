@@ -1,13 +1,9 @@
 """Where elements live: own memory, somebody else's, a file; and how long."""
 
-from __future__ import annotations
-
 import gc
 import mmap
 import os
 import weakref
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +23,7 @@ def live() -> int:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_making(dtype: Any) -> None:
+def test_making(dtype):
     for array, value in [(NDArray.zeros((2, 3), dtype), 0), (NDArray.full((2, 3), 7, dtype), 7)]:
         assert array.dtype == dtype
         assert array.numpy().tolist() == [[value] * 3] * 2
@@ -40,13 +36,13 @@ def test_making(dtype: Any) -> None:
     assert isinstance(NDArray.zeros((), dtype)[()], float if np.dtype(dtype).kind == "f" else int)
 
 
-def test_large_zeros_are_lazy() -> None:
+def test_large_zeros_are_lazy():
     array = NDArray.zeros(1 << 30)
     assert array[123_456_789] == 0
     assert array.nbytes == 1 << 32
 
 
-def test_the_constructor_copies() -> None:
+def test_the_constructor_copies():
     source = np.arange(6, dtype=np.float32)
     array = NDArray(source, (2, 3))
     source[0] = 9
@@ -63,7 +59,7 @@ def test_the_constructor_copies() -> None:
     ("data", "shape"),
     [([1, 2, 3], (2, 2)), ([[1], [2, 3]], None), (["a"], None), ([1j], None), ([1, 2], (-1, -2))],
 )
-def test_what_is_no_array_is_refused(data: Any, shape: Any) -> None:
+def test_what_is_no_array_is_refused(data, shape):
     with pytest.raises(ArrayError):
         NDArray(data, shape)
 
@@ -80,13 +76,13 @@ def test_what_is_no_array_is_refused(data: Any, shape: Any) -> None:
         ((1.5,), ArrayError),
     ],
 )
-def test_impossible_shapes_are_refused(shape: Any, error: type[Exception]) -> None:
+def test_impossible_shapes_are_refused(shape, error):
     with pytest.raises(error):
         NDArray.zeros(shape)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float16, ">f4", "U3", "nonsense", None])
-def test_other_types_are_refused(dtype: Any) -> None:
+def test_other_types_are_refused(dtype):
     if dtype is None:
         assert NDArray.zeros(1, dtype).dtype == np.float64  # as numpy reads None
         return
@@ -94,7 +90,7 @@ def test_other_types_are_refused(dtype: Any) -> None:
         NDArray.zeros(1, dtype)
 
 
-def test_a_borrowed_owner_lives_as_long_as_its_views() -> None:
+def test_a_borrowed_owner_lives_as_long_as_its_views():
     before, lent = live(), len(OWNERS)
     owner = np.arange(10, dtype=np.float32)
     alive = weakref.ref(owner)
@@ -114,7 +110,7 @@ def test_a_borrowed_owner_lives_as_long_as_its_views() -> None:
     assert len(OWNERS) == lent
 
 
-def test_nothing_is_left_behind() -> None:
+def test_nothing_is_left_behind():
     before, lent = live(), len(OWNERS)
     for _ in range(1000):
         array = NDArray.zeros((10, 10))
@@ -128,7 +124,7 @@ def test_nothing_is_left_behind() -> None:
     assert (live(), len(OWNERS)) == (before, lent)
 
 
-def test_failed_borrowing_releases() -> None:
+def test_failed_borrowing_releases():
     lent = len(OWNERS)
     deep = np.zeros((1,) * 32, np.float32)[None] if np.__version__ >= "2" else None
     if deep is not None:
@@ -139,7 +135,7 @@ def test_failed_borrowing_releases() -> None:
     assert len(OWNERS) == lent
 
 
-def test_buffers_of_every_kind() -> None:
+def test_buffers_of_every_kind():
     raw = bytearray(16)
     array = NDArray.view(raw, (2, 2), np.float32)
     array[1, 1] = 1
@@ -161,7 +157,7 @@ def test_buffers_of_every_kind() -> None:
         NDArray.view(b"abc", dtype=np.float32)
 
 
-def test_read_only_means_read_only() -> None:
+def test_read_only_means_read_only():
     fixed = np.zeros((2, 2), np.float32)
     fixed.flags.writeable = False
     for array in (NDArray.view(fixed), NDArray.zeros((2, 2)).frozen(), NDArray.view(bytes(4))):
@@ -181,7 +177,7 @@ def test_read_only_means_read_only() -> None:
     assert NDArray.view(fixed).copy().fill(1).sum() == 4
 
 
-def test_shared_elements_are_read_but_not_written() -> None:
+def test_shared_elements_are_read_but_not_written():
     wide = np.broadcast_to(np.array([1, 2], np.float32), (3, 2))
     assert NDArray.view(wide).sum() == 9
     trick = np.lib.stride_tricks.as_strided(np.zeros(4, np.float32), (3, 2), (4, 4))
@@ -189,7 +185,7 @@ def test_shared_elements_are_read_but_not_written() -> None:
         NDArray.view(trick).fill(1)
 
 
-def test_mapped_files(tmp_path: Path) -> None:
+def test_mapped_files(tmp_path):
     path = tmp_path / "weights"
     shared = NDArray.map(path, (3, 1000), mode="w+")
     shared[1, 5] = 7
@@ -208,7 +204,7 @@ def test_mapped_files(tmp_path: Path) -> None:
     assert np.fromfile(path, np.float32)[1005] == 7
 
 
-def test_mapping_refuses(tmp_path: Path) -> None:
+def test_mapping_refuses(tmp_path):
     path = tmp_path / "short"
     path.write_bytes(bytes(10))
     with pytest.raises(FileError, match="holds 10 bytes where 12 are needed") as caught:

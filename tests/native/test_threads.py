@@ -1,7 +1,5 @@
 """How many threads a process has: docs/threads.md."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -19,17 +17,17 @@ def threads_of(code: str, **variables: str) -> int:
     return int(done.stdout)
 
 
-def test_the_variable_decides() -> None:
+def test_the_variable_decides():
     assert threads_of(REPORT, OMP_NUM_THREADS="3") == 3
 
 
-def test_a_setting_comes_before_the_variable() -> None:
+def test_a_setting_comes_before_the_variable():
     code = f"from sparknet.native import set_threads; set_threads(2); {REPORT}"
     assert threads_of(code, OMP_NUM_THREADS="3") == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no processor masks here")
-def test_without_either_it_is_the_processors_that_may_be_used() -> None:
+def test_without_either_it_is_the_processors_that_may_be_used():
     one = min(os.sched_getaffinity(0))
     assert threads_of(f"import os; os.sched_setaffinity(0, {{{one}}}); {REPORT}") == 1
     assert threads_of(REPORT) == len(os.sched_getaffinity(0))

@@ -1,10 +1,7 @@
 """Whether somebody may have written to an array's memory."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +24,7 @@ WRITES: dict[str, Callable[[NDArray], Any]] = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
-def test_a_write_changes_the_version(write: Callable[[NDArray], Any]) -> None:
+def test_a_write_changes_the_version(write):
     array = NDArray.zeros((2, 3))
     part, before = array[1], array.version
     write(array)
@@ -37,7 +34,7 @@ def test_a_write_changes_the_version(write: Callable[[NDArray], Any]) -> None:
     assert array.version == part.version
 
 
-def test_reading_does_not() -> None:
+def test_reading_does_not():
     array = NDArray.zeros((2, 3))
     before = array.version
     assert array.sum() == 0
@@ -48,7 +45,7 @@ def test_reading_does_not() -> None:
     assert array.version == before
 
 
-def test_memory_that_others_hold_has_none() -> None:
+def test_memory_that_others_hold_has_none():
     array = NDArray.zeros((2, 3))
     views = [array.numpy()[:, 1], memoryview(array), np.asarray(array)[::-1].ravel()[:0]]
     while views:
@@ -60,7 +57,7 @@ def test_memory_that_others_hold_has_none() -> None:
     assert array.version == 0
 
 
-def test_memory_of_others_has_none(tmp_path: Path) -> None:
+def test_memory_of_others_has_none(tmp_path):
     assert NDArray.view(np.zeros(3, np.float32)).version == 0
     for mode in ("w+", "r", "c"):
         assert NDArray.map(tmp_path / "file", (2,), mode=mode).version == 0

@@ -1,7 +1,5 @@
 """Views against numpy's, by value and by address."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -28,14 +26,14 @@ def agrees(got: Any, want: Any) -> None:
 
 
 @given(st.data())
-def test_indexing_is_numpys(data: st.DataObject) -> None:
+def test_indexing_is_numpys(data):
     array = data.draw(float_arrays())
     key = data.draw(indices(array.shape))
     agrees(twin(array)[key], array[key])
 
 
 @given(st.data())
-def test_assignment_is_numpys(data: st.DataObject) -> None:
+def test_assignment_is_numpys(data):
     array = data.draw(float_arrays())
     key = data.draw(indices(array.shape))
     want = array.copy()
@@ -46,7 +44,7 @@ def test_assignment_is_numpys(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_transposing_and_reshaping_are_numpys(data: st.DataObject) -> None:
+def test_transposing_and_reshaping_are_numpys(data):
     array = data.draw(float_arrays())
     axes = data.draw(st.permutations(range(array.ndim)))
     if axes:
@@ -62,7 +60,7 @@ def test_transposing_and_reshaping_are_numpys(data: st.DataObject) -> None:
             assert np.shares_memory(got.numpy(), array) == np.shares_memory(want, array)
 
 
-def test_sparknets_own_names() -> None:
+def test_sparknets_own_names():
     array = NDArray(range(24), (2, 3, 4))
     part = array.subarray(offsets=(0, 1, 1), shape=(2, 2, 2))
     assert part.shape == (2, 2, 2)
@@ -77,7 +75,7 @@ def test_sparknets_own_names() -> None:
     assert len(array) == 2
 
 
-def test_subarray_took_start_and_stop() -> None:
+def test_subarray_took_start_and_stop():
     array = NDArray(range(12), (3, 4))
     with pytest.warns(DeprecationWarning, match=r"is called subarray\(offsets, shape\) now"):
         part = array.subarray(start=[1, 1], stop=[2, 3])
@@ -92,13 +90,13 @@ def test_subarray_took_start_and_stop() -> None:
         assert array.subarray([1, 2], [2, 2]).shape == (2, 2)
 
 
-def test_a_view_keeps_its_memory() -> None:
+def test_a_view_keeps_its_memory():
     view = NDArray(range(6), (2, 3))[1].numpy()
     assert view.tolist() == [3, 4, 5]
 
 
 @pytest.mark.parametrize("key", [3, -4, (0, 4), (0, 0, 0), (slice(None), -5), 1 << 70])
-def test_an_index_out_of_range_is_refused(key: Any) -> None:
+def test_an_index_out_of_range_is_refused(key):
     array = NDArray.zeros((3, 4))
     with pytest.raises(IndexOutOfRange):
         array[key]
@@ -109,12 +107,12 @@ def test_an_index_out_of_range_is_refused(key: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["a", 1.5, [0, 1], (..., ...), slice(0, 2, 0)])
-def test_what_is_no_index_is_refused(key: Any) -> None:
+def test_what_is_no_index_is_refused(key):
     with pytest.raises(ArrayError):
         NDArray.zeros((3, 4))[key]
 
 
-def test_ranges_and_axes_are_checked() -> None:
+def test_ranges_and_axes_are_checked():
     array = NDArray.zeros((3, 4))
     for offsets, shape in [
         ((0, 0), (4, 4)),

@@ -1,7 +1,5 @@
 """Small nets and data for the tests of Net."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

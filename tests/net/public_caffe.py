@@ -5,8 +5,6 @@ python/caffe/_caffe.cpp and pycaffe.py raises, so that nothing leans on what is 
 flat buffers, and histories are in files alone.
 """
 
-from __future__ import annotations
-
 import os as _os
 from collections import OrderedDict as _OrderedDict
 from pathlib import Path as _Path

@@ -1,7 +1,5 @@
 """A user's data layer, as Python nets of old have it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sparknet import caffe

@@ -1,9 +1,6 @@
 """Net over any module with pycaffe's interface: only public names are touched."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -18,7 +15,7 @@ from tests.net.test_data_layers import TAIL
 
 
 @pytest.mark.parametrize("iter_size", [1, 2])
-def test_another_pycaffe_does_the_same(iter_size: int, tmp_path: Path) -> None:
+def test_another_pycaffe_does_the_same(iter_size, tmp_path):
     text = solver_text(momentum=0.9, iter_size=iter_size, test_iter=1, test_interval=10)
     own, other = Net(text), Net(text, backend=public_caffe)
     for net in (own, other):
@@ -34,7 +31,7 @@ def test_another_pycaffe_does_the_same(iter_size: int, tmp_path: Path) -> None:
         np.testing.assert_array_equal(one[name], two[name])
 
 
-def test_weights_files_and_weights(tmp_path: Path) -> None:
+def test_weights_files_and_weights(tmp_path):
     other = Net(NET, backend=public_caffe, seed=1)
     weights = other.get_weights()
     assert weights.layout == Net(NET).get_weights().layout
@@ -51,14 +48,14 @@ def test_weights_files_and_weights(tmp_path: Path) -> None:
         WeightCollection.of(other.net, copy=False)
 
 
-def test_data_layers_read_their_own_files(tmp_path: Path) -> None:
+def test_data_layers_read_their_own_files(tmp_path):
     text = solver_text(lmdb(of_images(tmp_path, images(30, 3, 6, 7)), 10, "scale: 0.01") + TAIL)
     own, other = Net(text), Net(text, backend=public_caffe)
     assert own.train(4) == other.train(4)
     assert own.get_weights().allclose(other.get_weights(), 0, 0)
 
 
-def test_backends_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backends_by_name(monkeypatch):
     monkeypatch.setitem(sys.modules, "caffe", public_caffe)
     assert Net(NET, backend="caffe").flat_weights is None
     assert Net(NET, backend=caffe).flat_weights is not None

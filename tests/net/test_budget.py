@@ -1,9 +1,5 @@
 """A few bytes of unknown origin take neither gigabytes nor hours."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -68,7 +64,7 @@ TOO_MUCH = {
 
 
 @pytest.mark.parametrize("text", TOO_MUCH.values(), ids=TOO_MUCH)
-def test_small_files_of_large_nets(text: str, tmp_path: Path) -> None:
+def test_small_files_of_large_nets(text, tmp_path):
     net = parse_net(text)
     path = tmp_path / "w.caffemodel"
     write_model(path, Model(net, [[] for _ in net.layer]))
@@ -84,7 +80,7 @@ def test_small_files_of_large_nets(text: str, tmp_path: Path) -> None:
     check_budget(build(net, caffe.TEST), ())  # what a user names may be of any size
 
 
-def test_weights_in_the_file_allow_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_in_the_file_allow_more(monkeypatch):
     monkeypatch.setenv(MEMORY, "1g")
     text = one("Convolution", "convolution_param { num_output: 16 kernel_size: 1 }", "10 3 900 900")
     for number in range(2):
@@ -109,13 +105,13 @@ def test_weights_in_the_file_allow_more(monkeypatch: pytest.MonkeyPatch) -> None
     ("text", "numbers"),
     [("", 1 << 30), ("1g", 1 << 28), ("500M", 125 << 20), ("4096", 1024), ("2kb", 512)],
 )
-def test_the_memory_is_a_setting(text: str, numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_is_a_setting(text, numbers, monkeypatch):
     monkeypatch.setenv(MEMORY, text)
     assert untrusted_numbers() == numbers
 
 
 @pytest.mark.parametrize("text", ["much", "-1", "1.5g", "8x"])
-def test_a_setting_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_that_is_none(text, monkeypatch):
     monkeypatch.setenv(MEMORY, text)
     says = f"SPARKNET_UNTRUSTED_MEMORY is '{text}'; it is a number of bytes, as 500m or 8g"
     with pytest.raises(SettingError, match=says):
@@ -123,7 +119,7 @@ def test_a_setting_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def own(tmp_path, monkeypatch):
     """A caffemodel with more weights than a net of unknown origin may make up."""
     monkeypatch.setenv(MEMORY, "4k")
     options = "inner_product_param { num_output: 100 weight_filler { type: 'xavier' } }"
@@ -134,18 +130,18 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize("phase", ["train", "test"])
 @pytest.mark.parametrize("weights", [False, True])
-def test_time_counts_the_weights_at_hand(own: str, weights: bool, phase: str) -> None:
+def test_time_counts_the_weights_at_hand(own, weights, phase):
     words = ["time", "-model", own, "-phase", phase, "-iterations", "1"]
     assert main([*words, "-weights", own] if weights else words) == 0
 
 
-def test_time_of_a_solver_counts_the_weights_that_it_names(own: str, tmp_path: Path) -> None:
+def test_time_of_a_solver_counts_the_weights_that_it_names(own, tmp_path):
     (tmp_path / "solver.prototxt").write_text(f'base_lr: 0.1 lr_policy: "fixed" weights: "{own}"')
     solver = str(tmp_path / "solver.prototxt")
     assert main(["time", "-solver", solver, "-model", own, "-iterations", "1"]) == 0
 
 
-def test_copies_count_the_weights_at_hand(own: str) -> None:
+def test_copies_count_the_weights_at_hand(own):
     net = sparknet.Net(sparknet.read_model(own).net, own)
     x = np.random.default_rng(0).normal(size=(5, 30)).astype(np.float32)
     copy = net.copy()
@@ -155,7 +151,7 @@ def test_copies_count_the_weights_at_hand(own: str) -> None:
     assert net.net.params["l"][0].data.any()
 
 
-def test_quantize_counts_the_weights_at_hand(own: str, tmp_path: Path) -> None:
+def test_quantize_counts_the_weights_at_hand(own, tmp_path):
     np.savez(tmp_path / "x.npz", x0=np.ones((5, 30), np.float32))
     words = ["quantize", "-model", own, "--calibrate", str(tmp_path / "x.npz")]
     assert main([*words, str(tmp_path / "q.caffemodel")]) == 0

@@ -1,8 +1,5 @@
 """Nets with data layers are taken as they are: records enter where the layers' tops are."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import h5py
@@ -40,7 +37,7 @@ def entered(net: Net, steps: int = 3) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST])
 @pytest.mark.parametrize("how", ["crop_size: 4 mirror: true scale: 0.5", "mean_value: 7", "mean"])
-def test_transform_param_applies_as_in_the_layer(phase: int, how: str, tmp_path: Path) -> None:
+def test_transform_param_applies_as_in_the_layer(phase, how, tmp_path):
     """The same pixels from the layer's own database and from Python: the same numbers go in."""
     pixels = images(30, 3, 6, 7)
     if how == "mean":
@@ -59,7 +56,7 @@ def test_transform_param_applies_as_in_the_layer(phase: int, how: str, tmp_path:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
-def test_any_type_of_number_is_transformed(dtype: Any, tmp_path: Path) -> None:
+def test_any_type_of_number_is_transformed(dtype, tmp_path):
     pixels = images(30, 3, 6, 7)
     text = lmdb(of_images(tmp_path, pixels), 10, "scale: 0.5 crop_size: 4")
     nets = [Net(text, phase=caffe.TRAIN, seed=1) for _ in range(2)]
@@ -68,7 +65,7 @@ def test_any_type_of_number_is_transformed(dtype: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(entered(nets[0])[0], entered(nets[1])[0])
 
 
-def test_without_data_the_layers_read_their_own_files(tmp_path: Path) -> None:
+def test_without_data_the_layers_read_their_own_files(tmp_path):
     """As pycaffe trains the same solver, to the last bit."""
     text = solver_text(lmdb(of_images(tmp_path, images(30, 3, 6, 7)), 10, "scale: 0.01") + TAIL)
     net, solver = Net(text), caffe.solver_from_text(text)
@@ -78,7 +75,7 @@ def test_without_data_the_layers_read_their_own_files(tmp_path: Path) -> None:
     assert net.taken == 50
 
 
-def test_tests_on_its_own_files_need_a_number_of_steps(tmp_path: Path) -> None:
+def test_tests_on_its_own_files_need_a_number_of_steps(tmp_path):
     data = lmdb(of_images(tmp_path, images(30, 3, 6, 7)), 10, "scale: 0.01")
     with pytest.raises(SpecError, match="say how many steps to test"):
         Net(solver_text(data + TAIL)).test()
@@ -90,7 +87,7 @@ def test_tests_on_its_own_files_need_a_number_of_steps(tmp_path: Path) -> None:
     assert net.test(3)["loss"] == pytest.approx(reference.test()["loss"], rel=1e-6)
 
 
-def test_a_file_that_is_not_there_is_not_needed() -> None:
+def test_a_file_that_is_not_there_is_not_needed():
     """The data says what the file would have said."""
     text = lmdb("nowhere", 10, "crop_size: 5 scale: 0.1") + TAIL
     net = Net(solver_text(text))
@@ -105,7 +102,7 @@ def test_a_file_that_is_not_there_is_not_needed() -> None:
 
 
 @pytest.mark.parametrize("kind", ["records", "batches", "generator"])
-def test_shapes_are_learnt_from_any_data(kind: str) -> None:
+def test_shapes_are_learnt_from_any_data(kind):
     pixels = images(30, 3, 6, 7)
     data: Any = [{"data": pixels[i], "label": i} for i in range(30)]
     if kind == "batches":
@@ -119,7 +116,7 @@ def test_shapes_are_learnt_from_any_data(kind: str) -> None:
     np.testing.assert_array_equal(labels, LABELS)
 
 
-def test_memory_data() -> None:
+def test_memory_data():
     text = source(
         "MemoryData",
         memory_data_param="batch_size: 10 channels: 3 height: 6 width: 7",
@@ -132,7 +129,7 @@ def test_memory_data() -> None:
     np.testing.assert_array_equal(entered(net)[0], pixels * np.float32(0.5))
 
 
-def test_image_data(tmp_path: Path) -> None:
+def test_image_data(tmp_path):
     pixels = images(5, 6, 7, 3)
     for number, image in enumerate(pixels):
         Image.fromarray(image).save(tmp_path / f"{number}.png")
@@ -145,7 +142,7 @@ def test_image_data(tmp_path: Path) -> None:
         np.testing.assert_array_equal(one, two)
 
 
-def test_hdf5_data(tmp_path: Path) -> None:
+def test_hdf5_data(tmp_path):
     values, labels = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32), np.arange(8)
     with h5py.File(tmp_path / "rows.h5", "w") as file:
         file["data"], file["label"] = values, labels
@@ -158,7 +155,7 @@ def test_hdf5_data(tmp_path: Path) -> None:
         np.testing.assert_array_equal(one, two)
 
 
-def test_dummy_data_fills_itself_unless_it_is_fed() -> None:
+def test_dummy_data_fills_itself_unless_it_is_fed():
     text = """
     layer { name: "dummy" type: "DummyData" top: "data" top: "weight"
       dummy_data_param { shape { dim: 4 dim: 2 } data_filler { type: "constant" value: 3 } } }
@@ -173,7 +170,7 @@ def test_dummy_data_fills_itself_unless_it_is_fed() -> None:
     np.testing.assert_array_equal(both, np.full((2, 2), 2))
 
 
-def test_a_loader_may_transform_ahead(tmp_path: Path) -> None:
+def test_a_loader_may_transform_ahead(tmp_path):
     """The thread of `Batches` draws the same crops and mirrors as the net itself."""
     pixels = images(30, 3, 6, 7)
     text = lmdb("nowhere", 10, "crop_size: 4 mirror: true mean_value: 2")
@@ -188,7 +185,7 @@ def test_a_loader_may_transform_ahead(tmp_path: Path) -> None:
         assert batches.cursor["epoch"] == 1
 
 
-def test_forward_transforms_whatever_the_data_is() -> None:
+def test_forward_transforms_whatever_the_data_is():
     pixels = images(30, 3, 6, 7)
     text = lmdb("nowhere", 10, "crop_size: 4 mean_value: 2") + TAIL
     net = Net(text, seed=1)
@@ -200,7 +197,7 @@ def test_forward_transforms_whatever_the_data_is() -> None:
     assert float(net.forward((pixels, LABELS))["loss"]) == pytest.approx(loss)
 
 
-def test_random_crops_go_on_where_they_were() -> None:
+def test_random_crops_go_on_where_they_were():
     pixels = images(30, 3, 6, 7)
     text = lmdb("nowhere", 10, "crop_size: 4 mirror: true")
     one, two = Net(text, phase=caffe.TRAIN, seed=5), Net(text, phase=caffe.TRAIN, seed=5)
@@ -211,7 +208,7 @@ def test_random_crops_go_on_where_they_were() -> None:
     np.testing.assert_array_equal(entered(one)[0], entered(two)[0])
 
 
-def test_train_and_test_nets_have_layers_of_their_own(tmp_path: Path) -> None:
+def test_train_and_test_nets_have_layers_of_their_own(tmp_path):
     """Other batch sizes and transformations by phase, as in a train_val.prototxt."""
 
     def phase(text: str, name: str) -> str:
@@ -232,7 +229,7 @@ def test_train_and_test_nets_have_layers_of_their_own(tmp_path: Path) -> None:
     assert found["loss"] == pytest.approx(float(whole["loss"]), rel=1e-5)
 
 
-def test_python_layers_bring_their_own_records() -> None:
+def test_python_layers_bring_their_own_records():
     layer = """
     layer { name: "points" type: "Python" top: "data" top: "label"
       python_param { module: "tests.net.python_source" layer: "Points" } }
@@ -252,7 +249,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
 """
 
 
-def test_labels_that_nothing_reads_are_neither_input_nor_output() -> None:
+def test_labels_that_nothing_reads_are_neither_input_nor_output():
     """A data layer brings them; who feeds the net needs not, and may."""
     net = Net(UNREAD)
     images = np.random.default_rng(0).integers(0, 256, (6, 1, 3, 3), np.uint8)
@@ -266,7 +263,7 @@ def test_labels_that_nothing_reads_are_neither_input_nor_output() -> None:
     assert repr(net) == "<Net '', inputs: data>"
 
 
-def test_labels_that_only_a_test_net_reads_are_asked_for_in_training() -> None:
+def test_labels_that_only_a_test_net_reads_are_asked_for_in_training():
     """Both are fed from the same columns."""
     accuracy = """layer { name: "a" type: "Accuracy" bottom: "ip" bottom: "label" top: "a"
       include { phase: TEST } }"""
@@ -275,7 +272,7 @@ def test_labels_that_only_a_test_net_reads_are_asked_for_in_training() -> None:
     assert list(net.inputs) == ["data", "label"]
 
 
-def test_dummy_data_of_another_number_of_records_stays_as_it_is() -> None:
+def test_dummy_data_of_another_number_of_records_stays_as_it_is():
     """It says nothing of the batch."""
     net = Net("""
     layer { name: "in" type: "Input" top: "data" input_param { shape { dim: [4, 2] } } }
@@ -290,7 +287,7 @@ def test_dummy_data_of_another_number_of_records_stays_as_it_is() -> None:
     assert (net.fill(), net.net.blobs["fixed"].data.shape) == (4, (3, 2))
 
 
-def test_a_net_alone_needs_no_mean_file_either(tmp_path: Path) -> None:
+def test_a_net_alone_needs_no_mean_file_either(tmp_path):
     data = """layer { name: "data" type: "Data" top: "data" top: "label"
       transform_param { mean_file: "no.binaryproto" }
       data_param { source: "no_lmdb" batch_size: 4 backend: LMDB } }"""
@@ -302,7 +299,7 @@ def test_a_net_alone_needs_no_mean_file_either(tmp_path: Path) -> None:
     np.testing.assert_array_equal(net.net.blobs["data"].data, 100.0)
 
 
-def test_a_mean_file_of_other_data_that_is_not_there(tmp_path: Path) -> None:
+def test_a_mean_file_of_other_data_that_is_not_there(tmp_path):
     """Caffe's own solvers name files that nobody has; net.md: they are not needed."""
     data = """layer { name: "data" type: "Data" top: "data" top: "label"
       transform_param { crop_size: 6 scale: 0.5 mean_file: "no.binaryproto" }

@@ -1,7 +1,5 @@
 """docs/net.md: every name on it exists."""
 
-from __future__ import annotations
-
 import re
 
 from sparknet import Net, WeightCollection
@@ -9,7 +7,7 @@ from tests.guides import guide
 from tests.net.nets import NET
 
 
-def test_every_name_exists() -> None:
+def test_every_name_exists():
     net = Net(NET)
     for name in re.findall(r"`net\.(\w+)", guide("net.md")):
         assert hasattr(net, name), name

@@ -1,14 +1,12 @@
 """Which shapes a column's rows may have, and which blobs depend on what is learned."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from sparknet import Net
 from sparknet.errors import DataError
 from sparknet.net.entries import from_learned
-from sparknet.net.feed import Pattern, shaped
+from sparknet.net.feed import shaped
 from sparknet.proto import parse_net
 from tests.graph.nets import dense, layer, source, text
 
@@ -23,9 +21,7 @@ from tests.graph.nets import dense, layer, source, text
         ((4, 4, 1), (1, 4, 4), (1, 4, 4)),
     ],
 )
-def test_rows_in_a_records_shape(
-    shape: tuple[int, ...], record: Pattern, wanted: tuple[int, ...]
-) -> None:
+def test_rows_in_a_records_shape(shape, record, wanted):
     values = np.random.default_rng(1).random((2, *shape))
     found = shaped("x", values, record)
     assert found.shape == (2, *wanted)
@@ -35,12 +31,12 @@ def test_rows_in_a_records_shape(
 @pytest.mark.parametrize(
     ("shape", "record"), [((5, 5), (1, 4, 4)), ((4, 4), (3, 4, 4)), ((15,), (1, 4, 4))]
 )
-def test_rows_of_another_shape(shape: tuple[int, ...], record: Pattern) -> None:
+def test_rows_of_another_shape(shape, record):
     with pytest.raises(DataError, match="column 'x': a record is"):
         shaped("x", np.zeros((2, *shape)), record)
 
 
-def test_what_depends_on_what_is_learned() -> None:
+def test_what_depends_on_what_is_learned():
     net = parse_net(
         text(
             source("x", 4, 3),
@@ -55,7 +51,7 @@ def test_what_depends_on_what_is_learned() -> None:
     assert from_learned(net, ()) == set()
 
 
-def test_records_of_as_many_steps_do_not_mix() -> None:
+def test_records_of_as_many_steps_do_not_mix():
     """Permute, LSTM, Slice and a Reshape of fixed size: records are those of the first axis."""
     random = "weight_filler { type: 'uniform' min: -1 max: 1 }"
     net = Net(

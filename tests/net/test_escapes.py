@@ -1,13 +1,9 @@
 """What names of a net show on a terminal is text alone."""
 
-from __future__ import annotations
-
 import logging
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import sparknet
 from sparknet import caffe
@@ -36,21 +32,21 @@ def is_harmless(text: str) -> bool:
     return all(char.isprintable() or char == "\n" for char in text) and "owned" in text
 
 
-def test_repr_and_tables() -> None:
+def test_repr_and_tables():
     assert is_harmless(repr(sparknet.Net(net())))
     assert "\n" not in repr(sparknet.Net(net()))
     assert is_harmless(summary(build(net(unknown=True), caffe.TEST, unknown="skip")))
     assert is_harmless(sparknet.NetParams.from_proto(net()).summary(phase=caffe.TEST))
 
 
-def test_logs(caplog: pytest.LogCaptureFixture) -> None:
+def test_logs(caplog):
     with caplog.at_level(logging.INFO, "sparknet.caffe"):
         say_outputs("Test", {EVIL: np.ones(1)}, {EVIL: 1.0})
     assert is_harmless(caplog.messages[0])
     assert "\n" not in caplog.messages[0]
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path, capsys):
     path = tmp_path / "net.prototxt"
     write_text(path, net(unknown=True))
     assert main(["show", str(path)]) == 0
@@ -61,7 +57,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert is_harmless(capsys.readouterr().err)
 
 
-def test_printable_text_stays() -> None:
+def test_printable_text_stays():
     assert printable("größe\n  x") == "größe\n  x"
     assert printable("a\tb\x1b") == "a\\tb\\x1b"
     assert clean("a\nb") == "a\\nb"

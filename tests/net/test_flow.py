@@ -1,7 +1,5 @@
 """What a net predicts: its last blobs without losses, accuracies and what only they need."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparknet.net.entries import predictions
@@ -105,7 +103,7 @@ NETS: dict[str, tuple[list[str], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_predictions(name: str) -> None:
+def test_predictions(name):
     layers, expected = NETS[name]
     net = parse_net(text(*layers))
     learned = [layer.name for layer in net.layer if layer.type == "InnerProduct"]

@@ -1,7 +1,5 @@
 """What the numbers of a net's predictions are, and the layers that tell it."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 
@@ -92,7 +90,7 @@ NETS: dict[str, tuple[list[str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_what_a_net_predicts(name: str) -> None:
+def test_what_a_net_predicts(name):
     layers, wanted = NETS[name]
     (head,) = find_heads(Net(text(*layers)))
     assert head == Head(**wanted)
@@ -110,7 +108,7 @@ def test_what_a_net_predicts(name: str) -> None:
         ("a class for each pixel", False),
     ],
 )
-def test_whether_a_record_has_one(name: str, single: bool) -> None:
+def test_whether_a_record_has_one(name, single):
     assert Head(**NETS[name][1]).is_single is single
 
 
@@ -125,9 +123,7 @@ def test_whether_a_record_has_one(name: str, single: bool) -> None:
         ("a class for each pixel", ["Softmax", "ArgMax"], (True, True, True)),
     ],
 )
-def test_layers_that_are_missing_are_made(
-    name: str, types: list[str], where: tuple[bool, bool, bool]
-) -> None:
+def test_layers_that_are_missing_are_made(name, types, where):
     layers, _ = NETS[name]
     net = Net(text(*layers))
     described = net.tested.described

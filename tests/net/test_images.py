@@ -1,7 +1,5 @@
 """Images into a Net: by its keywords, by its transform_param, and by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +62,7 @@ def by_caffe(paths: list[Path], net: Net, channels: int = 3) -> Any:
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_files_score_as_by_caffe_io(channels: int, tmp_path: Path) -> None:
+def test_files_score_as_by_caffe_io(channels, tmp_path):
     pytest.importorskip("PIL")
     paths = list(files(tmp_path))
     net = Net(deploy(channels), seed=1, resize=32, crop=24, mean=MEAN[:channels])
@@ -85,7 +83,7 @@ def paths_(paths: list[Path]) -> list[str]:
     return [str(path) for path in paths]
 
 
-def test_the_terms_of_classifier(tmp_path: Path) -> None:
+def test_the_terms_of_classifier(tmp_path):
     pytest.importorskip("PIL")
     from sparknet.proto import write_text
 
@@ -110,7 +108,7 @@ def test_the_terms_of_classifier(tmp_path: Path) -> None:
     np.testing.assert_allclose(got["prob"], wanted, rtol=0, atol=1e-5)
 
 
-def test_arrays_are_resized_cropped_and_normalized() -> None:
+def test_arrays_are_resized_cropped_and_normalized():
     rng = np.random.default_rng(0)
     net = Net(deploy(), seed=1, resize=32, crop=24, mean=MEAN, scale=0.5, std=(2, 4, 8))
     rows = rng.integers(0, 256, (5, 3, 32, 32), np.uint8)
@@ -124,7 +122,7 @@ def test_arrays_are_resized_cropped_and_normalized() -> None:
 
 
 @pytest.mark.parametrize("size", [32, 24])
-def test_a_mean_image_is_subtracted_where_it_lies(size: int) -> None:
+def test_a_mean_image_is_subtracted_where_it_lies(size):
     """One of the resized image before the crop, one of the crop after it."""
     rng = np.random.default_rng(0)
     mean = rng.normal(size=(3, size, size)).astype(np.float32)
@@ -135,7 +133,7 @@ def test_a_mean_image_is_subtracted_where_it_lies(size: int) -> None:
     np.testing.assert_array_equal(net.net.blobs["data"].data, wanted)
 
 
-def test_keywords_train_as_a_transform_param_does() -> None:
+def test_keywords_train_as_a_transform_param_does():
     """The same random crops and mirrors, record by record, and in the thread of `Batches`."""
     rng = np.random.default_rng(0)
     rows, labels = rng.integers(0, 256, (20, 3, 10, 12), np.uint8), rng.integers(0, 2, 20)
@@ -165,7 +163,7 @@ def test_keywords_train_as_a_transform_param_does() -> None:
     np.testing.assert_array_equal(tested.tested.net.blobs["data"].data, wanted)
 
 
-def test_training_on_a_folder_of_images(tmp_path: Path) -> None:
+def test_training_on_a_folder_of_images(tmp_path):
     """Of several sizes and kinds, by several workers, with random crops."""
     pytest.importorskip("PIL")
     for name in ("a", "b"):
@@ -195,12 +193,12 @@ def test_training_on_a_folder_of_images(tmp_path: Path) -> None:
         ({"cropp": 24}, "no keyword 'cropp'; did you mean 'crop'"),
     ],
 )
-def test_what_does_not_fit_is_refused(settings: dict[str, Any], told: str) -> None:
+def test_what_does_not_fit_is_refused(settings, told):
     with pytest.raises(SpecError, match=told):
         Net(deploy(), **settings)
 
 
-def test_a_transform_param_decides_what_it_can_say() -> None:
+def test_a_transform_param_decides_what_it_can_say():
     param = "transform_param { crop_size: 8 mirror: true }"
     refused = Net(ECHO % ("Data", param), mean=3, std=2)
     refused.set_validation_data((np.zeros((6, 3, 9, 9), np.uint8), np.zeros(6)))
@@ -214,7 +212,7 @@ def test_a_transform_param_decides_what_it_can_say() -> None:
     assert (how.resize, how.crop, how.way, how.mirror) == ((10, 12), (8, 8), "cv2.linear", "always")
 
 
-def test_a_net_without_images_takes_no_preprocessing() -> None:
+def test_a_net_without_images_takes_no_preprocessing():
     text = (
         'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 8 dim: 2 } } }'
     )
@@ -222,7 +220,7 @@ def test_a_net_without_images_takes_no_preprocessing() -> None:
         Net(text + 'layer { name: "r" type: "ReLU" bottom: "data" top: "r" }', crop=2)
 
 
-def test_images_of_several_sizes_need_a_size() -> None:
+def test_images_of_several_sizes_need_a_size():
     pytest.importorskip("PIL")
     from tests.loaders.drawn import encoded
 
@@ -245,7 +243,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 @pytest.mark.parametrize(
     "how", [{}, {"color": "grey"}, {"resize": 8}, {"resize": 8, "color": "grey"}], ids=str
 )
-def test_a_net_of_one_channel_takes_photographs_in_grey(how: Any, tmp_path: Path) -> None:
+def test_a_net_of_one_channel_takes_photographs_in_grey(how, tmp_path):
     """A folder of them, by path and as records; docs/images.md: grey for one channel."""
     image = pytest.importorskip("PIL.Image")
     for name, value in (("dark", 30), ("light", 220)):
@@ -262,7 +260,7 @@ def test_a_net_of_one_channel_takes_photographs_in_grey(how: Any, tmp_path: Path
         assert found.tolist() == [30, 220]
 
 
-def test_the_names_of_colours(tmp_path: Path) -> None:
+def test_the_names_of_colours(tmp_path):
     image = pytest.importorskip("PIL.Image")
     (tmp_path / "only").mkdir()
     image.fromarray(np.full((8, 8), 7, np.uint8)).save(tmp_path / "only" / "a.png")

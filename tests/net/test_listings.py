@@ -1,7 +1,5 @@
 """The listings of SparkNet's paper (Moritz et al., ICLR 2016), spelled in Python."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -37,7 +35,7 @@ def listing_2() -> NetParams:
     )
 
 
-def test_the_listings_of_the_paper() -> None:
+def test_the_listings_of_the_paper():
     """Listings 1 and 2: a net without a solver and a name is trained, tested, and gives weights."""
     images = np.random.default_rng(0).normal(size=(64, 1, 8, 8)).astype(np.float32)
     labels = (images.mean((1, 2, 3)) > 0).astype(np.float32)
@@ -65,7 +63,7 @@ def test_the_listings_of_the_paper() -> None:
     np.testing.assert_array_equal(total["pool1"][0].numpy(), outputs["pool1"])
 
 
-def test_a_net_without_a_loss_is_given_data_to_run() -> None:
+def test_a_net_without_a_loss_is_given_data_to_run():
     net = Net(NetParams(RDDLayer("data", [4, 2]), LinearLayer("ip", "data", num_outputs=1)))
     net.set_training_data(np.ones((8, 2)))
     assert net.solver is None
@@ -75,7 +73,7 @@ def test_a_net_without_a_loss_is_given_data_to_run() -> None:
         Net(SolverParams(net=listing_2(), base_lr=1).but(lr_policy=None)).train(1)
 
 
-def test_a_buffer_of_weights_is_not_left_for_another() -> None:
+def test_a_buffer_of_weights_is_not_left_for_another():
     net = Net(listing_2())
     assert net.flat_weights is not None
     with pytest.raises(SolverError, match="without a solver cannot be trained"):

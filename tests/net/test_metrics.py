@@ -1,7 +1,5 @@
 """Which outputs of a test net are metrics, and what they come to over batches of all sizes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from tests.net.nets import NET, blobs_of_three
 PER_CLASS = NET.replace('top: "accuracy"', 'top: "accuracy" top: "per_class"')
 
 
-def test_every_top_of_accuracy_is_reported() -> None:
+def test_every_top_of_accuracy_is_reported():
     assert PER_CLASS != NET
     data, labels = blobs_of_three(16)
     net = Net(PER_CLASS, seed=1)
@@ -33,7 +31,7 @@ def _share(guesses: Any, labels: Any, one: int) -> float:
     return float((guesses[chosen] == one).mean()) if chosen.any() else 0.0
 
 
-def test_as_many_classes_as_records() -> None:
+def test_as_many_classes_as_records():
     """Batches of 3 records and 3 classes: the classes are still told one by one."""
     means = Means({"per_class"})
     means.add({"per_class": np.array([1.0, 0.5, 0.0]), "error": np.array([1.0, 2.0, 6.0])}, 3)
@@ -46,7 +44,7 @@ def test_as_many_classes_as_records() -> None:
     }
 
 
-def test_numbers_come_first_and_predictions_are_no_metrics() -> None:
+def test_numbers_come_first_and_predictions_are_no_metrics():
     means = Means()
     for rows in (4, 2):
         outputs = {

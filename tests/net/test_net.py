@@ -1,7 +1,5 @@
 """Net: train, test, forward, weights."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from pathlib import Path
@@ -29,7 +27,7 @@ from tests.goldens import ROOT
 from tests.net.nets import INPUTS, LAYERS, NET, blobs_of_three, solver_text
 
 
-def test_trains_and_tests() -> None:
+def test_trains_and_tests():
     net = Net(solver_text())
     net.set_training_data(blobs_of_three())
     net.set_validation_data(blobs_of_three(51, seed=1))
@@ -42,7 +40,7 @@ def test_trains_and_tests() -> None:
     assert (found["accuracy"] * 51) == pytest.approx(round(found["accuracy"] * 51), abs=1e-4)
 
 
-def test_metrics_are_those_of_all_records_at_once() -> None:
+def test_metrics_are_those_of_all_records_at_once():
     """51 records in batches of 8: nothing is lost, and nothing padded."""
     data, labels = blobs_of_three(51)
     net = Net(NET, seed=1)
@@ -55,7 +53,7 @@ def test_metrics_are_those_of_all_records_at_once() -> None:
     assert found["accuracy"] == pytest.approx(np.mean(scores.argmax(1) == labels), rel=1e-6)
 
 
-def test_accuracy_is_that_of_1500_records_of_1500(mnist: tuple[Path, Path]) -> None:
+def test_accuracy_is_that_of_1500_records_of_1500(mnist):
     """LeNet in batches of 100 and of 64: 1,500 is 23 times 64, and 28."""
     records = Subset(MNIST(*mnist), range(8500, 10000))
     found = []
@@ -69,13 +67,13 @@ def test_accuracy_is_that_of_1500_records_of_1500(mnist: tuple[Path, Path]) -> N
     assert found[0] == pytest.approx(found[1], rel=1e-5)
 
 
-def test_forward_without_labels_gives_what_can_be_had() -> None:
+def test_forward_without_labels_gives_what_can_be_had():
     net = Net(NET, seed=1)
     assert net.forward({"data": np.ones((5, 2))})["ip"].shape == (5, 3)
 
 
 @pytest.mark.parametrize("iter_size", [1, 3])
-def test_training_is_that_of_pycaffe(iter_size: int) -> None:
+def test_training_is_that_of_pycaffe(iter_size):
     data, labels = blobs_of_three(40)
     text = solver_text(iter_size=iter_size, momentum=0.9, type='"Nesterov"')
     net = Net(text)
@@ -96,7 +94,7 @@ def test_training_is_that_of_pycaffe(iter_size: int) -> None:
     np.testing.assert_array_equal(net.flat_weights, solver.net.flat_params)
 
 
-def test_made_from_anything_that_describes_it(tmp_path: Path) -> None:
+def test_made_from_anything_that_describes_it(tmp_path):
     (tmp_path / "net.prototxt").write_text(NET)
     (tmp_path / "solver.prototxt").write_text(solver_text())
     nets: list[Any] = [NET, tmp_path / "net.prototxt", str(tmp_path / "net.prototxt")]
@@ -117,7 +115,7 @@ def test_made_from_anything_that_describes_it(tmp_path: Path) -> None:
         assert net.iter == 1
 
 
-def test_weights_go_out_and_in(tmp_path: Path) -> None:
+def test_weights_go_out_and_in(tmp_path):
     one, two = Net(NET, seed=1), Net(NET, seed=2)
     assert not one.get_weights().allclose(two.get_weights())
     two.set_weights(one.get_weights())
@@ -130,7 +128,7 @@ def test_weights_go_out_and_in(tmp_path: Path) -> None:
         assert three.get_weights().allclose(one.get_weights(), 0, 0)
 
 
-def test_each_test_net_has_its_own_data() -> None:
+def test_each_test_net_has_its_own_data():
     """One solver, two test nets: of other stages, with other outputs and batch sizes."""
     net = (
         NET
@@ -153,7 +151,7 @@ def test_each_test_net_has_its_own_data() -> None:
         trained.test(net=2)
 
 
-def test_testing_sees_every_update_and_leaves_training_alone() -> None:
+def test_testing_sees_every_update_and_leaves_training_alone():
     one, two = Net(solver_text()), Net(solver_text())
     for net in (one, two):
         net.set_training_data(blobs_of_three())
@@ -168,7 +166,7 @@ def test_testing_sees_every_update_and_leaves_training_alone() -> None:
     assert one.test()["loss"] < first["loss"]
 
 
-def test_gradients_and_updates_one_by_one() -> None:
+def test_gradients_and_updates_one_by_one():
     """What strategies do between the two."""
     whole, parts = Net(solver_text(momentum=0.9)), Net(solver_text(momentum=0.9))
     for net in (whole, parts):
@@ -183,7 +181,7 @@ def test_gradients_and_updates_one_by_one() -> None:
     assert (parts.iter, parts.taken) == (3, 24)
 
 
-def test_batch_norm_learns_in_training_and_rests_in_testing() -> None:
+def test_batch_norm_learns_in_training_and_rests_in_testing():
     norm = 'layer { name: "bn" type: "BatchNorm" bottom: "data" top: "norm" }'
     text = INPUTS + norm + LAYERS.replace('bottom: "data"', 'bottom: "norm"')
     net = Net(solver_text(text))
@@ -200,9 +198,7 @@ def test_batch_norm_learns_in_training_and_rests_in_testing() -> None:
     assert net.get_weights().allclose(weights, 0, 0)
 
 
-def test_what_the_solver_says_about_testing_and_snapshots_is_left_to_the_caller(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_solver_says_about_testing_and_snapshots_is_left_to_the_caller(tmp_path, capfd):
     more: dict[str, Any] = {
         "display": 1,
         "snapshot": 1,
@@ -218,7 +214,7 @@ def test_what_the_solver_says_about_testing_and_snapshots_is_left_to_the_caller(
     assert net.settings.snapshot == 1
 
 
-def test_weights_named_by_the_solver_are_loaded(tmp_path: Path) -> None:
+def test_weights_named_by_the_solver_are_loaded(tmp_path):
     first = Net(NET, seed=9)
     first.save(tmp_path / "w.caffemodel")
     text = solver_text(weights=f'"{tmp_path}/w.caffemodel"')
@@ -236,18 +232,18 @@ def test_weights_named_by_the_solver_are_loaded(tmp_path: Path) -> None:
         ("layer { nam: 'x' }", "nam"),
     ],
 )
-def test_what_describes_no_net(source: object, message: str) -> None:
+def test_what_describes_no_net(source, message):
     with pytest.raises(SparkNetError, match=message) as caught:
         Net(source)
     assert "\n" not in str(caught.value)
 
 
-def test_a_solver_has_its_own_phases() -> None:
+def test_a_solver_has_its_own_phases():
     with pytest.raises(SpecError, match="phase, level and stages are for a net alone"):
         Net(solver_text(), phase=caffe.TEST)
 
 
-def test_levels_and_stages_choose_layers() -> None:
+def test_levels_and_stages_choose_layers():
     net = (
         NET
         + """
@@ -259,13 +255,13 @@ def test_levels_and_stages_choose_layers() -> None:
     assert {"a", "b"} <= set(Net(net, level=2, stages=["more"]).net.blobs)
 
 
-def test_starts_with_weights_in_memory() -> None:
+def test_starts_with_weights_in_memory():
     weights = Net(NET, seed=1).get_weights()
     assert Net(NET, weights).get_weights().allclose(weights, 0, 0)
     assert Net(solver_text(random_seed=7), weights).get_weights().allclose(weights, 0, 0)
 
 
-def test_nets_of_the_first_generation() -> None:
+def test_nets_of_the_first_generation():
     text = """
     layers { name: "mnist" type: DATA top: "data" top: "label"
       data_param { source: "nowhere" scale: 0.5 batch_size: 4 } }
@@ -278,7 +274,7 @@ def test_nets_of_the_first_generation() -> None:
     np.testing.assert_array_equal(net.net.blobs["data"].data, np.full((4, 1, 2, 2), 1.5))
 
 
-def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
+def test_weights_that_do_not_fit_are_named(tmp_path):
     Net(NET).save(tmp_path / "w.caffemodel")
     other = NET.replace("num_output: 3", "num_output: 4")
     with pytest.raises(WeightsError, match="layer 'ip'"):
@@ -287,12 +283,12 @@ def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
         Net(other).set_weights(Net(NET).get_weights())
 
 
-def test_a_net_says_what_it_is() -> None:
+def test_a_net_says_what_it_is():
     assert repr(Net("name: 'n'" + NET)) == "<Net 'n', inputs: data, label>"
     assert repr(Net(solver_text(type='"Adam"'))) == "<Adam Net '', inputs: data, label>"
 
 
-def test_a_net_pickles() -> None:
+def test_a_net_pickles():
     """Weights, seeds and files; tests/training/checkpoints/test_saved.py has the rest."""
     net = Net(NET, seed=3)
     again = pickle.loads(pickle.dumps(net))
@@ -300,7 +296,7 @@ def test_a_net_pickles() -> None:
     assert (repr(again), again.settings) == (repr(net), None)
 
 
-def test_seeds() -> None:
+def test_seeds():
     def weights(**how: Any) -> sparknet.WeightCollection:
         return Net(solver_text() if "solver" in how else NET, seed=how.get("seed")).get_weights()
 
@@ -314,7 +310,7 @@ def test_seeds() -> None:
     assert weights().allclose(first, 0, 0)
 
 
-def test_a_scikit_learn_digit_net_from_the_dsl() -> None:
+def test_a_scikit_learn_digit_net_from_the_dsl():
     """LinearLayer on 8 x 8 digits, straight from numpy: the first ten minutes of somebody."""
     digits = pytest.importorskip("sklearn.datasets").load_digits()
     net = NetParams(
@@ -336,7 +332,7 @@ def test_a_scikit_learn_digit_net_from_the_dsl() -> None:
     assert learner.test()["accuracy"] > 0.93
 
 
-def test_a_copy_has_weights_of_its_own() -> None:
+def test_a_copy_has_weights_of_its_own():
     net = Net(solver_text())
     net.set_training_data(blobs_of_three())
     net.train(3)
@@ -352,7 +348,7 @@ def test_a_copy_has_weights_of_its_own() -> None:
     assert net.forward(blobs_of_three(8))["loss"] != other.forward(blobs_of_three(8))["loss"]
 
 
-def test_notebooks_show_the_layers() -> None:
+def test_notebooks_show_the_layers():
     from sparknet import models
     from sparknet.dsl import NetParams
 
@@ -365,7 +361,7 @@ def test_notebooks_show_the_layers() -> None:
         assert "431,080 parameters" in shown
 
 
-def test_a_loss_that_is_no_number_is_told_once() -> None:
+def test_a_loss_that_is_no_number_is_told_once():
     from sparknet.dsl import EuclideanLoss, LinearLayer, NetParams, RDDLayer, SolverParams
     from sparknet.net.origin import LossWarning
 

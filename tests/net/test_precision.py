@@ -1,7 +1,5 @@
 """Net, training and workers in bfloat16: close to float32, not the same; one sentence elsewhere."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -26,7 +24,7 @@ def data(count: int = 400, seed: int = 0) -> tuple[Any, Any]:
 
 
 @needs_bf16
-def test_a_net_trains_as_well_as_in_float32() -> None:
+def test_a_net_trains_as_well_as_in_float32():
     nets = {precision: Net(solver(), precision=precision) for precision in ("float32", "bf16")}
     accuracy = {}
     for precision, net in nets.items():
@@ -43,7 +41,7 @@ def test_a_net_trains_as_well_as_in_float32() -> None:
 
 
 @needs_bf16
-def test_workers_train_in_it() -> None:
+def test_workers_train_in_it():
     found = {
         precision: train(
             solver(), data(), validation=data(101, 1), workers=2, threads=1, precision=precision
@@ -60,7 +58,7 @@ def test_workers_train_in_it() -> None:
     assert again.weights.allclose(narrow, 0, 0), "a Net's workers do as it does"
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_what_cannot_be_is_refused():
     with pytest.raises(
         SpecError, match="precision must be 'float32', 'tf32', 'bf16' or 'int8'; it is 'half'"
     ):
@@ -90,7 +88,7 @@ for make in makes:
 """
 
 
-def test_where_there_is_none_one_sentence_says_so() -> None:
+def test_where_there_is_none_one_sentence_says_so():
     environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2", "PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-c", ELSEWHERE]
     done = subprocess.run(words, env=environment, capture_output=True, text=True)

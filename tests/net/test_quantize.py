@@ -1,7 +1,5 @@
 """Net.quantize and `sparknet quantize`."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 
@@ -31,7 +29,7 @@ def images(count: int = 30) -> np.ndarray:
 
 
 @needs_int8
-def test_a_net_is_quantised_saved_and_loaded(tmp_path: Path) -> None:
+def test_a_net_is_quantised_saved_and_loaded(tmp_path):
     message, data = parse_net(NET), images()
     net = Net(message, seed=1)
     want = net.forward({"data": data})["scores"]
@@ -51,7 +49,7 @@ def test_a_net_is_quantised_saved_and_loaded(tmp_path: Path) -> None:
 
 
 @needs_int8
-def test_a_net_with_a_loss_calibrates_on_photographs_without_labels(tmp_path: Path) -> None:
+def test_a_net_with_a_loss_calibrates_on_photographs_without_labels(tmp_path):
     text = NET + input_layer("label", (4,)) + layer("loss", "SoftmaxWithLoss", "scores label")
     pixels = np.random.default_rng(2).integers(0, 256, (6, 12, 12, 3), np.uint8)
     for number, image in enumerate(pixels):
@@ -74,9 +72,7 @@ def test_a_net_with_a_loss_calibrates_on_photographs_without_labels(tmp_path: Pa
 
 
 @needs_int8
-def test_the_command_writes_what_predict_reads(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_what_predict_reads(tmp_path, capsys):
     message, data = parse_net(NET), images()
     net = Net(message, seed=1)
     model, weights, out = (
@@ -102,7 +98,7 @@ def test_the_command_writes_what_predict_reads(
     assert capsys.readouterr().out.count("\n") >= len(data)
 
 
-def test_what_cannot_be_quantised_is_refused() -> None:
+def test_what_cannot_be_quantised_is_refused():
     net = Net(parse_net(NET), seed=1)
     with pytest.raises(SpecError, match="is 'auto', 'max' or 'mse'; it is 'kl'"):
         net.quantize({"data": images(4)}, method="kl")
@@ -112,7 +108,7 @@ def test_what_cannot_be_quantised_is_refused() -> None:
 
 
 @needs_int8
-def test_nan_is_refused_with_its_blob_and_record() -> None:
+def test_nan_is_refused_with_its_blob_and_record():
     data = images()
     net = Net(parse_net(NET), seed=1)
     net.quantize({"data": data}, method="max")
@@ -131,7 +127,7 @@ def test_nan_is_refused_with_its_blob_and_record() -> None:
 
 
 @needs_int8
-def test_a_layer_that_loses_too_much_stays_in_float32_and_a_warning_names_it() -> None:
+def test_a_layer_that_loses_too_much_stays_in_float32_and_a_warning_names_it():
     net = Net(parse_net(NET), seed=1)
     data = images()
     # One channel of a hundred times the size of the others takes all steps of the blob.
@@ -165,7 +161,7 @@ def rare(weight: float, each: int) -> tuple[Net, np.ndarray]:
 
 @needs_int8
 @pytest.mark.parametrize(("weight", "best"), [(30, "max"), (0, "mse")])
-def test_the_method_is_that_by_which_the_outputs_lose_least(weight: float, best: str) -> None:
+def test_the_method_is_that_by_which_the_outputs_lose_least(weight, best):
     lost = {}
     for method in ("auto", "max", "mse"):
         net, data = rare(weight, 2000 if weight else 16_000)
@@ -178,7 +174,7 @@ def test_the_method_is_that_by_which_the_outputs_lose_least(weight: float, best:
 
 
 @needs_int8
-def test_a_warning_says_when_eight_bits_change_answers() -> None:
+def test_a_warning_says_when_eight_bits_change_answers():
     net, data = rare(0, 100)
     said = r"change the net's answers: output 'scores' is \d.*\d of 500 records another value"
     with pytest.warns(UserWarning, match=said):
@@ -187,7 +183,7 @@ def test_a_warning_says_when_eight_bits_change_answers() -> None:
 
 @needs_int8
 @pytest.mark.parametrize("lengths", [(7,), (5, 11, 23)])
-def test_padded_texts_of_any_length_calibrate(tmp_path: Path, lengths: tuple[int, ...]) -> None:
+def test_padded_texts_of_any_length_calibrate(tmp_path, lengths):
     """The mask's -3.4e38 sets no step, and the net's own length, 128 places, is not demanded."""
     pytest.importorskip("onnx", reason="the package onnx is not installed")
     from tests.onnx.test_lengths import CONSTANTS, EMBEDDED, FLOAT, KINDS, MASKED, graph, onnx
@@ -225,7 +221,7 @@ def test_padded_texts_of_any_length_calibrate(tmp_path: Path, lengths: tuple[int
 
 
 @needs_int8
-def test_a_net_whose_output_is_boxes_of_any_number() -> None:
+def test_a_net_whose_output_is_boxes_of_any_number():
     """What makes the boxes is compared: eight bits may give another number of them."""
     text = (
         input_layer("data", (1, 3, 12, 12))

@@ -1,7 +1,5 @@
 """Numbers that are no pixels, given to preprocessing for pixels: a warning, once."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -28,7 +26,7 @@ TORCH: dict[str, Any] = {"mean": MEAN, "std": (58.0, 57.0, 57.5)}
         (SCALED, PIXELS * 257, r"from 0 to 6.554e\+04.* divide it by 257, or give another scale"),
     ],
 )
-def test_a_column_is_named_once(how: Any, values: Any, says: str) -> None:
+def test_a_column_is_named_once(how, values, says):
     net = Net(deploy(), **how)
     with pytest.warns(RangeWarning, match=says) as told:
         net.forward({"data": values})
@@ -52,13 +50,13 @@ def test_a_column_is_named_once(how: Any, values: Any, says: str) -> None:
         ({}, PIXELS / 255),
     ],
 )
-def test_what_may_well_be_meant(how: Any, values: Any) -> None:
+def test_what_may_well_be_meant(how, values):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Net(deploy(), **how).forward({"data": values})
 
 
-def test_before_training() -> None:
+def test_before_training():
     """The one who starts the training is told, not every worker."""
     text = f"""base_lr: 0.01 lr_policy: "fixed" net_param {{ {deploy()}
         layer {{ name: "label" type: "Input" top: "label" input_param {{ shape {{ dim: 1 }} }} }}
@@ -70,7 +68,7 @@ def test_before_training() -> None:
     assert sum(one.category is RangeWarning for one in told) == 1
 
 
-def test_an_outlier_in_a_late_record() -> None:
+def test_an_outlier_in_a_late_record():
     text = """base_lr: 0.01 lr_policy: "fixed" net_param {
         layer { name: "data" type: "Input" top: "data" input_param { shape { dim: [4, 2] } } }
         layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param {

@@ -1,11 +1,8 @@
 """Data of any kind: what a net sees of it, and what is said where it does not fit."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from itertools import cycle, pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,7 +66,7 @@ KINDS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_data_is_the_same_data(kind: str) -> None:
+def test_every_kind_of_data_is_the_same_data(kind):
     net = Net(solver_text())
     net.set_training_data(KINDS[kind]())
     for step in range(2):
@@ -82,7 +79,7 @@ def test_every_kind_of_data_is_the_same_data(kind: str) -> None:
 @pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind not in ("endless", "batches of a loader")]
 )
-def test_every_kind_of_data_is_tested_whole(kind: str) -> None:
+def test_every_kind_of_data_is_tested_whole(kind):
     net = Net(solver_text(test_iter=100, test_interval=1))
     net.set_validation_data(KINDS[kind]())
     whole = net.forward((X, Y))
@@ -90,7 +87,7 @@ def test_every_kind_of_data_is_tested_whole(kind: str) -> None:
         assert value == pytest.approx(float(whole[name]), rel=1e-5)
 
 
-def test_a_path_is_opened_by_the_loaders(tmp_path: Path) -> None:
+def test_a_path_is_opened_by_the_loaders(tmp_path):
     np.savez(tmp_path / "points.npz", data=X, label=Y)
     net = Net(solver_text())
     net.set_training_data(tmp_path / "points.npz")
@@ -100,7 +97,7 @@ def test_a_path_is_opened_by_the_loaders(tmp_path: Path) -> None:
         net.set_training_data(str(tmp_path / "nowhere.npz"))
 
 
-def test_training_goes_round_and_round() -> None:
+def test_training_goes_round_and_round():
     """Behind the last record comes the first, in the same batch."""
     for kind in ("columns", "records", "list of tuples", "iterated again"):
         net = Net(solver_text())
@@ -113,7 +110,7 @@ def test_training_goes_round_and_round() -> None:
         assert net.taken == 80
 
 
-def test_what_cannot_be_had_again_ends_with_a_shorter_batch_and_a_sentence() -> None:
+def test_what_cannot_be_had_again_ends_with_a_shorter_batch_and_a_sentence():
     net = Net(solver_text())
     net.set_training_data(iter(parts(5)))
     net.train(3)
@@ -125,7 +122,7 @@ def test_what_cannot_be_had_again_ends_with_a_shorter_batch_and_a_sentence() -> 
     assert net.net.blobs["data"].shape == (8, 2)
 
 
-def test_nothing_is_taken_from_an_iterator_before_it_is_needed() -> None:
+def test_nothing_is_taken_from_an_iterator_before_it_is_needed():
     """So the cursor of a loader's batches is where training is."""
     batches = KINDS["batches of a loader"]()
     net = Net(solver_text())
@@ -138,7 +135,7 @@ def test_nothing_is_taken_from_an_iterator_before_it_is_needed() -> None:
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(1, 12))
-def test_no_size_of_batch_loses_a_record(sizes: list[int], batch: int) -> None:
+def test_no_size_of_batch_loses_a_record(sizes, batch):
     ends = np.cumsum([0, *sizes])
     items = [(np.arange(a, b), -np.arange(a, b)) for a, b in pairwise(ends)]
     entries = Net(NET).tested.entries
@@ -169,7 +166,7 @@ def test_no_size_of_batch_loses_a_record(sizes: list[int], batch: int) -> None:
         (b"train", "a bytes is not data"),
     ],
 )
-def test_what_is_no_data_is_refused_at_once(data: Any, message: str) -> None:
+def test_what_is_no_data_is_refused_at_once(data, message):
     with pytest.raises(DataError, match=message):
         Net(solver_text()).set_training_data(data)
 
@@ -196,7 +193,7 @@ def test_what_is_no_data_is_refused_at_once(data: Any, message: str) -> None:
         ((X, Y + 5), "label"),
     ],
 )
-def test_what_does_not_fit_is_named(data: Any, message: str) -> None:
+def test_what_does_not_fit_is_named(data, message):
     net = Net(solver_text())
     net.set_training_data(data)
     with pytest.raises((DataError, SpecError), match=message) as caught:
@@ -204,7 +201,7 @@ def test_what_does_not_fit_is_named(data: Any, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_generator_is_tested_for_so_many_steps_or_to_its_end() -> None:
+def test_a_generator_is_tested_for_so_many_steps_or_to_its_end():
     net = Net(NET)
     net.set_validation_data(KINDS["endless"]())
     with pytest.raises(SpecError, match="the data may have no end: say how many steps"):
@@ -219,7 +216,7 @@ def test_a_generator_is_tested_for_so_many_steps_or_to_its_end() -> None:
         net.test(0)
 
 
-def test_several_inputs_of_several_shapes() -> None:
+def test_several_inputs_of_several_shapes():
     text = """
     layer { name: "a" type: "Input" top: "data" top: "extra"
       input_param { shape { dim: 4 dim: 2 } shape { dim: 4 dim: 3 dim: 2 } } }
@@ -232,7 +229,7 @@ def test_several_inputs_of_several_shapes() -> None:
     np.testing.assert_array_equal(out, np.concatenate([X[:5], extra.reshape(5, 6)], 1))
 
 
-def test_records_lie_side_by_side_behind_time_in_recurrent_nets() -> None:
+def test_records_lie_side_by_side_behind_time_in_recurrent_nets():
     text = """
     layer { name: "in" type: "Input" top: "data" top: "cont"
       input_param { shape { dim: 3 dim: 4 dim: 2 } shape { dim: 3 dim: 4 } } }
@@ -249,7 +246,7 @@ def test_records_lie_side_by_side_behind_time_in_recurrent_nets() -> None:
     )
 
 
-def test_inputs_of_unlike_batch_sizes_are_for_forward() -> None:
+def test_inputs_of_unlike_batch_sizes_are_for_forward():
     text = """
     layer { name: "image" type: "Input" top: "data"
       input_param { shape { dim: 1 dim: 2 dim: 8 dim: 8 } } }
@@ -265,7 +262,7 @@ def test_inputs_of_unlike_batch_sizes_are_for_forward() -> None:
         net.fill()
 
 
-def test_forward_says_what_is_missing() -> None:
+def test_forward_says_what_is_missing():
     net = Net(NET)
     with pytest.raises(DataError, match="none of the net's inputs data, label: it has 'image'"):
         net.forward({"image": X})
@@ -277,7 +274,7 @@ def test_forward_says_what_is_missing() -> None:
     assert net.forward((X[0], Y[0]), ["ip"])["ip"].shape == (1, 3)
 
 
-def test_a_batch_that_does_not_fit_leaves_the_net_as_it_was() -> None:
+def test_a_batch_that_does_not_fit_leaves_the_net_as_it_was():
     net = Net(NET, seed=1)
     first = net.forward((X, Y))
     with pytest.raises(SpecError, match=r"layer 'ip'.* do not fit parameter 0"):
@@ -286,7 +283,7 @@ def test_a_batch_that_does_not_fit_leaves_the_net_as_it_was() -> None:
     np.testing.assert_array_equal(first["loss"], second["loss"])
 
 
-def test_grey_images_need_no_axis_of_channels() -> None:
+def test_grey_images_need_no_axis_of_channels():
     text = """
     layer { name: "d" type: "Data" top: "data" top: "label" data_param { source: "x" batch_size: 4 }
       transform_param { scale: 0.5 crop_size: 6 } }
@@ -299,7 +296,7 @@ def test_grey_images_need_no_axis_of_channels() -> None:
         np.testing.assert_array_equal(net.net.blobs["data"].data[:, 0], pixels[:4, 1:7, 1:7] / 2)
 
 
-def test_channels_come_first() -> None:
+def test_channels_come_first():
     text = """
     layer { name: "x" type: "Input" top: "x"
       input_param { shape { dim: 1 dim: 3 dim: 9 dim: 8 } } }
@@ -310,7 +307,7 @@ def test_channels_come_first() -> None:
         net.fill()
 
 
-def test_only_class_numbers_must_be_whole() -> None:
+def test_only_class_numbers_must_be_whole():
     text = 'layer { name: "l" type: "EuclideanLoss" bottom: "data" bottom: "label" top: "loss" }'
     inputs = """
     layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 8 } } }
@@ -336,7 +333,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 """
 
 
-def test_images_that_become_sequences() -> None:
+def test_images_that_become_sequences():
     """CRNN: records are first in the images, and side by side behind time in what follows."""
     net = Net(CRNN, seed=1)
     rng = np.random.default_rng(0)
@@ -363,7 +360,7 @@ def test_images_that_become_sequences() -> None:
     assert loss == pytest.approx(-np.log(right).mean(), rel=1e-4)
 
 
-def test_static_inputs_of_recurrent_layers_have_no_time() -> None:
+def test_static_inputs_of_recurrent_layers_have_no_time():
     text = """
     layer { name: "in" type: "Input" top: "x" top: "cont" top: "still" input_param {
       shape { dim: [3, 4, 2] } shape { dim: [3, 4] } shape { dim: [4, 5] } } }
@@ -399,9 +396,7 @@ def picture_net(layers: str) -> str:
     ],
 )
 @pytest.mark.parametrize("way", ["forward", "forward one", "set data", "records", "batches"])
-def test_as_many_values_in_another_shape_are_other_values(
-    shape: tuple[int, ...], message: str, way: str
-) -> None:
+def test_as_many_values_in_another_shape_are_other_values(shape, message, way):
     net = Net(picture_net(""))
     rows = np.zeros((2, *shape), np.float32)
 
@@ -429,16 +424,14 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
 @pytest.mark.parametrize(("shape", "hint"), [((8, 8, 3), "; channels"), ((12, 4, 4), "")])
-def test_another_shape_is_refused_where_labels_are_missing(
-    rows: int, shape: tuple[int, ...], hint: str
-) -> None:
+def test_another_shape_is_refused_where_labels_are_missing(rows, shape, hint):
     """Whether or not there are as many records as in the net's own batch."""
     net = Net(picture_net("") + LOSS)
     with pytest.raises(DataError, match=f"the net wants 3 x 8 x 8{hint}"):
         net.forward({"image": np.zeros((rows, *shape), np.float32)}, ["ip"])
 
 
-def test_a_shape_is_taken_or_refused_each_time() -> None:
+def test_a_shape_is_taken_or_refused_each_time():
     """What was found of one shape is remembered, and says nothing of another one."""
     pool = """layer { name: "pool" type: "SPP" bottom: "image" top: "pooled"
       spp_param { pyramid_height: 1 } }"""
@@ -455,12 +448,12 @@ def test_a_shape_is_taken_or_refused_each_time() -> None:
             flat.forward({"image": np.zeros((1, 12, 4, 4), np.float32)})
 
 
-def test_pictures_with_their_channels_last_are_told_of_any_size() -> None:
+def test_pictures_with_their_channels_last_are_told_of_any_size():
     with pytest.raises(DataError, match="9 x 7 x 3, the net wants 3 x 8 x 8; channels come first"):
         Net(picture_net("")).forward({"image": np.zeros((2, 9, 7, 3), np.float32)})
 
 
-def test_a_frame_of_pandas() -> None:
+def test_a_frame_of_pandas():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"id": ["a", "b", "c", "d"], "label": [0, 1, 1, 0]})
     frame["image"] = list(np.random.default_rng(0).normal(size=(4, 192)))
@@ -475,7 +468,7 @@ def test_a_frame_of_pandas() -> None:
 
 
 @pytest.mark.parametrize("way", ["forward", "forward one", "set data", "records", "batches"])
-def test_a_plain_list_has_the_shape_that_the_net_wants(way: str) -> None:
+def test_a_plain_list_has_the_shape_that_the_net_wants(way):
     """As columns of lists in Spark: a file's lists have no other shape."""
     net = Net(picture_net(""))
     pictures = np.arange(2 * 192, dtype=np.float32).reshape(2, 3, 8, 8)
@@ -497,7 +490,7 @@ def test_a_plain_list_has_the_shape_that_the_net_wants(way: str) -> None:
     np.testing.assert_array_equal(net.net.blobs["image"].data[:count], pictures[:count])
 
 
-def test_the_other_columns_say_how_many_records_there_are() -> None:
+def test_the_other_columns_say_how_many_records_there_are():
     label = """layer { name: "more" type: "Input" top: "label" input_param { shape { dim: 2 } } }
         layer { name: "silence" type: "Silence" bottom: "label" }"""
     net = Net(picture_net(label))
@@ -506,7 +499,7 @@ def test_the_other_columns_say_how_many_records_there_are() -> None:
         net.fill()
 
 
-def test_shapes_are_compared_where_weights_know_each_place() -> None:
+def test_shapes_are_compared_where_weights_know_each_place():
     """A net that is all convolution takes pictures of any size, of as many values too."""
     net = Net(
         picture_net("")

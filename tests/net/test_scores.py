@@ -1,7 +1,5 @@
 """Metrics by name, against their plain definitions, by parts and by workers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -35,7 +33,7 @@ def scored(names: list[str], *pieces: tuple[Any, Any]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("shape", [(), (5, 6)], ids=["labels", "masks"])
-def test_metrics_of_classes(shape: tuple[int, ...]) -> None:
+def test_metrics_of_classes(shape):
     made = RNG.normal(size=(31, CLASSES, *shape)).astype(np.float32)
     real = RNG.integers(0, CLASSES, (31, *shape)).astype(np.float32)
     real.ravel()[::7] = 255  # to be ignored
@@ -56,7 +54,7 @@ def test_metrics_of_classes(shape: tuple[int, ...]) -> None:
     assert found["mean_iou"] == pytest.approx(np.mean(overlap))
 
 
-def test_the_label_that_a_loss_ignores_does_not_count() -> None:
+def test_the_label_that_a_loss_ignores_does_not_count():
     ignoring = {"ignore_label": 0}
     judged = judged_blobs(
         NetParams(
@@ -75,7 +73,7 @@ def test_the_label_that_a_loss_ignores_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("order", [["ip", "target"], ["target", "ip"]])
-def test_a_loss_may_name_its_target_first(order: list[str]) -> None:
+def test_a_loss_may_name_its_target_first(order):
     net = NetParams(
         "n",
         RDDLayer("x", shape=[4, 3]),
@@ -86,7 +84,7 @@ def test_a_loss_may_name_its_target_first(order: list[str]) -> None:
     assert judged_blobs(net.to_proto(), ["x", "target"]) == ("ip", "target", None)
 
 
-def test_metrics_of_values() -> None:
+def test_metrics_of_values():
     made, real = RNG.normal(size=(2, 40, 3)).astype(np.float32)
     found = scored(["mae", "rmse", "r2"], (made[:11], real[:11]), (made[11:], real[11:]))
     error = made.astype(np.float64) - real
@@ -95,7 +93,7 @@ def test_metrics_of_values() -> None:
     assert found["r2"] == pytest.approx(1 - (error**2).sum() / ((real - real.mean()) ** 2).sum())
 
 
-def test_a_class_without_records_has_no_accuracy() -> None:
+def test_a_class_without_records_has_no_accuracy():
     made = np.eye(3, dtype=np.float32)[[0, 1, 1]]
     found = scored(["class_accuracy", "mean_iou"], (made, np.array([0.0, 1.0, 0.0])))
     assert found["class_accuracy[0]"] == 0.5
@@ -103,7 +101,7 @@ def test_a_class_without_records_has_no_accuracy() -> None:
     assert found["mean_iou"] == pytest.approx((0.5 + 0.5) / 2)
 
 
-def test_a_net_is_tested_by_name() -> None:
+def test_a_net_is_tested_by_name():
     net = Net(small.settings(), seed=1)
     net.set_validation_data(small.records(30))
     found = net.test(metrics=["rmse", "r2"])
@@ -115,7 +113,7 @@ def test_a_net_is_tested_by_name() -> None:
 
 
 @pytest.mark.parametrize("run", [train, simulate])
-def test_workers_measure_together(run: Any) -> None:
+def test_workers_measure_together(run):
     held = small.records(30)
     made = run(
         small.settings(),
@@ -130,7 +128,7 @@ def test_workers_measure_together(run: Any) -> None:
     assert made.outcome.metrics == pytest.approx(alone, rel=1e-5)
 
 
-def test_images_are_told_apart_by_class() -> None:
+def test_images_are_told_apart_by_class():
     solver = sparknet.SolverParams(
         net=sparknet.NetParams(
             "lines",
@@ -159,14 +157,14 @@ def test_images_are_told_apart_by_class() -> None:
         ("rmse", "metrics must be a list of names, not 'rmse'"),
     ],
 )
-def test_unknown_names_are_refused(names: Any, wrong: str) -> None:
+def test_unknown_names_are_refused(names, wrong):
     with pytest.raises(SettingError, match=wrong):
         Net(small.settings(), seed=1).test(metrics=names)
     with pytest.raises(SettingError, match=wrong):
         train(small.settings(), small.records(), steps=1, metrics=names)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_what_does_not_fit_is_refused():
     with pytest.raises(DataError, match="3 predictions do not fit 4 labels"):
         Scores(["confusion"]).add(np.zeros((3, 2)), np.zeros(4), 3)
     with pytest.raises(DataError, match="need 2 to 1000 of them, not 0"):

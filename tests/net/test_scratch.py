@@ -1,7 +1,5 @@
 """What killed processes leave in the temporary folder goes with the next one of the same user."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -38,7 +36,7 @@ sparknet.train(settings(), records(), workers=2, steps=1000, on_event=end)
 
 
 @pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def place(monkeypatch, tmp_path):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     return tmp_path
@@ -60,13 +58,13 @@ def killed() -> Path:
     return folder
 
 
-def test_a_folder_goes_at_the_end(place: Path) -> None:
+def test_a_folder_goes_at_the_end(place):
     with scratch_folder() as name:
         assert Path(name).parent == place
     assert list(place.iterdir()) == []
 
 
-def test_what_a_killed_process_left_goes_and_a_live_ones_stays(place: Path) -> None:
+def test_what_a_killed_process_left_goes_and_a_live_ones_stays(place):
     left = killed()
     assert (left / "records").exists()
     process, live = holder()
@@ -79,7 +77,7 @@ def test_what_a_killed_process_left_goes_and_a_live_ones_stays(place: Path) -> N
     assert list(place.iterdir()) == []
 
 
-def test_only_the_same_users_folders_go(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_same_users_folders_go(place, monkeypatch):
     left = killed()
     with monkeypatch.context() as other:
         other.setattr(os, "getuid", lambda: left.stat().st_uid + 1)
@@ -87,7 +85,7 @@ def test_only_the_same_users_folders_go(place: Path, monkeypatch: pytest.MonkeyP
     assert remove_abandoned(place) == 1
 
 
-def test_what_only_looks_like_one_stays(place: Path) -> None:
+def test_what_only_looks_like_one_stays(place):
     left = killed()
     machine, process = left.name.rsplit("-", 2)[1:]
     target = place / "target"
@@ -102,7 +100,7 @@ def test_what_only_looks_like_one_stays(place: Path) -> None:
     assert (target / "records").exists()
 
 
-def test_a_run_that_was_killed_whole_is_swept_by_the_next(place: Path) -> None:
+def test_a_run_that_was_killed_whole_is_swept_by_the_next(place):
     done = subprocess.run([sys.executable, "-c", TRAINING], check=False)
     assert done.returncode == -signal.SIGKILL
     assert [path.name.split("-")[:2] for path in place.iterdir()] == [["sparknet", "run"]]

@@ -1,7 +1,5 @@
 """A net's state: its equal goes on from there, bit for bit, whatever its records are."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 
@@ -37,7 +35,7 @@ KINDS: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("steps", [0, 5, 25])
-def test_its_equal_goes_on(kind: str, steps: int) -> None:
+def test_its_equal_goes_on(kind, steps):
     first, second = Net(SOLVER, seed=1), Net(SOLVER, seed=2)
     first.set_training_data(KINDS[kind]())
     first.train(steps)
@@ -55,7 +53,7 @@ def test_its_equal_goes_on(kind: str, steps: int) -> None:
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
 
 
-def test_a_place_in_files_is_not_known() -> None:
+def test_a_place_in_files_is_not_known():
     text = """net_param { layer { name: "data" type: "DummyData" top: "data"
       dummy_data_param { shape { dim: 2 dim: 3 } data_filler { value: 1 } } }
       layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"

@@ -1,10 +1,7 @@
 """Nets of unknown origin: they import, write and read nothing, whichever way they come in."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -153,7 +150,7 @@ WHY = "the net is of unknown origin; give trusted=True"
 
 
 @pytest.fixture(params=TRAPS, ids=lambda trap: trap.__name__)
-def trap(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def trap(request, tmp_path, monkeypatch):
     """The text of a net, a caffemodel of it, and what is said of it."""
     monkeypatch.syspath_prepend(str(tmp_path))
     text = request.param(tmp_path)
@@ -166,7 +163,7 @@ def trap(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     assert "trap" not in sys.modules
 
 
-def test_what_comes_out_of_a_caffemodel(trap: Any) -> None:
+def test_what_comes_out_of_a_caffemodel(trap):
     _, path, says = trap
     net = read_model(f"{path}.caffemodel").net
     with pytest.raises(LayerError, match=says):
@@ -180,7 +177,7 @@ def test_what_comes_out_of_a_caffemodel(trap: Any) -> None:
         build(copy)
 
 
-def test_a_net_that_is_not_trusted(trap: Any) -> None:
+def test_a_net_that_is_not_trusted(trap):
     """Data that is given takes the place of what a data layer may not read."""
     text, path, says = trap
     with pytest.raises(LayerError, match=says):
@@ -192,7 +189,7 @@ def test_a_net_that_is_not_trusted(trap: Any) -> None:
 
 
 @pytest.mark.parametrize("verb", ["show", "draw"])
-def test_on_the_command_line(trap: Any, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_the_command_line(trap, verb, capsys):
     _, path, says = trap
     for arguments in ([f"{path}.caffemodel"], ["--untrusted", f"{path}.prototxt"]):
         assert main([verb, *arguments]) == 1
@@ -202,9 +199,7 @@ def test_on_the_command_line(trap: Any, verb: str, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("verb", ["time", "test"])
-def test_time_and_test(
-    trap: Any, verb: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_time_and_test(trap, verb, monkeypatch, capfd):
     _, path, says = trap
     monkeypatch.chdir(path.parent)
     assert main([verb, "-model", f"{path}.caffemodel", "-iterations", "1"]) == 1
@@ -213,7 +208,7 @@ def test_time_and_test(
     assert "unknown origin" in said, says
 
 
-def test_trusted_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trusted_all_the_same(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     text = infogain(tmp_path)
     net = parse_net(text)
@@ -229,13 +224,13 @@ def test_trusted_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (tmp_path / "y.caffemodel").read_bytes() == path.read_bytes()
 
 
-def test_a_file_cannot_say_that_it_is_trusted(tmp_path: Path) -> None:
+def test_a_file_cannot_say_that_it_is_trusted(tmp_path):
     net = parse_net(output(tmp_path).replace("bottom: 'x'", "untrusted: false bottom: 'x'", 1))
     (tmp_path / "x").write_bytes(net.SerializeToString())
     assert [layer.untrusted for layer in read_model(tmp_path / "x").net.layer] == [True, True]
 
 
-def test_what_a_net_needs_on_its_workers(tmp_path: Path) -> None:
+def test_what_a_net_needs_on_its_workers(tmp_path):
     """Files that are sent to workers are read on the driver, before the net is built."""
     net = parse_net(infogain(tmp_path))
     for layer in net.layer:
@@ -246,7 +241,7 @@ def test_what_a_net_needs_on_its_workers(tmp_path: Path) -> None:
         portable_net(net)
 
 
-def test_a_solver_that_is_not_trusted(tmp_path: Path) -> None:
+def test_a_solver_that_is_not_trusted(tmp_path):
     (tmp_path / "net.prototxt").write_text(INPUT)
     for field, value in (("net", tmp_path / "net.prototxt"), ("weights", "/etc/passwd")):
         solver = parse_solver(f"{field}: '{value}' base_lr: 0.1")
@@ -254,15 +249,13 @@ def test_a_solver_that_is_not_trusted(tmp_path: Path) -> None:
             Net(solver, trusted=False)
 
 
-def test_a_spark_model(trap: Any) -> None:
+def test_a_spark_model(trap):
     _, path, _ = trap
     with pytest.raises(SpecError, match=f"layer 'bad': .*{WHY}"):
         _ = SparkModel(f"{path}.caffemodel").net.net
 
 
-def test_training_on_the_command_line(
-    trap: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_training_on_the_command_line(trap, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text, _, says = trap
     Path("net.prototxt").write_text(text)
@@ -274,9 +267,7 @@ def test_training_on_the_command_line(
 
 
 @pytest.mark.parametrize("prefix", ["/etc/sparknet", "../out", "a/../../b"])
-def test_snapshots_stay_below_the_working_directory(
-    tmp_path: Path, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_snapshots_stay_below_the_working_directory(tmp_path, prefix, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("solver.prototxt").write_text(
         f"net_param {{ {INPUT} }} base_lr: 0.1 lr_policy: 'fixed' snapshot_prefix: '{prefix}'"

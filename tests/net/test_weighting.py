@@ -1,7 +1,5 @@
 """A row of weight n trains as n equal rows do, whatever the loss."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -81,7 +79,7 @@ def check(net: Net, equal: Net, given: dict[str, Any], weights: Any = WEIGHTS) -
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_weight_is_so_many_rows(loss: str) -> None:
+def test_a_weight_is_so_many_rows(loss):
     net = Net(solver(loss, ROWS))
     check(net, Net(solver(loss, EQUAL), net.get_weights()), rows())
 
@@ -97,7 +95,7 @@ COMPOSED = """net_param {{ name: "rows"
     reduction_param {{ operation: SUMSQ }} }} }} base_lr: 0.1 lr_policy: "fixed" random_seed: 1"""
 
 
-def test_a_loss_of_several_layers() -> None:
+def test_a_loss_of_several_layers():
     """Its gradients are weighted; its sum is that of all rows, as the last layer is no loss."""
     given = {name: values for name, values in rows().items() if name != "label"}
     net = Net(COMPOSED.format(ROWS, 1 / ROWS))
@@ -121,7 +119,7 @@ SEQUENCES = """net_param {{ name: "words"
     softmax_param {{ axis: 2 }} }} }} base_lr: 0.1 lr_policy: "fixed" random_seed: 1"""
 
 
-def test_records_side_by_side_behind_time() -> None:
+def test_records_side_by_side_behind_time():
     random = np.random.default_rng(0)
     weights = np.array([2, 1, 3, 0])
     given = {
@@ -133,18 +131,18 @@ def test_records_side_by_side_behind_time() -> None:
     check(net, Net(SEQUENCES.format(6), net.get_weights()), given, weights)
 
 
-def test_the_net_for_testing_stays() -> None:
+def test_the_net_for_testing_stays():
     trained, _ = weighted(Net(solver("SoftmaxWithLoss", ROWS)))
     assert [layer.name for layer in trained.tested.described.layer] == ["data", "ip", "loss"]
 
 
-def test_what_has_no_loss() -> None:
+def test_what_has_no_loss():
     text = solver("SoftmaxWithLoss", ROWS).replace("SoftmaxWithLoss", "Accuracy")
     with pytest.raises(SpecError, match="net 'rows' has no loss whose records could have weights"):
         weighted(Net(text))
 
 
-def test_records_that_were_merged() -> None:
+def test_records_that_were_merged():
     joined = """layer { name: "all" type: "Reshape" bottom: "ip" top: "all"
       reshape_param { shape { dim: [4, -1] } } }
       layer { name: "loss" type: "EuclideanLoss" bottom: "all" bottom: "all" top: "loss" }"""
@@ -154,7 +152,7 @@ def test_records_that_were_merged() -> None:
         weighted(Net(text))
 
 
-def test_weights_of_another_number() -> None:
+def test_weights_of_another_number():
     text = """layer { name: "in" type: "Input" top: "x" top: "w"
       input_param { shape { dim: [4, 2] } shape { dim: 3 } } }
       layer { name: "rw" type: "RecordWeights" bottom: "x" bottom: "w" top: "y" }"""
@@ -172,7 +170,7 @@ def test_weights_of_another_number() -> None:
     ],
     ids=["rows", "classes", "both"],
 )
-def test_a_training_by_processes(given: dict[str, Any], weights: Any) -> None:
+def test_a_training_by_processes(given, weights):
     net = Net(solver("SoftmaxWithLoss", ROWS))
     data = pandas.DataFrame({**rows(), "data": [*rows()["data"]], "targets": [*rows()["targets"]]})
     trained = train(net, data.assign(count=WEIGHTS), validation=data, steps=5, **given)
@@ -186,13 +184,13 @@ def test_a_training_by_processes(given: dict[str, Any], weights: Any) -> None:
     assert trained.outcome.metrics["loss"] == pytest.approx(net.test()["loss"], rel=1e-5)
 
 
-def test_balanced_classes() -> None:
+def test_balanced_classes():
     records = ArrayRecords(label=np.array([0, 1, 1, 1]))
     found = RowWeights(classes="balanced").added(records, ["w"], "label").take(slice(None))
     np.testing.assert_allclose(found["w"], [2, 2 / 3, 2 / 3, 2 / 3], rtol=1e-6)
 
 
-def test_a_class_that_is_left_alone() -> None:
+def test_a_class_that_is_left_alone():
     with pytest.warns(ClassesWarning, match="class_weights leaves label 1 alone"):
         RowWeights(classes={0: 0}).by_label({0: 3, 1: 5})
 
@@ -207,7 +205,7 @@ def test_a_class_that_is_left_alone() -> None:
         ({"weight_column": "below"}, "column 'below' is -1 in a row: a weight must be finite"),
     ],
 )
-def test_what_is_no_weight(given: dict[str, Any], said: str) -> None:
+def test_what_is_no_weight(given, said):
     data = {**rows(), "count": WEIGHTS, "below": -np.ones(ROWS)}
     with pytest.raises((SettingError, DataError), match=said):
         train(solver("SoftmaxWithLoss", ROWS), data, steps=1, **given)

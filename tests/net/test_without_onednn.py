@@ -3,8 +3,6 @@
 `make test-without-onednn` runs this; elsewhere the native engine has oneDNN.
 """
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 import numpy as np
@@ -36,11 +34,11 @@ ONES = {"data": np.ones((2, 1, 5, 5), np.float32)}
     ("layer", "said"),
     [(CONVOLUTION, "'conv': Convolution"), (SOFTMAX, "'soft': Softmax")],
 )
-def test_a_layer_that_needs_onednn_is_refused_with_the_cure(layer: str, said: str) -> None:
+def test_a_layer_that_needs_onednn_is_refused_with_the_cure(layer, said):
     with pytest.raises(LayerError, match=rf"{said}: needs oneDNN, .*'sparknet\[torch\]'"):
         sparknet.Net(DATA + layer, device="native").forward(ONES)
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="no PyTorch")
-def test_pytorch_computes_by_itself() -> None:
+def test_pytorch_computes_by_itself():
     assert sparknet.Net(DATA + PRODUCT).forward(ONES)["ip"].tolist() == [[25.0] * 3] * 2

@@ -3,8 +3,6 @@
 A finding is a line that names the seed and the number of nodes; `--case SEED NODES` repeats it.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -4,8 +4,6 @@ Each case of an operator that is read or folded is taken in four forms: as it is
 other than the first as constants; and both with the first axis of its inputs left open.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tempfile

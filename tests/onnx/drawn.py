@@ -3,8 +3,6 @@
 Each node runs alone in onnxruntime as it is drawn; what that refuses is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Graphs of ONNX made by hand, and what onnxruntime computes with them."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path

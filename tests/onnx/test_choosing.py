@@ -1,9 +1,6 @@
 """Comparisons, the largest values, Einsum, places and whole numbers with a scale."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +25,7 @@ WHOLE = np.round(2 * draw(*X))
 
 @pytest.mark.parametrize("op", ["Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"])
 @pytest.mark.parametrize("other", ["number", "channels", "blob", "first"])
-def test_comparisons(op: str, other: str, tmp_path: Path) -> None:
+def test_comparisons(op, other, tmp_path):
     constants = {"c": np.float32(1)} if other != "channels" else {"c": np.round(draw(3, 1, 1))}
     inputs = {"number": "x c", "channels": "x c", "blob": "x z", "first": "c x"}[other]
     feeds = {"x": WHOLE, "z": np.round(2 * draw(*X, seed=1))}
@@ -38,7 +35,7 @@ def test_comparisons(op: str, other: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("op", ["And", "Or", "Xor"])
-def test_logic(op: str, tmp_path: Path) -> None:
+def test_logic(op, tmp_path):
     nodes = [
         node("Greater", "x c", "a"),
         node("Less", "x d", "b"),
@@ -52,7 +49,7 @@ def test_logic(op: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["computed", "constant", "infinite"])
-def test_where(kind: str, tmp_path: Path) -> None:
+def test_where(kind, tmp_path):
     mask = draw(8, 9) > 0
     nodes = [node("Greater", "x zero", "m"), node("Sign", "x", "s")]
     nodes += [node("Where", "mask x s" if kind == "constant" else "m x s")]
@@ -67,7 +64,7 @@ def test_where(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
 @pytest.mark.parametrize("last", [0, 1])
 @pytest.mark.parametrize(("axis", "keep"), [(1, 1), (3, 0)])
-def test_places_of_equal_values(op: str, last: int, axis: int, keep: int, tmp_path: Path) -> None:
+def test_places_of_equal_values(op, last, axis, keep, tmp_path):
     attributes = {"axis": axis, "keepdims": keep, "select_last_index": last}
     nodes = [node(op, "x", "p", **attributes), node("Cast", "p", to=1)]
     agree(graph(nodes, {"x": OPEN}), {"x": WHOLE}, tmp_path)
@@ -75,7 +72,7 @@ def test_places_of_equal_values(op: str, last: int, axis: int, keep: int, tmp_pa
 
 @pytest.mark.parametrize("largest", [0, 1])
 @pytest.mark.parametrize("outputs", ["v", "p", "v p"])
-def test_top_k(largest: int, outputs: str, tmp_path: Path) -> None:
+def test_top_k(largest, outputs, tmp_path):
     nodes = [node("TopK", "x k", "v p", axis=2, largest=largest), node("Cast", "p", "f", to=1)]
     names = outputs.replace("p", "f").split()
     model = graph(nodes, {"x": OPEN}, names, {"k": np.array([3])})
@@ -98,7 +95,7 @@ WEIGHTED = {
 
 
 @pytest.mark.parametrize("equation", EQUATIONS)
-def test_einsum_of_two_blobs(equation: str, tmp_path: Path) -> None:
+def test_einsum_of_two_blobs(equation, tmp_path):
     a, b = EQUATIONS[equation]
     nodes = [node("Einsum", "a b", equation=equation)]
     model = graph(nodes, {"a": ["n", *a[1:]], "b": ["n", *b[1:]]})
@@ -107,7 +104,7 @@ def test_einsum_of_two_blobs(equation: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("equation", WEIGHTED)
 @pytest.mark.parametrize("turned", [False, True])
-def test_einsum_with_weights(equation: str, turned: bool, tmp_path: Path) -> None:
+def test_einsum_with_weights(equation, turned, tmp_path):
     a, b = WEIGHTED[equation]
     if turned:
         left, result = equation.split("->")
@@ -119,7 +116,7 @@ def test_einsum_with_weights(equation: str, turned: bool, tmp_path: Path) -> Non
     assert "MatMul" not in types
 
 
-def test_einsum_of_one_value(tmp_path: Path) -> None:
+def test_einsum_of_one_value(tmp_path):
     nodes = [
         node("Einsum", "x", "a", equation="bchw->bhc"),
         node("Einsum", "x", "b", equation="bchw->bwhc"),
@@ -127,7 +124,7 @@ def test_einsum_of_one_value(tmp_path: Path) -> None:
     agree(graph(nodes, {"x": OPEN}, "ab"), {"x": draw(*X)}, tmp_path)
 
 
-def test_places_through_all_records(tmp_path: Path) -> None:
+def test_places_through_all_records(tmp_path):
     """What torch.export writes for as_strided: indices that are computed from the batch."""
     nodes = [
         node("Shape", "x", "s", start=0, end=1),
@@ -151,7 +148,7 @@ def test_places_through_all_records(tmp_path: Path) -> None:
     agree(model, {"x": draw(4, 2, 3)}, tmp_path)
 
 
-def test_gather_by_several_axes_and_by_computed_places(tmp_path: Path) -> None:
+def test_gather_by_several_axes_and_by_computed_places(tmp_path):
     nodes = [
         node("Transpose", "x", "t", perm=[2, 3, 0, 1]),
         node("GatherND", "t places", "g"),
@@ -161,7 +158,7 @@ def test_gather_by_several_axes_and_by_computed_places(tmp_path: Path) -> None:
     agree(graph(nodes, {"x": OPEN}, constants=constants), {"x": draw(*X)}, tmp_path)
 
 
-def test_a_constant_cut_backwards_up_to_a_place(tmp_path: Path) -> None:
+def test_a_constant_cut_backwards_up_to_a_place(tmp_path):
     nodes = [node("Slice", "c first last axes back", "s"), node("Add", "x s")]
     constants = {
         "c": draw(6),
@@ -186,9 +183,7 @@ def test_a_constant_cut_backwards_up_to_a_place(tmp_path: Path) -> None:
     ],
     ids=["places", "place", "slopes", "normalised"],
 )
-def test_the_last_layer_of_a_node_has_its_name(
-    made: Any, layers: list[str], tmp_path: Path
-) -> None:
+def test_the_last_layer_of_a_node_has_its_name(made, layers, tmp_path):
     constants = {
         "row": np.array([1, 3]),
         "one": np.array(3),
@@ -201,21 +196,21 @@ def test_the_last_layer_of_a_node_has_its_name(
     assert [one.name for one in net.layer if one.type != "Input"] == layers
 
 
-def test_rows_that_grow_along_the_one_axis_they_have(tmp_path: Path) -> None:
+def test_rows_that_grow_along_the_one_axis_they_have(tmp_path):
     for inputs, given in (("x - s", np.float32([1, 1, 2])), ("x - - s", np.array([2, 3, 12]))):
         made = node("Resize", inputs, mode="linear")
         model = graph([made], {"x": [2, 3, 6]}, constants={"s": given})
         agree(model, {"x": draw(2, 3, 6)}, tmp_path)
 
 
-def test_records_picked_by_another_input(tmp_path: Path) -> None:
+def test_records_picked_by_another_input(tmp_path):
     kinds = {"i": onnx.TensorProto.INT64}
     model = graph([node("Gather", "x i", axis=0)], {"x": [4, 3], "i": [5]}, types=kinds)
     feeds = {"x": draw(4, 3), "i": np.array([3, 0, 0, 2, 1])}
     agree(model, feeds, tmp_path, types=["BatchReindex"])
 
 
-def test_regions(tmp_path: Path) -> None:
+def test_regions(tmp_path):
     made = node("MaxRoiPool", "x r", pooled_shape=[2, 3], spatial_scale=0.5)
     regions = np.array([[0, 0, 0, 9, 9], [1, 2, 4, 12, 15], [0, 3, 3, 8, 14]], np.float32)
     model = graph([made], {"x": [2, 3, 8, 9], "r": [3, 5]})
@@ -224,13 +219,13 @@ def test_regions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
 @pytest.mark.parametrize("pads", [[0, 0, 0, 0, 0, 0], [1, 0, 1, 1, 0, 1]])
-def test_pooling_over_three_axes(op: str, pads: list[int], tmp_path: Path) -> None:
+def test_pooling_over_three_axes(op, pads, tmp_path):
     made = node(op, "x", kernel_shape=[2, 3, 3], strides=[2, 1, 2], pads=pads)
     model = graph([made], {"x": ["n", 3, 4, 6, 7]})
     agree(model, {"x": draw(2, 3, 4, 6, 7)}, tmp_path)
 
 
-def test_root_mean_square_normalisation(tmp_path: Path) -> None:
+def test_root_mean_square_normalisation(tmp_path):
     made = node("RMSNormalization", "x s", axis=-1, epsilon=1e-3)
     model = graph([made], {"x": ["n", 4, 6]}, constants={"s": draw(6)}, opset=23)
     model.ir_version = 10
@@ -239,7 +234,7 @@ def test_root_mean_square_normalisation(tmp_path: Path) -> None:
     agree(model, {"x": draw(2, 4, 6)}, tmp_path)
 
 
-def test_what_is_done_with_constants(tmp_path: Path) -> None:
+def test_what_is_done_with_constants(tmp_path):
     """Masks and tables that exporters compute in the graph."""
     nodes = [
         node("ScatterND", "zeros at ones", "a"),
@@ -290,7 +285,7 @@ def test_what_is_done_with_constants(tmp_path: Path) -> None:
         ([node("ConvInteger", "x x")], "it computes with whole numbers"),
     ],
 )
-def test_refusals(nodes: list[Any], says: str, tmp_path: Path) -> None:
+def test_refusals(nodes, says, tmp_path):
     constants = {
         "s": np.float32(0.1),
         "z": np.int8(0),

@@ -1,8 +1,5 @@
 """The linear operators of ai.onnx.ml, against onnxruntime."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,20 +25,20 @@ def model(*nodes: Any, outputs: tuple[str, ...] = ("y",), types: Any = None) -> 
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_scaler(several: bool, tmp_path: Path) -> None:
+def test_scaler(several, tmp_path):
     numbers = [1.0, -2.0, 0.5, 3.0] if several else [2.0]
     made = learned("Scaler", "x", offset=numbers, scale=numbers[::-1])
     agree(model(made), {"x": draw(5, 4)}, tmp_path)
 
 
 @pytest.mark.parametrize("norm", ["L1", "L2"])
-def test_normalizer(norm: str, tmp_path: Path) -> None:
+def test_normalizer(norm, tmp_path):
     x = np.concatenate([draw(4, 4), np.zeros((1, 4), np.float32)])
     agree(model(learned("Normalizer", "x", norm=norm)), {"x": x}, tmp_path)
 
 
 @pytest.mark.parametrize("targets", [1, 3])
-def test_linear_regressor(targets: int, tmp_path: Path) -> None:
+def test_linear_regressor(targets, tmp_path):
     weights = draw(targets * 4).tolist()
     made = learned(
         "LinearRegressor", "x", coefficients=weights, intercepts=[0.5] * targets, targets=targets
@@ -51,7 +48,7 @@ def test_linear_regressor(targets: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("after", ["NONE", "SOFTMAX", "LOGISTIC"])
 @pytest.mark.parametrize("labels", [(0, 1, 2), (7, 3, 11)])
-def test_linear_classifier(after: str, labels: tuple[int, ...], tmp_path: Path) -> None:
+def test_linear_classifier(after, labels, tmp_path):
     made = learned(
         "LinearClassifier",
         "x",
@@ -81,7 +78,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals(name: str, tmp_path: Path) -> None:
+def test_refusals(name, tmp_path):
     made, says = REFUSED[name]
     path = tmp_path / "model.onnx"
     onnx.save(model(made), str(path))

@@ -1,8 +1,5 @@
 """Numbers that a model computes from an open length: right for any, or refused."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,16 +43,16 @@ MORE: dict[str, Any] = {
         [node("Mul", "f f", "square"), node("Div", "x square")],
     ],
 )
-def test_a_number_from_the_length(nodes: list[Any], tmp_path: Path) -> None:
+def test_a_number_from_the_length(nodes, tmp_path):
     agree([*WIDE, *nodes], IDS, tmp_path, **MORE)
 
 
-def test_whole_numbers_times_the_length(tmp_path: Path) -> None:
+def test_whole_numbers_times_the_length(tmp_path):
     nodes = [*SIZES, node("Mul", "ids s", "t"), node("Cast", "t", to=FLOAT)]
     agree(nodes, IDS, tmp_path, tolerance=0.0)
 
 
-def test_two_inputs_and_a_share_of_the_length(tmp_path: Path) -> None:
+def test_two_inputs_and_a_share_of_the_length(tmp_path):
     nodes = [
         *WIDE,
         node("Cast", "mask", "m", to=FLOAT),
@@ -78,7 +75,7 @@ def test_two_inputs_and_a_share_of_the_length(tmp_path: Path) -> None:
         [node("Cast", "places", "p", to=FLOAT), node("ReduceSum", "p first", "f", keepdims=0)],
     ],
 )
-def test_what_does_not_grow_evenly(nodes: list[Any], tmp_path: Path) -> None:
+def test_what_does_not_grow_evenly(nodes, tmp_path):
     """Of the records, or a step of the length."""
     given = [*SIZES, *nodes, node("Div", "word f")]
     refused(given, IDS, tmp_path, SAYS, **MORE)

@@ -1,7 +1,5 @@
 """Drawn graphs: the net computes what onnxruntime does, or the model is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 
@@ -95,7 +93,7 @@ def _agrees(got: Array, want: Array) -> bool:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(seed=st.integers(0, 2**32), nodes=st.integers(1, 4))
-def test_drawn_graphs(tmp_path: Path, seed: int, nodes: int) -> None:
+def test_drawn_graphs(tmp_path, seed, nodes):
     drawing = Drawing(Random(seed), nodes)
     if drawing.nodes:
         assert not wrong(drawing, tmp_path)
@@ -110,7 +108,7 @@ def test_drawn_graphs(tmp_path: Path, seed: int, nodes: int) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(seed=st.integers(0, 2**32), nodes=st.integers(1, 6))
-def test_many_drawn_graphs(tmp_path: Path, seed: int, nodes: int) -> None:
+def test_many_drawn_graphs(tmp_path, seed, nodes):
     drawing = Drawing(Random(seed), nodes)
     if drawing.nodes:
         assert not wrong(drawing, tmp_path)

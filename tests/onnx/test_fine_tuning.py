@@ -1,7 +1,5 @@
 """Imported models that go on learning: statistics, dropout, and gradients around comparisons."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any
@@ -48,7 +46,7 @@ def statistics(net: Any) -> tuple[Array, Array]:
 
 
 @pytest.mark.parametrize("momentum", [None, 0.9, 0.7, 0.0, 0.99, 1.0])
-def test_statistics_move_as_pytorchs_do(momentum: float | None, tmp_path: Path) -> None:
+def test_statistics_move_as_pytorchs_do(momentum, tmp_path):
     """running = momentum · running + (1 - momentum) · new, with the variance of n - 1."""
     path = batch_norm(tmp_path, **({} if momentum is None else {"momentum": momentum}))
     model = read_model(path, batch=RECORDS)
@@ -68,7 +66,7 @@ def test_statistics_move_as_pytorchs_do(momentum: float | None, tmp_path: Path) 
         np.testing.assert_allclose(statistics(net)[1], variance, rtol=1e-4, atol=1e-5)
 
 
-def test_momentum_there_and_back(tmp_path: Path) -> None:
+def test_momentum_there_and_back(tmp_path):
     model = read_model(batch_norm(tmp_path, momentum=0.75))
     write_model(tmp_path / "again.onnx", model)
     made = onnx.load(str(tmp_path / "again.onnx")).graph.node[0]
@@ -90,7 +88,7 @@ def dropout(folder: Path, training: bool | None, ratio: float = 0.4, opset: int 
 
 
 @pytest.mark.parametrize(("opset", "training"), [(17, True), (11, None), (17, False), (17, None)])
-def test_dropout(opset: int, training: bool | None, tmp_path: Path) -> None:
+def test_dropout(opset, training, tmp_path):
     """It drops in training, if the model was exported for training, and never in tests."""
     drops = training or opset == 11
     path = dropout(tmp_path, training, opset=opset)
@@ -116,7 +114,7 @@ def test_dropout(opset: int, training: bool | None, tmp_path: Path) -> None:
         assert (values == 0).mean() == pytest.approx(0.4, abs=0.03)
 
 
-def test_dropout_of_nothing(tmp_path: Path) -> None:
+def test_dropout_of_nothing(tmp_path):
     model = read_model(dropout(tmp_path, True, ratio=0.0))
     assert [layer.type for layer in model.net.layer] == ["Input", "InnerProduct"]
 
@@ -133,7 +131,7 @@ def gated(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["where", "gate"])
-def test_comparisons_in_nets_that_learn(kind: str, tmp_path: Path) -> None:
+def test_comparisons_in_nets_that_learn(kind, tmp_path):
     path = tmp_path / "model.onnx"
     onnx.save(gated(kind), str(path))
     with warnings.catch_warnings():
@@ -161,5 +159,5 @@ def net_with_loss(net: Any, path: Path) -> Net:
 
 
 @pytest.mark.parametrize("kind", ["where", "gate"])
-def test_comparisons_compute_as_onnxruntime_does(kind: str, tmp_path: Path) -> None:
+def test_comparisons_compute_as_onnxruntime_does(kind, tmp_path):
     agree(gated(kind), {"x": draw(6, 4, seed=3)}, tmp_path)

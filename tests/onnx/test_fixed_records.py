@@ -1,9 +1,6 @@
 """Models whose file fixes the number of records: any number, where each is computed by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,7 +79,7 @@ FORMS: dict[str, Callable[[int], tuple[list[Any], dict[str, Array]]]] = {
 
 @pytest.mark.parametrize("n", [1, 8])
 @pytest.mark.parametrize("form", FORMS)
-def test_any_number_of_records(form: str, n: int, tmp_path: Path) -> None:
+def test_any_number_of_records(form, n, tmp_path):
     """onnxruntime takes as many as the file says: each record stands in a batch of its own."""
     nodes, constants = FORMS[form](n)
     path = tmp_path / "model.onnx"
@@ -117,7 +114,7 @@ MIXING: dict[str, tuple[list[Any], dict[str, Array]]] = {
 
 
 @pytest.mark.parametrize("form", MIXING)
-def test_records_that_change_each_other(form: str, tmp_path: Path) -> None:
+def test_records_that_change_each_other(form, tmp_path):
     """The net is that of the file: it computes as many records as the file says."""
     nodes, constants = MIXING[form]
     path = tmp_path / "model.onnx"
@@ -128,7 +125,7 @@ def test_records_that_change_each_other(form: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(got, run(path, {"x": x})["y"], rtol=1e-5, atol=1e-6)
 
 
-def test_another_number_that_does_not_fit(tmp_path: Path) -> None:
+def test_another_number_that_does_not_fit(tmp_path):
     nodes, constants = MIXING["several rows of one"]
     path = tmp_path / "model.onnx"
     onnx.save(graph(nodes, {"x": [2, T, D]}, constants=constants), str(path))

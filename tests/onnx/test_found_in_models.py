@@ -1,9 +1,5 @@
 """What architectures of timm and transformers need, node by node."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -17,7 +13,7 @@ PLACES = np.array([[0, 1, 2, 3, 4], [6, 5, 4, 3, 1]])
 
 @pytest.mark.parametrize("records", ["n", 2])
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
-def test_places_along_any_axis_of_a_table(axis: int, records: int | str, tmp_path: Path) -> None:
+def test_places_along_any_axis_of_a_table(axis, records, tmp_path):
     model = graph(
         [node("Gather", "table ids", axis=axis)],
         {"ids": [records, 5]},
@@ -27,7 +23,7 @@ def test_places_along_any_axis_of_a_table(axis: int, records: int | str, tmp_pat
     agree(model, {"ids": PLACES}, tmp_path)
 
 
-def test_columns_of_a_table(tmp_path: Path) -> None:
+def test_columns_of_a_table(tmp_path):
     """As LayoutLMv3 looks up how far words lie apart: weight.t()[:, distances]."""
     model = graph(
         [
@@ -53,9 +49,7 @@ def test_columns_of_a_table(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("is_constant", [True, False])
-def test_a_product_with_a_vector(
-    order: str, shape: tuple[int | str, ...], size: int, is_constant: bool, tmp_path: Path
-) -> None:
+def test_a_product_with_a_vector(order, shape, size, is_constant, tmp_path):
     x, v = draw(*(3 if one == "n" else int(one) for one in shape)), draw(size, seed=1)
     inputs, feeds = {"x": shape}, {"x": x}
     if not is_constant:
@@ -64,7 +58,7 @@ def test_a_product_with_a_vector(
     agree(model, feeds, tmp_path)
 
 
-def test_a_product_with_a_vector_over_the_records(tmp_path: Path) -> None:
+def test_a_product_with_a_vector_over_the_records(tmp_path):
     path = tmp_path / "model.onnx"
     onnx.save(graph([node("MatMul", "x x")], {"x": ["n"]}), str(path))
     with pytest.raises(FileError, match=r"\(MatMul\): it sums over the records"):
@@ -74,9 +68,7 @@ def test_a_product_with_a_vector_over_the_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize("outside", [0, 1])
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("size", [(6, 7), (9, 11), (12, 7)])
-def test_smoothing_where_nothing_shrinks(
-    mode: str, outside: int, size: tuple[int, int], tmp_path: Path
-) -> None:
+def test_smoothing_where_nothing_shrinks(mode, outside, size, tmp_path):
     """As models resize their table of positions, often to the size that it has."""
     resize = node("Resize", "x - - size", mode=mode, antialias=1, exclude_outside=outside)
     model = graph(
@@ -86,7 +78,7 @@ def test_smoothing_where_nothing_shrinks(
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
-def test_smoothing_before_shrinking(mode: str, tmp_path: Path) -> None:
+def test_smoothing_before_shrinking(mode, tmp_path):
     path = tmp_path / "model.onnx"
     resize = node("Resize", "x - - size", mode=mode, antialias=1)
     size = np.array([1, 2, 3, 7])
@@ -95,7 +87,7 @@ def test_smoothing_before_shrinking(mode: str, tmp_path: Path) -> None:
         read_model(path)
 
 
-def test_gelu_of_half_floats(tmp_path: Path) -> None:
+def test_gelu_of_half_floats(tmp_path):
     """The root of 2 is 1.4140625 there."""
     nodes = [
         node("Div", "x root", "a"),
@@ -124,9 +116,7 @@ def test_gelu_of_half_floats(tmp_path: Path) -> None:
         ("...ij,...jk->...ik", (3, 4, 5), (3, 5, 6)),
     ],
 )
-def test_einsum_with_an_ellipsis(
-    equation: str, first: tuple[int | str, ...], second: tuple[int, ...], tmp_path: Path
-) -> None:
+def test_einsum_with_an_ellipsis(equation, first, second, tmp_path):
     """As LongT5's attention within blocks is exported by torch.export."""
     is_open = first[0] == "n" and second[0] == 2
     sizes = [2 if one == "n" else int(one) for one in first]
@@ -137,7 +127,7 @@ def test_einsum_with_an_ellipsis(
     agree(model, {"a": draw(*sizes), "b": draw(*second, seed=1)}, tmp_path)
 
 
-def test_einsum_that_spreads_its_ellipsis(tmp_path: Path) -> None:
+def test_einsum_that_spreads_its_ellipsis(tmp_path):
     path = tmp_path / "model.onnx"
     made = node("Einsum", "a b", equation="...ij,...jk->...ik")
     onnx.save(graph([made], {"a": [2, 3, 4, 5], "b": [2, 1, 5, 6]}), str(path))

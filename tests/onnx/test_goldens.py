@@ -1,7 +1,5 @@
 """The recorded nets of Caffe as ONNX models: what onnxruntime computes, and what is read again."""
 
-from __future__ import annotations
-
 import re
 import sys
 from fnmatch import fnmatch
@@ -43,7 +41,7 @@ def reason(name: str) -> str | None:
     )
 
 
-def test_how_many_are_left_out() -> None:
+def test_how_many_are_left_out():
     reasons = [reason(name) for _, name in CASES]
     counts = {says: reasons.count(says) for says in LEFT_OUT}
     assert list(counts.values()) == [69, 4, 3, 1, 1, 1]
@@ -52,9 +50,7 @@ def test_how_many_are_left_out() -> None:
 
 @pytest.mark.filterwarnings("ignore::sparknet.onnx.OnnxWarning")
 @pytest.mark.parametrize(("suite", "name"), CASES, ids=[name for _, name in CASES])
-def test_there_and_back(
-    suite: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_there_and_back(suite, name, tmp_path, monkeypatch):
     monkeypatch.chdir(GOLDENS / suite)  # paths in the files are relative
     monkeypatch.syspath_prepend(str(GOLDENS / suite))
     monkeypatch.setitem(sys.modules, "caffe", caffe)

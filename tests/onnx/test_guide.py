@@ -1,7 +1,5 @@
 """docs/onnx.md and docs/keras.md: from PyTorch and from Keras to Spark and back."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -50,12 +48,12 @@ def followed(library: str, folder: Path, before: str = "", old: str = "", new: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("exporter", ["dynamo=False", "dynamo=True"])
-def test_from_pytorch_and_back(exporter: str, tmp_path: Path) -> None:
+def test_from_pytorch_and_back(exporter, tmp_path):
     needs("torchvision", "pyspark", *(["onnxscript"] if exporter == "dynamo=True" else []))
     followed("torchvision", tmp_path, CLASSIFIERS, "dynamo=False", exporter)
 
 
 @pytest.mark.slow
-def test_from_keras_and_back(tmp_path: Path) -> None:
+def test_from_keras_and_back(tmp_path):
     needs("keras", "torch", "onnxscript", "pyspark")
     followed("keras", tmp_path)

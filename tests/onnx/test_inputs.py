@@ -1,7 +1,5 @@
 """What the caller says about inputs: shapes, and the axis of records."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +21,7 @@ def saved(folder: Path, shape: list[int | str], kernel: np.ndarray = W) -> Path:
     return path
 
 
-def test_an_open_width_is_not_taken_for_records(tmp_path: Path) -> None:
+def test_an_open_width_is_not_taken_for_records(tmp_path):
     path = saved(tmp_path, [1, 3, 8, "width"])
     with pytest.raises(FileError, match=r"input 'x' \(1 x 3 x 8 x width\) leaves axis 3 open"):
         read_model(path)
@@ -39,7 +37,7 @@ def test_an_open_width_is_not_taken_for_records(tmp_path: Path) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
-def test_an_axis_of_records_is_opened_only_where_records_stay_apart(tmp_path: Path) -> None:
+def test_an_axis_of_records_is_opened_only_where_records_stay_apart(tmp_path):
     path = tmp_path / "model.onnx"
     nodes = [node("ReduceSum", "x a", keepdims=1)]
     constants = {"a": np.array([0])}
@@ -49,7 +47,7 @@ def test_an_axis_of_records_is_opened_only_where_records_stay_apart(tmp_path: Pa
         read_model(path, batch_axis={"x": 0})
 
 
-def test_time_that_comes_first_and_is_turned_around(tmp_path: Path) -> None:
+def test_time_that_comes_first_and_is_turned_around(tmp_path):
     """The axis of records is found though the layer that turns steps around takes more of them."""
     arrays = {"w": draw(1, 12, 3), "r": draw(1, 12, 4), "b": draw(1, 24)}
     gru = node("GRU", "x w r b", "a", hidden_size=4, direction="reverse", linear_before_reset=1)
@@ -71,19 +69,17 @@ def test_time_that_comes_first_and_is_turned_around(tmp_path: Path) -> None:
         ({"shapes": {"x": [1, 3]}}, r"input 'x' has 4 axes: \[1, 3\]"),
     ],
 )
-def test_what_fits_no_input_is_refused(
-    tmp_path: Path, keywords: dict[str, object], says: str
-) -> None:
+def test_what_fits_no_input_is_refused(tmp_path, keywords, says):
     with pytest.raises(FileError, match=says):
         sparknet.Net(saved(tmp_path, ["n", 3, 8, 8]), **keywords)  # type: ignore[arg-type]
 
 
-def test_it_is_for_an_onnx_file(tmp_path: Path) -> None:
+def test_it_is_for_an_onnx_file(tmp_path):
     with pytest.raises(SpecError, match=r"batch_axis is for the inputs of a \.onnx"):
         sparknet.Net('layer { name: "x" type: "Input" top: "x" }', batch_axis={"x": 0})
 
 
-def test_show_prints_the_axes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_the_axes(tmp_path, capsys):
     path = saved(tmp_path, [1, 3, 8, "width"])
     assert main(["show", str(path), "--batch-axis", "x=0"]) == 0
     assert "input x: records x 3 x 8 x any length" in capsys.readouterr().out
@@ -93,7 +89,7 @@ def test_show_prints_the_axes(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "input x: records x 3 x 8 x 8\n" in capsys.readouterr().out
 
 
-def test_lengths_of_two_names_that_must_be_one(tmp_path: Path) -> None:
+def test_lengths_of_two_names_that_must_be_one(tmp_path):
     path = tmp_path / "model.onnx"
     shapes = {"x": ["n", "s1", 3], "mask": ["n", "s2", 1]}
     onnx.save(graph([node("Mul", "x mask")], shapes), str(path))
@@ -122,7 +118,7 @@ def branches(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("rate", [8000, 16000])
-def test_the_value_of_an_input_of_one_number(tmp_path: Path, rate: int) -> None:
+def test_the_value_of_an_input_of_one_number(tmp_path, rate):
     path, x = branches(tmp_path), draw(2, 3)
     with pytest.raises(FileError, match=r"no branches: say .* one number, shapes=\{'rate': …\}"):
         sparknet.Net(path)
@@ -131,7 +127,7 @@ def test_the_value_of_an_input_of_one_number(tmp_path: Path, rate: int) -> None:
     assert main(["show", str(path), "--shape", f"rate={rate}"]) == 0
 
 
-def test_an_input_of_one_number_that_records_cannot_fill(tmp_path: Path) -> None:
+def test_an_input_of_one_number_that_records_cannot_fill(tmp_path):
     path = tmp_path / "model.onnx"
     onnx.save(graph([node("Mul", "x by")], {"x": ["n", 3], "by": []}), str(path))
     with pytest.raises(SpecError, match="'by' has no axis along which records lie"):
@@ -140,7 +136,7 @@ def test_an_input_of_one_number_that_records_cannot_fill(tmp_path: Path) -> None
     np.testing.assert_allclose(sparknet.Net(path, shapes={"by": 0.5}).forward(x)["y"], x / 2)
 
 
-def test_one_open_size_is_that_of_all_inputs(tmp_path: Path) -> None:
+def test_one_open_size_is_that_of_all_inputs(tmp_path):
     """No layer of the net tells that states have their records along the second axis."""
     path = tmp_path / "model.onnx"
     nodes = [node("Split", "h", "a b", axis=0), node("Squeeze", "b zero", "s"), node("Add", "x s")]
@@ -152,7 +148,7 @@ def test_one_open_size_is_that_of_all_inputs(tmp_path: Path) -> None:
     np.testing.assert_allclose(net.forward({"x": x, "h": np.moveaxis(h, 1, 0)})["y"], x + h[1])
 
 
-def test_records_along_another_axis_are_written_as_they_are(tmp_path: Path) -> None:
+def test_records_along_another_axis_are_written_as_they_are(tmp_path):
     path, out = tmp_path / "model.onnx", tmp_path / "again.onnx"
     nodes = [node("Relu", "x"), node("Relu", "h", "z")]
     onnx.save(graph(nodes, {"x": ["n", 4], "h": [2, "n", 4]}, ["y", "z"]), str(path))
@@ -161,7 +157,7 @@ def test_records_along_another_axis_are_written_as_they_are(tmp_path: Path) -> N
     assert [one.dim_value for one in sizes] == [2, 1, 4]
 
 
-def test_an_image_in_a_recurrent_net_of_one_record(tmp_path: Path) -> None:
+def test_an_image_in_a_recurrent_net_of_one_record(tmp_path):
     """Its shape is given whole: channels are no records."""
     path = tmp_path / "model.onnx"
     nodes = [

@@ -1,7 +1,5 @@
 """Models that leave the length of sequences open: right for any length, or refused."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -96,17 +94,17 @@ def refused(nodes: Any, inputs: Any, folder: Path, says: str, **more: Any) -> No
 @pytest.mark.parametrize(
     ("start", "end"), [(1, 2**63 - 1), (0, -1), (1, -1), (2, -3), (-1, 2**31 - 1), (-3, -1)]
 )
-def test_pieces_up_to_the_end(start: int, end: int, tmp_path: Path) -> None:
+def test_pieces_up_to_the_end(start, end, tmp_path):
     bounds = {"a": np.array([start]), "b": np.array([end])}
     nodes = [*SIZES, node("Slice", "word a b second")]
     agree(nodes, IDS, tmp_path, ((1, 7), (3, 24), (2, 6)), 0.0, **bounds)
 
 
-def test_the_last_place(tmp_path: Path) -> None:
+def test_the_last_place(tmp_path):
     agree([*EMBEDDED, node("Gather", "x end", axis=1)], IDS, tmp_path, end=np.array(-1))
 
 
-def test_neighbours_in_front_and_behind(tmp_path: Path) -> None:
+def test_neighbours_in_front_and_behind(tmp_path):
     """MobileBERT puts what stands before and after beside each word."""
     nodes = [
         *SIZES,
@@ -150,7 +148,7 @@ DISENTANGLED = [
 ]
 
 
-def test_positions_that_are_relative_and_repeated_for_each_head(tmp_path: Path) -> None:
+def test_positions_that_are_relative_and_repeated_for_each_head(tmp_path):
     """DeBERTa's disentangled attention: constants that come for each head of each record."""
     more = {
         "keys": draw(HEADS, WIDTH // HEADS, SPAN, seed=5),
@@ -162,7 +160,7 @@ def test_positions_that_are_relative_and_repeated_for_each_head(tmp_path: Path) 
     assert {"BatchGather", "SizedLike"} <= set(types)
 
 
-def test_places_and_a_mask(tmp_path: Path) -> None:
+def test_places_and_a_mask(tmp_path):
     """As TorchScript exports BERT."""
     nodes = [
         *EMBEDDED,
@@ -180,7 +178,7 @@ def test_places_and_a_mask(tmp_path: Path) -> None:
     assert types.count("SizedLike") == 2  # the places, and the mask over the queries
 
 
-def test_a_small_table_that_is_read_at_its_first_row(tmp_path: Path) -> None:
+def test_a_small_table_that_is_read_at_its_first_row(tmp_path):
     """As BERT is exported without token types: a row for each token, and always the same."""
     nodes = [
         *EMBEDDED,
@@ -192,7 +190,7 @@ def test_a_small_table_that_is_read_at_its_first_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flat", [False, True])
-def test_a_mask_that_is_indexed(flat: bool, tmp_path: Path) -> None:
+def test_a_mask_that_is_indexed(flat, tmp_path):
     """As PyTorch exports mask[records[:, None, None], keys]: by GatherND, or through one axis."""
     nodes = [
         *EMBEDDED,
@@ -230,7 +228,7 @@ def test_a_mask_that_is_indexed(flat: bool, tmp_path: Path) -> None:
     agree(nodes, MASKED, tmp_path, heads_first=np.array([0, 1]))
 
 
-def test_a_causal_mask(tmp_path: Path) -> None:
+def test_a_causal_mask(tmp_path):
     nodes = [
         *EMBEDDED,
         *ATTENTION,
@@ -243,7 +241,7 @@ def test_a_causal_mask(tmp_path: Path) -> None:
     agree(nodes, IDS, tmp_path)
 
 
-def test_places_counted_from_the_mask(tmp_path: Path) -> None:
+def test_places_counted_from_the_mask(tmp_path):
     """As RoBERTa counts them."""
     nodes = [
         *SIZES,
@@ -256,7 +254,7 @@ def test_places_counted_from_the_mask(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flat", [False, True])
-def test_the_row_of_the_first_largest(flat: bool, tmp_path: Path) -> None:
+def test_the_row_of_the_first_largest(flat, tmp_path):
     """As CLIP takes the end of each text: x[records, ids.argmax(-1)]."""
     nodes = [
         *EMBEDDED,
@@ -281,7 +279,7 @@ def test_the_row_of_the_first_largest(flat: bool, tmp_path: Path) -> None:
     agree(nodes, IDS, tmp_path, rows=np.array([-1, WIDTH]))
 
 
-def test_rows_that_are_made_one_axis_and_two_again(tmp_path: Path) -> None:
+def test_rows_that_are_made_one_axis_and_two_again(tmp_path):
     """As GPT-2's products are exported."""
     nodes = [
         *EMBEDDED,
@@ -296,7 +294,7 @@ def test_rows_that_are_made_one_axis_and_two_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["first", "mean", "max"])
-def test_pooling(how: str, tmp_path: Path) -> None:
+def test_pooling(how, tmp_path):
     nodes = {
         "first": [node("Gather", "x zero", axis=1)],
         "mean": [
@@ -312,7 +310,7 @@ def test_pooling(how: str, tmp_path: Path) -> None:
     agree([*EMBEDDED, *nodes], MASKED if how == "mean" else IDS, tmp_path)
 
 
-def test_more_than_the_table_has(tmp_path: Path) -> None:
+def test_more_than_the_table_has(tmp_path):
     path = tmp_path / "model.onnx"
     model = graph([*EMBEDDED, node("Relu", "x")], IDS, constants=CONSTANTS, types=KINDS)
     onnx.save(model, str(path))
@@ -322,14 +320,14 @@ def test_more_than_the_table_has(tmp_path: Path) -> None:
         net.forward(feeds(IDS, 2, PLACES + 1))
 
 
-def test_a_piece_of_nothing(tmp_path: Path) -> None:
+def test_a_piece_of_nothing(tmp_path):
     """As Phi-3 turns all of each head, and puts the rest behind it."""
     nodes = [*EMBEDDED, node("Slice", "x width far two_", "rest"), node("Concat", "x rest", axis=2)]
     more = {"width": np.array([WIDTH]), "far": np.array([2**31 - 1]), "two_": np.array([2])}
     agree(nodes, IDS, tmp_path, tolerance=0.0, **more)
 
 
-def test_sizes_are_named_by_what_is_open(tmp_path: Path) -> None:
+def test_sizes_are_named_by_what_is_open(tmp_path):
     nodes = [*EMBEDDED, node("Reshape", "x to")]
     path = tmp_path / "model.onnx"
     model = graph(nodes, IDS, constants={**CONSTANTS, "to": np.array([0, 0, 4])}, types=KINDS)
@@ -342,7 +340,7 @@ def test_sizes_are_named_by_what_is_open(tmp_path: Path) -> None:
         sparknet.Net(str(path))
 
 
-def test_a_piece_of_what_is_longer_than_the_input(tmp_path: Path) -> None:
+def test_a_piece_of_what_is_longer_than_the_input(tmp_path):
     """As Whisper cuts off a mask of one place more: it is no table, and bounds no length."""
     nodes = [
         *EMBEDDED,
@@ -364,7 +362,7 @@ def test_a_piece_of_what_is_longer_than_the_input(tmp_path: Path) -> None:
     agree(longer, IDS, tmp_path, ((1, 5), (3, 90), (2, 1)), **more)
 
 
-def test_a_table_that_is_read_at_places_of_each_record(tmp_path: Path) -> None:
+def test_a_table_that_is_read_at_places_of_each_record(tmp_path):
     """As torch.export writes table[places.repeat(records, 1)]: by GatherND."""
     nodes = [
         *SIZES,

@@ -1,7 +1,5 @@
 """What a conversion takes of memory, and files larger than a message of protobuf may be."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -72,9 +70,7 @@ def chain(op: str, count: int, rows: int, folder: Path | None) -> Any:
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is Linux's VmHWM")
 @pytest.mark.parametrize("outside", [False, True])
 @pytest.mark.parametrize("op", ["Gemm", "MatMul"])
-def test_a_net_takes_little_more_memory_than_its_file(
-    tmp_path: Path, op: str, outside: bool
-) -> None:
+def test_a_net_takes_little_more_memory_than_its_file(tmp_path, op, outside):
     small, path = tmp_path / "small.onnx", tmp_path / "model.onnx"
     onnx.save(chain(op, 2, 8, None), str(small))
     onnx.save(chain(op, COUNT, ROWS, tmp_path if outside else None), str(path))
@@ -88,7 +84,7 @@ def test_a_net_takes_little_more_memory_than_its_file(
     assert 0.9 * BYTES < peak < 1.2 * BYTES
 
 
-def test_values_of_constants_beside_the_message(tmp_path: Path) -> None:
+def test_values_of_constants_beside_the_message(tmp_path):
     """Large ones of each type, whose bytes protobuf does not see, and small ones, which it does."""
     constants = {
         "half": draw(40, 60).astype(np.float16),
@@ -111,7 +107,7 @@ def test_values_of_constants_beside_the_message(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, run(path, {"x": x})["y"], rtol=1e-4, atol=1e-3)
 
 
-def test_a_matrix_that_two_products_read_both_ways(tmp_path: Path) -> None:
+def test_a_matrix_that_two_products_read_both_ways(tmp_path):
     """It is turned for the first, and the file's for the second all the same."""
     constants = {"w": draw(64, 64)}
     nodes = [
@@ -130,7 +126,7 @@ def test_a_matrix_that_two_products_read_both_ways(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, want, rtol=1e-3, atol=1e-4 * np.abs(want).max())
 
 
-def test_a_copy_of_a_net_that_waits_for_its_data(tmp_path: Path) -> None:
+def test_a_copy_of_a_net_that_waits_for_its_data(tmp_path):
     """Neither takes the weights of the file from the other."""
     path = tmp_path / "model.onnx"
     weights = draw(5, 3)
@@ -149,7 +145,7 @@ def test_a_copy_of_a_net_that_waits_for_its_data(tmp_path: Path) -> None:
         np.testing.assert_array_equal(one.net.params["MatMul_y"][0].data, weights.T)
 
 
-def test_more_than_protobuf_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_protobuf_reads(tmp_path, monkeypatch):
     path = tmp_path / "model.onnx"
     floats = helper.make_tensor("w", 1, [40, 40], draw(40, 40).ravel().tolist())
     model = graph([node("MatMul", "x w")], {"x": ["n", 40]})
@@ -163,7 +159,7 @@ def test_more_than_protobuf_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert read_model(path).arrays[1][0] is not None
 
 
-def test_a_file_cut_short_in_a_constant(tmp_path: Path) -> None:
+def test_a_file_cut_short_in_a_constant(tmp_path):
     path = tmp_path / "model.onnx"
     constants = {"w": draw(64, 64)}
     onnx.save(graph([node("MatMul", "x w")], {"x": ["n", 64]}, constants=constants), str(path))
@@ -172,7 +168,7 @@ def test_a_file_cut_short_in_a_constant(tmp_path: Path) -> None:
         read_model(path)
 
 
-def test_a_constant_with_too_few_bytes(tmp_path: Path) -> None:
+def test_a_constant_with_too_few_bytes(tmp_path):
     path = tmp_path / "model.onnx"
     model = graph([node("MatMul", "x w")], {"x": ["n", 64]}, constants={"w": draw(64, 64)})
     model.graph.initializer[0].dims[0] = 65

@@ -1,14 +1,12 @@
 """Modules of PyTorch that nobody named, by both exporters (benchmarks/onnx_modules.py)."""
 
-from __future__ import annotations
-
 import pytest
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("dynamo", [False, True])
-def test_modules(dynamo: bool) -> None:
+def test_modules(dynamo):
     pytest.importorskip("torch", reason="torch is not installed")
     from benchmarks.onnx_modules import difference, modules
 

@@ -1,9 +1,6 @@
 """Names, and what happens to images, survive the way into ONNX and back."""
 
-from __future__ import annotations
-
 import warnings
-from pathlib import Path
 
 import numpy as np
 
@@ -38,7 +35,7 @@ layer {
 """
 
 
-def test_names_survive_and_weights_match_by_name(tmp_path: Path) -> None:
+def test_names_survive_and_weights_match_by_name(tmp_path):
     net, path = Net(NAMED, seed=1), tmp_path / "model.onnx"
     write_model(path, net)
     again = read_model(path)
@@ -55,7 +52,7 @@ def test_names_survive_and_weights_match_by_name(tmp_path: Path) -> None:
     assert (shown.producer_name, shown.producer_version) == ("sparknet", sparknet.__version__)
 
 
-def test_what_happens_to_images_stands_in_the_file(tmp_path: Path) -> None:
+def test_what_happens_to_images_stands_in_the_file(tmp_path):
     path = tmp_path / "model.onnx"
     write_model(path, Net(NAMED, resize=8, mean=(1, 2, 3), scale=0.5, color="rgb"))
     found = Net(path).preprocessing

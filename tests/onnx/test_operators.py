@@ -1,8 +1,5 @@
 """Operators one by one: what onnxruntime computes, and which layers they become."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +30,7 @@ UNARY: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize("op", UNARY)
-def test_values_one_by_one(op: str, tmp_path: Path) -> None:
+def test_values_one_by_one(op, tmp_path):
     attributes, types = UNARY[op]
     opset = 18 if op == "Mish" else 17
     model = graph([node(op, "x", **attributes)], {"x": ["n", *X[1:]]}, opset=opset)
@@ -41,18 +38,18 @@ def test_values_one_by_one(op: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("opset", [11, 17])
-def test_logarithms_of_what_lies_far_apart(opset: int, tmp_path: Path) -> None:
+def test_logarithms_of_what_lies_far_apart(opset, tmp_path):
     model = graph([node("LogSoftmax", "x", axis=1)], {"x": ["n", *X[1:]]}, opset=opset)
     agree(model, {"x": draw(*X) * np.float32(300)}, tmp_path)
 
 
 @pytest.mark.parametrize(("approximate", "opset"), [("none", 20), ("tanh", 20)])
-def test_gelu(approximate: str, opset: int, tmp_path: Path) -> None:
+def test_gelu(approximate, opset, tmp_path):
     model = graph([node("Gelu", "x", approximate=approximate)], {"x": X}, opset=opset)
     agree(model, {"x": draw(*X)}, tmp_path, types=["GELU"])
 
 
-def test_softmax_of_old_opsets_joins_axes(tmp_path: Path) -> None:
+def test_softmax_of_old_opsets_joins_axes(tmp_path):
     model = graph([node("Softmax", "x", axis=1)], {"x": ["n", *X[1:]]}, opset=11)
     agree(model, {"x": draw(*X)}, tmp_path)
 
@@ -68,7 +65,7 @@ CONSTANTS = {
 @pytest.mark.parametrize("name", CONSTANTS)
 @pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div"])
 @pytest.mark.parametrize("first", [True, False])
-def test_arithmetic_with_a_constant(op: str, name: str, first: bool, tmp_path: Path) -> None:
+def test_arithmetic_with_a_constant(op, name, first, tmp_path):
     value, added, scaled = CONSTANTS[name]
     inputs = "c x" if first else "x c"
     x = np.abs(draw(*X)) + 0.5
@@ -90,15 +87,13 @@ def test_arithmetic_with_a_constant(op: str, name: str, first: bool, tmp_path: P
         ((2, 3, 4, 1), (2, 3, 1, 5)),
     ],
 )
-def test_arithmetic_of_two_blobs(
-    op: str, a: tuple[int, ...], b: tuple[int, ...], tmp_path: Path
-) -> None:
+def test_arithmetic_of_two_blobs(op, a, b, tmp_path):
     model = graph([node(op, "a b")], {"a": ["n", *a[1:]], "b": ["n", *b[1:]]})
     feeds = {"a": draw(*a), "b": np.abs(draw(*b, seed=1)) + 0.5}
     agree(model, feeds, tmp_path)
 
 
-def test_swish_is_one_layer(tmp_path: Path) -> None:
+def test_swish_is_one_layer(tmp_path):
     nodes = [node("Sigmoid", "x", "s"), node("Mul", "x s")]
     agree(graph(nodes, {"x": X}), {"x": draw(*X)}, tmp_path, types=["Swish"])
 
@@ -115,21 +110,21 @@ WINDOWS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-def test_convolution(name: str, tmp_path: Path) -> None:
+def test_convolution(name, tmp_path):
     constants = {"w": draw(4, 3, 3, 3), "b": draw(4)}
     model = graph([node("Conv", "x w b", **WINDOWS[name])], {"x": ["n", *X[1:]]}, (), constants)
     model.graph.output.add().name = "y"
     agree(model, {"x": draw(*X)}, tmp_path, types=["Convolution"])
 
 
-def test_grouped_and_flat_convolutions(tmp_path: Path) -> None:
+def test_grouped_and_flat_convolutions(tmp_path):
     nodes = [node("Conv", "x w", "m", group=3), node("Conv", "m v", group=1, pads=[1, 1])]
     constants = {"w": draw(6, 1, 3), "v": draw(2, 6, 3)}
     model = graph(nodes, {"x": ["n", 3, 9]}, constants=constants)
     agree(model, {"x": draw(2, 3, 9)}, tmp_path, types=["Convolution", "Convolution"])
 
 
-def test_padding_before_a_convolution_is_the_convolutions(tmp_path: Path) -> None:
+def test_padding_before_a_convolution_is_the_convolutions(tmp_path):
     pads = np.array([0, 0, 1, 2, 0, 0, 2, 1])
     nodes = [node("Pad", "x p", "m"), node("Conv", "m w")]
     model = graph(nodes, {"x": X}, constants={"p": pads, "w": draw(4, 3, 3, 3)})
@@ -145,7 +140,7 @@ def test_padding_before_a_convolution_is_the_convolutions(tmp_path: Path) -> Non
         {"group": 3, "strides": [2, 2]},
     ],
 )
-def test_deconvolution(attributes: dict[str, Any], tmp_path: Path) -> None:
+def test_deconvolution(attributes, tmp_path):
     weights = draw(3, 2, 3, 3)
     model = graph(
         [node("ConvTranspose", "x w", **attributes)],
@@ -166,7 +161,7 @@ POOLS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", POOLS)
-def test_max_pooling(name: str, tmp_path: Path) -> None:
+def test_max_pooling(name, tmp_path):
     model = graph([node("MaxPool", "x", **POOLS[name])], {"x": ["n", *X[1:]]})
     types = agree(model, {"x": draw(*X)}, tmp_path)
     assert types == (["Gather", "Gather", "Pooling"] if name == "one side" else ["Pooling"])
@@ -174,7 +169,7 @@ def test_max_pooling(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("include", [0, 1])
 @pytest.mark.parametrize("name", [name for name in POOLS if name != "pads, ceil"])
-def test_average_pooling(name: str, include: int, tmp_path: Path) -> None:
+def test_average_pooling(name, include, tmp_path):
     attributes = {**POOLS[name], "count_include_pad": include}
     if name == "ceil" and include and RUNTIME < (1, 31):
         pytest.skip("this onnxruntime counts what lies behind the padding")
@@ -183,7 +178,7 @@ def test_average_pooling(name: str, include: int, tmp_path: Path) -> None:
     assert types in (["Pooling"], ["Pooling", "Scale"], ["Convolution", "Pooling", "Scale"])
 
 
-def test_pooling_of_everything_and_of_lines(tmp_path: Path) -> None:
+def test_pooling_of_everything_and_of_lines(tmp_path):
     nodes = [
         node("GlobalAveragePool", "x", "a"),
         node("GlobalMaxPool", "x", "b"),
@@ -194,7 +189,7 @@ def test_pooling_of_everything_and_of_lines(tmp_path: Path) -> None:
     agree(model, {"x": draw(*X), "z": draw(2, 3, 9)}, tmp_path)
 
 
-def test_normalisations(tmp_path: Path) -> None:
+def test_normalisations(tmp_path):
     nodes = [
         node("BatchNormalization", "x s b m v", "a", epsilon=1e-3),
         node("InstanceNormalization", "x s b", "c"),
@@ -214,7 +209,7 @@ def test_normalisations(tmp_path: Path) -> None:
     agree(model, {"x": draw(*X)}, tmp_path)
 
 
-def test_group_normalisation(tmp_path: Path) -> None:
+def test_group_normalisation(tmp_path):
     nodes = [node("GroupNormalization", "x s b", num_groups=2)]
     constants = {"s": draw(6), "b": draw(6, seed=1)}
     model = graph(nodes, {"x": ["n", 6, 4, 5]}, constants=constants, opset=21)
@@ -224,7 +219,7 @@ def test_group_normalisation(tmp_path: Path) -> None:
 @pytest.mark.parametrize("op", ["Mean", "Sum", "Max", "Min", "L1", "L2", "SumSquare", "LogSumExp"])
 @pytest.mark.parametrize("axes", [[2, 3], [1], [-1], [1, 3]])
 @pytest.mark.parametrize("keep", [0, 1])
-def test_reductions(op: str, axes: list[int], keep: int, tmp_path: Path) -> None:
+def test_reductions(op, axes, keep, tmp_path):
     attributes: dict[str, Any] = {"keepdims": keep}
     constants = {}
     if op == "Sum":
@@ -236,7 +231,7 @@ def test_reductions(op: str, axes: list[int], keep: int, tmp_path: Path) -> None
     agree(model, {"x": draw(*X)}, tmp_path)
 
 
-def test_linear_layers(tmp_path: Path) -> None:
+def test_linear_layers(tmp_path):
     nodes = [
         node("Gemm", "x w b", "a", transB=1, alpha=0.5, beta=2.0),
         node("MatMul", "x v", "m"),
@@ -250,7 +245,7 @@ def test_linear_layers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_products_of_two_blobs(turned: bool, tmp_path: Path) -> None:
+def test_products_of_two_blobs(turned, tmp_path):
     nodes = [node("MatMul", "a b")]
     if turned:
         nodes = [node("Transpose", "b", "t", perm=[0, 1, 3, 2]), node("MatMul", "a t")]
@@ -259,7 +254,7 @@ def test_products_of_two_blobs(turned: bool, tmp_path: Path) -> None:
     agree(model, {"a": draw(2, 3, 4, 5), "b": draw(*shape)}, tmp_path, types=["MatMul"])
 
 
-def test_pieces(tmp_path: Path) -> None:
+def test_pieces(tmp_path):
     nodes = [
         node("Split", "x p", "a b c", axis=1),
         node("Slice", "x s e t", "d"),
@@ -289,7 +284,7 @@ def test_pieces(tmp_path: Path) -> None:
     agree(model, {"x": draw(2, 8, 4, 6)}, tmp_path)
 
 
-def test_transposes_that_cancel_leave_no_layer(tmp_path: Path) -> None:
+def test_transposes_that_cancel_leave_no_layer(tmp_path):
     nodes = [
         node("Transpose", "x", "a", perm=[0, 2, 3, 1]),
         node("Relu", "a", "b"),
@@ -301,7 +296,7 @@ def test_transposes_that_cancel_leave_no_layer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
-def test_padding(mode: str, tmp_path: Path) -> None:
+def test_padding(mode, tmp_path):
     pads = np.array([0, 1, 2, 0, 0, 0, 1, 3])
     constants = {"p": pads, "v": np.float32(0.5)}
     inputs = "x p v" if mode == "constant" else "x p"
@@ -329,7 +324,7 @@ RESIZES: dict[str, tuple[dict[str, Any], list[float]]] = {
 
 
 @pytest.mark.parametrize("name", RESIZES)
-def test_resize(name: str, tmp_path: Path) -> None:
+def test_resize(name, tmp_path):
     attributes, scales = RESIZES[name]
     constants = {"s": np.array([1, 1, *scales], np.float32)}
     model = graph(
@@ -338,7 +333,7 @@ def test_resize(name: str, tmp_path: Path) -> None:
     agree(model, {"x": draw(2, 3, 5, 6)}, tmp_path)
 
 
-def test_repeated_pixels_are_stock(tmp_path: Path) -> None:
+def test_repeated_pixels_are_stock(tmp_path):
     attributes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     constants = {"s": np.array([1, 3, 10, 18])}
     model = graph(
@@ -347,7 +342,7 @@ def test_repeated_pixels_are_stock(tmp_path: Path) -> None:
     agree(model, {"x": draw(1, 3, 5, 6)}, tmp_path, types=["Deconvolution"])
 
 
-def test_embedding(tmp_path: Path) -> None:
+def test_embedding(tmp_path):
     from onnx import TensorProto
 
     model = graph(
@@ -361,9 +356,7 @@ def test_embedding(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("auto_pad", "adds"), [("NOTSET", 0), ("NOTSET", 1), ("SAME_UPPER", 0)])
 @pytest.mark.parametrize("goal", [[10, 8], [8, 6], [9, 7]])
-def test_transposed_convolutions_with_a_given_size(
-    auto_pad: str, adds: int, goal: list[int], tmp_path: Path
-) -> None:
+def test_transposed_convolutions_with_a_given_size(auto_pad, adds, goal, tmp_path):
     """What is cut off and cannot be halved is cut off before; what is missing is added behind."""
     made = {"output_padding": [adds, adds], "output_shape": goal, "strides": [3, 2]}
     model = graph(
@@ -374,7 +367,7 @@ def test_transposed_convolutions_with_a_given_size(
     agree(model, {"x": draw(2, 1, 3, 3)}, tmp_path)
 
 
-def test_rows_of_zeros_stay_zeros_where_they_are_normalised(tmp_path: Path) -> None:
+def test_rows_of_zeros_stay_zeros_where_they_are_normalised(tmp_path):
     x = draw(2, 3, 4)
     x[:, :, 1] = 0
     model = graph([node("LpNormalization", "x", axis=1)], {"x": ["n", 3, 4]})
@@ -382,14 +375,14 @@ def test_rows_of_zeros_stay_zeros_where_they_are_normalised(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("shape", [(3, 1, 1), (9,), (8, 9), (1,)])
-def test_slopes_of_any_shape(shape: tuple[int, ...], tmp_path: Path) -> None:
+def test_slopes_of_any_shape(shape, tmp_path):
     model = graph([node("PRelu", "x s")], {"x": ["n", *X[1:]]}, constants={"s": draw(*shape)})
     agree(model, {"x": draw(*X)}, tmp_path)
 
 
 @pytest.mark.parametrize("upper", [0, 1])
 @pytest.mark.parametrize("above", [-2, 0, 3, 40])
-def test_triangles(upper: int, above: int, tmp_path: Path) -> None:
+def test_triangles(upper, above, tmp_path):
     model = graph(
         [node("Trilu", "x k", upper=upper)],
         {"x": ["n", *X[1:]]},
@@ -398,7 +391,7 @@ def test_triangles(upper: int, above: int, tmp_path: Path) -> None:
     agree(model, {"x": draw(*X)}, tmp_path)
 
 
-def test_rows_without_anything_to_attend_to(tmp_path: Path) -> None:
+def test_rows_without_anything_to_attend_to(tmp_path):
     """Masks of infinite numbers: what they cover wholly becomes 0, as exporters write it."""
     nodes = [
         node("Greater", "m half", "b"),

@@ -1,8 +1,5 @@
 """Each output of a model is a blob of its name that holds its values, whatever lies before it."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,14 +53,14 @@ CASES: dict[str, tuple[list[Any], str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_outputs(name: str, tmp_path: Path) -> None:
+def test_outputs(name, tmp_path):
     nodes, outputs = CASES[name]
     constants = {"pads": np.array([0, 0, 1, 0, 0, 0, 2, 1])} if name == "padded" else {}
     model = graph(nodes, {"x": X}, outputs.split(), constants)
     agree(model, {"x": draw(*SHAPE)}, tmp_path)
 
 
-def test_an_output_that_another_node_reads_is_an_output_of_the_net(tmp_path: Path) -> None:
+def test_an_output_that_another_node_reads_is_an_output_of_the_net(tmp_path):
     """Features and scores, and the layer that makes the scores stays the last."""
     nodes = [node("Gemm", "x w", "features"), node("Relu", "features", "r"), node("Gemm", "r v")]
     path = tmp_path / "model.onnx"
@@ -79,7 +76,7 @@ def test_an_output_that_another_node_reads_is_an_output_of_the_net(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("last", "kind"), [("Sigmoid", "labels"), ("Softmax", "classes")])
-def test_probabilities_tell_what_they_are_of(last: str, kind: str, tmp_path: Path) -> None:
+def test_probabilities_tell_what_they_are_of(last, kind, tmp_path):
     """Several labels are no classes; the scores are read beside the probabilities."""
     nodes = [node("Gemm", "x w", "scores"), node(last, "scores")]
     path = tmp_path / "model.onnx"

@@ -1,10 +1,5 @@
 """Patches that are added up to images again: Col2Im, PyTorch's fold."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -23,9 +18,7 @@ from tests.onnx.graphs import TOLERANCE, draw, graph, node, onnx, run
         ((6, 5), (3, 3), 9, {"pads": [0, 1, 1, 1], "strides": [2, 2]}),
     ],
 )
-def test_patches(
-    image: tuple[int, ...], patch: tuple[int, ...], rows: int, how: dict[str, Any], tmp_path: Path
-) -> None:
+def test_patches(image, patch, rows, how, tmp_path):
     path = tmp_path / "model.onnx"
     constants = {"image": np.array(image), "patch": np.array(patch)}
     shape = (3 * patch[0] * patch[1], rows)
@@ -47,9 +40,7 @@ def test_patches(
         ((12, 12), (7, 8), "its patches leave out the end of the image"),
     ],
 )
-def test_no_patches(
-    shape: tuple[int, ...], image: tuple[int, ...], says: str, tmp_path: Path
-) -> None:
+def test_no_patches(shape, image, says, tmp_path):
     path = tmp_path / "model.onnx"
     constants = {"image": np.array(image), "patch": np.array([2, 2])}
     nodes = [node("Col2Im", "x image patch", strides=[2, 2])]

@@ -1,8 +1,5 @@
 """What exporters write with many nodes, as one layer each; recurrent operators."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +11,7 @@ HALF, ONE = np.float32(0.5), np.float32(1)
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_gelu_by_erf(late: bool, tmp_path: Path) -> None:
+def test_gelu_by_erf(late, tmp_path):
     """x · (1 + erf(x / √2)) · 0.5, with the half at the end or with x."""
     nodes = [
         node("Add", "z bias", "x"),
@@ -29,7 +26,7 @@ def test_gelu_by_erf(late: bool, tmp_path: Path) -> None:
     agree(model, {"z": draw(3, 5)}, tmp_path, types=["Bias", "GELU"])
 
 
-def test_gelu_by_tanh(tmp_path: Path) -> None:
+def test_gelu_by_tanh(tmp_path):
     nodes = [
         node("Pow", "x three", "a"),
         node("Mul", "a small", "b"),
@@ -46,7 +43,7 @@ def test_gelu_by_tanh(tmp_path: Path) -> None:
     agree(model, {"x": draw(3, 5)}, tmp_path, types=["GELU"])
 
 
-def test_an_expression_that_only_looks_like_gelu(tmp_path: Path) -> None:
+def test_an_expression_that_only_looks_like_gelu(tmp_path):
     nodes = [
         node("Tanh", "x", "a"),
         node("Add", "a one", "b"),
@@ -60,7 +57,7 @@ def test_an_expression_that_only_looks_like_gelu(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("square", ["Pow", "Mul"])
 @pytest.mark.parametrize("axes", [[-1], [1]])
-def test_layer_norm(square: str, axes: list[int], tmp_path: Path) -> None:
+def test_layer_norm(square, axes, tmp_path):
     nodes = [
         node("ReduceMean", "x", "m", axes=axes),
         node("Sub", "x m", "d"),
@@ -85,7 +82,7 @@ def test_layer_norm(square: str, axes: list[int], tmp_path: Path) -> None:
     agree(model, {"x": draw(2, 4, 6)}, tmp_path, types=want)
 
 
-def test_indices_that_may_count_from_the_end(tmp_path: Path) -> None:
+def test_indices_that_may_count_from_the_end(tmp_path):
     """What Keras writes for an Embedding of numbers that are float32."""
     nodes = [
         node("Cast", "x", "i", to=7),
@@ -107,7 +104,7 @@ def test_indices_that_may_count_from_the_end(tmp_path: Path) -> None:
     assert types[0] == "Embed"
 
 
-def test_padding_between_transposes_is_the_convolutions(tmp_path: Path) -> None:
+def test_padding_between_transposes_is_the_convolutions(tmp_path):
     """Keras keeps images as height x width x channels, and pads them so."""
     nodes = [
         node("Conv", "x v", "a"),
@@ -126,7 +123,7 @@ def test_padding_between_transposes_is_the_convolutions(tmp_path: Path) -> None:
     agree(model, {"x": draw(2, 3, 8, 9)}, tmp_path, types=want)
 
 
-def test_what_is_written_twice_is_computed_once(tmp_path: Path) -> None:
+def test_what_is_written_twice_is_computed_once(tmp_path):
     """Small constants count by their values; an output keeps its name."""
     nodes = [
         node("Mul", "x one", "a"),
@@ -144,7 +141,7 @@ def test_what_is_written_twice_is_computed_once(tmp_path: Path) -> None:
     assert (found.count("Power"), found.count("ReLU")) == (2, 3)
 
 
-def test_pieces_of_one_axis_are_cut_by_one_layer(tmp_path: Path) -> None:
+def test_pieces_of_one_axis_are_cut_by_one_layer(tmp_path):
     """As the queries, keys and values that one product makes; the order does not matter."""
     nodes = [
         node("Relu", "x", "r"),
@@ -167,7 +164,7 @@ def test_pieces_of_one_axis_are_cut_by_one_layer(tmp_path: Path) -> None:
     assert found.count("Slice") == 2
 
 
-def test_the_last_layer_is_not_silence(tmp_path: Path) -> None:
+def test_the_last_layer_is_not_silence(tmp_path):
     nodes = [node("Split", "x p", "a b", axis=1), node("Relu", "a")]
     model = graph(nodes, {"x": ["n", 6]}, constants={"p": np.array([2, 4])})
     path = tmp_path / "net.onnx"
@@ -176,7 +173,7 @@ def test_the_last_layer_is_not_silence(tmp_path: Path) -> None:
     assert [one.type for one in read_model(path).net.layer] == ["Input", "Slice", "Silence", "ReLU"]
 
 
-def test_squeeze_and_excite_and_shuffle(tmp_path: Path) -> None:
+def test_squeeze_and_excite_and_shuffle(tmp_path):
     """Shapes that the graph computes from its input, whatever the batch."""
     nodes = [
         node("GlobalAveragePool", "x", "p"),
@@ -202,7 +199,7 @@ def test_squeeze_and_excite_and_shuffle(tmp_path: Path) -> None:
     assert types[-4:] == ["Reshape", "Permute", "Reshape", "Flatten"]
 
 
-def test_a_token_for_every_record(tmp_path: Path) -> None:
+def test_a_token_for_every_record(tmp_path):
     nodes = [
         node("Shape", "x", "s"),
         node("Gather", "s zero", "n"),
@@ -217,7 +214,7 @@ def test_a_token_for_every_record(tmp_path: Path) -> None:
     agree(model, {"x": draw(3, 5, 4)}, tmp_path)
 
 
-def test_attention(tmp_path: Path) -> None:
+def test_attention(tmp_path):
     nodes = [
         node("MatMul", "x w", "q"),
         node("Reshape", "q heads", "r"),
@@ -241,7 +238,7 @@ def test_attention(tmp_path: Path) -> None:
     assert types.count("MatMul") == 2
 
 
-def test_quantised_weights_are_numbers(tmp_path: Path) -> None:
+def test_quantised_weights_are_numbers(tmp_path):
     constants = {
         "q": np.arange(-6, 6, dtype=np.int8).reshape(2, 2, 3),
         "s": np.array([0.5, 0.25], np.float32),
@@ -258,7 +255,7 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("op", GATES)
 @pytest.mark.parametrize("after", [0, 1])
-def test_recurrent(op: str, direction: str, after: int, tmp_path: Path) -> None:
+def test_recurrent(op, direction, after, tmp_path):
     if op != "GRU" and after:
         return
     ways, units, inputs, steps, gates = 1 + (direction == "bidirectional"), 4, 3, 5, GATES[op]
@@ -280,7 +277,7 @@ def test_recurrent(op: str, direction: str, after: int, tmp_path: Path) -> None:
     agree(model, {"x": draw(steps, 2, inputs)}, tmp_path)
 
 
-def test_recurrent_from_a_given_state(tmp_path: Path) -> None:
+def test_recurrent_from_a_given_state(tmp_path):
     constants = {"w": draw(1, 16, 3), "r": draw(1, 16, 4, seed=1), "b": draw(1, 32, seed=2)}
     model = graph(
         [node("LSTM", "x w r b - h c", "y yh", hidden_size=4)],
@@ -292,7 +289,7 @@ def test_recurrent_from_a_given_state(tmp_path: Path) -> None:
     agree(model, feeds, tmp_path)
 
 
-def test_recurrent_from_a_constant_state(tmp_path: Path) -> None:
+def test_recurrent_from_a_constant_state(tmp_path):
     constants = {
         "w": draw(1, 16, 3),
         "r": draw(1, 16, 4, seed=1),

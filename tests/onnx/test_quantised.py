@@ -1,7 +1,5 @@
 """Models of eight bits: what onnxruntime quantised, read; and quantised nets, written."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,9 +42,7 @@ def quantised(zero: Any, weights: Array | None = None, **constants: Any) -> Any:
         (np.uint16(40000), None, None, "round to whole numbers; the net computes in float32"),
     ],
 )
-def test_pairs_are_steps_of_eight_bits(
-    zero: Any, step: float, is_signed: bool, says: str, tmp_path: Path
-) -> None:
+def test_pairs_are_steps_of_eight_bits(zero, step, is_signed, says, tmp_path):
     path = tmp_path / "model.onnx"
     onnx.save(quantised(zero), str(path))
     with pytest.warns(OnnxWarning, match=says):
@@ -69,9 +65,7 @@ def test_pairs_are_steps_of_eight_bits(
 @quiet
 @eight_bits
 @pytest.mark.parametrize("zero", [np.uint8(0), np.uint8(128), np.int8(0)])
-def test_one_convolution_of_eight_bits_computes_what_onnxruntime_does(
-    zero: Any, tmp_path: Path
-) -> None:
+def test_one_convolution_of_eight_bits_computes_what_onnxruntime_does(zero, tmp_path):
     """Inputs, weights and sums are the same whole numbers."""
     path = tmp_path / "model.onnx"
     weights = np.random.default_rng(0).integers(-127, 128, (4, 3, 3, 3), np.int8)
@@ -90,7 +84,7 @@ def test_one_convolution_of_eight_bits_computes_what_onnxruntime_does(
 
 
 @quiet
-def test_values_that_no_pair_cuts_off_get_no_layer(tmp_path: Path) -> None:
+def test_values_that_no_pair_cuts_off_get_no_layer(tmp_path):
     """A ReLU before the pair is part of its Clip; pooling keeps within it."""
     nodes = [
         node("Relu", "x", "r"),
@@ -118,7 +112,7 @@ def test_values_that_no_pair_cuts_off_get_no_layer(tmp_path: Path) -> None:
         ([node("DequantizeLinear", "v w", "c"), node("Add", "x c")], r"\[2, 1, 3\] scales do not"),
     ],
 )
-def test_what_has_no_step_is_refused(nodes: list[Any], says: str, tmp_path: Path) -> None:
+def test_what_has_no_step_is_refused(nodes, says, tmp_path):
     constants = {
         "s": np.float32(0.02),
         "t": np.float32(0.03),
@@ -135,7 +129,7 @@ def test_what_has_no_step_is_refused(nodes: list[Any], says: str, tmp_path: Path
 
 
 @quiet
-def test_inputs_may_be_whole_numbers(tmp_path: Path) -> None:
+def test_inputs_may_be_whole_numbers(tmp_path):
     """DequantizeLinear of an input is a line."""
     path = tmp_path / "model.onnx"
     constants = {"s": np.float32(0.5), "z": np.uint8(3)}
@@ -168,12 +162,12 @@ layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "ip"
 
 
 @pytest.fixture
-def images() -> Array:
+def images():
     return draw(64, 3, 12, 12, seed=3)
 
 
 @pytest.fixture
-def plain(tmp_path: Path) -> sparknet.Net:
+def plain(tmp_path):
     path = tmp_path / "net.prototxt"
     path.write_text(NET)
     return sparknet.Net(path, seed=1)
@@ -186,9 +180,7 @@ def share(got: Array, want: Array) -> float:
 @quiet
 @eight_bits
 @pytest.mark.parametrize("opset", [13, 21])
-def test_a_quantised_net_is_written_as_pairs(
-    opset: int, plain: sparknet.Net, images: Array, tmp_path: Path
-) -> None:
+def test_a_quantised_net_is_written_as_pairs(opset, plain, images, tmp_path):
     exact = plain.forward({"data": images})["ip"]
     plain.quantize({"data": images}, method="max")
     own, path = plain.forward({"data": images})["ip"], tmp_path / "net.onnx"
@@ -223,14 +215,8 @@ def test_a_quantised_net_is_written_as_pairs(
     [("QInt8", "QInt8", True, True), ("QUInt8", "QUInt8", False, False)],
 )
 def test_what_onnxruntime_quantised_runs_in_eight_bits(
-    values: str,
-    weights: str,
-    per_channel: bool,
-    symmetric: bool,
-    plain: sparknet.Net,
-    images: Array,
-    tmp_path: Path,
-) -> None:
+    values, weights, per_channel, symmetric, plain, images, tmp_path
+):
     quantization = pytest.importorskip("onnxruntime.quantization")
 
     class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
@@ -269,9 +255,7 @@ def test_what_onnxruntime_quantised_runs_in_eight_bits(
 
 @quiet
 @eight_bits
-def test_a_converted_caffemodel_keeps_the_steps(
-    plain: sparknet.Net, images: Array, tmp_path: Path
-) -> None:
+def test_a_converted_caffemodel_keeps_the_steps(plain, images, tmp_path):
     """The prototxt holds nothing that stock Caffe does not read."""
     plain.quantize({"data": images})
     write_model(tmp_path / "net.onnx", plain)
@@ -285,9 +269,7 @@ def test_a_converted_caffemodel_keeps_the_steps(
 
 @quiet
 @eight_bits
-def test_checking_allows_for_rounding(
-    plain: sparknet.Net, images: Array, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_checking_allows_for_rounding(plain, images, tmp_path, capsys):
     plain.quantize({"data": images}, method="max")
     (tmp_path / "net.prototxt").write_text(NET)
     plain.save(tmp_path / "net.caffemodel")

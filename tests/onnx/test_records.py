@@ -1,7 +1,5 @@
 """Models that leave the number of records open: what depends on it is right for any, or refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,7 @@ SIZE = [
 ]
 
 
-def test_values_divided_by_how_many_records_there_are(tmp_path: Path) -> None:
+def test_values_divided_by_how_many_records_there_are(tmp_path):
     model = graph([*SIZE, node("Div", "x f")], {"x": X})
     says = r"layer 'Div_y' \(Power\): it computes with the number of records.*give the input's"
     refused(model, tmp_path, says)
@@ -42,7 +40,7 @@ def test_values_divided_by_how_many_records_there_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("op", ["Shape", "Size"])
-def test_shapes_as_results(op: str, tmp_path: Path) -> None:
+def test_shapes_as_results(op, tmp_path):
     model = graph([node(op, "x", "s"), node("Cast", "s", to=1)], {"x": X})
     refused(model, tmp_path, "it computes with the number of records")
 
@@ -51,20 +49,20 @@ def test_shapes_as_results(op: str, tmp_path: Path) -> None:
     ("op", "number"),
     [("Less", 7), ("GreaterOrEqual", 2), ("Equal", 64), ("Equal", 1), ("Max", 5), ("Min", 512)],
 )
-def test_comparisons_that_turn_at_some_number(op: str, number: int, tmp_path: Path) -> None:
+def test_comparisons_that_turn_at_some_number(op, number, tmp_path):
     nodes = [*SIZE, node(op, "n c", "t"), node("Cast", "t", "u", to=1), node("Mul", "x u")]
     model = graph(nodes, {"x": X}, constants={"c": np.array(number)})
     refused(model, tmp_path, "computes with the number of records")
 
 
 @pytest.mark.parametrize(("op", "number"), [("Less", 0), ("GreaterOrEqual", 1), ("Equal", -1)])
-def test_comparisons_that_never_turn(op: str, number: int, tmp_path: Path) -> None:
+def test_comparisons_that_never_turn(op, number, tmp_path):
     nodes = [*SIZE, node(op, "n c", "t"), node("Cast", "t", "u", to=1), node("Mul", "x u")]
     model = graph(nodes, {"x": X}, constants={"c": np.array(number)})
     agree(model, {"x": draw(5, 3, 4)}, tmp_path)
 
 
-def test_ranges_over_the_records(tmp_path: Path) -> None:
+def test_ranges_over_the_records(tmp_path):
     nodes = [*SIZE, node("Range", "zero n one", "r"), node("Cast", "r", "t", to=1)]
     nodes += [node("Unsqueeze", "t last", "u"), node("Add", "x u")]
     constants = {"zero": np.array(0), "one": np.array(1), "last": np.array([1])}
@@ -72,7 +70,7 @@ def test_ranges_over_the_records(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [2**63 - 1, 2**31 - 1, 2**40])
-def test_the_last_of_the_sizes(end: int, tmp_path: Path) -> None:
+def test_the_last_of_the_sizes(end, tmp_path):
     """As PyTorch writes `q.shape[-1]`, of which an attention without its kernel takes the root."""
     constants = {"a": np.array([-1]), "b": np.array([end])}
     nodes = [node("Shape", "x", "s"), node("Slice", "s a b", "width")]
@@ -80,7 +78,7 @@ def test_the_last_of_the_sizes(end: int, tmp_path: Path) -> None:
     agree(graph(nodes, {"x": X}, constants=constants), {"x": draw(5, 3, 4)}, tmp_path)
 
 
-def test_numbers_without_end_that_do_not_change(tmp_path: Path) -> None:
+def test_numbers_without_end_that_do_not_change(tmp_path):
     """As the logarithm of the distance 0, in WavLM's positions."""
     constants = {"d": np.array([0, 1, 2, 3], np.float32), "low": np.array(-1)}
     nodes = [
@@ -96,7 +94,7 @@ def test_numbers_without_end_that_do_not_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 4), (0, 200), (1, 2**40), (0, -1), (-4, 2**40)])
-def test_pieces_of_the_records(start: int, end: int, tmp_path: Path) -> None:
+def test_pieces_of_the_records(start, end, tmp_path):
     constants = {"a": np.array([start]), "b": np.array([end]), "c": np.array([0])}
     model = graph([node("Slice", "x a b c")], {"x": ["n", 2, 4]}, constants=constants)
     refused(model, tmp_path, r"\(Slice\): it takes some of the records")
@@ -105,7 +103,7 @@ def test_pieces_of_the_records(start: int, end: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("op", ["ReduceMean", "Pow", "Sqrt"])
-def test_what_does_not_grow_evenly(op: str, tmp_path: Path) -> None:
+def test_what_does_not_grow_evenly(op, tmp_path):
     """The mean of the sizes 101, 6 and 6, in whole numbers, is that of 103, 6 and 6."""
     made = {
         "ReduceMean": [node("ReduceMean", "s", "m")],
@@ -132,14 +130,14 @@ def test_what_does_not_grow_evenly(op: str, tmp_path: Path) -> None:
         (node("LpNormalization", "t", axis=2), "it sums over the records"),
     ],
 )
-def test_windows_over_the_records(made: Any, says: str, tmp_path: Path) -> None:
+def test_windows_over_the_records(made, says, tmp_path):
     nodes = [node("Transpose", "x", "t", perm=[1, 2, 0]), made]
     constants = {"w": draw(2, 4, 2)} if made.op_type == "Conv" else {}
     refused(graph(nodes, {"x": X}, constants=constants), tmp_path, says)
     agree(graph(nodes, {"x": [5, 3, 4]}, constants=constants), {"x": draw(5, 3, 4)}, tmp_path)
 
 
-def test_all_of_the_records(tmp_path: Path) -> None:
+def test_all_of_the_records(tmp_path):
     nodes = [*SIZE, node("Slice", "x a s c", "b"), node("Slice", "b a most c")]
     constants = {"a": np.array([0]), "c": np.array([0]), "most": np.array([2**63 - 1])}
     agree(
@@ -147,12 +145,12 @@ def test_all_of_the_records(tmp_path: Path) -> None:
     )
 
 
-def test_a_triangle_of_the_records(tmp_path: Path) -> None:
+def test_a_triangle_of_the_records(tmp_path):
     refused(graph([node("Trilu", "x")], {"x": ["n", 4]}), tmp_path, "a triangle of the records")
     agree(graph([node("Trilu", "x")], {"x": [5, 4]}), {"x": draw(5, 4)}, tmp_path)
 
 
-def test_messages_count_records(tmp_path: Path) -> None:
+def test_messages_count_records(tmp_path):
     constants = {"s": np.array([0, 5, -1])}
     model = graph([node("Reshape", "x s")], {"x": X}, constants=constants)
     refused(model, tmp_path, r"\[N, 3, 4\] does not become \[0, 5, -1\]")
@@ -166,7 +164,7 @@ def test_messages_count_records(tmp_path: Path) -> None:
     refused(model, tmp_path, r"weights \[5, 2\] do not fit the input \[2N, 3, 4\]")
 
 
-def test_sizes_that_are_a_multiple_of_what_stands_for_the_records(tmp_path: Path) -> None:
+def test_sizes_that_are_a_multiple_of_what_stands_for_the_records(tmp_path):
     """An axis of 202 that the model computes is not one of records."""
     constants = {
         "s": np.array([0, 202]),
@@ -185,7 +183,7 @@ def test_sizes_that_are_a_multiple_of_what_stands_for_the_records(tmp_path: Path
     agree(model, {"x": draw(3, 33), "z": draw(3, 2)}, tmp_path)
 
 
-def test_nothing_of_onnx_is_left_open(tmp_path: Path) -> None:
+def test_nothing_of_onnx_is_left_open(tmp_path):
     """A model of one number of records is read once, and computes with it."""
     model = graph([node("Shape", "x", "s"), node("Cast", "s", to=1)], {"x": [5, 3]})
     onnx.save(model, str(tmp_path / "model.onnx"))

@@ -1,7 +1,5 @@
 """What cannot be converted is refused by one sentence, and nothing is written."""
 
-from __future__ import annotations
-
 import resource
 from itertools import pairwise
 from pathlib import Path
@@ -108,7 +106,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_sentences(name: str, tmp_path: Path) -> None:
+def test_sentences(name, tmp_path):
     made, constants, says = CASES[name]
     nodes = [made]
     if made.output[0] != "y":
@@ -119,14 +117,14 @@ def test_sentences(name: str, tmp_path: Path) -> None:
     refused(tmp_path, model, says)
 
 
-def test_graphs_in_nodes(tmp_path: Path) -> None:
+def test_graphs_in_nodes(tmp_path):
     inside = helper.make_graph([], "inside", [], [])
     model = graph([node("If", "x", then_branch=inside, else_branch=inside)], {"x": X})
     refused(tmp_path, model, r"\(If\): its condition depends on values, and a net has no branches")
 
 
 @pytest.mark.parametrize("twice", [False, True])
-def test_nodes_in_a_circle(twice: bool, tmp_path: Path) -> None:
+def test_nodes_in_a_circle(twice, tmp_path):
     nodes = [node("Mul", "x b", "a"), node("Mul", "a a", "b")]
     says = r"\(Mul\): it reads 'b', which nothing before it makes"
     if twice:
@@ -137,22 +135,22 @@ def test_nodes_in_a_circle(twice: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("op", ["Where", "Div", "Sub", "Sqrt", "Erf", "Mul", "Gather"])
-def test_nodes_without_inputs(op: str, tmp_path: Path) -> None:
+def test_nodes_without_inputs(op, tmp_path):
     nodes = [helper.make_node(op, [], ["a"], name="n"), node("Add", "x a")]
     refused(tmp_path, graph(nodes, {"x": X}), "malformed|is missing|index|argument|reduction")
 
 
-def test_nodes_without_outputs(tmp_path: Path) -> None:
+def test_nodes_without_outputs(tmp_path):
     nodes = [helper.make_node("Identity", ["x"], [], name="i"), node("Relu", "x")]
     refused(tmp_path, graph(nodes, {"x": X}), "has a malformed node: list index out of range")
 
 
-def test_enormous_inputs(tmp_path: Path) -> None:
+def test_enormous_inputs(tmp_path):
     refused(tmp_path, graph([node("Relu", "x")], {"x": ["n", 2**40]}), "more than|numbers|large")
     refused(tmp_path, graph([node("Relu", "x")], {"x": [1] * 33}), "has 33 axes; 32 is the most")
 
 
-def test_small_files_of_large_nets(tmp_path: Path) -> None:
+def test_small_files_of_large_nets(tmp_path):
     """What a file asks for is in proportion to it; a shape that a user gives is the user's."""
     picture = graph([node("Relu", "x")], {"x": [1, 3, 20000, 20000]})
     assert picture.ByteSize() < 120
@@ -169,7 +167,7 @@ def test_small_files_of_large_nets(tmp_path: Path) -> None:
     refused(tmp_path, rows, says)
 
 
-def test_constants_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constants_count_together(tmp_path, monkeypatch):
     """A quarter of the memory that a net may have is for constants."""
     monkeypatch.setenv("SPARKNET_UNTRUSTED_MEMORY", "1m")
     constants = {"s": np.array([8000, 1])}
@@ -192,7 +190,7 @@ def test_constants_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     refused(tmp_path, large, "its result has 200000 numbers; 131072 is the most")
 
 
-def test_views_of_constants_take_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_views_of_constants_take_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARKNET_UNTRUSTED_MEMORY", "1m")
     constants = {"to": np.array([150, 150]), "row": np.array(7)}
     constants |= {f"c{n}": np.array([[n]]) for n in range(4)}
@@ -204,9 +202,7 @@ def test_views_of_constants_take_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     assert read_model(saved(tmp_path, model)).net.layer
 
 
-def test_constants_that_are_too_large_for_several_numbers_of_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_constants_that_are_too_large_for_several_numbers_of_records(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARKNET_UNTRUSTED_MEMORY", "1m")
     constants = {"c": np.ones((1, 9000), np.float32), "zero": np.array(0), "one": np.array([1])}
     nodes = [
@@ -226,7 +222,7 @@ def test_constants_that_are_too_large_for_several_numbers_of_records(
 
 
 @pytest.mark.parametrize("op", ["Concat", "Resize", "MatMul", "Conv"])
-def test_chains_that_grow(op: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chains_that_grow(op, tmp_path, monkeypatch):
     monkeypatch.setenv("SPARKNET_UNTRUSTED_MEMORY", "1g")
     names = ["x", *(f"a{number}" for number in range(17)), "y"]
     constants = {"s": np.array([1, 1, 2, 2], np.float32), "w": draw(3, 3, 1, 1)}
@@ -255,7 +251,7 @@ def test_chains_that_grow(op: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     refused(tmp_path, model, f"for each record the layers up to this one would {what}; ")
 
 
-def test_open_sizes(tmp_path: Path) -> None:
+def test_open_sizes(tmp_path):
     model = graph([node("Relu", "x")], {"x": [1, 3, "h", "w"], "z": ["n"]})
     refused(tmp_path, model, "input 'x' leaves 2 sizes open: give its shape")
     found = read_model(saved(tmp_path, model), shapes={"x": [2, 3, 4, 5]})
@@ -263,11 +259,11 @@ def test_open_sizes(tmp_path: Path) -> None:
     refused(tmp_path, model, r"input 'x' has 4 axes: \[2, 3\]", shapes={"x": [2, 3]})
 
 
-def test_old_opsets(tmp_path: Path) -> None:
+def test_old_opsets(tmp_path):
     refused(tmp_path, graph([node("Relu", "x")], {"x": X}, opset=6), "is of opset 6; 7 is the")
 
 
-def test_files_that_are_no_models(tmp_path: Path) -> None:
+def test_files_that_are_no_models(tmp_path):
     for data in (b"", b"no model", b"\x08\x08" * 40):
         path = tmp_path / "model.onnx"
         path.write_bytes(data)
@@ -277,7 +273,7 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
         read_model(tmp_path / "none.onnx")
 
 
-def test_a_constant_smaller_than_its_shape(tmp_path: Path) -> None:
+def test_a_constant_smaller_than_its_shape(tmp_path):
     model = graph([node("Add", "x c")], {"x": X}, constants={"c": draw(3, 1, 1)})
     model.graph.initializer[0].dims[0] = 4
     refused(tmp_path, model, "constant 'c'")
@@ -293,14 +289,14 @@ def outside(location: str, offset: int = 0, length: int = 12) -> Any:
     return model
 
 
-def test_constants_in_a_file_beside_the_model(tmp_path: Path) -> None:
+def test_constants_in_a_file_beside_the_model(tmp_path):
     numbers = draw(3)
     (tmp_path / "data").write_bytes(b"1234" + numbers.tobytes())
     found = read_model(saved(tmp_path, outside("data", 4)))
     np.testing.assert_array_equal(found.layer_arrays("Add_y")[0], numbers)
 
 
-def test_constants_that_do_not_fit_into_memory(tmp_path: Path) -> None:
+def test_constants_that_do_not_fit_into_memory(tmp_path):
     model = outside("data", 0, 2**36)
     model.graph.initializer[0].dims[:] = [2**34, 1, 1]
     with (tmp_path / "data").open("wb") as file:
@@ -329,9 +325,7 @@ def test_constants_that_do_not_fit_into_memory(tmp_path: Path) -> None:
         ("data", 0, 2**62, "takes 12 bytes; 4611686018427387904 are given"),
     ],
 )
-def test_constants_elsewhere(
-    location: str, offset: int, length: int, says: str, tmp_path: Path
-) -> None:
+def test_constants_elsewhere(location, offset, length, says, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     (tmp_path / "data").write_bytes(bytes(16))
@@ -340,7 +334,7 @@ def test_constants_elsewhere(
     refused(folder, outside(location, offset, length), says)
 
 
-def test_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written(tmp_path, capsys):
     model = graph([node("NonZero", "x")], {"x": X})
     files = [str(tmp_path / name) for name in ("n.prototxt", "n.caffemodel")]
     assert main(["convert", "onnx", str(saved(tmp_path, model)), *files]) == 1
@@ -348,7 +342,7 @@ def test_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert not any(Path(name).exists() for name in files)
 
 
-def test_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_strict(tmp_path, capsys):
     model = saved(tmp_path, graph([node("Transpose", "x", perm=[0, 2, 3, 1])], {"x": X}))
     files = [str(tmp_path / name) for name in ("n.prototxt", "n.caffemodel")]
     assert main(["convert", "onnx", str(model), *files, "--strict"]) == 1

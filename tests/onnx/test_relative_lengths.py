@@ -1,8 +1,5 @@
 """Sequences of any length in models that look at places relative to each other."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,17 +39,17 @@ FROM_THE_END = [
 ]
 
 
-def test_places_counted_from_the_end(tmp_path: Path) -> None:
+def test_places_counted_from_the_end(tmp_path):
     """All of them grow by one with each place."""
     agree([*FROM_THE_END, node("Add", "word g")], IDS, tmp_path)
 
 
-def test_squares_of_places_counted_from_the_end(tmp_path: Path) -> None:
+def test_squares_of_places_counted_from_the_end(tmp_path):
     """They are the last of those of a longer sequence."""
     agree([*FROM_THE_END, node("Mul", "g g", "square"), node("Add", "word square")], IDS, tmp_path)
 
 
-def test_a_constant_that_grows_unevenly(tmp_path: Path) -> None:
+def test_a_constant_that_grows_unevenly(tmp_path):
     nodes = [
         *SIZES,
         node("Mul", "s places", "far"),
@@ -65,7 +62,7 @@ def test_a_constant_that_grows_unevenly(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("last", [True, False])
-def test_windows(last: bool, tmp_path: Path) -> None:
+def test_windows(last, tmp_path):
     """As ConvBERT takes the neighbours of each word: PyTorch's unfold."""
     nodes = [
         *SIZES,
@@ -80,7 +77,7 @@ def test_windows(last: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("start", [0, 1])
-def test_as_many_as_the_input_has(start: int, tmp_path: Path) -> None:
+def test_as_many_as_the_input_has(start, tmp_path):
     """Of an axis that is longer."""
     nodes = [
         *SIZES,
@@ -113,7 +110,7 @@ SHIFTED = [
 ]
 
 
-def test_scores_that_are_shifted(tmp_path: Path) -> None:
+def test_scores_that_are_shifted(tmp_path):
     """As XLNet and Transformer-XL do: rows of sinusoids for what is before and behind."""
     nodes = [
         *SINUSOIDS,
@@ -129,7 +126,7 @@ def test_scores_that_are_shifted(tmp_path: Path) -> None:
     assert "Reverse" in types
 
 
-def test_rows_of_places_for_each_record(tmp_path: Path) -> None:
+def test_rows_of_places_for_each_record(tmp_path):
     """A constant of twice the length, which the model copies for all records."""
     nodes = [
         *SINUSOIDS,
@@ -167,13 +164,13 @@ AROUND_THE_MIDDLE = [
 AROUND: dict[str, Any] = {"middle": np.array(PLACES), "apart": draw(2 * PLACES, WIDTH, seed=9)}
 
 
-def test_rows_around_the_middle_of_a_table(tmp_path: Path) -> None:
+def test_rows_around_the_middle_of_a_table(tmp_path):
     """As the first DeBERTa does: the rows [middle - length, middle + length), picked by what is
     counted from their first."""
     agree(AROUND_THE_MIDDLE, IDS, tmp_path, **AROUND)
 
 
-def test_more_than_a_table_has_around_its_middle(tmp_path: Path) -> None:
+def test_more_than_a_table_has_around_its_middle(tmp_path):
     path = tmp_path / "model.onnx"
     constants = {**CONSTANTS, "table": draw(2 * PLACES, WIDTH), **AROUND}
     onnx.save(graph(AROUND_THE_MIDDLE, IDS, constants=constants, types=KINDS), str(path))
@@ -183,7 +180,7 @@ def test_more_than_a_table_has_around_its_middle(tmp_path: Path) -> None:
         net.forward(feeds(IDS, 2, PLACES + 1))
 
 
-def test_a_size_that_the_exporter_fixed(tmp_path: Path) -> None:
+def test_a_size_that_the_exporter_fixed(tmp_path):
     """Funnel's places, by PyTorch's older exporter, are those of the length of the example."""
     nodes = [*EMBEDDED, *ATTENTION, node("MatMul", "x fixed", "some"), node("Add", "scores some")]
     path = tmp_path / "model.onnx"
@@ -202,7 +199,7 @@ def test_a_size_that_the_exporter_fixed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_the_last_places_of_a_table(kept: bool, tmp_path: Path) -> None:
+def test_the_last_places_of_a_table(kept, tmp_path):
     """As MPT takes the end of what it adds for the distance to the last word."""
     nodes = [
         *EMBEDDED,

@@ -1,8 +1,5 @@
 """Blocks of values that are put into others: x[:, :, 1:, 1:] = y, as PyTorch exports it."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +55,7 @@ CONSTANTS: dict[str, Any] = {
     ],
     ids=["after the first", "in the middle", "the first two", "all"],
 )
-def test_a_block_of_each_record(block: tuple[slice, ...], tmp_path: Path) -> None:
+def test_a_block_of_each_record(block, tmp_path):
     nodes, constants = block_of_each(block)
     nodes.append(node("ScatterND", "x places values"))
     sizes = numbers(block).shape[1:]
@@ -72,7 +69,7 @@ def test_a_block_of_each_record(block: tuple[slice, ...], tmp_path: Path) -> Non
         np.testing.assert_array_equal(got, run(path, feeds)["y"])
 
 
-def test_rows_of_a_constant(tmp_path: Path) -> None:
+def test_rows_of_a_constant(tmp_path):
     """Along the first axis, where the file fixes all sizes."""
     places = np.array([[1], [2]])
     nodes = [node("ScatterND", "table places x", "table_x"), node("Mul", "table_x two")]
@@ -81,7 +78,7 @@ def test_rows_of_a_constant(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("places", [[[0], [2]], [[2], [1]], [[1], [1]]])
-def test_places_that_are_no_block(places: list[list[int]], tmp_path: Path) -> None:
+def test_places_that_are_no_block(places, tmp_path):
     path = tmp_path / "model.onnx"
     constants = {"places": np.array(places), "rows": draw(2, 3)}
     model = graph([node("ScatterND", "x places rows")], {"x": (4, 3)}, constants=constants)
@@ -91,7 +88,7 @@ def test_places_that_are_no_block(places: list[list[int]], tmp_path: Path) -> No
         sparknet.Net(str(path))
 
 
-def test_some_of_the_records(tmp_path: Path) -> None:
+def test_some_of_the_records(tmp_path):
     path = tmp_path / "model.onnx"
     constants = {"places": np.array([[0]]), "rows": draw(1, 3)}
     model = graph([node("ScatterND", "x places rows")], {"x": ("n", 3)}, constants=constants)

@@ -1,7 +1,5 @@
 """Symbolic sizes: their arithmetic, and models that leave heights, widths and more lengths open."""
 
-from __future__ import annotations
-
 import operator
 import random
 from math import floor
@@ -21,7 +19,7 @@ OPERATIONS = (operator.add, operator.sub, operator.mul, operator.floordiv, opera
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_drawn_expressions(seed: int) -> None:
+def test_drawn_expressions(seed):
     """Each is what Python computes for other sizes."""
     draws = random.Random(seed)
     for _ in range(500):
@@ -48,12 +46,12 @@ def test_drawn_expressions(seed: int) -> None:
         (2 * H % 2, 0),
     ],
 )
-def test_forms_of_one_size(one: int, other: int) -> None:
+def test_forms_of_one_size(one, other):
     assert is_same(one, other)
     assert str(one) == str(other)
 
 
-def test_sizes_that_are_equal_for_some_open_sizes() -> None:
+def test_sizes_that_are_equal_for_some_open_sizes():
     assert H // 2 * 2 == H
     assert not is_same(H // 2 * 2, H)
     assert symbols(N * (H // 2)) == {"N", "H"}
@@ -155,7 +153,7 @@ MODELS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_images_of_any_size(model: str, tmp_path: Path) -> None:
+def test_images_of_any_size(model, tmp_path):
     more = {
         "two1": np.array([2]),
         "four": np.array([4]),
@@ -184,7 +182,7 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
 
 
 @pytest.mark.parametrize("model", REFUSED)
-def test_what_depends_on_the_size(model: str, tmp_path: Path) -> None:
+def test_what_depends_on_the_size(model, tmp_path):
     nodes, says = REFUSED[model]
     constants = {**CONSTANTS, "far": np.array([2**63 - 1]), "two1": np.array([2])}
     if model == "a number":
@@ -195,7 +193,7 @@ def test_what_depends_on_the_size(model: str, tmp_path: Path) -> None:
         sparknet.Net(path)
 
 
-def test_a_height_that_the_exporter_fixed(tmp_path: Path) -> None:
+def test_a_height_that_the_exporter_fixed(tmp_path):
     """As readers of lines of text: the height that they leave open must become 1."""
     nodes = [
         node("MaxPool", "x", "a", kernel_shape=[2, 2], strides=[32, 2]),
@@ -212,7 +210,7 @@ def test_a_height_that_the_exporter_fixed(tmp_path: Path) -> None:
     assert net.inputs["x"].shape[2] == 16
 
 
-def test_a_matrix_over_a_sequence(tmp_path: Path) -> None:
+def test_a_matrix_over_a_sequence(tmp_path):
     """As rxnmap's distances: one text, whose length is open twice."""
     nodes = [node("MatMul", "d x")]
     path = tmp_path / "model.onnx"

@@ -1,8 +1,5 @@
 """Constants of unusual shapes, and operators that get nothing but constants."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +14,7 @@ X = (2, 3, 4, 5)
 @pytest.mark.parametrize("turned", [0, 1])
 @pytest.mark.parametrize("weights", ["constant", "computed"])
 @pytest.mark.parametrize("bias", [(), (1,), (4,), (1, 4), (3, 1), (3, 4), None])
-def test_products_with_any_bias(
-    turned: int, weights: str, bias: tuple[int, ...] | None, tmp_path: Path
-) -> None:
+def test_products_with_any_bias(turned, weights, bias, tmp_path):
     """3 x 5 times 5 x 4, or the first matrix stored turned."""
     nodes = [node("Exp", "w", "v")] if weights == "computed" else []
     inputs = "x v" if nodes else "x w"
@@ -34,7 +29,7 @@ def test_products_with_any_bias(
     agree(graph(nodes, shapes, constants=constants), feeds, tmp_path)
 
 
-def test_products_of_an_open_number_of_rows(tmp_path: Path) -> None:
+def test_products_of_an_open_number_of_rows(tmp_path):
     constants = {"w": draw(5, 4, seed=1), "b": draw(1, 1, seed=2)}
     model = graph([node("Gemm", "x w b")], {"x": ["n", 5]}, constants=constants)
     agree(model, {"x": draw(3, 5)}, tmp_path, types=["InnerProduct"])
@@ -50,9 +45,7 @@ def test_products_of_an_open_number_of_rows(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("bias", [None, "same", "one"])
-def test_layer_normalisation_with_any_scale(
-    axis: int, scale: tuple[int, ...], bias: str | None, tmp_path: Path
-) -> None:
+def test_layer_normalisation_with_any_scale(axis, scale, bias, tmp_path):
     constants = {"s": draw(*scale)}
     if bias is not None:
         constants["b"] = draw(*(scale if bias == "same" else (1,)), seed=1)
@@ -66,21 +59,19 @@ def test_layer_normalisation_with_any_scale(
 @pytest.mark.parametrize("pads", [[1, 1, 0, 0], [0, 0, 1, 1], [2, 0, 0, 1], [1, 1, 1, 1]])
 @pytest.mark.parametrize("size", [12, 13])
 @pytest.mark.parametrize("ceil", [0, 1])
-def test_windows_with_padding_on_one_side(
-    op: str, pads: list[int], size: int, ceil: int, tmp_path: Path
-) -> None:
+def test_windows_with_padding_on_one_side(op, pads, size, ceil, tmp_path):
     made = node(op, "x", kernel_shape=[3, 3], strides=[2, 2], pads=pads, ceil_mode=ceil)
     model = graph([made], {"x": ["n", 2, size, size]}, opset=19)
     agree(model, {"x": draw(2, 2, size, size)}, tmp_path)
 
 
-def test_maxima_of_a_large_image_padded_before_it(tmp_path: Path) -> None:
+def test_maxima_of_a_large_image_padded_before_it(tmp_path):
     made = node("MaxPool", "x", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 0, 0])
     model = graph([made], {"x": ["n", 1, 113, 113]})
     agree(model, {"x": draw(1, 1, 113, 113)}, tmp_path)
 
 
-def test_a_computed_blob_that_is_repeated_for_each_record(tmp_path: Path) -> None:
+def test_a_computed_blob_that_is_repeated_for_each_record(tmp_path):
     nodes = [
         node("Shape", "x", "s"),
         node("Slice", "s zero one", "n"),
@@ -99,7 +90,7 @@ def test_a_computed_blob_that_is_repeated_for_each_record(tmp_path: Path) -> Non
     assert "SizedLike" in agree(model, {"x": draw(3, 2, 4)}, tmp_path)
 
 
-def test_records_that_are_repeated_as_often_as_there_are_records(tmp_path: Path) -> None:
+def test_records_that_are_repeated_as_often_as_there_are_records(tmp_path):
     nodes = [node("Shape", "x", "s"), node("Tile", "x s")]
     path = tmp_path / "model.onnx"
     onnx.save(graph(nodes, {"x": ["n", 2]}), str(path))
@@ -109,7 +100,7 @@ def test_records_that_are_repeated_as_often_as_there_are_records(tmp_path: Path)
 
 @pytest.mark.parametrize("width", [4, 1])
 @pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Max"])
-def test_several_rows_that_come_again_for_each_record(op: str, width: int, tmp_path: Path) -> None:
+def test_several_rows_that_come_again_for_each_record(op, width, tmp_path):
     """WavLM's positions: of each head, repeated for the records, and laid out as its rows."""
     nodes = [
         node("Shape", "x", "s"),
@@ -133,9 +124,7 @@ def test_several_rows_that_come_again_for_each_record(op: str, width: int, tmp_p
 
 @pytest.mark.parametrize("attributes", [{}, {"k": 1}, {"k": -2, "dtype": 1}])
 @pytest.mark.parametrize("of", ["c", "v"])
-def test_a_matrix_of_ones_on_a_diagonal(
-    of: str, attributes: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_matrix_of_ones_on_a_diagonal(of, attributes, tmp_path):
     nodes = [node("MatMul", "c x", "v"), node("EyeLike", of, "e", **attributes)]
     nodes += [node("MatMul", "x e")] if of == "v" else [node("MatMul", "e x")]
     feeds = {"x": draw(3, 3)}
@@ -143,7 +132,7 @@ def test_a_matrix_of_ones_on_a_diagonal(
 
 
 @pytest.mark.parametrize("training", [0, 1])
-def test_weights_that_are_standardised(training: int, tmp_path: Path) -> None:
+def test_weights_that_are_standardised(training, tmp_path):
     """As NFNet's and BiT's: a BatchNormalization of the weights, each output by its own numbers."""
     constants = {
         "w": draw(1, 4, 27, seed=1),
@@ -162,16 +151,14 @@ def test_weights_that_are_standardised(training: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pads", [[0, 0, -1, -1, 0, 0, 1, 1], [0, 0, 2, -2, 0, 1, -3, 1]])
 @pytest.mark.parametrize("value", [0.0, 1.5])
-def test_padding_on_one_side_and_cutting_on_the_other(
-    pads: list[int], value: float, tmp_path: Path
-) -> None:
+def test_padding_on_one_side_and_cutting_on_the_other(pads, value, tmp_path):
     """As NASNet's factorised reductions."""
     constants = {"p": np.array(pads), "c": np.array(value, np.float32)}
     model = graph([node("Pad", "x p c")], {"x": ["n", 3, 6, 5]}, constants=constants)
     agree(model, {"x": draw(2, 3, 6, 5)}, tmp_path)
 
 
-def test_padding_by_its_own_values_and_cutting_is_refused(tmp_path: Path) -> None:
+def test_padding_by_its_own_values_and_cutting_is_refused(tmp_path):
     model = graph(
         [node("Pad", "x p", mode="reflect")],
         {"x": X},

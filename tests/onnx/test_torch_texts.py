@@ -3,10 +3,7 @@
 Neither package is installed in CI; `make test-peers` runs these.
 """
 
-from __future__ import annotations
-
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +61,7 @@ def feeds(records: int, length: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("dynamo", "opset"), [(False, 14), (False, 17), (True, 18), (True, 21)])
 @pytest.mark.parametrize("name", MODELS)
-def test_encoders(name: str, dynamo: bool, opset: int, tmp_path: Path) -> None:
+def test_encoders(name, dynamo, opset, tmp_path):
     torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed")
     transformers: Any = pytest.importorskip("transformers", reason="transformers is not installed")
     torch.manual_seed(0)

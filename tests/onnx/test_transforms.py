@@ -1,10 +1,5 @@
 """DFT, against onnxruntime."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -23,14 +18,14 @@ KINDS = [
 
 @pytest.mark.parametrize("axis", [1, 2])
 @pytest.mark.parametrize(("parts", "how"), KINDS)
-def test_by_an_attribute(parts: int, how: dict[str, int], axis: int, tmp_path: Path) -> None:
+def test_by_an_attribute(parts, how, axis, tmp_path):
     model = graph([node("DFT", "x", axis=axis, **how)], {"x": ["n", 5, 6, parts]})
     agree(model, {"x": draw(2, 5, 6, parts)}, tmp_path)
 
 
 @pytest.mark.parametrize("axis", [1, -2, None])
 @pytest.mark.parametrize(("parts", "how"), KINDS)
-def test_by_an_input(parts: int, how: dict[str, int], axis: int | None, tmp_path: Path) -> None:
+def test_by_an_input(parts, how, axis, tmp_path):
     names = "x" if axis is None else "x - axis"
     constants = {} if axis is None else {"axis": np.array(axis)}
     model = graph(
@@ -41,7 +36,7 @@ def test_by_an_input(parts: int, how: dict[str, int], axis: int | None, tmp_path
 
 @pytest.mark.parametrize("length", [3, 4, 8])
 @pytest.mark.parametrize(("parts", "how"), KINDS)
-def test_a_length(parts: int, how: dict[str, int], length: int, tmp_path: Path) -> None:
+def test_a_length(parts, how, length, tmp_path):
     """Fewer places than there are, or more."""
     model = graph(
         [node("DFT", "x length", axis=2, **how)],
@@ -51,7 +46,7 @@ def test_a_length(parts: int, how: dict[str, int], length: int, tmp_path: Path) 
     agree(model, {"x": draw(2, 5, 6, parts)}, tmp_path)
 
 
-def test_real_parts_of_two_axes(tmp_path: Path) -> None:
+def test_real_parts_of_two_axes(tmp_path):
     """As FNet mixes words and widths."""
     nodes = [
         node("Unsqueeze", "x last", "wide"),
@@ -73,7 +68,7 @@ def test_real_parts_of_two_axes(tmp_path: Path) -> None:
         (["n", 5000, 1], 1, "it transforms 5000 places; 1024 is the most"),
     ],
 )
-def test_refusals(sizes: list[Any], axis: int, says: str, tmp_path: Path) -> None:
+def test_refusals(sizes, axis, says, tmp_path):
     path = tmp_path / "model.onnx"
     onnx.save(graph([node("DFT", "x", axis=axis)], {"x": sizes}), str(path))
     with pytest.raises(FileError, match=says):

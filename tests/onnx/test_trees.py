@@ -1,9 +1,6 @@
 """Trees of ai.onnx.ml against onnxruntime: drawn ones, in the forms of scikit-learn and XGBoost."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -82,7 +79,7 @@ def rows() -> Array:
 @pytest.mark.parametrize("targets", [1, 3])
 @pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE"])
 @pytest.mark.parametrize("mode", [*MODES, None])
-def test_regressors(mode: str | None, aggregate: str, targets: int, tmp_path: Path) -> None:
+def test_regressors(mode, aggregate, targets, tmp_path):
     trees = grown(3, mode=mode)
     weights = trees.weights("target", range(targets))
     made = learned(
@@ -100,7 +97,7 @@ def test_regressors(mode: str | None, aggregate: str, targets: int, tmp_path: Pa
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], [7, 3, 11]])
 @pytest.mark.parametrize("after", ["NONE", "SOFTMAX", "LOGISTIC"])
-def test_classifiers(after: str, labels: list[int], tmp_path: Path) -> None:
+def test_classifiers(after, labels, tmp_path):
     trees = grown(4)
     made = learned(
         "TreeEnsembleClassifier",
@@ -120,7 +117,7 @@ def test_classifiers(after: str, labels: list[int], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("low", [-1.0, 0.0])
 @pytest.mark.parametrize("after", ["NONE", "LOGISTIC", "SOFTMAX"])
-def test_two_classes_of_one_score(after: str, low: float, tmp_path: Path) -> None:
+def test_two_classes_of_one_score(after, low, tmp_path):
     """As XGBoost (LOGISTIC) and forests of scikit-learn (shares, none below 0) write them."""
     onnxruntime = pytest.importorskip("onnxruntime")
     if after == "LOGISTIC" and not low and onnxruntime.__version__.startswith("1.18."):
@@ -140,7 +137,7 @@ def test_two_classes_of_one_score(after: str, low: float, tmp_path: Path) -> Non
     agree(both, {"x": rows()}, tmp_path)
 
 
-def test_a_tree_that_is_a_leaf(tmp_path: Path) -> None:
+def test_a_tree_that_is_a_leaf(tmp_path):
     trees = Grown(Random(1), 0)
     trees.tree(0, "BRANCH_LEQ")
     made = learned(
@@ -153,7 +150,7 @@ def changed(trees: Grown, **columns: Any) -> dict[str, Any]:
     return {**trees.nodes, **trees.weights("target", [0]), **columns}
 
 
-def test_refusals(tmp_path: Path) -> None:
+def test_refusals(tmp_path):
     trees = grown(6, trees=1, depth=2, mode="BRANCH_LEQ")
     many = len(trees.nodes["nodes_modes"])
     refused: dict[str, dict[str, Any]] = {
@@ -173,7 +170,7 @@ def test_refusals(tmp_path: Path) -> None:
             read_model(tmp_path / "model.onnx")
 
 
-def test_trees_that_are_too_large(tmp_path: Path) -> None:
+def test_trees_that_are_too_large(tmp_path):
     """A chain of decisions is as many leaves as it is long."""
     many = 6000
     last = list(range(2 * many + 1))
@@ -197,7 +194,7 @@ def test_trees_that_are_too_large(tmp_path: Path) -> None:
         read_model(tmp_path / "model.onnx")
 
 
-def test_a_forest_of_two_rows(tmp_path: Path) -> None:
+def test_a_forest_of_two_rows(tmp_path):
     """Any number of records."""
     trees = grown(8)
     made = learned(

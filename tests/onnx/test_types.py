@@ -1,8 +1,6 @@
 """Choices and the types of values: what a model rounds, wraps or chooses, the net does too or
 refuses."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,7 @@ def outcome(model: Any, feeds: dict[str, Array], folder: Path) -> tuple[Array, A
 
 
 @pytest.mark.parametrize("first", [False, True])
-def test_what_is_not_chosen_may_be_infinite_or_no_number(first: bool, tmp_path: Path) -> None:
+def test_what_is_not_chosen_may_be_infinite_or_no_number(first, tmp_path):
     nodes = [node("Greater", "x zero", "m"), node("Log", "x", "l"), node("Reciprocal", "x", "r")]
     nodes += [node("Where", "m l zero" if first else "m l r")]
     constants = {"zero": np.float32(0)}
@@ -41,7 +39,7 @@ def test_what_is_not_chosen_may_be_infinite_or_no_number(first: bool, tmp_path: 
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
-def test_infinite_constants_stay_infinite(tmp_path: Path) -> None:
+def test_infinite_constants_stay_infinite(tmp_path):
     nodes = [
         node("Greater", "x zero", "m"),
         node("Where", "m zero low", "a"),
@@ -58,7 +56,7 @@ def test_infinite_constants_stay_infinite(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
-def test_finite_constants_are_chosen_by_layers_of_stock_caffe(tmp_path: Path) -> None:
+def test_finite_constants_are_chosen_by_layers_of_stock_caffe(tmp_path):
     nodes = [node("Greater", "x zero", "m"), node("Where", "m a b")]
     constants = {"zero": np.float32(0), "a": draw(3, 1, 1), "b": np.float32(-3e38)}
     types = agree(graph(nodes, {"x": OPEN}, constants=constants), {"x": draw(*X)}, tmp_path)
@@ -74,7 +72,7 @@ def test_finite_constants_are_chosen_by_layers_of_stock_caffe(tmp_path: Path) ->
         ([4, 5], [1], OPEN),
     ],
 )
-def test_choices_are_spread(c: list[Any], a: list[Any], b: list[Any], tmp_path: Path) -> None:
+def test_choices_are_spread(c, a, b, tmp_path):
     """A value without an open size is a constant."""
     shapes = {"c": c, "a": a, "b": b}
     inputs = {name: shape for name, shape in shapes.items() if "n" in shape}
@@ -91,7 +89,7 @@ def test_choices_are_spread(c: list[Any], a: list[Any], b: list[Any], tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["int32", "int64", "float"])
-def test_casts_to_bool_keep_no_number(kind: str, tmp_path: Path) -> None:
+def test_casts_to_bool_keep_no_number(kind, tmp_path):
     nodes = [node("Cast", "i", "m", to=BOOL), node("Cast", "m", "f", to=1), node("Mul", "f x")]
     numbers = np.round(2 * draw(*X)) if kind == "float" else np.arange(120).reshape(X) % 4 - 1
     feeds = {"x": draw(*X), "i": numbers.astype(np.float32 if kind == "float" else kind)}
@@ -99,7 +97,7 @@ def test_casts_to_bool_keep_no_number(kind: str, tmp_path: Path) -> None:
     agree(graph(nodes, {"x": OPEN, "i": OPEN}, types=types), feeds, tmp_path)
 
 
-def test_masked_fill_by_whole_numbers(tmp_path: Path) -> None:
+def test_masked_fill_by_whole_numbers(tmp_path):
     nodes = [node("Cast", "i", "m", to=BOOL), node("Where", "m low x")]
     feeds = {"x": draw(*X), "i": np.arange(120).reshape(X) % 4 - 1}
     model = graph(
@@ -111,7 +109,7 @@ def test_masked_fill_by_whole_numbers(tmp_path: Path) -> None:
     agree(model, feeds, tmp_path)
 
 
-def test_a_bool_as_another_type(tmp_path: Path) -> None:
+def test_a_bool_as_another_type(tmp_path):
     nodes = [node("Greater", "x zero", "m"), node("Cast", "m", "a", to=UINT8)]
     nodes += [node("Cast", "a", "b", to=INT64), node("Cast", "b", "c", to=BOOL)]
     nodes += [node("Cast", "c", to=1)]
@@ -146,7 +144,7 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_no_layer_does_with_whole_numbers(name: str, tmp_path: Path) -> None:
+def test_what_no_layer_does_with_whole_numbers(name, tmp_path):
     nodes, says = REFUSED[name]
     model = graph(
         [*nodes, node("Cast", "a", to=1)],
@@ -161,20 +159,20 @@ def test_what_no_layer_does_with_whole_numbers(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("fmod", [0, 1])
-def test_remainders_of_constants(fmod: int, tmp_path: Path) -> None:
+def test_remainders_of_constants(fmod, tmp_path):
     kind = np.float32 if fmod else np.int64
     constants = {"a": np.array([-5, 5, -5, 5], kind), "b": np.array([3, -3, -3, 3], kind)}
     nodes = [node("Mod", "a b", "c", fmod=fmod), node("Cast", "c", "d", to=1), node("Mul", "x d")]
     agree(graph(nodes, {"x": ["n", 4]}, constants=constants), {"x": draw(2, 4)}, tmp_path)
 
 
-def test_remainders_of_whole_constants_by_fmod(tmp_path: Path) -> None:
+def test_remainders_of_whole_constants_by_fmod(tmp_path):
     constants = {"a": np.array([-5, 5, -5, 5]), "b": np.array([3, -3, -3, 3])}
     nodes = [node("Mod", "a b", "c", fmod=1), node("Cast", "c", "d", to=1), node("Mul", "x d")]
     agree(graph(nodes, {"x": ["n", 4]}, constants=constants), {"x": draw(2, 4)}, tmp_path)
 
 
-def test_rows_of_a_table_of_fractions_that_become_whole(tmp_path: Path) -> None:
+def test_rows_of_a_table_of_fractions_that_become_whole(tmp_path):
     """The places are whole numbers, and the rows are none."""
     nodes = [
         node("Gather", "table i", "a"),

@@ -1,9 +1,6 @@
 """A .onnx where a prototxt or a caffemodel is taken."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +13,7 @@ from tests.onnx.graphs import draw, graph, node, onnx, run
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def model(tmp_path):
     nodes = [
         node("Conv", "data conv1.weight conv1.bias", "a"),
         node("BatchNormalization", "a bn1.weight b m v", "c"),
@@ -41,7 +38,7 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
-def test_net_and_weights(model: Path) -> None:
+def test_net_and_weights(model):
     x = draw(4, 3, 8, 8)
     net = Net(model)
     np.testing.assert_allclose(
@@ -52,13 +49,13 @@ def test_net_and_weights(model: Path) -> None:
     np.testing.assert_array_equal(weights["fc"][1], net.net.params["fc"][1].data)
 
 
-def test_layers_work_in_place(model: Path) -> None:
+def test_layers_work_in_place(model):
     layers = {layer.name: layer for layer in Net(model).described.layer}
     relu = layers["Relu_d"]
     assert list(relu.bottom) == list(relu.top) == list(layers["conv1"].top)
 
 
-def test_verbs(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbs(model, tmp_path, capsys):
     assert main(["show", str(model)]) == 0
     assert "InnerProduct" in capsys.readouterr().out
     assert main(["time", "-model", str(model), "-iterations", "1", "-phase", "test"]) == 0
@@ -72,7 +69,7 @@ def test_verbs(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert net.batch_size == 3
 
 
-def test_pycaffe(model: Path, tmp_path: Path) -> None:
+def test_pycaffe(model, tmp_path):
     """caffe.Net takes the model as a net with its weights, and as weights alone."""
     x = draw(1, 3, 8, 8)
     want = run(model, {"data": x})["prob"]
@@ -88,9 +85,7 @@ def test_pycaffe(model: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(found, want, atol=1e-5)
 
 
-def test_predict_and_features(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_predict_and_features(model, tmp_path, capsys):
     image = pytest.importorskip("PIL.Image")
     pixels = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), np.uint8)
     paths = [str(tmp_path / f"{number}.png") for number in range(2)]
@@ -109,7 +104,7 @@ def test_predict_and_features(
     np.testing.assert_allclose(np.load(out), want, atol=1e-5)
 
 
-def test_weights_of_a_net_that_goes_on_learning(model: Path, tmp_path: Path) -> None:
+def test_weights_of_a_net_that_goes_on_learning(model, tmp_path):
     from sparknet import SolverParams
     from sparknet.onnx import read_model
 
@@ -128,7 +123,7 @@ def test_weights_of_a_net_that_goes_on_learning(model: Path, tmp_path: Path) -> 
     assert np.abs(before - draw(4, 3, 3, 3)).max() == 0
 
 
-def test_the_net_is_not_trusted(model: Path) -> None:
+def test_the_net_is_not_trusted(model):
     """Its layers import nothing, as those of a caffemodel."""
     from sparknet.onnx import read_model
 
@@ -140,7 +135,7 @@ def test_the_net_is_not_trusted(model: Path) -> None:
 
 
 @pytest.mark.parametrize("records", [2, 5])
-def test_sequences_of_a_fixed_number_of_records_take_any(tmp_path: Path, records: int) -> None:
+def test_sequences_of_a_fixed_number_of_records_take_any(tmp_path, records):
     """As PyTorch exports an LSTM whose first axis is that of the records."""
     nodes = [
         node("Transpose", "x", "t", perm=[1, 0, 2]),

@@ -1,7 +1,5 @@
 """Nets as ONNX models: onnxruntime computes the same, and so does what is read again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -107,19 +105,19 @@ LAYERS: dict[str, str] = {
 
 @pytest.mark.parametrize("opset", [13, 17, 21])
 @pytest.mark.parametrize("kind", LAYERS)
-def test_layers_of_one_bottom(kind: str, opset: int, tmp_path: Path) -> None:
+def test_layers_of_one_bottom(kind, opset, tmp_path):
     text = f'layer {{ name: "l" type: "{kind}" bottom: "x" top: "y" {LAYERS[kind]} }}'
     agree(net_of(text, {"x": IMAGE}), tmp_path, {"x": draw(*IMAGE)}, opset=opset)
 
 
 @pytest.mark.parametrize("whole", ["true", "false"])
-def test_a_normalize_that_learns_nothing(whole: str, tmp_path: Path) -> None:
+def test_a_normalize_that_learns_nothing(whole, tmp_path):
     options = f"norm_param {{ across_spatial: {whole} learned_scale: false }}"
     text = f'layer {{ name: "l" type: "Normalize" bottom: "x" top: "y" {options} }}'
     agree(net_of(text, {"x": IMAGE}), tmp_path, {"x": draw(*IMAGE)})
 
 
-def test_rows_that_grow_with_the_records_stay_any_number(tmp_path: Path) -> None:
+def test_rows_that_grow_with_the_records_stay_any_number(tmp_path):
     """Inputs of two numbers of records: no size is that of them all."""
     text = (
         'layer { name: "l" type: "Flatten" bottom: "x" top: "y" '
@@ -132,7 +130,7 @@ def test_rows_that_grow_with_the_records_stay_any_number(tmp_path: Path) -> None
     assert np.array_equal(run(path, {"x": x, "z": draw(7, 4)})["y"], x.reshape(30, 2))
 
 
-def test_steps_that_are_too_many_to_be_written_one_by_one(tmp_path: Path) -> None:
+def test_steps_that_are_too_many_to_be_written_one_by_one(tmp_path):
     text = (
         'layer { name: "l" type: "RNN" bottom: "x" bottom: "m" top: "y" '
         "recurrent_param { num_output: 1 } }"
@@ -154,7 +152,7 @@ POOLS = [
 
 
 @pytest.mark.parametrize("options", POOLS)
-def test_pooling(options: str, tmp_path: Path) -> None:
+def test_pooling(options, tmp_path):
     text = (
         f'layer {{ name: "l" type: "Pooling" bottom: "x" top: "y" pooling_param {{ {options} }} }}'
     )
@@ -186,14 +184,14 @@ SEVERAL = {
 
 
 @pytest.mark.parametrize("name", SEVERAL)
-def test_layers_of_several_bottoms(name: str, tmp_path: Path) -> None:
+def test_layers_of_several_bottoms(name, tmp_path):
     shapes = {"x": IMAGE, "z": IMAGE, "c": IMAGE[:2], "s": (2, 6, 4, 5)}
     shapes = {key: shape for key, shape in shapes.items() if f'bottom: "{key}"' in SEVERAL[name]}
     net = net_of(f'layer {{ name: "l" top: "y" {SEVERAL[name]} }}', shapes)
     agree(net, tmp_path, {key: draw(*shape) for key, shape in shapes.items()})
 
 
-def test_places_of_each_record(tmp_path: Path) -> None:
+def test_places_of_each_record(tmp_path):
     text = 'layer { name: "l" type: "BatchGather" bottom: "x" bottom: "p" top: "y" }'
     places = np.array([[0, 3], [2, 2]], np.float32)[: IMAGE[0]]
     net = net_of(text, {"x": IMAGE, "p": places.shape})
@@ -202,7 +200,7 @@ def test_places_of_each_record(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("opset", [16, 21])
 @pytest.mark.parametrize("mode", ["NEAREST", "BILINEAR", "BICUBIC"])
-def test_places_in_images(mode: str, opset: int, tmp_path: Path) -> None:
+def test_places_in_images(mode, opset, tmp_path):
     options = f"mode: {mode} padding_mode: REFLECTION align_corners: true"
     text = (
         'layer { name: "l" type: "GridSample" bottom: "x" bottom: "g" top: "y" '
@@ -215,7 +213,7 @@ def test_places_in_images(mode: str, opset: int, tmp_path: Path) -> None:
         write_model(tmp_path / "old.onnx", as_model(net._runtime), opset=13)
 
 
-def test_choices(tmp_path: Path) -> None:
+def test_choices(tmp_path):
     text = """layer { name: "t" type: "Threshold" bottom: "x" top: "t" }
         layer { name: "e" type: "Log" bottom: "x" top: "e" }
         layer { name: "l" type: "Where" bottom: "t" bottom: "e" bottom: "z" top: "y" }"""
@@ -225,7 +223,7 @@ def test_choices(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["LSTM", "RNN", "GRU"])
 @pytest.mark.parametrize("expose", [False, True])
-def test_recurrent_layers(kind: str, expose: bool, tmp_path: Path) -> None:
+def test_recurrent_layers(kind, expose, tmp_path):
     states = {"LSTM": "hc", "RNN": "h", "GRU": "h"}[kind] if expose else ""
     text = (
         f'layer {{ name: "l" type: "{kind}" bottom: "x" bottom: "m" '
@@ -263,7 +261,7 @@ layer { name: "d" type: "DetectionOutput" bottom: "lf" bottom: "of" bottom: "b" 
 
 
 @pytest.mark.parametrize(("keep", "top"), [(200, 400), (9, 12)])
-def test_detections(keep: int, top: int, tmp_path: Path) -> None:
+def test_detections(keep, top, tmp_path):
     text = SSD.replace("KEEP", str(keep)).replace("TOP", str(top))
     shapes = {"x": (1, 6, 5, 5), "image": (1, 3, 40, 40)}
     net = net_of(text, shapes)
@@ -302,7 +300,7 @@ def marks(name: str) -> list[pytest.MarkDecorator]:
 
 
 @pytest.mark.parametrize("name", [*SMALL, *(pytest.param(one, marks=marks(one)) for one in LARGE)])
-def test_models_there_and_back(name: str, tmp_path: Path) -> None:
+def test_models_there_and_back(name, tmp_path):
     proto = models.net(name).to_proto()
     set_batch(proto, 1)
     net = caffe.Net.from_proto(proto, caffe.TEST, seed=1)
@@ -321,7 +319,7 @@ def test_models_there_and_back(name: str, tmp_path: Path) -> None:
     assert largest_difference(again, {n: np.array(net.blobs[n].data) for n in names}) <= 1e-5
 
 
-def test_losses_and_what_only_they_read_are_left_out(tmp_path: Path) -> None:
+def test_losses_and_what_only_they_read_are_left_out(tmp_path):
     proto = models.net("lenet").to_proto()
     path = tmp_path / "net.onnx"
     write_model(path, Net(proto))
@@ -332,7 +330,7 @@ def test_losses_and_what_only_they_read_are_left_out(tmp_path: Path) -> None:
     assert graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
 
 
-def test_what_prepares_labels_alone_is_left_out(tmp_path: Path) -> None:
+def test_what_prepares_labels_alone_is_left_out(tmp_path):
     """But not what a layer that judges takes as its prediction, without parameters as it is."""
     net = net_of(
         """layer { name: "p" type: "Power" bottom: "x" top: "p" power_param { scale: 2 } }
@@ -346,7 +344,7 @@ def test_what_prepares_labels_alone_is_left_out(tmp_path: Path) -> None:
     assert [one.name for one in graph.output] == ["p"]
 
 
-def test_any_number_of_records(tmp_path: Path) -> None:
+def test_any_number_of_records(tmp_path):
     path = tmp_path / "net.onnx"
     net = Net(models.net("cifar10_quick"))
     write_model(path, net)
@@ -355,7 +353,7 @@ def test_any_number_of_records(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reverse", ["true", "false"])
-def test_cells_of_yolo(reverse: str, tmp_path: Path) -> None:
+def test_cells_of_yolo(reverse, tmp_path):
     text = (
         'layer { name: "l" type: "Reorg" bottom: "x" top: "y" '
         f"reorg_param {{ stride: 2 reverse: {reverse} }} }}"
@@ -375,7 +373,7 @@ JOINED = {
 
 
 @pytest.mark.parametrize("kind", JOINED)
-def test_what_joins_records_is_for_one_number_of_them(kind: str, tmp_path: Path) -> None:
+def test_what_joins_records_is_for_one_number_of_them(kind, tmp_path):
     text = f'layer {{ name: "l" type: "{kind}" bottom: "x" top: "y" {JOINED[kind]} }}'
     feeds = {"x": draw(2, 8, 4, 6)}
     if kind == "Crop":
@@ -386,7 +384,7 @@ def test_what_joins_records_is_for_one_number_of_them(kind: str, tmp_path: Path)
     assert [one.dim_value for one in sizes] == [2, 8, 4, 6]
 
 
-def test_a_value_that_is_read_for_its_size_is_no_output(tmp_path: Path) -> None:
+def test_a_value_that_is_read_for_its_size_is_no_output(tmp_path):
     """The reference of a Crop; nodes that only it needs are left out."""
     text = (
         'layer { name: "a" type: "Power" bottom: "x" top: "a" power_param { shift: 1 } }\n'
@@ -400,7 +398,7 @@ def test_a_value_that_is_read_for_its_size_is_no_output(tmp_path: Path) -> None:
     assert "MaxPool" not in {one.op_type for one in graph.node}
 
 
-def test_what_is_silenced_is_no_output(tmp_path: Path) -> None:
+def test_what_is_silenced_is_no_output(tmp_path):
     text = (
         'layer { name: "s" type: "Slice" bottom: "x" top: "y" top: "z" }\n'
         'layer { name: "q" type: "Silence" bottom: "z" }'
@@ -410,7 +408,7 @@ def test_what_is_silenced_is_no_output(tmp_path: Path) -> None:
     assert [one.name for one in onnx.load(str(path)).graph.output] == ["y"]
 
 
-def test_an_input_that_a_layer_works_on_in_place(tmp_path: Path) -> None:
+def test_an_input_that_a_layer_works_on_in_place(tmp_path):
     text = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 5 } } }\n'
     text += 'layer { name: "relu" type: "ReLU" bottom: "x" top: "x" }\n'
     net, out = tmp_path / "net.prototxt", tmp_path / "net.onnx"
@@ -421,7 +419,7 @@ def test_an_input_that_a_layer_works_on_in_place(tmp_path: Path) -> None:
     assert [one.name for one in onnx.load(str(out)).graph.output] == ["x/relu"]
 
 
-def test_refusals(tmp_path: Path) -> None:
+def test_refusals(tmp_path):
     python = 'layer { name: "l" type: "Filter" bottom: "x" bottom: "c" top: "y" }'
     net = net_of(python, {"x": IMAGE, "c": (2, 1)})
     with pytest.raises(LayerError, match="layer 'l': Filter: ONNX has no operator for it"):
@@ -431,7 +429,7 @@ def test_refusals(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export(tmp_path, capsys):
     text = (
         'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 '
         "dim: 8 dim: 8 } } transform_param { scale: 0.5 "

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import fcntl
 import shutil
 import subprocess
@@ -36,7 +34,7 @@ def copy_source(to: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[..., Path]:
+def built(tmp_path_factory, worker_id):
     """Fills a folder by a function, once for all processes of a run: compiling takes minutes."""
     base = tmp_path_factory.getbasetemp()
     shared = base if worker_id == "master" else base.parent
@@ -57,7 +55,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[
 
 
 @pytest.fixture(scope="session")
-def wheel(built: Callable[..., Path]) -> Path:
+def wheel(built):
     """What `make wheel` makes."""
 
     def make(out: Path) -> None:
@@ -69,7 +67,7 @@ def wheel(built: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def sdist(built: Callable[..., Path]) -> Path:
+def sdist(built):
     """The archive of a tree that an editable build has left its files in."""
     pytest.importorskip("build")
 
@@ -83,7 +81,7 @@ def sdist(built: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def plain_wheel(built: Callable[..., Path], sdist: Path) -> Path:
+def plain_wheel(built, sdist):
     """What pip makes of that archive, in an environment of its own, and installs."""
 
     def make(out: Path) -> None:

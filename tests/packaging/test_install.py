@@ -3,8 +3,6 @@
 Nothing but the installed files may be needed: no LD_LIBRARY_PATH, no source tree.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -24,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Path:
+def elsewhere(tmp_path):
     """A working folder in which there is no sparknet."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
@@ -32,7 +30,7 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 @pytest.mark.long
-def test_into_a_venv_that_moves(tmp_path: Path, plain_wheel: Path, elsewhere: Path) -> None:
+def test_into_a_venv_that_moves(tmp_path, plain_wheel, elsewhere):
     python = make_venv(tmp_path / "venv")
     run(python, "-m", "pip", "install", plain_wheel, cwd=elsewhere)
     assert tmp_path / "venv" in probe(python, elsewhere).parents
@@ -46,7 +44,7 @@ def test_into_a_venv_that_moves(tmp_path: Path, plain_wheel: Path, elsewhere: Pa
 
 
 @pytest.mark.long
-def test_editable(tmp_path: Path, elsewhere: Path) -> None:
+def test_editable(tmp_path, elsewhere):
     source = copy_source(tmp_path / "source")
     for made in BUILT:
         for file in source.glob(made):
@@ -58,9 +56,7 @@ def test_editable(tmp_path: Path, elsewhere: Path) -> None:
 
 
 @pytest.mark.long
-def test_into_a_target_folder_that_moves(
-    tmp_path: Path, plain_wheel: Path, elsewhere: Path
-) -> None:
+def test_into_a_target_folder_that_moves(tmp_path, plain_wheel, elsewhere):
     python = make_venv(tmp_path / "venv")
     target = tmp_path / "target"
     run(python, "-m", "pip", "install", "--target", target, plain_wheel, cwd=elsewhere)
@@ -84,9 +80,7 @@ def other_pythons() -> list[str]:
 
 
 @pytest.mark.long
-def test_one_wheel_for_every_python(
-    tmp_path: Path, sdist: Path, plain_wheel: Path, elsewhere: Path
-) -> None:
+def test_one_wheel_for_every_python(tmp_path, sdist, plain_wheel, elsewhere):
     assert "-cp310-abi3-" in plain_wheel.name
     assert sdist.stat().st_size < 10 << 20
     with tarfile.open(sdist) as archive:
@@ -124,7 +118,7 @@ def test_one_wheel_for_every_python(
         (["-DCMAKE_CXX_COMPILER=no-such-compiler"], "compiler"),
     ],
 )
-def test_what_is_missing_is_named(options: list[str], remedy: str, tmp_path: Path) -> None:
+def test_what_is_missing_is_named(options, remedy, tmp_path):
     cmake = Path(sys.executable).with_name("cmake")
     if not cmake.exists():
         pytest.skip("no cmake in this environment")
@@ -143,7 +137,7 @@ def test_what_is_missing_is_named(options: list[str], remedy: str, tmp_path: Pat
         ["-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64"],
     ],
 )
-def test_a_build_without_onednn_asks_for_none(options: list[str], tmp_path: Path) -> None:
+def test_a_build_without_onednn_asks_for_none(options, tmp_path):
     cmake = Path(sys.executable).with_name("cmake")
     if not cmake.exists():
         pytest.skip("no cmake in this environment")

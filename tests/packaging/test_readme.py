@@ -1,11 +1,8 @@
 """README as a stranger reads it: its commands and programs, in order, beside an installed wheel."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +11,7 @@ from tests.guides import blocks, program
 from tests.packaging.venvs import make_venv, run
 
 
-def test_what_is_no_program_is_a_make_target() -> None:
+def test_what_is_no_program_is_a_make_target():
     targets = re.findall(r"^(\w[\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     plain = [block.text for block in blocks("README.md") if block.mark.startswith("fragment")]
     commands = [line for text in plain for line in text.splitlines() if line[:1].strip("# ")]
@@ -29,7 +26,7 @@ TUTORIALS = ["table", "pytorch", "photographs", "caffe"]
 
 
 @pytest.mark.parametrize("page", TUTORIALS)
-def test_a_tutorial_says_how_one_gets_it(page: str) -> None:
+def test_a_tutorial_says_how_one_gets_it(page):
     install = next(block for block in blocks(f"docs/tutorial-{page}.md") if block.word == "sh")
     assert 'pip install "$(ls dist/sparknet-*.whl)' in install.text
     extras = re.findall(r"\[([\w,-]+)\]", install.text)
@@ -39,7 +36,7 @@ def test_a_tutorial_says_how_one_gets_it(page: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", TUTORIALS)
-def test_a_tutorial_runs_as_it_stands(page: str, wheel: Path, tmp_path: Path) -> None:
+def test_a_tutorial_runs_as_it_stands(page, wheel, tmp_path):
     """In an environment that has what the page's own first command installs."""
     name, folder = f"docs/tutorial-{page}.md", tmp_path / "folder"
     python = make_venv(tmp_path / "venv")
@@ -52,7 +49,7 @@ def test_a_tutorial_runs_as_it_stands(page: str, wheel: Path, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_its_commands_run_as_they_stand(wheel: Path, tmp_path: Path) -> None:
+def test_its_commands_run_as_they_stand(wheel, tmp_path):
     python = make_venv(tmp_path / "venv")
     folder = tmp_path / "folder"
     (folder / "dist").mkdir(parents=True)

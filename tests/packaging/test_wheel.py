@@ -1,12 +1,9 @@
 """The wheel that `make wheel` makes: whole, for old systems too, and in no need of a compiler."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -25,7 +22,7 @@ assert np.isfinite(net.train(2))
 """
 
 
-def test_its_name_says_which_glibc_it_needs(wheel: Path) -> None:
+def test_its_name_says_which_glibc_it_needs(wheel):
     words = [sys.executable, "-m", "auditwheel", "show", str(wheel)]
     shown = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     tag = re.search(r'following\s+platform\s+tag:\s+"(manylinux_2_\d+_\w+)"', shown)
@@ -33,7 +30,7 @@ def test_its_name_says_which_glibc_it_needs(wheel: Path) -> None:
     assert wheel.name.endswith(f"-cp310-abi3-{tag[1]}.whl")
 
 
-def test_it_is_whole(wheel: Path) -> None:
+def test_it_is_whole(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         sizes = {one.filename: one.file_size for one in archive.infolist()}
@@ -46,7 +43,7 @@ def test_it_is_whole(wheel: Path) -> None:
             assert f"sparknet/models/{model}/{file}" in names
 
 
-def test_it_works_without_a_compiler(wheel: Path, tmp_path: Path) -> None:
+def test_it_works_without_a_compiler(wheel, tmp_path):
     python = make_venv(tmp_path / "venv")
     run(python, "-m", "pip", "install", "--only-binary", ":all:", wheel, cwd=tmp_path)
     nothing = tmp_path / "nothing"

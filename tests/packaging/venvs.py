@@ -1,7 +1,5 @@
 """Fresh environments, and programs that run in them without what this one could lend."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """How many records go through a net at a time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -43,7 +41,7 @@ STATS = "batch_norm_param { use_global_stats: %s }"
         layer("Permute", "permute_param { order: 1 order: 0 order: 2 order: 3 }"),
     ],
 )
-def test_more_where_records_are_for_themselves(more: str) -> None:
+def test_more_where_records_are_for_themselves(more):
     """Records in one batch become what they become one by one."""
     made = net(more)
     (name,) = made.tested.net.outputs
@@ -69,7 +67,7 @@ def test_more_where_records_are_for_themselves(more: str) -> None:
         layer("BatchNorm", STATS % "false") + layer("ReLU", "", "y", "z"),
     ],
 )
-def test_a_net_that_mixes_records_keeps_its_batch(more: str) -> None:
+def test_a_net_that_mixes_records_keeps_its_batch(more):
     made = net(more)
     assert batch_for(made.tested, made.tested.net.outputs) == 1
     assert batch_for(made.tested, ["c"]) == MOST  # does not depend on the layer
@@ -79,7 +77,7 @@ def test_a_net_that_mixes_records_keeps_its_batch(more: str) -> None:
     ("size", "described", "expected"),
     [(512, 1, 16), (3000, 1, 1), (512, 20, 20), (8, 2048, 2048), (96, 1, ENOUGH), (50, 1, 128)],
 )
-def test_large_records_come_in_small_batches(size: int, described: int, expected: int) -> None:
+def test_large_records_come_in_small_batches(size, described, expected):
     """The largest blob is 64 MiB, or 8 MiB for more than 64 records."""
     made: Any = net(batch=described, size=size).tested
     assert batch_for(made, ["c"]) == expected

@@ -1,7 +1,5 @@
 """A steady batch of photographs enters few files, from the task's function to the kernel."""
 
-from __future__ import annotations
-
 import io
 import sys
 import threading
@@ -38,7 +36,7 @@ def photograph(number: int) -> bytes:
     return file.getvalue()
 
 
-def test_a_batch_of_photographs_enters_few_files() -> None:
+def test_a_batch_of_photographs_enters_few_files():
     how = Preprocessing(resize=(16, 16), mean=(104, 117, 123))
     model = NetPredictor(Net(parse_net(NET), seed=1, preprocessing=how))
 

@@ -1,7 +1,5 @@
 """Messages made at random, for the tests that any message must pass."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +12,7 @@ from tests.goldens import GOLDENS
 
 
 @pytest.mark.parametrize("name", ["blob", "blob_legacy"])
-def test_golden_arrays(name: str) -> None:
+def test_golden_arrays(name):
     arrays = np.load(GOLDENS / "formats/arrays/arrays.npz")
     stored = arrays[f"{name}/data"]
     array = read_blob(GOLDENS / f"formats/arrays/{name}.binaryproto")
@@ -24,7 +20,7 @@ def test_golden_arrays(name: str) -> None:
     assert np.array_equal(array, stored)
 
 
-def test_written_bytes_are_those_of_caffe(tmp_path: Path) -> None:
+def test_written_bytes_are_those_of_caffe(tmp_path):
     arrays = np.load(GOLDENS / "formats/arrays/arrays.npz")
     path = tmp_path / "blob.binaryproto"
     write_blob(path, arrays["blob/data"], arrays["blob/diff"])
@@ -35,9 +31,7 @@ def test_written_bytes_are_those_of_caffe(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(0, 4), max_size=6), st.booleans())
-def test_round_trip_and_protobuf_agree(
-    tmp_path_factory: pytest.TempPathFactory, shape: list[int], legacy: bool
-) -> None:
+def test_round_trip_and_protobuf_agree(tmp_path_factory, shape, legacy):
     path = tmp_path_factory.mktemp("blob") / "x"
     array = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
     if legacy and len(shape) > 4:
@@ -70,9 +64,7 @@ def test_round_trip_and_protobuf_agree(
         (caffe_pb2.BlobProto(num=2, shape={"dim": [3]}, data=[1.0] * 3), "needs 0"),
     ],
 )
-def test_numbers_that_do_not_fit_the_shape(
-    tmp_path: Path, blob: caffe_pb2.BlobProto, word: str
-) -> None:
+def test_numbers_that_do_not_fit_the_shape(tmp_path, blob, word):
     path = tmp_path / "mean.binaryproto"
     path.write_bytes(blob.SerializeToString())
     with pytest.raises(FileError, match=word) as caught:
@@ -80,7 +72,7 @@ def test_numbers_that_do_not_fit_the_shape(
     assert str(path) in str(caught.value)
 
 
-def test_files_of_another_kind(tmp_path: Path) -> None:
+def test_files_of_another_kind(tmp_path):
     path = tmp_path / "mean.binaryproto"
     for content, word in [
         (b"", "is empty"),
@@ -93,7 +85,7 @@ def test_files_of_another_kind(tmp_path: Path) -> None:
             read_blob(path)
 
 
-def test_array_bytes_copies_only_what_it_must() -> None:
+def test_array_bytes_copies_only_what_it_must():
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     assert np.shares_memory(np.asarray(array_bytes(array)), array)
     assert bytes(array_bytes(array.T)) == array.T.copy().tobytes()
@@ -112,7 +104,7 @@ def of_c3d(array: np.ndarray, diff: bool = False) -> bytes:
 
 
 @pytest.mark.parametrize("diff", [False, True])
-def test_blobs_of_c3d(tmp_path: Path, diff: bool) -> None:
+def test_blobs_of_c3d(tmp_path, diff):
     rng = np.random.default_rng(0)
     for shape, want in (
         ((1, 3, 4, 2, 5), (1, 3, 4, 2, 5)),
@@ -134,7 +126,7 @@ def test_blobs_of_c3d(tmp_path: Path, diff: bool) -> None:
             read_blob(tmp_path / "x")
 
 
-def test_weights_of_c3d(tmp_path: Path) -> None:
+def test_weights_of_c3d(tmp_path):
     """A convolution over time, and a matrix and a bias, which lie in five axes too."""
     text = """
     input: "x" input_shape { dim: 1 dim: 2 dim: 3 dim: 4 dim: 4 }

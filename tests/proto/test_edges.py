@@ -1,7 +1,5 @@
 """Where one more or one less is another answer, and what is rarely written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -22,14 +20,14 @@ from sparknet.proto import (
 
 
 @pytest.mark.parametrize("mark", ["", ";", ","])
-def test_an_unknown_field_is_passed_over_with_what_separates_it(mark: str) -> None:
+def test_an_unknown_field_is_passed_over_with_what_separates_it(mark):
     layer = f'layer {{ name: "a" novelty {{ x: 1 }}{mark} type: "T" }}'
     with pytest.warns(UnknownWarning):
         net = parse_net(f'name: "n" novelty: 3{mark} {layer}', unknown="skip")
     assert (net.name, net.layer[0].name, net.layer[0].type) == ("n", "a", "T")
 
 
-def test_both_messages_of_a_data_layer_are_present_after_its_upgrade() -> None:
+def test_both_messages_of_a_data_layer_are_present_after_its_upgrade():
     """Where nothing of it moves, too, as Caffe has it."""
     text = """layers { name: "a" type: DATA top: "x" data_param { source: "s" scale: 0.5 } }
       layers { name: "b" type: DATA top: "y" data_param { source: "s" } }"""
@@ -40,7 +38,7 @@ def test_both_messages_of_a_data_layer_are_present_after_its_upgrade() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_each_old_input_takes_four_sizes(count: int) -> None:
+def test_each_old_input_takes_four_sizes(count):
     names = "".join(f'input: "i{i}" ' for i in range(count))
     sizes = "".join(f"input_dim: {i + 1} " for i in range(4 * count))
     (layer,) = upgrade_net(parse_text(names + sizes, caffe_pb2.NetParameter)).layer
@@ -52,7 +50,7 @@ def test_each_old_input_takes_four_sizes(count: int) -> None:
         parse_net(names + fewer)
 
 
-def test_a_rate_that_does_not_shrink_is_no_fault() -> None:
+def test_a_rate_that_does_not_shrink_is_no_fault():
     def solver(gamma: str) -> caffe_pb2.SolverParameter:
         return parse_solver(f'net: "n" lr_policy: "exp" gamma: {gamma}')
 
@@ -70,7 +68,7 @@ def int8_model(path: Path, steps: list[float], numbers: bytes = b"\x01\xff\x7f\x
     return path
 
 
-def test_numbers_of_eight_bits_are_multiplied_by_the_step_of_their_row(tmp_path: Path) -> None:
+def test_numbers_of_eight_bits_are_multiplied_by_the_step_of_their_row(tmp_path):
     (array,) = read_model(int8_model(tmp_path / "m.caffemodel", [0.5, 2.0])).layer_arrays("ip")
     assert array is not None
     assert array.dtype == np.float32
@@ -84,14 +82,12 @@ def test_numbers_of_eight_bits_are_multiplied_by_the_step_of_their_row(tmp_path:
         ([0.5, 2.0], b"\0\0\0", r"3 numbers of eight bits, its shape \(2, 2\) needs 4"),
     ],
 )
-def test_numbers_of_eight_bits_that_do_not_fit(
-    tmp_path: Path, steps: list[float], numbers: bytes, said: str
-) -> None:
+def test_numbers_of_eight_bits_that_do_not_fit(tmp_path, steps, numbers, said):
     with pytest.raises(FileError, match=rf"m\.caffemodel: .*{said}"):
         read_model(int8_model(tmp_path / "m.caffemodel", steps, numbers))
 
 
-def test_an_impossible_shape_is_told_of_its_file(tmp_path: Path) -> None:
+def test_an_impossible_shape_is_told_of_its_file(tmp_path):
     path = tmp_path / "b.binaryproto"
     blob = caffe_pb2.BlobProto(data=[1.0])
     blob.shape.dim.extend([-1])

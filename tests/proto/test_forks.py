@@ -1,10 +1,7 @@
 """Names that only forks have: refused with a sentence that says whose they are, or passed over."""
 
-from __future__ import annotations
-
 import tempfile
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,7 +34,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param
 """
 
 
-def test_whose_a_field_is() -> None:
+def test_whose_a_field_is():
     with pytest.raises(TextError, match="no field 'hotspot_param', which happynear/caffe-windows"):
         parse_net(NET)
     with pytest.raises(
@@ -49,7 +46,7 @@ def test_whose_a_field_is() -> None:
     assert origin("type", "NobodyHasThis") == ""
 
 
-def test_what_is_unknown_is_passed_over() -> None:
+def test_what_is_unknown_is_passed_over():
     skipped: list[object] = []
     net = parse_text(NET, caffe_pb2.NetParameter, "n", skipped)  # type: ignore[arg-type]
     found = [(one.message, one.name, one.line) for one in skipped]  # type: ignore[attr-defined]
@@ -64,17 +61,17 @@ def test_what_is_unknown_is_passed_over() -> None:
     "text",
     ["layer { future ", "layer { future: }", "layer { future: [1, }", "layer { future { 3 } }"],
 )
-def test_what_is_passed_over_must_still_be_text(text: str) -> None:
+def test_what_is_passed_over_must_still_be_text(text):
     with pytest.raises(TextError, match="<text>:1:"):
         parse_net(text, unknown="skip")
 
 
-def test_values_cannot_lie_too_deep() -> None:
+def test_values_cannot_lie_too_deep():
     with pytest.raises(TextError, match="100 deep"):
         parse_net("future " + "{ a " * 5000 + "}" * 5000, unknown="skip")
 
 
-def test_a_net_goes_on_without_what_it_does_not_know() -> None:
+def test_a_net_goes_on_without_what_it_does_not_know():
     with pytest.warns(UnknownWarning) as caught:
         net = Net(NET, unknown="skip")
     said = " ".join(str(one.message) for one in caught)
@@ -87,7 +84,7 @@ def test_a_net_goes_on_without_what_it_does_not_know() -> None:
         Net(NET, unknown="hope")
 
 
-def test_show_marks_what_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_marks_what_is_left_out(tmp_path, capsys):
     (tmp_path / "net.prototxt").write_text(NET)
     assert main(["show", str(tmp_path / "net.prototxt")]) == 0
     out, err = capsys.readouterr()
@@ -96,7 +93,7 @@ def test_show_marks_what_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "net.prototxt:4: LayerParameter has no 'hotspot_param'" in err
 
 
-def test_the_table_has_only_what_sparknet_lacks() -> None:
+def test_the_table_has_only_what_sparknet_lacks():
     pool = caffe_pb2.DESCRIPTOR
     for kinds in LACKED.values():
         for kind, names in kinds.items():
@@ -107,7 +104,7 @@ def test_the_table_has_only_what_sparknet_lacks() -> None:
                 assert not set(names.split()) & set(fields)
 
 
-def test_types_of_the_second_generation() -> None:
+def test_types_of_the_second_generation():
     text = """
     layers { name: "i" type: INTERP bottom: "x" top: "y" interp_param { zoom_factor: 8 } }
     layers { name: "c" type: CONVOLUTION bottom: "y" top: "z" strict_dim: false
@@ -140,7 +137,7 @@ def numbered(number: int, content: bytes) -> bytes:
         (143, b"\xff\xff\xff"),  # nothing that anybody could read
     ],
 )
-def test_weights_of_a_fork_load_whatever_its_numbers_mean_here(number: int, content: bytes) -> None:
+def test_weights_of_a_fork_load_whatever_its_numbers_mean_here(number, content):
     layer = caffe_pb2.LayerParameter(name="ip", type="Mystery", bottom=["x"])
     blob = layer.blobs.add(data=range(6))
     blob.shape.dim.extend([2, 3])
@@ -152,7 +149,7 @@ def test_weights_of_a_fork_load_whatever_its_numbers_mean_here(number: int, cont
     assert (model.net.layer[0].type, list(model.net.layer[0].bottom)) == ("Mystery", ["x"])
 
 
-def test_strict_dim() -> None:
+def test_strict_dim():
     """DeepLab takes the weights of a fully connected layer for a convolution."""
     source = Net(NET_OF.format("InnerProduct", "inner_product_param { num_output: 4 }", ""))
     with pytest.raises(WeightsError, match="parameter 0 of the model has shape"):
@@ -185,7 +182,7 @@ EDGES = (
 )
 
 
-def test_the_dialect_of_hed() -> None:
+def test_the_dialect_of_hed():
     """The losses of ones count by the share of zeros, and the other way round."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((2, 8)).astype(np.float32)
@@ -209,7 +206,7 @@ def test_the_dialect_of_hed() -> None:
     check_gradients(own, {"x": x, "t": target}, of=[], force=False)
 
 
-def test_hed_aligns_its_crops() -> None:
+def test_hed_aligns_its_crops():
     """A 1 x 1 convolution of weight 1 and pad 7 is cut back to what it came from."""
     text = (
         'layer { name: "i" type: "Input" top: "data" '
@@ -251,9 +248,7 @@ BARE = (
     ],
 )
 @pytest.mark.parametrize("phase", [0, 1])
-def test_whose_layer_it_is(
-    type_: str, words: str, dialect: str | None, blobs: int, phase: int
-) -> None:
+def test_whose_layer_it_is(type_, words, dialect, blobs, phase):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         net = Net(BARE.format(type_, words), dialect=dialect, phase=phase)
@@ -267,7 +262,7 @@ def test_whose_layer_it_is(
         ("Normalize", 1, r'norm_param.*dialect="happynear".* SSD\'s is taken'),
     ],
 )
-def test_a_layer_that_says_nothing(type_: str, blobs: int, said: str) -> None:
+def test_a_layer_that_says_nothing(type_, blobs, said):
     """It is refused where training would differ, and otherwise taken with a word."""
     with pytest.raises(LayerError, match=f"layer 'b': {type_}: .*train differently: .*{said}"):
         Net(BARE.format(type_, ""), phase=0)
@@ -288,7 +283,7 @@ def test_a_layer_that_says_nothing(type_: str, blobs: int, said: str) -> None:
         ("loss_param { normalize: false }", 3, ""),
     ],
 )
-def test_what_the_smooth_loss_is_divided_by(words: str, bottoms: int, said: str) -> None:
+def test_what_the_smooth_loss_is_divided_by(words, bottoms, said):
     names = "abcd"[:bottoms]
     text = "".join(input_layer(name, (2, 3, 4, 1)) for name in names)
     text += layer_text("SmoothL1Loss", words, " ".join(names))
@@ -303,7 +298,7 @@ def test_what_the_smooth_loss_is_divided_by(words: str, bottoms: int, said: str)
         build(parse_net(text), TEST)
 
 
-def test_the_normalize_of_happynear_and_tsn() -> None:
+def test_the_normalize_of_happynear_and_tsn():
     """Each place, or the whole image, is divided by its norm; nothing learns (both forks'
     normalize_layer.cpp, L2)."""
     text = BARE.replace("dim: 3", "dim: 3 dim: 2 dim: 2").format("Normalize", "")
@@ -334,7 +329,7 @@ def test_the_normalize_of_happynear_and_tsn() -> None:
     ],
 )
 @pytest.mark.parametrize("bottoms", [2, 3])
-def test_the_smooth_loss_of_rfcn(words: str, divisor: int, bottoms: int) -> None:
+def test_the_smooth_loss_of_rfcn(words, divisor, bottoms):
     """Its smooth_L1_loss_layer.cu, whose weights are not once more in the gradient."""
     rng = np.random.default_rng(0)
     inputs = {name: rng.normal(size=(2, 3, 4, 5)).astype(np.float32) for name in "abw"[:bottoms]}
@@ -354,12 +349,12 @@ def test_the_smooth_loss_of_rfcn(words: str, divisor: int, bottoms: int) -> None
     np.testing.assert_allclose(net.blobs["b"].diff, -slope, rtol=1e-4, atol=1e-7)
 
 
-def test_the_smooth_loss_of_four_bottoms_is_fast_rcnns_everywhere() -> None:
+def test_the_smooth_loss_of_four_bottoms_is_fast_rcnns_everywhere():
     text = layer_text("SmoothL1Loss", "smooth_l1_loss_param { sigma: 3 }", "a b i o")
     layer = parse_net(text, dialect="rfcn").layer[0]
     assert (layer.type, layer.smooth_l1_loss_param.sigma) == ("SmoothL1Loss", 3)
 
 
-def test_no_such_dialect() -> None:
+def test_no_such_dialect():
     with pytest.raises(SpecError, match="unknown dialect 'klingon': it is one of segnet, pspnet"):
         Net(EDGES, dialect="klingon")

@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import resource
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,7 @@ from tests.proto.test_model_file import array, model, net, same
 h5py = pytest.importorskip("h5py")
 
 
-def test_round_trip_with_gradients(tmp_path: Path) -> None:
+def test_round_trip_with_gradients(tmp_path):
     path = tmp_path / "x.caffemodel.h5"
     one = model()
     write_model(path, one, write_diff=True)
@@ -42,7 +39,7 @@ def test_round_trip_with_gradients(tmp_path: Path) -> None:
     assert not any(x is not None and x.any() for layer in zeros for x in layer)
 
 
-def test_a_shared_parameter_is_stored_with_its_owner(tmp_path: Path) -> None:
+def test_a_shared_parameter_is_stored_with_its_owner(tmp_path):
     path = tmp_path / "x.h5"
     both = [array(2, 3), array(2)]
     write_model(path, Model(net("a:w,b", "b:w,c"), [list(both), list(both)]))
@@ -57,7 +54,7 @@ def test_a_shared_parameter_is_stored_with_its_owner(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", [case["name"] for case in index("solvers/snapshots") if case["format"] == "HDF5"]
 )
-def test_layout_equals_that_of_caffe(name: str, tmp_path: Path) -> None:
+def test_layout_equals_that_of_caffe(name, tmp_path):
     def listing(path: Path) -> list[tuple[object, ...]]:
         out: list[tuple[object, ...]] = []
 
@@ -85,7 +82,7 @@ def test_layout_equals_that_of_caffe(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["conv/1x1", "/", ".", ""])
-def test_names_that_hdf5_cannot_hold(tmp_path: Path, name: str) -> None:
+def test_names_that_hdf5_cannot_hold(tmp_path, name):
     path = tmp_path / "x.h5"
     one = Model(net("a"), [[array(2)]])
     one.net.layer[0].name = name
@@ -189,7 +186,7 @@ def nothing(file: Any) -> None:
         (nothing, "'data' is missing"),
     ],
 )
-def test_hostile_files(tmp_path: Path, make: Callable[[Any], None], word: str) -> None:
+def test_hostile_files(tmp_path, make, word):
     path = tmp_path / "x.caffemodel.h5"
     with h5py.File(path, "w") as file:
         make(file)
@@ -200,7 +197,7 @@ def test_hostile_files(tmp_path: Path, make: Callable[[Any], None], word: str) -
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
 
 
-def test_other_storage_of_honest_numbers(tmp_path: Path) -> None:
+def test_other_storage_of_honest_numbers(tmp_path):
     path = tmp_path / "x.h5"
     values = array(40, 30)
     with h5py.File(path, "w") as file:
@@ -219,7 +216,7 @@ def test_other_storage_of_honest_numbers(tmp_path: Path) -> None:
     assert empty.shape == (0, 3)
 
 
-def test_damaged_files(tmp_path: Path) -> None:
+def test_damaged_files(tmp_path):
     path = tmp_path / "x.caffemodel.h5"
     write_model(path, model())
     whole = path.read_bytes()
@@ -246,7 +243,7 @@ def test_damaged_files(tmp_path: Path) -> None:
         ("learned_net", np.bytes_(b"\xff\xfe")),
     ],
 )
-def test_damaged_states(tmp_path: Path, name: str, value: object) -> None:
+def test_damaged_states(tmp_path, name, value):
     path = tmp_path / "x.solverstate.h5"
     write_state(path, SolverState(3, "m", 1, [array(2)]))
     with h5py.File(path, "a") as file:
@@ -256,7 +253,7 @@ def test_damaged_states(tmp_path: Path, name: str, value: object) -> None:
         read_state(path)
 
 
-def test_content_and_not_the_name_says_what_is_read(tmp_path: Path) -> None:
+def test_content_and_not_the_name_says_what_is_read(tmp_path):
     write_model(tmp_path / "x.h5", model())
     (tmp_path / "x.h5").rename(tmp_path / "x.caffemodel")
     assert read_model(tmp_path / "x.caffemodel").partial
@@ -264,7 +261,7 @@ def test_content_and_not_the_name_says_what_is_read(tmp_path: Path) -> None:
     same(read_model(tmp_path / "y.caffemodel"), model())
 
 
-def test_without_h5py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_h5py(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(MissingExtra, match=r"sparknet\[hdf5\]"):
         write_model(tmp_path / "x.h5", model())

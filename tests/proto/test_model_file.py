@@ -1,6 +1,3 @@
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +51,7 @@ def same(got: Model, want: Model) -> None:
 
 
 @pytest.mark.parametrize("case", BINARY, ids=lambda case: str(case["name"]))
-def test_golden_parameters_after_a_copy(case: dict[str, Any]) -> None:
+def test_golden_parameters_after_a_copy(case):
     folder = GOLDENS / "formats/binary"
     stored = np.load(folder / f"{case['name']}.npz")
     keys = [key.removeprefix("param/") for key in stored if key.startswith("param/")]
@@ -80,14 +77,14 @@ def test_golden_parameters_after_a_copy(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "case", [case for case in BINARY if "upgraded" in case], ids=lambda case: str(case["name"])
 )
-def test_golden_upgrades_equal_those_of_caffe(case: dict[str, Any]) -> None:
+def test_golden_upgrades_equal_those_of_caffe(case):
     ours = read_model(GOLDENS / "formats/binary" / f"{case['name']}.caffemodel")
     path = GOLDENS / "formats/binary" / case["upgraded"]
     assert unmarked(ours.message()) == caffe_pb2.NetParameter.FromString(path.read_bytes())
     same(ours, read_model(path))
 
 
-def test_golden_hdf5_holds_the_same_as_binary() -> None:
+def test_golden_hdf5_holds_the_same_as_binary():
     folder = GOLDENS / "formats/binary"
     binary, hdf5 = (read_model(folder / f"saved.caffemodel{end}") for end in ("", ".h5"))
     assert hdf5.partial
@@ -99,7 +96,7 @@ def test_golden_hdf5_holds_the_same_as_binary() -> None:
             assert (got.shape, got.tobytes()) == (want.shape, want.tobytes())
 
 
-def test_what_caffe_wrote_is_written_back_byte_for_byte(tmp_path: Path) -> None:
+def test_what_caffe_wrote_is_written_back_byte_for_byte(tmp_path):
     written = tmp_path / "x.caffemodel"
     for case in index("solvers/snapshots"):
         path = GOLDENS / "solvers/snapshots" / case["name"] / case["model"]
@@ -117,7 +114,7 @@ REFUSED = [case for case in index("errors") if case["action"] == "copy"]
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: str(case["name"]))
-def test_golden_refusals(case: dict[str, Any]) -> None:
+def test_golden_refusals(case):
     targets = {"ip": [(2, 3), (2,)]}
     with pytest.raises((FileError, WeightsError)) as caught:
         copy_arrays(read_model(GOLDENS / "errors" / case["weights"]), targets)
@@ -127,7 +124,7 @@ def test_golden_refusals(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("diffs", [False, True])
-def test_bytes_and_messages_equal_those_of_protobuf(tmp_path: Path, diffs: bool) -> None:
+def test_bytes_and_messages_equal_those_of_protobuf(tmp_path, diffs):
     one = model()
     path = tmp_path / "x.caffemodel"
     write_model(path, one, write_diff=diffs)
@@ -147,7 +144,7 @@ def test_bytes_and_messages_equal_those_of_protobuf(tmp_path: Path, diffs: bool)
     assert not any(blob.data for layer in again.net.layer for blob in layer.blobs)
 
 
-def test_arrays_that_are_not_plain_floats_are_written_right(tmp_path: Path) -> None:
+def test_arrays_that_are_not_plain_floats_are_written_right(tmp_path):
     path = tmp_path / "x.caffemodel"
     odd: list[Any] = [array(3, 2).T, np.arange(2.0)]
     write_model(path, Model(net("a"), [odd]))
@@ -158,7 +155,7 @@ def test_arrays_that_are_not_plain_floats_are_written_right(tmp_path: Path) -> N
     assert np.array_equal(second, [0, 1])
 
 
-def test_legacy_shapes_stay_legacy(tmp_path: Path) -> None:
+def test_legacy_shapes_stay_legacy(tmp_path):
     path = tmp_path / "x.caffemodel"
     message = net("ip")
     message.layer[0].blobs.add(num=1, channels=1, height=2, width=3, data=[1.0] * 6)
@@ -179,7 +176,7 @@ def test_legacy_shapes_stay_legacy(tmp_path: Path) -> None:
         ((6,), False),
     ],
 )
-def test_old_four_axis_shapes_count_from_the_end(target: tuple[int, ...], fits: bool) -> None:
+def test_old_four_axis_shapes_count_from_the_end(target, fits):
     message = net("ip")
     message.layer[0].blobs.add(num=1, channels=1, height=2, width=3, data=[1.0] * 6)
     loaded = parse_model(message.SerializeToString())
@@ -192,7 +189,7 @@ def test_old_four_axis_shapes_count_from_the_end(target: tuple[int, ...], fits: 
             copy_arrays(loaded, {"ip": [target]})
 
 
-def test_a_new_shape_fits_exactly_or_not_at_all() -> None:
+def test_a_new_shape_fits_exactly_or_not_at_all():
     one = Model(net("ip"), [[array(1, 1, 2, 3)]])
     with pytest.raises(WeightsError, match=r"\(1, 1, 2, 3\).*\(2, 3\)"):
         copy_arrays(one, {"ip": [(2, 3)]})
@@ -201,7 +198,7 @@ def test_a_new_shape_fits_exactly_or_not_at_all() -> None:
     assert copy_arrays(one, {"other": [(9,)]}) == {}
 
 
-def test_partial_models_may_lack_shared_parameters_only() -> None:
+def test_partial_models_may_lack_shared_parameters_only():
     one = Model(net("a", "b"), [[array(2, 3), array(2)], [None, array(2)]], partial=True)
     targets = {"a": [(2, 3), (2,)], "b": [(2, 3), (2,)]}
     got = copy_arrays(one, targets, shared={("b", 0)})
@@ -213,7 +210,7 @@ def test_partial_models_may_lack_shared_parameters_only() -> None:
         one.message()
 
 
-def test_a_blob_that_does_not_fit_its_shape_names_file_and_layer(tmp_path: Path) -> None:
+def test_a_blob_that_does_not_fit_its_shape_names_file_and_layer(tmp_path):
     message = net("fc7")
     message.layer[0].blobs.add(shape={"dim": [2]}, data=[1.0])
     path = tmp_path / "bad.caffemodel"
@@ -238,7 +235,7 @@ def damaged(path: Path) -> list[tuple[bytes, str]]:
     ]
 
 
-def test_damaged_files(tmp_path: Path) -> None:
+def test_damaged_files(tmp_path):
     path = tmp_path / "x.caffemodel"
     for content, word in damaged(path):
         path.write_bytes(content)
@@ -252,7 +249,7 @@ def test_damaged_files(tmp_path: Path) -> None:
         read_model(tmp_path)
 
 
-def test_every_cut_is_refused_or_gives_whole_layers(tmp_path: Path) -> None:
+def test_every_cut_is_refused_or_gives_whole_layers(tmp_path):
     path = tmp_path / "x.caffemodel"
     write_model(path, model())
     whole = path.read_bytes()
@@ -265,7 +262,7 @@ def test_every_cut_is_refused_or_gives_whole_layers(tmp_path: Path) -> None:
             assert len(arrays) == len(model().arrays[number])
 
 
-def test_a_model_that_does_not_fit_its_net_is_refused(tmp_path: Path) -> None:
+def test_a_model_that_does_not_fit_its_net_is_refused(tmp_path):
     with pytest.raises(WeightsError, match=r"2 layers.*for 1"):
         Model(net("a", "b"), [[]])
     one = model()
@@ -280,13 +277,13 @@ def test_a_model_that_does_not_fit_its_net_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["", ".h5"])
 @pytest.mark.parametrize("call", [read_model, lambda path: write_model(path, model())])
-def test_no_such_folder(tmp_path: Path, suffix: str, call: Callable[[Path], object]) -> None:
+def test_no_such_folder(tmp_path, suffix, call):
     with pytest.raises(FileError, match="no such file"):
         call(tmp_path / "absent" / f"x{suffix}")
 
 
 @pytest.mark.slow
-def test_more_than_two_gigabytes(tmp_path: Path) -> None:
+def test_more_than_two_gigabytes(tmp_path):
     """The file has holes, so that it takes no room on the disk."""
     shape, path = (1 << 15, 17_000), tmp_path / "big.caffemodel"
     message = net("fc")
@@ -322,7 +319,7 @@ def raw_model(path: Path, kind: int, raw: bytes, shape: bytes = b"\x02\x03") -> 
 @pytest.mark.parametrize(
     ("kind", "dtype"), [(0, "<f8"), (1, "<f4"), (2, "<f2"), (3, "<i4"), (4, "<u4")]
 )
-def test_raw_numbers_of_nvidias_caffe(kind: int, dtype: str, tmp_path: Path) -> None:
+def test_raw_numbers_of_nvidias_caffe(kind, dtype, tmp_path):
     numbers = np.array([[1, 2.5, 3], [4, 5, 60000]], dtype)
     path = raw_model(tmp_path / "m.caffemodel", kind, numbers.tobytes())
     model = read_model(path, diffs=True)
@@ -344,12 +341,12 @@ def test_raw_numbers_of_nvidias_caffe(kind: int, dtype: str, tmp_path: Path) -> 
         (5, b"\0" * 6, "raw data of type 5: no numbers"),
     ],
 )
-def test_raw_numbers_that_do_not_fit(kind: int, raw: bytes, said: str, tmp_path: Path) -> None:
+def test_raw_numbers_that_do_not_fit(kind, raw, said, tmp_path):
     with pytest.raises(FileError, match=rf"layer 'ip' blob 0 .*{said}"):
         read_model(raw_model(tmp_path / "m.caffemodel", kind, raw))
 
 
-def test_halves_are_written_and_read(tmp_path: Path) -> None:
+def test_halves_are_written_and_read(tmp_path):
     """A file of half the size, from the command line; numbers that no half holds are refused."""
     whole, half = str(tmp_path / "whole.caffemodel"), str(tmp_path / "half.caffemodel")
     weights = np.random.default_rng(0).normal(size=(100, 90)).astype(np.float32)

@@ -1,7 +1,5 @@
 """The wire contract, field by field, and the classes made from it."""
 
-from __future__ import annotations
-
 import copy
 import importlib.util
 import json
@@ -52,7 +50,7 @@ def _field(field: descriptor_pb2.FieldDescriptorProto) -> str:
     return " ".join(words)
 
 
-def test_every_field_is_pinned() -> None:
+def test_every_field_is_pinned():
     assert described() == json.loads(SCHEMA.read_text())
 
 
@@ -74,12 +72,12 @@ def test_every_field_is_pinned() -> None:
         ("V1LayerParameter.blob_share_mode", "1002 repeated V1LayerParameter.DimCheckMode"),
     ],
 )
-def test_facts_of_caffe(field: str, fact: str) -> None:
+def test_facts_of_caffe(field, fact):
     message, name = field.split(".")
     assert described()[message][name] == fact
 
 
-def test_names_that_scripts_use() -> None:
+def test_names_that_scripts_use():
     assert caffe_pb2.Phase.Value("TRAIN") == caffe_pb2.TRAIN == 0
     assert caffe_pb2.Phase.Name(1) == "TEST"
     assert caffe_pb2.PoolingParameter.AVE == 1
@@ -88,7 +86,7 @@ def test_names_that_scripts_use() -> None:
     assert caffe_pb2.NetState().phase == caffe_pb2.TEST
 
 
-def test_messages_pickle_and_copy() -> None:
+def test_messages_pickle_and_copy():
     net = caffe_pb2.NetParameter(name="n")
     net.layer.add(name="l").pooling_param.pool = caffe_pb2.PoolingParameter.AVE
     for twin in (pickle.loads(pickle.dumps(net)), copy.deepcopy(net)):
@@ -98,13 +96,13 @@ def test_messages_pickle_and_copy() -> None:
     assert type(layer) is type(net.layer[0]) is caffe_pb2.LayerParameter
 
 
-def test_the_pool_is_private() -> None:
+def test_the_pool_is_private():
     """A real caffe registers a file of the same name in the default pool."""
     with pytest.raises(KeyError):
         descriptor_pool.Default().FindMessageTypeByName("caffe.NetParameter")
 
 
-def test_the_pure_python_runtime_reads_and_writes() -> None:
+def test_the_pure_python_runtime_reads_and_writes():
     script = (
         "from sparknet.proto import caffe_pb2, parse_net, format_text\n"
         "net = parse_net('layers { type: RELU name: \"a\" loss_weight: 0.1 }')\n"
@@ -120,7 +118,7 @@ def test_the_pure_python_runtime_reads_and_writes() -> None:
     assert run.stdout == 'layer {\n  name: "a"\n  type: "ReLU"\n  loss_weight: 0.1\n}\n'
 
 
-def test_the_build_step_writes_both_files(tmp_path: Path) -> None:
+def test_the_build_step_writes_both_files(tmp_path):
     pytest.importorskip("grpc_tools")
     source = ROOT / "proto" / "compile.py"
     spec = importlib.util.spec_from_file_location("compile_schema", source)

@@ -1,10 +1,5 @@
 """Solver settings that Caffe refuses, and the nets that a solver names."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from sparknet.errors import FileError, SolverError
@@ -32,7 +27,7 @@ FINE = 'net: "n" lr_policy: "fixed" '
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
-def test_refuses_what_caffe_refuses(case: dict[str, Any]) -> None:
+def test_refuses_what_caffe_refuses(case):
     path = ERRORS / case["file"]
     if case["name"] == "solver_net_missing":
         with pytest.raises(FileError, match=r"gone.prototxt: no such file"):
@@ -42,7 +37,7 @@ def test_refuses_what_caffe_refuses(case: dict[str, Any]) -> None:
         check_solver(read_solver(path))
 
 
-def test_accepts_every_solver_that_trained() -> None:
+def test_accepts_every_solver_that_trained():
     paths = list((GOLDENS / "solvers").rglob("*.solver.prototxt"))
     assert len(paths) > 40
     for path in paths:
@@ -66,7 +61,7 @@ def test_accepts_every_solver_that_trained() -> None:
         ('train_net: "n" lr_policy: "fixed" test_iter: 1', "0 test nets need a test_iter each"),
     ],
 )
-def test_refusals(text: str, message: str) -> None:
+def test_refusals(text, message):
     with pytest.raises(SolverError, match=message):
         check_solver(parse_solver(text))
 
@@ -81,11 +76,11 @@ def test_refusals(text: str, message: str) -> None:
         'net_param { } lr_policy: "poly" max_iter: 10',
     ],
 )
-def test_accepted(text: str) -> None:
+def test_accepted(text):
     check_solver(parse_solver(text))
 
 
-def test_states_merge_phase_then_net_then_solver() -> None:
+def test_states_merge_phase_then_net_then_solver():
     solver = parse_solver(
         'net_param { name: "shared" state { level: 2 stage: "a" } }'
         ' train_state { stage: "b" }'
@@ -102,7 +97,7 @@ def test_states_merge_phase_then_net_then_solver() -> None:
     assert list(shared.state.stage) == ["a"]
 
 
-def test_net_files_are_relative_to_the_folder_and_inline_nets_are_upgraded(tmp_path: Path) -> None:
+def test_net_files_are_relative_to_the_folder_and_inline_nets_are_upgraded(tmp_path):
     (tmp_path / "a.prototxt").write_text('name: "a" layers { type: RELU }')
     solver = parse_solver('train_net: "a.prototxt" test_net_param { layers { type: TANH } }'
                           ' test_iter: 1 test_interval: 1')  # fmt: skip
@@ -111,7 +106,7 @@ def test_net_files_are_relative_to_the_folder_and_inline_nets_are_upgraded(tmp_p
     assert nets.tests[0].layer[0].type == "TanH"
 
 
-def test_snapshots_are_named_after_the_file(tmp_path: Path) -> None:
+def test_snapshots_are_named_after_the_file(tmp_path):
     file = tmp_path / "lenet.solver.prototxt"
     file.write_text('net: "n"')
     assert read_solver(file).snapshot_prefix == str(tmp_path / "lenet.solver")

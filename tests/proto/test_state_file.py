@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +20,7 @@ STATE = SolverState(7, "snap/x.caffemodel", 2, [np.arange(6, dtype=np.float32).r
 
 
 @pytest.mark.parametrize("case", SNAPSHOTS, ids=lambda case: str(case["name"]))
-def test_golden_snapshots(case: dict[str, Any], tmp_path: Path) -> None:
+def test_golden_snapshots(case, tmp_path):
     folder = GOLDENS / "solvers/snapshots" / case["name"]
     state = read_state(folder / case["state"])
     assert state.iteration == case["snapshot_at"]
@@ -47,7 +44,7 @@ def test_golden_snapshots(case: dict[str, Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", SNAPSHOTS, ids=lambda case: str(case["name"]))
-def test_golden_snapshot_models(case: dict[str, Any]) -> None:
+def test_golden_snapshot_models(case):
     folder = GOLDENS / "solvers/snapshots" / case["name"]
     model = read_model(folder / case["model"], diffs=True)
     restored = np.load(folder / f"{case['name']}.npz")
@@ -71,14 +68,14 @@ def test_golden_snapshot_models(case: dict[str, Any]) -> None:
     ("name", "word"),
     [("absent", "no such file"), ("truncated", "cut short|needs"), ("nomodel", "gone_iter_3")],
 )
-def test_golden_refusals(name: str, word: str) -> None:
+def test_golden_refusals(name, word):
     path = GOLDENS / "errors" / f"{name}.solverstate"
     with pytest.raises(FileError, match=word):
         state_model_path(read_state(path), path)
 
 
 @pytest.mark.parametrize("suffix", ["", ".h5"])
-def test_round_trip(tmp_path: Path, suffix: str) -> None:
+def test_round_trip(tmp_path, suffix):
     path = tmp_path / f"x.solverstate{suffix}"
     for state in (
         STATE,
@@ -98,7 +95,7 @@ def test_round_trip(tmp_path: Path, suffix: str) -> None:
             assert got.shape == want.shape
 
 
-def test_bytes_equal_protobuf(tmp_path: Path) -> None:
+def test_bytes_equal_protobuf(tmp_path):
     path = tmp_path / "x.solverstate"
     write_state(path, STATE)
     message = caffe_pb2.SolverState.FromString(path.read_bytes())
@@ -107,7 +104,7 @@ def test_bytes_equal_protobuf(tmp_path: Path) -> None:
     assert parse_state(path.read_bytes()).iteration == 7
 
 
-def test_refusals(tmp_path: Path) -> None:
+def test_refusals(tmp_path):
     path = tmp_path / "x.solverstate"
     with pytest.raises(FileError, match="iteration -1"):
         write_state(path, SolverState(-1))
@@ -120,9 +117,7 @@ def test_refusals(tmp_path: Path) -> None:
     assert state_model_path(SolverState(), path) is None
 
 
-def test_where_the_model_of_a_state_is_sought(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_the_model_of_a_state_is_sought(tmp_path, monkeypatch):
     folder, work = tmp_path / "snap", tmp_path / "work"
     folder.mkdir()
     work.mkdir()

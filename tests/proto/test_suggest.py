@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from sparknet.proto.suggest import did_you_mean
@@ -18,5 +16,5 @@ from sparknet.proto.suggest import did_you_mean
         ("", [], ""),
     ],
 )
-def test_did_you_mean(word: object, known: list[str], said: str) -> None:
+def test_did_you_mean(word, known, said):
     assert did_you_mean(word, known) == said

@@ -1,12 +1,9 @@
 """The text format: the dialect of Caffe's C++ parser, and text that any Caffe reads."""
 
-from __future__ import annotations
-
 import math
 import os
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,21 +58,21 @@ def same(got: Any, want: Any) -> bool:
 
 
 @cases("formats/syntax")
-def test_unusual_spelling(case: dict[str, Any]) -> None:
+def test_unusual_spelling(case):
     message_class = getattr(caffe_pb2, case["message"])
     got = read_text(SYNTAX / f"{case['name']}.in.prototxt", message_class)
     assert same(got, read_text(SYNTAX / f"{case['name']}.out.prototxt", message_class))
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: str(case["name"]))
-def test_refuses_what_caffe_refuses(case: dict[str, Any]) -> None:
+def test_refuses_what_caffe_refuses(case):
     with pytest.raises(TextError) as raised:
         read_text(ERRORS / case["file"], Net)
     assert case["file"] in str(raised.value)
     assert (raised.value.line, raised.value.column) == PLACES[case["name"]]
 
 
-def test_every_net_of_the_vectors_parses_as_protobuf_parses_it() -> None:
+def test_every_net_of_the_vectors_parses_as_protobuf_parses_it():
     paths = [p for p in GOLDENS.rglob("*.prototxt") if "syntax" not in str(p)]
     nets = [p for p in paths if "errors" not in p.parts and "solver" not in p.name]
     assert len(nets) > 500
@@ -84,7 +81,7 @@ def test_every_net_of_the_vectors_parses_as_protobuf_parses_it() -> None:
 
 
 @pytest.mark.parametrize("name", [case["name"] for case in index("formats/netspec")])
-def test_writes_what_protobuf_writes(name: str) -> None:
+def test_writes_what_protobuf_writes(name):
     path = GOLDENS / "formats" / "netspec" / f"{name}.prototxt"
     assert format_text(read_text(path, Net)) == path.read_text()
 
@@ -131,14 +128,14 @@ def test_writes_what_protobuf_writes(name: str) -> None:
         ("input_dim: " + "9" * 5000, "a number of 5000 digits"),
     ],
 )
-def test_refusals(text: str, message: str) -> None:
+def test_refusals(text, message):
     with pytest.raises(TextError) as raised:
         parse_text(text, Net)
     assert message in str(raised.value)
     assert len(str(raised.value)) < 300
 
 
-def test_accepted_spellings() -> None:
+def test_accepted_spellings():
     net = parse_text(
         "\ufeffinput: [] input_dim: [0x10, 010, -0] layer: < name: 'a' \"b\"\n'c'; >,"
         " layer { loss_weight: [1f, 1.F, .5e+1, -Infinity, 1e400, 12345678901234567890123] }"
@@ -152,7 +149,7 @@ def test_accepted_spellings() -> None:
     assert net.force_backward
 
 
-def test_strings() -> None:
+def test_strings():
     datum = parse_text(r'data: "\a\b\f\n\r\t\v\\\?\'\"\0\12\377\xfF\u00e9"', caffe_pb2.Datum)
     assert datum.data == b"\a\b\f\n\r\t\v\\?'\"\x00\x0a\xff\xff\xc3\xa9"
     net = parse_text(r'name: "\U0001F600 \ud83d\ude00 é"', Net)
@@ -163,7 +160,7 @@ def test_strings() -> None:
         parse_text('name: "\ud800"', Net)
 
 
-def test_comments_in_any_encoding() -> None:
+def test_comments_in_any_encoding():
     raw = '# 网络\nname: "a"'.encode("gbk")
     assert parse_text(raw, Net).name == "a"
     with pytest.raises(TextError, match="not UTF-8"):
@@ -171,7 +168,7 @@ def test_comments_in_any_encoding() -> None:
     assert parse_text(b'data: "\xcd\xf8"', caffe_pb2.Datum).data == b"\xcd\xf8"
 
 
-def test_missing_required_fields_are_named_by_path() -> None:
+def test_missing_required_fields_are_named_by_path():
     with pytest.raises(TextError, match=r"layer\[1\].clip_param.max"):
         parse_text("layer { } layer { clip_param { min: 0 } }", Net)
 
@@ -192,13 +189,13 @@ def test_missing_required_fields_are_named_by_path() -> None:
         (math.nan, "nan"),
     ],
 )
-def test_numbers_are_as_short_as_they_go(value: float, text: str) -> None:
+def test_numbers_are_as_short_as_they_go(value, text):
     blob = Blob(data=[value])
     assert short_float(blob.data[0]) == text
     assert same(parse_text(f"data: {text}", Blob), blob) or math.isnan(value)
 
 
-def test_strings_are_written_in_ascii() -> None:
+def test_strings_are_written_in_ascii():
     assert format_text(Net(name='it\'s "é"\n\x01')) == (
         'name: "it\\\'s \\"\\303\\251\\"\\n\\001"\n'
     )
@@ -206,7 +203,7 @@ def test_strings_are_written_in_ascii() -> None:
 
 @settings(max_examples=200)
 @given(messages())
-def test_any_message_survives(message: Any) -> None:
+def test_any_message_survives(message):
     text = format_text(message)
     back = parse_text(text, type(message))
     assert format_text(back) == text
@@ -227,7 +224,7 @@ WORDS += ["{", "}", "<", ">", "[", "]", ":", ",", ";", "-", '"a"', "'", "\\", "#
     | st.binary(max_size=60)
     | st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join),
 )
-def test_any_text_is_read_or_refused(message_class: Any, text: str | bytes) -> None:
+def test_any_text_is_read_or_refused(message_class, text):
     try:
         message = parse_text(text, message_class)
     except TextError:
@@ -251,7 +248,7 @@ def test_any_text_is_read_or_refused(message_class: Any, text: str | bytes) -> N
     ],
     ids=lambda text: str(text)[:8],
 )
-def test_time_is_linear(text: str) -> None:
+def test_time_is_linear(text):
     """What is not linear takes minutes of processor time here; what is, under a second."""
     start = time.process_time()
     for message_class in (Blob, Net):
@@ -260,18 +257,18 @@ def test_time_is_linear(text: str) -> None:
     assert time.process_time() - start < 20
 
 
-def test_messages_lie_only_so_deep() -> None:
+def test_messages_lie_only_so_deep():
     text = "nested_type {" * 200 + "}" * 200
     with pytest.raises(TextError, match="more than 100 deep"):
         parse_text(text, descriptor_pb2.DescriptorProto)
 
 
-def test_a_missing_file_is_named() -> None:
+def test_a_missing_file_is_named():
     with pytest.raises(FileError, match=r"missing_file.prototxt: no such file"):
         read_net(ERRORS / "missing_file.prototxt")
 
 
-def test_files(tmp_path: Path) -> None:
+def test_files(tmp_path):
     path = tmp_path / "net.prototxt"
     write_text(path, Net(name="a"))
     write_text(path, Net(name="b"))

@@ -1,7 +1,5 @@
 """Old nets and solvers become what Caffe's upgrade tools make of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -34,7 +32,7 @@ def equal(got: Any, want: Any) -> bool:
 
 
 @cases("formats/upgrade")
-def test_upgrades_as_caffe_does(case: dict[str, Any], recwarn: pytest.WarningsRecorder) -> None:
+def test_upgrades_as_caffe_does(case, recwarn):
     message_class = getattr(caffe_pb2, case["message"])
     given = read_text(FOLDER / f"{case['name']}.in.prototxt", message_class)
     before = given.SerializeToString(deterministic=True)
@@ -46,19 +44,19 @@ def test_upgrades_as_caffe_does(case: dict[str, Any], recwarn: pytest.WarningsRe
     assert equal(upgrade(got), got) or "batchnorm" not in case["name"]
 
 
-def test_files_are_upgraded_as_they_are_read() -> None:
+def test_files_are_upgraded_as_they_are_read():
     net = read_net(FOLDER / "v0_convnet.in.prototxt")
     assert equal(net, read_net(FOLDER / "v0_convnet.out.prototxt"))
     solver = read_solver(FOLDER / "solver_adagrad.in.prototxt")
     assert solver.type == "AdaGrad"
 
 
-def test_mixed_generations_are_refused() -> None:
+def test_mixed_generations_are_refused():
     with pytest.raises(SpecError, match=r"text_layer_and_layers.prototxt: .*'layer' and 'layers'"):
         read_net(GOLDENS / "errors" / "text_layer_and_layers.prototxt")
 
 
-def test_what_needs_an_upgrade() -> None:
+def test_what_needs_an_upgrade():
     current = parse_text('layer { type: "BatchNorm" param { } }', caffe_pb2.NetParameter)
     assert not needs_upgrade(current)
     for old in (
@@ -72,7 +70,7 @@ def test_what_needs_an_upgrade() -> None:
     assert solver_needs_upgrade(old_solver)
 
 
-def test_blobs_move_with_their_layers() -> None:
+def test_blobs_move_with_their_layers():
     net = parse_net(
         'input: "x" input_dim: 1 input_dim: 1 input_dim: 4 input_dim: 4'
         ' layers { layer { name: "p" type: "padding" pad: 1 } bottom: "x" top: "y" }'
@@ -89,7 +87,7 @@ def test_blobs_move_with_their_layers() -> None:
     assert list(net.layer[2].blobs[0].diff) == [5]
 
 
-def test_inputs_of_old_model_files_are_dropped() -> None:
+def test_inputs_of_old_model_files_are_dropped():
     net = parse_net('input: "x" layer { name: "a" type: "ReLU" }')
     assert [layer.name for layer in net.layer] == ["a"]
     assert not net.input
@@ -104,7 +102,7 @@ def test_inputs_of_old_model_files_are_dropped() -> None:
         ('layers { layer { type: "relu" } } debug_info: true', "'debug_info'"),
     ],
 )
-def test_what_cannot_be_translated_is_reported(text: str, dropped: str) -> None:
+def test_what_cannot_be_translated_is_reported(text, dropped):
     with pytest.warns(UpgradeWarning, match=dropped):
         net = parse_net(text)
     assert net.layer[0].type in ("ReLU", "LRN")
@@ -125,13 +123,11 @@ def test_what_cannot_be_translated_is_reported(text: str, dropped: str) -> None:
         ('input: "x" input: "y" input_shape { }', SpecError, "2 input_shape fields, found 1"),
     ],
 )
-def test_what_cannot_be_upgraded_is_refused(
-    text: str, error: type[SpecError], message: str
-) -> None:
+def test_what_cannot_be_upgraded_is_refused(text, error, message):
     with pytest.raises(error, match=message):
         parse_net(text, "old.prototxt")
 
 
-def test_a_solver_with_two_types_is_refused() -> None:
+def test_a_solver_with_two_types_is_refused():
     with pytest.raises(SolverError, match="'SGD' and the old solver_type 'Adam'"):
         parse_solver('type: "SGD" solver_type: ADAM')

@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import errno
 import os
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +34,7 @@ def unpacked(number: int, values: list[float], kind: str = "f") -> bytes:
 
 
 @given(st.lists(st.tuples(st.sampled_from([packed, unpacked]), FLOATS), max_size=6))
-def test_any_mixture_of_packed_and_unpacked_runs_equals_protobuf(
-    runs: list[tuple[Callable[[int, list[float]], bytes], list[float]]],
-) -> None:
+def test_any_mixture_of_packed_and_unpacked_runs_equals_protobuf(runs):
     data = b"\x08\x01" + b"".join(make(5, values) for make, values in runs)
     data += wire.header(7, 2) + b"\x08\x03"
     values, skeleton = loaded(data)
@@ -51,13 +46,13 @@ def test_any_mixture_of_packed_and_unpacked_runs_equals_protobuf(
 
 
 @pytest.mark.parametrize("make", [packed, unpacked])
-def test_doubles_are_rounded_to_floats(make: Callable[[int, list[float], str], bytes]) -> None:
+def test_doubles_are_rounded_to_floats(make):
     wanted = [0.1, 1e300, -1e-300, 3.0]
     values, _ = loaded(make(8, wanted, "d"), "double_data")
     assert values.tolist() == [np.float32(0.1), np.inf, -0.0, 3.0]
 
 
-def test_a_long_unpacked_run_is_found_whole() -> None:
+def test_a_long_unpacked_run_is_found_whole():
     wanted = np.arange(300_000, dtype=np.float32)
     records = np.zeros((len(wanted), 5), np.uint8)
     records[:, 0] = 5 << 3 | 5
@@ -66,13 +61,13 @@ def test_a_long_unpacked_run_is_found_whole() -> None:
     assert np.array_equal(values, wanted)
 
 
-def test_a_tag_spelled_with_too_many_bytes_is_still_that_tag() -> None:
+def test_a_tag_spelled_with_too_many_bytes_is_still_that_tag():
     values, _ = loaded(b"\xad\x00" + struct.pack("<f", 2.5) + unpacked(5, [3.5]))
     assert values.tolist() == [2.5, 3.5]
 
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 1 << 31, (1 << 63) - 1])
-def test_varints(value: int) -> None:
+def test_varints(value):
     blob = caffe_pb2.BlobShape(dim=[value])
     assert blob.SerializeToString() == wire.header(1, len(wire.encode_varint(value))) + (
         wire.encode_varint(value)
@@ -94,16 +89,14 @@ def test_varints(value: int) -> None:
         (b"\x08", "does not end"),
     ],
 )
-def test_damage_is_refused(data: bytes, word: str) -> None:
+def test_damage_is_refused(data, word):
     with pytest.raises(FileError, match=word):
         wire.walk(ByteSource(data, "x.bin"), None)
     with pytest.raises(FileError):
         wire.walk(ByteSource(wire.header(3, len(data)) + data), wire.STATE)
 
 
-def test_too_many_fields_and_too_long_descriptions_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_too_many_fields_and_too_long_descriptions_are_refused(monkeypatch):
     monkeypatch.setattr(wire, "MAX_FIELDS", 10)
     with pytest.raises(FileError, match="more than 10 fields"):
         wire.walk(ByteSource(b"\x08\x01" * 11), None)
@@ -118,7 +111,7 @@ def test_too_many_fields_and_too_long_descriptions_are_refused(
 
 @settings(max_examples=200)
 @given(st.binary(max_size=200))
-def test_any_bytes_are_walked_or_refused(data: bytes) -> None:
+def test_any_bytes_are_walked_or_refused(data):
     for kind in (None, wire.NET, wire.STATE):
         try:
             skeleton, payloads = wire.walk(ByteSource(data), kind)
@@ -129,7 +122,7 @@ def test_any_bytes_are_walked_or_refused(data: bytes) -> None:
         assert len(skeleton) <= len(data) + placeholders + headers
 
 
-def test_a_file_is_read_in_windows_and_in_blocks(tmp_path: Path) -> None:
+def test_a_file_is_read_in_windows_and_in_blocks(tmp_path):
     data = bytes(range(256)) * 64
     path = tmp_path / "bytes"
     path.write_bytes(data)
@@ -148,7 +141,7 @@ def test_a_file_is_read_in_windows_and_in_blocks(tmp_path: Path) -> None:
                 wrong()
 
 
-def test_what_is_not_an_ordinary_file_is_refused_at_once(tmp_path: Path) -> None:
+def test_what_is_not_an_ordinary_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     cases: list[tuple[Path | str, str]] = [
         (tmp_path / "absent", "no such file"),
@@ -162,9 +155,7 @@ def test_what_is_not_an_ordinary_file_is_refused_at_once(tmp_path: Path) -> None
             pass
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
     path = tmp_path / "model"
     path.write_bytes(b"old")
 

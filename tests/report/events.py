@@ -1,7 +1,5 @@
 """A training's events, as the tests here use them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 START: dict[str, Any] = {

@@ -1,7 +1,5 @@
 """Sets of runs compared: means, standard errors, and what counts as a difference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
@@ -22,7 +20,7 @@ def by_seed(values: Sequence[float]) -> dict[object, float]:
     return dict(enumerate(values))
 
 
-def test_a_spread_is_mean_and_standard_error() -> None:
+def test_a_spread_is_mean_and_standard_error():
     values = [0.91, 0.94, 0.95, 0.99]
     found = Spread.of(values)
     assert found.mean == pytest.approx(np.mean(values))
@@ -34,7 +32,7 @@ def test_a_spread_is_mean_and_standard_error() -> None:
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 2.5, 7, 19, 29.5, 30, 45, 200, np.inf])
-def test_critical_values_are_students(freedom: float) -> None:
+def test_critical_values_are_students(freedom):
     assert critical(freedom) == pytest.approx(
         stats.t.ppf(0.975, freedom), rel=0.03 if freedom == 2.5 else 2e-3
     )
@@ -42,7 +40,7 @@ def test_critical_values_are_students(freedom: float) -> None:
 
 @pytest.mark.parametrize("shift", [0.0, 0.3, 0.8, 1.5, 3.0])
 @pytest.mark.parametrize("shares", [True, False])
-def test_differences_are_seen_as_by_scipy(shift: float, shares: bool) -> None:
+def test_differences_are_seen_as_by_scipy(shift, shares):
     """Both t-tests, over many draws; borders of a hundredth are left out."""
     rng = np.random.default_rng(int(10 * shift))
     for count in (3, 5, 9):
@@ -60,7 +58,7 @@ def test_differences_are_seen_as_by_scipy(shift: float, shares: bool) -> None:
                 assert found.seen == (p < 0.05), (p, found)
 
 
-def test_one_run_says_nothing() -> None:
+def test_one_run_says_nothing():
     found = difference({1: 0.5}, {1: 0.9})
     assert found.seen is None
     assert found.verdict == "one run says nothing of it"
@@ -85,9 +83,7 @@ def trained(folder: Path, strategy: Strategy, seeds: Sequence[int]) -> Path:
     return folder
 
 
-def test_sets_of_runs_are_compared_by_seed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sets_of_runs_are_compared_by_seed(tmp_path, capsys):
     """Rounds of twice the length send about half the bytes; equal sets show no difference."""
     short = trained(tmp_path / "short", Averaging(2), [1, 2, 3])
     again = trained(tmp_path / "again", Averaging(2), [1, 2, 3])
@@ -104,13 +100,13 @@ def test_sets_of_runs_are_compared_by_seed(
     assert "no difference seen" in text
 
 
-def test_other_seeds_are_not_paired(tmp_path: Path) -> None:
+def test_other_seeds_are_not_paired(tmp_path):
     one = trained(tmp_path / "one", Averaging(2), [1, 2, 3])
     other = trained(tmp_path / "other", Averaging(2), [4, 5, 6])
     assert "not paired" in report(one, other, out=tmp_path / "page.html")
 
 
-def test_a_plan_is_not_beside_a_set(tmp_path: Path) -> None:
+def test_a_plan_is_not_beside_a_set(tmp_path):
     (tmp_path / "plan.json").write_text('{"event": "plan"}', encoding="utf-8")
     one = trained(tmp_path / "one", Averaging(2), [1, 2])
     with pytest.raises(SettingError, match="plan is a plan or experiment"):

@@ -1,7 +1,5 @@
 """JsonLines, History and TensorBoard: what was written is read back."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys
@@ -16,7 +14,7 @@ from sparknet.training.history import MOST
 from tests.report.events import START, TRAINING, layers, round_event, validation
 
 
-def test_json_lines_and_back(tmp_path: Path) -> None:
+def test_json_lines_and_back(tmp_path):
     path = tmp_path / "train.jsonl"
     for part in (TRAINING[:4], TRAINING[4:]):  # as if it had been resumed
         log = JsonLines(path, clock=lambda: 12.3456)
@@ -31,7 +29,7 @@ def test_json_lines_and_back(tmp_path: Path) -> None:
     assert json.loads(out.getvalue())["time"] == 5.5
 
 
-def test_what_json_cannot_hold() -> None:
+def test_what_json_cannot_hold():
     out = io.StringIO()
     JsonLines(out)(
         round_event(1, loss=float("nan"), samples=np.int64(3), more=(np.float32(0.5), Path("x")))
@@ -40,7 +38,7 @@ def test_what_json_cannot_hold() -> None:
     assert (read["loss"], read["samples"], read["more"]) == (None, 3, [0.5, "x"])
 
 
-def test_history() -> None:
+def test_history():
     history = History()
     for event in TRAINING:
         together(history, None)(event)
@@ -52,7 +50,7 @@ def test_history() -> None:
     }
 
 
-def test_a_history_is_the_sequence_of_its_events() -> None:
+def test_a_history_is_the_sequence_of_its_events():
     history = History(TRAINING)
     assert list(history) == history.events == list(TRAINING)
     assert (history[-1], history[1:3], len(history)) == (
@@ -64,7 +62,7 @@ def test_a_history_is_the_sequence_of_its_events() -> None:
     assert repr(history) == told
 
 
-def test_a_million_rounds_stay_a_few_thousand_and_keep_their_shape() -> None:
+def test_a_million_rounds_stay_a_few_thousand_and_keep_their_shape():
     history, rounds, validations = History([START]), 1_000_000, 1000
     for number in range(1, rounds + 1):
         history(round_event(number, loss=number * 1e-6))
@@ -84,39 +82,39 @@ def test_a_million_rounds_stay_a_few_thousand_and_keep_their_shape() -> None:
     assert len(history.events) == 1 + len(at) + rounds // validations
 
 
-def test_a_log_that_is_read_back_is_whole(tmp_path: Path) -> None:
+def test_a_log_that_is_read_back_is_whole(tmp_path):
     path, rounds = tmp_path / "log", 3 * MOST
     path.write_text("".join(json.dumps(round_event(one)) + "\n" for one in range(1, rounds + 1)))
     assert len(History.read(path).loss[0]) == rounds
 
 
-def test_a_metric_that_comes_later() -> None:
+def test_a_metric_that_comes_later():
     history = History([validation(1, accuracy=0.5), validation(2, accuracy=0.6, top5=0.9)])
     assert history.metrics["top5"] == ([20], [0.9])
 
 
-def test_a_line_that_was_cut_short(tmp_path: Path) -> None:
+def test_a_line_that_was_cut_short(tmp_path):
     path = tmp_path / "log"
     path.write_text(json.dumps(round_event(1)) + '\n{"event": "rou')
     assert [event["round"] for event in History.read(path).events] == [1]
 
 
 @pytest.mark.parametrize("line", ["nonsense", "[1]", '{"loss": 3}', "\0\0"])
-def test_a_foreign_log(line: str, tmp_path: Path) -> None:
+def test_a_foreign_log(line, tmp_path):
     path = tmp_path / "log"
     path.write_text(f"{json.dumps(round_event(1))}\n{line}\n")
     with pytest.raises(FileError, match="line 2 is no event"):
         History.read(path)
 
 
-def test_missing_places(tmp_path: Path) -> None:
+def test_missing_places(tmp_path):
     with pytest.raises(FileError, match="cannot be read"):
         History.read(tmp_path / "none")
     with pytest.raises(FileError, match="cannot be written"):
         JsonLines(tmp_path / "none" / "log")
 
 
-def test_tensorboard(tmp_path: Path) -> None:
+def test_tensorboard(tmp_path):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     board = TensorBoard(tmp_path / "logs")
     for event in TRAINING:
@@ -134,7 +132,7 @@ def test_tensorboard(tmp_path: Path) -> None:
     assert found["train/samples_per_second"][0] == (10, 640)
 
 
-def test_tensorboard_has_norms_and_histograms(tmp_path: Path) -> None:
+def test_tensorboard_has_norms_and_histograms(tmp_path):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     board = TensorBoard(tmp_path / "logs")
     for event in (layers(1), layers(2, norm=None)):
@@ -154,7 +152,7 @@ def test_tensorboard_has_norms_and_histograms(tmp_path: Path) -> None:
     assert [(one.step, make_ndarray(one.tensor_proto)) for one in norms] == [(10, 2.0)]
 
 
-def test_history_has_fewer_looks_at_layers_than_rounds() -> None:
+def test_history_has_fewer_looks_at_layers_than_rounds():
     history = History()
     for number in range(1, 2000):
         history(layers(number))
@@ -167,7 +165,7 @@ def test_history_has_fewer_looks_at_layers_than_rounds() -> None:
     assert len(history.layers) == 2 * len(kept)
 
 
-def test_tensorboard_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorboard_is_an_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard.compat.proto", None)
     with pytest.raises(MissingExtra, match=r"sparknet\[tensorboard\]"):
         TensorBoard(tmp_path / "logs")
@@ -184,7 +182,7 @@ WITH_WORKERS = [
 ]
 
 
-def test_history_knows_rates_and_workers() -> None:
+def test_history_knows_rates_and_workers():
     history = History(WITH_WORKERS)
     assert history.rate == ([10, 20], [0.1, 0.05])
     assert [(one["round"], one["worker"], one["seconds_computing"]) for one in history.workers] == [
@@ -195,7 +193,7 @@ def test_history_knows_rates_and_workers() -> None:
     ]
 
 
-def test_history_becomes_data_frames() -> None:
+def test_history_becomes_data_frames():
     pytest.importorskip("pandas")
     history = History([*WITH_WORKERS, validation(2, accuracy=0.75)])
     rounds = history.to_pandas()
@@ -209,13 +207,13 @@ def test_history_becomes_data_frames() -> None:
     assert workers.groupby("worker")["seconds_computing"].sum().to_dict() == {0: 3.0, 1: 6.0}
 
 
-def test_pandas_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pandas_is_an_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match=r"sparknet\[spark\]"):
         History(WITH_WORKERS).to_pandas()
 
 
-def test_tensorboard_has_rates_and_workers(tmp_path: Path) -> None:
+def test_tensorboard_has_rates_and_workers(tmp_path):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     board = TensorBoard(tmp_path / "logs")
     together(board)(WITH_WORKERS[1])
@@ -228,6 +226,6 @@ def test_tensorboard_has_rates_and_workers(tmp_path: Path) -> None:
     )
 
 
-def test_notebooks_show_a_history() -> None:
+def test_notebooks_show_a_history():
     assert "<polyline" in History(TRAINING)._repr_html_()
     assert History()._repr_html_() == "no round was recorded"

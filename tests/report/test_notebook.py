@@ -1,7 +1,5 @@
 """The bar of a notebook: one output, drawn again in its place."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -54,11 +52,11 @@ class Kernel:
 
 
 @pytest.fixture
-def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
+def kernel(monkeypatch):
     return Kernel(monkeypatch, SimpleNamespace(kernel=object()))
 
 
-def test_one_output_is_drawn_again(kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_output_is_drawn_again(kernel, capsys):
     clock = Clock()
     progress = Progress(clock=clock)
     for event in TRAINING:
@@ -86,7 +84,7 @@ def test_one_output_is_drawn_again(kernel: Kernel, capsys: pytest.CaptureFixture
     assert capsys.readouterr() == ("", "")
 
 
-def test_lines_are_escaped_and_bounded(kernel: Kernel) -> None:
+def test_lines_are_escaped_and_bounded(kernel):
     progress = Progress(clock=Clock())
     progress(round_event(1))
     for number in range(30):
@@ -97,9 +95,7 @@ def test_lines_are_escaped_and_bounded(kernel: Kernel) -> None:
     assert "step 9:" not in last
 
 
-def test_a_terminal_is_no_notebook(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_terminal_is_no_notebook(monkeypatch, capsys):
     kernel = Kernel(monkeypatch, SimpleNamespace())
     for event in TRAINING:
         Progress()(event)
@@ -109,7 +105,7 @@ def test_a_terminal_is_no_notebook(
     assert "step 30: validation accuracy 0.9, loss 0.7" in capsys.readouterr().err
 
 
-def test_trainings_are_shown(kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trainings_are_shown(kernel, capsys):
     data = {"x": np.arange(16.0).reshape(8, 2) / 16, "t": np.ones((8, 1))}
     sparknet.train(SOLVER, data, steps=2)
     [states] = kernel.outputs

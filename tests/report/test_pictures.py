@@ -1,7 +1,5 @@
 """What stands where in a drawing, number by number, and what a page says of few runs."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re
@@ -41,7 +39,7 @@ def where(parts: Parts) -> dict[str, tuple[float, float]]:
 CURVE = Curve("a", [(0, 0), (5, 1), (10, 4)], 1)
 
 
-def test_a_curve_goes_from_corner_to_corner() -> None:
+def test_a_curve_goes_from_corner_to_corner():
     drawn = lines("Loss", [CURVE], "round")
     [line] = parsed(drawn, "polyline")
     assert line["points"] == "62.0,210.0 254.0,160.5 446.0,12.0"
@@ -55,7 +53,7 @@ def test_a_curve_goes_from_corner_to_corner() -> None:
     assert "legend" not in drawn
 
 
-def test_each_tick_has_its_number_and_its_line() -> None:
+def test_each_tick_has_its_number_and_its_line():
     drawn = lines("Loss", [CURVE], "round")
     texts = parsed(drawn, "text")
     across = [(one["said"], float(one["x"])) for one in texts if one["y"] == "225.0"]
@@ -71,7 +69,7 @@ def test_each_tick_has_its_number_and_its_line() -> None:
 @pytest.mark.parametrize(
     ("count", "kept", "last"), [(600, 600, 599 / 600), (601, 302, 1), (1200, 601, 1199 / 1500)]
 )
-def test_a_long_curve_is_thinned_and_keeps_its_end(count: int, kept: int, last: float) -> None:
+def test_a_long_curve_is_thinned_and_keeps_its_end(count, kept, last):
     [line] = parsed(lines("Loss", [Curve("a", [(i, i) for i in range(count)], 0)], ""), "polyline")
     points = line["points"].split()
     assert len(points) == kept
@@ -80,12 +78,12 @@ def test_a_long_curve_is_thinned_and_keeps_its_end(count: int, kept: int, last: 
 
 
 @pytest.mark.parametrize(("count", "dots"), [(60, 60), (61, 0)])
-def test_few_points_are_marked(count: int, dots: int) -> None:
+def test_few_points_are_marked(count, dots):
     drawn = lines("Loss", [Curve("a", [(i, i) for i in range(count)], 0)], "")
     assert len(parsed(drawn, "circle")) == dots
 
 
-def test_bars_stand_on_each_other() -> None:
+def test_bars_stand_on_each_other():
     bars = [("p", [1.0, 3.0]), ("q", [2.0, 0.0])]
     drawn = stacks("Seconds", ["one", "two"], bars, "worker", "s")
     boxes = [
@@ -104,7 +102,7 @@ def test_bars_stand_on_each_other() -> None:
 
 
 @pytest.mark.parametrize(("count", "every"), [(8, 1), (9, 2), (17, 3)])
-def test_many_bars_have_few_labels(count: int, every: int) -> None:
+def test_many_bars_have_few_labels(count, every):
     bars = [(f"b{i}", [1.0]) for i in range(count)]
     texts = where(parsed(stacks("S", ["one"], bars, "", "s"), "text"))
     assert [name for name in texts if name.startswith("b")] == [
@@ -116,7 +114,7 @@ def test_many_bars_have_few_labels(count: int, every: int) -> None:
     ("value", "said"),
     [(9999, "9999"), (1e4, "10k"), (-2.5e5, "-250k"), (1e6, "1M"), (1e9, "1G"), (0.5, "0.5")],
 )
-def test_short_numbers(value: float, said: str) -> None:
+def test_short_numbers(value, said):
     assert charts.short(value) == said
 
 
@@ -130,7 +128,7 @@ NET: list[dict[str, Any]] = [
 ]
 
 
-def test_boxes_stand_in_rows_about_the_middle() -> None:
+def test_boxes_stand_in_rows_about_the_middle():
     drawn = drawing(NET)
     assert 'viewBox="0 0 342 190" width="342" height="190"' in drawn
     boxes = [(float(one["x"]), float(one["y"])) for one in parsed(drawn, "rect")]
@@ -143,7 +141,7 @@ def test_boxes_stand_in_rows_about_the_middle() -> None:
     assert parsed(drawn, "title")[1]["said"] == "left (A), 1,200 parameters"
 
 
-def test_edges_go_from_border_to_border() -> None:
+def test_edges_go_from_border_to_border():
     paths = [one["d"] for one in parsed(drawing(NET), "path")]
     assert paths == [
         "M171 56C171 67 89 67 89 78",
@@ -153,14 +151,14 @@ def test_edges_go_from_border_to_border() -> None:
     ]
 
 
-def test_a_shortcut_goes_around_what_it_skips() -> None:
+def test_a_shortcut_goes_around_what_it_skips():
     chain = [*NET[:2], {"name": "sum", "type": "B", "bottoms": ["l", "x"], "tops": ["y"]}]
     paths = [one["d"] for one in parsed(drawing(chain), "path")]
     assert paths[1:] == ["M89 56C199 56 199 134 89 134", "M89 112C89 123 89 123 89 134"]
 
 
 @pytest.mark.parametrize(("length", "shown"), [(24, "x" * 24), (25, "x" * 23 + "…")])
-def test_long_names_are_cut(length: int, shown: str) -> None:
+def test_long_names_are_cut(length, shown):
     drawn = drawing([{"name": "x" * length, "type": "T", "bottoms": [], "tops": []}])
     assert parsed(drawn, "text")[0]["said"] == shown
 
@@ -168,7 +166,7 @@ def test_long_names_are_cut(length: int, shown: str) -> None:
 # -- a plot ----------------------------------------------------------------------------------
 
 
-def test_where_a_plots_words_stand(tmp_path: Path) -> None:
+def test_where_a_plots_words_stand(tmp_path):
     events = [round_event(10), round_event(20), validation(20, loss=1.0, accuracy=0.5)]
     plot(events, tmp_path / "p.svg")
     root = ElementTree.parse(tmp_path / "p.svg").getroot()
@@ -197,9 +195,7 @@ def test_where_a_plots_words_stand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("count", "marker"), [(49, "."), (50, "None")])
-def test_what_matplotlib_is_given(
-    count: int, marker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_matplotlib_is_given(count, marker, tmp_path, monkeypatch):
     figure = pytest.importorskip("matplotlib.figure").Figure
     made = []
 
@@ -233,7 +229,7 @@ def a_round(number: int, **more: Any) -> dict[str, Any]:
     return {"event": "round", "round": number, "iteration": 5 * number, "samples": 40, **more}
 
 
-def test_the_loss_of_training_is_a_curve_beside_that_of_validation(tmp_path: Path) -> None:
+def test_the_loss_of_training_is_a_curve_beside_that_of_validation(tmp_path):
     text = said(
         tmp_path,
         a_round(1, loss=4.0),
@@ -245,7 +241,7 @@ def test_the_loss_of_training_is_a_curve_beside_that_of_validation(tmp_path: Pat
     assert "training: 4 at 40" in text
 
 
-def test_a_page_of_one_run_has_no_part_that_is_empty(tmp_path: Path) -> None:
+def test_a_page_of_one_run_has_no_part_that_is_empty(tmp_path):
     text = said(tmp_path, a_round(1, loss=4.0), a_round(2, loss=2.0), layers(1))
     assert "Weights and gradients" in text
     assert "Classes" not in text
@@ -254,14 +250,14 @@ def test_a_page_of_one_run_has_no_part_that_is_empty(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("side", [1, 2])
-def test_small_tables_of_classes_are_shown(side: int, tmp_path: Path) -> None:
+def test_small_tables_of_classes_are_shown(side, tmp_path):
     counts = {f"confusion[{i}]": 1.0 for i in range(side * side)}
     text = said(tmp_path, a_round(1), {"event": "validation", "iteration": 5, "metrics": counts})
     assert f"<th>{side - 1}</th><td>{1 / side:.1%}</td>" in text
     assert f"<th>{side}</th><td>" not in text
 
 
-def test_each_rounds_seconds_are_told_in_turn(tmp_path: Path) -> None:
+def test_each_rounds_seconds_are_told_in_turn(tmp_path):
     parts = ("loading", "computing", "waiting", "communicating")
     rounds = [
         a_round(n, workers=[{f"seconds_{part}": n * (i + 1.0) for i, part in enumerate(parts)}])
@@ -276,7 +272,7 @@ def test_each_rounds_seconds_are_told_in_turn(tmp_path: Path) -> None:
     ]
 
 
-def test_a_documents_words_stand_above_its_tables() -> None:
+def test_a_documents_words_stand_above_its_tables():
     head = {"title": "T", "tables": [{"head": ["h"], "rows": [[0.25], [None], [7]]}]}
     content = {"event": "experiment", "parts": [{**head, "text": "a < b"}, head]}
     text = "".join(document_sections(content))
@@ -288,7 +284,7 @@ def test_a_documents_words_stand_above_its_tables() -> None:
 # -- TensorBoard -----------------------------------------------------------------------------
 
 
-def test_a_log_folder_is_made_with_those_above_it(tmp_path: Path) -> None:
+def test_a_log_folder_is_made_with_those_above_it(tmp_path):
     pytest.importorskip("tensorboard")
     for _ in range(2):
         TensorBoard(tmp_path / "a" / "b").close()

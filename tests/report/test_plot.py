@@ -1,7 +1,5 @@
 """Plots: curves where they belong, files whole or not there."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -20,7 +18,7 @@ def drawn(path: Path) -> list[ElementTree.Element]:
     return ElementTree.parse(path).getroot().findall(f"{SVG}g")
 
 
-def test_svg(tmp_path: Path) -> None:
+def test_svg(tmp_path):
     out = tmp_path / "plot.svg"
     plot(History(TRAINING), out)
     loss, accuracy = drawn(out)
@@ -39,7 +37,7 @@ def test_svg(tmp_path: Path) -> None:
     ]
 
 
-def test_from_a_log(tmp_path: Path) -> None:
+def test_from_a_log(tmp_path):
     log = JsonLines(tmp_path / "log.jsonl")
     for event in TRAINING:
         log(event)
@@ -49,28 +47,28 @@ def test_from_a_log(tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").read_text() == (tmp_path / "b.svg").read_text()
 
 
-def test_names_are_escaped_and_one_point_is_enough(tmp_path: Path) -> None:
+def test_names_are_escaped_and_one_point_is_enough(tmp_path):
     plot([validation(1, **{"<top&5>": 0.5})], tmp_path / "plot.svg")
     (panel,) = drawn(tmp_path / "plot.svg")
     assert "<top&5>" in [text.text for text in panel.iter(f"{SVG}text")]
 
 
 @pytest.mark.parametrize("name", ["plot.png", "plot.pdf"])
-def test_matplotlib(name: str, tmp_path: Path) -> None:
+def test_matplotlib(name, tmp_path):
     pytest.importorskip("matplotlib")
     plot(TRAINING, tmp_path / name)
     magic = {"plot.png": b"\x89PNG", "plot.pdf": b"%PDF"}[name]
     assert (tmp_path / name).read_bytes().startswith(magic)
 
 
-def test_matplotlib_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matplotlib_is_an_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match=r"sparknet\[plots\]"):
         plot(TRAINING, tmp_path / "plot.png")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_refusals(tmp_path: Path) -> None:
+def test_refusals(tmp_path):
     with pytest.raises(FileError, match=r"ends in \.svg"):
         plot(TRAINING, tmp_path / "plot.bmp")
     with pytest.raises(FileError, match="nothing to plot"):
@@ -80,7 +78,7 @@ def test_refusals(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_loss_that_is_unknown_leaves_a_gap(tmp_path: Path) -> None:
+def test_a_loss_that_is_unknown_leaves_a_gap(tmp_path):
     plot([round_event(1), round_event(2, loss=None), round_event(3)], tmp_path / "plot.svg")
     (panel,) = drawn(tmp_path / "plot.svg")
     (line,) = panel.iter(f"{SVG}polyline")
@@ -96,5 +94,5 @@ def test_a_loss_that_is_unknown_leaves_a_gap(tmp_path: Path) -> None:
         (-3, 2, [-3, -2, -1, 0, 1, 2]),
     ],
 )
-def test_ticks(low: float, high: float, expected: list[float]) -> None:
+def test_ticks(low, high, expected):
     assert ticks(low, high) == pytest.approx(expected)

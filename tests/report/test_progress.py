@@ -1,7 +1,5 @@
 """Progress and what it shows, by a clock that the test turns."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess
@@ -36,7 +34,7 @@ def shown(terminal: bool, events: list[dict[str, Any]], step: float = 1.0, **opt
     return out.getvalue()
 
 
-def test_lines() -> None:
+def test_lines():
     lines = shown(False, TRAINING).splitlines()
     assert lines == [
         "step 10/40 25%, loss 2, 640 samples/s, 25% communicating, eta 0:03",
@@ -48,13 +46,13 @@ def test_lines() -> None:
     ]
 
 
-def test_lines_come_every_so_often() -> None:
+def test_lines_come_every_so_often():
     rounds = [START, *(round_event(number) for number in range(1, 5))]
     lines = shown(False, rounds, every=2.0).splitlines()
     assert [line.split()[1] for line in lines] == ["10/40", "30/40", "40/40"]
 
 
-def test_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bar(monkeypatch):
     monkeypatch.setenv("COLUMNS", "150")
     text = shown(True, TRAINING[:4])
     assert text == (
@@ -67,7 +65,7 @@ def test_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("width", [10, 40, 79, 200])
-def test_the_bar_fits(width: int) -> None:
+def test_the_bar_fits(width):
     meter = Meter(Clock())
     for event in TRAINING[:5]:
         meter.add(event)
@@ -83,7 +81,7 @@ def test_the_bar_fits(width: int) -> None:
         ({}, None, "step 20"),
     ],
 )
-def test_goals(goal: dict[str, float], fraction: float | None, text: str) -> None:
+def test_goals(goal, fraction, text):
     clock = Clock()
     meter = Meter(clock)
     meter.add({"event": "start", "iteration": 0, **goal})
@@ -95,7 +93,7 @@ def test_goals(goal: dict[str, float], fraction: float | None, text: str) -> Non
     assert meter.remaining == (None if fraction is None else pytest.approx(2 / fraction - 2))
 
 
-def test_a_resumed_training_is_not_faster() -> None:
+def test_a_resumed_training_is_not_faster():
     clock = Clock()
     meter = Meter(clock)
     meter.add({"event": "start", "iteration": 20, "steps": 40})
@@ -105,7 +103,7 @@ def test_a_resumed_training_is_not_faster() -> None:
     assert meter.remaining == pytest.approx(3)
 
 
-def test_what_is_unknown_is_left_out() -> None:
+def test_what_is_unknown_is_left_out():
     meter = Meter(Clock())
     meter.add({"event": "start"})
     meter.add({"event": "round", "iteration": 3})
@@ -114,7 +112,7 @@ def test_what_is_unknown_is_left_out() -> None:
     assert meter.share_communicating is None
 
 
-def test_nothing_is_said_of_nothing() -> None:
+def test_nothing_is_said_of_nothing():
     assert shown(False, [START]) == ""
     assert "accuracy 1" in shown(False, [START, validation(0, accuracy=1)])
 
@@ -122,11 +120,11 @@ def test_nothing_is_said_of_nothing() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0:00"), (7.4, "0:07"), (61, "1:01"), (3723, "1:02:03")]
 )
-def test_clock_time(seconds: float, text: str) -> None:
+def test_clock_time(seconds, text):
     assert clock_time(seconds) == text
 
 
-def test_a_terminal() -> None:
+def test_a_terminal():
     """A real one: the line is drawn again and again, and ends with the training."""
     if sys.platform == "win32":
         pytest.skip("no terminals of this kind here")
@@ -146,7 +144,7 @@ def test_a_terminal() -> None:
     assert text.endswith("\r\nstep 40: all steps are done\r\n")
 
 
-def test_a_pipe_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_is_no_terminal(capsys):
     progress: Callable[[Any], None] = Progress()
     progress(round_event(1))
     out, err = capsys.readouterr()

@@ -1,7 +1,5 @@
 """report: one page about a run, two runs, a plan; as text, and in a browser."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import closing
@@ -48,7 +46,7 @@ def trained(folder: Path, strategy: Averaging, cluster: Cluster) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def runs(tmp_path_factory):
     place = tmp_path_factory.mktemp("runs")
     return (
         trained(place / "short rounds", Averaging(5), STRAGGLING),
@@ -64,20 +62,20 @@ def page(out: Path, *sources: Path) -> str:
 # -- what the page says ----------------------------------------------------------------------
 
 
-def test_a_page_asks_nothing_of_the_network(runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_page_asks_nothing_of_the_network(runs, tmp_path):
     text = page(tmp_path / "page.html", *runs)
     assert "default-src 'none'" in text
     assert not re.findall(r"(?:src|href)=|url\(|<script|@import", text)
     assert not re.findall(r"https?://(?!www\.w3\.org)", text)
 
 
-def test_what_a_run_brings_is_escaped(runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_what_a_run_brings_is_escaped(runs, tmp_path):
     text = page(tmp_path / "page.html", runs[0])
     assert "a &lt;b&gt;cluster&lt;/b&gt;" in text
     assert "<b>cluster" not in text
 
 
-def test_each_workers_time_is_told(runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_each_workers_time_is_told(runs, tmp_path):
     """Worker 1 is twice as slow: the others wait 2.5 s in each round, and 0.25 s for a message."""
     run = read(runs[0])
     assert isinstance(run, ReportedRun)
@@ -95,7 +93,7 @@ def test_each_workers_time_is_told(runs: tuple[Path, Path], tmp_path: Path) -> N
     assert len(rounds) >= 12  # those of before the loss are told as well
 
 
-def test_totals_are_those_of_the_events(runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_totals_are_those_of_the_events(runs, tmp_path):
     run = read(runs[1])
     assert isinstance(run, ReportedRun)
     last = run.rounds[-1]
@@ -114,7 +112,7 @@ def test_totals_are_those_of_the_events(runs: tuple[Path, Path], tmp_path: Path)
     assert tiles["communicating"] == f"{share:.0%}"
 
 
-def test_settings_that_differ_are_marked(runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_settings_that_differ_are_marked(runs, tmp_path):
     text = page(tmp_path / "page.html", *runs)
     marked = re.findall(r'<tr class="differs"><td>([^<]*)</td><td>([^<]*)</td><td>([^<]*)', text)
     assert ("strategy: steps", "5", "20") in marked
@@ -122,7 +120,7 @@ def test_settings_that_differ_are_marked(runs: tuple[Path, Path], tmp_path: Path
     assert {"net", "workers", "python", "numpy", "cores"} <= set(same)
 
 
-def test_stragglers_and_failures_are_listed(runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_stragglers_and_failures_are_listed(runs, tmp_path):
     text = page(tmp_path / "page.html", runs[0])
     assert "worker 1 on virtual (process 1): 1 s a step, others 0.5 s" in text
     assert "worker 2: PeerLost: " in text
@@ -130,7 +128,7 @@ def test_stragglers_and_failures_are_listed(runs: tuple[Path, Path], tmp_path: P
     assert "There were none." in page(tmp_path / "other.html", runs[1])
 
 
-def test_classes_are_told_apart(tmp_path: Path) -> None:
+def test_classes_are_told_apart(tmp_path):
     metrics = {"accuracy": 0.7, **{f"confusion[{n}]": v for n, v in enumerate([6, 2, 1, 1])}}
     event = {"event": "validation", "iteration": 5, "metrics": metrics}
     (tmp_path / "log.jsonl").write_text(json.dumps(event) + "\n", encoding="utf-8")
@@ -142,7 +140,7 @@ def test_classes_are_told_apart(tmp_path: Path) -> None:
     assert "true class" in text
 
 
-def test_tiles_of_two_runs_say_whose_they_are(runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_tiles_of_two_runs_say_whose_they_are(runs, tmp_path):
     text = page(tmp_path / "page.html", *runs)
     [samples] = re.findall(r"<small>samples</small>(.*?)</div>", text)
     told = re.findall(r'<i class="f(\d)"></i>([a-z ]+)</span> ([\d,]+)<', samples)
@@ -153,7 +151,7 @@ def test_tiles_of_two_runs_say_whose_they_are(runs: tuple[Path, Path], tmp_path:
     assert '<span class="of">' not in page(tmp_path / "one.html", runs[0])
 
 
-def test_a_resumed_run_is_marked(tmp_path: Path) -> None:
+def test_a_resumed_run_is_marked(tmp_path):
     begun = {"event": "start", "iteration": 0, "net": "LeNet", "workers": 2, "steps": 10}
     again = {**begun, "iteration": 10, "steps": 20, "resumed": "/snapshots/run-1/round-10"}
     first = {"event": "round", "iteration": 10, "loss": 2.0, "samples": 640}
@@ -166,7 +164,7 @@ def test_a_resumed_run_is_marked(tmp_path: Path) -> None:
     assert "<td>steps</td><td>20</td>" in text
 
 
-def test_one_worker_has_nothing_to_send(tmp_path: Path) -> None:
+def test_one_worker_has_nothing_to_send(tmp_path):
     with closing(RunFolder(tmp_path / "alone", small.settings())) as listener:
         simulate(small.settings(), small.records(), workers=1, steps=20, on_event=listener)
     text = page(tmp_path / "page.html", tmp_path / "alone")
@@ -175,7 +173,7 @@ def test_one_worker_has_nothing_to_send(tmp_path: Path) -> None:
         assert said not in text
 
 
-def test_norms_and_histograms_of_layers_are_shown(runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_norms_and_histograms_of_layers_are_shown(runs, tmp_path):
     run = read(runs[1])
     assert isinstance(run, ReportedRun)
     [look] = run.of_kind("layers")
@@ -193,7 +191,7 @@ def test_norms_and_histograms_of_layers_are_shown(runs: tuple[Path, Path], tmp_p
 
 
 @pytest.mark.parametrize("name", ["lenet", "googlenet", "resnet50"])
-def test_nets_of_the_zoo_are_drawn(name: str) -> None:
+def test_nets_of_the_zoo_are_drawn(name):
     found = outline(models.net(name).to_proto())
     drawn = drawing(found)
     own = [one for one in found if not (one["bottoms"] and one["bottoms"] == one["tops"])]
@@ -202,7 +200,7 @@ def test_nets_of_the_zoo_are_drawn(name: str) -> None:
     assert len(set(places)) == len(own)  # no box hides another
 
 
-def test_boxes_stand_below_what_feeds_them() -> None:
+def test_boxes_stand_below_what_feeds_them():
     found = [
         {"name": "a", "type": "Input", "bottoms": [], "tops": ["a"]},
         {"name": "b", "type": "X", "bottoms": ["a"], "tops": ["b"]},
@@ -219,7 +217,7 @@ def test_boxes_stand_below_what_feeds_them() -> None:
 # -- in a browser ----------------------------------------------------------------------------
 
 
-def test_a_browser_shows_a_run(runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_browser_shows_a_run(runs, tmp_path):
     page(tmp_path / "run.html", runs[0])
     found = browser.seen(tmp_path / "run.html", 1100, tmp_path)
     first, second = found["before"], found["after"]
@@ -251,9 +249,7 @@ def test_a_browser_shows_a_run(runs: tuple[Path, Path], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 1100])
-def test_two_runs_fit_a_phone_and_a_desk(
-    runs: tuple[Path, Path], width: int, tmp_path: Path
-) -> None:
+def test_two_runs_fit_a_phone_and_a_desk(runs, width, tmp_path):
     page(tmp_path / "runs.html", *runs)
     found = browser.seen(tmp_path / "runs.html", width, tmp_path)["before"]
     assert found["inside"] == width
@@ -265,7 +261,7 @@ def test_two_runs_fit_a_phone_and_a_desk(
     assert max(charts) < width
 
 
-def test_a_browser_shows_a_plan(tmp_path: Path) -> None:
+def test_a_browser_shows_a_plan(tmp_path):
     made = plan(small.settings(), workers=[1, 4], cluster=Cluster(step=0.01, latency=0.01))
     (tmp_path / "plan.json").write_text(json.dumps(made.to_json()), encoding="utf-8")
     assert main(["report", str(tmp_path / "plan.json")]) == 0
@@ -286,7 +282,7 @@ def test_a_browser_shows_a_plan(tmp_path: Path) -> None:
 # -- files -----------------------------------------------------------------------------------
 
 
-def test_train_writes_a_folder_that_report_reads(tmp_path: Path) -> None:
+def test_train_writes_a_folder_that_report_reads(tmp_path):
     solver = small.settings()
     solver.snapshot_prefix = str(tmp_path / "small")
     write_text(tmp_path / "solver.prototxt", solver)
@@ -305,7 +301,7 @@ def test_train_writes_a_folder_that_report_reads(tmp_path: Path) -> None:
     assert text.count('class="layer ') == 5
 
 
-def test_a_log_alone_is_a_run(runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_log_alone_is_a_run(runs, tmp_path):
     text = page(tmp_path / "log.html", runs[0] / "events.jsonl")
     assert "Where the time went" in text
 
@@ -318,24 +314,24 @@ def test_a_log_alone_is_a_run(runs: tuple[Path, Path], tmp_path: Path) -> None:
         ('{"event": "start"}\n', "no round"),
     ],
 )
-def test_what_is_no_run_is_refused(content: str, wrong: str, tmp_path: Path) -> None:
+def test_what_is_no_run_is_refused(content, wrong, tmp_path):
     (tmp_path / "log.jsonl").write_text(content, encoding="utf-8")
     with pytest.raises(FileError, match=wrong):
         report(tmp_path / "log.jsonl", out=tmp_path / "page.html")
 
 
-def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(FileError, match="holds no run: there is no events"):
         report(tmp_path, out=tmp_path / "page.html")
 
 
-def test_a_plan_is_not_beside_a_run(runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_plan_is_not_beside_a_run(runs, tmp_path):
     (tmp_path / "plan.json").write_text('{"event": "plan"}', encoding="utf-8")
     with pytest.raises(SettingError, match="only runs can be compared, and plan is a plan"):
         report(runs[0], tmp_path / "plan.json", out=tmp_path / "page.html")
 
 
-def test_events_of_earlier_versions_are_shown(tmp_path: Path) -> None:
+def test_events_of_earlier_versions_are_shown(tmp_path):
     """Without the parts of the times, and without totals."""
     events: list[Any] = [
         {"event": "start", "iteration": 0, "workers": 1},

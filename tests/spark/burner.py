@@ -1,7 +1,5 @@
 """A layer that makes one worker slow: there it computes, for nothing."""
 
-from __future__ import annotations
-
 from time import thread_time
 from typing import Any
 

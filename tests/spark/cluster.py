@@ -4,8 +4,6 @@ What runs in a session of processes (setsid) is found there again, whoever start
 can say what is left of a cluster or of a driver.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -6,13 +6,10 @@ both.  tests/spark/test_connect.py runs what must hold for both in processes of 
 Under `-n 2 --dist loadgroup` tests that share a session, a cluster or a server run in one process.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -65,7 +62,7 @@ def null_in_list(column: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def session(request: pytest.FixtureRequest) -> Iterator[Any]:
+def session(request):
     """Of either kind."""
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:
@@ -87,7 +84,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def standalone(tmp_path_factory):
     """A real cluster on loopback."""
     if shutil.which("java") is None or not Path("/proc/self").exists():
         pytest.skip("a cluster needs a Java on the PATH, and its processes are looked up in /proc")
@@ -98,7 +95,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def spark(request: pytest.FixtureRequest) -> Any:
+def spark(request):
     """A classic one: for what needs a SparkContext."""
     if CONNECT:
         pytest.skip("needs a SparkContext, which Spark Connect has not")
@@ -106,7 +103,7 @@ def spark(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(scope="session")
-def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def connect_server(tmp_path_factory):
     """The address of a Connect server in a process of its own."""
     from tests.spark.cluster import HOME, Service, environment
 

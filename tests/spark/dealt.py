@@ -1,7 +1,5 @@
 """What Spark's tasks train on, in an order from which virtual workers are dealt the same."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any

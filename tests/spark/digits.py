@@ -1,7 +1,5 @@
 """A small net and its data, for training in seconds."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

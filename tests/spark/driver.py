@@ -4,8 +4,6 @@ A line of settings begins a fit; each event goes out as a line, and one comes ba
 been looked at; at the end the result goes out.
 """
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import json

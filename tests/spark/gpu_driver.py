@@ -1,8 +1,6 @@
 """A driver whose executors have GPUs, by a script that answers for the machine: prints what is
 seen of them as JSON."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

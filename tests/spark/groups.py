@@ -4,8 +4,6 @@ pytest-xdist 3.8 has marks for this, which do nothing with pytest 9.2: it sets n
 pytest no longer reads.
 """
 
-from __future__ import annotations
-
 from xdist.scheduler import LoadScopeScheduling
 
 FILES = {

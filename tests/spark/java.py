@@ -5,8 +5,6 @@ Without C2's compiler threads and G1's, and with Spark's classes mapped from a f
 time of the processors.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

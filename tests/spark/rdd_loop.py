@@ -1,7 +1,5 @@
 """SparkNet's loop on a cluster; one executor is killed in the middle, and the nets are counted."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A layer that takes its time, and notes which records a worker has trained on."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """What goes wrong in a run, and when: what it does to processes is all real."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

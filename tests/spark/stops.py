@@ -6,8 +6,6 @@ the run has to end once the processes go on.  Afterwards the session has no job 
 run.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import random

@@ -1,9 +1,5 @@
 """Attacks on a live `Trainer.fit`: it ends with its weights, and the attacker with nothing."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +14,7 @@ from sparknet.training.driver.run import Run
 from sparknet.training.strategies import Averaging
 from tests.spark.digits import solver, tuples
 from tests.training import attacker as attackers
-from tests.training.attacker import CHALLENGE, Attacker, Flood, Meddler, tap
+from tests.training.attacker import CHALLENGE, Flood, Meddler, tap
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +23,7 @@ SMALL = 512
 
 
 @pytest.fixture
-def attack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Attacker], None]]:
+def attack(monkeypatch):
     """Let an attacker into the network of the runs of this test; the workers lack its module."""
     link = Run.link
     cloudpickle.register_pickle_by_value(attackers)
@@ -44,7 +40,7 @@ def flat(trained: Any) -> Any:
     return np.asarray(trained.weights.flat)
 
 
-def test_silent_connections_at_every_port(spark: Any, attack: Callable[[Attacker], None]) -> None:
+def test_silent_connections_at_every_port(spark, attack):
     undisturbed = flat(fitted(spark))
     with Flood(150) as flood:
         attack(flood)
@@ -53,9 +49,7 @@ def test_silent_connections_at_every_port(spark: Any, attack: Callable[[Attacker
         assert {flood.gains(one) for one in flood.silent} <= {0, CHALLENGE}
 
 
-def test_a_bit_between_workers_is_flipped(
-    spark: Any, attack: Callable[[Attacker], None], tmp_path: Path
-) -> None:
+def test_a_bit_between_workers_is_flipped(spark, attack, tmp_path):
     """Spark starts the workers again, and they go on from the newest snapshot."""
     undisturbed = flat(fitted(spark))
 

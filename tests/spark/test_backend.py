@@ -3,12 +3,9 @@
 That each strategy trains with it as with the embedded engine shows test_spark_strategies.py.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -32,7 +29,7 @@ NAME = public_caffe.__name__
 
 
 @pytest.mark.parametrize("way", [pytest.param("a name", marks=pytest.mark.slow), "a Net"])
-def test_averaging_is_that_of_the_embedded_engine(session: Any, way: str) -> None:
+def test_averaging_is_that_of_the_embedded_engine(session, way):
     data, held = frame(session, 400), frame(session, 101, seed=1)
     own = Trainer(solver(), workers=2).fit(data, validation=held)
     given: dict[str, Any] = {"solver": Net(solver(), backend=public_caffe)}
@@ -47,7 +44,7 @@ def test_averaging_is_that_of_the_embedded_engine(session: Any, way: str) -> Non
     np.testing.assert_allclose(predicted, other, atol=1e-3)
 
 
-def test_a_run_on_spark_goes_on_from_its_snapshots(session: Any, tmp_path: Path) -> None:
+def test_a_run_on_spark_goes_on_from_its_snapshots(session, tmp_path):
     data = frame(session, 200)
     settings: dict[str, Any] = {"strategy": "slowmo", "workers": 2, "backend": NAME}
     whole = Trainer(solver(steps=40), **settings).fit(data)
@@ -58,9 +55,7 @@ def test_a_run_on_spark_goes_on_from_its_snapshots(session: Any, tmp_path: Path)
     np.testing.assert_array_equal(flat(trained), flat(whole))
 
 
-def test_what_the_workers_lack_is_said_before_the_job(
-    spark: Any, link: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_workers_lack_is_said_before_the_job(spark, link, monkeypatch):
     found = preflight.check(spark, 2, link, backend=NAME)
     assert [finding["backend"] for finding in found] == ["", ""]
     with pytest.raises(SparkError, match=r"^worker 0 on \S+ cannot train: backend 'tests' has no "
@@ -73,7 +68,7 @@ def test_what_the_workers_lack_is_said_before_the_job(
         Trainer(solver(), workers=2, backend="driver_caffe").fit(frame(spark, 40))
 
 
-def test_the_device_is_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_device_is_the_tasks(monkeypatch):
     from pyspark.resource import ResourceInformation
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -86,7 +81,7 @@ def test_the_device_is_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_each_worker_chooses_its_device_once(tmp_path: Path) -> None:
+def test_each_worker_chooses_its_device_once(tmp_path):
     """On executors to which Spark gives one GPU each: what is called is the same without any."""
     (tmp_path / "calls").mkdir()
     found = tmp_path / "found"

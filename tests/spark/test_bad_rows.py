@@ -3,8 +3,6 @@
 Below Spark, on the functions that its tasks call, so that no JVM is needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -133,7 +131,7 @@ def alone(row: str, how: str) -> tuple[Any, str | None]:
 @example(rows=["2 x 2", *GOOD], batch=4)
 @example(rows=[*GOOD, "null"], batch=5)
 @settings(max_examples=40, deadline=None)
-def test_a_prediction_depends_on_its_row_alone(how: str, rows: list[str], batch: int) -> None:
+def test_a_prediction_depends_on_its_row_alone(how, rows, batch):
     found = results(rows, how, batch, "null")
     assert len(found) == len(rows)
     for row, (value, why, valid) in zip(rows, found, strict=True):
@@ -147,7 +145,7 @@ def test_a_prediction_depends_on_its_row_alone(how: str, rows: list[str], batch:
 
 
 @pytest.mark.parametrize("how", HOWS)
-def test_which_rows_are_good(how: str) -> None:
+def test_which_rows_are_good(how):
     for row, data in GOOD.items():
         direct = np.frombuffer(data, np.uint8).reshape(3, SIDE, SIDE) if row == "raw" else data
         value, why = alone(row, how)
@@ -160,7 +158,7 @@ def test_which_rows_are_good(how: str) -> None:
         assert str(why).startswith("column 'data'")
 
 
-def test_a_function_of_another_number_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_of_another_number_of_columns(monkeypatch):
     monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")  # which the task sets
     column = pa.array([VALUES["png"]], pa.binary())
     message = r"a column for each of the net's inputs \['data'\]: 2 are given"
@@ -213,9 +211,7 @@ def learned(row: str, kind: int | None, how: str) -> Any:
 @given(rows=st.lists(st.tuples(ROWS, LABELS), max_size=9), size=st.integers(1, 5))
 @example(rows=[("2 x 2", 0), *((one, 1) for one in GOOD)], size=9)
 @settings(max_examples=40, deadline=None)
-def test_training_takes_a_row_or_not_by_that_row_alone(
-    how: str, rows: list[tuple[str, int | None]], size: int
-) -> None:
+def test_training_takes_a_row_or_not_by_that_row_alone(how, rows, size):
     part = ingested(rows, how, size, True)
     wanted_ = [(number, learned(*row, how)) for number, row in enumerate(rows)]
     good = [(number, data) for number, data in wanted_ if data is not None]
@@ -236,7 +232,7 @@ def test_training_takes_a_row_or_not_by_that_row_alone(
         assert part.reason is None
 
 
-def test_pictures_that_keep_their_sizes_need_one_size() -> None:
+def test_pictures_that_keep_their_sizes_need_one_size():
     assert ingested([("raw", 0), ("2 x 2", 0)], "crop", 2, True).dropped == 1
     message = (
         r"column 'photo' has records of 3 x 8 x 8 and of 3 x 20 x 30: give resize \(file:/1.png"
@@ -246,7 +242,7 @@ def test_pictures_that_keep_their_sizes_need_one_size() -> None:
             ingested([("raw", 0), ("png", 1)], "crop", size, True)
 
 
-def test_a_label_that_is_no_class_is_told_with_its_row() -> None:
+def test_a_label_that_is_no_class_is_told_with_its_row():
     assert class_numbers(net("plain")) == CLASSES
     with pytest.raises(
         SparkNetError,

@@ -1,7 +1,5 @@
 """A worker on Spark that is far slower than the others: they go on without it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +41,7 @@ def fit(
     [Averaging(EACH), DiLoCo(2 * EACH, fragments=2, overlap=1, codec="int8")],
     ids=["averaging", "streaming"],
 )
-def test_it_hands_in_its_third_round(session: Any, tmp_path: Path, strategy: Strategy) -> None:
+def test_it_hands_in_its_third_round(session, tmp_path, strategy):
     trained, process = fit(session, tmp_path, 0.3, strategy, leave_behind=5.0)
     (left,) = trained.history.of_kind("left")
     assert f"(process {process})" in left["where"]
@@ -54,7 +52,7 @@ def test_it_hands_in_its_third_round(session: Any, tmp_path: Path, strategy: Str
     assert [len(one["workers"]) for one in first] == [3, 3, 3]
 
 
-def test_it_is_left_in_the_middle_of_its_round(session: Any, tmp_path: Path) -> None:
+def test_it_is_left_in_the_middle_of_its_round(session, tmp_path):
     """Its first step would take a minute; what it does counts for nothing, and its task ends."""
     slow = {"deadline": 4.0, "leave_behind": 10.0}
     trained, process = fit(session, tmp_path, 60.0, Averaging(EACH), **slow)

@@ -1,9 +1,6 @@
 """Boxes in the pixels of a record's own picture."""
 
-from __future__ import annotations
-
 from io import BytesIO
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +27,7 @@ from sparknet.spark import SparkModel
         ({"resize": 20, "resize_mode": "fit"}, (100, 400), (20, 20), (0, -150, 400, 400)),
     ],
 )
-def test_where_the_nets_picture_lies(how: Any, size: Any, net: Any, expected: Any) -> None:
+def test_where_the_nets_picture_lies(how, size, net, expected):
     np.testing.assert_allclose(frame(Preprocessing(**how), size, net), expected)
 
 
@@ -44,7 +41,7 @@ def encoded(height: int, width: int, orientation: int = 1) -> bytes:
     return data.getvalue()
 
 
-def test_sizes_of_columns() -> None:
+def test_sizes_of_columns():
     pa = pytest.importorskip("pyarrow")
     files = pa.array([encoded(30, 40), encoded(50, 20, orientation=6), bytes(3 * 8 * 8)])
     how = Preprocessing(resize=8)
@@ -79,7 +76,7 @@ layer { name: "found" type: "DetectionOutput" bottom: "flat" bottom: "scores" bo
 """
 
 
-def test_boxes_on_spark_are_in_each_pictures_pixels(session: Any) -> None:
+def test_boxes_on_spark_are_in_each_pictures_pixels(session):
     """Four boxes at the centres of the quarters, a fifth of the picture in each direction."""
     sizes = [(20, 20), (100, 40), (60, 200)]
     rows = [(n, encoded(*size)) for n, size in enumerate(sizes)] + [(3, b"no picture")]

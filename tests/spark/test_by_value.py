@@ -1,7 +1,5 @@
 """Functions whose Python may lack sparknet."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from functools import partial
@@ -18,9 +16,7 @@ def doubled(batches: Any, times: int) -> Any:
     return (one * times for one in batches)
 
 
-def test_a_python_without_the_package_says_so_in_one_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_python_without_the_package_says_so_in_one_sentence(monkeypatch):
     from pyspark.cloudpickle import dumps
 
     import sparknet.spark.cluster.preflight as ours
@@ -39,7 +35,7 @@ def test_a_python_without_the_package_says_so_in_one_sentence(
         pickle.loads(told)([])
 
 
-def test_a_module_of_the_user_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_of_the_user_is_missing(monkeypatch):
     from pyspark.cloudpickle import dumps
 
     sent = dumps(by_value(partial(doubled, times=3)))

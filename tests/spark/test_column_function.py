@@ -1,8 +1,5 @@
 """A net as a function of columns, of SQL and of streams."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,12 +24,12 @@ ROWS = 30
 
 
 @pytest.fixture(scope="module")
-def net() -> Net:
+def net():
     return Net(NET, seed=1)
 
 
 @pytest.fixture(scope="module")
-def frame(session: Any) -> Any:
+def frame(session):
     left, right = inputs()
     rows = [(n, x.tolist(), y.tolist(), "wide") for n, (x, y) in enumerate(zip(left, right))]  # noqa: B905
     return session.createDataFrame(rows, "n int, x array<float>, `y.z` array<double>, w string")
@@ -48,7 +45,7 @@ def wanted(net: Net, name: str) -> Any:
     return net.forward({"a": left, "b": right}, [name])[name]
 
 
-def test_a_function_of_columns(frame: Any, net: Net) -> None:
+def test_a_function_of_columns(frame, net):
     function = SparkModel(net).udf(["prob"])
     made = frame.select("n", function("x", "`y.z`").alias("prob")).orderBy("n").collect()
     np.testing.assert_allclose([row.prob for row in made], wanted(net, "prob"), rtol=1e-5)
@@ -62,7 +59,7 @@ def test_a_function_of_columns(frame: Any, net: Net) -> None:
         SparkModel(net).udf(["prob"], best="class")
 
 
-def test_a_function_of_sql(session: Any, frame: Any, net: Net) -> None:
+def test_a_function_of_sql(session, frame, net):
     from pyspark.sql.functions import expr
 
     model = SparkModel(net)
@@ -80,7 +77,7 @@ def test_a_function_of_sql(session: Any, frame: Any, net: Net) -> None:
 
 
 @pytest.mark.skipif(CONNECT, reason="the plan is the server's")
-def test_only_what_the_net_reads_goes_through_python(frame: Any, net: Net) -> None:
+def test_only_what_the_net_reads_goes_through_python(frame, net):
     model = SparkModel(net, columns={"a": "x", "b": "y.z"})
     made = model.transform(frame, ["prob"], best="class")
     assert made.columns == ["n", "x", "y.z", "w", "prob", "class"]
@@ -97,7 +94,7 @@ def test_only_what_the_net_reads_goes_through_python(frame: Any, net: Net) -> No
     ]
 
 
-def test_vectors_for_pyspark_ml(frame: Any, net: Net) -> None:
+def test_vectors_for_pyspark_ml(frame, net):
     from pyspark.ml.linalg import DenseVector
 
     model = SparkModel(net, columns={"a": "x", "b": "y.z"})
@@ -109,7 +106,7 @@ def test_vectors_for_pyspark_ml(frame: Any, net: Net) -> None:
     assert [row.n for row in made if row.prob is None] == [4]
 
 
-def test_a_function_on_a_stream(session: Any, frame: Any, net: Net, tmp_path: Path) -> None:
+def test_a_function_on_a_stream(session, frame, net, tmp_path):
     """Under Connect a stream's tasks get no files, which only they can tell."""
     from pyspark.sql.functions import expr
 

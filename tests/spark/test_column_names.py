@@ -1,9 +1,5 @@
 """Names of columns as Spark takes them: fields of structs, other cases, dots and namesakes."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -28,7 +24,7 @@ FEAT = "array(id / 7, 2.0D, 3.0D)"
 
 
 @pytest.fixture(scope="module")
-def rows(session: Any) -> Any:
+def rows(session):
     """Two columns have one name and two differ in a dot; the net reads neither."""
     return session.range(0, 12, 1, 2).selectExpr(
         "id",
@@ -44,7 +40,7 @@ def rows(session: Any) -> Any:
 
 @pytest.mark.parametrize("columns", [None, {"x": "x"}, {"x": "rec.Feat"}, {"x": "REC.feat"}])
 @pytest.mark.parametrize("invalid", ["raise", "drop"])
-def test_predicting(rows: Any, columns: dict[str, str] | None, invalid: Any) -> None:
+def test_predicting(rows, columns, invalid):
     net = Net(NET)
     made = SparkModel(net).transform(rows, columns=columns, invalid=invalid, best="class")
     assert made.columns == [*rows.columns, "ip", "class"]
@@ -55,7 +51,7 @@ def test_predicting(rows: Any, columns: dict[str, str] | None, invalid: Any) -> 
     assert [found[id]["class"] for id in range(12)] == wanted.argmax(1).tolist()
 
 
-def test_training_and_evaluating(rows: Any) -> None:
+def test_training_and_evaluating(rows):
     named = {"x": "rec.feat", "label": "rec.LABEL"}
     weights = [
         np.asarray(
@@ -72,7 +68,7 @@ def test_training_and_evaluating(rows: Any) -> None:
     assert plain.rows == plain.confusion.sum() == 12
 
 
-def test_a_dot_and_an_underscore(rows: Any) -> None:
+def test_a_dot_and_an_underscore(rows):
     model = SparkModel(Net(SUM), columns={"x": "a.b", "y": "a_b"})
     for invalid in ("raise", "drop"):
         made = model.transform(rows, invalid=invalid)  # type: ignore[arg-type]
@@ -87,12 +83,12 @@ def test_a_dot_and_an_underscore(rows: Any) -> None:
         ({"x": "more"}, "the data has 2 columns called 'more': rename or drop"),
     ],
 )
-def test_no_such_column(rows: Any, columns: dict[str, str], said: str) -> None:
+def test_no_such_column(rows, columns, said):
     with pytest.raises(SparkError, match=said):
         SparkModel(Net(NET)).transform(rows, columns=columns)
 
 
-def test_where_spark_is_case_sensitive(session: Any, rows: Any) -> None:
+def test_where_spark_is_case_sensitive(session, rows):
     model = SparkModel(Net(NET))
     session.conf.set("spark.sql.caseSensitive", "true")
     try:

@@ -1,11 +1,8 @@
 """Columns of Arrow batches as arrays."""
 
-from __future__ import annotations
-
 import io
 import time
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +15,13 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 
-def test_numbers() -> None:
+def test_numbers():
     np.testing.assert_array_equal(column(pa.array([3, 1, 2]), "label", ()), [3, 1, 2])
     np.testing.assert_array_equal(column(pa.array([True, False]), "label", ()), [1, 0])
     assert column(pa.array([1.5]), "label", (1,)).shape == (1, 1)
 
 
-def test_lists_of_numbers() -> None:
+def test_lists_of_numbers():
     rows = np.arange(12, dtype=np.float32).reshape(3, 4)
     for type_ in (pa.list_(pa.float32()), pa.large_list(pa.float32()), pa.list_(pa.float32(), 4)):
         values = pa.array(rows.tolist(), type_)
@@ -32,7 +29,7 @@ def test_lists_of_numbers() -> None:
         np.testing.assert_array_equal(column(values[1:], "x", (2, 2)), rows[1:].reshape(2, 2, 2))
 
 
-def test_decimals() -> None:
+def test_decimals():
     numbers = [Decimal("1.25"), Decimal("-3.5")]
     np.testing.assert_array_equal(column(pa.array(numbers), "x", ()), [1.25, -3.5])
     lists = pa.array([numbers, numbers[::-1]], pa.list_(pa.decimal128(10, 2)))
@@ -43,28 +40,28 @@ def test_decimals() -> None:
     np.testing.assert_array_equal(column(nested, "x", (2, 1)), [[[1.25], [-3.5]]])
 
 
-def test_lists_of_lists() -> None:
+def test_lists_of_lists():
     rows = np.arange(12).reshape(2, 2, 3)
     values = pa.array(rows.tolist(), pa.list_(pa.list_(pa.int64())))
     np.testing.assert_array_equal(column(values, "x", (1, 2, 3)), rows[:, None])
 
 
 @pytest.mark.parametrize("type_", [pa.binary(), pa.large_binary(), pa.binary(6)], ids=str)
-def test_bytes(type_: Any) -> None:
+def test_bytes(type_):
     rows = np.arange(18, dtype=np.uint8).reshape(3, 6)
     values = pa.array([row.tobytes() for row in rows], type_)
     np.testing.assert_array_equal(column(values, "x", (1, 2, 3)), rows.reshape(3, 1, 2, 3))
     np.testing.assert_array_equal(column(values[1:2], "x", (6,)), rows[1:2])
 
 
-def test_bytes_of_floats() -> None:
+def test_bytes_of_floats():
     rows = np.arange(6, dtype=np.float32).reshape(2, 3)
     found = column(pa.array([row.tobytes() for row in rows], pa.binary()), "x", (3,))
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, rows)
 
 
-def test_encoded_images() -> None:
+def test_encoded_images():
     image = pytest.importorskip("PIL.Image")
     pixels = np.random.default_rng(0).integers(0, 256, (2, 5, 4, 3), np.uint8)
 
@@ -81,7 +78,7 @@ def test_encoded_images() -> None:
         column(pa.array([encoded(pixels[0]), b"nothing"], pa.binary()), "x", (3, 5, 4))
 
 
-def test_image_structs() -> None:
+def test_image_structs():
     pixels = np.arange(2 * 2 * 3 * 3, dtype=np.uint8).reshape(2, 2, 3, 3)
     values = pa.array(
         [
@@ -94,9 +91,7 @@ def test_image_structs() -> None:
 
 @pytest.mark.parametrize("kind", ["L", "RGB", "RGBA", "P"])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_images_of_sparks_source_are_what_their_files_are(
-    session: Any, tmp_path: Path, kind: str, channels: int
-) -> None:
+def test_images_of_sparks_source_are_what_their_files_are(session, tmp_path, kind, channels):
     """Grey and RGBA ones too, into nets that want colour or grey."""
     image = pytest.importorskip("PIL.Image")
     pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 4, 4), np.uint8)
@@ -113,7 +108,7 @@ def test_images_of_sparks_source_are_what_their_files_are(
     np.testing.assert_array_equal(found, expected)
 
 
-def test_an_image_that_spark_could_not_read() -> None:
+def test_an_image_that_spark_could_not_read():
     none = {"origin": "f:/a.png", "height": -1, "width": -1, "nChannels": -1, "data": b""}
     with pytest.raises(SparkError, match=r"column 'x': this is no image .*: f:/a.png \(its option"):
         column(pa.array([none]), "x", (3, 2, 3))
@@ -140,7 +135,7 @@ def vectors(*rows: list[float] | tuple[int, dict[int, float]]) -> pa.Array:
     return pa.array(cells, VECTORS)
 
 
-def test_vectors() -> None:
+def test_vectors():
     values = vectors(
         [1.0, 2.0, 3.0], (3, {1: 5.0}), (3, {}), [4.0, 5.0, 6.0], (3, {2: 7.0, 0: 8.0})
     )
@@ -150,7 +145,7 @@ def test_vectors() -> None:
         np.testing.assert_array_equal(made, want[begin:end])
 
 
-def test_vectors_are_not_read_row_by_row() -> None:
+def test_vectors_are_not_read_row_by_row():
     """10 us a row take half a second; Arrow's memory is taken as it is."""
     numbers = np.random.default_rng(0).normal(size=(50_000, 100))
     lists = pa.FixedSizeListArray.from_arrays(pa.array(numbers.reshape(-1)), 100)
@@ -179,13 +174,13 @@ def test_vectors_are_not_read_row_by_row() -> None:
         ((3, {-1: 5.0}), r"a sparse vector with a place outside 0\.\.2"),
     ],
 )
-def test_a_vector_that_does_not_fit(vector: Any, message: str) -> None:
+def test_a_vector_that_does_not_fit(vector, message):
     for rows in ([vector], [[1.0, 2.0, 3.0], vector]):
         with pytest.raises(SparkError, match=f"column 'x' has {message}"):
             column(vectors(*rows), "x", (3,))
 
 
-def test_a_sparse_vector_of_more_values_than_places() -> None:
+def test_a_sparse_vector_of_more_values_than_places():
     odd = {"type": 0, "size": 3, "indices": [1], "values": [5.0, 6.0]}
     with pytest.raises(SparkError, match="column 'x' has a sparse vector of more values or fewer"):
         column(pa.array([odd], VECTORS), "x", (3,))
@@ -207,12 +202,12 @@ def test_a_sparse_vector_of_more_values_than_places() -> None:
         (pa.array([{"a": 1}]), (1,), r"column 'x' is a struct of \['a'\]"),
     ],
 )
-def test_what_no_net_takes(values: Any, shape: tuple[int, ...], message: str) -> None:
+def test_what_no_net_takes(values, shape, message):
     with pytest.raises(SparkError, match=message):
         column(values, "x", shape)
 
 
-def test_blobs_by_columns() -> None:
+def test_blobs_by_columns():
     batch = pa.RecordBatch.from_pydict({"pixels": [[1.0, 2.0]], "digit": [7], "more": ["x"]})
     found = arrays(batch, {"data": "pixels", "label": "digit"}, {"data": (1, 1, 2), "label": ()})
     assert found["data"].shape == (1, 1, 1, 2)
@@ -227,7 +222,7 @@ def test_blobs_by_columns() -> None:
         ((16, 12), "a record is 16 x 12, the net wants 3 x 8 x 8; arrange it so first"),
     ],
 )
-def test_nested_lists_have_a_shape(sizes: tuple[int, ...], message: str) -> None:
+def test_nested_lists_have_a_shape(sizes, message):
     rows = np.arange(2 * 192, dtype=np.float32).reshape(2, *sizes)
     with pytest.raises(SparkError, match=f"column 'x': {message}"):
         column(pa.array(rows.tolist()), "x", (3, 8, 8))
@@ -235,7 +230,7 @@ def test_nested_lists_have_a_shape(sizes: tuple[int, ...], message: str) -> None
     np.testing.assert_array_equal(column(flat, "x", (3, 8, 8)), rows.reshape(2, 3, 8, 8))
 
 
-def test_pictures_of_another_size() -> None:
+def test_pictures_of_another_size():
     """As many bytes, and still another picture."""
     image = {"height": 4, "width": 16, "nChannels": 3, "mode": 16, "data": bytes(192)}
     with pytest.raises(SparkError, match="column 'x': a record is 3 x 4 x 16, the net wants 3 x 8"):
@@ -248,7 +243,7 @@ def test_pictures_of_another_size() -> None:
         column(pa.array([file.getvalue()], pa.binary()), "x", (3, 8, 8))
 
 
-def test_no_rows() -> None:
+def test_no_rows():
     none = {"height": 2, "width": 2, "nChannels": 1, "mode": 0, "data": bytes(4)}
     for values in (pa.array([none]), pa.array([b"abc"]), pa.array([[1.5]])):
         assert column(values[:0], "x", (1, 2, 2)).shape == (0, 1, 2, 2)
@@ -259,7 +254,7 @@ BOXES = [[[1, 0, 0, 0.5, 0.5], [2, 0.5, 0.5, 1, 1]], [], [[3, 0, 0, 1, 1]]]
 
 
 @pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
-def test_records_with_fewer_rows_are_filled_up(kind: Any) -> None:
+def test_records_with_fewer_rows_are_filled_up(kind):
     values = pa.array(BOXES, kind(kind(pa.float32())))
     want = np.full((3, 4, 5), -1, np.float32)
     for record, boxes in zip(want, BOXES, strict=True):
@@ -281,7 +276,7 @@ def test_records_with_fewer_rows_are_filled_up(kind: Any) -> None:
         ([None], "column 'b' is null"),
     ],
 )
-def test_rows_that_do_not_fit_are_refused(rows: Any, message: str) -> None:
+def test_rows_that_do_not_fit_are_refused(rows, message):
     batch = pa.RecordBatch.from_pydict({"b": pa.array(rows, pa.list_(pa.list_(pa.float32())))})
     with pytest.raises(SparkError, match=message):
         arrays(batch, {"boxes": "b"}, {"boxes": InputSpec((4, 5), blank=-1.0)})

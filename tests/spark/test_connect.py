@@ -1,7 +1,5 @@
 """What holds for classic sessions holds for those of Spark Connect."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -43,7 +41,7 @@ CHOSEN = [pytest.param(one, marks=pytest.mark.long) if one in LONG else one for 
 
 # More than 30 s for test_stages.py and test_trainer.py, which train dozens of nets, and for seats.
 @pytest.mark.parametrize("name", CHOSEN)
-def test_under_connect(connect_server: str, tmp_path: Path, name: str) -> None:
+def test_under_connect(connect_server, tmp_path, name):
     """The tests of a file once more, in a process that has no classic session."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
     options = ["--basetemp", str(tmp_path / "pytest"), str(Path(__file__).with_name(name))]

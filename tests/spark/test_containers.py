@@ -1,10 +1,6 @@
 """What depends on YARN and Kubernetes, by recorded environments: no such cluster runs here."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -72,9 +68,7 @@ BARE = {"proc/self/cgroup": "0::/user.slice/user-1000.slice/session-2.scope\n"}
     ],
     ids=["pod", "pod on host", "old pod", "yarn", "bare", "nothing", "nonsense", "no proc"],
 )
-def test_limits_of_control_groups(
-    tmp_path: Path, files: dict[str, str], memory: int | None, processors: float | None
-) -> None:
+def test_limits_of_control_groups(tmp_path, files, memory, processors):
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,11 +94,11 @@ MIB = 1 << 20
         ({"spark.executor.minMemoryOverhead": "700m"}, 700),
     ],
 )
-def test_the_room_beside_the_jvm(settings: dict[str, str], mebibytes: int) -> None:
+def test_the_room_beside_the_jvm(settings, mebibytes):
     assert containers.python_room(settings) // MIB == mebibytes
 
 
-def test_a_container_that_is_too_small_is_named() -> None:
+def test_a_container_that_is_too_small_is_named():
     settings = {"spark.executor.cores": "4", "spark.task.cpus": "2"}
     for master in ("yarn", "k8s://https://api:6443"):
         assert containers.too_tight(master, settings, 192 * MIB) is None
@@ -119,7 +113,7 @@ def test_a_container_that_is_too_small_is_named() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "g", "-1g", "1.5g", "1x"])
-def test_what_is_no_size(text: str) -> None:
+def test_what_is_no_size(text):
     with pytest.raises(ValueError, match="no memory size of Spark"):
         containers.nbytes(text)
 
@@ -161,15 +155,13 @@ def test_what_is_no_size(text: str) -> None:
         ),
     ],
 )
-def test_what_losses_spark_allows(
-    master: str, settings: dict[str, str], said: str, ends: bool
-) -> None:
+def test_what_losses_spark_allows(master, settings, said, ends):
     found, ended = containers.losses_allowed(master, settings, 8)
     assert re.search(said, found)
     assert ended is ends
 
 
-def test_the_rule_of_lost_executors_is_sparks_own(spark: Any) -> None:
+def test_the_rule_of_lost_executors_is_sparks_own(spark):
     jvm = spark._jvm
     tracker = jvm.org.apache.spark.deploy.ExecutorFailureTracker
     for settings in (

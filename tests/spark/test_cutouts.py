@@ -1,7 +1,5 @@
 """cut_out: found objects as pictures of their own."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 
@@ -29,7 +27,7 @@ def pixels(content: bytes) -> Any:
         return np.asarray(picture)
 
 
-def test_each_object_is_a_row(session: Any) -> None:
+def test_each_object_is_a_row(session):
     rng = np.random.default_rng(0)
     pictures = [rng.integers(0, 256, (9, 7, 3), np.uint8), rng.integers(0, 256, (5, 6), np.uint8)]
     boxes = [
@@ -47,7 +45,7 @@ def test_each_object_is_a_row(session: Any) -> None:
     np.testing.assert_array_equal(pixels(cut[2].content), pictures[1][2:, :])
 
 
-def test_fields_of_structs_are_cut(session: Any) -> None:
+def test_fields_of_structs_are_cut(session):
     whole = np.arange(63, dtype=np.uint8).reshape(9, 7)
     rows = [(png(whole), [(1, 0.9, 1.0, 2.0, 4.0, 9.0)])]
     data = session.createDataFrame(rows, f"content binary, found {FOUND}")
@@ -60,13 +58,13 @@ def test_fields_of_structs_are_cut(session: Any) -> None:
     ("corners", "size"),
     [((3, 3, 3, 3), (1, 1)), ((6.9, 8.9, 20, 20), (1, 1)), ((5, 2, 1, 1), (1, 1))],
 )
-def test_a_part_has_a_pixel_at_least(corners: tuple[float, ...], size: tuple[int, int]) -> None:
+def test_a_part_has_a_pixel_at_least(corners, size):
     content = png(np.zeros((9, 7, 3), np.uint8))
     (cut,) = parts(content, [[corner] for corner in corners], "content")
     assert pixels(cut).shape[:2] == size
 
 
-def test_what_cannot_be_cut_is_refused(session: Any) -> None:
+def test_what_cannot_be_cut_is_refused(session):
     rows = session.createDataFrame(
         [(1, b"", [])], f"id int, content binary, found {FOUND}"
     ).selectExpr("*", "1 AS object")

@@ -1,7 +1,5 @@
 """examples/detect_and_match.py on Spark, against the same done picture by picture."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import sys
@@ -18,7 +16,7 @@ SHELF, ASKED = 24, 8
 
 
 @pytest.fixture
-def example(monkeypatch: pytest.MonkeyPatch) -> Any:
+def example(monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLE.parent))
     yield importlib.import_module("detect_and_match")
     for name in ("detect_and_match", "scenes"):
@@ -65,7 +63,7 @@ def one_by_one(example: Any, weights: str, pictures: list[bytes]) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_the_same_one_by_one(spark: Any, example: Any, tmp_path: Path) -> None:
+def test_the_same_one_by_one(spark, example, tmp_path):
     from sparknet import Net, SolverParams
     from sparknet.spark import SparkModel
 

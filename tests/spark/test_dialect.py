@@ -1,9 +1,5 @@
 """Training and predicting on Spark in a fork's dialect."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -19,7 +15,7 @@ SCHEMA = "x array<float>, label float"
 
 
 @pytest.mark.parametrize(("dialect", "blobs"), [("segnet", 2), ("pspnet", 4)])
-def test_trainer_estimator_and_model(session: Any, dialect: str, blobs: int) -> None:
+def test_trainer_estimator_and_model(session, dialect, blobs):
     columns = points()
     rows = list(zip(columns["x"].tolist(), columns["label"].tolist(), strict=True))
     data = session.createDataFrame(rows, SCHEMA)

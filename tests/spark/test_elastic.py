@@ -1,12 +1,9 @@
 """Runs that go on with the machines that there are, on a standalone cluster."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -33,7 +30,7 @@ def add_machine(standalone: Cluster) -> Service:
 
 
 @pytest.fixture
-def driver(standalone: Cluster) -> Iterator[Driver]:
+def driver(standalone):
     """With two machines, before and afterwards."""
     with closing(Driver(standalone.url, standalone.folder, spark_cores_max="8")) as driver:
         yield driver
@@ -86,9 +83,7 @@ def settings(folder: Path, seconds: float = 0.03, slow: float = 0.0, **more: Any
     return {**usual, "recorder": noted, **more}
 
 
-def test_a_machine_that_is_lost_for_good(
-    standalone: Cluster, driver: Driver, tmp_path: Path
-) -> None:
+def test_a_machine_that_is_lost_for_good(standalone, driver, tmp_path):
     lost = add_machine(standalone)
 
     def act(event: Event) -> None:
@@ -110,7 +105,7 @@ POINTS = 0.3
 
 @pytest.mark.long
 @pytest.mark.usefixtures("mnist")
-def test_accuracy_after_a_machine_is_lost(standalone: Cluster, driver: Driver) -> None:
+def test_accuracy_after_a_machine_is_lost(standalone, driver):
     """LeNet by three workers, one of which is lost in the middle: as many samples are seen, and as
     many digits are recognised."""
     settings: Any = {"workers": 3, "min_workers": 2, "steps": 1000, "deadline": 20}
@@ -143,9 +138,7 @@ def speed(rounds: list[Event]) -> float:
     return float((last["total_samples"] - first["total_samples"]) / (last["time"] - first["time"]))
 
 
-def test_a_machine_that_comes_in_the_middle(
-    standalone: Cluster, driver: Driver, tmp_path: Path
-) -> None:
+def test_a_machine_that_comes_in_the_middle(standalone, driver, tmp_path):
     come: list[Service] = []
 
     def act(event: Event) -> None:
@@ -169,7 +162,7 @@ def of_three(driver: Driver) -> list[Event]:
 
 
 @pytest.mark.long
-def test_machines_that_come_and_go(standalone: Cluster, driver: Driver, tmp_path: Path) -> None:
+def test_machines_that_come_and_go(standalone, driver, tmp_path):
     """For five minutes."""
     come_and_go(standalone, driver, tmp_path, times=15, every=20)
 
@@ -203,9 +196,7 @@ def come_and_go(
     each_once_in_an_epoch(driver, folder / "steps")
 
 
-def test_a_worker_whose_executor_is_decommissioned_hands_in_its_work(
-    standalone: Cluster, tmp_path: Path
-) -> None:
+def test_a_worker_whose_executor_is_decommissioned_hands_in_its_work(standalone, tmp_path):
     told: list[int] = []
 
     def act(event: Event) -> None:
@@ -227,7 +218,7 @@ def test_a_worker_whose_executor_is_decommissioned_hands_in_its_work(
 
 # 90 s on a busy machine.
 @pytest.mark.long
-def test_two_applications_that_each_hold_half_of_the_machines(standalone: Cluster) -> None:
+def test_two_applications_that_each_hold_half_of_the_machines(standalone):
     """One gives up after its start_timeout; when its application ends the other one goes on."""
     spark = {
         "spark_dynamicAllocation_enabled": "true",
@@ -254,9 +245,7 @@ def test_two_applications_that_each_hold_half_of_the_machines(standalone: Cluste
 
 
 @pytest.mark.long
-def test_they_come_and_go_under_dynamic_allocation_beside_a_slow_worker(
-    standalone: Cluster, tmp_path: Path
-) -> None:
+def test_they_come_and_go_under_dynamic_allocation_beside_a_slow_worker(standalone, tmp_path):
     spark = {
         "spark_dynamicAllocation_enabled": "true",
         "spark_dynamicAllocation_shuffleTracking_enabled": "true",

@@ -1,7 +1,5 @@
 """Rows that `evaluate` cannot count: raised, or left out and counted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -49,7 +47,7 @@ def rows(bad: tuple[str, ...]) -> tuple[list[dict[str, Any]], list[dict[str, Any
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_row_fails_the_evaluation_unless_it_is_dropped(session: Any, bad: str) -> None:
+def test_a_bad_row_fails_the_evaluation_unless_it_is_dropped(session, bad):
     model = SparkModel(Net(NET, seed=1))
     good, mixed = rows((bad,))
     want = model.evaluate(session.createDataFrame(good, SCHEMA))
@@ -70,7 +68,7 @@ def same(found: Any, want: Any, dropped: int) -> None:
     assert one.rmse == pytest.approx(other.rmse)
 
 
-def test_bad_rows_of_every_kind_in_a_pipeline(session: Any) -> None:
+def test_bad_rows_of_every_kind_in_a_pipeline(session):
     good, mixed = rows(tuple(BAD))
     model = SparkModel(Net(NET, seed=1))
     data = session.createDataFrame(mixed, SCHEMA).coalesce(1)
@@ -80,7 +78,7 @@ def test_bad_rows_of_every_kind_in_a_pipeline(session: Any) -> None:
         NetModel(model).evaluate(data)
 
 
-def test_no_valid_row_at_all(session: Any) -> None:
+def test_no_valid_row_at_all(session):
     model = SparkModel(Net(NET, seed=1))
     bad = session.createDataFrame([{"x": [1.0, 2.0], "label": 7, "amount": 1.0}] * 5, SCHEMA)
     with pytest.raises(SparkError, match="none of the 5 rows is valid: invalid='raise' names one"):

@@ -1,7 +1,5 @@
 """What `sparknet doctor --master` asks of executors."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
@@ -27,7 +25,7 @@ pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 
 
-def test_what_executors_have(session: Any) -> None:
+def test_what_executors_have(session):
     (found,) = executors.look(session, time.monotonic() + 60)
     assert found.tasks == (executors._TASKS if CONNECT else SLOTS)
     assert found.host == socket.gethostname()
@@ -38,12 +36,12 @@ def test_what_executors_have(session: Any) -> None:
     assert list(executors.differences(found, executors.driver())) == []
 
 
-def test_a_job_that_is_not_run_in_time(session: Any) -> None:
+def test_a_job_that_is_not_run_in_time(session):
     with pytest.raises(SparkError, match="did not run a short job in time"):
         executors.look(session, time.monotonic())
 
 
-def test_a_python_without_sparknet_answers() -> None:
+def test_a_python_without_sparknet_answers():
     """In a process of its own, which is refused sparknet."""
     from pyspark.cloudpickle import dumps
 
@@ -62,7 +60,7 @@ def test_a_python_without_sparknet_answers() -> None:
     assert pickle.loads(dumps(executors._by_value())).__module__ == "__main__"
 
 
-def test_differences_in_a_sentence_each() -> None:
+def test_differences_in_a_sentence_each():
     here = executors.Executors("a", 0, "3.11.7", "0.2.0", "3.2.0", "AVX2", 4, 8 << 30)
     bare = replace(here, sparknet=None, onednn=None, instructions=None)
     assert [stops for _, stops in executors.differences(bare, here)] == [True]
@@ -80,7 +78,7 @@ def test_differences_in_a_sentence_each() -> None:
 
 
 @pytest.mark.parametrize("kind", ["spark://", "sc://", "k8s://https://"])
-def test_a_master_that_nobody_reaches(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_master_that_nobody_reaches(kind, capsys):
     with closing(socket.socket()) as bound:
         bound.bind(("127.0.0.1", 0))
         master = f"{kind}127.0.0.1:{bound.getsockname()[1]}"
@@ -90,7 +88,7 @@ def test_a_master_that_nobody_reaches(kind: str, capsys: pytest.CaptureFixture[s
     assert not last["found"]
 
 
-def test_a_listener_that_is_no_master(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_that_is_no_master(monkeypatch):
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         monkeypatch.setattr("sparknet.spark.cluster.session.get_session", lambda **_: time.sleep(5))
         port = silent.getsockname()[1]
@@ -110,7 +108,7 @@ def told(*words: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_cluster(standalone: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster(standalone, tmp_path, monkeypatch):
     """Two executors; then on a Python that has Spark's packages and no sparknet."""
     monkeypatch.setenv("PYTHONPATH", str(executors.__file__).rpartition("/sparknet/")[0])
     said = told("--master", standalone.url, "--timeout", "120")

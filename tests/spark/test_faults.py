@@ -1,11 +1,8 @@
 """What is killed, when, on a standalone cluster: what it costs, and what is left."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,7 +27,7 @@ LIMIT = {"snapshot_every": 2, "deadline": 20}
 
 
 @pytest.fixture(scope="module")
-def driver(standalone: Cluster) -> Iterator[Driver]:
+def driver(standalone):
     """One for all faults that it should survive."""
     driver = Driver(standalone.url, standalone.folder)
     yield driver
@@ -40,7 +37,7 @@ def driver(standalone: Cluster) -> Iterator[Driver]:
 
 
 @pytest.fixture(scope="module")
-def whole(driver: Driver) -> Event:
+def whole(driver):
     """What a run without faults gives."""
     return driver.fit()
 
@@ -70,8 +67,8 @@ WHO = {"worker 0": kill_worker(0), "executor 1": kill_executor(1)}
 @pytest.mark.parametrize("phase", ["ingest", "computing", "communicating", "snapshotting", "end"])
 @pytest.mark.parametrize("who", WHO)
 def test_a_killed_worker_costs_no_more_than_since_the_snapshot(
-    standalone: Cluster, driver: Driver, whole: Event, tmp_path: Path, who: str, phase: str
-) -> None:
+    standalone, driver, whole, tmp_path, who, phase
+):
     act, when = {
         "ingest": (WHO[who], both_read()),
         "computing": (WHO[who], at_round(5)),
@@ -89,9 +86,7 @@ def test_a_killed_worker_costs_no_more_than_since_the_snapshot(
 
 
 @pytest.mark.parametrize("phase", ["computing", "communicating"])
-def test_streaming_diloco_after_the_loss_of_an_executor(
-    standalone: Cluster, driver: Driver, whole: Event, tmp_path: Path, phase: str
-) -> None:
+def test_streaming_diloco_after_the_loss_of_an_executor(standalone, driver, whole, tmp_path, phase):
     """A mean was under way beside the training; a later run goes on from the last snapshot."""
     streaming = {"chosen": "diloco", "steps": 8, "fragments": 2, "overlap": 2, "codec": "int8"}
     undisturbed = driver.fit(strategy=streaming)
@@ -107,7 +102,7 @@ def test_streaming_diloco_after_the_loss_of_an_executor(
     is_clean(standalone, result, whole, tmp_path)
 
 
-def test_a_worker_that_dies_every_time(driver: Driver, standalone: Cluster) -> None:
+def test_a_worker_that_dies_every_time(driver, standalone):
     """Spark runs the stage four times; then one sentence says so, with the last words."""
     saboteur = Saboteur(kill_worker(1), at_round(2))
 
@@ -128,9 +123,7 @@ def test_a_worker_that_dies_every_time(driver: Driver, standalone: Cluster) -> N
 
 
 @pytest.mark.parametrize("phase", ["ingest", "computing"])
-def test_a_worker_that_hangs_is_noticed_within_the_deadline(
-    driver: Driver, whole: Event, tmp_path: Path, phase: str
-) -> None:
+def test_a_worker_that_hangs_is_noticed_within_the_deadline(driver, whole, tmp_path, phase):
     saboteur = Saboteur(
         lambda saboteur: os.kill(saboteur.workers[1], signal.SIGSTOP),
         both_read() if phase == "ingest" else at_round(5),
@@ -143,9 +136,7 @@ def test_a_worker_that_hangs_is_noticed_within_the_deadline(
     until(lambda: not alive(saboteur.workers[1]), "what hung is killed")
 
 
-def test_an_interruption_leaves_a_snapshot_from_which_a_later_run_goes_on(
-    driver: Driver, whole: Event, tmp_path: Path
-) -> None:
+def test_an_interruption_leaves_a_snapshot_from_which_a_later_run_goes_on(driver, whole, tmp_path):
     """Ctrl-C in the driver: Spark's own handler would cancel the job."""
     interrupt = Saboteur(lambda _: os.kill(driver.process.pid, signal.SIGINT), at_round(3))
     result = driver.fit(interrupt, snapshots=str(tmp_path))

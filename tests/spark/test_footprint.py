@@ -1,7 +1,5 @@
 """The memory that training takes, and a limit that does not leave it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -18,7 +16,7 @@ THREADS = 256 * MIB
 
 
 @pytest.mark.parametrize(("kind", "histories"), [("SGD", 1), ("Adam", 2)])
-def test_what_a_net_takes_at_the_least(kind: str, histories: int) -> None:
+def test_what_a_net_takes_at_the_least(kind, histories):
     net = Net(solver(more=f"type: '{kind}'"))
     parameters = 8 * 9 + 8 + 4 * 8 * 16 + 4
     waiting = 20 * 36 + 20 * 8 * 16
@@ -35,7 +33,7 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "a" bottom: "b" top: "loss" }
 """
 
 
-def test_values_that_two_layers_read_count_once_and_those_of_a_frozen_one_do_not() -> None:
+def test_values_that_two_layers_read_count_once_and_those_of_a_frozen_one_do_not():
     net = Net(f"net_param {{ {TWICE} }} base_lr: 0.1 lr_policy: 'fixed'")
     parameters = 7 * 11 + 11 + 2 * (11 * 3 + 3)
     assert footprint(net) == 4 * ((3 + 1) * parameters + 5 * 11) + THREADS
@@ -69,7 +67,7 @@ print(json.dumps({"room": found["room"], "said": said}))
 
 
 @pytest.mark.slow
-def test_a_limit_of_sparks_is_named_before_training() -> None:
+def test_a_limit_of_sparks_is_named_before_training():
     """In a process of its own, as Spark reads the setting once."""
     pytest.importorskip("pyspark")
     if not Path("/proc/self/statm").exists():

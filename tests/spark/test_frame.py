@@ -1,7 +1,5 @@
 """RDDs and DataFrames as numbered rows."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -29,7 +27,7 @@ from tests.spark.digits import solver
 ENTRIES = ("data", "label")
 
 
-def test_an_rdd_of_tuples(spark: Any) -> None:
+def test_an_rdd_of_tuples(spark):
     records = [(np.full((1, 2, 2), n, np.uint8), n) for n in range(5)]
     found = frame(spark.sparkContext.parallelize(records, 2), ENTRIES)
     assert found.dtypes == [("data", "binary"), ("label", "bigint")]
@@ -38,7 +36,7 @@ def test_an_rdd_of_tuples(spark: Any) -> None:
     ]
 
 
-def test_an_rdd_of_dicts_with_floats(spark: Any) -> None:
+def test_an_rdd_of_dicts_with_floats(spark):
     records = [{"x": [n + 0.5, 1.0], "y": n / 2} for n in range(3)]
     found = frame(spark.sparkContext.parallelize(records, 2), ("x", "y"))
     rows = found.collect()
@@ -46,14 +44,14 @@ def test_an_rdd_of_dicts_with_floats(spark: Any) -> None:
     np.testing.assert_array_equal(np.frombuffer(rows[2].x, np.float32), [2.5, 1.0])
 
 
-def test_what_is_no_data() -> None:
+def test_what_is_no_data():
     with pytest.raises(SparkError, match="the data is a list: an RDD or a DataFrame of Spark is"):
         frame([1], ENTRIES)
     with pytest.raises(SparkError, match=r"the data is a numpy.ndarray: .*createDataFrame"):
         frame(np.zeros(3), ENTRIES)
 
 
-def test_an_rdd_of_something_else(spark: Any) -> None:
+def test_an_rdd_of_something_else(spark):
     context = spark.sparkContext
     with pytest.raises(SparkError, match=r"a record of an RDD is a int: .* \(data, label\)"):
         frame(context.parallelize([1]), ENTRIES)
@@ -65,7 +63,7 @@ def test_an_rdd_of_something_else(spark: Any) -> None:
         frame(context.parallelize([], 2), ENTRIES)
 
 
-def test_rows_and_dicts_are_read_by_name(spark: Any) -> None:
+def test_rows_and_dicts_are_read_by_name(spark):
     row = Row(label=3, name="three", data=[1.0, 2.0])
     for record in (row, row.asDict()):
         (found,) = frame(spark.sparkContext.parallelize([record]), ENTRIES).collect()
@@ -86,27 +84,27 @@ def test_rows_and_dicts_are_read_by_name(spark: Any) -> None:
     ],
     ids=str,
 )
-def test_a_record_unlike_the_first(spark: Any, record: Any, said: str) -> None:
+def test_a_record_unlike_the_first(spark, record, said):
     data = spark.sparkContext.parallelize([([1.0, 2.0], 1), ([0.0, 1.0], 0.0), record], 1)
     with pytest.raises(Exception, match=said) as raised:
         frame(data, ENTRIES).collect()
     assert re.match(said, str(translated(raised.value)))
 
 
-def test_a_stream(spark: Any) -> None:
+def test_a_stream(spark):
     data = spark.readStream.format("rate").load()
     with pytest.raises(SparkError, match=r"the data is a stream, .* foreachBatch"):
         frame(data, ENTRIES)
 
 
-def test_validation_data_of_other_types(spark: Any) -> None:
+def test_validation_data_of_other_types(spark):
     data, more = spark.sql("SELECT 1 AS n"), spark.sql("SELECT array(1) AS n")
     with pytest.raises(SparkError, match=r"columns \['n'\] of the validation data are of other"):
         numbered(data, more, {"label": "n"}, 2)
     assert numbered(data, spark.sql("SELECT 1.5D AS n"), {"label": "n"}, 2).dtypes[0][1] == "double"
 
 
-def test_names_that_spark_would_take_for_fields(spark: Any) -> None:
+def test_names_that_spark_would_take_for_fields(spark):
     data = spark.sql("SELECT 1 AS `a.b`, 2 AS `c``d`")
     mapping = mapped(data, ENTRIES, {"data": "a.b", "label": "c`d"})
     assert numbered(data, data, mapping, 2).columns[:2] == ["a\u2024b", "c\u2035d"]
@@ -114,7 +112,7 @@ def test_names_that_spark_would_take_for_fields(spark: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["binary", "int", "array<double>"])
 @pytest.mark.parametrize("has_bound", [False, True])
-def test_batches_of_bytes_have_a_bound(spark: Any, kind: str, has_bound: bool) -> None:
+def test_batches_of_bytes_have_a_bound(spark, kind, has_bound):
     """On PySpark 3.5 a partition of 2.4 GiB of photographs failed in Java; no such is here."""
     rows = "spark.sql.execution.arrow.maxRecordsPerBatch"
     real = spark.createDataFrame([], f"n int, x {kind}")
@@ -128,14 +126,14 @@ def test_batches_of_bytes_have_a_bound(spark: Any, kind: str, has_bound: bool) -
     assert conf.set.mock_calls == bound
 
 
-def test_this_spark_keeps_its_batches(spark: Any) -> None:
+def test_this_spark_keeps_its_batches(spark):
     rows = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
     if spark.conf.isModifiable("spark.sql.execution.arrow.maxBytesPerBatch"):
         bound_batches(spark.createDataFrame([], "x binary"), ["x"])
         assert spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == rows
 
 
-def test_columns_of_other_names(spark: Any) -> None:
+def test_columns_of_other_names(spark):
     data = spark.createDataFrame([(b"1", 1)], "pixels binary, label int")
     assert mapped(data, ENTRIES, {"data": "pixels"}) == {"data": "pixels", "label": "label"}
     with pytest.raises(SparkError, match=r"no column 'data' for blob 'data': it has \['pixels'"):
@@ -144,7 +142,7 @@ def test_columns_of_other_names(spark: Any) -> None:
         mapped(data, ENTRIES, {"digit": "label"})
 
 
-def test_what_is_misspelt(spark: Any) -> None:
+def test_what_is_misspelt(spark):
     data = spark.createDataFrame([(b"1", 1)], "data binary, Labels int")
     with pytest.raises(SparkError, match=r"no column 'label' .*; did you mean 'Labels'\?"):
         mapped(data, ENTRIES, None)
@@ -159,7 +157,7 @@ def test_what_is_misspelt(spark: Any) -> None:
 @pytest.mark.parametrize(
     "made", ["'3'", "current_date()", "array('a')", "map('a', 1)", "struct(1 AS a)", "NULL"]
 )
-def test_kinds_that_no_net_takes_are_told_without_a_job(spark: Any, made: str) -> None:
+def test_kinds_that_no_net_takes_are_told_without_a_job(spark, made):
     data = spark.sql(f"SELECT array(1.0) AS data, {made} AS digit")
     kind = data.schema["digit"].dataType.simpleString()
     said = f"column 'digit' of the training data is of type {kind}, and a net takes numbers"
@@ -167,7 +165,7 @@ def test_kinds_that_no_net_takes_are_told_without_a_job(spark: Any, made: str) -
         Trainer(solver(), columns={"label": "digit"}).fit(data)
 
 
-def test_skewed_partitions_become_even(spark: Any) -> None:
+def test_skewed_partitions_become_even(spark):
     skewed = spark.sparkContext.parallelize(range(1000), 3).filter(lambda n: n < 333)
     data = skewed.map(lambda n: (n,)).toDF("n int")
     held = spark.range(10).selectExpr("cast(id as int) as n")
@@ -199,7 +197,7 @@ for data, more in ((rdd, None), (frame, rdd)):
 
 
 @pytest.mark.slow
-def test_an_rdd_where_the_session_is_one_of_connect() -> None:
+def test_an_rdd_where_the_session_is_one_of_connect():
     """Only in a process that has both: a local server of Spark Connect within it."""
     pytest.importorskip("grpc")
     variables = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}

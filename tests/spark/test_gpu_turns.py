@@ -1,12 +1,9 @@
 """Turns on a GPU, held by processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -38,7 +35,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[[int], Any]]:
+def start():
     """Begins a process that takes a turn, says so, and holds it for a line of its input."""
     begun = []
 
@@ -62,7 +59,7 @@ def is_free(most: int) -> bool:
         return False
 
 
-def test_so_many_at_once_and_no_more(start: Callable[[int], Any]) -> None:
+def test_so_many_at_once_and_no_more(start):
     first, second = start(2), start(2)
     assert [one.stdout.readline() for one in (first, second)] == ["taken\n"] * 2
     assert [is_free(1), is_free(2), is_free(3)] == [False, False, True]
@@ -80,7 +77,7 @@ def test_so_many_at_once_and_no_more(start: Callable[[int], Any]) -> None:
     assert is_free(2)
 
 
-def test_a_killed_process_holds_none(start: Callable[[int], Any]) -> None:
+def test_a_killed_process_holds_none(start):
     holder = start(1)
     assert holder.stdout.readline() == "taken\n"
     waiting = start(1)
@@ -91,19 +88,19 @@ def test_a_killed_process_holds_none(start: Callable[[int], Any]) -> None:
     assert not is_free(1)
 
 
-def test_an_error_gives_the_turn_back() -> None:
+def test_an_error_gives_the_turn_back():
     with pytest.raises(ValueError, match="inside"), Turns(GPU, 1).take():
         raise ValueError("inside")
     assert is_free(1)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2"])
-def test_a_number_that_is_none(wrong: Any) -> None:
+def test_a_number_that_is_none(wrong):
     with pytest.raises(SettingError, match=f"^tasks_per_gpu must be a whole number.*{wrong!r}"):
         SparkModel(models.net("lenet"), random=True, tasks_per_gpu=wrong)
 
 
-def test_a_net_computes_in_its_turn() -> None:
+def test_a_net_computes_in_its_turn():
     """And gives back what only the pass needed before another's begins."""
     net = Net(models.net("lenet"))
     values = {"data": np.ones((2, 1, 28, 28), np.float32)}

@@ -1,14 +1,11 @@
 """GPUs by the names that Spark gives: numbers, UUIDs, parts of a GPU."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -37,7 +34,7 @@ FIRST, SECOND = (one.uuid for one in listed(WHOLE))
 PART, OTHER = listed(PARTS)[0].parts
 
 
-def test_what_a_machine_lists() -> None:
+def test_what_a_machine_lists():
     assert listed(WHOLE) == [ListedGpu(0, FIRST), ListedGpu(1, SECOND)]
     assert FIRST == "GPU-4a1f0d5e-91a3-6d2b-7e5c-1f0e4c3b2a10"
     assert [len(one.parts) for one in listed(PARTS)] == [2]
@@ -61,9 +58,7 @@ def test_what_a_machine_lists() -> None:
         (OTHER, OTHER, PARTS, 0),
     ],
 )
-def test_the_number_in_this_process(
-    address: str, visible: str | None, text: str, number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_in_this_process(address, visible, text, number, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
@@ -81,9 +76,7 @@ def test_the_number_in_this_process(
         (FIRST, None, "", "nvidia-smi -L lists others: none"),
     ],
 )
-def test_what_this_process_does_not_see(
-    address: str, visible: str | None, text: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_this_process_does_not_see(address, visible, text, said, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
@@ -92,7 +85,7 @@ def test_what_this_process_does_not_see(
     assert said in str(caught.value)
 
 
-def test_the_listing_is_the_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_listing_is_the_programs(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert (gpus.listing(), gpus.models()) == ("", [])
     program = tmp_path / "nvidia-smi"
@@ -112,7 +105,7 @@ def test_the_listing_is_the_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 @pytest.mark.slow
-def test_what_spark_hands_to_tasks(tmp_path: Path) -> None:
+def test_what_spark_hands_to_tasks(tmp_path):
     """A worker whose script names three GPUs, by a number, a UUID and a part's name."""
     pytest.importorskip("pyspark")
     from tests.spark.cluster import environment

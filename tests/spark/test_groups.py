@@ -1,7 +1,5 @@
 """What tests share is started once: all that use it are in one group."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -15,14 +13,14 @@ HERE = Path(__file__).parent
 USES = {"the standalone cluster": r"standalone: Cluster", "the Connect server": r"connect_server: "}
 
 
-def test_the_tests_are_there() -> None:
+def test_the_tests_are_there():
     for one in GROUPS:
         file, _, function = one.partition("::")
         assert f"def {function}" in (HERE.parents[1] / file).read_text(), one
 
 
 @pytest.mark.parametrize("what", USES)
-def test_all_files_that_use_it_are_in_its_group(what: str) -> None:
+def test_all_files_that_use_it_are_in_its_group(what):
     using = {
         f"tests/spark/{file.name}"
         for file in HERE.glob("test_*.py")
@@ -31,7 +29,7 @@ def test_all_files_that_use_it_are_in_its_group(what: str) -> None:
     assert using == {file for file, group in GROUPS.items() if group == what}
 
 
-def test_a_group_is_one_piece_of_work() -> None:
+def test_a_group_is_one_piece_of_work():
     split = Groups._split_scope
     names = ["test_faults.py::test_a[b.py-c]", "test_submit.py::test_d@e", "test_model.py::test_f"]
     names.append("test_session.py::test_a_local_spark_beside_spark_connect[x]@y")

@@ -1,8 +1,5 @@
 """Snapshots through Hadoop's file systems."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +9,7 @@ from sparknet.spark.filesystem.remote import HadoopRuns, open_runs
 from sparknet.training.checkpoints.runs import FolderRuns
 
 
-def test_a_snapshot_goes_there_and_back(spark: Any, tmp_path: Path) -> None:
+def test_a_snapshot_goes_there_and_back(spark, tmp_path):
     store = HadoopRuns(spark, f"file://{tmp_path}").store("snapshots")
     assert store.rounds() == []
     for number in (3, 12):
@@ -32,7 +29,7 @@ def test_a_snapshot_goes_there_and_back(spark: Any, tmp_path: Path) -> None:
     assert store.rounds() == [12]
 
 
-def test_drafts_are_cleaned(spark: Any, tmp_path: Path) -> None:
+def test_drafts_are_cleaned(spark, tmp_path):
     for name in ("draft", "dropped"):
         (tmp_path / f".round-00000007.{name}").mkdir()
     store = HadoopRuns(spark, f"file://{tmp_path}").store("")
@@ -40,7 +37,7 @@ def test_drafts_are_cleaned(spark: Any, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_snapshot_loses_its_name_before_its_files(spark: Any, tmp_path: Path) -> None:
+def test_a_snapshot_loses_its_name_before_its_files(spark, tmp_path):
     """What deletes is cut off: the name is gone all the same."""
     store = HadoopRuns(spark, f"file://{tmp_path}").store("")
     store.begin(4)
@@ -82,9 +79,7 @@ class Broken:
         return call
 
 
-def test_a_system_that_fails_within_a_commit_leaves_no_half_snapshot(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_a_system_that_fails_within_a_commit_leaves_no_half_snapshot(spark, tmp_path):
     """Cut off before each call of a commit, the round is there whole, or not at all."""
     at, done = 0, False
     while not done:
@@ -111,7 +106,7 @@ def test_a_system_that_fails_within_a_commit_leaves_no_half_snapshot(
     assert bytes(store.get(7, "worker-0.state")) == b"abc"
 
 
-def test_listings_that_lag(spark: Any, tmp_path: Path) -> None:
+def test_listings_that_lag(spark, tmp_path):
     """What was just written is not listed yet, what was dropped still is."""
     store = HadoopRuns(spark, f"file://{tmp_path}").store("")
     for number in (3, 12):
@@ -125,24 +120,24 @@ def test_listings_that_lag(spark: Any, tmp_path: Path) -> None:
     assert store.rounds() == [12]
 
 
-def test_a_missing_file_is_named(spark: Any, tmp_path: Path) -> None:
+def test_a_missing_file_is_named(spark, tmp_path):
     with pytest.raises(FileError, match=r"round-00000001/none: .*does not exist"):
         HadoopRuns(spark, f"file://{tmp_path}").store("").get(1, "none")
 
 
-def test_an_unknown_scheme(spark: Any) -> None:
+def test_an_unknown_scheme(spark):
     with pytest.raises(FileError, match='nosuch://there/x: No FileSystem for scheme "nosuch"'):
         open_runs(spark, "nosuch://there/x")
 
 
-def test_local_paths_need_no_hadoop(spark: Any, tmp_path: Path) -> None:
+def test_local_paths_need_no_hadoop(spark, tmp_path):
     for path in (str(tmp_path), f"file://{tmp_path}"):
         runs = open_runs(spark, path)
         assert isinstance(runs, FolderRuns)
         assert runs.folder == tmp_path
 
 
-def test_a_place_where_nothing_can_be_written_is_told_at_once(spark: Any, tmp_path: Path) -> None:
+def test_a_place_where_nothing_can_be_written_is_told_at_once(spark, tmp_path):
     taken = tmp_path / "taken"
     taken.write_text("")
     with pytest.raises(FileError, match="taken: is a file, where a folder for snapshots is needed"):

@@ -1,7 +1,5 @@
 """Bad rows in the stages of pyspark.ml and in training, on a real session."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ SOLVER = f"base_lr: 0.00001 lr_policy: 'fixed' random_seed: 1 net_param {{ {NET}
 
 
 @pytest.fixture(scope="module")
-def photographs(session: Any) -> Any:
+def photographs(session):
     rows = [(f"file:/{name}", VALUES[name], number % 3) for number, name in enumerate(ROWS)]
     rows.append(("file:/label", VALUES["png"], 7))
     return session.createDataFrame(rows, "path string, photo binary, kind int").coalesce(2).cache()
@@ -33,7 +31,7 @@ def scores(name: str) -> Any:
     return net("resize").forward({"data": [VALUES[name]]}, ["ip"])["ip"][0]
 
 
-def test_stages_keep_or_skip_what_they_cannot_read(photographs: Any) -> None:
+def test_stages_keep_or_skip_what_they_cannot_read(photographs):
     model = SparkModel(NET, net("resize").get_weights(), columns={"data": "photo"}, resize=9)
     stages = [
         NetFeaturizer(model, inputCol="photo", outputCol="deep", output="ip"),
@@ -58,7 +56,7 @@ def test_stages_keep_or_skip_what_they_cannot_read(photographs: Any) -> None:
         NetFeaturizer(model, handleInvalid="ignore")
 
 
-def test_training_leaves_bad_rows_out_and_counts_them(photographs: Any) -> None:
+def test_training_leaves_bad_rows_out_and_counts_them(photographs):
     settings: dict[str, Any] = {"columns": {"data": "photo", "label": "kind"}, "resize": 9}
     trainer = Trainer(SOLVER, workers=2, steps=2, **settings)
     with pytest.raises(SettingError, match="invalid must be 'raise' or 'drop', not 'null'"):
@@ -85,7 +83,7 @@ def test_training_leaves_bad_rows_out_and_counts_them(photographs: Any) -> None:
     assert fitted.transform(photographs).count() == len(GOOD) + 1
 
 
-def test_raw_records_of_files_are_resized(session: Any) -> None:
+def test_raw_records_of_files_are_resized(session):
     """Their columns say of what size they are; the bytes alone do not."""
     pictures = np.stack([np.frombuffer(raw(6, 10), np.uint8).reshape(3, 6, 10)] * 2)
     data = read_records(session, ArrayRecords(data=pictures))

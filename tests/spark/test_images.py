@@ -1,7 +1,5 @@
 """Images on Spark: files, raw bytes and Spark's own images score as by caffe.io."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ HOW: dict[str, Any] = {"resize": (32, 32), "crop": 24, "mean": MEAN}
 
 
 @pytest.fixture
-def saved(tmp_path: Path) -> tuple[str, str]:
+def saved(tmp_path):
     from sparknet.proto import write_text
 
     net = Net(deploy(), seed=1)
@@ -33,9 +31,7 @@ def saved(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "deploy.prototxt"), str(tmp_path / "small.caffemodel")
 
 
-def test_every_way_in_scores_as_caffe_io(
-    session: Any, saved: tuple[str, str], tmp_path: Path
-) -> None:
+def test_every_way_in_scores_as_caffe_io(session, saved, tmp_path):
     """Of all kinds and sizes, in batches that do not divide."""
     (tmp_path / "images").mkdir()
     paths = list(files(tmp_path / "images"))
@@ -52,9 +48,7 @@ def test_every_way_in_scores_as_caffe_io(
     np.testing.assert_allclose(np.array([row.prob for row in rows]), got, rtol=0, atol=1e-6)
 
 
-def test_sparks_own_images_score_as_their_files(
-    session: Any, saved: tuple[str, str], tmp_path: Path
-) -> None:
+def test_sparks_own_images_score_as_their_files(session, saved, tmp_path):
     """Spark itself turns grey, colour and alpha into its bytes as Pillow does."""
     (tmp_path / "images").mkdir()
     paths = [
@@ -76,9 +70,7 @@ def test_sparks_own_images_score_as_their_files(
     np.testing.assert_allclose(got, expected, rtol=0, atol=0.02)
 
 
-def test_a_saved_model_carries_its_preprocessing(
-    session: Any, saved: tuple[str, str], tmp_path: Path
-) -> None:
+def test_a_saved_model_carries_its_preprocessing(session, saved, tmp_path):
     mean = np.random.default_rng(0).normal(110, 9, (3, 32, 32)).astype(np.float32)
     model = SparkModel(*saved, columns={"data": "photo"}, resize=32, mean=mean, crop=24)
     for name in ("again.caffemodel", "again.h5"):
@@ -104,9 +96,7 @@ def test_a_saved_model_carries_its_preprocessing(
         SparkModel(model.net, crop=24)
 
 
-def test_a_saved_pipeline_carries_its_preprocessing(
-    session: Any, saved: tuple[str, str], tmp_path: Path
-) -> None:
+def test_a_saved_pipeline_carries_its_preprocessing(session, saved, tmp_path):
     """A featurizer that resizes and crops, read again behind its pipeline."""
     from pyspark.ml import Pipeline, PipelineModel
 
@@ -125,7 +115,7 @@ def test_a_saved_pipeline_carries_its_preprocessing(
     np.testing.assert_allclose(found, by_caffe(paths, Net(*saved)), rtol=0, atol=1e-5)
 
 
-def test_training_on_photographs(session: Any, tmp_path: Path) -> None:
+def test_training_on_photographs(session, tmp_path):
     """Of several sizes, with random crops and mirrors; the model predicts from the same column."""
     rows = [
         (encoded(kind, 30 + number, 50 - number, number), number % 2)
@@ -143,7 +133,7 @@ def test_training_on_photographs(session: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose([row.ip for row in scores], direct, rtol=1e-5, atol=1e-4)
 
 
-def test_rows_have_their_array_or_their_error() -> None:
+def test_rows_have_their_array_or_their_error():
     images = ImageArrays(Preprocessing(resize=(8, 8)), 3)
     values = pa.array([encoded("RGB", 30, 40), None, b"nothing"], pa.binary())
     good, null, damaged = pictures(values, "photo", images)
@@ -156,7 +146,7 @@ def test_rows_have_their_array_or_their_error() -> None:
 @pytest.mark.parametrize(
     ("mode", "dtype"), [(16, "u1"), (18, "<u2"), (21, "<f4"), (22, "<f8"), (0, "u1"), (24, "u1")]
 )
-def test_structs_of_all_depths(mode: int, dtype: str) -> None:
+def test_structs_of_all_depths(mode, dtype):
     """OpenCV's numbers of types: depth in the lower three bits, then channels less 1."""
     channels = (mode >> 3) + 1
     rng = np.random.default_rng(0)
@@ -176,7 +166,7 @@ def test_structs_of_all_depths(mode: int, dtype: str) -> None:
     np.testing.assert_allclose(found, wanted_, rtol=1e-6)
 
 
-def test_encoded_images_are_told_from_bytes_of_planes() -> None:
+def test_encoded_images_are_told_from_bytes_of_planes():
     """Even where their number could be that of a square image."""
     net = Net(deploy(), crop=24, seed=1)
     wants = input_specs(net.inputs.values())

@@ -1,7 +1,5 @@
 """Arrow batches into block files."""
 
-from __future__ import annotations
-
 import re
 import stat
 from collections.abc import Iterable, Iterator
@@ -45,7 +43,7 @@ def batch(rows: list[int], held: list[bool] | None = None) -> Any:
     )
 
 
-def test_records_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+def test_records_are_in_the_order_of_their_numbers(tmp_path):
     part = ingest([batch([5, 3]), batch([]), batch([4, 1, 2])], tmp_path / "a", MAPPING, SHAPES)
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
     assert len(part.training) == 5
@@ -56,7 +54,7 @@ def test_records_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     assert found["data"].dtype == np.uint8
 
 
-def test_held_out_records_are_apart(tmp_path: Path) -> None:
+def test_held_out_records_are_apart(tmp_path):
     part = ingest(
         [batch([0, 1, 2], [False, True, False]), batch([9, 8], [True, True])],
         tmp_path / "a",
@@ -67,14 +65,14 @@ def test_held_out_records_are_apart(tmp_path: Path) -> None:
     assert part.validation.take(slice(0, 9))["label"].tolist() == [10, 80, 90]
 
 
-def test_no_records(tmp_path: Path) -> None:
+def test_no_records(tmp_path):
     for batches in ([], [batch([])]):
         part = ingest(batches, tmp_path / "a", MAPPING, SHAPES)
         assert len(part.training) == len(part.validation) == 0
     assert not (tmp_path / "a").exists()
 
 
-def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
+def test_a_failure_leaves_no_file(tmp_path):
     other = pa.RecordBatch.from_pydict(
         {
             "digit": pa.array([1.5]),
@@ -89,7 +87,7 @@ def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_bad_row_is_told_by_its_place_in_the_data(tmp_path: Path) -> None:
+def test_a_bad_row_is_told_by_its_place_in_the_data(tmp_path):
     """Spark's numbers of rows hold the partition in their upper bits."""
     numbers = pa.array([5, (3 << 33) + 7, 6], pa.int64())
     rows = batch([0, 1, 2], [False, True, False]).set_column(2, ROW, numbers)
@@ -100,13 +98,13 @@ def test_a_bad_row_is_told_by_its_place_in_the_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("-inf"), 1e300])
-def test_a_number_that_no_float32_is(tmp_path: Path, odd: float) -> None:
+def test_a_number_that_no_float32_is(tmp_path, odd):
     rows = batch([0, 1]).set_column(0, "digit", pa.array([1.0, odd]))
     with pytest.raises(SparkError, match=re.escape(f"column 'digit' holds {odd:g}, no")):
         ingest([rows], tmp_path / "a", MAPPING, SHAPES)
 
 
-def test_batches_that_are_written_leave_memory(tmp_path: Path) -> None:
+def test_batches_that_are_written_leave_memory(tmp_path):
     """Columns of a batch from a stream share one piece of memory: a view of one keeps all."""
     count, each = 12, 500
     wide: dict[str, tuple[int | None, ...]] = {"data": (1, 100, 100), "label": ()}
@@ -135,7 +133,7 @@ def streamed(data: bytes) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("part", [0.0, 0.02, 0.3, 0.6, 0.8])
-def test_an_executor_that_stops_sending_is_no_failure_of_the_worker(part: float) -> None:
+def test_an_executor_that_stops_sending_is_no_failure_of_the_worker(part):
     """Spark ends a cancelled task's stream before it ends the task."""
     sink = pa.BufferOutputStream()
     rows = [batch(list(range(200))), batch(list(range(50, 250)))]

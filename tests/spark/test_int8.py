@@ -1,10 +1,5 @@
 """A SparkModel of eight bits is saved in eight bits."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
 from sparknet import Net
@@ -15,7 +10,7 @@ from tests.net.test_quantize import NET, images
 
 
 @needs_int8
-def test_a_model_of_eight_bits_is_saved_in_eight_bits(spark: Any, tmp_path: Path) -> None:
+def test_a_model_of_eight_bits_is_saved_in_eight_bits(spark, tmp_path):
     data = images()
     net = Net(parse_net(NET), seed=1)
     net.quantize({"data": data})

@@ -1,7 +1,5 @@
 """Rows that cannot be read: raised with their place, kept with nulls, or dropped."""
 
-from __future__ import annotations
-
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,7 @@ GOOD, BROKEN = 40, (3, 17)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """Forty pictures, of which two cannot be read: one is cut short, one is no picture."""
     image = pytest.importorskip("PIL.Image")
     folder = tmp_path_factory.mktemp("pictures")
@@ -50,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pictures(session: Any, folder: Path) -> Any:
+def pictures(session, folder):
     data = session.read.format("binaryFile").load(folder.as_uri()).coalesce(1)
     return data.selectExpr("path", "substring(path, -6, 2) AS number", "content")
 
@@ -72,7 +70,7 @@ def expected(folder: Path) -> dict[int, Any]:
     return found
 
 
-def test_one_picture_that_cannot_be_read_is_named_by_its_path(pictures: Any, folder: Path) -> None:
+def test_one_picture_that_cannot_be_read_is_named_by_its_path(pictures, folder):
     said = last_words(model().transform(pictures, batch=7))
     names = [(folder / f"{number:02}.png").as_uri() for number in BROKEN]
     paths = [name.replace("file:///", "file:/") for name in names]
@@ -89,7 +87,7 @@ def test_one_picture_that_cannot_be_read_is_named_by_its_path(pictures: Any, fol
         "if(id = 50, array(-1.0D, 1.0D, 1.0D), array(id, id, id))",  # of which the net makes NaN
     ],
 )
-def test_a_bad_row_behind_those_of_a_limit(session: Any, bad: str) -> None:
+def test_a_bad_row_behind_those_of_a_limit(session, bad):
     """It lies in the first batch of the net."""
     rows = session.range(0, 200, 1, 1).selectExpr("id", f"{bad} AS x")
     made = SparkModel(Net(POINTS)).transform(rows, ["root"], batch=64)
@@ -98,7 +96,7 @@ def test_a_bad_row_behind_those_of_a_limit(session: Any, bad: str) -> None:
     assert last_words(made).endswith("(partition 0, row 50)")
 
 
-def test_rows_that_cannot_be_read_become_null(pictures: Any, folder: Path) -> None:
+def test_rows_that_cannot_be_read_become_null(pictures, folder):
     made = model().transform(pictures, batch=7, invalid="null", reason="why", best="class")
     assert made.columns == ["path", "number", "content", "ip", "class", "why"]
     rows = made.collect()
@@ -115,7 +113,7 @@ def test_rows_that_cannot_be_read_become_null(pictures: Any, folder: Path) -> No
             assert row["class"] == wanted[number].argmax()
 
 
-def test_rows_that_cannot_be_read_are_dropped(pictures: Any, folder: Path) -> None:
+def test_rows_that_cannot_be_read_are_dropped(pictures, folder):
     made = model().transform(pictures, batch=7, invalid="drop")
     order = [int(row.number) for row in pictures.select("number").collect()]
     rows = made.collect()
@@ -134,7 +132,7 @@ WRONG = {
 }
 
 
-def test_every_kind_of_bad_row(session: Any) -> None:
+def test_every_kind_of_bad_row(session):
     rows = [(n, WRONG.get(n, [float(n), 1.0, 4.0])) for n in range(12)]
     data = session.createDataFrame(rows, "n int, x array<double>").coalesce(1)
     found = (
@@ -160,7 +158,7 @@ def test_every_kind_of_bad_row(session: Any) -> None:
     assert [row.n for row in kept] == [n for n in range(12) if n not in WRONG]
 
 
-def test_ten_thousand_rows_stay_ten_thousand(session: Any) -> None:
+def test_ten_thousand_rows_stay_ten_thousand(session):
     """In batches that divide neither the rows nor Spark's Arrow batches."""
     data = session.range(0, 10_000, 1, 3).selectExpr(
         "id", "array(id, id + 1, 4) AS x", "concat('row ', id) AS told"
@@ -173,7 +171,7 @@ def test_ten_thousand_rows_stay_ten_thousand(session: Any) -> None:
     np.testing.assert_allclose(roots, wanted, rtol=1e-5)
 
 
-def test_what_invalid_may_be(session: Any) -> None:
+def test_what_invalid_may_be(session):
     data = session.createDataFrame([([1.0, 2.0, 3.0],)], "x array<double>")
     with pytest.raises(SparkError, match="invalid is 'skip': it is one of raise, null, drop"):
         SparkModel(POINTS, random=True).transform(data, invalid="skip")  # type: ignore[arg-type]

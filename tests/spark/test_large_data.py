@@ -1,7 +1,5 @@
 """A partition that is larger than what its worker may take from memory."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,7 +84,7 @@ def limited(daemon: int, most: int) -> Iterator[None]:
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of other processes: Linux")
-def test_a_partition_larger_than_memory_trains_from_its_file(spark: Any) -> None:
+def test_a_partition_larger_than_memory_trains_from_its_file(spark):
     daemon = status(worker(fitted(spark, 400))["process"], "PPid")
     has = max(status(process, "VmData") << 10 for process in family(daemon))
     assert COUNT * RECORD > 1.9 * SPARE

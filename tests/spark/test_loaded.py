@@ -1,12 +1,9 @@
 """Models in a process without Spark: against what Spark makes of the same files."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,7 +60,7 @@ def frame_of(data: Any, *columns: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", STAGES)
-def test_a_stage_makes_the_columns_that_spark_makes(points: Any, tmp_path: Path, kind: str) -> None:
+def test_a_stage_makes_the_columns_that_spark_makes(points, tmp_path, kind):
     solver, label = STAGES[kind]
     model = NetEstimator(solver, labelCol=label, workers=1, maxIter=5).fit(points)
     model.write().save(str(tmp_path / "stage"))
@@ -77,7 +74,7 @@ def test_a_stage_makes_the_columns_that_spark_makes(points: Any, tmp_path: Path,
             assert np.array_equal(ours, wanted), (name, ours, wanted)
 
 
-def test_a_stage_that_was_saved_without_spark_is_read_by_it(points: Any, tmp_path: Path) -> None:
+def test_a_stage_that_was_saved_without_spark_is_read_by_it(points, tmp_path):
     model = NetEstimator(SIDES, labelCol="side", workers=1, maxIter=5).fit(points)
     model.save_here(tmp_path / "stage")
     again = NetModel.load(str(tmp_path / "stage")).transform(points).select("probability")
@@ -87,7 +84,7 @@ def test_a_stage_that_was_saved_without_spark_is_read_by_it(points: Any, tmp_pat
     assert np.array_equal(found["probability"][100], wanted[0].probability.toArray())
 
 
-def test_a_featurizer_and_what_lies_around_it(points: Any, tmp_path: Path) -> None:
+def test_a_featurizer_and_what_lies_around_it(points, tmp_path):
     model = NetEstimator(SIDES, labelCol="side", workers=1, maxIter=5).fit(points)
     featurizer = NetFeaturizer(model.model, inputCol="features", outputCol="deep", output="ip")
     pipeline = Pipeline(stages=[featurizer, SequenceEncoder(["a"], 2, inputCol="text")])
@@ -105,7 +102,7 @@ def test_a_featurizer_and_what_lies_around_it(points: Any, tmp_path: Path) -> No
     assert raw["ip"].shape == (2, 3)
 
 
-def test_rows_that_cannot_be_read_as_the_stage_says(points: Any, tmp_path: Path) -> None:
+def test_rows_that_cannot_be_read_as_the_stage_says(points, tmp_path):
     model = NetEstimator(SIDES, labelCol="side", workers=1, maxIter=5).fit(points)
     rows = pd.DataFrame({"features": [[1.0, 2.0], None, [float("nan"), 1.0], [3.0, 4.0]]})
     for word in ("error", "keep", "skip"):
@@ -120,14 +117,14 @@ def test_rows_that_cannot_be_read_as_the_stage_says(points: Any, tmp_path: Path)
     assert skipped["prediction"].tolist() == kept["prediction"][[0, 3]].tolist()
 
 
-def test_a_stage_that_makes_a_column_twice(tmp_path: Path) -> None:
+def test_a_stage_that_makes_a_column_twice(tmp_path):
     stage = NetModel(SparkModel(Net(PHOTOGRAPHS, seed=1)), predictionCol="prob")
     stage.save_here(tmp_path / "stage")
     with pytest.raises(SparkError, match="the stage makes two columns 'prob'"):
         sparknet.load(tmp_path / "stage").predict(np.zeros((1, 3, 12, 12)))
 
 
-def test_a_stage_that_was_changed(points: Any, tmp_path: Path) -> None:
+def test_a_stage_that_was_changed(points, tmp_path):
     NetModel(SparkModel(Net(PHOTOGRAPHS, seed=1))).write().save(str(tmp_path / "stage"))
     weights = tmp_path / "stage" / "weights.caffemodel"
     whole = weights.read_bytes()
@@ -149,7 +146,7 @@ def test_a_stage_that_was_changed(points: Any, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def photographs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def photographs(tmp_path_factory):
     image = pytest.importorskip("PIL.Image")
     rng = np.random.default_rng(3)
     folder = tmp_path_factory.mktemp("photographs")
@@ -160,7 +157,7 @@ def photographs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def saved(tmp_path_factory):
     path = tmp_path_factory.mktemp("saved") / "net.caffemodel"
     model = SparkModel(Net(PHOTOGRAPHS, seed=1, preprocessing=None), columns={"data": "content"})
     model = SparkModel(
@@ -170,7 +167,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_pictures_in_every_form(session: Any, saved: Path, photographs: list[Path]) -> None:
+def test_pictures_in_every_form(session, saved, photographs):
     contents = [path.read_bytes() for path in photographs]
     data = session.createDataFrame([(one,) for one in contents], "content binary").coalesce(1)
     options: Any = {"top": 2, "labels": list("abcde"), "best": "class"}
@@ -195,7 +192,7 @@ def test_pictures_in_every_form(session: Any, saved: Path, photographs: list[Pat
     assert dropped.index.tolist() == [1, 2, 3, 4, 5, 6]
 
 
-def test_arrays(saved: Path) -> None:
+def test_arrays(saved):
     net = Net(PHOTOGRAPHS, seed=1)
     values = np.random.default_rng(0).random((9, 3, 12, 12), np.float32)
     loaded = sparknet.load(net)
@@ -207,7 +204,7 @@ def test_arrays(saved: Path) -> None:
     assert loaded.predict(values, ["prob", "conv"])["conv"].shape == (9, 5, 10, 10)
 
 
-def test_rows_without_a_value_and_results_of_ones_own() -> None:
+def test_rows_without_a_value_and_results_of_ones_own():
     text = HEAD.removeprefix("net_param { ") + scores("ip", 3)
     loaded = sparknet.load(Net(text, seed=1))
     rows = [np.ones(2), float("nan"), None, np.zeros(2)]  # pandas has NaN beside arrays
@@ -239,14 +236,14 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_rows_that_fit_no_net(name: str) -> None:
+def test_rows_that_fit_no_net(name):
     rows, said = WRONG[name]
     loaded = sparknet.load(Net(PHOTOGRAPHS, seed=1))
     with pytest.raises(SparkNetError, match=said):
         loaded.predict(rows)
 
 
-def test_what_is_no_model(tmp_path: Path, saved: Path) -> None:
+def test_what_is_no_model(tmp_path, saved):
     with pytest.raises(SparkError, match="predict has no keyword 'bacth'; did you mean 'batch'"):
         sparknet.load(saved).predict([b""], bacth=3)  # type: ignore[call-arg]
     (tmp_path / "x.h5").write_bytes(b"\x89HDF")
@@ -262,7 +259,7 @@ def test_what_is_no_model(tmp_path: Path, saved: Path) -> None:
         Net(PHOTOGRAPHS, seed=1).set_weights([1, 2])  # type: ignore[arg-type]
 
 
-def test_what_is_given_twice(saved: Path) -> None:
+def test_what_is_given_twice(saved):
     model = SparkModel(saved)
     with pytest.raises(SparkError, match="a SparkModel has its weights already"):
         sparknet.load(model, "w.caffemodel")
@@ -278,7 +275,7 @@ def test_what_is_given_twice(saved: Path) -> None:
     assert made["sum"].tolist() == [[2, 2], [2, 2]]
 
 
-def test_several_threads(saved: Path, photographs: list[Path]) -> None:
+def test_several_threads(saved, photographs):
     loaded = sparknet.load(saved)
     wanted = loaded.predict(photographs)["prob"]
     with ThreadPoolExecutor(4) as pool:
@@ -301,9 +298,7 @@ for path in sys.argv[1:3]:
 """
 
 
-def test_without_pyspark_and_pandas(
-    session: Any, saved: Path, photographs: list[Path], tmp_path: Path
-) -> None:
+def test_without_pyspark_and_pandas(session, saved, photographs, tmp_path):
     NetModel(SparkModel(saved), predictionCol="z").write().save(str(tmp_path / "stage"))
     words = [sys.executable, "-c", WITHOUT, saved, tmp_path / "stage", *photographs]
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=False)
@@ -313,7 +308,7 @@ def test_without_pyspark_and_pandas(
     assert done.stdout.splitlines()[1] == f"['prob', 'z'] {float(first[:5].argmax())}"
 
 
-def test_in_a_users_own_function(session: Any) -> None:
+def test_in_a_users_own_function(session):
     """A loaded model and a Net go to Spark's tasks in what mapInPandas sends."""
     net = Net(HEAD.removeprefix("net_param { ") + scores("ip", 2), seed=1)
     loaded, places = sparknet.load(net), [[float(n), 1.0] for n in range(6)]
@@ -331,6 +326,6 @@ def test_in_a_users_own_function(session: Any) -> None:
     np.testing.assert_allclose(found.net, expected, rtol=1e-6)
 
 
-def test_a_featurizer_needs_weights() -> None:
+def test_a_featurizer_needs_weights():
     with pytest.raises(SpecError, match="random=True"):
         NetFeaturizer(HEAD.removeprefix("net_param { ") + scores("ip", 2))

@@ -1,24 +1,21 @@
 """A machine is lost and no other comes for a while: training says so, and goes on when one does."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-from tests.spark.cluster import PATIENCE, Cluster, Driver, Event, environment, until
+from tests.spark.cluster import PATIENCE, Driver, Event, environment, until
 from tests.spark.test_net_rdd import ROUNDS, STEPS
 
 pytestmark = pytest.mark.slow
 
 
-def test_nets_of_a_killed_executor_are_made_again(standalone: Cluster, tmp_path: Path) -> None:
+def test_nets_of_a_killed_executor_are_made_again(standalone, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tests.spark.rdd_loop", standalone.url, str(tmp_path / "killed")],
         env=environment(standalone.folder),
@@ -36,7 +33,7 @@ def test_nets_of_a_killed_executor_are_made_again(standalone: Cluster, tmp_path:
 
 
 # 30 s or more: that nobody comes is said after 15, and a worker counts as lost after 20.
-def test_a_run_that_waits_for_a_machine_says_so(standalone: Cluster, tmp_path: Path) -> None:
+def test_a_run_that_waits_for_a_machine_says_so(standalone, tmp_path):
     driver = Driver(standalone.url, standalone.folder)
     lost = standalone.machines()[-1]
 

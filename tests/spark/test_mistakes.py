@@ -1,7 +1,5 @@
 """The catalogue of mistakes on Spark: tests/messages/test_catalogue.py has the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -85,17 +83,17 @@ LATE: dict[str, tuple[Mistake, list[str]]] = {
 
 
 @pytest.fixture(scope="module")
-def frame(session: Any) -> Frame:
+def frame(session):
     return session.createDataFrame(ROWS, "data array<float>, label int").cache()
 
 
 @pytest.mark.parametrize("name", MISTAKES | LATE)
-def test_a_mistake(name: str, session: Any, frame: Frame) -> None:
+def test_a_mistake(name, session, frame):
     mistake, names = (MISTAKES | LATE)[name]
     with pytest.raises(SparkNetError) as caught:
         mistake(session, frame)
     assert judge(str(caught.value), names) == [], caught.value
 
 
-def test_the_rows_are_good(frame: Frame) -> None:
+def test_the_rows_are_good(frame):
     assert np.isfinite(fit(frame, workers=2).history.loss[1]).all()

@@ -1,7 +1,5 @@
 """A net that predicts columns of a DataFrame, of a classic session or of Spark Connect."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +26,7 @@ COLUMNS = {"data": "pixels"}
 
 
 @pytest.fixture(scope="module")
-def frame(session: Any) -> Any:
+def frame(session):
     """Ragged parts, in no order: each row knows its number."""
     images, labels = records(COUNT)
     rows = [
@@ -48,7 +46,7 @@ def expected(net: Net, name: str, scale: float = 1) -> Any:
     return net.forward({"data": records(COUNT)[0] * np.float32(scale)}, [name])[name]
 
 
-def test_values_are_those_of_forward(frame: Any) -> None:
+def test_values_are_those_of_forward(frame):
     net = Net(solver())
     predicted = SparkModel(net).transform(frame, ["ip", "conv"], columns=COLUMNS, best="class")
     assert predicted.columns == ["number", "pixels", "digit", "ip", "conv", "class"]
@@ -59,7 +57,7 @@ def test_values_are_those_of_forward(frame: Any) -> None:
     np.testing.assert_array_equal(column(predicted, "class"), scores.argmax(1))
 
 
-def test_models_that_are_no_longer_needed_leave_no_files(spark: Any, frame: Any) -> None:
+def test_models_that_are_no_longer_needed_leave_no_files(spark, frame):
     from pyspark import SparkFiles
 
     def files() -> set[Path]:
@@ -79,7 +77,7 @@ def test_models_that_are_no_longer_needed_leave_no_files(spark: Any, frame: Any)
 
 
 @pytest.mark.parametrize("kind", ["tuples", "dicts", "inputs", "values"])
-def test_an_rdd(spark: Any, kind: str) -> None:
+def test_an_rdd(spark, kind):
     images, labels = records(COUNT)
     rows = {
         "tuples": [*zip(images, labels, strict=True)],
@@ -100,13 +98,13 @@ def test_an_rdd(spark: Any, kind: str) -> None:
         assert model.evaluate(rdd).accuracy == (made.argmax(1) == labels).mean()
 
 
-def test_what_only_the_loss_reads_is_not_asked_for(frame: Any) -> None:
+def test_what_only_the_loss_reads_is_not_asked_for(frame):
     predicted = SparkModel(Net(solver())).transform(frame, columns=COLUMNS, prefix="my_", batch=7)
     assert predicted.schema["my_ip"].simpleString() == "my_ip:array<float>"
     assert predicted.columns == [*frame.columns, "my_ip"]
 
 
-def test_one_value_a_record_is_a_number_through_its_transform(frame: Any, tmp_path: Path) -> None:
+def test_one_value_a_record_is_a_number_through_its_transform(frame, tmp_path):
     net = """layer { name: "data" type: "MemoryData" top: "data" top: "label"
         transform_param { scale: 0.5 mean_file: "MEAN" }
         memory_data_param { batch_size: 4 channels: 1 height: 6 width: 6 } }
@@ -125,7 +123,7 @@ def test_one_value_a_record_is_a_number_through_its_transform(frame: Any, tmp_pa
     np.testing.assert_allclose(found, ((pixels - 8) / 2) @ weights[0] + bias[0], atol=1e-4)
 
 
-def test_files_of_stopped_sessions_go() -> None:
+def test_files_of_stopped_sessions_go():
     def session() -> Any:
         context = SimpleNamespace(_jsc=object(), addFile=lambda path: None)
         return FakeSession(_jsparkSession=None, sparkContext=context)
@@ -143,7 +141,7 @@ def test_files_of_stopped_sessions_go() -> None:
     second.sparkContext._jsc = None
 
 
-def test_a_net_of_the_user_is_not_overwritten(tmp_path: Path) -> None:
+def test_a_net_of_the_user_is_not_overwritten(tmp_path):
     (tmp_path / "x.prototxt").write_text("name: 'mine'")
     model = SparkModel(Net(solver()))
     with pytest.raises(FileError, match=r"x.prototxt: is no saved model's and would be overwritt"):
@@ -153,7 +151,7 @@ def test_a_net_of_the_user_is_not_overwritten(tmp_path: Path) -> None:
     model.save(tmp_path / "y.caffemodel")
 
 
-def test_a_caffemodel_is_enough(frame: Any, tmp_path: Path) -> None:
+def test_a_caffemodel_is_enough(frame, tmp_path):
     net = Net(solver())
     SparkModel(net).save(tmp_path / "digits.caffemodel")
     scores = expected(net, "ip")
@@ -165,14 +163,14 @@ def test_a_caffemodel_is_enough(frame: Any, tmp_path: Path) -> None:
         np.testing.assert_allclose(found, scores, rtol=1e-5, atol=1e-4)
 
 
-def test_a_suffix_that_says_nothing(tmp_path: Path) -> None:
+def test_a_suffix_that_says_nothing(tmp_path):
     with pytest.raises(
         FileError, match=r"x.model: a model is saved as a folder, or as one of .caffemodel, .h5;"
     ):
         SparkModel(Net(solver())).save(tmp_path / "x.model")
 
 
-def test_changed_weights_are_sent_again(frame: Any) -> None:
+def test_changed_weights_are_sent_again(frame):
     net = Net(solver())
     model = SparkModel(net)
     before = model.transform(frame, columns=COLUMNS)
@@ -183,7 +181,7 @@ def test_changed_weights_are_sent_again(frame: Any) -> None:
     np.testing.assert_allclose(column(after, "ip"), expected(net, "ip"), rtol=1e-5, atol=1e-4)
 
 
-def test_a_trained_model_predicts(session: Any) -> None:
+def test_a_trained_model_predicts(session):
     images, labels = records(400)
     pairs = zip((images / np.float32(255)).reshape(400, -1).tolist(), labels.tolist(), strict=True)
     data = session.createDataFrame(list(pairs), "pixels array<float>, digit int")
@@ -230,7 +228,7 @@ def last_words(data: Any) -> str:
         ([4.0, 1.0], "column 'x' has 2 values per row, but the net takes (3,) "),
     ],
 )
-def test_no_class_is_made_of_nothing(session: Any, wrong: Any, said: str | None) -> None:
+def test_no_class_is_made_of_nothing(session, wrong, said):
     rows = [(RIGHT,)] * 9 + [(wrong,)] + [(RIGHT,)] * 4
     data = session.createDataFrame(rows, "x array<double>").coalesce(1)
     found = last_words(SparkModel(FLAT, random=True).transform(data, best="guess"))
@@ -239,7 +237,7 @@ def test_no_class_is_made_of_nothing(session: Any, wrong: Any, said: str | None)
     assert found.endswith(" (partition 0, row 9)")
 
 
-def test_a_record_that_no_net_can_read_is_told_in_one_line(session: Any, frame: Any) -> None:
+def test_a_record_that_no_net_can_read_is_told_in_one_line(session, frame):
     data = frame.where("number < 30").coalesce(1).sortWithinPartitions("number")
     wrong = data.selectExpr("number", "if(number = 25, X'00', pixels) AS pixels")
     found = last_words(SparkModel(Net(solver())).transform(wrong, columns=COLUMNS))
@@ -247,7 +245,7 @@ def test_a_record_that_no_net_can_read_is_told_in_one_line(session: Any, frame: 
     assert found == f"sparknet.errors.FileError: {said}"
 
 
-def test_a_worker_keeps_the_net_between_jobs(session: Any, frame: Any) -> None:
+def test_a_worker_keeps_the_net_between_jobs(session, frame):
     SparkModel(Net(solver())).transform(frame, columns=COLUMNS).collect()
 
     def look(batches: Any) -> Any:
@@ -264,7 +262,7 @@ def test_a_worker_keeps_the_net_between_jobs(session: Any, frame: Any) -> None:
     assert max(row.nets for row in found) >= 1
 
 
-def test_what_cannot_be_predicted(session: Any, frame: Any) -> None:
+def test_what_cannot_be_predicted(session, frame):
     model = SparkModel(Net(solver()))
     with pytest.raises(SparkError, match=r"no column 'data' for the net's input 'data'.*columns="):
         model.transform(frame)

@@ -1,7 +1,5 @@
 """net_rdd: SparkNet's Listing 3, with nets, processes and records counted."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable
@@ -66,7 +64,7 @@ def flat(weights: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def averaged() -> Any:
+def averaged():
     """The weights of `Trainer`'s averaging with the same batches."""
     trained = simulate(
         SOLVER,
@@ -80,7 +78,7 @@ def averaged() -> Any:
     return flat(trained.weights)
 
 
-def test_each_net_goes_on_in_whatever_process(spark: Any, averaged: Any) -> None:
+def test_each_net_goes_on_in_whatever_process(spark, averaged):
     nets = nets_of(spark)
     np.testing.assert_array_equal(flat(rounds(spark, nets)), averaged)
     for status in nets.status:
@@ -95,9 +93,7 @@ def test_each_net_goes_on_in_whatever_process(spark: Any, averaged: Any) -> None
 
 
 @pytest.mark.parametrize("steps", [0, 1])
-def test_a_killed_worker_changes_nothing(
-    spark: Any, averaged: Any, tmp_path: Path, steps: int
-) -> None:
+def test_a_killed_worker_changes_nothing(spark, averaged, tmp_path, steps):
     def killed(net: Net) -> Any:
         net.train(steps)
         once(tmp_path / "killed", lambda: os.kill(os.getpid(), signal.SIGKILL))
@@ -121,7 +117,7 @@ def once(mark: Path, act: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize("what", ["state-*", "*"])
-def test_a_lost_net_begins_from_the_last_mean(spark: Any, what: str) -> None:
+def test_a_lost_net_begins_from_the_last_mean(spark, what):
     nets = nets_of(spark)
     mean = flat(nets.map(train).mean())
     folders = nets._homes.map(lambda home: home.folder).collect()
@@ -143,7 +139,7 @@ def test_a_lost_net_begins_from_the_last_mean(spark: Any, what: str) -> None:
     nets.unpersist()
 
 
-def test_steps_run_in_order_and_once(spark: Any) -> None:
+def test_steps_run_in_order_and_once(spark):
     nets = nets_of(spark)
     nets.map(lambda net: net.train(2))
     first = nets.map(lambda net: net.iter)
@@ -162,7 +158,7 @@ def test_steps_run_in_order_and_once(spark: Any) -> None:
     nets.unpersist()
 
 
-def test_a_failed_step_is_undone(spark: Any) -> None:
+def test_a_failed_step_is_undone(spark):
     nets = nets_of(spark)
     nets.foreach(lambda net: net.train(1))
 
@@ -183,9 +179,7 @@ def test_a_failed_step_is_undone(spark: Any) -> None:
         ([], make, "partition 0 of the data has no records for its net: repartition it"),
     ],
 )
-def test_what_is_no_net(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: Any, make: Any, message: str
-) -> None:
+def test_what_is_no_net(tmp_path, monkeypatch, records, make, message):
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     home = NetHome.settle("points", 0, records)
     work = NetJob("points", make, 0, [(1, train)], {}, None, False, None)  # type: ignore[arg-type]
@@ -193,13 +187,13 @@ def test_what_is_no_net(
         list(work([home]))
 
 
-def test_what_is_no_rdd() -> None:
+def test_what_is_no_rdd():
     with pytest.raises(SparkError, match="net_rdd takes an RDD, not a list"):
         net_rdd([1], make)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["tuples", "Rows", "DataFrame"])
-def test_a_net_of_the_driver_takes_an_rdd(spark: Any, kind: str) -> None:
+def test_a_net_of_the_driver_takes_an_rdd(spark, kind):
     """Rows go by name, whatever their order."""
     from pyspark.sql import Row
 
@@ -211,7 +205,7 @@ def test_a_net_of_the_driver_takes_an_rdd(spark: Any, kind: str) -> None:
     assert [net.train(20), net.taken] == [other.train(20), other.taken]
 
 
-def test_weights_in_an_rdd_have_a_sum(spark: Any) -> None:
+def test_weights_in_an_rdd_have_a_sum(spark):
     weights = Net(SOLVER).get_weights()
     total = spark.sparkContext.parallelize([weights, weights, weights], 4).sum()
     np.testing.assert_allclose(flat(total), 3 * flat(weights), rtol=1e-6)

@@ -1,7 +1,5 @@
 """Nets of other kinds train on Spark: colour images, tables."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,7 @@ def striped(count: int, seed: int) -> tuple[Array, Array]:
     return images.astype(np.float32), labels
 
 
-def test_a_net_for_colour_images(spark: Any) -> None:
+def test_a_net_for_colour_images(spark):
     solver = SolverParams(
         net=models.net("cifar10_quick", 25, 50),
         base_lr=0.001,
@@ -66,7 +64,7 @@ def _vectors(spark: Any, rows: Array, labels: Array) -> Any:
 
 
 @pytest.mark.parametrize("column", [_lists, _vectors])
-def test_a_perceptron_on_a_table(spark: Any, column: Any) -> None:
+def test_a_perceptron_on_a_table(spark, column):
     solver = SolverParams(
         net=mlp_tabular.net(50, 50, features=8, units=64),
         type="Adam",

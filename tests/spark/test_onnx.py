@@ -1,8 +1,5 @@
 """An ONNX model as a SparkModel, and as what a Trainer starts from; the result as ONNX again."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +15,7 @@ COLUMNS = {"data": "pixels"}
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory):
     """A classifier of the digits as PyTorch writes one."""
     side = records(1)[0].shape[-1]
     left = (side - 2) // 2
@@ -42,7 +39,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def frame(session: Any) -> Any:
+def frame(session):
     images, labels = records(60)
     rows = [
         (number, (image * np.float32(1)).ravel().tolist(), int(label))
@@ -51,7 +48,7 @@ def frame(session: Any) -> Any:
     return session.createDataFrame(rows, "number int, pixels array<float>, digit int")
 
 
-def test_predictions(model: Path, frame: Any) -> None:
+def test_predictions(model, frame):
     predicted = SparkModel(str(model)).transform(frame, ["scores"], columns=COLUMNS)
     rows = sorted(predicted.select("number", "scores").collect())
     want = run(model, {"data": np.asarray(records(60)[0], np.float32)})["scores"]
@@ -59,7 +56,7 @@ def test_predictions(model: Path, frame: Any) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
 
 
-def test_training_goes_on_from_it_and_back(model: Path, frame: Any, tmp_path: Path) -> None:
+def test_training_goes_on_from_it_and_back(model, frame, tmp_path):
     net = Net(model).described
     net.layer.add(name="label", type="Input", top=["label"]).input_param.shape.add().dim.append(1)
     net.layer.add(name="loss", type="SoftmaxWithLoss", bottom=["scores", "label"], top=["loss"])

@@ -1,8 +1,5 @@
 """What blobs become in a DataFrame, whatever axis their records lie on."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,7 +53,7 @@ def listed(net: Net, batch: int, **keywords: Any) -> list[Any]:
     return list(column.arrow(np.ones(len(SCORES), bool)).to_pylist())
 
 
-def test_detections_are_structs_whatever_the_batch() -> None:
+def test_detections_are_structs_whatever_the_batch():
     pytest.importorskip("pyarrow")
     expected = [[0.9, 0.8], [0.7], [0.9, 0.6, 0.6, 0.6]]
     found = listed(detector(2), 5)
@@ -73,7 +70,7 @@ def test_detections_are_structs_whatever_the_batch() -> None:
         assert listed(detector(3), batch) == found
 
 
-def test_detections_have_the_names_of_a_label_map(tmp_path: Path) -> None:
+def test_detections_have_the_names_of_a_label_map(tmp_path):
     pytest.importorskip("pyarrow")
     labels = tmp_path / "labelmap.prototxt"
     labels.write_text("""item { name: "none" label: 0 display_name: "background" }
@@ -84,7 +81,7 @@ def test_detections_have_the_names_of_a_label_map(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 4])
-def test_the_type_of_detections_is_that_of_no_shape(batch: int) -> None:
+def test_the_type_of_detections_is_that_of_no_shape(batch):
     """One box, many or none were found last: the column is the same."""
     pytest.importorskip("pyspark")
     net = detector(batch)
@@ -120,7 +117,7 @@ def collected(text: str, values: Any, batch: int = 2, **keywords: Any) -> Any:
     return column.arrow(np.arange(len(values)) != 1)
 
 
-def test_the_best_classes_come_with_their_names() -> None:
+def test_the_best_classes_come_with_their_names():
     pytest.importorskip("pyarrow")
     scores = np.array([[0.1, 0.5, 0.4], [1, 0, 0], [0.2, 0.2, 0.6]], np.float32)
     names = ["ant", "bee", "cow"]
@@ -136,7 +133,7 @@ def test_the_best_classes_come_with_their_names() -> None:
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_masks_are_bytes_or_runs(channels: int) -> None:
+def test_masks_are_bytes_or_runs(channels):
     pytest.importorskip("pyarrow")
     rng = np.random.default_rng(0)
     wanted = rng.integers(0, 3, (3, 4, 5))
@@ -160,7 +157,7 @@ def test_masks_are_bytes_or_runs(channels: int) -> None:
         collected(CLASSES.replace("SHAPE", "3"), values[:, 0, 0, :3], mask="runs")
 
 
-def test_other_pictures_change_no_type() -> None:
+def test_other_pictures_change_no_type():
     """A net of convolutions has seen pictures of another size."""
     net = Net("""
     layer { name: "in" type: "Input" top: "data" input_param { shape { dim: [2, 1, 3, 3] } } }
@@ -191,7 +188,7 @@ PROB = 'layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }'
 LOSS = 'layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }'
 
 
-def test_each_output_has_its_own_record_axis() -> None:
+def test_each_output_has_its_own_record_axis():
     net = Net(SENTENCES.replace("MORE", PROB), seed=1)
     found = find_outputs(net.tested, {name: name for name in ("prob", "lstm", "vectors")})
     assert [output.axis for output in found] == [0, 1, 1]
@@ -202,7 +199,7 @@ def test_each_output_has_its_own_record_axis() -> None:
         find_outputs(Net(SENTENCES.replace("MORE", LOSS)).tested, {"loss": "loss"})
 
 
-def test_sequences_to_classes_and_detections_on_spark(session: Any) -> None:
+def test_sequences_to_classes_and_detections_on_spark(session):
     net = Net(SENTENCES.replace("MORE", LOSS), seed=1)
     rng = np.random.default_rng(0)
     words, cont = rng.integers(0, 9, (11, 4)), np.tile([0, 1, 1, 1], (11, 1))
@@ -225,7 +222,7 @@ def test_sequences_to_classes_and_detections_on_spark(session: Any) -> None:
     assert found == listed(detector(5), 5)
 
 
-def test_of_equal_classes_the_lower_label_comes_first() -> None:
+def test_of_equal_classes_the_lower_label_comes_first():
     labels, scores = Classes("prob", "best", top=3).parts(np.full((2, 500), 0.002, np.float32))
     assert labels.tolist() == [[0, 1, 2]] * 2
     assert scores.shape == (2, 3)

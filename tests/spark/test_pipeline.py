@@ -1,7 +1,5 @@
 """Nets as stages of pyspark.ml's pipelines."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +40,7 @@ def estimator(**settings: Any) -> NetEstimator:
 
 
 @pytest.fixture(scope="module")
-def points(session: Any) -> Any:
+def points(session):
     """A plain table: two numbers, and on which side of a line they lie."""
     found = np.random.default_rng(0).normal(size=(200, 2)).tolist()
     rows = [(x, y, int(x > y), number % 4 == 0) for number, (x, y) in enumerate(found)]
@@ -50,11 +48,11 @@ def points(session: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def assembled(points: Any) -> Any:
+def assembled(points):
     return VectorAssembler(inputCols=["x", "y"], outputCol="features").transform(points)
 
 
-def test_a_pipeline_trains_and_predicts(points: Any) -> None:
+def test_a_pipeline_trains_and_predicts(points):
     assembler = VectorAssembler(inputCols=["x", "y"], outputCol="features")
     fitted = Pipeline(stages=[assembler, estimator(validation="held")]).fit(points)
     predicted = fitted.transform(points)
@@ -62,7 +60,7 @@ def test_a_pipeline_trains_and_predicts(points: Any) -> None:
     assert predicted.where("prediction = side").count() > 185
 
 
-def test_params(assembled: Any) -> None:
+def test_params(assembled):
     plain = estimator()
     assert "workers: Workers that train together (default: 1)" in plain.explainParams()
     fitted = plain.fit(assembled, {plain.getParam("steps"): 0})
@@ -73,7 +71,7 @@ def test_params(assembled: Any) -> None:
     assert plain.getOrDefault("workers") == 1
 
 
-def test_every_setting_of_training_is_a_param() -> None:
+def test_every_setting_of_training_is_a_param():
     others = {"steps": "maxIter", "weight_column": "weightCol", "invalid": "handleInvalid"}
     made = NetEstimator(SOLVER)
     for name, told in settings_of(Trainer).items():
@@ -82,7 +80,7 @@ def test_every_setting_of_training_is_a_param() -> None:
             assert name in {*others, "columns"} or param.doc == told.said.rstrip(".")
 
 
-def test_a_new_setting_becomes_a_param() -> None:
+def test_a_new_setting_becomes_a_param():
     @dataclass(frozen=True, kw_only=True)
     class More(RunSettings):
         rest_every: int = setting(0, Whole(0), "Rounds between rests.", "rounds")
@@ -106,12 +104,12 @@ def test_a_new_setting_becomes_a_param() -> None:
         ("ports", [70000], r"ports is \[70000\]: it must be a list of numbers up to 65535"),
     ],
 )
-def test_a_refused_value_is_named_as_it_was_given(name: str, value: Any, said: str) -> None:
+def test_a_refused_value_is_named_as_it_was_given(name, value, said):
     with pytest.raises(SparkError, match=said):
         NetEstimator(SOLVER, **{name: value})
 
 
-def test_a_grid_finds_what_is_better(assembled: Any) -> None:
+def test_a_grid_finds_what_is_better(assembled):
     """A net that is not trained at all against one that is."""
     plain = estimator()
     grid = ParamGridBuilder().addGrid(plain.getParam("steps"), [0, 30]).build()
@@ -123,12 +121,12 @@ def test_a_grid_finds_what_is_better(assembled: Any) -> None:
     assert trained > max(untrained, 0.9)
 
 
-def test_no_such_column(assembled: Any) -> None:
+def test_no_such_column(assembled):
     with pytest.raises(SparkError, match="the data has no column 'hold' for validation"):
         estimator(validation="hold").fit(assembled)
 
 
-def test_rows_of_which_nobody_says_whether_they_are_held_out(assembled: Any) -> None:
+def test_rows_of_which_nobody_says_whether_they_are_held_out(assembled):
     """They would be neither trained on nor measured, without a word."""
     unknown = assembled.selectExpr("features", "side", "IF(x > 1, NULL, held) AS held")
     count = unknown.where("held IS NULL").count()
@@ -152,12 +150,12 @@ def test_rows_of_which_nobody_says_whether_they_are_held_out(assembled: Any) -> 
         ({"strategy": "averagin"}, "there is no strategy 'averagin'; did you mean 'averaging'"),
     ],
 )
-def test_keywords_are_checked_before_anything_is_trained(output: Any, said: str) -> None:
+def test_keywords_are_checked_before_anything_is_trained(output, said):
     with pytest.raises((SparkError, SettingError), match=said):
         NetEstimator(Trainer(SOLVER), **output)
 
 
-def test_what_a_stage_is_made_from() -> None:
+def test_what_a_stage_is_made_from():
     with pytest.raises(SparkError, match=r"has no solver: NetEstimator\(solver"):
         _ = NetEstimator(maxIter=3).trainer
     with pytest.raises(SparkError, match="NetModel takes a SparkModel, not 'x'"):
@@ -174,9 +172,7 @@ def test_what_a_stage_is_made_from() -> None:
         ({"columns": {"dat": "features"}}, SparkError, "columns names 'dat'.*did you mean 'data'"),
     ],
 )
-def test_what_the_net_has_not_is_told_before_it_is_trained(
-    assembled: Any, output: Any, kind: type[Exception], said: str
-) -> None:
+def test_what_the_net_has_not_is_told_before_it_is_trained(assembled, output, kind, said):
     heard: list[Any] = []
     trainer = Trainer(SOLVER, columns=COLUMNS, on_event=heard.append)
     with pytest.raises(kind, match=said):

@@ -1,15 +1,11 @@
 """runner: C and S measured by tasks of Spark."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import sparknet
 from sparknet.spark import runner
 from tests.training import small
 
 
-def test_a_plan_is_measured_by_tasks(session: Any) -> None:
+def test_a_plan_is_measured_by_tasks(session):
     records = small.records().take(slice(0, small.RECORDS))
     rows = [(x.tolist(), t.tolist()) for x, t in zip(records["x"], records["t"], strict=True)]
     frame = session.createDataFrame(rows, ["x", "t"])

@@ -1,10 +1,7 @@
 """What is looked at before a job."""
 
-from __future__ import annotations
-
 import os
 import socket
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -24,7 +21,7 @@ SECRET = make_secret()
 
 
 @pytest.fixture
-def link() -> Iterator[Link]:
+def link():
     with Driver(SECRET, memoryview(b""), None, lambda _: None) as driver:
         yield linked("127.0.0.1", driver.port)
 
@@ -33,7 +30,7 @@ def linked(host: str, port: int) -> Link:
     return Link("", (host, port), SECRET, choose_seal("sealed"))
 
 
-def test_what_the_workers_find(spark: Any, link: Link) -> None:
+def test_what_the_workers_find(spark, link):
     found = preflight.check(spark, 3, link)
     assert [finding["worker"] for finding in found] == [0, 1, 2]
     assert len({finding["process"] for finding in found} - {os.getpid()}) == 3
@@ -41,26 +38,26 @@ def test_what_the_workers_find(spark: Any, link: Link) -> None:
     assert all(finding["unreached"] == [] for finding in found)
 
 
-def test_too_few_slots(spark: Any, link: Link) -> None:
+def test_too_few_slots(spark, link):
     assert preflight.slots_of(spark) == SLOTS
     with pytest.raises(SparkError, match=rf"9 workers need as many slots .* there are {SLOTS} "):
         preflight.check(spark, 9, link)
 
 
-def test_no_workers(spark: Any, link: Link) -> None:
+def test_no_workers(spark, link):
     for workers in (0, 2.0, "2", None):
         with pytest.raises(SparkError, match=f"workers is {workers!r}: a whole number"):
             preflight.check(spark, workers, link)  # type: ignore[arg-type]
 
 
-def test_a_driver_out_of_reach(spark: Any) -> None:
+def test_a_driver_out_of_reach(spark):
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         address = listener.getsockname()
     with pytest.raises(SparkError, match=r"cannot reach the driver at 127.0.0.1:\d+: set spark.dr"):
         preflight.check(spark, 1, linked(*address))
 
 
-def test_workers_that_do_not_start(spark: Any, link: Link) -> None:
+def test_workers_that_do_not_start(spark, link):
     with pytest.raises(SparkError, match=r"2 workers did not start together within 0 s"):
         preflight.check(spark, 2, link, patience=0)
 
@@ -79,7 +76,7 @@ class Clocked(preflight.Start):
         return self.is_over()
 
 
-def test_the_wait_for_workers_is_told_and_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_for_workers_is_told_and_has_its_limit(monkeypatch):
     start = Clocked(600, 1, monkeypatch)
     assert [start.after(1) for _ in range(599)] == [False] * 599
     assert [event["seconds"] for event in start.said] == [15, 30, 60, 120, 240, 480]
@@ -93,19 +90,19 @@ def test_the_wait_for_workers_is_told_and_has_its_limit(monkeypatch: pytest.Monk
     assert Clocked(None, 1, monkeypatch).after(1e9) is False
 
 
-def test_a_limit_that_is_no_time() -> None:
+def test_a_limit_that_is_no_time():
     for wrong in (-1, "1", float("nan")):
         with pytest.raises(SettingError, match=f"start_timeout must be .*, not {wrong!r}"):
             Trainer("", start_timeout=wrong)  # type: ignore[arg-type]
 
 
-def test_other_versions(spark: Any, link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_versions(spark, link, monkeypatch):
     monkeypatch.setattr(sparknet, "__version__", "9.9")
     with pytest.raises(SparkError, match=r"worker 0 on .* has sparknet .*, the driver 9.9"):
         preflight.check(spark, 1, link)
 
 
-def test_failures_in_one_sentence() -> None:
+def test_failures_in_one_sentence():
     assert "cannot import sparknet" in str(
         preflight.translated(Exception("x\nModuleNotFoundError: No module named 'sparknet'\n\tat"))
     )
@@ -125,7 +122,7 @@ def test_failures_in_one_sentence() -> None:
     assert str(preflight.translated(Exception(own))) == "that is it"
 
 
-def test_an_address_is_reached_where_somebody_listens() -> None:
+def test_an_address_is_reached_where_somebody_listens():
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         assert probe._reaches(server.getsockname())
     with closing(socket.socket()) as bound:

@@ -1,10 +1,5 @@
 """Data sets of files as DataFrames."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
 from sparknet.loaders import ArrayRecords
@@ -15,7 +10,7 @@ from tests.spark.digits import records
 COUNT = 250
 
 
-def test_records_of_a_file_in_parallel(spark: Any, tmp_path: Path) -> None:
+def test_records_of_a_file_in_parallel(spark, tmp_path):
     images, labels = records(COUNT)
     numbers = np.arange(COUNT)
     held = ArrayRecords(data=images, label=labels, number=numbers, weight=numbers / 7)
@@ -34,7 +29,7 @@ def test_records_of_a_file_in_parallel(spark: Any, tmp_path: Path) -> None:
     assert all(row.data == image.tobytes() for row, image in zip(rows, images, strict=True))
 
 
-def test_arrays_of_floats(spark: Any) -> None:
+def test_arrays_of_floats(spark):
     values = np.random.default_rng(0).normal(size=(20, 2, 3))
     frame = read_records(spark, ArrayRecords(data=values))
     found = np.stack([np.frombuffer(row.data, np.float32) for row in frame.collect()])

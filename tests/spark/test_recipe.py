@@ -1,9 +1,6 @@
 """Fine-tuning a .onnx on Spark: `Trainer(head=…)` and the estimator's Params."""
 
-from __future__ import annotations
-
 import shutil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +13,13 @@ from tests.training.test_recipe import rows, written
 
 
 @pytest.fixture
-def frame(session: Any) -> Any:
+def frame(session):
     pictures, labels = rows()
     data = [(x.ravel().tolist(), int(k)) for x, k in zip(pictures, labels, strict=True)]
     return session.createDataFrame(data, "x array<float>, label int")
 
 
-def test_a_trainer_gives_a_net_a_new_head(frame: Any, tmp_path: Path) -> None:
+def test_a_trainer_gives_a_net_a_new_head(frame, tmp_path):
     model = written(tmp_path)
     trainer = Trainer(str(model), workers=2, steps=10, head=3, lr_mult={"conv": 0})
     trained = trainer.fit(frame)
@@ -31,7 +28,7 @@ def test_a_trainer_gives_a_net_a_new_head(frame: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(trained.net.net.params["conv"][0].data, before)
 
 
-def test_the_names_of_a_folders_classes_come_along(session: Any, tmp_path: Path) -> None:
+def test_the_names_of_a_folders_classes_come_along(session, tmp_path):
     image = pytest.importorskip("PIL.Image")
     for number, name in enumerate(("high", "low")):
         (tmp_path / "pictures" / name).mkdir(parents=True)
@@ -50,7 +47,7 @@ def test_the_names_of_a_folders_classes_come_along(session: Any, tmp_path: Path)
     assert trained.model.evaluate(rest, label="label").confusion.sum(1).tolist() == [0, 1]
 
 
-def test_an_estimator_has_the_same_settings(frame: Any, tmp_path: Path) -> None:
+def test_an_estimator_has_the_same_settings(frame, tmp_path):
     model = written(tmp_path)
     estimator = NetEstimator(str(model), maxIter=2, head=3, featuresCol="x")
     estimator.setParams(lr_mult={"conv": 0}, learningRate=0.01)

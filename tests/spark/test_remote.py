@@ -1,11 +1,7 @@
 """Models on file systems that only Spark reaches."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +16,7 @@ from tests.spark.digits import records, solver, tuples
 
 
 @pytest.fixture
-def far(spark: Any, tmp_path: Path) -> Iterator[str]:
+def far(spark, tmp_path):
     """A URL that no open() understands: a mount table of Hadoop's, onto a folder."""
     mount = f"fs.viewfs.mounttable.{tmp_path.name}.link./models"
     spark.conf.set(mount, tmp_path.as_uri())
@@ -28,7 +24,7 @@ def far(spark: Any, tmp_path: Path) -> Iterator[str]:
     spark.conf.unset(mount)
 
 
-def test_a_model_goes_there_and_back(far: str, tmp_path: Path) -> None:
+def test_a_model_goes_there_and_back(far, tmp_path):
     net = Net(solver())
     for _ in range(2):  # over an older one
         SparkModel(net).save(f"{far}/digits.caffemodel")
@@ -44,7 +40,7 @@ def test_a_model_goes_there_and_back(far: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(model.net.forward(images, ["ip"])["ip"], expected)
 
 
-def test_a_file_url_is_a_local_path(tmp_path: Path) -> None:
+def test_a_file_url_is_a_local_path(tmp_path):
     """Without a session."""
     place = tmp_path / "with space"
     place.mkdir()
@@ -54,7 +50,7 @@ def test_a_file_url_is_a_local_path(tmp_path: Path) -> None:
     assert SparkModel(f"{place.as_uri()}/digits.h5").net.inputs.keys() == {"data", "label"}
 
 
-def test_training_begins_with_weights_from_there(spark: Any, far: str) -> None:
+def test_training_begins_with_weights_from_there(spark, far):
     net = Net(solver())
     SparkModel(net).save(f"{far}/digits.caffemodel")
     data = spark.sparkContext.parallelize(tuples(40), 1)
@@ -62,7 +58,7 @@ def test_training_begins_with_weights_from_there(spark: Any, far: str) -> None:
     assert begun.weights.allclose(net.get_weights(), 0, 0)
 
 
-def test_what_is_wrong_there_is_told_by_its_url(far: str, tmp_path: Path) -> None:
+def test_what_is_wrong_there_is_told_by_its_url(far, tmp_path):
     with pytest.raises(FileError, match=f"^{far}/none.caffemodel: .*does not exist"):
         SparkModel(f"{far}/none.caffemodel")
     (tmp_path / "cut.caffemodel").write_bytes(b"nothing")
@@ -74,7 +70,7 @@ def test_what_is_wrong_there_is_told_by_its_url(far: str, tmp_path: Path) -> Non
         SparkModel(Net(solver())).save("nosuch://there/x.h5")
 
 
-def test_what_fails_leaves_the_older_file(far: str, tmp_path: Path) -> None:
+def test_what_fails_leaves_the_older_file(far, tmp_path):
     (tmp_path / "x").write_text("older")
 
     def fail() -> None:
@@ -87,7 +83,7 @@ def test_what_fails_leaves_the_older_file(far: str, tmp_path: Path) -> None:
     assert [path.read_text() for path in tmp_path.iterdir()] == ["older"]
 
 
-def test_any_thread_finds_the_session(far: str, tmp_path: Path) -> None:
+def test_any_thread_finds_the_session(far, tmp_path):
     (tmp_path / "x").write_text("here")
     read: list[str] = []
 
@@ -101,7 +97,7 @@ def test_any_thread_finds_the_session(far: str, tmp_path: Path) -> None:
     assert read == ["here"]
 
 
-def test_without_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_session(monkeypatch):
     monkeypatch.setattr("sparknet.spark.cluster.session.running_session", lambda: None)
     with pytest.raises(
         SparkError, match=r"^hdfs://there/x\.sparknet\.json is reached .*no session"
@@ -109,7 +105,7 @@ def test_without_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
         SparkModel("hdfs://there/x.h5")
 
 
-def test_texts_and_objects_are_no_urls() -> None:
+def test_texts_and_objects_are_no_urls():
     for source in ("name: 'http://x' layer { }", "a/b.prototxt", None, 3):
         with fetched(source) as found:
             assert found is source

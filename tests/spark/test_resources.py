@@ -1,10 +1,7 @@
 """Resources of a training's tasks; what Spark hands out by them is in test_gpus.py."""
 
-from __future__ import annotations
-
 import inspect
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 
@@ -14,14 +11,14 @@ from sparknet.spark.hosts.resources import TaskResources
 pytest.importorskip("pyspark")
 
 
-def test_what_is_no_profile(spark: Any) -> None:
+def test_what_is_no_profile(spark):
     with pytest.raises(
         SparkError, match=r"^resources must be a ResourceProfile .*, not \{'gpu': 1"
     ):
         TaskResources(spark, {"gpu": 1})
 
 
-def test_a_local_session_has_none(session: Any) -> None:
+def test_a_local_session_has_none(session):
     """Spark says so itself; under Connect from any thread, of which PySpark knows one alone."""
     from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 

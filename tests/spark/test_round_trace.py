@@ -1,13 +1,9 @@
 """A steady round on Spark enters few files of ours, and a batch goes straight into the blobs."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from benchmarks.round_trace import traces
 
 
-def test_a_steady_round_and_a_batch_enter_few_files(session: Any) -> None:
+def test_a_steady_round_and_a_batch_enter_few_files(session):
     found = traces(session)
     rooms = ("training/", "comm/", "spark/")
     entered = [name for name in found["entered"] if name.startswith(rooms)]

@@ -1,7 +1,5 @@
 """Weights of rows and of classes, against sklearn's weighted losses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +23,7 @@ NET = """net_param {{ name: "rows"
 
 
 @pytest.fixture(scope="module")
-def table(session: Any) -> Any:
+def table(session):
     random = np.random.default_rng(3)
     points = random.normal(size=(ROWS, 2))
     rows = [
@@ -57,7 +55,7 @@ def trained(
     return np.asarray(weight), np.asarray(bias), found
 
 
-def test_softmax_as_sklearn(table: Any) -> None:
+def test_softmax_as_sklearn(table):
     from sklearn.linear_model import LogisticRegression
 
     x, labels, _, w = arrays(table)
@@ -77,7 +75,7 @@ def test_softmax_as_sklearn(table: Any) -> None:
     assert "record_weight" not in found.net.inputs
 
 
-def test_sigmoid_and_balanced_classes_as_sklearn(table: Any) -> None:
+def test_sigmoid_and_balanced_classes_as_sklearn(table):
     from sklearn.linear_model import LogisticRegression
 
     binary = table.selectExpr("features", "CAST(label > 0 AS INT) AS label")
@@ -91,7 +89,7 @@ def test_sigmoid_and_balanced_classes_as_sklearn(table: Any) -> None:
     np.testing.assert_allclose(bias, judge.intercept_, atol=2e-3)
 
 
-def test_squares_in_closed_form(table: Any) -> None:
+def test_squares_in_closed_form(table):
     x, _, y, w = arrays(table)
     weight, bias, _ = trained(
         table, "EuclideanLoss", 1, "[24, 1]", columns={"label": "y"}, weight_column="w"
@@ -102,7 +100,7 @@ def test_squares_in_closed_form(table: Any) -> None:
     np.testing.assert_allclose([*weight[0], bias[0]], wanted, atol=1e-3)
 
 
-def test_several_workers_and_validation(table: Any) -> None:
+def test_several_workers_and_validation(table):
     """Rows of weight 0 teach nothing, wherever they lie; validation counts all rows alike."""
     wrong = table.selectExpr("features", "2 - label AS label", "0.0 AS w")
     right = table.selectExpr("features", "label", "1.0 AS w")
@@ -143,7 +141,7 @@ def test_several_workers_and_validation(table: Any) -> None:
         ({"class_weights": "even"}, "class_weights is 'even': a dict of labels"),
     ],
 )
-def test_what_is_no_weight(table: Any, settings: dict[str, Any], said: str) -> None:
+def test_what_is_no_weight(table, settings, said):
     odd = table.selectExpr(
         "*", "0.0 AS none", "IF(w > 2, NULL, 1) AS gone", "IF(w > 2, -1, 1) AS below"
     )

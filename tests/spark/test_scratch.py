@@ -1,7 +1,5 @@
 """Folders of the workers' processes."""
 
-from __future__ import annotations
-
 import signal
 import stat
 import subprocess
@@ -24,12 +22,12 @@ with scratch("9") as folder:
 
 
 @pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def place(monkeypatch, tmp_path):
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/x,{tmp_path}/y")
     return tmp_path / "x"
 
 
-def test_the_folder_of_a_run(place: Path) -> None:
+def test_the_folder_of_a_run(place):
     with scratch("7") as folder:
         assert folder == place / f"sparknet-7-{owner()}"
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -52,7 +50,7 @@ def end(number: int) -> Path:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-def test_a_process_that_is_ended_tidies_up(place: Path, number: int) -> None:
+def test_a_process_that_is_ended_tidies_up(place, number):
     assert not end(number).exists()
 
 
@@ -74,7 +72,7 @@ finally:
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 @pytest.mark.parametrize("moment", AWKWARD)
-def test_a_signal_at_an_awkward_moment(place: Path, moment: str, number: int) -> None:
+def test_a_signal_at_an_awkward_moment(place, moment, number):
     """A handler's exception was lost, or became another, which the driver took for the user's."""
     script = f"""
 import os, threading
@@ -95,7 +93,7 @@ with scratch("9") as folder:
     assert list(place.iterdir()) == []
 
 
-def test_what_a_killed_process_left_goes_with_the_next(place: Path) -> None:
+def test_what_a_killed_process_left_goes_with_the_next(place):
     left = end(signal.SIGKILL)
     assert (left / "records").exists()
     with scratch("8") as folder:

@@ -1,10 +1,7 @@
 """The second day: training again, into the same paths, from yesterday's model on other data."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,9 +38,7 @@ def runs(folder: Path) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_the_second_day(
-    session: Any, tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_second_day(session, tmp_path, store, monkeypatch):
     if store == "hadoop":  # whose own local file system stands for any other
         monkeypatch.setattr(hadoop, "local_path", lambda path: None)
     folder = tmp_path / "snapshots"

@@ -1,8 +1,5 @@
 """SequenceEncoder: strings as ids and continuation markers, as recurrent layers want them."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +11,7 @@ from sparknet.spark.pipeline import NetEstimator, SequenceEncoder
 
 
 @pytest.fixture(scope="module")
-def texts(session: Any) -> Any:
+def texts(session):
     rows = [(0, "the cat sat"), (1, " The  dog "), (2, ""), (3, None), (4, "a b c d the cat")]
     return session.createDataFrame(rows, "id int, text string").coalesce(1)
 
@@ -24,7 +21,7 @@ def encoded(texts: Any, **params: Any) -> list[tuple[list[int], list[float]]]:
     return [(row.ids, row.cont) for row in made.orderBy("id").collect()]
 
 
-def test_ids_and_markers(texts: Any) -> None:
+def test_ids_and_markers(texts):
     """0 is padding, 1 another token; the first token of a row does not go on from another one."""
     assert encoded(texts) == [
         ([2, 3, 1, 0], [0, 1, 1, 0]),
@@ -35,7 +32,7 @@ def test_ids_and_markers(texts: Any) -> None:
     ]
 
 
-def test_padding_before_and_case(texts: Any) -> None:
+def test_padding_before_and_case(texts):
     assert encoded(texts, padding="before", lower=True)[:3] == [
         ([0, 2, 3, 1], [0, 0, 1, 1]),
         ([0, 0, 2, 4], [0, 0, 0, 1]),
@@ -43,7 +40,7 @@ def test_padding_before_and_case(texts: Any) -> None:
     ]
 
 
-def test_characters_and_arrays(texts: Any) -> None:
+def test_characters_and_arrays(texts):
     letters = SequenceEncoder(list("cat"), 3, split="", outputCol="letters", contCol="on")
     row = letters.transform(texts.where("id = 0")).head()
     assert (row.letters, row.on) == ([4, 1, 1], [0, 1, 1])
@@ -52,12 +49,12 @@ def test_characters_and_arrays(texts: Any) -> None:
     assert made.head().ids == [1, 2]
 
 
-def test_a_vocabulary_from_a_column(texts: Any) -> None:
+def test_a_vocabulary_from_a_column(texts):
     assert SequenceEncoder.build_vocabulary(texts, "text", lower=True, least=2) == ["the", "cat"]
     assert SequenceEncoder.build_vocabulary(texts, "text", size=3) == ["cat", "the", "The"]
 
 
-def test_it_is_read_again(texts: Any, tmp_path: Path) -> None:
+def test_it_is_read_again(texts, tmp_path):
     encoder = SequenceEncoder(["the", "cat"], 3, padding="before", outputCol="numbers")
     encoder.write().overwrite().save(str(tmp_path / "encoder"))
     again = SequenceEncoder.load(str(tmp_path / "encoder"))
@@ -84,7 +81,7 @@ NET = """net_param { name: "words"
   base_lr: 0.5 momentum: 0.9 lr_policy: "fixed" random_seed: 1"""
 
 
-def test_an_lstm_reads_it(session: Any) -> None:
+def test_an_lstm_reads_it(session):
     """Which of two words comes last: time is the first axis of the net's inputs."""
     rows = [("cat dog", 0), ("dog cat", 1), ("the cat dog", 0), ("the dog cat", 1)] * 5
     data = session.createDataFrame(rows, "text string, label int")
@@ -107,7 +104,7 @@ def test_an_lstm_reads_it(session: Any) -> None:
         ({"outputCol": "id"}, "the data has a column 'id' already"),
     ],
 )
-def test_what_it_refuses(texts: Any, params: dict[str, Any], said: str) -> None:
+def test_what_it_refuses(texts, params, said):
     given = {"vocabulary": ["a"], "length": 2, **params}
     with pytest.raises(SparkError, match=said):
         SequenceEncoder(**given).transform(texts)

@@ -1,7 +1,5 @@
 """A local session."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -17,7 +15,7 @@ from tests.spark.conftest import SLOTS
 ROOT = Path(__file__).parents[2]
 
 
-def test_tasks_run_on_this_python_with_their_share_of_threads(spark: Any) -> None:
+def test_tasks_run_on_this_python_with_their_share_of_threads(spark):
     def look(_: Any) -> Any:
         import os
         import sys
@@ -29,7 +27,7 @@ def test_tasks_run_on_this_python_with_their_share_of_threads(spark: Any) -> Non
     assert context.getConf().get("spark.driver.host") == "127.0.0.1"
 
 
-def test_what_a_task_raises_is_not_logged_as_well(spark: Any) -> None:
+def test_what_a_task_raises_is_not_logged_as_well(spark):
     """The job raises it: a sentence would drown in two pages of Java."""
     logger = spark._jvm.org.apache.logging.log4j.LogManager.getLogger
     assert not logger("org.apache.spark.executor.Executor").isErrorEnabled()
@@ -59,7 +57,7 @@ for again in (False, True):
 
 
 @pytest.mark.slow
-def test_data_of_a_session_that_was_stopped() -> None:
+def test_data_of_a_session_that_was_stopped():
     ran = subprocess.run(
         [sys.executable, "-c", STOPPED], capture_output=True, text=True, check=True
     )
@@ -70,7 +68,7 @@ def test_data_of_a_session_that_was_stopped() -> None:
     assert ran.stdout.splitlines() == said * 2
 
 
-def test_a_running_session_is_taken_if_it_has_the_slots(spark: Any) -> None:
+def test_a_running_session_is_taken_if_it_has_the_slots(spark):
     assert local_session(SLOTS) is spark
     with pytest.raises(SparkError, match=f"has {SLOTS} slots where 99 workers are wanted"):
         local_session(99)
@@ -100,7 +98,7 @@ print(type(local_session(1, memory="512m")).__module__)
 
 
 @pytest.mark.slow
-def test_a_local_spark_beside_spark_connect() -> None:
+def test_a_local_spark_beside_spark_connect():
     pytest.importorskip("grpc")
     ran = subprocess.run(
         [sys.executable, "-c", CONNECTED], capture_output=True, text=True, check=True
@@ -136,7 +134,7 @@ def test_the_next_has_another(session, rows):
 """
 
 
-def test_a_killed_java_ends_one_test_alone(tmp_path: Path) -> None:
+def test_a_killed_java_ends_one_test_alone(tmp_path):
     (tmp_path / "test_killer.py").write_text(KILLER)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.spark.conftest", "-p"]
     command += ["no:cacheprovider", "--rootdir", str(tmp_path), "-c", os.devnull, str(tmp_path)]
@@ -145,21 +143,19 @@ def test_a_killed_java_ends_one_test_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variable", ["SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"])
-def test_spark_connect_is_told_before_anything_starts(
-    monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
+def test_spark_connect_is_told_before_anything_starts(monkeypatch, variable):
     monkeypatch.setenv(variable, "sc://127.0.0.1:1")
     with pytest.raises(SparkError, match=r"take its session with get_session\(\), or stop it"):
         local_session(1)
 
 
-def test_no_workers() -> None:
+def test_no_workers():
     with pytest.raises(SparkError, match="workers is -1: at least one is needed"):
         local_session(-1)
 
 
 @pytest.mark.parametrize("module", ["grpc", "grpc_status", "google.rpc", "zstandard"])
-def test_connect_without_its_packages(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+def test_connect_without_its_packages(monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtra, match=r"^Spark Connect needs .*sparknet\[connect\]"):
         get_session(master="sc://127.0.0.1:1")

@@ -1,7 +1,5 @@
 """Data as it comes: columns of every kind, and partitions of every size, through training."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -84,7 +82,7 @@ def _from_bytes(spark: Any) -> Array:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "bytes"])
-def test_values_are_the_same_however_they_are_kept(spark: Any, kind: str) -> None:
+def test_values_are_the_same_however_they_are_kept(spark, kind):
     trained = _trained(spark, kind)
     assert _counts(trained) == [COUNT]
     np.testing.assert_array_equal(np.asarray(trained.weights.flat), _from_bytes(spark))
@@ -117,7 +115,7 @@ def _skewed(spark: Any, sizes: list[int]) -> Any:
         ([0, 5, 0], 4),
     ],
 )
-def test_no_record_is_lost(spark: Any, sizes: list[int], workers: int) -> None:
+def test_no_record_is_lost(spark, sizes, workers):
     trained = Trainer(solver(steps=3), workers=workers).fit(_skewed(spark, sizes))
     counts = _counts(trained)
     assert sum(counts) == sum(sizes)
@@ -132,7 +130,7 @@ def test_no_record_is_lost(spark: Any, sizes: list[int], workers: int) -> None:
     held=st.integers(0, 10),
     workers=st.integers(1, 4),
 )
-def test_every_row_has_one_place(spark: Any, sizes: list[int], held: int, workers: int) -> None:
+def test_every_row_has_one_place(spark, sizes, held, workers):
     ends = np.cumsum([0, *sizes])
     ranges = [spark.range(int(a), int(b), 1, 1) for a, b in pairwise(ends)]
     training = ranges[0]

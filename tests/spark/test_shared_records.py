@@ -1,7 +1,5 @@
 """Records that one worker of an executor reads, and the others link."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -9,8 +7,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from sparknet.spark import Trainer
 from sparknet.spark.filesystem import scratch as shared_records
@@ -76,9 +72,7 @@ def no_reading() -> None:
     raise AssertionError("another worker has them")
 
 
-def test_the_second_one_waits_for_the_first_and_links_what_it_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_second_one_waits_for_the_first_and_links_what_it_made(tmp_path, monkeypatch):
     first, second = worker(tmp_path, 1), worker(tmp_path, 2)
     with reader(first) as process:
 
@@ -95,7 +89,7 @@ def test_the_second_one_waits_for_the_first_and_links_what_it_made(
     assert (second / "records").read_text() == "whole"
 
 
-def test_one_that_is_killed_in_the_middle_is_followed_by_the_next(tmp_path: Path) -> None:
+def test_one_that_is_killed_in_the_middle_is_followed_by_the_next(tmp_path):
     first, second, third = (worker(tmp_path, number) for number in (1, 2, 3))
     with reader(first) as process:
         process.kill()
@@ -105,9 +99,7 @@ def test_one_that_is_killed_in_the_middle_is_followed_by_the_next(tmp_path: Path
     assert (third / "records").read_text() == "mine"
 
 
-def test_one_that_gets_no_further_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_gets_no_further_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(shared_records, "PATIENCE", 0.2)
     first, second = worker(tmp_path, 1), worker(tmp_path, 2)
     with reader(first) as process:
@@ -117,7 +109,7 @@ def test_one_that_gets_no_further_is_not_waited_for(
         process.kill()
 
 
-def test_one_that_writes_on_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_writes_on_is_waited_for(tmp_path, monkeypatch):
     """A long reading is no standstill: the clock begins again with each byte."""
     first, second = worker(tmp_path, 1), worker(tmp_path, 2)
     now, waits = [0.0], [0]
@@ -139,9 +131,7 @@ def test_one_that_writes_on_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mo
     assert waits == [10]
 
 
-def test_folders_of_other_runs_and_of_other_users_are_not_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_of_other_runs_and_of_other_users_are_not_looked_at(tmp_path, monkeypatch):
     other = tmp_path / "sparknet-8-aaaa-1"
     other.mkdir()
     make_in(other, "theirs")()
@@ -154,9 +144,7 @@ def test_folders_of_other_runs_and_of_other_users_are_not_looked_at(
     assert (third / "records").read_text() == "third"
 
 
-def test_where_files_have_no_links_each_reads_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_files_have_no_links_each_reads_its_own(tmp_path, monkeypatch):
     first, second = worker(tmp_path, 1), worker(tmp_path, 2)
     once(first, NAMES, make_in(first))
     links: list[Path] = []
@@ -173,7 +161,7 @@ def test_where_files_have_no_links_each_reads_its_own(
     assert [(first / name).read_text() for name in NAMES] == ["mine"] * 2
 
 
-def test_the_lock_goes_with_the_run(tmp_path: Path) -> None:
+def test_the_lock_goes_with_the_run(tmp_path):
     folder = worker(tmp_path, 1)
     once(folder, NAMES, make_in(folder))
     forget(tmp_path, "8")
@@ -182,7 +170,7 @@ def test_the_lock_goes_with_the_run(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [folder.name]
 
 
-def test_the_workers_of_an_executor_map_one_file(spark: Any, tmp_path: Path) -> None:
+def test_the_workers_of_an_executor_map_one_file(spark, tmp_path):
     """The records are there once, however many workers train on them, and go with the run."""
     files: list[Path] = []
     counts: list[int] = []

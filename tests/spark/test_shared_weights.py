@@ -1,7 +1,5 @@
 """Weights in a file that all workers of an executor map."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -32,11 +30,11 @@ def sent(folder: Path, flat: NDArray) -> Path:
 
 
 @pytest.fixture
-def net() -> Net:
+def net():
     return Net(NET, seed=1)
 
 
-def test_a_net_computes_with_mapped_weights(tmp_path: Path, net: Net) -> None:
+def test_a_net_computes_with_mapped_weights(tmp_path, net):
     assert net.flat_weights is not None
     shared = SharedWeights(sent(tmp_path, net.flat_weights))
     other = Net(NET, shared.flat)
@@ -55,7 +53,7 @@ def test_a_net_computes_with_mapped_weights(tmp_path: Path, net: Net) -> None:
         Net(f"net_param {{ {NET} }} base_lr: 0.1", NDArray.zeros((7,)))
 
 
-def test_no_copies_of_mapped_weights_in_other_layouts_are_kept(tmp_path: Path, net: Net) -> None:
+def test_no_copies_of_mapped_weights_in_other_layouts_are_kept(tmp_path, net):
     """Each pass makes them anew."""
     assert net.flat_weights is not None
     other = Net(NET, SharedWeights(sent(tmp_path, net.flat_weights)).flat)
@@ -65,14 +63,14 @@ def test_no_copies_of_mapped_weights_in_other_layouts_are_kept(tmp_path: Path, n
     assert other.net._runtime.engine.memory()["layouts"] == 0
 
 
-def test_what_a_worker_writes_is_its_own(tmp_path: Path, net: Net) -> None:
+def test_what_a_worker_writes_is_its_own(tmp_path, net):
     assert net.flat_weights is not None
     path = sent(tmp_path, net.flat_weights)
     SharedWeights(path).flat.fill(3)
     assert SharedWeights(path).flat.equals(net.flat_weights)
 
 
-def test_other_weights_are_refused(tmp_path: Path, net: Net) -> None:
+def test_other_weights_are_refused(tmp_path, net):
     assert net.flat_weights is not None
     path = sent(tmp_path, net.flat_weights)
     whole = path.read_bytes()
@@ -87,7 +85,7 @@ def test_other_weights_are_refused(tmp_path: Path, net: Net) -> None:
         SharedWeights(tmp_path / "none.weights")
 
 
-def test_a_file_that_is_cut_short_ends_no_process(tmp_path: Path, net: Net) -> None:
+def test_a_file_that_is_cut_short_ends_no_process(tmp_path, net):
     assert net.flat_weights is not None
     path = sent(tmp_path, net.flat_weights)
     shared = SharedWeights(path)
@@ -98,7 +96,7 @@ def test_a_file_that_is_cut_short_ends_no_process(tmp_path: Path, net: Net) -> N
         shared.check()
 
 
-def test_others_cannot_write_to_it(tmp_path: Path, net: Net) -> None:
+def test_others_cannot_write_to_it(tmp_path, net):
     assert net.flat_weights is not None
     path = sent(tmp_path, net.flat_weights)
     path.chmod(0o666)
@@ -106,5 +104,5 @@ def test_others_cannot_write_to_it(tmp_path: Path, net: Net) -> None:
     assert path.stat().st_mode & 0o777 == 0o644
 
 
-def test_no_weights(tmp_path: Path) -> None:
+def test_no_weights(tmp_path):
     assert SharedWeights(sent(tmp_path, NDArray.zeros((0,)))).flat.size == 0

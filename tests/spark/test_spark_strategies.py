@@ -4,8 +4,6 @@ With four workers two of them stand for all.  How right they become after thousa
 measures `python -m benchmarks.spark_strategies`.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -73,18 +71,18 @@ def same(spark: Any, name: str, workers: int, backend: str) -> None:
 @pytest.mark.parametrize(
     "name", [name for name, one in STRATEGIES.items() if not isinstance(one, TIMED)]
 )
-def test_weights_are_those_of_virtual_workers(spark: Any, name: str, backend: str) -> None:
+def test_weights_are_those_of_virtual_workers(spark, name, backend):
     same(spark, name, 2, backend)
 
 
 @pytest.mark.parametrize("name", ["Averaging(steps=10, codec='int8')", "AllReduce()"])
-def test_weights_of_four_workers(spark: Any, name: str) -> None:
+def test_weights_of_four_workers(spark, name):
     same(spark, name, 4, "embedded")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", ["Downpour()", "Auto()"])
-def test_what_depends_on_timing_learns(spark: Any, name: str, backend: str) -> None:
+def test_what_depends_on_timing_learns(spark, name, backend):
     data = run(spark)
     given = OnSpark(data.training, data.validation, backend)
     row = measure(name, STRATEGIES[name], 2, 500, given)

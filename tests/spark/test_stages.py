@@ -1,12 +1,9 @@
 """Stages beside pyspark.ml's own: its evaluators, grids and pipelines, and models read again."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,7 +67,7 @@ SIDES += TAIL
 
 
 @pytest.fixture(scope="module")
-def points(session: Any) -> Any:
+def points(session):
     found = np.random.default_rng(0).normal(size=(200, 2))
     rows = [
         (
@@ -97,7 +94,7 @@ def sides(**params: Any) -> NetEstimator:
     return NetEstimator(SIDES, labelCol="side", workers=1, **params)
 
 
-def test_a_classifier_as_pyspark_has_them(points: Any) -> None:
+def test_a_classifier_as_pyspark_has_them(points):
     model = sides(validationIndicatorCol="held", maxIter=60).fit(points)
     predicted = model.transform(points)
     assert predicted.columns[len(points.columns) :] == [
@@ -137,7 +134,7 @@ def test_a_classifier_as_pyspark_has_them(points: Any) -> None:
     assert summary.metrics == summary.validationHistory[-1]
 
 
-def test_yes_or_no_of_one_score(points: Any) -> None:
+def test_yes_or_no_of_one_score(points):
     net = HEAD + labels("label", 1) + scores("ip", 1)
     net += layer("loss", "SigmoidCrossEntropyLoss", "ip label") + TAIL
     predicted = NetEstimator(net, labelCol="right", workers=1).fit(points).transform(points)
@@ -149,7 +146,7 @@ def test_yes_or_no_of_one_score(points: Any) -> None:
     assert row.prediction == float(row.rawPrediction[1] > 0)
 
 
-def test_labels_beside_each_other(points: Any) -> None:
+def test_labels_beside_each_other(points):
     net = HEAD + labels("label", 3) + scores("ip", 3)
     net += layer("loss", "SigmoidCrossEntropyLoss", "ip label") + TAIL
     model = NetEstimator(net, labelCol="tags", workers=1, base_lr=2.0).fit(points)
@@ -165,7 +162,7 @@ def test_labels_beside_each_other(points: Any) -> None:
     assert found.precision[1] == hits / sum(1.0 in row.prediction for row in rows)
 
 
-def test_numbers(points: Any) -> None:
+def test_numbers(points):
     net = HEAD + labels("label", 1) + scores("ip", 1)
     net += layer("loss", "EuclideanLoss", "ip label") + TAIL
     model = NetEstimator(net, labelCol="value", workers=1, maxIter=100, base_lr=0.1).fit(points)
@@ -185,7 +182,7 @@ def several() -> str:
     return net + layer("distance", "EuclideanLoss", "amount value") + TAIL
 
 
-def test_a_net_with_several_outputs(points: Any) -> None:
+def test_a_net_with_several_outputs(points):
     model = NetEstimator(several(), workers=1, maxIter=100, base_lr=0.05, labelCol="side").fit(
         points
     )
@@ -207,7 +204,7 @@ def test_a_net_with_several_outputs(points: Any) -> None:
     assert other.transform(points).columns[-2:] == ["amount", "p"]
 
 
-def test_settings_by_keyword_setter_and_grid(points: Any) -> None:
+def test_settings_by_keyword_setter_and_grid(points):
     plain = NetEstimator(SIDES, base_lr=0.1)
     assert plain.getLearningRate() == plain.getBaseLr() == 0.1
     changed = plain.setLearningRate(0.3).setWeightDecay(0.01).setLrPolicy("step").setStepsize(5)
@@ -232,7 +229,7 @@ def test_settings_by_keyword_setter_and_grid(points: Any) -> None:
 
 
 @pytest.mark.slow
-def test_cross_validation_over_rate_and_strategy(points: Any, tmp_path: Path) -> None:
+def test_cross_validation_over_rate_and_strategy(points, tmp_path):
     plain = NetEstimator(SIDES, labelCol="side", workers=2, maxIter=30)
     grid = (
         ParamGridBuilder()
@@ -264,7 +261,7 @@ def same_rows(one: Any, two: Any) -> None:
     np.testing.assert_array_equal(first, second)
 
 
-def test_train_validation_split_is_read_again(points: Any, tmp_path: Path) -> None:
+def test_train_validation_split_is_read_again(points, tmp_path):
     plain = sides(maxIter=5)
     solver = SolverParams.from_proto(parse_solver(SIDES)).but(momentum=0.5)
     grid = ParamGridBuilder().addGrid(plain.learningRate, [0.01, 0.2])
@@ -298,7 +295,7 @@ print("done")
 
 
 @pytest.mark.slow
-def test_a_new_process_reads_them(session: Any, points: Any, tmp_path: Path) -> None:
+def test_a_new_process_reads_them(session, points, tmp_path):
     assembler = VectorAssembler(inputCols=["x", "y"], outputCol="vector")
     estimator = sides(featuresCol="vector", seed=3, strategy=SlowMo(steps=4), maxIter=20)
     pipeline = Pipeline(stages=[assembler, estimator])
@@ -329,7 +326,7 @@ def test_a_new_process_reads_them(session: Any, points: Any, tmp_path: Path) -> 
     assert not [name for name in held if name.endswith((".pkl", ".pickle"))]
 
 
-def test_one_model_alone(points: Any, tmp_path: Path) -> None:
+def test_one_model_alone(points, tmp_path):
     model = sides(maxIter=5, probabilityCol="").fit(points)
     assert model.hasSummary
     path = tmp_path / "model"
@@ -361,7 +358,7 @@ def test_one_model_alone(points: Any, tmp_path: Path) -> None:
         NetModel.load(str(path))
 
 
-def test_today_goes_on_from_yesterday(points: Any, tmp_path: Path) -> None:
+def test_today_goes_on_from_yesterday(points, tmp_path):
     estimator = sides(maxIter=30)
     yesterday = estimator.fit(points.where("held"))
     yesterday.save(str(tmp_path / "yesterday"))
@@ -377,7 +374,7 @@ def test_today_goes_on_from_yesterday(points: Any, tmp_path: Path) -> None:
     assert today.summary.objectiveHistory[0] < estimator.fit(points).summary.objectiveHistory[0]
 
 
-def test_an_estimator_of_a_net_is_read_again(points: Any, tmp_path: Path) -> None:
+def test_an_estimator_of_a_net_is_read_again(points, tmp_path):
     """A Net begins with its own weights."""
     net = Net(SIDES)
     net.set_weights(net.get_weights() * 0.5)
@@ -386,7 +383,7 @@ def test_an_estimator_of_a_net_is_read_again(points: Any, tmp_path: Path) -> Non
     assert again.model.net.get_weights().allclose(net.get_weights())
 
 
-def test_features_for_logistic_regression(points: Any, tmp_path: Path) -> None:
+def test_features_for_logistic_regression(points, tmp_path):
     net = Net(SIDES)
     featurizer = NetFeaturizer(SparkModel(net), inputCol="features", outputCol="deep", output="ip")
     learner = LogisticRegression(featuresCol="deep", labelCol="right")
@@ -401,7 +398,7 @@ def test_features_for_logistic_regression(points: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(row.deep, expected, rtol=1e-5)
 
 
-def test_a_loaded_net_reads_its_own_files_only(session: Any, tmp_path: Path) -> None:
+def test_a_loaded_net_reads_its_own_files_only(session, tmp_path):
     """A mean file goes with the net; a Python layer is imported only for who asks for it."""
     write_blob(tmp_path / "mean.binaryproto", np.full((1, 1, 2, 2), 100, np.float32))
     text = f"""layer {{ name: "data" type: "MemoryData" top: "data" top: "label"

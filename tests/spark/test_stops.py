@@ -1,10 +1,7 @@
 """Workers of Spark that are all stopped, and a line to the driver that is cut: what fit says."""
 
-from __future__ import annotations
-
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +41,7 @@ def is_resumed(trained: Any) -> bool:
     return [bool(event["resumed"]) for event in told(trained, "start")] == [False, True]
 
 
-def test_all_workers_are_stopped_and_go_on_later(spark: Any, tmp_path: Path) -> None:
+def test_all_workers_are_stopped_and_go_on_later(spark, tmp_path):
     """Spark hears nothing of it; the driver names one, and the run goes on when they do."""
 
     def stop(saboteur: Saboteur) -> None:
@@ -68,9 +65,7 @@ def test_all_workers_are_stopped_and_go_on_later(spark: Any, tmp_path: Path) -> 
     assert np.array_equal(flat(trained), whole)
 
 
-def test_the_line_of_a_worker_is_cut(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_line_of_a_worker_is_cut(spark, tmp_path, monkeypatch):
     """Its third caller is a worker; those before it were of the preflight."""
     whole = flat(fitted(spark))
     cloudpickle.register_pickle_by_value(attackers)

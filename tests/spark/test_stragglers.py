@@ -1,7 +1,5 @@
 """Slow workers: who is called one, and what a run with a worker that is really slow says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -21,13 +19,13 @@ def workers(*steps: tuple[float, int]) -> list[dict[str, Any]]:
     return [{"seconds_computing": seconds, "steps": count} for seconds, count in steps]
 
 
-def test_a_worker_is_slow_by_its_steps_for_three_rounds() -> None:
+def test_a_worker_is_slow_by_its_steps_for_three_rounds():
     pace, slower = Stragglers(), workers((2.0, 20), (2.0, 10), (2.0, 20))
     found = [pace.slow(slower) for _ in range(5)]
     assert found == [[], [], [Slow(worker=1, seconds=0.2, median=0.1)], [], []]
 
 
-def test_one_that_is_fifty_times_slower_is_named_after_its_first_round() -> None:
+def test_one_that_is_fifty_times_slower_is_named_after_its_first_round():
     pace, slower = Stragglers(), workers((1.0, 10), (50.0, 10), (1.2, 10))
     found = [pace.slow(slower) for _ in range(4)]
     assert found == [[Slow(worker=1, seconds=5.0, median=0.11)], [], [], []]
@@ -35,14 +33,14 @@ def test_one_that_is_fifty_times_slower_is_named_after_its_first_round() -> None
     assert pace.slow(late) == [Slow(worker=2, seconds=6.0, median=0.1)]
 
 
-def test_a_good_round_between_begins_anew() -> None:
+def test_a_good_round_between_begins_anew():
     pace, slower, even = Stragglers(), workers((1.0, 10), (1.6, 10)), workers((1.0, 10), (1.4, 10))
     found = [pace.slow(one) for one in (slower, slower, even, slower, slower, slower)]
     assert found == [[], [], [], [], [], [Slow(worker=1, seconds=0.16, median=0.1)]]
 
 
 @pytest.mark.parametrize(("factor", "names"), [(1.0, []), (3.0, [0])])
-def test_rounds_of_milliseconds_are_compared_together(factor: float, names: list[int]) -> None:
+def test_rounds_of_milliseconds_are_compared_together(factor, names):
     """Two minutes of ten steps of 0.3 ms, some of which the scheduler of the machine stops."""
     random, pace, found = np.random.default_rng(0), Stragglers(), []
     late = random.exponential(0.004, (20_000, 2)) * (random.random((20_000, 2)) < 0.3)
@@ -53,12 +51,12 @@ def test_rounds_of_milliseconds_are_compared_together(factor: float, names: list
 
 
 @pytest.mark.parametrize("alone", [workers((3.0, 1)), workers((3.0, 30), (0.0, 0)), []])
-def test_nobody_is_slow_alone(alone: list[dict[str, Any]]) -> None:
+def test_nobody_is_slow_alone(alone):
     pace = Stragglers()
     assert [pace.slow(alone) for _ in range(4)] == [[]] * 4
 
 
-def test_a_slow_worker_is_named(session: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_slow_worker_is_named(session, capsys):
     """Rounds of as many steps for each: all wait, and the user hears for whom."""
     history = fit(session, Averaging(steps=2), steps=10, on_event=Progress())
     (slow,) = chosen(history, "slow")
@@ -71,7 +69,7 @@ def test_a_slow_worker_is_named(session: Any, capsys: pytest.CaptureFixture[str]
     assert f"{said}, others {slow['median']:.3g} s\n" in capsys.readouterr().err
 
 
-def test_rounds_of_a_time_do_not_wait_for_it(session: Any) -> None:
+def test_rounds_of_a_time_do_not_wait_for_it(session):
     history = fit(session, Averaging(seconds=0.3), seconds=2.4)
     rounds = [one["workers"] for one in chosen(history, "round")]
     assert len(rounds) >= 3

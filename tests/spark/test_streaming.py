@@ -1,7 +1,5 @@
 """Streaming DiLoCo on Spark: what processes of one machine reach, a resume and a lost worker."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,9 +35,7 @@ def fit(session: Any, folder: Path, strategy: DiLoCo, resume: bool = False, **mo
 
 
 @pytest.mark.parametrize("strategy", [PLAIN, CODED], ids=["plain", "coded"])
-def test_a_resumed_run_ends_with_the_weights_of_one_machine(
-    session: Any, tmp_path: Path, strategy: DiLoCo
-) -> None:
+def test_a_resumed_run_ends_with_the_weights_of_one_machine(session, tmp_path, strategy):
     """It stops in the middle of a turn of the parts, and goes on with the other one."""
     first = fit(session, tmp_path, strategy, steps=20)
     assert first.outcome.round == 5
@@ -49,7 +45,7 @@ def test_a_resumed_run_ends_with_the_weights_of_one_machine(
     np.testing.assert_array_equal(np.asarray(second.weights.flat), here(strategy))
 
 
-def test_those_that_are_left_go_on(session: Any, tmp_path: Path) -> None:
+def test_those_that_are_left_go_on(session, tmp_path):
     settings = {"workers": 3, "min_workers": 2, "on_event": Killer()}
     trained = fit(session, tmp_path, CODED, **settings)
     (lost,) = trained.history.of_kind("lost")

@@ -1,7 +1,5 @@
 """Predictions on streams: restarted from their checkpoints, with the model of that day."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -62,9 +60,7 @@ def check(session: Any, folder: Path, expected: Any) -> None:
     assert [row["class"] for row in found] == expected.argmax(1).tolist()
 
 
-def test_a_stream_that_is_started_again_takes_the_model_of_then(
-    session: Any, tmp_path: Path
-) -> None:
+def test_a_stream_that_is_started_again_takes_the_model_of_then(session, tmp_path):
     (tmp_path / "in").mkdir()
     models = [SparkModel(Net(NET, seed=seed)) for seed in (1, 2)]
     expected = []
@@ -80,7 +76,7 @@ def test_a_stream_that_is_started_again_takes_the_model_of_then(
 
 
 @pytest.mark.slow
-def test_a_stream_that_is_killed_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:
+def test_a_stream_that_is_killed_goes_on_where_it_was(spark, tmp_path):
     (tmp_path / "in").mkdir()
     model = SparkModel(Net(NET, seed=1))
     model.save(tmp_path / "model.caffemodel")

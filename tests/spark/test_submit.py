@@ -1,7 +1,5 @@
 """spark-submit with a packed environment, on a standalone cluster of two workers."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -71,7 +69,7 @@ def submit(running: Cluster, *words: str, **variables: str) -> str:
     return done.stdout
 
 
-def test_a_packed_environment(standalone: Cluster, tmp_path: Path) -> None:
+def test_a_packed_environment(standalone, tmp_path):
     archive = packed(tmp_path)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
@@ -87,7 +85,7 @@ def test_a_packed_environment(standalone: Cluster, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("example", [["train_on_sql.py"], ["rdd_averaging.py", "4"]])
-def test_an_example(standalone: Cluster, example: list[str]) -> None:
+def test_an_example(standalone, example):
     pytest.importorskip("sklearn")
     name, *words = example
     said = submit(standalone, str(ROOT / "examples" / name), *words)

@@ -1,7 +1,5 @@
 """Texts on Spark: against tokenizers and onnxruntime by hand."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -39,7 +37,7 @@ INT, FLOAT = onnx.TensorProto.INT64, onnx.TensorProto.FLOAT
 
 
 @pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tokenizer(tmp_path_factory):
     """Words, cut off after twelve, and padded on the right by 0."""
     vocabulary = {word: number for number, word in enumerate(WORDS)}
     made = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
@@ -55,7 +53,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory):
     """Attention among the tokens that the mask shows, as an encoder has it."""
     nodes = [
         node("Gather", "words input_ids", "word"),
@@ -103,7 +101,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def frame(session: Any) -> Any:
+def frame(session):
     return session.createDataFrame(list(enumerate(TEXTS)), "number int, text string")
 
 
@@ -128,7 +126,7 @@ def collected(made: Any, name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
-def test_embeddings(pooling: Any, tokenizer: Path, model: Path, frame: Any, tmp_path: Path) -> None:
+def test_embeddings(pooling, tokenizer, model, frame, tmp_path):
     embed = SparkModel(model, tokenizer=tokenizer, columns=COLUMNS, pooling=pooling)
     made = embed.transform(frame, ["pooled", "normalized"], batch=3).cache()
     want = [by_hand(tokenizer, model, text)[pooling] for text in TEXTS]
@@ -138,9 +136,7 @@ def test_embeddings(pooling: Any, tokenizer: Path, model: Path, frame: Any, tmp_
     assert embed.transform(frame).columns == ["number", "text", "pooled"]
 
 
-def test_many_texts_of_mixed_length(
-    tokenizer: Path, model: Path, session: Any, tmp_path: Path
-) -> None:
+def test_many_texts_of_mixed_length(tokenizer, model, session, tmp_path):
     """So many that batches are cut where there would be much padding."""
     texts = [TEXTS[number % 7 * (number % 5 > 3)] for number in range(700)]
     frame = session.createDataFrame(list(enumerate(texts)), "number int, text string").coalesce(1)
@@ -156,7 +152,7 @@ LENGTHS = st.lists(st.integers(1, 512), max_size=300).map(sorted)
 @given(LENGTHS, st.integers(1, 64))
 @example([8] * 200 + [500] * 3, 64)
 @example([9] * 200, 64)
-def test_batches_hold_each_text_once_and_little_padding(lengths: list[int], most: int) -> None:
+def test_batches_hold_each_text_once_and_little_padding(lengths, most):
     cut = Texts("", {}, None, None).batches(lengths, most)
     assert [one for at in cut for one in lengths[at]] == lengths
     for at in cut[:-1]:
@@ -172,12 +168,12 @@ def test_batches_hold_each_text_once_and_little_padding(lengths: list[int], most
 
 
 @given(LENGTHS, st.integers(1, 64))
-def test_a_net_of_one_length_takes_whole_batches(lengths: list[int], most: int) -> None:
+def test_a_net_of_one_length_takes_whole_batches(lengths, most):
     cut = Texts("", {}, 512, None).batches(lengths, most)
     assert [at.start for at in cut] == [*range(0, max(len(lengths), 1), most)]
 
 
-def test_scores_in_sql(tokenizer: Path, model: Path, frame: Any, session: Any) -> None:
+def test_scores_in_sql(tokenizer, model, frame, session):
     scores = SparkModel(model, tokenizer=tokenizer, columns=COLUMNS)
     scores.register(session, "scores_of", ["logits"])
     frame.createOrReplaceTempView("texts")
@@ -186,7 +182,7 @@ def test_scores_in_sql(tokenizer: Path, model: Path, frame: Any, session: Any) -
     np.testing.assert_allclose(collected(made, "logits"), want, rtol=1e-4, atol=1e-5)
 
 
-def test_evaluated(tokenizer: Path, model: Path, session: Any) -> None:
+def test_evaluated(tokenizer, model, session):
     labels = [number % 3 for number in range(len(TEXTS))]
     rows = list(zip(TEXTS, labels, strict=True))
     data = session.createDataFrame(rows, "words string, label int")
@@ -205,9 +201,7 @@ def test_evaluated(tokenizer: Path, model: Path, session: Any) -> None:
     assert (left.rows, left.dropped) == (len(TEXTS), 1)
 
 
-def test_embeddings_alone_are_not_evaluated(
-    tokenizer: Path, model: Path, session: Any, tmp_path: Path
-) -> None:
+def test_embeddings_alone_are_not_evaluated(tokenizer, model, session, tmp_path):
     made = onnx.load(str(model))
     del made.graph.node[-2:], made.graph.output[1]
     onnx.save(made, str(tmp_path / "encoder.onnx"))
@@ -219,7 +213,7 @@ def test_embeddings_alone_are_not_evaluated(
         embed.evaluate(data, "label")
 
 
-def test_saved_and_read_again(tokenizer: Path, model: Path, frame: Any, tmp_path: Path) -> None:
+def test_saved_and_read_again(tokenizer, model, frame, tmp_path):
     embed = SparkModel(model, tokenizer=tokenizer, columns=COLUMNS, pooling="mean")
     embed.save(tmp_path / "net.caffemodel")
     again = SparkModel(tmp_path / "net.caffemodel")
@@ -231,7 +225,7 @@ def test_saved_and_read_again(tokenizer: Path, model: Path, frame: Any, tmp_path
         assert np.array_equal(np.stack(list(here)), np.float32(got))
 
 
-def test_texts_that_are_missing(tokenizer: Path, model: Path, session: Any) -> None:
+def test_texts_that_are_missing(tokenizer, model, session):
     rows = [(0, "the cat"), (1, None), (2, "b")]
     data = session.createDataFrame(rows, "number int, text string")
     embed = SparkModel(model, tokenizer=tokenizer, columns=COLUMNS, pooling="mean")
@@ -246,9 +240,7 @@ def test_texts_that_are_missing(tokenizer: Path, model: Path, session: Any) -> N
         embed.transform(data).collect()
 
 
-def test_texts_longer_than_the_net_takes(
-    tokenizer: Path, model: Path, session: Any, tmp_path: Path
-) -> None:
+def test_texts_longer_than_the_net_takes(tokenizer, model, session, tmp_path):
     made = tokenizers.Tokenizer.from_file(str(tokenizer))
     made.no_truncation()
     made.save(str(tmp_path / "whole.json"))
@@ -261,7 +253,7 @@ def test_texts_longer_than_the_net_takes(
     assert found[1].why.startswith(says)
 
 
-def test_a_stream(tokenizer: Path, model: Path, frame: Any, session: Any, tmp_path: Path) -> None:
+def test_a_stream(tokenizer, model, frame, session, tmp_path):
     frame.write.parquet(str(tmp_path / "in"))
     arriving = session.readStream.schema(frame.schema).parquet(str(tmp_path / "in"))
     embed = SparkModel(model, tokenizer=tokenizer, columns=COLUMNS, pooling="cls")
@@ -278,7 +270,7 @@ def test_a_stream(tokenizer: Path, model: Path, frame: Any, session: Any, tmp_pa
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
-def test_a_column_of_numbers(tokenizer: Path, model: Path, frame: Any) -> None:
+def test_a_column_of_numbers(tokenizer, model, frame):
     embed = SparkModel(model, tokenizer=tokenizer, pooling="mean")
     says = "column 'number' of the data is of type int, and a tokenizer takes strings: cast it"
     with pytest.raises(SparkError, match=says):
@@ -294,13 +286,13 @@ def test_a_column_of_numbers(tokenizer: Path, model: Path, frame: Any) -> None:
         (json.dumps({"version": "1.0", "model": {"type": "BPE"}}).encode(), "is no tokenizer: "),
     ],
 )
-def test_files_that_are_no_tokenizer(text: bytes, says: str, model: Path, tmp_path: Path) -> None:
+def test_files_that_are_no_tokenizer(text, says, model, tmp_path):
     (tmp_path / "odd.json").write_bytes(text)
     with pytest.raises(FileError, match=says):
         SparkModel(model, tokenizer=tmp_path / "odd.json")
 
 
-def test_settings_that_do_not_fit(tokenizer: Path, model: Path, tmp_path: Path) -> None:
+def test_settings_that_do_not_fit(tokenizer, model, tmp_path):
     with pytest.raises(FileError, match="no such file"):
         SparkModel(model, tokenizer=tmp_path / "none.json")
     with pytest.raises(SpecError, match="pooling is of a net that takes texts: give tokenizer"):
@@ -313,14 +305,14 @@ def test_settings_that_do_not_fit(tokenizer: Path, model: Path, tmp_path: Path) 
         SparkModel(model, tokenizer=tokenizer, pooled="x")
 
 
-def test_without_the_package(tokenizer: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package(tokenizer, model, monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     says = r"a column of text needs the package 'tokenizers': run pip install 'sparknet\[text\]'"
     with pytest.raises(MissingExtra, match=says):
         SparkModel(model, tokenizer=tokenizer)
 
 
-def test_a_net_of_one_length(tokenizer: Path, model: Path, frame: Any, tmp_path: Path) -> None:
+def test_a_net_of_one_length(tokenizer, model, frame, tmp_path):
     """Texts are padded to the only length that it takes."""
     made = onnx.load(str(model))
     for one in made.graph.input:

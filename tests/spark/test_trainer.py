@@ -1,12 +1,9 @@
 """Training on a local Spark: what takes `session` holds for classic sessions and for Connect."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +47,7 @@ def flat(trained: Any) -> Any:
     return np.asarray(trained.weights.flat)
 
 
-def test_two_workers_learn(session: Any) -> None:
+def test_two_workers_learn(session):
     trainer = Trainer(solver(), workers=2, validate_every=3)
     trained = trainer.fit(frame(session, 400), validation=frame(session, 101, seed=1))
     assert trained.outcome.reason == "steps"
@@ -65,7 +62,7 @@ def test_two_workers_learn(session: Any) -> None:
 
 
 @pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
-def test_workers_multiply_in_bfloat16(spark: Any) -> None:
+def test_workers_multiply_in_bfloat16(spark):
     data, held = rdd(spark, 400, 2), rdd(spark, 101, 2, seed=1)
     narrow = Trainer(solver(), precision="bf16").fit(data, validation=held)
     assert narrow.net.precision == "bf16"
@@ -79,18 +76,18 @@ def test_workers_multiply_in_bfloat16(spark: Any) -> None:
         Trainer(Net(solver()), precision="bf16").fit(data)
 
 
-def test_an_rdd_of_tuples(spark: Any) -> None:
+def test_an_rdd_of_tuples(spark):
     trained = Trainer(solver()).fit(rdd(spark, 200, 3), validation=rdd(spark, 100, 2, seed=1))
     assert trained.outcome.metrics["accuracy"] > 0.97
 
 
 @pytest.mark.skipif(not CONNECT, reason="a classic session has RDDs")
-def test_connect_has_no_rdds(session: Any) -> None:
+def test_connect_has_no_rdds(session):
     with pytest.raises(NotImplementedError, match="rdd is not implemented"):
         Trainer(solver()).fit(frame(session, 20).rdd)
 
 
-def test_columns_of_other_names_and_bytes_that_the_net_scales(session: Any) -> None:
+def test_columns_of_other_names_and_bytes_that_the_net_scales(session):
     scaled = solver().replace(
         'type: "Input" top: "data" top: "label"\n  input_param { shape '
         "{ dim: 20 dim: 1 dim: 6 dim: 6 } shape { dim: 20 } }",
@@ -104,7 +101,7 @@ def test_columns_of_other_names_and_bytes_that_the_net_scales(session: Any) -> N
 
 
 @pytest.fixture
-def one_thread() -> Iterator[None]:
+def one_thread():
     """As the tasks have: more of them round gradients otherwise."""
     before = threads()
     set_threads(1)
@@ -113,7 +110,7 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_one_worker_is_plain_training(session: Any) -> None:
+def test_one_worker_is_plain_training(session):
     images, labels = records(200)
     net = Net(solver(steps=25))
     plain = ArrayRecords(data=(images / 255).astype(np.float32), label=labels)
@@ -125,39 +122,39 @@ def test_one_worker_is_plain_training(session: Any) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["allreduce", "elastic", "slowmo", "dynamic"])
-def test_other_strategies(session: Any, strategy: str) -> None:
+def test_other_strategies(session, strategy):
     trainer = Trainer(solver(), strategy, workers=2)
     trained = trainer.fit(frame(session, 400), validation=frame(session, 100, seed=1))
     assert trained.outcome.metrics["accuracy"] > 0.9
 
 
-def test_fewer_records_than_workers(session: Any) -> None:
+def test_fewer_records_than_workers(session):
     trained = Trainer(solver(steps=4), workers=4).fit(frame(session, 3))
     (introduced,) = events(trained, "workers")
     assert sum(worker["records"] for worker in introduced["workers"]) == 3
     assert events(trained, "start")[0]["records"] == 3
 
 
-def test_no_records(session: Any) -> None:
+def test_no_records(session):
     empty = frame(session, 10).where("label < 0")
     with pytest.raises(DataError, match="the training data has no records"):
         Trainer(solver()).fit(empty)
 
 
-def test_no_records_to_validate(session: Any) -> None:
+def test_no_records_to_validate(session):
     data = frame(session, 40)
     with pytest.raises(DataError, match="the validation data has no records"):
         Trainer(solver()).fit(data, validation=data.where("label < 0"))
 
 
-def test_training_without_an_end_is_refused(session: Any) -> None:
+def test_training_without_an_end_is_refused(session):
     endless = re.sub(r"max_iter: \d+", "", solver())
     said = "training has no end: give steps, epochs or seconds, or max_iter in the solver"
     with pytest.raises(SettingError, match=said):
         Trainer(endless).fit(frame(session, 40))
 
 
-def test_settings_of_validation(session: Any) -> None:
+def test_settings_of_validation(session):
     data = frame(session, 40)
     with pytest.raises(SettingError, match="patience=2 counts validations, and there are none"):
         Trainer(solver(), patience=2).fit(data)
@@ -167,7 +164,7 @@ def test_settings_of_validation(session: Any) -> None:
         Trainer(solver(), metric="acuracy", validate_every=1).fit(data, validation=data)
 
 
-def test_names_with_dots(session: Any) -> None:
+def test_names_with_dots(session):
     data = frame(session, 40).toDF("some.pixels", "its`label")
     trainer = Trainer(solver(), steps=2, columns={"data": "some.pixels", "label": "its`label"})
     trained = trainer.fit(data, validation=data)
@@ -178,7 +175,7 @@ def test_names_with_dots(session: Any) -> None:
         trainer.fit(session.sql("SELECT binary(NULL) AS `some.pixels`, 1 AS `its``label`"))
 
 
-def test_a_net_that_is_given_stays_as_it_is(session: Any) -> None:
+def test_a_net_that_is_given_stays_as_it_is(session):
     net = Net(solver(steps=10))
     before = np.array(net.get_weights().flat)
     trained = Trainer(net, workers=1).fit(frame(session, 100))
@@ -188,26 +185,26 @@ def test_a_net_that_is_given_stays_as_it_is(session: Any) -> None:
     assert np.abs(flat(trained) - before).max() > 0.01
 
 
-def test_epochs_are_counted_from_the_records(session: Any) -> None:
+def test_epochs_are_counted_from_the_records(session):
     trained = Trainer(solver(), workers=2, epochs=3).fit(frame(session, 200))
     assert trained.outcome.iteration == 3 * 200 // (2 * 20)
 
 
-def test_what_a_worker_says_reaches_the_driver(session: Any) -> None:
+def test_what_a_worker_says_reaches_the_driver(session):
     wrong = frame(session, 50).selectExpr("data", "17 as label")
     said = r"column 'label' holds 17, which is no class: .* \(partition \d, row \d+ of the training"
     with pytest.raises(SparkNetError, match=said):
         Trainer(solver(), workers=2).fit(wrong)
 
 
-def test_nets_that_cannot_be_trained(spark: Any) -> None:
+def test_nets_that_cannot_be_trained(spark):
     with pytest.raises(SettingError, match="training needs a solver"):
         Trainer(NET).fit(rdd(spark, 50, 2))
     with pytest.raises(SparkError, match="7 workers need as many slots"):
         Trainer(solver(), workers=7).fit(rdd(spark, 50, 2))
 
 
-def test_fine_tuning_starts_from_weights(session: Any, tmp_path: Path) -> None:
+def test_fine_tuning_starts_from_weights(session, tmp_path):
     net = Net(solver())
     net.save(tmp_path / "start.caffemodel")
     still = solver(steps=2).replace("base_lr: 0.05", "base_lr: 0")
@@ -216,7 +213,7 @@ def test_fine_tuning_starts_from_weights(session: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(flat(trained), np.asarray(net.get_weights().flat))
 
 
-def test_a_run_leaves_nothing_behind(spark: Any) -> None:
+def test_a_run_leaves_nothing_behind(spark):
     def look(_: Any) -> Any:
         import os
         from pathlib import Path
@@ -248,9 +245,7 @@ class Killer:
             os.kill(self.processes[self.rank], signal.SIGKILL)
 
 
-def test_a_killed_worker_costs_no_more_than_since_the_snapshot(
-    session: Any, tmp_path: Path
-) -> None:
+def test_a_killed_worker_costs_no_more_than_since_the_snapshot(session, tmp_path):
     data = frame(session, 200)
     whole = Trainer(solver(steps=80), workers=2).fit(data)
     killer = Killer(5, 0)
@@ -268,7 +263,7 @@ def test_a_killed_worker_costs_no_more_than_since_the_snapshot(
     np.testing.assert_array_equal(flat(trained), flat(whole))
 
 
-def test_a_later_run_goes_on_from_the_newest_snapshot(session: Any, tmp_path: Path) -> None:
+def test_a_later_run_goes_on_from_the_newest_snapshot(session, tmp_path):
     data = frame(session, 200)
     whole = Trainer(solver(steps=60), workers=2).fit(data)
     path = f"file://{tmp_path}/kept"
@@ -289,7 +284,7 @@ def test_a_later_run_goes_on_from_the_newest_snapshot(session: Any, tmp_path: Pa
     assert alone.outcome.samples == 7 * trained.outcome.samples / 6
 
 
-def test_patience_leaves_the_best_weights(session: Any) -> None:
+def test_patience_leaves_the_best_weights(session):
     """Held-out labels that are all wrong: the more it learns, the worse; the first is the best."""
     data = frame(session, 200)
     wrong = frame(session, 100, seed=1).selectExpr("data", "(label + 1) % 4 AS label")
@@ -303,7 +298,7 @@ def test_patience_leaves_the_best_weights(session: Any) -> None:
     np.testing.assert_array_equal(flat(trained), flat(first))
 
 
-def test_a_listener_that_fails_ends_the_run(session: Any) -> None:
+def test_a_listener_that_fails_ends_the_run(session):
     heard: list[str] = []
 
     def hear(event: Any) -> None:

@@ -1,7 +1,5 @@
 """What a Python worker keeps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -10,11 +8,11 @@ from sparknet.predict.worker_cache import cached, clear_cache
 
 
 @pytest.fixture(autouse=True)
-def _empty() -> None:
+def _empty():
     clear_cache()
 
 
-def test_made_once() -> None:
+def test_made_once():
     made: list[object] = []
 
     def make() -> object:
@@ -26,7 +24,7 @@ def test_made_once() -> None:
     assert cached("net", make) is made[1]
 
 
-def test_the_oldest_goes_first() -> None:
+def test_the_oldest_goes_first():
     for key in range(4):
         cached(key, lambda key=key: key)
     assert cached(0, lambda: "again") == 0
@@ -35,7 +33,7 @@ def test_the_oldest_goes_first() -> None:
     assert cached(1, lambda: "again") == "again"
 
 
-def test_a_failed_make_leaves_nothing() -> None:
+def test_a_failed_make_leaves_nothing():
     def broken() -> None:
         raise ValueError("no")
 
@@ -45,7 +43,7 @@ def test_a_failed_make_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("reads", [True, False])
-def test_a_job_that_reads_its_records_keeps_its_worker(spark: Any, reads: bool) -> None:
+def test_a_job_that_reads_its_records_keeps_its_worker(spark, reads):
     def look(records: Any) -> Any:
         import os
 

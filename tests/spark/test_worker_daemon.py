@@ -1,7 +1,5 @@
 """Workers of a local session are forked from a process that has imported what they need."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -38,13 +36,13 @@ def forks(*names: str, folder: Path | None = None) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
-def test_forks_lose_no_thread_and_draw_numbers_of_their_own() -> None:
+def test_forks_lose_no_thread_and_draw_numbers_of_their_own():
     first, *drawn = forks(*PACKAGES)
     assert first.split() == ["1", *("True" for _ in PACKAGES)]
     assert len(set(drawn)) == 3
 
 
-def test_a_package_that_prints_or_does_not_import(tmp_path: Path) -> None:
+def test_a_package_that_prints_or_does_not_import(tmp_path):
     """Spark reads its daemon's port from what it prints first."""
     (tmp_path / "pandas.py").write_text("print('hello')\nraise ValueError('built for another')\n")
     first, *drawn = forks("pandas", "pyspark.worker", folder=tmp_path)
@@ -62,13 +60,13 @@ def look(batches: Iterator[Any]) -> Iterator[Any]:
         yield pa.RecordBatch.from_pydict({"said": [" ".join(command)] * batch.num_rows})
 
 
-def test_a_local_session_has_it(spark: Any) -> None:
+def test_a_local_session_has_it(spark):
     rows = spark.range(0, 4, 1, 4).mapInArrow(look, "said string").collect()
     assert all("-m sparknet.spark.worker_daemon" in row.said for row in rows)
 
 
 @pytest.mark.slow
-def test_config_may_name_another() -> None:
+def test_config_may_name_another():
     """In a process of its own, as a running session would be returned."""
     program = (
         "from sparknet.spark import local_session; "
@@ -81,7 +79,7 @@ def test_config_may_name_another() -> None:
 
 
 @pytest.mark.slow
-def test_where_only_this_process_finds_sparknet() -> None:
+def test_where_only_this_process_finds_sparknet():
     """As in a notebook that adds a clone to sys.path: functions without sparknet go on."""
     packages = [path for path in sys.path if path.endswith("-packages")]
     program = (

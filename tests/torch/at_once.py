@@ -3,8 +3,6 @@
 SPARKNET_ENGINE=torch SPARKNET_DEVICE=cuda python -m pytest -p tests.torch.at_once …
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

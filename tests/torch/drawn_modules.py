@@ -3,8 +3,6 @@
 python -m tests.torch.drawn_modules --seconds 60; a finding is one line that `--case SEED` repeats.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import sys

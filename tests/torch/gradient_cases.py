@@ -1,7 +1,5 @@
 """Layers of every type that PyTorch computes, of the sizes that layers of published nets have."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """Sizes and values of drawn layers, by a seed."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Modules that the tests train, and the loop that anybody would write in torch for them."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

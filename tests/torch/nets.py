@@ -1,7 +1,5 @@
 """Modules of three kinds, with data that they can learn: pictures, texts and sequences."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A package of somebody's own, which a saved module names."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -4,8 +4,6 @@ It notes each operation with the very tensors that it had, and replays them into
 so that whatever a pass takes from Python is what it was when the tape was made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

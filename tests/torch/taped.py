@@ -6,8 +6,6 @@ Each pass is recorded when it comes first, so that whatever a suite computes is 
 and convolutions have the channels of a pixel side by side.
 """
 
-from __future__ import annotations
-
 from sparknet.torch import recorded
 from sparknet.torch.memory import DevicePlace
 from sparknet.torch.translations import convolutions

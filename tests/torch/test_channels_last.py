@@ -1,7 +1,5 @@
 """Convolutions whose pixels have their channels side by side, tried where there is no GPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -64,7 +62,7 @@ def passed(keep_blobs: bool = True) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("keep_blobs", [True, False])
-def test_the_same_numbers(keep_blobs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_numbers(keep_blobs, monkeypatch):
     usual, laid = passed(keep_blobs), convolutions._laid
     seen: list[bool] = []
 
@@ -85,7 +83,7 @@ def test_the_same_numbers(keep_blobs: bool, monkeypatch: pytest.MonkeyPatch) -> 
         )
 
 
-def test_blobs_stay_as_they_are_between_convolutions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blobs_stay_as_they_are_between_convolutions(monkeypatch):
     """So that only the data and the weights are laid out anew."""
     laid, kept = convolutions._laid, list[tuple[int, ...]]()
 

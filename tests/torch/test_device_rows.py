@@ -1,7 +1,5 @@
 """Rows of bytes that are transformed on a device, against the native pass, bit for bit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -49,7 +47,7 @@ def native(how: Transformation, rows: Any, first: int) -> Any:
 
 @pytest.mark.parametrize("seed", [0, 7, -1, 2**40 + 5])
 @pytest.mark.parametrize("name", HOW)
-def test_the_bits_of_the_native_pass(name: str, seed: int) -> None:
+def test_the_bits_of_the_native_pass(name, seed):
     how = Transformation(seed=seed, **HOW[name])
     for first in (0, 123456789):
         found = transformed(torch.from_numpy(ROWS), how, first).numpy()
@@ -57,7 +55,7 @@ def test_the_bits_of_the_native_pass(name: str, seed: int) -> None:
         np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))
 
 
-def test_some_items_are_mirrored_and_crops_lie_everywhere() -> None:
+def test_some_items_are_mirrored_and_crops_lie_everywhere():
     """Else the test above would compare what never happens."""
     rows = np.broadcast_to(np.arange(ROWS[0].size, dtype=np.uint8).reshape(3, 13, 11), ROWS.shape)
     how = Transformation(crop=(8, 7), random_crop=True, mirror=True)
@@ -85,7 +83,7 @@ def solver(mean: str = "mean_value: 100 mean_value: 110 mean_value: 120") -> str
 
 
 @pytest.fixture
-def moved(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.dtype, int]]:
+def moved(monkeypatch):
     """What goes to the device: types and bytes."""
     seen: list[tuple[torch.dtype, int]] = []
     copy = DevicePlace.copy_of
@@ -99,7 +97,7 @@ def moved(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.dtype, int]]:
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.float32])
-def test_records_travel_as_bytes(kind: Any, moved: list[tuple[torch.dtype, int]]) -> None:
+def test_records_travel_as_bytes(kind, moved):
     """A net's batches by hand, whose records are bytes or, as before, float32."""
     rows = ROWS.astype(kind)
     made = {}
@@ -116,7 +114,7 @@ def test_records_travel_as_bytes(kind: Any, moved: list[tuple[torch.dtype, int]]
     assert bytes_moved == ([8 * ROWS[0].size] * 7 if kind is np.uint8 else [])
 
 
-def test_a_training_that_goes_on(tmp_path: Any) -> None:
+def test_a_training_that_goes_on(tmp_path):
     path = tmp_path / "solver.prototxt"
     path.write_text(solver())
     data = {"data": ROWS, "label": LABELS}
@@ -135,7 +133,7 @@ def test_a_training_that_goes_on(tmp_path: Any) -> None:
     np.testing.assert_allclose(found["apart"], found["cpu"], rtol=1e-5, atol=1e-7)
 
 
-def test_batches_that_are_made_ahead(moved: list[tuple[torch.dtype, int]]) -> None:
+def test_batches_that_are_made_ahead(moved):
     """As workers make them: in a thread, which leaves bytes to the device."""
     records, made = ArrayRecords(data=ROWS, label=LABELS), {}
     for device in ("native", "apart"):
@@ -151,7 +149,7 @@ def test_batches_that_are_made_ahead(moved: list[tuple[torch.dtype, int]]) -> No
     assert [size for dtype, size in moved if dtype == torch.uint8] == [8 * ROWS[0].size] * 12
 
 
-def test_what_does_not_fit_is_said_as_before() -> None:
+def test_what_does_not_fit_is_said_as_before():
     said = []
     for device in ("native", "apart"):
         net = Net(solver(), device=device)

@@ -1,9 +1,6 @@
 """Gradients of torch's modules that came through ONNX are torch's own in float64."""
 
-from __future__ import annotations
-
 import time
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -49,7 +46,7 @@ CHAINS = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CHAINS)
-def test_a_known_chain(name: str, tmp_path: Path) -> None:
+def test_a_known_chain(name, tmp_path):
     torch.manual_seed(1)
     module, shape = CHAINS[name]
     for parameter in module.parameters():
@@ -60,7 +57,7 @@ def test_a_known_chain(name: str, tmp_path: Path) -> None:
     assert max(found.values()) < 1e-5, found
 
 
-def test_drawn_sequences(tmp_path: Path) -> None:
+def test_drawn_sequences(tmp_path):
     """`python -m tests.torch.drawn_modules --seconds 600` draws more."""
     rng, end = Random(49), time.monotonic() + SECONDS
     told = 0

@@ -1,7 +1,5 @@
 """The engine of PyTorch beside the native one, on the CPU and with memory kept apart."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -41,7 +39,7 @@ NET = (
 
 
 @pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch) -> None:
+def engine(monkeypatch):
     pytest.importorskip("torch", reason="PyTorch is not installed")
     monkeypatch.delenv("SPARKNET_ENGINE", raising=False)
     monkeypatch.delenv("SPARKNET_DEVICE", raising=False)
@@ -74,7 +72,7 @@ def passes(net: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("device", ["cpu", APART])
-def test_both_engines_leave_the_same(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_engines_leave_the_same(device, monkeypatch):
     """Dropout's masks as well: values in rows draw the same random numbers."""
     want = passes(made(monkeypatch, None))
     got = passes(made(monkeypatch, device))
@@ -84,13 +82,13 @@ def test_both_engines_leave_the_same(device: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("device", ["cpu", APART])
-def test_reruns_leave_the_same_bits(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reruns_leave_the_same_bits(device, monkeypatch):
     one, other = (passes(made(monkeypatch, device)) for _ in range(2))
     for name, values in one.items():
         assert np.array_equal(values, other[name]), name
 
 
-def test_views_follow_the_passes_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_views_follow_the_passes_on_the_cpu(monkeypatch):
     net = made(monkeypatch, "cpu")
     seen = {name: blob.data for name, blob in net.blobs.items()}
     diffs = {name: blob.diff for name, blob in net.blobs.items()}
@@ -102,9 +100,7 @@ def test_views_follow_the_passes_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> 
     assert diffs["conv"].any()
 
 
-def test_a_view_of_another_device_is_brought_up_to_date_when_it_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_view_of_another_device_is_brought_up_to_date_when_it_is_asked_for(monkeypatch):
     """Caffe: syncedmem.cpp."""
     net = made(monkeypatch, APART)
     before = np.array(net.blobs["ip"].data)
@@ -117,9 +113,7 @@ def test_a_view_of_another_device_is_brought_up_to_date_when_it_is_asked_for(
     np.testing.assert_allclose(net.blobs["ip"].data, first + 2, rtol=1e-5)
 
 
-def test_a_layer_without_a_translation_runs_in_the_native_engine(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_layer_without_a_translation_runs_in_the_native_engine(monkeypatch):
     text = input_layer("x", (1, 4, 2, 2)) + (
         'layer { name: "l" type: "Reorg" bottom: "x" top: "y" reorg_param { stride: 2 } }'
         'layer { name: "m" type: "Power" bottom: "y" top: "z" power_param { scale: 2 } }'
@@ -138,7 +132,7 @@ def test_a_layer_without_a_translation_runs_in_the_native_engine(
         np.testing.assert_array_equal(net.blobs["x"].diff, 2 * x)
 
 
-def test_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gone_wrong(monkeypatch):
     monkeypatch.setenv("SPARKNET_ENGINE", "tf")
     with pytest.raises(SpecError, match=r"SPARKNET_ENGINE must be 'native' or 'torch'; it is 'tf'"):
         resolve_device(None)
@@ -154,7 +148,7 @@ def test_gone_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
         made(monkeypatch, "toaster")
 
 
-def test_sparknet_imports_no_torch() -> None:
+def test_sparknet_imports_no_torch():
     code = "import sys, sparknet, sparknet.caffe as c; c.Net; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -174,9 +168,7 @@ TOLD = (
 )
 
 
-def test_show_names_what_torch_does_not_compute(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_show_names_what_torch_does_not_compute(tmp_path, capsys):
     """Layers in Python are no engine's."""
     net = tmp_path / "net.prototxt"
     net.write_text(NET)
@@ -192,9 +184,7 @@ def test_show_names_what_torch_does_not_compute(
     assert "untranslated" not in json.loads(capsys.readouterr().out)
 
 
-def test_a_warning_names_them_where_the_program_makes_the_net(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_warning_names_them_where_the_program_makes_the_net(monkeypatch):
     with pytest.warns(UserWarning, match=re.escape(TOLD)) as caught:
         net = made(monkeypatch, "cpu", MIXED)
     assert [Path(one.filename).name for one in caught] == ["test_engine.py"]

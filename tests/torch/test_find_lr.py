@@ -1,7 +1,5 @@
 """find_lr of a module: the losses of torch's own range test."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -28,7 +26,7 @@ def rising(optimizer: Any) -> Any:
 
 
 @pytest.mark.parametrize("ratio", [1.0, 4.0])
-def test_the_losses_are_those_of_a_loop(ratio: float) -> None:
+def test_the_losses_are_those_of_a_loop(ratio):
     """Of two groups of parameters the second learns faster."""
     module = perceptron()
 
@@ -54,7 +52,7 @@ def test_the_losses_are_those_of_a_loop(ratio: float) -> None:
     assert found.suggestion is not None
 
 
-def test_what_it_decides_itself() -> None:
+def test_what_it_decides_itself():
     how = {"module": perceptron(), "loss": nn.CrossEntropyLoss(), "data": (POINTS, LABELS)}
     sgd = partial(torch.optim.SGD, lr=0.1)
     with pytest.raises(

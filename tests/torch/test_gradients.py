@@ -1,8 +1,6 @@
 """The gradient of every type that PyTorch computes, over drawn layers: the function's own in
 float64 against differences, and the engine's in float32 against that."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -168,13 +166,13 @@ def check(kind: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted({*TABLE, *VIEWS} - WITHOUT - {WEIGHED}))
-def test_the_gradient_is_that_of_the_function(kind: str) -> None:
+def test_the_gradient_is_that_of_the_function(kind):
     for seed in range(DRAWS):
         check(kind, seed)
 
 
 @pytest.mark.parametrize("kind", sorted(WITHOUT))
-def test_a_type_without_a_gradient_says_so(kind: str) -> None:
+def test_a_type_without_a_gradient_says_so(kind):
     small = SMALL[kind][0]
     inputs = tuple(np.ones(shape, np.float32) for shape in small.shapes)
     lines = [input_layer(f"x{n}", one.shape) for n, one in enumerate(inputs)]
@@ -187,7 +185,7 @@ def test_a_type_without_a_gradient_says_so(kind: str) -> None:
         net.backward()
 
 
-def test_records_weigh_the_gradient_of_a_loss() -> None:
+def test_records_weigh_the_gradient_of_a_loss():
     text = "force_backward: true\n" + "".join(
         input_layer(name, shape) for name, shape in [("x", (64, 10)), ("t", (64, 10)), ("w", (64,))]
     )
@@ -207,7 +205,7 @@ def test_records_weigh_the_gradient_of_a_loss() -> None:
     np.testing.assert_allclose(net.blobs["x"].diff, w[:, None] * (x - t) / 64, rtol=1e-4, atol=1e-8)
 
 
-def test_every_type_is_held_against_differences() -> None:
+def test_every_type_is_held_against_differences():
     """A type that is added later has to be drawn."""
     types = {*TABLE, *VIEWS}
     assert all(map(translated, types))

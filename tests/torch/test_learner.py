@@ -1,7 +1,5 @@
 """TorchLearner, held against the loop that one writes in torch."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial
@@ -74,7 +72,7 @@ def _rest(how: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_one_worker_is_the_loop_of_torch(name: str) -> None:
+def test_one_worker_is_the_loop_of_torch(name):
     module = perceptron(norm=True)
     (learner,) = trained(1, 25, Averaging(steps=10), optimizer=OPTIMIZERS[name], module=module)
     plain(module, OPTIMIZERS[name], batches(25, 12))
@@ -84,7 +82,7 @@ def test_one_worker_is_the_loop_of_torch(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_allreduce_of_two_is_one_with_twice_the_batch(name: str) -> None:
+def test_allreduce_of_two_is_one_with_twice_the_batch(name):
     module = perceptron()
     first, second = trained(2, 25, AllReduce(), optimizer=OPTIMIZERS[name], module=module)
     np.testing.assert_array_equal(first.weights.numpy(), second.weights.numpy())
@@ -96,7 +94,7 @@ def test_allreduce_of_two_is_one_with_twice_the_batch(name: str) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("name", ["adam", "nadam", "radam"])
-def test_numbers_beside_the_histories_go_on(name: str, workers: int) -> None:
+def test_numbers_beside_the_histories_go_on(name, workers):
     """Two workers update a half each and stop; as many, or one, go on.  All see the same records,
     so that the loop of torch is theirs."""
     module, make = perceptron(), OPTIMIZERS[name]
@@ -144,7 +142,7 @@ def joined(step: int) -> tuple[Any, Any]:
     return torch.from_numpy(POINTS[at]), torch.from_numpy(LABELS[at])
 
 
-def test_gradients_are_clipped_as_torch_clips_them() -> None:
+def test_gradients_are_clipped_as_torch_clips_them():
     for workers in (1, 2):
         module = perceptron()
         (learner, *_) = trained(
@@ -178,7 +176,7 @@ SCHEDULES = {
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_a_schedule_is_that_of_the_loop(name: str) -> None:
+def test_a_schedule_is_that_of_the_loop(name):
     module, make = perceptron(), OPTIMIZERS["momentum"]
     (learner,) = trained(
         1, 25, Averaging(), optimizer=make, module=module, schedule=SCHEDULES[name]
@@ -188,7 +186,7 @@ def test_a_schedule_is_that_of_the_loop(name: str) -> None:
         np.testing.assert_array_equal(values(learner.flat.module)[key], value, err_msg=key)
 
 
-def test_a_schedule_is_a_function_of_the_iteration() -> None:
+def test_a_schedule_is_a_function_of_the_iteration():
     made = OPTIMIZERS["momentum"](list(perceptron().parameters()))
     rates = ScheduledRates(made, SCHEDULES["step"])
     told = [rates.at(iteration)[0]["lr"] for iteration in range(3000)]
@@ -202,7 +200,7 @@ def test_a_schedule_is_a_function_of_the_iteration() -> None:
     assert policy.at(25)[0]["momentum"] == 0.9
 
 
-def test_buffers_are_averaged_or_kept() -> None:
+def test_buffers_are_averaged_or_kept():
     """A worker with batches of its own has running means of its own."""
     made = {}
     for buffers in ("average", "keep"):
@@ -229,7 +227,7 @@ def test_buffers_are_averaged_or_kept() -> None:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_every_strategy_brings_two_workers_together(name: str) -> None:
+def test_every_strategy_brings_two_workers_together(name):
     if name == "auto":
         pytest.skip("chooses among the others")
     strategy = make_strategy(name)
@@ -253,7 +251,7 @@ class Pair(nn.Module):
     def forward(self, left: Any, right: Any, mask: Any = None) -> Any: ...
 
 
-def test_arguments_have_the_columns_of_their_names() -> None:
+def test_arguments_have_the_columns_of_their_names():
     both = {"left": "left", "right": "right"}
     assert chosen_inputs(Pair(), ["left", "right", "label"], ["label"]) == both
     assert chosen_inputs(Pair(), ["left", "right", "mask"], []) == {**both, "mask": "mask"}
@@ -269,7 +267,7 @@ def test_arguments_have_the_columns_of_their_names() -> None:
         chosen_inputs(Pair(), ["left", "right"], [], {"centre": "left"})
 
 
-def test_types_of_columns() -> None:
+def test_types_of_columns():
     kinds = [np.float64, np.float16, np.int32, np.uint8, np.bool_]
     found = [[str(tensor(np.ones(2, k), one).dtype)[6:] for k in kinds] for one in (True, False)]
     assert found == [
@@ -278,7 +276,7 @@ def test_types_of_columns() -> None:
     ]
 
 
-def test_losses_of_torch_get_targets_that_fit() -> None:
+def test_losses_of_torch_get_targets_that_fit():
     outputs = torch.tensor([[1.0, 2.0], [3.0, 0.0]])
     real = torch.tensor([1.0, 0.0])
     wanted = nn.functional.cross_entropy(outputs, real.long())
@@ -317,7 +315,7 @@ class Frozen(nn.Module):
         return self.layers(input)
 
 
-def test_a_module_is_asked_for_its_mode_of_training() -> None:
+def test_a_module_is_asked_for_its_mode_of_training():
     module = Frozen()
     for whole in (module, nn.Sequential(module)):
         found: Any = ours(PAIRS, whole, sgd(whole))
@@ -347,7 +345,7 @@ class Mixed(nn.Module):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_parameters_of_other_types_have_masters_in_float32(dtype: torch.dtype) -> None:
+def test_parameters_of_other_types_have_masters_in_float32(dtype):
     module = Mixed(dtype, master=False)
     found: Any = ours(PAIRS, module, sgd(module), accumulate=2)
     want: Any = loop(PAIRS, Mixed(dtype, master=True), sgd, usual, accumulate=2)

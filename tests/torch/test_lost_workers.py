@@ -1,11 +1,7 @@
 """A worker that is killed, and an executor: what is left is what no fault would have left."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +16,7 @@ from torch import nn
 import sparknet
 from sparknet.errors import PeerLost
 from sparknet.spark import Trainer
-from tests.spark.cluster import Cluster, cluster
+from tests.spark.cluster import cluster
 from tests.spark.driver import SETTINGS
 from tests.spark.java import start_quickly
 from tests.spark.saboteur import Saboteur, at_round, kill_executor, kill_worker
@@ -61,9 +57,7 @@ def local(**more: Any) -> Any:
 
 
 @pytest.mark.parametrize("buffers", ["average", pytest.param("keep", marks=pytest.mark.long)])
-def test_a_run_after_a_killed_process_goes_on_where_its_snapshot_was(
-    tmp_path: Path, buffers: str
-) -> None:
+def test_a_run_after_a_killed_process_goes_on_where_its_snapshot_was(tmp_path, buffers):
     whole = local(steps=60, buffers=buffers)
     kept = {"snapshots": tmp_path, "snapshot_every": 2, "buffers": buffers}
     killer = Saboteur(kill_worker(1), at_round(5))
@@ -82,13 +76,13 @@ def test_a_run_after_a_killed_process_goes_on_where_its_snapshot_was(
 
 
 @pytest.fixture(scope="module")
-def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def standalone(tmp_path_factory):
     with cluster(tmp_path_factory.mktemp("cluster")) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def session(standalone: Cluster) -> Iterator[Any]:
+def session(standalone):
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(standalone.url).appName("modules")
@@ -101,9 +95,7 @@ def session(standalone: Cluster) -> Iterator[Any]:
         made.stop()
 
 
-def test_a_killed_executor_costs_no_more_than_since_the_snapshot(
-    session: Any, tmp_path: Path
-) -> None:
+def test_a_killed_executor_costs_no_more_than_since_the_snapshot(session, tmp_path):
     rows = [(one.tolist(), float(label)) for one, label in zip(POINTS, LABELS, strict=True)]
     data = session.createDataFrame(rows, "points array<float>, label double")
     # Many: a worker lives for a moment longer than its executor.

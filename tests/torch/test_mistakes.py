@@ -1,9 +1,6 @@
 """What cannot be trained is refused in one sentence, before any process starts."""
 
-from __future__ import annotations
-
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,21 +80,21 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_it_is_refused(name: str) -> None:
+def test_it_is_refused(name):
     changed, said = MISTAKES[name]
     given = {"module": perceptron(), "data": DATA, **FINE, **changed}
     with pytest.raises(SparkNetError, match=said):
         sparknet.train(**given)
 
 
-def test_settings_of_modules_need_one() -> None:
+def test_settings_of_modules_need_one():
     with pytest.raises(SparkNetError, match="batch_size=8 is for a module of PyTorch"):
         sparknet.train("net", DATA, batch_size=8, steps=1)
     with pytest.raises(ArgumentError, match="missing a required argument: 'solver'"):
         sparknet.train(data=DATA, steps=1)
 
 
-def test_nothing_of_the_users_is_changed() -> None:
+def test_nothing_of_the_users_is_changed():
     module = perceptron(norm=True)
     before = {name: one.clone() for name, one in module.state_dict().items()}
     with pytest.raises(SparkNetError, match="no end"):
@@ -116,7 +113,7 @@ RUNS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def test_a_run_with_other_settings_does_not_go_on(tmp_path: Path) -> None:
+def test_a_run_with_other_settings_does_not_go_on(tmp_path):
     given = {"data": DATA, **FINE, "snapshots": tmp_path, "snapshot_every": 1, "workers": 1}
     sparknet.train(module=perceptron(), **given)
     for changed, said in RUNS.values():
@@ -124,7 +121,7 @@ def test_a_run_with_other_settings_does_not_go_on(tmp_path: Path) -> None:
             sparknet.train(**{"module": perceptron(), **given, **changed, "resume": True})
 
 
-def test_a_setting_of_a_group_says_which_group() -> None:
+def test_a_setting_of_a_group_says_which_group():
     told = _told_of([{"lr": 0.1}, {"lr": 0.2, "betas": (0.9, 0.999)}])
     assert told == {
         "optimizer, group 0, lr": 0.1,
@@ -133,13 +130,13 @@ def test_a_setting_of_a_group_says_which_group() -> None:
     }
 
 
-def test_a_module_is_no_net() -> None:
+def test_a_module_is_no_net():
     with pytest.raises(
         SparkNetError, match=r"this Linear, a module of PyTorch: give the file that"
     ):
         sparknet.Net(nn.Linear(2, 2))
 
 
-def test_a_module_predicts_by_first_rows() -> None:
+def test_a_module_predicts_by_first_rows():
     with pytest.raises(SparkNetError, match=r"no first rows to look at.* give it records="):
         sparknet.load(nn.Linear(2, 2)).predict(np.ones((3, 2), np.float32))

@@ -1,7 +1,5 @@
 """Workers with different engines, and runs that go on with another engine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +38,7 @@ RULES = {
 
 
 @pytest.fixture
-def records() -> tuple[Any, Any]:
+def records():
     rng = np.random.default_rng(3)
     data = rng.normal(size=(120, 1, 6, 6)).astype(np.float32)
     return data, (data.mean((1, 2, 3)) > 0.05).astype(np.float32)
@@ -77,9 +75,7 @@ def computed(heard: list[Any]) -> list[tuple[str, str]]:
         ("apart, native", [("torch", "apart"), ("native", "cpu")]),
     ],
 )
-def test_workers_of_different_engines_train_together(
-    tmp_path: Path, records: Any, strategy: Any, device: str, told: list[Any]
-) -> None:
+def test_workers_of_different_engines_train_together(tmp_path, records, strategy, device, told):
     how = {"strategy": strategy, "workers": 2, "steps": 20}
     alike, heard = trained(tmp_path, records, "native", **how)
     assert computed(heard) == [("native", "cpu")] * 2
@@ -94,9 +90,7 @@ def test_workers_of_different_engines_train_together(
 @pytest.mark.parametrize(
     ("before", "after"), [("native", "cpu"), ("cpu", "native"), ("native", "apart")]
 )
-def test_a_run_goes_on_with_another_engine(
-    tmp_path: Path, records: Any, rule: str, before: str, after: str
-) -> None:
+def test_a_run_goes_on_with_another_engine(tmp_path, records, rule, before, after):
     whole, _ = trained(tmp_path, records, before, rule, steps=24)
     where = {"snapshots": str(tmp_path / "run"), "workers": 1, "snapshot_every": 1}
     half, _ = trained(tmp_path, records, before, rule, steps=12, **where)
@@ -108,7 +102,7 @@ def test_a_run_goes_on_with_another_engine(
     np.testing.assert_allclose(done, whole, rtol=2e-4, atol=2e-5)
 
 
-def test_the_device_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_device_of_a_worker(monkeypatch):
     for name in ("SPARKNET_ENGINE", "SPARKNET_DEVICE"):
         monkeypatch.delenv(name, raising=False)
     assert device_of_worker(None, 1, 3) is None
@@ -135,13 +129,13 @@ def test_the_device_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     assert device_of_worker(None, 0, 1) == "cuda:1"
 
 
-def test_a_device_of_a_list_that_is_not_there() -> None:
+def test_a_device_of_a_list_that_is_not_there():
     check_devices("native, auto,cpu")
     with pytest.raises(SpecError, match="'gpu0'"):
         check_devices("native, gpu0")
 
 
-def test_executors_may_have_other_builds_than_the_driver() -> None:
+def test_executors_may_have_other_builds_than_the_driver():
     finding = {**probe.machine(), "worker": 1, "host": "a", "unreached": [], "onednn": "none"}
     preflight._check_finding(finding, ("driver", 1), "clear")
     here = executors.driver()

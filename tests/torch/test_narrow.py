@@ -1,7 +1,5 @@
 """What transformers and mobile nets are made of, in bfloat16, beside float32."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np
@@ -48,7 +46,7 @@ def made(precision: Literal["float32", "bf16"], x: Any) -> Any:
     return net
 
 
-def test_values_stay_in_bfloat16_and_near_float32() -> None:
+def test_values_stay_in_bfloat16_and_near_float32():
     x = np.random.default_rng(1).normal(size=(3, 50, 64)).astype(np.float32)
     wide, narrow = made("float32", x), made("bf16", x)
     net = narrow._runtime.engine

@@ -1,10 +1,7 @@
 """Nets as modules of PyTorch."""
 
-from __future__ import annotations
-
 import copy
 import io
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +22,7 @@ WITHOUT_DROPOUT = NET.replace('type: "Dropout"', 'type: "TanH"')
 
 
 @pytest.fixture(autouse=True)
-def torch() -> Any:
+def torch():
     return pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
@@ -33,7 +30,7 @@ def net_of(text: str, phase: int = caffe.TRAIN) -> Any:
     return caffe.Net.from_proto(parse_net(text), phase, seed=3)
 
 
-def test_the_names_and_the_numbers_are_the_nets(torch: Any) -> None:
+def test_the_names_and_the_numbers_are_the_nets(torch):
     net = net_of(WITHOUT_DROPOUT)
     made = module(net)
     assert list(made.state_dict()) == [
@@ -53,7 +50,7 @@ def test_the_names_and_the_numbers_are_the_nets(torch: Any) -> None:
             np.testing.assert_allclose(got, blob.diff, rtol=1e-4, atol=1e-6)
 
 
-def test_weights_are_copies_or_the_nets_own(torch: Any) -> None:
+def test_weights_are_copies_or_the_nets_own(torch):
     net = net_of(WITHOUT_DROPOUT)
     copied, shared = module(net), module(net, share=True)
     net.params["ip"][1].data[...] = 5
@@ -63,7 +60,7 @@ def test_weights_are_copies_or_the_nets_own(torch: Any) -> None:
     assert (net.params["ip"][1].data == 6).all()
 
 
-def test_batches_of_another_size_and_outputs_by_name(torch: Any) -> None:
+def test_batches_of_another_size_and_outputs_by_name(torch):
     text = input_layer("x", (2, 3)) + (
         'layer { name: "a" type: "Power" bottom: "x" top: "a" power_param { scale: 2 } }'
         'layer { name: "b" type: "Reduction" bottom: "x" top: "b" reduction_param { axis: 1 } }'
@@ -75,7 +72,7 @@ def test_batches_of_another_size_and_outputs_by_name(torch: Any) -> None:
     assert found["b"].tolist() == [3.0] * 5
 
 
-def test_statistics_are_buffers_and_shared_weights_are_one(torch: Any) -> None:
+def test_statistics_are_buffers_and_shared_weights_are_one(torch):
     inner = (
         'layer {{ name: "{}" type: "InnerProduct" bottom: "{}" top: "{}" param {{ name: "w" }} '
         'inner_product_param {{ num_output: 3 bias_term: false weight_filler {{ type: "xavier" }} '
@@ -98,7 +95,7 @@ def test_statistics_are_buffers_and_shared_weights_are_one(torch: Any) -> None:
 
 
 @pytest.mark.parametrize("model", [lenet, cifar10_full, squeezenet])
-def test_models_of_the_zoo(model: Any, torch: Any) -> None:
+def test_models_of_the_zoo(model, torch):
     net = sparknet.Net(model(test_batch=2), phase=caffe.TEST, seed=1)
     made = module(net)
     inputs = {
@@ -112,7 +109,7 @@ def test_models_of_the_zoo(model: Any, torch: Any) -> None:
         np.testing.assert_allclose(found[name].detach(), values, rtol=1e-3, atol=1e-5)
 
 
-def test_a_module_can_be_exported(torch: Any) -> None:
+def test_a_module_can_be_exported(torch):
     text = WITHOUT_DROPOUT.replace("SoftmaxWithLoss", "Softmax").replace(
         'bottom: "ip" bottom: "label"', 'bottom: "ip"'
     )
@@ -176,7 +173,7 @@ def predicting(text: str = LAYERS) -> Any:
     return net
 
 
-def test_the_mode_is_that_of_the_phase_until_another_is_set(torch: Any) -> None:
+def test_the_mode_is_that_of_the_phase_until_another_is_set(torch):
     """Dropout drops and BatchNorm takes the batch's statistics in training alone."""
     text = input_layer("x", (4, 3, 6, 6)) + LAYERS + LOSS
     net = net_of(text)
@@ -201,7 +198,7 @@ def test_the_mode_is_that_of_the_phase_until_another_is_set(torch: Any) -> None:
     assert other(data, label) != other(data, label)
 
 
-def test_copies_and_state_dicts(torch: Any) -> None:
+def test_copies_and_state_dicts(torch):
     made, data = module(predicting()), pictures(torch)
     want = made(data)
     copied = copy.deepcopy(made)
@@ -214,7 +211,7 @@ def test_copies_and_state_dicts(torch: Any) -> None:
 
 
 @pytest.mark.parametrize(("kind", "least"), [("bfloat16", 0.05), ("float16", 5e-3)])
-def test_other_types_of_numbers(kind: str, least: float, torch: Any) -> None:
+def test_other_types_of_numbers(kind, least, torch):
     made, data = module(predicting()), pictures(torch)
     want = made(data)
     other = made.to(getattr(torch, kind))
@@ -223,7 +220,7 @@ def test_other_types_of_numbers(kind: str, least: float, torch: Any) -> None:
     assert float((found - want).abs().max()) < least * float(want.abs().max())
 
 
-def test_gradients_in_float64(torch: Any) -> None:
+def test_gradients_in_float64(torch):
     label = torch.tensor([0.0, 1.0, 2.0, 3.0])
     text = LAYERS.replace("operation: PROD", "operation: PROD stable_prod_grad: true") + LOSS
     graded(torch, predicting(text), (pictures(torch),), (label,))
@@ -246,7 +243,7 @@ def graded(torch: Any, net: Any, varied: tuple[Any, ...], fixed: tuple[Any, ...]
 
 
 @pytest.mark.parametrize("how", ["export", "trace"])
-def test_what_is_exported_takes_batches_of_other_sizes(how: str, torch: Any) -> None:
+def test_what_is_exported_takes_batches_of_other_sizes(how, torch):
     for net, axis, given, other in [
         (predicting(), 0, (pictures(torch),), (pictures(torch, 7),)),
         (net_of(LSTM, caffe.TEST), 1, steps(torch), steps(torch, 5)),
@@ -266,7 +263,7 @@ def test_what_is_exported_takes_batches_of_other_sizes(how: str, torch: Any) -> 
 
 
 @pytest.mark.parametrize("dynamo", [True, False], ids=["export", "trace"])
-def test_onnxruntime_computes_the_same(dynamo: bool, torch: Any, tmp_path: Path) -> None:
+def test_onnxruntime_computes_the_same(dynamo, torch, tmp_path):
     """By both of torch's exporters: both leave out a divisor of avg_pool2d without a word."""
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript" if dynamo else "onnx")
@@ -291,7 +288,7 @@ def test_onnxruntime_computes_the_same(dynamo: bool, torch: Any, tmp_path: Path)
             made.forget()
 
 
-def test_gone_wrong(torch: Any) -> None:
+def test_gone_wrong(torch):
     text = input_layer("x", (2, 4))
     text += 'layer { name: "l" type: "BN" bottom: "x" top: "y" bn_param { frozen: true } }'
     with pytest.raises(LayerError, match="layer 'l': BN: has no translation into PyTorch"):

@@ -1,10 +1,7 @@
 """The page about modules of PyTorch is one program."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +11,7 @@ pytest.importorskip("pyspark")
 from tests.guides import blocks
 
 
-def test_it_runs(tmp_path: Path) -> None:
+def test_it_runs(tmp_path):
     programs = [block.text for block in blocks("docs/pytorch-modules.md") if block.word == "python"]
     assert len(programs) == 3
     path = tmp_path / "page.py"

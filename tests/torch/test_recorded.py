@@ -1,7 +1,5 @@
 """Passes that are recorded and replayed, against those that run layer by layer."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -59,7 +57,7 @@ Made = tuple[Any, list[CpuTape]]
 
 
 @pytest.fixture
-def tapes(monkeypatch: pytest.MonkeyPatch) -> list[CpuTape]:
+def tapes(monkeypatch):
     """Those that were made; passes are recorded from the third on, as on a GPU."""
     made: list[CpuTape] = []
 
@@ -128,9 +126,7 @@ def feed_sequences(net: Any, number: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pictures", "sequences"])
-def test_replays_leave_the_bits_of_other_passes(
-    kind: str, tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replays_leave_the_bits_of_other_passes(kind, tapes, monkeypatch):
     """Masks that are drawn anew, running statistics, and states that go on from pass to pass."""
     text, feed = {
         "pictures": (PICTURES, feed_pictures),
@@ -141,9 +137,7 @@ def test_replays_leave_the_bits_of_other_passes(
     assert [recordings(net) for net in both] == [2, 0]
 
 
-def test_what_a_program_writes_between_passes_counts(
-    tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_program_writes_between_passes_counts(tapes, monkeypatch):
     both = nets(PICTURES, monkeypatch)
 
     def feed(net: Any, number: int) -> None:
@@ -156,9 +150,7 @@ def test_what_a_program_writes_between_passes_counts(
     assert recordings(both[0]) == 2
 
 
-def test_a_pass_back_is_that_of_the_pass_before_it(
-    tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pass_back_is_that_of_the_pass_before_it(tapes, monkeypatch):
     """Which may be one of a part of the layers, recorded or not."""
     both = nets(PICTURES, monkeypatch)
     for number in range(14):
@@ -180,9 +172,7 @@ def test_a_pass_back_is_that_of_the_pass_before_it(
     assert recordings(both[0]) == 3
 
 
-def test_other_shapes_are_recorded_anew(
-    tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_shapes_are_recorded_anew(tapes, monkeypatch):
     both = nets(PICTURES, monkeypatch)
     play(both, feed_pictures, 4)
     first = len(tapes)
@@ -199,9 +189,7 @@ def test_other_shapes_are_recorded_anew(
     assert len(tapes) > first
 
 
-def test_a_blob_that_is_looked_at_is_kept_from_then_on(
-    tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_blob_that_is_looked_at_is_kept_from_then_on(tapes, monkeypatch):
     both = nets(PICTURES, monkeypatch, keep_blobs=False)
     for number in range(8):
         told = []
@@ -221,9 +209,7 @@ def test_a_blob_that_is_looked_at_is_kept_from_then_on(
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])
-def test_a_solver_trains_as_without(
-    kind: str, tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_solver_trains_as_without(kind, tapes, monkeypatch):
     found = []
     for tape_of in (recorded.tape_of, lambda place: None):
         monkeypatch.setattr(recorded, "tape_of", tape_of)
@@ -234,9 +220,7 @@ def test_a_solver_trains_as_without(
     assert len(tapes) > 3  # both passes, with and without gradients before them
 
 
-def test_a_label_out_of_range_is_told_as_ever(
-    tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_label_out_of_range_is_told_as_ever(tapes, monkeypatch):
     net, _ = nets(PICTURES, monkeypatch)
     for number in range(6):
         feed_pictures(net, number)
@@ -252,9 +236,7 @@ def test_a_label_out_of_range_is_told_as_ever(
     assert recordings(net) == 2
 
 
-def test_what_waits_for_the_device_is_not_recorded(
-    tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_waits_for_the_device_is_not_recorded(tapes, monkeypatch):
     text = (
         input_layer("x", (4, 3))
         + input_layer("marks", (4,))
@@ -281,9 +263,7 @@ def test_what_waits_for_the_device_is_not_recorded(
         ("", "RuntimeError$"),
     ],
 )
-def test_a_recording_that_fails_costs_a_warning(
-    raised: str, told: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recording_that_fails_costs_a_warning(raised, told, monkeypatch):
     class Broken(CpuTape):
         def record(self, work: Callable[[], None]) -> None:
             super().record(work)
@@ -300,9 +280,7 @@ def test_a_recording_that_fails_costs_a_warning(
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_too_little_memory_is_told_with_the_layer(
-    back: bool, tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_little_memory_is_told_with_the_layer(back, tapes, monkeypatch):
     net, _ = nets(PICTURES, monkeypatch)
     refused = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1 GiB"
     run = getattr(layer_passes, "backward" if back else "forward")
@@ -318,9 +296,7 @@ def test_too_little_memory_is_told_with_the_layer(
         net._runtime.forward_backward()
 
 
-def test_batchnorm_and_the_scale_in_its_place_are_one_step(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_batchnorm_and_the_scale_in_its_place_are_one_step(monkeypatch):
     """The same numbers as of two layers, which they are while layers are timed."""
     one, two = nets(PICTURES.replace('type: "Dropout"', 'type: "AbsVal"'), monkeypatch)
     two.time_layers(True)
@@ -338,9 +314,7 @@ def test_batchnorm_and_the_scale_in_its_place_are_one_step(
 
 @pytest.mark.parametrize("keep_blobs", [True, False])
 @pytest.mark.parametrize("watched", ["before_backward", "after_forward"])
-def test_passes_that_split_what_is_one_step(
-    watched: str, keep_blobs: bool, tapes: list[CpuTape], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_passes_that_split_what_is_one_step(watched, keep_blobs, tapes, monkeypatch):
     """A callback cuts one direction into single layers, and the other is run as before."""
     both = nets(PICTURES, monkeypatch, keep_blobs=keep_blobs)
     alone = nets(PICTURES, monkeypatch, keep_blobs=keep_blobs)[1]
@@ -361,7 +335,7 @@ def test_passes_that_split_what_is_one_step(
 
 
 @pytest.mark.parametrize("keep_blobs", [True, False])
-def test_bfloat16_stays_between_layers(keep_blobs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bfloat16_stays_between_layers(keep_blobs, monkeypatch):
     net, _ = nets(PICTURES, monkeypatch, precision="bf16", keep_blobs=keep_blobs)
     kinds: list[torch.dtype] = []
     for layer in net._runtime.engine._layers:

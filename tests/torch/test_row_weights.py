@@ -1,9 +1,6 @@
 """Weights of rows in a module's loss, against losses that count row by row."""
 
-from __future__ import annotations
-
 import copy
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -75,7 +72,7 @@ LOSSES: dict[str, tuple[Any, Any, Any, float]] = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_loss_of_torch(name: str) -> None:
+def test_a_loss_of_torch(name):
     given, one, real, by = LOSSES[name]
     loss = ModuleLoss(given)
     loss.check_weights()
@@ -89,7 +86,7 @@ def test_a_loss_of_torch(name: str) -> None:
     assert bool(slope.abs().sum() > 0)
 
 
-def test_pixels_of_pictures() -> None:
+def test_pixels_of_pictures():
     made = torch.from_numpy(DRAWN.normal(size=(3, 4, 5)).astype(np.float32))
     real = torch.from_numpy(DRAWN.integers(0, 4, (3, 5)))
     weights = torch.tensor([0.0, 1.0, 2.0])
@@ -98,7 +95,7 @@ def test_pixels_of_pictures() -> None:
     assert float(found) == pytest.approx(wanted, rel=1e-5)
 
 
-def test_a_loss_of_ones_own() -> None:
+def test_a_loss_of_ones_own():
     def own(made: Any, real: Any, weights: Any) -> Any:
         return (weights * (made[:, 0] - real) ** 2).sum()
 
@@ -112,7 +109,7 @@ def test_a_loss_of_ones_own() -> None:
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
+def session():
     found = local_session(2)
     yield found
     found.stop()
@@ -138,7 +135,7 @@ BALANCED = 240 / (2 * np.bincount(LABELS))
     ],
     ids=["rows", "classes", "both"],
 )
-def test_a_training_with_weights(session: Any, how: dict[str, Any], weights: Any) -> None:
+def test_a_training_with_weights(session, how, weights):
     """All rows are one batch: a loop of plain torch, in which each row's loss counts that often."""
     rows = zip(POINTS.tolist(), LABELS.tolist(), COUNTS.tolist(), strict=True)
     data = session.createDataFrame(list(rows), "features array<float>, label long, count long")
@@ -166,7 +163,7 @@ def test_a_training_with_weights(session: Any, how: dict[str, Any], weights: Any
     assert alike.outcome.metrics["loss"] == pytest.approx(held, rel=1e-4)
 
 
-def test_what_cannot_be_weighed(session: Any) -> None:
+def test_what_cannot_be_weighed(session):
     rows = [(row, 1.0, -1.0) for row in POINTS.tolist()]
     data = session.createDataFrame(rows, "features array<float>, label double, count double")
     how = {**HOW, "module": partial(shop.Scorer, classes=1)}

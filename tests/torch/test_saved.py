@@ -1,12 +1,9 @@
 """Modules that are saved in one process and loaded in another, without Spark and in pipelines."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,7 +71,7 @@ np.save(sys.argv[2], loaded.predict({"features": POINTS})["output"])
 
 
 @pytest.mark.parametrize("module", [shop.Scorer(), partial(shop.scorer, hidden=7)], ids=["c", "f"])
-def test_a_trained_module_elsewhere(tmp_path: Path, module: Any) -> None:
+def test_a_trained_module_elsewhere(tmp_path, module):
     data = {"features": POINTS, "label": LABELS}
     trained = sparknet.train(module=module, data=data, **HOW)
     trained.save(tmp_path / "scorer.safetensors")
@@ -96,7 +93,7 @@ def saved(folder: Path, module: Any) -> Path:
     return path
 
 
-def test_what_a_file_names_is_trusted_or_imported_already(tmp_path: Path) -> None:
+def test_what_a_file_names_is_trusted_or_imported_already(tmp_path):
     torch.manual_seed(3)
     module = shop.Scorer()
     path = saved(tmp_path, module)
@@ -122,7 +119,7 @@ print(sparknet.load(sys.argv[1], trusted=True))
         np.testing.assert_allclose(found, computed(module), rtol=1e-5, atol=1e-6)
 
 
-def test_a_module_is_saved_as_a_folder(tmp_path: Path) -> None:
+def test_a_module_is_saved_as_a_folder(tmp_path):
     module = shop.Scorer()
     ModuleModel(module, columns={"points": "features"}, records=ONE).save(tmp_path / "model")
     names = {path.name for path in (tmp_path / "model").iterdir()}
@@ -185,7 +182,7 @@ WRONG: dict[str, tuple[dict[str, Any], bool, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_file_is_one_sentence(tmp_path: Path, name: str) -> None:
+def test_a_wrong_file_is_one_sentence(tmp_path, name):
     path = saved(tmp_path, shop.Scorer())
     how, trusted, said = WRONG[name]
     changed(path, **how)
@@ -193,7 +190,7 @@ def test_a_wrong_file_is_one_sentence(tmp_path: Path, name: str) -> None:
         sparknet.load(path, trusted=trusted)
 
 
-def test_a_wrong_state_dict_is_one_sentence(tmp_path: Path) -> None:
+def test_a_wrong_state_dict_is_one_sentence(tmp_path):
     path = saved(tmp_path, shop.Scorer())
     with pytest.raises(FileError, match=r"'first.weight' is \[6, 4\]; that of module 'Scorer' is"):
         sparknet.load(path, module=partial(shop.Scorer, hidden=3))
@@ -217,14 +214,14 @@ def test_a_wrong_state_dict_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
+def session():
     found = local_session(2)
     yield found
     found.stop()
 
 
 @pytest.fixture(scope="module")
-def points(session: Any) -> Any:
+def points(session):
     rows = [(*row, float(label)) for row, label in zip(POINTS.tolist(), LABELS, strict=True)]
     return session.createDataFrame(rows, "a float, b float, c float, d float, side double")
 
@@ -254,7 +251,7 @@ session.stop()
 """
 
 
-def test_a_pipeline_twice(session: Any, points: Any, tmp_path: Path) -> None:
+def test_a_pipeline_twice(session, points, tmp_path):
     """It is saved before it is fitted, and what was fitted is saved; both are loaded again."""
     unfitted = pipeline(partial(shop.scorer, hidden=7), strategy="averaging")
     unfitted.save(str(tmp_path / "unfitted"))
@@ -293,7 +290,7 @@ def test_a_pipeline_twice(session: Any, points: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(mine, [places[row[0]] for row in POINTS.tolist()], rtol=1e-5)
 
 
-def test_a_grid_of_optimizers(points: Any) -> None:
+def test_a_grid_of_optimizers(points):
     lazy, quick = (partial(torch.optim.SGD, lr=rate) for rate in (0.0, 0.5))
     stages = pipeline(shop.Scorer(), workers=1)
     estimator = stages.getStages()[1]
@@ -305,7 +302,7 @@ def test_a_grid_of_optimizers(points: Any) -> None:
     assert found.avgMetrics[1] > 0.75 > found.avgMetrics[0]
 
 
-def test_an_estimator_begins_with_the_modules_own_numbers(session: Any, tmp_path: Path) -> None:
+def test_an_estimator_begins_with_the_modules_own_numbers(session, tmp_path):
     torch.manual_seed(5)
     module = shop.Scorer()
     given = NetEstimator(Trainer(module=module, **HOW), loss=nn.MSELoss(), clip_gradients=2.0)
@@ -318,7 +315,7 @@ def test_an_estimator_begins_with_the_modules_own_numbers(session: Any, tmp_path
         np.testing.assert_array_equal(trainer.module.state_dict()[name], values, err_msg=name)
 
 
-def test_what_cannot_be_saved(session: Any, tmp_path: Path) -> None:
+def test_what_cannot_be_saved(session, tmp_path):
     path = str(tmp_path / "stage")
     local = ModuleModel(lambda: shop.Scorer(), records=ONE)
     with pytest.raises(SparkError, match=r"nothing names what makes module 'Scorer' as it is"):
@@ -342,7 +339,7 @@ def test_what_cannot_be_saved(session: Any, tmp_path: Path) -> None:
         _ = NetEstimator(Trainer(module=shop.Scorer(), **HOW), learningRate=0.1).trainer
 
 
-def test_a_stage_whose_code_is_not_trusted(session: Any, tmp_path: Path) -> None:
+def test_a_stage_whose_code_is_not_trusted(session, tmp_path):
     path = tmp_path / "stage"
     NetModel(ModuleModel(shop.unannotated, records=ONE)).save(str(path))
     with pytest.raises(
@@ -364,7 +361,7 @@ KINDS: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_columns_are_what_pyspark_has_of_such(points: Any, name: str, tmp_path: Path) -> None:
+def test_columns_are_what_pyspark_has_of_such(points, name, tmp_path):
     make, kind = KINDS[name]
     torch.manual_seed(2)
     model = ModuleModel(make, columns={"points": "features"}, records=ONE, kind=kind)

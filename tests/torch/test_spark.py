@@ -1,8 +1,5 @@
 """Modules trained and used on a local Spark, whose tasks are processes of their own."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -32,7 +29,6 @@ from sparknet.training import (
     DynamicAveraging,
     ElasticAveraging,
     SlowMo,
-    Strategy,
     simulate,
 )
 from tests.spark.dealt import dealt
@@ -45,7 +41,7 @@ SGD, ADAM = partial(torch.optim.SGD, lr=0.01, momentum=0.9), partial(torch.optim
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
+def session():
     """Whose executor outlives a killed worker: a task may fail three times."""
     found = local_session(2)
     yield found
@@ -72,13 +68,13 @@ STRATEGIES = [Averaging(), DiLoCo(steps=10), AllReduce()]
 NAMES = [one.name for one in STRATEGIES]
 
 
-def test_the_resnet_is_the_one_that_people_know() -> None:
+def test_the_resnet_is_the_one_that_people_know():
     """torchvision's documentation: resnet18 has 11,689,512 parameters."""
     assert sum(one.numel() for one in nets.ResNet18().parameters()) == 11_689_512
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
-def test_a_resnet(session: Any, strategy: Strategy) -> None:
+def test_a_resnet(session, strategy):
     pixels, labels = nets.pictures(96)
     data = frame(session, "x", pixels, labels)
     trainer = Trainer(
@@ -99,7 +95,7 @@ def test_a_resnet(session: Any, strategy: Strategy) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
-def test_a_transformer_of_tokens(session: Any, strategy: Strategy) -> None:
+def test_a_transformer_of_tokens(session, strategy):
     tokens, labels = nets.texts(256)
     data = frame(session, "tokens", tokens, labels, "int")
     module = nets.made(nets.Transformer)
@@ -127,7 +123,7 @@ def test_a_transformer_of_tokens(session: Any, strategy: Strategy) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=NAMES)
-def test_an_lstm_of_sequences(session: Any, strategy: Strategy) -> None:
+def test_an_lstm_of_sequences(session, strategy):
     steps, sums = nets.sequences(256)
     rows = list(zip(steps.tolist(), sums.tolist(), strict=True))
     data = session.createDataFrame(rows, "pairs array<array<float>>, label double")
@@ -157,7 +153,7 @@ def test_an_lstm_of_sequences(session: Any, strategy: Strategy) -> None:
 
 
 @pytest.fixture(scope="module")
-def points(session: Any) -> tuple[Any, ArrayRecords]:
+def points(session):
     """Rows, and the order in which two workers of Spark read them."""
     data = frame(session, "points", POINTS, LABELS)
     records = ArrayRecords(points=POINTS, label=LABELS)
@@ -182,9 +178,7 @@ SMALL: dict[str, Any] = {
     ],
     ids=lambda one: one.name,
 )
-def test_the_weights_are_those_of_virtual_workers(
-    session: Any, points: tuple[Any, ArrayRecords], strategy: Strategy
-) -> None:
+def test_the_weights_are_those_of_virtual_workers(session, points, strategy):
     """Which see the same rows in the same order; their bits are those of processes here."""
     data, dealt_out = points
     how: dict[str, Any] = {**SMALL, "module": perceptron(norm=True), "strategy": strategy}
@@ -195,15 +189,13 @@ def test_the_weights_are_those_of_virtual_workers(
 
 
 @pytest.mark.parametrize("strategy", [Downpour(), Auto()], ids=lambda one: one.name)
-def test_what_depends_on_timing_learns(
-    session: Any, points: tuple[Any, ArrayRecords], strategy: Strategy
-) -> None:
+def test_what_depends_on_timing_learns(session, points, strategy):
     how: dict[str, Any] = {**SMALL, "module": perceptron(), "strategy": strategy, "steps": 60}
     trained = Trainer(**how).fit(points[0], points[0])
     assert trained.outcome.metrics["accuracy"] > 0.85
 
 
-def test_tasks_that_take_turns_on_a_device(session: Any) -> None:
+def test_tasks_that_take_turns_on_a_device(session):
     pixels = np.random.default_rng(0).normal(size=(12, 1, 28, 28)).astype(np.float32)
     data = frame(session, "data", pixels, np.zeros(12)).repartition(4)
     net = Net(models.net("lenet"), seed=1)
@@ -215,7 +207,7 @@ def test_tasks_that_take_turns_on_a_device(session: Any) -> None:
     np.testing.assert_allclose(made["apart"], made["native"], rtol=1e-4, atol=1e-6)
 
 
-def test_a_shape_of_nothing_is_refused(session: Any) -> None:
+def test_a_shape_of_nothing_is_refused(session):
     steps, sums = nets.sequences(8)
     data = frame(session, "steps", steps, sums)
     model = ModuleModel(nets.Recurrent(), shapes={"x": [None, *steps.shape[1:]]})

@@ -1,8 +1,6 @@
 """Streaming DiLoCo and AllReduce with a codec, over modules: held against loops of K workers as
 their papers have them, in plain torch and float64."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -156,9 +154,7 @@ def trained(size: int, optimizer: str, norm: bool, strategy: Any) -> tuple[Any, 
         ("nesterov", True, 4, 2),
     ],
 )
-def test_streaming_diloco(
-    optimizer: str, norm: bool, fragments: int, overlap: int, codec: Codec | None
-) -> None:
+def test_streaming_diloco(optimizer, norm, fragments, overlap, codec):
     strategy = DiLoCo(8, RATE, MOMENTUM, fragments, overlap, mixing=0.3, codec=codec)
     state, weights = trained(2, optimizer, norm, strategy)
     whole, mean = streamed(2, optimizer, norm, strategy)
@@ -205,7 +201,7 @@ def reduced(size: int, optimizer: str, norm: bool, codec: Codec | None) -> Array
 # A bias before a BatchNorm has no gradient but rounding errors, which Adam makes steps of.
 @pytest.mark.parametrize(("optimizer", "norm"), [("momentum", True), ("adam", False)])
 @pytest.mark.parametrize("codec", ["fp16", "int8"])
-def test_allreduce_with_a_codec(optimizer: str, norm: bool, codec: Codec) -> None:
+def test_allreduce_with_a_codec(optimizer, norm, codec):
     _, weights = trained(3, optimizer, norm, AllReduce(steps=STEPS, codec=codec))
     found = reduced(3, optimizer, norm, codec)
     # Were gradients not coded, eight bits would be 1e-3 and 3e-3 from here.

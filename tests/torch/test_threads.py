@@ -1,10 +1,6 @@
 """The threads of a verb are those that PyTorch computes with, where it is the engine."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +16,7 @@ from tests.cli.test_time import NET
 
 
 @pytest.fixture
-def threads() -> Iterator[None]:
+def threads():
     before = native.threads(), torch.get_num_threads()
     yield
     native.set_threads(before[0])
@@ -28,13 +24,7 @@ def threads() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("engine", ["torch", "native"])
-def test_time_with_threads(
-    engine: str,
-    threads: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_time_with_threads(engine, threads, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SPARKNET_ENGINE", engine)
     path = tmp_path / "net.prototxt"
     path.write_text(NET)

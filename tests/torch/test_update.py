@@ -1,7 +1,5 @@
 """The update on a device: the numbers of the native pass, and no parameter that crosses."""
 
-from __future__ import annotations
-
 import signal
 from typing import Any
 
@@ -46,7 +44,7 @@ def buffers() -> list[NDArray]:
 @pytest.mark.parametrize("numbers", NUMBERS.values(), ids=NUMBERS)
 @pytest.mark.parametrize("factors", ["equal", "their own"])
 @pytest.mark.parametrize("rule", RULES)
-def test_the_numbers_of_the_native_pass(rule: str, factors: str, numbers: dict[str, Any]) -> None:
+def test_the_numbers_of_the_native_pass(rule, factors, numbers):
     own = factors == "their own"
     rates, decays = ([1, 2, 0.1, 2], [1, 0, 1, 0.3]) if own else ([1] * 4, [1] * 4)
     here, there = buffers(), buffers()
@@ -68,7 +66,7 @@ def test_the_numbers_of_the_native_pass(rule: str, factors: str, numbers: dict[s
 
 @pytest.mark.parametrize("numbers", NUMBERS.values(), ids=NUMBERS)
 @pytest.mark.parametrize("rule", ["sgd", "nesterov"])
-def test_descent_in_one_kernel(rule: str, numbers: dict[str, Any]) -> None:
+def test_descent_in_one_kernel(rule, numbers):
     """As on GPUs: of numbers that are rounded once where the native pass rounds them twice."""
     rates, decays = [1, 2, 0.1, 2], [1, 0, 1, 0]
     here, there = buffers(), buffers()
@@ -86,7 +84,7 @@ def test_descent_in_one_kernel(rule: str, numbers: dict[str, Any]) -> None:
         np.testing.assert_allclose(other.numpy(), mine.numpy(), rtol=1e-6, atol=1e-6)
 
 
-def test_values_with_the_same_factors_are_one_part() -> None:
+def test_values_with_the_same_factors_are_one_part():
     assert update._runs([7, 7, 9, 20], [1, 2, 1, 2], [1, 0, 1, 0]) == {
         (1.0, 1.0): [slice(0, 9)],
         (2.0, 0.0): [slice(9, 20)],
@@ -98,7 +96,7 @@ def test_values_with_the_same_factors_are_one_part() -> None:
 
 
 @pytest.mark.parametrize("kind", small.KINDS)
-def test_a_step_moves_the_batch_alone(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_moves_the_batch_alone(kind, monkeypatch):
     """Of four records, each of 3 numbers and 2 targets; what is looked at is moved when it is."""
     crossed: list[tuple[str, int]] = []
     copy_of, copy_to = DevicePlace.copy_of, DevicePlace.copy_to
@@ -130,7 +128,7 @@ def test_a_step_moves_the_batch_alone(kind: str, monkeypatch: pytest.MonkeyPatch
     assert crossed[7:] == solver.histories * [("buffer", size)]
 
 
-def test_the_update_is_where_the_gradients_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_update_is_where_the_gradients_are(monkeypatch):
     """A program that writes to weights and gradients between a pass and the update."""
     taken: list[str] = []
     take = SolverPass.take
@@ -157,7 +155,7 @@ def test_the_update_is_where_the_gradients_are(monkeypatch: pytest.MonkeyPatch) 
     assert (made[0][1], made[1][1]) == (["host"], ["host"] * 4)
 
 
-def test_an_interrupt_waits_for_the_end_of_the_update(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_waits_for_the_end_of_the_update(monkeypatch):
     solver, whole = (caffe.get_solver(small.settings(), device="apart") for _ in range(2))
     for one in (solver, whole):
         small.feed(one, 0)

@@ -3,8 +3,6 @@
 What is trained goes the way to a worker and back: copied, pickled without weights, unpickled.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -151,7 +149,7 @@ class Signs(torch.optim.Optimizer):
     ],
     ids=["groups", "fused", "foreach", "own"],
 )
-def test_optimizers(make: Make) -> None:
+def test_optimizers(make):
     module = perceptron()
     check_equal(ours(PAIRS, module, make(module)), loop(PAIRS, module, make, usual))
 
@@ -174,7 +172,7 @@ SCHEDULES: dict[str, Make] = {
 
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("given", ["function", "object"])
-def test_schedules(name: str, given: str) -> None:
+def test_schedules(name, given):
     module, make = perceptron(), SCHEDULES[name]
     want = loop(PAIRS, module, sgd, usual, make)
     optimizer = sgd(module)
@@ -182,20 +180,20 @@ def test_schedules(name: str, given: str) -> None:
     check_equal(ours(PAIRS, module, optimizer, lr_schedule=schedule), want)
 
 
-def test_a_schedule_of_another_optimizer_is_refused() -> None:
+def test_a_schedule_of_another_optimizer_is_refused():
     module = perceptron()
     schedule = SCHEDULERS.StepLR(sgd(module), 3)
     with pytest.raises(SettingError, match="the scheduler of another optimizer than the given"):
         ours(PAIRS, module, sgd(module), lr_schedule=schedule)
 
 
-def test_gradients_of_several_batches() -> None:
+def test_gradients_of_several_batches():
     module = perceptron()
     want = loop(PAIRS, module, sgd, usual, accumulate=3)
     check_equal(ours(PAIRS, module, sgd(module), accumulate=3), want)
 
 
-def test_bfloat16() -> None:
+def test_bfloat16():
     module = perceptron()
 
     def narrow(module: nn.Module, batch: Data) -> Any:
@@ -238,7 +236,7 @@ class Model(nn.Module):
 
 
 @pytest.mark.parametrize("kind", [Output, Named, dict])
-def test_outputs_with_names(kind: Any) -> None:
+def test_outputs_with_names(kind):
     module = Model(kind)
     data = {"input_ids": TOKENS, "labels": LABELS}
 
@@ -267,7 +265,7 @@ class Several(nn.Module):
         return self.classes(hidden), self.number(hidden)
 
 
-def test_several_inputs_outputs_and_targets() -> None:
+def test_several_inputs_outputs_and_targets():
     def both(made: Any, targets: Any) -> Any:
         return CROSS(made[0], targets[0]) + ((made[1] - targets[1]) ** 2).mean()
 
@@ -290,7 +288,7 @@ class Open(nn.Module):
         return self.layer(batch["x"] + batch["y"])
 
 
-def test_a_forward_of_any_arguments_gets_all_columns() -> None:
+def test_a_forward_of_any_arguments_gets_all_columns():
     def own(module: nn.Module, batch: Data) -> Any:
         return CROSS(module(x=batch["x"], y=batch["y"]), batch["label"])
 
@@ -311,7 +309,7 @@ class Language(nn.Module):
         return self.last(self.words(tokens))
 
 
-def test_a_language_model_with_a_tied_embedding() -> None:
+def test_a_language_model_with_a_tied_embedding():
     def flat(made: Any, real: Any) -> Any:
         return CROSS(made.reshape(-1, 7), real.reshape(-1))
 
@@ -339,7 +337,7 @@ class Partly(nn.Module):
         return made + self.at_times(input) if input[0, 0] > 0 else made
 
 
-def test_a_parameter_without_a_gradient_stays_as_it_is() -> None:
+def test_a_parameter_without_a_gradient_stays_as_it_is():
     def make(module: nn.Module) -> Any:
         return torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9, weight_decay=0.5)
 
@@ -376,13 +374,13 @@ class Buffers(nn.Module):
         return self.layer(input + self.mean) * scale
 
 
-def test_buffers_of_all_types() -> None:
+def test_buffers_of_all_types():
     module = Buffers()
     check_equal(ours(PAIRS, module, sgd(module)), loop(PAIRS, module, sgd, usual))
     assert not module.count
 
 
-def test_lazy_modules_have_a_function_for_an_optimizer() -> None:
+def test_lazy_modules_have_a_function_for_an_optimizer():
     torch.manual_seed(0)
     module = nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.LazyLinear(2))
     found: Any = ours(PAIRS, module, partial(torch.optim.SGD, lr=0.1))
@@ -401,13 +399,13 @@ def test_lazy_modules_have_a_function_for_an_optimizer() -> None:
     ],
     ids=["compiled", "script", "parametrized"],
 )
-def test_modules_that_cannot_travel(make: Callable[[], Any], said: str) -> None:
+def test_modules_that_cannot_travel(make, said):
     module = make()
     with pytest.raises(SettingError, match=said):
         ours(PAIRS, module, sgd(module))
 
 
-def test_an_optimizer_that_fails() -> None:
+def test_an_optimizer_that_fails():
     module = perceptron()
     with pytest.raises(SettingError, match="optimizer SparseAdam fails in a step: SparseAdam does"):
         ours(PAIRS, module, torch.optim.SparseAdam(list(module.parameters())))

@@ -1,7 +1,5 @@
 """Modules trained by virtual workers, whose weights are those of real ones."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -41,7 +39,7 @@ def given(**more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("strategy", ["averaging", "allreduce"])
-def test_the_bits_are_those_of_processes(strategy: str) -> None:
+def test_the_bits_are_those_of_processes(strategy):
     settings = given()
     before = torch.get_rng_state()
     virtual = simulate(cluster=Cluster(step=0.5), strategy=strategy, **settings)
@@ -54,14 +52,14 @@ def test_the_bits_are_those_of_processes(strategy: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_strategy_learns(strategy: str) -> None:
+def test_every_strategy_learns(strategy):
     made = given(steps=60)
     trained = simulate(cluster=Cluster(step=0.01, latency=0.001), strategy=strategy, **made)
     assert trained.outcome.metrics["accuracy"] > 0.85
     assert trained.module is not made["module"]
 
 
-def test_lost_workers_cost_time_alone() -> None:
+def test_lost_workers_cost_time_alone():
     lossy = Cluster(step=0.1, failures=((1, 1.55),), restart=5.0)
     settings = {"strategy": "averaging", "snapshot_every": 1}
     lost = simulate(cluster=lossy, **settings, **given(steps=30))
@@ -70,7 +68,7 @@ def test_lost_workers_cost_time_alone() -> None:
     np.testing.assert_array_equal(lost.weights.flat.numpy(), whole.weights.flat.numpy())
 
 
-def test_a_plan_of_a_module() -> None:
+def test_a_plan_of_a_module():
     """Trials are trainings in virtual time."""
     how = {name: given()[name] for name in ("module", "loss", "optimizer", "data", "batch_size")}
     network = Cluster(step=0.01, latency=0.1)
@@ -85,7 +83,7 @@ def test_a_plan_of_a_module() -> None:
         sparknet.plan(**{**how, "data": None})
 
 
-def test_a_plan_measures_trainings_of_the_module() -> None:
+def test_a_plan_measures_trainings_of_the_module():
     how = {name: given()[name] for name in ("loss", "optimizer", "batch_size")}
     asked: list[Any] = []
 

@@ -3,8 +3,6 @@
 It prints the seconds that it took to notice, and the error.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

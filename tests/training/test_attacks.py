@@ -1,12 +1,8 @@
 """Attacks on a live run of `train`: it ends with its weights, and the attacker with nothing."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,20 +40,18 @@ def trained(**more: Any) -> Trained:
 
 
 @pytest.fixture(scope="module")
-def undisturbed() -> Any:
+def undisturbed():
     return flat(trained())
 
 
 @pytest.fixture
-def attack(monkeypatch: pytest.MonkeyPatch) -> Callable[[Attacker], None]:
+def attack(monkeypatch):
     """Let an attacker into the network of the runs of this test."""
     link = Run.link
     return lambda attacker: monkeypatch.setattr(Run, "link", tap(link, attacker.address))
 
 
-def test_silent_connections_at_every_port(
-    attack: Callable[[Attacker], None], undisturbed: Any
-) -> None:
+def test_silent_connections_at_every_port(attack, undisturbed):
     with Flood(200) as flood:
         attack(flood)
         assert np.array_equal(flat(trained()), undisturbed)
@@ -65,9 +59,7 @@ def test_silent_connections_at_every_port(
         assert {flood.gains(one) for one in flood.silent} <= {0, CHALLENGE}
 
 
-def test_a_handshake_between_workers_is_relayed_to_the_driver(
-    attack: Callable[[Attacker], None], undisturbed: Any
-) -> None:
+def test_a_handshake_between_workers_is_relayed_to_the_driver(attack, undisturbed):
     """The driver gives no proof for it, hence no weights; the worker calls again."""
     with Relay() as relay:
         attack(relay)
@@ -75,7 +67,7 @@ def test_a_handshake_between_workers_is_relayed_to_the_driver(
         assert relay.gained == [0, 0]
 
 
-def test_a_call_for_the_driver_is_relayed_to_a_worker() -> None:
+def test_a_call_for_the_driver_is_relayed_to_a_worker():
     """It is not taken for a worker's; nor is a call for a worker by the driver's port."""
     listener, other = Listener(), Listener()
     addresses = [listener.address, other.address]
@@ -105,9 +97,7 @@ def _same(data: bytes, of_caller: bool) -> bytes:
     return data
 
 
-def test_what_was_overheard_is_said_again(
-    attack: Callable[[Attacker], None], undisturbed: Any
-) -> None:
+def test_what_was_overheard_is_said_again(attack, undisturbed):
     """Each handshake at once, while the port is open; all of the run so far in its middle."""
     with Replay() as replay:
         attack(replay)
@@ -134,13 +124,7 @@ def repeated(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("change", [flipped, repeated])
-def test_bytes_between_workers_are_changed(
-    attack: Callable[[Attacker], None],
-    undisturbed: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    change: Callable[[bytes], bytes],
-) -> None:
+def test_bytes_between_workers_are_changed(attack, undisturbed, monkeypatch, tmp_path, change):
     kept = {"snapshots": tmp_path, "snapshot_every": 2}
     with Meddler(change, LARGE) as meddler:
         attack(meddler)
@@ -159,7 +143,7 @@ def test_bytes_between_workers_are_changed(
     assert np.array_equal(flat(resumed), undisturbed)
 
 
-def test_bytes_for_the_driver_are_changed(attack: Callable[[Attacker], None]) -> None:
+def test_bytes_for_the_driver_are_changed(attack):
     """A bit of the trained weights."""
     with Meddler(flipped, LARGE, "driver") as meddler:
         attack(meddler)
@@ -182,7 +166,7 @@ sys.stdout.buffer.write(np.asarray(trained().weights.flat).tobytes())
 """
 
 
-def test_strangers_out_of_descriptors(undisturbed: Any) -> None:
+def test_strangers_out_of_descriptors(undisturbed):
     """Driver and workers may have 48 descriptors each, and 100 strangers are at every port."""
     with Flood(100) as flood:
         command = [sys.executable, "-c", PROGRAM, str(flood.address[1]), "48"]

@@ -1,7 +1,5 @@
 """Training in a fork's dialect: the workers' nets have it, and the result is a net in it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -29,14 +27,14 @@ def points() -> dict[str, Any]:
 
 @pytest.mark.parametrize(("dialect", "blobs"), [("segnet", 2), ("pspnet", 4)])
 @pytest.mark.parametrize("with_workers", [train, simulate])
-def test_the_nets_of_all_workers(with_workers: Any, dialect: str, blobs: int) -> None:
+def test_the_nets_of_all_workers(with_workers, dialect, blobs):
     trained = with_workers(SOLVER, points(), workers=2, steps=4, threads=1, dialect=dialect)
     assert len(trained.weights["b"]) == len(trained.net.net.params["b"]) == blobs
     same = train(Net(SOLVER, dialect=dialect), points(), workers=2, steps=4, threads=1)
     np.testing.assert_array_equal(trained.weights.flat, same.weights.flat)
 
 
-def test_refusals() -> None:
+def test_refusals():
     with pytest.raises(LayerError, match="forks mean different things"):
         train(SOLVER, points(), steps=1)
     with pytest.raises(SpecError, match="unknown dialect 'klingon'"):

@@ -3,8 +3,6 @@
 How right they become after thousands of steps measures `python -m benchmarks.strategies`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -23,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("mnist")]
 @pytest.mark.parametrize(
     "name", [name for name, one in STRATEGIES.items() if not isinstance(one, TIMED)]
 )
-def test_weights_are_those_of_virtual_workers(name: str) -> None:
+def test_weights_are_those_of_virtual_workers(name):
     trained = here(STRATEGIES[name], 2, STEPS)
     made = simulate(
         solver(),
@@ -40,7 +38,7 @@ def test_weights_are_those_of_virtual_workers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Downpour()", "Auto()"])
-def test_what_depends_on_timing_learns(name: str) -> None:
+def test_what_depends_on_timing_learns(name):
     row = measure(name, STRATEGIES[name], 2, 500)
     assert row.steps == 250
     assert row.accuracy > 0.9

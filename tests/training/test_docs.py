@@ -1,14 +1,12 @@
 """docs/strategies.md knows every strategy."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 from sparknet.training import STRATEGIES
 from tests.guides import guide
 
 
-def test_every_setting_is_listed() -> None:
+def test_every_setting_is_listed():
     page = guide("strategies.md")
     for name, kind in STRATEGIES.items():
         assert f"`{name}`" in page

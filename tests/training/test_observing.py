@@ -1,9 +1,6 @@
 """Observers hear each training of a process, from its begin to its end."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -43,7 +40,7 @@ class Ear(observers.Observer):
         heard.append("failed")
 
 
-def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_a_bar(monkeypatch):
     assert isinstance(observers.listener(None), LineProgress)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert type(observers.listener(None)) is Progress
@@ -52,7 +49,7 @@ def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def ear() -> Iterator[None]:
+def ear():
     heard.clear()
     observers.observe(Ear)
     yield
@@ -64,7 +61,7 @@ def data(scale: float = 1) -> dict[str, Any]:
     return {"x": x, "t": x[:, :1]}
 
 
-def test_a_training_and_its_result() -> None:
+def test_a_training_and_its_result():
     trained = sparknet.train(SOLVER, data(), steps=20)
     assert heard[0] == "begin"
     assert "start" in heard
@@ -77,7 +74,7 @@ def test_a_training_and_its_result() -> None:
     assert not heard
 
 
-def test_a_training_that_fails() -> None:
+def test_a_training_that_fails():
     with pytest.raises(Diverged):
         sparknet.train(SOLVER, data(1e18), steps=200)
     assert heard[0] == "begin"
@@ -85,7 +82,7 @@ def test_a_training_that_fails() -> None:
     assert heard.count("failed") == 1
 
 
-def test_a_script_says_little(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_script_says_little(caplog):
     """It was silent: hours of training looked like a program that hangs."""
     with caplog.at_level("INFO", "sparknet.training"):
         sparknet.train(SOLVER, data(), steps=20)

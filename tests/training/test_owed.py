@@ -1,7 +1,5 @@
 """What workers of Downpour trained and what a codec still owes add up, also when one is lost."""
 
-from __future__ import annotations
-
 import threading
 from collections import defaultdict
 from collections.abc import Callable
@@ -71,9 +69,7 @@ def wide(values: Any) -> Sum:
 @pytest.mark.parametrize("codec", ["fp16", "int8"])
 @pytest.mark.parametrize("kind", ["local", "tcp"])
 @pytest.mark.parametrize("dies_at", [2, 5, 8])
-def test_nothing_counts_twice_after_a_loss(
-    kind: str, codec: Codec, dies_at: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_counts_twice_after_a_loss(kind, codec, dies_at, monkeypatch):
     """The last worker dies in a round, which is lost, as is what it owed before."""
     monkeypatch.setattr(test_joining, "PLAN", replace(test_joining.PLAN, steps=60))
     workers = [

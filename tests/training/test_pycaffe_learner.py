@@ -4,8 +4,6 @@ The variable SPARKNET_CAFFE names another module than public_caffe for the tests
 real Caffe.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
@@ -99,7 +97,7 @@ CASES: list[tuple[Strategy, str]] = [
 
 @pytest.mark.parametrize(("strategy", "text"), CASES, ids=repr)
 @pytest.mark.parametrize("middle", ["", small.BATCH_NORM])
-def test_strategies(strategy: Strategy, text: str, middle: str, tmp_path: Path) -> None:
+def test_strategies(strategy, text, middle, tmp_path):
     mine = [embedded(rank, 3, text, middle) for rank in range(3)]
     others = [learner(tmp_path, rank, 3, text, middle) for rank in range(3)]
     for group in (mine, others):
@@ -117,7 +115,7 @@ def test_strategies(strategy: Strategy, text: str, middle: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("strategy", [Downpour(steps=4), Averaging(seconds=0.005)], ids=repr)
-def test_strategies_whose_results_depend_on_time(strategy: Strategy, tmp_path: Path) -> None:
+def test_strategies_whose_results_depend_on_time(strategy, tmp_path):
     group = [learner(tmp_path, rank, 2) for rank in range(2)]
     before = flat(group[0])
     done = small.together(
@@ -128,7 +126,7 @@ def test_strategies_whose_results_depend_on_time(strategy: Strategy, tmp_path: P
     assert not np.allclose(flat(group[0]), before)
 
 
-def test_the_embedded_engine_copies_nothing() -> None:
+def test_the_embedded_engine_copies_nothing():
     one = embedded()
     assert one.weights is one.solver.net.flat_params
     assert one.gradients is one.solver.net.flat_diffs
@@ -140,7 +138,7 @@ def test_the_embedded_engine_copies_nothing() -> None:
     assert one.weights is one.solver.net.flat_params
 
 
-def test_once_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_once_a_round(tmp_path, monkeypatch):
     """Weights are gathered and scattered once a round, and a check alone scatters nothing."""
     calls: list[str] = []
     group = [learner(tmp_path, rank, 2) for rank in range(2)]
@@ -160,7 +158,7 @@ def test_once_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls == ["scatter", *(["gather"] * 4)]
 
 
-def test_mirror() -> None:
+def test_mirror():
     backend = np.arange(4, dtype=np.float32)
     calls = []
 
@@ -194,7 +192,7 @@ def test_mirror() -> None:
     assert mirror.array.numpy().tolist() == [1, 1, 1, 1]
 
 
-def test_the_iteration_is_set_when_the_rate_depends_on_it(tmp_path: Path) -> None:
+def test_the_iteration_is_set_when_the_rate_depends_on_it(tmp_path):
     one = learner(tmp_path, text='lr_policy: "inv" gamma: 0.0001 power: 0.75')
     one.step(3)
     one.seek(5)
@@ -211,7 +209,7 @@ def test_the_iteration_is_set_when_the_rate_depends_on_it(tmp_path: Path) -> Non
     assert not list(tmp_path.glob("*/*"))
 
 
-def test_a_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
+def test_a_run_goes_on_bit_for_bit(tmp_path):
     solver = small.settings(SOLVER, middle=small.BATCH_NORM)
     settings: dict[str, Any] = {
         "workers": 2,
@@ -230,9 +228,7 @@ def test_a_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ["embedded", "tests.net.public_caffe"])
-def test_another_backend_goes_on_with_a_run(
-    first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_backend_goes_on_with_a_run(first, tmp_path, monkeypatch):
     """Whatever the backend is called, in a snapshot that names it (as 0.1.0 wrote them) or not."""
     names = ["embedded", "tests.net.public_caffe"]
     names.remove(first)
@@ -256,7 +252,7 @@ def test_another_backend_goes_on_with_a_run(
     )
 
 
-def test_a_snapshot_holds_no_random_numbers_and_the_run_says_so(tmp_path: Path) -> None:
+def test_a_snapshot_holds_no_random_numbers_and_the_run_says_so(tmp_path):
     settings: dict[str, Any] = {
         "workers": 1,
         "backend": "tests.net.public_caffe",
@@ -290,9 +286,7 @@ def poor(monkeypatch: pytest.MonkeyPatch, *lacking: str, of_module: tuple[str, .
     return module
 
 
-def test_what_a_backend_cannot_do_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_a_backend_cannot_do_is_refused(monkeypatch, tmp_path):
     solver = small.settings(SOLVER)
 
     def refused(said: str, kind: type[Exception] = SettingError, **settings: Any) -> None:
@@ -328,9 +322,7 @@ def test_what_a_backend_cannot_do_is_refused(
         train(Net(solver, backend=public_caffe), ARRAYS, steps=1, backend="poor_caffe")
 
 
-def test_a_net_of_the_backend_that_has_little(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_net_of_the_backend_that_has_little(monkeypatch, tmp_path):
     """Plain averaging needs no histories."""
     poor(monkeypatch, "restore", "snapshot")
     (tmp_path / "poor_caffe.py").write_text(
@@ -345,7 +337,7 @@ def test_a_net_of_the_backend_that_has_little(
     np.testing.assert_array_equal(trained.net.get_weights().flat, trained.weights.flat)
 
 
-def test_whoever_waits_for_a_gradient_sees_the_next_one(tmp_path: Path) -> None:
+def test_whoever_waits_for_a_gradient_sees_the_next_one(tmp_path):
     one, seen = learner(tmp_path), list[Array]()
     one.on_gradient = lambda weights, gradients: seen.append(np.array(gradients))
     one.compute_gradient()

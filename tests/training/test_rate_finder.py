@@ -1,8 +1,5 @@
 """find_lr: against the rate at which steps on a quadratic are known to diverge."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,13 +22,13 @@ SOLVER += "warmup_iter: 50 warmup_start_lr: 1 min_lr: 0.5 random_seed: 1"
 
 
 @pytest.fixture(scope="module")
-def data() -> dict[str, Any]:
+def data():
     rng = np.random.default_rng(0)
     x = (rng.normal(size=(640, 6)) * [3, 2, 1, 1, 0.5, 0.2]).astype(np.float32)
     return {"x": x, "t": (x @ rng.normal(size=(6, 1))).astype(np.float32)}
 
 
-def test_the_curve_of_a_quadratic(data: dict[str, Any], tmp_path: Path) -> None:
+def test_the_curve_of_a_quadratic(data, tmp_path):
     found = sparknet.find_lr(SOLVER, data, low=1e-4, high=100, steps=120, seed=1)
     # Steps on a quadratic diverge above 2 / its largest curvature, and not below.
     limit = 2 / float(np.linalg.eigvalsh(data["x"].T @ data["x"] / len(data["x"]))[-1])
@@ -54,7 +51,7 @@ def test_the_curve_of_a_quadratic(data: dict[str, Any], tmp_path: Path) -> None:
     assert repr(found).startswith(f"<RateCurve: {len(found.rates)} steps up to ")
 
 
-def test_the_suggestion_trains(data: dict[str, Any]) -> None:
+def test_the_suggestion_trains(data):
     rate = sparknet.find_lr(SOLVER, data, low=1e-4, high=100, seed=1).suggestion
     solver = SolverParams.from_text(SOLVER).but(
         base_lr=rate, lr_policy="fixed", warmup_iter=None, warmup_start_lr=None, min_lr=None
@@ -66,7 +63,7 @@ def test_the_suggestion_trains(data: dict[str, Any]) -> None:
     assert net.train(10) < first / 5
 
 
-def test_a_net_that_is_given_stays(data: dict[str, Any]) -> None:
+def test_a_net_that_is_given_stays(data):
     net = Net(SOLVER)
     net.set_training_data(data)
     before = net.get_weights()
@@ -80,7 +77,7 @@ def test_a_net_that_is_given_stays(data: dict[str, Any]) -> None:
     assert solver.lr_policy == "step"
 
 
-def test_settings_are_those_of_train_and_no_observer_hears(data: dict[str, Any]) -> None:
+def test_settings_are_those_of_train_and_no_observer_hears(data):
     class Ear(observers.Observer):
         def __init__(self) -> None:
             raise AssertionError("a measurement is no training")
@@ -111,7 +108,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_settings(name: str, data: dict[str, Any]) -> None:
+def test_wrong_settings(name, data):
     settings, kind, said = WRONG[name]
     with pytest.raises(kind, match=said):
         sparknet.find_lr(SOLVER, data, **settings)

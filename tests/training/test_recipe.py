@@ -1,7 +1,5 @@
 """Fine-tuning: a net of a .onnx gets a new head, and layers learn at their own rates."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any
@@ -33,7 +31,7 @@ NODES = [
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def model(tmp_path):
     return written(tmp_path)
 
 
@@ -60,7 +58,7 @@ def rows(count: int = 96) -> tuple[Array, Array]:
     return pictures, labels
 
 
-def test_a_new_head_learns_and_keeps_what_was_learned(model: Path) -> None:
+def test_a_new_head_learns_and_keeps_what_was_learned(model):
     x, labels = rows()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -82,7 +80,7 @@ def test_a_new_head_learns_and_keeps_what_was_learned(model: Path) -> None:
     assert not np.array_equal(made[scale], before[scale][0])
 
 
-def test_rates_are_products_of_what_fits(model: Path) -> None:
+def test_rates_are_products_of_what_fits(model):
     def rates(**keywords: Any) -> dict[str, list[float]]:
         solver, weights = Recipe(**keywords).applied(str(model), None)
         assert weights == str(model)
@@ -95,7 +93,7 @@ def test_rates_are_products_of_what_fits(model: Path) -> None:
     assert rates(head=2, lr_mult={"head": 3})["head"] == [3, 3]
 
 
-def test_a_batch_and_a_solver_of_ones_own(model: Path) -> None:
+def test_a_batch_and_a_solver_of_ones_own(model):
     solver, _ = Recipe(head=2).applied(model, None)
     assert (Net(solver).batch_size, solver.base_lr) == (32, np.float32(0.001))
     asked = {"x": (8, 3, 6, 6)}
@@ -104,7 +102,7 @@ def test_a_batch_and_a_solver_of_ones_own(model: Path) -> None:
     assert (Net(solver).batch_size, solver.base_lr) == (8, 0.5)
 
 
-def test_a_net_that_has_a_loss_keeps_it() -> None:
+def test_a_net_that_has_a_loss_keeps_it():
     net = Net("models/lenet/net.prototxt").described
     layers = [layer.name for layer in net.layer]
     replace_head(net, 5)
@@ -113,7 +111,7 @@ def test_a_net_that_has_a_loss_keeps_it() -> None:
     ]
 
 
-def test_what_does_not_fit_is_refused(model: Path) -> None:
+def test_what_does_not_fit_is_refused(model):
     with pytest.raises(SettingError, match=r"lr_mult names 'cnov', which no layer .*'fc'"):
         multiply(read_model(model).net, "cnov", 2)
     with pytest.raises(SettingError, match="head must be at least 1, not 0"):
@@ -124,7 +122,7 @@ def test_what_does_not_fit_is_refused(model: Path) -> None:
         Recipe(head=2).applied(Net("models/lenet/net.prototxt"), None)
 
 
-def test_a_head_in_place_of_all_that_has_learned_is_refused(tmp_path: Path) -> None:
+def test_a_head_in_place_of_all_that_has_learned_is_refused(tmp_path):
     path = tmp_path / "one.onnx"
     constants = {"fc.weight": draw(7, 4), "fc.bias": draw(7)}
     gemm = node("Gemm", "x fc.weight fc.bias", "y", transB=1)
@@ -133,7 +131,7 @@ def test_a_head_in_place_of_all_that_has_learned_is_refused(tmp_path: Path) -> N
         sparknet.train(path, (draw(8, 4), np.arange(8) % 3), head=3)
 
 
-def test_the_names_of_a_folders_classes_are_kept(tmp_path: Path) -> None:
+def test_the_names_of_a_folders_classes_are_kept(tmp_path):
     """In the net, in a .onnx and in a saved model; another head has other classes."""
     image = pytest.importorskip("PIL.Image")
     pictures, labels = rows(12)
@@ -159,7 +157,7 @@ def test_the_names_of_a_folders_classes_are_kept(tmp_path: Path) -> None:
     assert again.net.labels == ()
 
 
-def test_on_the_command_line(model: Path, tmp_path: Path) -> None:
+def test_on_the_command_line(model, tmp_path):
     x, labels = rows()
     np.savez(tmp_path / "rows.npz", x=x, label=labels)
     out = tmp_path / "tuned.caffemodel"
@@ -172,7 +170,7 @@ def test_on_the_command_line(model: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["conv"][0], read_model(model).by_name()["conv"][0])
 
 
-def test_images_are_made_as_the_file_says(tmp_path: Path) -> None:
+def test_images_are_made_as_the_file_says(tmp_path):
     """What export put into the metadata holds for training, too, unless something else is asked."""
     how = Preprocessing(scale=1 / 256)
     net = Net("models/lenet/net.prototxt", preprocessing=how)

@@ -1,10 +1,7 @@
 """Weights out of files by the names of layers: nothing is left out without a word."""
 
-from __future__ import annotations
-
 import warnings
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +40,7 @@ def solver_text(*layers: str, **fields: Any) -> str:
 
 
 @pytest.fixture
-def trained(tmp_path: Path) -> Path:
+def trained(tmp_path):
     """A file with weights of the layers one, two and three."""
     path = tmp_path / "trained.caffemodel"
     Net(net_text("one", "two", "three"), seed=7).save(path)
@@ -68,7 +65,7 @@ WAYS: dict[str, Any] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("suffix", [".caffemodel", ".h5"])
-def test_weights_of_no_layer_are_refused(way: str, suffix: str, tmp_path: Path) -> None:
+def test_weights_of_no_layer_are_refused(way, suffix, tmp_path):
     path = tmp_path / f"trained{suffix}"
     Net(net_text("one", "two")).save(path)
     with pytest.raises(WeightsError) as caught:
@@ -80,7 +77,7 @@ def test_weights_of_no_layer_are_refused(way: str, suffix: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_fine_tuning_is_one_warning_that_names_both_sides(way: str, trained: Path) -> None:
+def test_fine_tuning_is_one_warning_that_names_both_sides(way, trained):
     with pytest.warns(WeightsWarning) as caught:
         WAYS[way](trained, ["one", "two", "fresh"])
     (warning,) = (one for one in caught if one.category is WeightsWarning)
@@ -91,7 +88,7 @@ def test_fine_tuning_is_one_warning_that_names_both_sides(way: str, trained: Pat
     assert warning.filename == __file__
 
 
-def test_what_matches_is_taken(trained: Path) -> None:
+def test_what_matches_is_taken(trained):
     with pytest.warns(WeightsWarning):
         tuned = Net(net_text("one", "two", "fresh"), trained).get_weights()
     held = WeightCollection.load(trained)
@@ -99,7 +96,7 @@ def test_what_matches_is_taken(trained: Path) -> None:
         np.testing.assert_array_equal(tuned[name][0].numpy(), held[name][0].numpy())
 
 
-def test_a_net_that_finds_all_its_layers_says_nothing(trained: Path, tmp_path: Path) -> None:
+def test_a_net_that_finds_all_its_layers_says_nothing(trained, tmp_path):
     """Nothing of the net is wrong where the file has more layers, as for a net cut for features."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -108,7 +105,7 @@ def test_a_net_that_finds_all_its_layers_says_nothing(trained: Path, tmp_path: P
         Net(INPUT + bare, trained)  # no parameters, nothing to find
 
 
-def test_two_files_complete_each_other(tmp_path: Path) -> None:
+def test_two_files_complete_each_other(tmp_path):
     paths = [tmp_path / "one.caffemodel", tmp_path / "two.caffemodel"]
     for path, name in zip(paths, ("one", "two"), strict=True):
         Net(net_text(name)).save(path)
@@ -120,20 +117,20 @@ def test_two_files_complete_each_other(tmp_path: Path) -> None:
         Net(solver_text("one", weights=f"'{listed}'"))
 
 
-def test_many_names_are_cut_short(trained: Path) -> None:
+def test_many_names_are_cut_short(trained):
     fresh = [f"fresh{number}" for number in range(9)]
     with pytest.warns(WeightsWarning, match=r"'fresh0', .*'fresh4' and 4 more, which"):
         Net(net_text("one", *fresh), trained)
 
 
-def test_a_file_without_weights(tmp_path: Path) -> None:
+def test_a_file_without_weights(tmp_path):
     empty = tmp_path / "empty.caffemodel"
     Net(INPUT + 'layer { name: "r" type: "ReLU" bottom: "data" top: "r" }').save(empty)
     with pytest.raises(WeightsError, match=r"nor any other .* which has 'one'; it has no weights"):
         Net(net_text("one"), empty)
 
 
-def test_pycaffe_copies_what_fits(trained: Path) -> None:
+def test_pycaffe_copies_what_fits(trained):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         net = caffe.Net.from_proto(parse_net(net_text("one", "other")), caffe.TEST)
@@ -141,9 +138,7 @@ def test_pycaffe_copies_what_fits(trained: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["test", "time", "train", "predict"])
-def test_on_the_command_line(
-    verb: str, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_on_the_command_line(verb, trained, tmp_path, capsys):
     dummies = "".join(
         f'layer {{ name: "{name}" type: "DummyData" top: "{name}" dummy_data_param '
         f"{{ shape {{ {dims} }} }} }}"

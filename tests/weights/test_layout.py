@@ -1,7 +1,5 @@
 """Where blobs lie in the flat buffer, at the edges of each."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -37,7 +35,7 @@ def made(*layers: tuple[str, list[tuple[int, ...]], list[object]]) -> Layout:
     return layouts.done()
 
 
-def test_each_place_belongs_to_one_blob() -> None:
+def test_each_place_belongs_to_one_blob():
     layout = made(("a", [(2,), (1,)], [None, None]), ("b", [(2,)], [None]))
     found = [("a", 0), ("a", 0), ("a", 1), ("b", 0), ("b", 0)]
     assert [layout.locate(place) for place in range(5)] == found
@@ -45,7 +43,7 @@ def test_each_place_belongs_to_one_blob() -> None:
         layout.locate(5)
 
 
-def test_blobs_of_one_key_and_size_share_a_place() -> None:
+def test_blobs_of_one_key_and_size_share_a_place():
     layout = made(
         ("a", [(2,), (3,)], ["w", None]), ("b", [(2,), (3,)], ["w", None]), ("c", [(4,)], ["w"])
     )
@@ -57,7 +55,7 @@ def test_blobs_of_one_key_and_size_share_a_place() -> None:
         _ = made(("a", [(2,)], [None]), ("b", [(2,)], [None])).shared
 
 
-def test_what_is_shared_in_one_and_not_in_the_other() -> None:
+def test_what_is_shared_in_one_and_not_in_the_other():
     """The values of the larger fit the smaller only by losing some."""
     tied = WeightCollection(made(("a", [(2,)], ["w"]), ("b", [(2,)], ["w"])))
     apart = WeightCollection(made(("a", [(2,)], [None]), ("b", [(2,)], [None])))
@@ -67,7 +65,7 @@ def test_what_is_shared_in_one_and_not_in_the_other() -> None:
     np.testing.assert_array_equal((apart + tied).flat.numpy(), [1, 2, 1, 2])
 
 
-def test_spans_of_running_sums_that_touch_are_one() -> None:
+def test_spans_of_running_sums_that_touch_are_one():
     shapes = ((3,), (3,), (1,))
     layers = [LayerBlobs("a", shapes, (0, 3, 6), "BatchNorm")]
     layers += [LayerBlobs("b", shapes, (7, 10, 13), "BatchNorm")]
@@ -76,7 +74,7 @@ def test_spans_of_running_sums_that_touch_are_one() -> None:
     assert Layout(tuple(layers)).statistics == ((0, 14), (16, 23))
 
 
-def test_parameters_in_memory_of_their_own_are_gathered_and_scattered() -> None:
+def test_parameters_in_memory_of_their_own_are_gathered_and_scattered():
     net = Foreign(one=[Blob((2, 2)), Blob((2,))], two=[Blob((3,))])
     weights = WeightCollection.of(net)
     assert list(weights) == ["one", "two"]
@@ -92,12 +90,12 @@ def test_parameters_in_memory_of_their_own_are_gathered_and_scattered() -> None:
         WeightCollection.of(Foreign(two=[Blob((3,), "float64")]))
 
 
-def test_a_collection_says_how_large_it_is() -> None:
+def test_a_collection_says_how_large_it_is():
     weights = WeightCollection(made(("a", [(2,), (1,)], [None, None]), ("b", [(2,)], [None])))
     assert repr(weights) == "<WeightCollection: 2 layers, 5 weights>"
 
 
-def test_how_close_is_close_unless_one_says() -> None:
+def test_how_close_is_close_unless_one_says():
     one, other = (WeightCollection(made(("a", [(1,)], [None]))) for _ in range(2))
     one.flat.fill(1.0)
     for difference, close in ((0.9e-5, True), (1.2e-5, False)):
@@ -113,7 +111,7 @@ def test_how_close_is_close_unless_one_says() -> None:
 @pytest.mark.parametrize(
     ("count", "said"), [(5, "'l3', 'l4', 'l5'"), (6, "'l3', 'l4', 'l5' and 1 more")]
 )
-def test_a_warning_lists_five_layers(count: int, said: str) -> None:
+def test_a_warning_lists_five_layers(count, said):
     layers = "".join(
         f'layer {{ name: "l{i}" type: "Scale" bottom: "x" top: "x" }}' for i in range(count + 1)
     )

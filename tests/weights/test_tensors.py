@@ -1,7 +1,5 @@
 """safetensors and state dicts by the names of PyTorch's modules; files are untrusted."""
 
-from __future__ import annotations
-
 import json
 import struct
 import warnings
@@ -43,7 +41,7 @@ SHAPES = {
 
 
 @pytest.fixture
-def state() -> dict[str, Any]:
+def state():
     rng = np.random.default_rng(0)
     return {name: rng.uniform(0.5, 1.5, shape).astype(np.float32) for name, shape in SHAPES.items()}
 
@@ -59,7 +57,7 @@ def expected(state: dict[str, Any], x: Any) -> Any:
     return y.reshape(len(x), -1) @ state["fc.weight"].T + state["fc.bias"]
 
 
-def test_a_state_dict_goes_in_and_comes_out(state: dict[str, Any], tmp_path: Path) -> None:
+def test_a_state_dict_goes_in_and_comes_out(state, tmp_path):
     net = Net(NET).described
     given = {**state, "layer1.0.bn1.num_batches_tracked": np.array(7)}
     with warnings.catch_warnings():
@@ -86,7 +84,7 @@ def test_a_state_dict_goes_in_and_comes_out(state: dict[str, Any], tmp_path: Pat
     assert set(read_model(tmp_path / "in.caffemodel").by_name()) == set(Net(NET).net.params)
 
 
-def test_what_does_not_fit_is_refused(state: dict[str, Any]) -> None:
+def test_what_does_not_fit_is_refused(state):
     net = Net(NET).described
     with pytest.raises(WeightsError, match=r"'fc.weight' is \[5, 63\]; the layer's is \[5, 64\]"):
         from_state_dict({**state, "fc.weight": np.zeros((5, 63))}, net)
@@ -100,7 +98,7 @@ def test_what_does_not_fit_is_refused(state: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "bf16"])
-def test_the_package_reads_what_is_written(kind: str, tmp_path: Path) -> None:
+def test_the_package_reads_what_is_written(kind, tmp_path):
     theirs = pytest.importorskip("safetensors")
     values = np.float32(
         [0, -0.0, 1, 1 / 3, -2.5e-5, 65504, 3e38, np.inf, -np.inf, np.nan, 1.00390625]
@@ -114,7 +112,7 @@ def test_the_package_reads_what_is_written(kind: str, tmp_path: Path) -> None:
             np.testing.assert_array_equal(opened.get_tensor("x").astype(np.float32), ours["x"])
 
 
-def test_arrays_keep_their_own_types(tmp_path: Path) -> None:
+def test_arrays_keep_their_own_types(tmp_path):
     theirs = pytest.importorskip("safetensors.numpy")
     rng = np.random.default_rng(0)
     kinds = ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u1", "?")
@@ -133,7 +131,7 @@ def test_arrays_keep_their_own_types(tmp_path: Path) -> None:
         write_tensors(tmp_path / "a.safetensors", {"x": np.zeros(2, np.complex64)}, "own")
 
 
-def test_bf16_is_rounded_to_the_nearest(tmp_path: Path) -> None:
+def test_bf16_is_rounded_to_the_nearest(tmp_path):
     """Halves to even, as torch does: 1 + 1/256 lies between 1 and 1 + 1/128."""
     write_tensors(
         tmp_path / "a.safetensors", {"x": np.float32([1.00390625, 1.01171875, 1.005])}, "bf16"
@@ -175,12 +173,12 @@ def one(**changed: Any) -> dict[str, Any]:
         ({**one(), "y": one(data_offsets=[9, 17])["x"]}, bytes(17), "'y' leaves a gap behind 'x'"),
     ],
 )
-def test_a_damaged_file_is_refused(header: Any, data: bytes, says: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused(header, data, says, tmp_path):
     with pytest.raises(FileError, match=says):
         read_tensors(file_of(tmp_path, header, data))
 
 
-def test_sizes_are_checked_before_memory_is_taken(tmp_path: Path) -> None:
+def test_sizes_are_checked_before_memory_is_taken(tmp_path):
     with pytest.raises(
         FileError, match=r"^[^:]*: is no file of safetensors: its header is longer than the file"
     ):

@@ -1,10 +1,7 @@
 """WeightCollection: a net's weights by layer name, over one flat buffer."""
 
-from __future__ import annotations
-
 import pickle
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,7 +24,7 @@ layer { name: "two" type: "InnerProduct" bottom: "b" top: "d" param { name: "w" 
 """
 
 
-def test_a_new_folder_and_a_name_of_another_format(tmp_path: Path) -> None:
+def test_a_new_folder_and_a_name_of_another_format(tmp_path):
     weights = WeightCollection.of(make_net())
     for name in ("new/folder/m.caffemodel", "other/m.h5"):
         weights.save(tmp_path / name)
@@ -54,7 +51,7 @@ def plain(*layers: tuple[str, tuple[int, ...]]) -> WeightCollection:
     return WeightCollection(Layout(tuple(blobs)), NDArray(np.arange(begin, dtype=np.float32)))
 
 
-def test_layers_are_views_of_one_buffer() -> None:
+def test_layers_are_views_of_one_buffer():
     weights = collection()
     assert list(weights) == ["conv", "bn", "one", "two"]
     assert [view.shape for view in weights["conv"]] == [(3, 3, 1, 1), (3,)]
@@ -62,7 +59,7 @@ def test_layers_are_views_of_one_buffer() -> None:
     np.testing.assert_array_equal(weights.flat.numpy()[9:12], 7)
 
 
-def test_a_shared_parameter_lies_in_the_buffer_once() -> None:
+def test_a_shared_parameter_lies_in_the_buffer_once():
     net, weights = make_net(), collection()
     assert weights.layout.size == net.flat_params.size == 12 + 7 + 240 + 5 + 5
     weights["one"][0].fill(3)
@@ -70,11 +67,11 @@ def test_a_shared_parameter_lies_in_the_buffer_once() -> None:
     assert weights["one"][1].address != weights["two"][1].address
 
 
-def test_statistics_are_the_spans_of_batch_norm() -> None:
+def test_statistics_are_the_spans_of_batch_norm():
     assert collection().layout.statistics == ((12, 19),)
 
 
-def test_of_copies_or_lends_the_memory_of_the_net() -> None:
+def test_of_copies_or_lends_the_memory_of_the_net():
     net = make_net()
     copied, lent = WeightCollection.of(net), WeightCollection.of(net, copy=False)
     lent *= 0
@@ -84,7 +81,7 @@ def test_of_copies_or_lends_the_memory_of_the_net() -> None:
     np.testing.assert_array_equal(net.params["conv"][0].data, copied["conv"][0].numpy())
 
 
-def test_a_net_that_shares_some_weights_of_another_is_read_where_they_lie() -> None:
+def test_a_net_that_shares_some_weights_of_another_is_read_where_they_lie():
     small = NET[: NET.index('layer { name: "two"')]
     one = caffe.Net.from_proto(parse_net(small), caffe.TRAIN, seed=1)
     two = make_net(2)
@@ -97,7 +94,7 @@ def test_a_net_that_shares_some_weights_of_another_is_read_where_they_lie() -> N
     np.testing.assert_array_equal(2 * weights["conv"][0].numpy(), one.params["conv"][0].data)
 
 
-def test_arithmetic() -> None:
+def test_arithmetic():
     one, two = plain(("a", (2, 2)), ("b", (3,))), plain(("a", (2, 2)), ("b", (3,)))
     two *= 3
     values = np.arange(7, dtype=np.float32)
@@ -113,7 +110,7 @@ def test_arithmetic() -> None:
     assert one.norm() == pytest.approx(float(np.linalg.norm(values)))
 
 
-def test_mean() -> None:
+def test_mean():
     one = plain(("a", (2, 2)))
     np.testing.assert_array_equal(
         WeightCollection.mean([one, 5 * one]).flat.numpy(), 3 * one.flat.numpy()
@@ -137,7 +134,7 @@ def test_mean() -> None:
         ),
     ],
 )
-def test_disagreement_names_the_layer_and_how(other: WeightCollection, message: str) -> None:
+def test_disagreement_names_the_layer_and_how(other, message):
     one = plain(("a", (2, 2)), ("b", (3,)))
     with pytest.raises(WeightsError, match=message):
         WeightCollection.mean([one, other])
@@ -145,12 +142,12 @@ def test_disagreement_names_the_layer_and_how(other: WeightCollection, message: 
         one.distance(other)
 
 
-def test_layers_are_matched_by_name_whatever_their_order() -> None:
+def test_layers_are_matched_by_name_whatever_their_order():
     one, two = plain(("a", (2,)), ("b", (1,))), plain(("b", (1,)), ("a", (2,)))
     np.testing.assert_array_equal((one + two).flat.numpy(), [0 + 1, 1 + 2, 2 + 0])
 
 
-def test_weights_are_not_squeezed_into_a_net_that_differs() -> None:
+def test_weights_are_not_squeezed_into_a_net_that_differs():
     weights = collection()
     net = caffe.Net.from_proto(parse_net(NET.replace("num_output: 3", "num_output: 4")), 0)
     with pytest.raises(
@@ -160,13 +157,13 @@ def test_weights_are_not_squeezed_into_a_net_that_differs() -> None:
 
 
 @pytest.mark.parametrize("name", ["net.caffemodel", "net.caffemodel.h5"])
-def test_files(tmp_path: Path, name: str) -> None:
+def test_files(tmp_path, name):
     weights = plain(("z", (2, 2)), ("a", (3,)))
     weights.save(tmp_path / name)
     assert weights.allclose(WeightCollection.load(tmp_path / name), 0, 0)
 
 
-def test_a_caffemodel_keeps_statistics_and_sharing(tmp_path: Path) -> None:
+def test_a_caffemodel_keeps_statistics_and_sharing(tmp_path):
     weights = collection()
     weights.save(tmp_path / "mine.caffemodel")
     make_net().save(tmp_path / "theirs.caffemodel")
@@ -177,7 +174,7 @@ def test_a_caffemodel_keeps_statistics_and_sharing(tmp_path: Path) -> None:
         assert loaded.allclose(weights, 0, 0)
 
 
-def test_pycaffe_loads_what_was_saved(tmp_path: Path) -> None:
+def test_pycaffe_loads_what_was_saved(tmp_path):
     weights, net = collection(1), make_net(2)
     for name in ("w.caffemodel", "w.h5"):
         weights.save(tmp_path / name)
@@ -186,13 +183,13 @@ def test_pycaffe_loads_what_was_saved(tmp_path: Path) -> None:
         assert WeightCollection.of(net).allclose(weights, 0, 0)
 
 
-def test_hdf5_with_shared_parameters_is_for_a_net(tmp_path: Path) -> None:
+def test_hdf5_with_shared_parameters_is_for_a_net(tmp_path):
     collection().save(tmp_path / "w.h5")
     with pytest.raises(WeightsError, match=r"layer 'two': .* load it into a net"):
         WeightCollection.load(tmp_path / "w.h5")
 
 
-def test_of_layers_with_one_name_the_last_counts(tmp_path: Path) -> None:
+def test_of_layers_with_one_name_the_last_counts(tmp_path):
     layer = 'layer { name: "a" type: "Bias" blobs { shape { dim: 1 } data: %d } }'
     model = parse_net(layer % 1 + layer % 2)
     (tmp_path / "w.caffemodel").write_bytes(model.SerializeToString())
@@ -200,7 +197,7 @@ def test_of_layers_with_one_name_the_last_counts(tmp_path: Path) -> None:
     np.testing.assert_array_equal(weights.flat.numpy(), [2])
 
 
-def test_pickles_as_one_buffer() -> None:
+def test_pickles_as_one_buffer():
     """244 MB (AlexNet's weights) leave out of band, uncopied, and arrive as they are."""
     weights = plain(("fc", (61_000_000,)))
     buffers: list[pickle.PickleBuffer] = []
@@ -215,7 +212,7 @@ def test_pickles_as_one_buffer() -> None:
 
 
 @pytest.mark.parametrize("protocol", [2, 4, 5])
-def test_pickles_in_band(protocol: int) -> None:
+def test_pickles_in_band(protocol):
     weights = collection()
     data = pickle.dumps(weights, protocol)
     assert len(data) < weights.flat.nbytes + 2000
@@ -227,7 +224,7 @@ def test_pickles_in_band(protocol: int) -> None:
     assert weights.norm() > 0
 
 
-def test_what_is_not_finite_is_named() -> None:
+def test_what_is_not_finite_is_named():
     weights = collection()
     weights.check_finite()
     weights["two"][1][2] = float("nan")
@@ -236,7 +233,7 @@ def test_what_is_not_finite_is_named() -> None:
         weights.check_finite()
 
 
-def test_misuse_is_one_sentence() -> None:
+def test_misuse_is_one_sentence():
     weights = collection()
     with pytest.raises(ArrayError, match="a list is no WeightCollection"):
         weights.distance([1.0])  # type: ignore[arg-type]

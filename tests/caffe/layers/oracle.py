@@ -1,7 +1,5 @@
 """Forward and backward of one layer, for comparison with slow numpy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One forward and one backward pass of a layer, for comparison with a slow and obvious formula."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

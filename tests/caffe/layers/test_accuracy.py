@@ -1,7 +1,5 @@
 """Accuracy and ArgMax against plain numpy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -51,7 +49,7 @@ def _pixels(matrix: Any) -> tuple[float, float, float]:
 
 
 @pytest.mark.parametrize("reset", [True, False])
-def test_accuracy_of_pixels(reset: bool) -> None:
+def test_accuracy_of_pixels(reset):
     rng = np.random.default_rng(0)
     scores = rng.integers(0, 4, (2, 4, 3, 5)).astype(np.float32)
     labels = rng.choice([0, 1, 2, 255], (2, 1, 3, 5)).astype(np.float32)
@@ -75,7 +73,7 @@ def test_accuracy_of_pixels(reset: bool) -> None:
 
 @given(st.data(), st.integers(0, 2**31))
 @FEW
-def test_accuracy(data: st.DataObject, seed: int) -> None:
+def test_accuracy(data, seed):
     outer, classes, inner = (data.draw(st.integers(1, n)) for n in (4, 5, 3))
     top_k = data.draw(st.integers(1, classes))
     ignore = data.draw(st.none() | st.integers(-1, classes))
@@ -96,7 +94,7 @@ def test_accuracy(data: st.DataObject, seed: int) -> None:
     np.testing.assert_allclose(found[1], want[1], rtol=1e-6)
 
 
-def test_a_net_that_says_nan_is_wrong() -> None:
+def test_a_net_that_says_nan_is_wrong():
     text = 'layer { name: "l" type: "Accuracy" bottom: "x" bottom: "label" top: "y" }'
     x = np.full((2, 3), np.nan)
     assert run(text, {"x": x, "label": np.zeros(2)}, "y")[0] == 0
@@ -104,7 +102,7 @@ def test_a_net_that_says_nan_is_wrong() -> None:
 
 @given(st.data(), st.integers(0, 2**31))
 @FEW
-def test_argmax(data: st.DataObject, seed: int) -> None:
+def test_argmax(data, seed):
     shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
     axis = data.draw(st.none() | st.integers(-len(shape), len(shape) - 1))
     x = np.random.default_rng(seed).integers(0, 4, shape).astype(np.float32)
@@ -125,7 +123,7 @@ def test_argmax(data: st.DataObject, seed: int) -> None:
         assert np.array_equal(found, np.moveaxis(best if values else order, -1, axis))
 
 
-def test_argmax_puts_nan_last() -> None:
+def test_argmax_puts_nan_last():
     text = 'layer { name: "l" type: "ArgMax" bottom: "x" top: "y" argmax_param { top_k: 3 } }'
     found = run(text, {"x": np.array([[np.nan, 1, np.nan, 2, 1]])}, "y")[0]
     assert found.ravel().tolist() == [3, 4, 1]
@@ -134,7 +132,7 @@ def test_argmax_puts_nan_last() -> None:
 @pytest.mark.parametrize(
     "name", ["label_too_large", "label_negative", "accuracy_label", "backward_accuracy"]
 )
-def test_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused(name, monkeypatch):
     case = next(case for case in index("errors") if case["name"] == name)
     monkeypatch.chdir(GOLDENS / "errors")
     net = caffe.Net(case["file"], getattr(caffe, case["phase"]))

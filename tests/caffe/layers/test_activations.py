@@ -1,7 +1,5 @@
 """Activations and PReLU: values and gradients for every option and layout."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -131,7 +129,7 @@ def layer(spec: str, bottom: str = "x", top: str = "y") -> str:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_value_and_gradient(name: str) -> None:
+def test_value_and_gradient(name):
     spec, function, x, kinks = CASES[name]
     net = make_net(layer(spec), {"x": x})
     net.forward()
@@ -140,7 +138,7 @@ def test_value_and_gradient(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "absval"])
-def test_in_place(name: str) -> None:
+def test_in_place(name):
     """Also where Caffe's own backward pass reads what was overwritten."""
     spec, function, x, kinks = CASES[name]
     text = COPY + layer(spec, "c", "c")
@@ -151,14 +149,14 @@ def test_in_place(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_output_overwritten_by_a_later_layer(name: str) -> None:
+def test_output_overwritten_by_a_later_layer(name):
     spec, _, x, kinks = CASES[name]
     check_gradients(layer(spec) + DROPS, {"x": x}, kinks=kinks, step=1e-3, tolerance=5e-3)
 
 
 @pytest.mark.parametrize("channels", [3, 16, 20])
 @pytest.mark.parametrize("name", CASES)
-def test_behind_a_convolution(name: str, channels: int) -> None:
+def test_behind_a_convolution(name, channels):
     """There the values lie in blocks of channels, padded when 20 are not a multiple."""
     spec, function, _, kinks = CASES[name]
     rng = np.random.default_rng(3)
@@ -204,7 +202,7 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, 100, -100, 0, -0.0, 89, -90], np.fl
         ("power_square", (0.3 + 0.5 * SPECIAL) ** 2),
     ],
 )
-def test_extreme_values(name: str, want: Any) -> None:
+def test_extreme_values(name, want):
     """What is not a number stays visible."""
     net = make_net(layer(CASES[name][0]), {"x": SPECIAL})
     net.forward()
@@ -212,14 +210,14 @@ def test_extreme_values(name: str, want: Any) -> None:
         np.testing.assert_allclose(net.blobs["y"].data, np.asarray(want, np.float32), atol=1e-30)
 
 
-def test_clip_with_its_bounds_exchanged_gives_the_lower_one() -> None:
+def test_clip_with_its_bounds_exchanged_gives_the_lower_one():
     """Caffe: max(min, min(x, max))."""
     net = make_net(layer('type: "Clip" clip_param { min: 2 max: -1 }'), {"x": [-3, 0, 1, 5]})
     net.forward()
     assert np.array_equal(net.blobs["y"].data, [2, 2, 2, 2])
 
 
-def test_bnll_has_half_a_slope_at_zero() -> None:
+def test_bnll_has_half_a_slope_at_zero():
     net = make_net(layer('type: "BNLL"'), {"x": np.zeros(3)})
     net.forward()
     net.blobs["y"].diff[...] = 1
@@ -227,7 +225,7 @@ def test_bnll_has_half_a_slope_at_zero() -> None:
     np.testing.assert_allclose(net.blobs["x"].diff, 0.5)
 
 
-def test_exponential_is_exact_to_two_units() -> None:
+def test_exponential_is_exact_to_two_units():
     x = np.linspace(-87, 88.5, 200001).astype(np.float32)
     net = make_net(layer('type: "Exp"'), {"x": x})
     net.forward()
@@ -235,14 +233,14 @@ def test_exponential_is_exact_to_two_units() -> None:
     assert np.max(np.abs(net.blobs["y"].data / want - 1)) < 2.5e-7
 
 
-def test_bnll_of_very_negative_values_keeps_its_digits() -> None:
+def test_bnll_of_very_negative_values_keeps_its_digits():
     x = np.array([-10, -20, -50, -80], np.float32)
     net = make_net(layer('type: "BNLL"'), {"x": x})
     net.forward()
     np.testing.assert_allclose(net.blobs["y"].data, np.exp(x.astype(np.float64)), rtol=1e-4)
 
 
-def test_power_has_a_gradient_at_zero() -> None:
+def test_power_has_a_gradient_at_zero():
     """Caffe divides the output by the input there, and gets NaN."""
     net = make_net(layer(CASES["power_cube"][0]), {"x": np.zeros(3)})
     net.forward()
@@ -251,7 +249,7 @@ def test_power_has_a_gradient_at_zero() -> None:
     assert np.array_equal(net.blobs["x"].diff, np.zeros(3))
 
 
-def test_threshold() -> None:
+def test_threshold():
     x = np.array([-1, 0, 0.5, 0.5000001, 2, np.nan], np.float32)
     for bound in (0, 0.5, -2):
         net = make_net(
@@ -262,7 +260,7 @@ def test_threshold() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Threshold", "ArgMax"])
-def test_no_backward_pass(kind: str) -> None:
+def test_no_backward_pass(kind):
     net = make_net(layer(f'type: "{kind}"'), {"x": ANY})
     net.forward()
     with pytest.raises(LayerError, match=f"'l'.*{kind}.*no gradient.*'x'"):
@@ -270,7 +268,7 @@ def test_no_backward_pass(kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_same_for_any_number_of_threads(name: str) -> None:
+def test_same_for_any_number_of_threads(name):
     spec = CASES[name][0]
     x = np.random.default_rng(0).uniform(0.1, 3, 200_003).astype(np.float32)
     net = make_net(layer(spec), {"x": x})
@@ -289,7 +287,7 @@ def test_same_for_any_number_of_threads(name: str) -> None:
         assert np.array_equal(dx, found[0][1])
 
 
-def test_silence_gives_zeros() -> None:
+def test_silence_gives_zeros():
     text = input_layer("x", (2, 3)) + 'force_backward: true layer { name: "s" type: "Silence" '
     net = caffe.Net.from_proto(parse_net(text + 'bottom: "x" }'), caffe.TRAIN)
     net.forward()
@@ -299,7 +297,7 @@ def test_silence_gives_zeros() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_no_values(name: str) -> None:
+def test_no_values(name):
     net = make_net(layer(CASES[name][0]), {"x": np.zeros((0, 3))})
     net.forward()
     net.backward()
@@ -320,7 +318,7 @@ def values(*shape: int) -> Any:
 
 @pytest.mark.parametrize("options", ["", SHARED])
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 5), (2, 3, 2, 2)])
-def test_gradient(options: str, shape: tuple[int, ...]) -> None:
+def test_gradient(options, shape):
     x = values(*shape)
     slopes = np.array(0.3) if options else np.linspace(-0.5, 0.7, shape[1])
     for text in (prelu_layer(options), COPY + prelu_layer(options, "c", "c")):
@@ -335,7 +333,7 @@ def test_gradient(options: str, shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("channels", [3, 16, 20])
 @pytest.mark.parametrize("options", ["", SHARED])
-def test_prelu_behind_a_convolution(channels: int, options: str) -> None:
+def test_prelu_behind_a_convolution(channels, options):
     rng = np.random.default_rng(channels)
     text = (
         'layer { name: "conv" type: "Convolution" bottom: "x" top: "c" convolution_param { '
@@ -362,7 +360,7 @@ def test_prelu_behind_a_convolution(channels: int, options: str) -> None:
     np.testing.assert_allclose(net.params["l"][0].diff, sums, rtol=1e-4, atol=1e-4)
 
 
-def test_gradients_of_slopes_add_up_alike_for_any_number_of_threads() -> None:
+def test_gradients_of_slopes_add_up_alike_for_any_number_of_threads():
     x = values(9, 5, 60, 60)
     net = make_net(prelu_layer(), {"x": x})
     before, found = threads(), []

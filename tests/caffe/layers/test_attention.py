@@ -1,8 +1,6 @@
 """In the test phase softmax(Q K^T) V is one pass: the numbers of float64, wherever Q, K, V and the
 masks lie, and the same as layer by layer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -170,7 +168,7 @@ CASES = {
 
 @pytest.mark.parametrize("precision", ["float32", "bf16", "int8"])
 @pytest.mark.parametrize("name", CASES)
-def test_numbers(name: str, precision: str) -> None:
+def test_numbers(name, precision):
     if {"bf16": not has_bf16(), "int8": not has_int8()}.get(precision):
         pytest.skip(f"this processor has no {precision}")
     case = CASES[name]
@@ -190,7 +188,7 @@ def test_numbers(name: str, precision: str) -> None:
         )
 
 
-def test_a_product_that_is_named_stays_in_float32() -> None:
+def test_a_product_that_is_named_stays_in_float32():
     if not has_int8():
         pytest.skip("this processor has no int8")
     case = CASES["vision"]
@@ -204,7 +202,7 @@ FEW = 128
 
 
 @pytest.mark.parametrize("keys", [1, 49, FEW, FEW + 1])
-def test_few_keys_are_multiplied_in_bf16_where_others_take_eight_bits(keys: int) -> None:
+def test_few_keys_are_multiplied_in_bf16_where_others_take_eight_bits(keys):
     if not str(onednn_isa()).startswith(("AVX-512 BF16", "AMX")):
         pytest.skip("this processor multiplies no pairs of bfloat16 in vectors of 512 bits")
     case = Attention(2, 49, keys, 3, 32)
@@ -226,7 +224,7 @@ def in_whole_numbers(values: Array, axis: int) -> tuple[Array, Array]:
     reason="this processor multiplies no bytes in vectors of 512 bits",
 )
 @pytest.mark.parametrize("name", ["vision", "odd", "wide", "tiled", "guarded", "open", "long"])
-def test_eight_bits_are_those_of_whole_numbers(name: str) -> None:
+def test_eight_bits_are_those_of_whole_numbers(name):
     """Rows of Q, keys without their mean and columns of V without theirs are rounded, and
     probabilities to 255ths of the largest; these are divided by the sum of what they were."""
     case = replace(CASES[name], keys=CASES[name].keys + FEW)
@@ -259,7 +257,7 @@ def test_eight_bits_are_those_of_whole_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize("bad", ["q", "k", "v"])
-def test_what_is_no_number_is_refused_in_eight_bits(bad: str) -> None:
+def test_what_is_no_number_is_refused_in_eight_bits(bad):
     """In float32 a row of Q spoils its own, a key all, a value its column."""
     if not has_int8():
         pytest.skip("this processor has no int8")
@@ -274,7 +272,7 @@ def test_what_is_no_number_is_refused_in_eight_bits(bad: str) -> None:
 
 
 @pytest.mark.parametrize("looked_at", ["qp", "scores", "masked", "softmax", "mixed"])
-def test_what_is_looked_at_is_computed(looked_at: str) -> None:
+def test_what_is_looked_at_is_computed(looked_at):
     case = CASES["tiled"]
     net, single = case.net(), case.net(keep_blobs=True)
     net.blobs[looked_at].data  # noqa: B018
@@ -286,7 +284,7 @@ def test_what_is_looked_at_is_computed(looked_at: str) -> None:
         )
 
 
-def test_parts_of_a_pass() -> None:
+def test_parts_of_a_pass():
     """A pass that ends within computes what it is asked for, and the next one goes on."""
     case = CASES["vision"]
     net = case.net()
@@ -299,7 +297,7 @@ def test_parts_of_a_pass() -> None:
     np.testing.assert_allclose(net.blobs["back"].data, whole, atol=1e-5)
 
 
-def test_other_shapes() -> None:
+def test_other_shapes():
     """Batches and lengths change from pass to pass."""
     text = "".join(given(name, 2, 1, 9, 8) for name in "qkv")
     text += layer("scores", "MatMul", "q k", "matmul_param { transpose_b: true }")
@@ -321,7 +319,7 @@ def test_other_shapes() -> None:
         np.testing.assert_allclose(net.blobs["mixed"].data, want, atol=2e-5, rtol=2e-5)
 
 
-def test_logarithms_are_no_probabilities() -> None:
+def test_logarithms_are_no_probabilities():
     text = "".join(given(name, 2, 1, 9, 8) for name in "qkv")
     text += layer("scores", "MatMul", "q k", "matmul_param { transpose_b: true }")
     text += layer("logs", "LogSoftmax", "scores", "softmax_param { axis: -1 }")
@@ -339,7 +337,7 @@ def test_logarithms_are_no_probabilities() -> None:
     np.testing.assert_allclose(net.blobs["mixed"].data, want, atol=1e-4, rtol=1e-4)
 
 
-def test_scores_with_a_second_reader_stay() -> None:
+def test_scores_with_a_second_reader_stay():
     case = CASES["odd"]
     net = case.net(more=layer("probabilities", "Power", "softmax", "power_param { scale: 2 }"))
     ran = alone(net)
@@ -348,7 +346,7 @@ def test_scores_with_a_second_reader_stay() -> None:
     np.testing.assert_allclose(np.array(net.blobs["probabilities"].data).sum(-1), 2, atol=1e-5)
 
 
-def test_slices_of_one_product() -> None:
+def test_slices_of_one_product():
     """Q, K and V are parts of one blob, as in timm's vision transformers."""
     b, n, h, d = 2, 50, 3, 16
     text = given("x", b, n, 3 * h * d)
@@ -383,7 +381,7 @@ def _dims(*sizes: int) -> str:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_threads_make_no_difference(threads: int) -> None:
+def test_threads_make_no_difference(threads):
     from sparknet import native
 
     before = native.threads()

@@ -1,7 +1,5 @@
 """BN in the senses of SegNet and PSPNet, and BatchNorm with NVIDIA's scale and bias."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -29,7 +27,7 @@ def normal(x: Any, eps: float) -> Any:
 
 
 @pytest.mark.parametrize("phase", [0, 1])
-def test_segnet_takes_the_batch_in_both_phases(phase: int) -> None:
+def test_segnet_takes_the_batch_in_both_phases(phase):
     x = draw(3, 4, 5, 2) * 2 + 1
     net = build(layer_text("BN", SEGNET, top="y m v"), {"x": x}, phase=phase)
     net.forward()
@@ -38,7 +36,7 @@ def test_segnet_takes_the_batch_in_both_phases(phase: int) -> None:
     same(net.blobs["v"].data, each(x.var((0, 2, 3))), 1e-5, 1e-5)
 
 
-def test_segnet_in_inference_is_a_scale() -> None:
+def test_segnet_in_inference_is_a_scale():
     x = draw(2, 4, 3, 3)
     net = build(layer_text("BN", INFERENCE), {"x": x}, phase=1)
     scale, shift = draw(1, 4, 1, 1, seed=3), draw(1, 4, 1, 1, seed=4)
@@ -47,7 +45,7 @@ def test_segnet_in_inference_is_a_scale() -> None:
     same(net.blobs["y"].data, x * scale + shift)
 
 
-def test_pspnet_averages_statistics() -> None:
+def test_pspnet_averages_statistics():
     x = draw(3, 4, 5, 2) * 2 + 1
     net = build(layer_text("BN", PSPNET), {"x": x})
     assert [blob.data.shape for blob in net.params["l"]] == [(1, 4, 1, 1)] * 4
@@ -60,7 +58,7 @@ def test_pspnet_averages_statistics() -> None:
 
 
 @pytest.mark.parametrize(("options", "phase"), [(PSPNET, 1), (FROZEN, 0)])
-def test_pspnet_by_running_statistics(options: str, phase: int) -> None:
+def test_pspnet_by_running_statistics(options, phase):
     x = draw(2, 4, 3, 3)
     net = build(layer_text("BN", options), {"x": x}, phase=phase)
     slope, bias, mean = (draw(1, 4, 1, 1, seed=seed) for seed in (1, 2, 3))
@@ -73,7 +71,7 @@ def test_pspnet_by_running_statistics(options: str, phase: int) -> None:
 
 @pytest.mark.parametrize("options", [SEGNET, INFERENCE, PSPNET, FROZEN])
 @pytest.mark.parametrize("top", ["x", "y"])
-def test_gradients(options: str, top: str) -> None:
+def test_gradients(options, top):
     own = 'layer { name: "copy" type: "Power" bottom: "i" top: "x" }\n'
     text = own + layer_text("BN", options, top=top)
     learned = {"l": [draw(1, 3, 1, 1, seed=1), draw(1, 3, 1, 1, seed=2)]}
@@ -108,7 +106,7 @@ def test_gradients(options: str, top: str) -> None:
 
 
 @pytest.mark.parametrize("options", [SEGNET, PSPNET, NVIDIA])
-def test_gradients_by_differences(options: str) -> None:
+def test_gradients_by_differences(options):
     kind = "BatchNorm" if options == NVIDIA else "BN"
     learned = [] if options == NVIDIA else [draw(1, 2, 1, 1, seed=1) + 2, draw(1, 2, 1, 1, seed=2)]
     if learned:
@@ -137,7 +135,7 @@ def test_gradients_by_differences(options: str) -> None:
         same(net.blobs["x"].diff, 1.5 * spread * (dy - mean - slant), 1e-3, 1e-4)
 
 
-def test_nvidia_in_the_test_phase() -> None:
+def test_nvidia_in_the_test_phase():
     x = draw(2, 4, 3, 3)
     net = build(layer_text("BatchNorm", NVIDIA), {"x": x}, phase=1)
     mean, variance = draw(4, seed=1), draw(4, seed=2) ** 2 + 0.1
@@ -151,7 +149,7 @@ def test_nvidia_in_the_test_phase() -> None:
 @pytest.mark.parametrize(
     ("kind", "options"), [("BN", PSPNET), ("BN", INFERENCE), ("BatchNorm", NVIDIA)]
 )
-def test_a_convolution_before_it_takes_it_in(kind: str, options: str) -> None:
+def test_a_convolution_before_it_takes_it_in(kind, options):
     """A net for testing whose blobs are not kept folds the layer into the convolution."""
     from sparknet.caffe import Net
     from sparknet.proto import parse_net
@@ -174,18 +172,18 @@ def test_a_convolution_before_it_takes_it_in(kind: str, options: str) -> None:
     same(nets[0].blobs["x0"].data, nets[1].blobs["x0"].data, 1e-4, 1e-4)
 
 
-def test_threads() -> None:
+def test_threads():
     same_in_any_number_of_threads(layer_text("BN", PSPNET), {"x": draw(4, 8, 9, 9)})
 
 
-def test_fields_of_two_forks() -> None:
+def test_fields_of_two_forks():
     with pytest.raises(LayerError, match="bn_mode is of SegNet's BN, momentum of PSPNet's"):
         build(
             layer_text("BN", "bn_param { bn_mode: LEARN momentum: 0.5 }"), {"x": draw(1, 2, 2, 2)}
         )
 
 
-def test_statistics_never_learn() -> None:
+def test_statistics_never_learn():
     params = "param { lr_mult: 1 } " * 4
     net = build(layer_text("BN", f"{params} {PSPNET}"), {"x": draw(1, 2, 2, 2)}, force=False)
     rates = [param.lr_mult for param in net._runtime.graph.params]
@@ -194,5 +192,5 @@ def test_statistics_never_learn() -> None:
     assert [param.lr_mult for param in frozen._runtime.graph.params] == [0, 0, 0, 0]
 
 
-def test_gradients_are_checked_where_nothing_is_normalised() -> None:
+def test_gradients_are_checked_where_nothing_is_normalised():
     check_gradients(layer_text("BN", INFERENCE), {"x": draw(1, 2, 2, 2)})

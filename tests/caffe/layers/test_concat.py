@@ -1,7 +1,5 @@
 """Concat, Slice, SizedLike and Resize."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ SLICE = (
 @pytest.mark.parametrize(
     ("option", "axis"), [("axis: 0", 0), ("axis: 1", 1), ("axis: -1", 2), ("concat_dim: 1", 1)]
 )
-def test_concat(option: str, axis: int) -> None:
+def test_concat(option, axis):
     a, b = draw(2, 3, 4), draw(2, 3, 4, seed=5)
     net = build(CONCAT.format(option), {"a": a, "b": b})
     net.forward()
@@ -34,7 +32,7 @@ def test_concat(option: str, axis: int) -> None:
     check_gradients(CONCAT.format(option), {"a": a, "b": b})
 
 
-def test_one_bottom_shares() -> None:
+def test_one_bottom_shares():
     layer = 'layer { name: "l" type: "Concat" bottom: "a" top: "y" }'
     net = build(layer, {"a": draw(2, 3)})
     assert np.shares_memory(net.blobs["a"].data, net.blobs["y"].data)
@@ -51,7 +49,7 @@ def test_one_bottom_shares() -> None:
         ("slice_dim: 1", 1, [2, 4]),
     ],
 )
-def test_slice(option: str, axis: int, points: list[int]) -> None:
+def test_slice(option, axis, points):
     x = draw(4, 6, 3)
     net = build(SLICE.format(option), {"x": x})
     net.forward()
@@ -62,7 +60,7 @@ def test_slice(option: str, axis: int, points: list[int]) -> None:
     check_gradients(SLICE.format(option), {"x": x})
 
 
-def test_empty_part() -> None:
+def test_empty_part():
     net = build(CONCAT.format("axis: 1"), {"a": draw(2, 0, 3), "b": draw(2, 4, 3)})
     net.forward()
     same(net.blobs["y"].data, draw(2, 4, 3), 0, 0)
@@ -90,7 +88,7 @@ FIRST, SECOND = "bottom: 1 axis: 0", "bottom: 1 axis: 1"
         ((), (FIRST,), (2,)),
     ],
 )
-def test_spread_and_cut(x: tuple[int, ...], sizes: tuple[str, ...], want: tuple[int, ...]) -> None:
+def test_spread_and_cut(x, sizes, want):
     inputs = {"x": draw(*x), "r": draw(2, 4, seed=1)}
     net = build(text(*sizes), inputs)
     net.forward()
@@ -109,7 +107,7 @@ def test_spread_and_cut(x: tuple[int, ...], sizes: tuple[str, ...], want: tuple[
     ("sizes", "want"),
     [((FIRST, SECOND, "dim: -1"), (2, 4, 3)), ((SECOND, "dim: 2", "dim: 3"), (4, 2, 3))],
 )
-def test_reshape(sizes: tuple[str, ...], want: tuple[int, ...]) -> None:
+def test_reshape(sizes, want):
     inputs = {"x": draw(8, 3), "r": draw(2, 4, seed=1)}
     net = build(text(*sizes, reshape=True), inputs)
     net.forward()
@@ -129,7 +127,7 @@ def test_reshape(sizes: tuple[str, ...], want: tuple[int, ...]) -> None:
         (("bottom: 1 axis: 2",), True, "axis 2 is out of range for the shape 2 x 4"),
     ],
 )
-def test_refusals(sizes: tuple[str, ...], reshape: bool, says: str) -> None:
+def test_refusals(sizes, reshape, says):
     with pytest.raises(LayerError, match=says):
         build(text(*sizes, reshape=reshape), {"x": draw(8, 3), "r": draw(2, 4)})
 
@@ -147,7 +145,7 @@ def interp(options: str, bottoms: str = "x") -> str:
 
 
 @pytest.mark.parametrize("scale", [1, 2, 3])
-def test_repeat(scale: int) -> None:
+def test_repeat(scale):
     x, text = draw(2, 3, 2, 4), upsample(f"scale: {scale}")
     net = build(text, {"x": x})
     net.forward()
@@ -166,7 +164,7 @@ def test_repeat(scale: int) -> None:
         ("upsample_h: 5 upsample_w: 7", (5, 7)),
     ],
 )
-def test_unpool(options: str, size: tuple[int, int]) -> None:
+def test_unpool(options, size):
     rng = np.random.default_rng(4)
     x, area = draw(2, 2, 2, 3), size[0] * size[1]
     mask = np.stack([rng.permutation(area)[:6] for _ in range(4)]).reshape(2, 2, 2, 3)
@@ -183,7 +181,7 @@ def test_unpool(options: str, size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("value", [24, -1, float("nan")])
-def test_mask_out_of_range(value: float) -> None:
+def test_mask_out_of_range(value):
     net = build(upsample("scale: 2", "xm"), {"x": draw(1, 1, 2, 3), "m": np.zeros((1, 1, 2, 3))})
     net.blobs["m"].data[0, 0, 1, 1] = value
     with pytest.raises(LayerError, match=r"'up'.*mask's .* out of range"):
@@ -219,7 +217,7 @@ def bilinear(x: Any, size: tuple[int, int]) -> Any:
         ("height: 1 width: 2 pad_beg: -1 pad_end: -1", (1, 2), (1, 1)),
     ],
 )
-def test_interp(options: str, size: tuple[int, int], crop: tuple[int, int]) -> None:
+def test_interp(options, size, crop):
     x, text = draw(2, 3, 3, 4), interp(options)
     net = build(text, {"x": x})
     net.forward()
@@ -228,7 +226,7 @@ def test_interp(options: str, size: tuple[int, int], crop: tuple[int, int]) -> N
     check_gradients(text, {"x": x})
 
 
-def test_interp_size_from_a_blob() -> None:
+def test_interp_size_from_a_blob():
     inputs = {"x": draw(1, 2, 3, 4), "r": draw(1, 1, 5, 6)}
     net = build(interp("", "xr"), inputs)
     net.forward()
@@ -237,7 +235,7 @@ def test_interp_size_from_a_blob() -> None:
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4)])
-def test_interp_fewer_axes(shape: tuple[int, ...]) -> None:
+def test_interp_fewer_axes(shape):
     x = draw(*shape)
     net = build(interp("height: 3 width: 2"), {"x": x})
     net.forward()
@@ -263,12 +261,12 @@ def resize(options: str) -> str:
         "height: 1 width: 6 mode: LINEAR coordinates: PYTORCH_HALF_PIXEL",
     ],
 )
-def test_resize_gradient(options: str) -> None:
+def test_resize_gradient(options):
     """The values are compared with onnxruntime's in tests/onnx."""
     check_gradients(resize(options), {"x": draw(2, 2, 4, 5)})
 
 
-def test_resize_halves_and_doubles() -> None:
+def test_resize_halves_and_doubles():
     x = draw(1, 2, 4, 6)
     net = build(resize("height: 2 width: 3 mode: LINEAR"), {"x": x})
     net.forward()
@@ -278,6 +276,6 @@ def test_resize_halves_and_doubles() -> None:
     same(net.blobs["y"].data, x.repeat(2, 2).repeat(2, 3), 0, 0)
 
 
-def test_resize_without_a_size() -> None:
+def test_resize_without_a_size():
     with pytest.raises(LayerError, match="give width or scale_w"):
         build(resize("height: 3"), {"x": draw(1, 1, 2, 2)})

@@ -1,7 +1,5 @@
 """Dense CRFs: the lattice's filters against Gaussians, and mean fields against plain formulas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -30,7 +28,7 @@ def picture() -> Any:
 
 
 @pytest.mark.parametrize("kind", ["places", "colours"])
-def test_filters_are_nearly_gaussian(kind: str) -> None:
+def test_filters_are_nearly_gaussian(kind):
     size = (16, 20)
     image = np.random.default_rng(0).normal(size=(3, *size)) * 10
     features = grid(*size, 3.0) if kind == "places" else coloured(image, 8, 15)
@@ -48,7 +46,7 @@ def test_filters_are_nearly_gaussian(kind: str) -> None:
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("rows", [1, 4, 6])
 @pytest.mark.parametrize("kind", ["places", "colours"])
-def test_the_native_filter(kind: str, rows: int, transposed: bool) -> None:
+def test_the_native_filter(kind, rows, transposed):
     """Sharing, blurring and reading, a loop for each."""
     lattice = Lattice(grid(*SIZE, 1.5) if kind == "places" else coloured(picture(), 2, 5))
     native, values = lattice.native, draw(rows, SIZE[0] * SIZE[1]).astype(np.float64)
@@ -66,7 +64,7 @@ def test_the_native_filter(kind: str, rows: int, transposed: bool) -> None:
         np.testing.assert_allclose(got, read, rtol=1e-12, atol=1e-12)
 
 
-def test_places_outside_a_lattice() -> None:
+def test_places_outside_a_lattice():
     native = Lattice(grid(4, 4, 2.0)).native
     native.places[0, 0] = 99
     with pytest.raises(IndexError, match="outside the lattice"):
@@ -75,14 +73,14 @@ def test_places_outside_a_lattice() -> None:
         native.filter(np.ones((1, 15)), False)
 
 
-def test_the_adjoint_of_a_filter() -> None:
+def test_the_adjoint_of_a_filter():
     lattice = Lattice(coloured(picture(), 2, 5))
     one, two = draw(1, 30), draw(1, 30, seed=1)
     forth, back = lattice.filter(one), lattice.filter(two, transposed=True)
     assert (forth * two).sum() == pytest.approx((one * back).sum(), rel=1e-9)
 
 
-def test_deviations_that_are_too_small() -> None:
+def test_deviations_that_are_too_small():
     with pytest.raises(ValueError, match="too small for the extent"):
         Lattice(grid(4, 4, 1e-30))
 
@@ -103,7 +101,7 @@ CRF = (
 )
 
 
-def test_mean_fields() -> None:
+def test_mean_fields():
     u, q, image = (
         draw(2, 3, *SIZE),
         draw(2, 3, *SIZE, seed=1),
@@ -127,7 +125,7 @@ def test_mean_fields() -> None:
         same(made.blobs["y"].data[n].reshape(3, -1), now, 1e-4, 1e-4)
 
 
-def test_gradients_of_mean_fields() -> None:
+def test_gradients_of_mean_fields():
     u, q = draw(1, 2, 3, 4), draw(1, 2, 3, 4, seed=1)
     inputs = {"u": u, "q": q, "i": draw(1, 3, 3, 4, seed=2) * 5}
     weights = [draw(1, 1, 2, 2, seed=seed) for seed in (5, 6, 7)]
@@ -135,7 +133,7 @@ def test_gradients_of_mean_fields() -> None:
     check_gradients(text, inputs, {"l": weights}, of=["u", "q"])
 
 
-def test_labels_that_the_picture_pulls() -> None:
+def test_labels_that_the_picture_pulls():
     """A pixel of the other half's label becomes like its own half."""
     scores = np.zeros((1, 2, *SIZE), np.float32)
     scores[0, 0, :, :3], scores[0, 1, :, 3:] = 2, 2
@@ -177,7 +175,7 @@ def test_labels_that_the_picture_pulls() -> None:
         ("DenseCRF", "dense_crf_param { pos_w: 1 pos_xy_std: 0 }", "deviations must be positive"),
     ],
 )
-def test_settings(kind: str, options: str, says: str) -> None:
+def test_settings(kind, options, says):
     u, image = draw(1, 2, *SIZE), picture()[None]
     second = u if kind == "MultiStageMeanfield" else [SIZE]
     with pytest.raises(LayerError, match=says):

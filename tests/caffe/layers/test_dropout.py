@@ -1,7 +1,5 @@
 """Dropout: what holds of any sample."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ def layer(ratio: float, bottom: str = "x", top: str = "y") -> str:
 
 @pytest.mark.parametrize("ratio", [0, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize("in_place", [False, True])
-def test_train(ratio: float, in_place: bool) -> None:
+def test_train(ratio, in_place):
     x = np.random.default_rng(0).uniform(0.5, 2, (100, 400)).astype(np.float32)
     net = make_net(COPY + layer(ratio, "c", "c") if in_place else layer(ratio), {"x": x})
     top = net.blobs[net.outputs[0]]
@@ -41,7 +39,7 @@ def test_train(ratio: float, in_place: bool) -> None:
 
 
 @pytest.mark.parametrize("in_place", [False, True])
-def test_copies_when_testing(in_place: bool) -> None:
+def test_copies_when_testing(in_place):
     x = np.random.default_rng(0).uniform(0.5, 2, (3, 4))
     text = COPY + layer(0.5, "c", "c") if in_place else layer(0.5)
     check_gradients(text, {"x": x}, phase=caffe.TEST)
@@ -64,7 +62,7 @@ def masks(number: int) -> list[Any]:
     return found
 
 
-def test_one_seed_one_mask_for_any_number_of_threads() -> None:
+def test_one_seed_one_mask_for_any_number_of_threads():
     before = threads()
     try:
         one, two, three = masks(1), masks(2), masks(3)
@@ -76,7 +74,7 @@ def test_one_seed_one_mask_for_any_number_of_threads() -> None:
 
 
 @pytest.mark.parametrize("channels", [16, 20])
-def test_behind_a_convolution(channels: int) -> None:
+def test_behind_a_convolution(channels):
     text = (
         'layer { name: "conv" type: "Convolution" bottom: "x" top: "c" convolution_param { '
         f"num_output: {channels} kernel_size: 3 "
@@ -99,7 +97,7 @@ def test_behind_a_convolution(channels: int) -> None:
 
 @pytest.mark.parametrize("kind", ["Dropout", "SpatialDropout"])
 @pytest.mark.parametrize(("phase", "drops"), [(caffe.TRAIN, 1), (caffe.TEST, 1), (caffe.TEST, 0)])
-def test_in_place_behind_any_layout(kind: str, phase: int, drops: int) -> None:
+def test_in_place_behind_any_layout(kind, phase, drops):
     """The same values are dropped as of a blob in plain rows, forward and backward."""
     options = f"dropout_param {{ sample_weights_test: {'true' if drops else 'false'} }}"
     found = []

@@ -1,7 +1,5 @@
 """Eltwise, Math, Div and Where against numpy and finite differences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
@@ -46,13 +44,13 @@ def check(text: str, given: Mapping[str, Any], want: Any) -> None:
 
 @pytest.mark.parametrize("number", [2, 3, 4])
 @pytest.mark.parametrize("options", OPERATIONS)
-def test_value_and_gradient(options: str, number: int) -> None:
+def test_value_and_gradient(options, number):
     given = inputs(number, 2, 3)
     check(layer(options, "abcd"[:number]), given, OPERATIONS[options](list(given.values())))
 
 
 @pytest.mark.parametrize("number", [2, 3])
-def test_weighted_sum(number: int) -> None:
+def test_weighted_sum(number):
     given = inputs(number, 2, 3)
     weights = [-0.5, 2, 1.5][:number]
     options = "operation: SUM " + " ".join(f"coeff: {weight}" for weight in weights)
@@ -62,7 +60,7 @@ def test_weighted_sum(number: int) -> None:
 
 @pytest.mark.parametrize("number", [2, 3])
 @pytest.mark.parametrize("options", [*OPERATIONS, "operation: SUM coeff: 2 coeff: -1 coeff: 3"])
-def test_in_place(options: str, number: int) -> None:
+def test_in_place(options, number):
     """Caffe's SUM clears its first bottom here, and its PROD forgets it."""
     options = options.replace(" coeff: 3", "") if number == 2 else options
     given = inputs(number, 2, 3)
@@ -76,14 +74,14 @@ def test_in_place(options: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("options", OPERATIONS)
-def test_output_overwritten_by_a_later_layer(options: str) -> None:
+def test_output_overwritten_by_a_later_layer(options):
     given = inputs(3, 2, 3)
     later = 'layer { name: "p" type: "Power" bottom: "y" top: "y" power_param { scale: 0.1 } }\n'
     want = 0.1 * OPERATIONS[options](list(given.values()))
     check(layer(options, "abc") + later, given, want)
 
 
-def test_ties_go_to_the_second_then_to_the_first() -> None:
+def test_ties_go_to_the_second_then_to_the_first():
     one = np.ones((1, 4))
     net = make_net(layer("operation: MAX", "abc"), {"a": one, "b": one, "c": one})
     net.forward()
@@ -93,7 +91,7 @@ def test_ties_go_to_the_second_then_to_the_first() -> None:
     assert found == [0, 12, 0]
 
 
-def test_zero_in_a_product() -> None:
+def test_zero_in_a_product():
     given = {"a": np.array([[0.0, 2]]), "b": np.array([[3.0, 4]])}
     net = make_net(layer("operation: PROD", "ab"), given)
     net.forward()
@@ -104,7 +102,7 @@ def test_zero_in_a_product() -> None:
 
 @pytest.mark.parametrize("channels", [16, 20])
 @pytest.mark.parametrize("options", OPERATIONS)
-def test_blocked(options: str, channels: int) -> None:
+def test_blocked(options, channels):
     """One bottom comes from a convolution, in blocks of channels; one lies in rows."""
     rng = np.random.default_rng(0)
     text = (
@@ -134,7 +132,7 @@ AXPY = 'layer { name: "l" type: "Axpy" bottom: "a" bottom: "x" bottom: "y" top: 
 
 @pytest.mark.parametrize("scale", [(2, 3), (2, 3, 1, 1)])
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (2, 3, 2, 2)])
-def test_axpy(scale: tuple[int, ...], shape: tuple[int, ...]) -> None:
+def test_axpy(scale, shape):
     rng = np.random.default_rng(0)
     given = {name: rng.normal(size=s) for name, s in zip("axy", (scale, shape, shape), strict=True)}
     wide = given["a"].reshape(2, 3, *(1,) * (len(shape) - 2))
@@ -142,7 +140,7 @@ def test_axpy(scale: tuple[int, ...], shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("channels", [3, 16, 20])
-def test_axpy_behind_convolutions(channels: int) -> None:
+def test_axpy_behind_convolutions(channels):
     rng = np.random.default_rng(2)
     text = "".join(
         f'layer {{ name: "{top}" type: "Convolution" bottom: "d" top: "{top}" convolution_param {{ '
@@ -177,7 +175,7 @@ WHOLE = {"FLOOR": np.floor, "CEIL": np.ceil, "ROUND": np.round, "TRUNC": np.trun
 
 
 @pytest.mark.parametrize("function", WHOLE)
-def test_whole_numbers(function: str) -> None:
+def test_whole_numbers(function):
     x = np.concatenate([3 * draw(1, 40), np.arange(-20, 20)[None] / np.float32(4)])
     x = np.append(x, [[np.inf, -np.inf, np.nan, 3e9]] * 2, 1).astype(np.float32)
     net = build(text(function), {"x": x})
@@ -189,7 +187,7 @@ def test_whole_numbers(function: str) -> None:
 
 
 @pytest.mark.parametrize(("function", "of"), [("SIN", np.sin), ("COS", np.cos)])
-def test_waves(function: str, of: Any) -> None:
+def test_waves(function, of):
     x = 9 * draw(2, 3, 5)
     net = build(text(function), {"x": x})
     net.forward()
@@ -197,7 +195,7 @@ def test_waves(function: str, of: Any) -> None:
     check_gradients(text(function), {"x": x})
 
 
-def test_no_function() -> None:
+def test_no_function():
     with pytest.raises(LayerError, match="function must be given: FLOOR, CEIL, ROUND"):
         build(text(""), {"x": draw(2)})
 
@@ -222,7 +220,7 @@ def summed(share: np.ndarray, like: np.ndarray) -> np.ndarray:
         ((2, 0, 4), (1, 1, 4)),
     ],
 )
-def test_values_and_gradient(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+def test_values_and_gradient(a, b):
     sizes = np.abs(draw(*b, seed=1)) + np.float32(0.5)
     inputs = {"a": draw(*a), "b": np.where(draw(*b, seed=2) > 0, sizes, -sizes)}
     net = build(TEXT, inputs)
@@ -235,14 +233,14 @@ def test_values_and_gradient(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     check_gradients(TEXT, inputs)
 
 
-def test_a_value_over_itself_is_one() -> None:
+def test_a_value_over_itself_is_one():
     a = draw(1000)
     net = build('layer { name: "l" type: "Div" bottom: "a" bottom: "a" top: "y" }', {"a": a})
     net.forward()
     np.testing.assert_array_equal(net.blobs["y"].data, 1)
 
 
-def test_shapes_that_do_not_fit() -> None:
+def test_shapes_that_do_not_fit():
     with pytest.raises(LayerError, match="the values 2 x 3 and 4 x 3 do not fit each other"):
         build(TEXT, {"a": draw(2, 3), "b": draw(4, 3)})
 
@@ -265,7 +263,7 @@ def condition(*shape: int) -> np.ndarray:
         ((2, 0, 4), (2, 0, 4), (1, 1, 4)),
     ],
 )
-def test_where(c: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> None:
+def test_where(c, a, b):
     inputs = {"c": condition(*c), "a": draw(*a), "b": draw(*b, seed=1)}
     net = build(WHERE_TEXT, inputs)
     net.forward()
@@ -280,7 +278,7 @@ def test_where(c: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> No
     check_gradients(WHERE_TEXT, inputs, of=["a", "b"])
 
 
-def test_what_is_not_taken_does_not_matter() -> None:
+def test_what_is_not_taken_does_not_matter():
     c = np.array([1, 0, 1, 0], np.float32)
     a = np.array([1, np.nan, -np.inf, np.inf], np.float32)
     net = build(WHERE_TEXT, {"c": c, "a": a, "b": a[::-1].copy()})
@@ -291,7 +289,7 @@ def test_what_is_not_taken_does_not_matter() -> None:
     np.testing.assert_array_equal(net.blobs["b"].diff, given * (1 - c))
 
 
-def test_where_shapes_that_do_not_fit() -> None:
+def test_where_shapes_that_do_not_fit():
     says = "the condition 2 x 3 and the values 4 x 3 and scalar do not fit each other"
     with pytest.raises(LayerError, match=says):
         build(WHERE_TEXT, {"c": condition(2, 3), "a": draw(4, 3), "b": draw()})

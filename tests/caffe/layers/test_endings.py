@@ -1,8 +1,6 @@
 """In the test phase a convolution or a product computes the sum and the function behind it, too:
 the numbers of float64, and no pass of their own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -110,7 +108,7 @@ def _check_nan(net: Any, want: Callable[[], Array]) -> None:
 @pytest.mark.parametrize("added", [False, True])
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("size", PRODUCTS)
-def test_products(size: str, function: str, added: bool, place: str) -> None:
+def test_products(size, function, added, place):
     rows, inputs, outputs = PRODUCTS[size]
     text = (
         _inputs(data=(rows, inputs), other=(rows, outputs))
@@ -140,7 +138,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("size", "function", "added"), CASES)
-def test_convolutions(size: str, function: str, added: bool) -> None:
+def test_convolutions(size, function, added):
     batch, channels, outputs, group, window, stride, side = CONVOLUTIONS[size]
     pad = window // 2
     places = (side + 2 * pad - window) // stride + 1
@@ -166,7 +164,7 @@ def test_convolutions(size: str, function: str, added: bool) -> None:
 
 
 @pytest.mark.parametrize("function", ["gelu", "swish", "sigmoid", "clip"])
-def test_gradients_in_the_test_phase_have_what_they_read(function: str) -> None:
+def test_gradients_in_the_test_phase_have_what_they_read(function):
     """A net that is tested and passed back through computes the function by itself."""
     text = (
         "force_backward: true\n"
@@ -194,9 +192,7 @@ def test_gradients_in_the_test_phase_have_what_they_read(function: str) -> None:
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("group", [1, 2, 8])
 @pytest.mark.parametrize("size", [(11,), (6, 5, 4)])
-def test_sequences_and_volumes(
-    size: tuple[int, ...], group: int, function: str, added: bool
-) -> None:
+def test_sequences_and_volumes(size, group, function, added):
     """oneDNN has no kernel of its own for their groups: the function follows, once."""
     shape = (2, 8, *size)
     text = (
@@ -214,7 +210,7 @@ def test_sequences_and_volumes(
 
 
 @pytest.mark.parametrize("function", ["Sigmoid", "TanH"])
-def test_nan_goes_through_a_function_of_few_channels(function: str) -> None:
+def test_nan_goes_through_a_function_of_few_channels(function):
     """oneDNN fills two channels up to a block, where its functions made a number of NaN."""
     text = (
         _inputs(data=(4, 3, 4, 2, 5))

@@ -1,7 +1,5 @@
 """The layers of face recognition's forks, and CTC's, against plain loops and differences."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any
@@ -23,7 +21,7 @@ LABELS = np.array([1, 0, 2, 1], np.float32)
 
 
 @pytest.mark.parametrize("norm", ["L2", "L1"])
-def test_distances_from_centres(norm: str) -> None:
+def test_distances_from_centres(norm):
     x, centres = draw(4, 5), draw(3, 5, seed=1)
     options = f"center_loss_param {{ num_output: 3 distance_type: '{norm}' }}"
     made = build(layer_text("CenterLoss", options, "x t"), {"x": x, "t": LABELS})
@@ -45,7 +43,7 @@ def test_distances_from_centres(norm: str) -> None:
         made.forward()
 
 
-def test_gradients_of_centres_are_of_one_step() -> None:
+def test_gradients_of_centres_are_of_one_step():
     """A solver clears what the step before has left, though the layer lives in Python."""
     net = input_layer("x", (4, 5)) + input_layer("t", (4,))
     net += layer_text("InnerProduct", "inner_product_param { num_output: 3 }", "x", "f")
@@ -69,7 +67,7 @@ def test_gradients_of_centres_are_of_one_step() -> None:
 # -- TripletLoss, FocalLoss ------------------------------------------------------------------
 
 
-def test_triplets() -> None:
+def test_triplets():
     a, p, n = (draw(6, 4, seed=seed) for seed in range(3))
     text = layer_text("TripletLoss", "triplet_loss_param { margin: 0.5 }", "a p n")
     made = build(text, {"a": a, "p": p, "n": n})
@@ -85,7 +83,7 @@ def test_triplets() -> None:
     [("", "ORIGIN", 2, 1), ("gamma: 0.5 alpha: 0.25", "ORIGIN", 0.5, 0.25),
      ("type: ONEADDP gamma: 1.5", "ONEADDP", 1.5, 1), ("gamma: 0", "ORIGIN", 0, 1)],
 )  # fmt: skip
-def test_focal_loss(options: str, kind: str, gamma: float, alpha: float) -> None:
+def test_focal_loss(options, kind, gamma, alpha):
     x, labels = draw(2, 3, 2, 2), np.array([[0, 2, 1, 255], [1, 1, 0, 2]], np.float32)
     inputs = {"x": x, "t": labels.reshape(2, 1, 2, 2)}
     text = layer_text(
@@ -107,7 +105,7 @@ def test_focal_loss(options: str, kind: str, gamma: float, alpha: float) -> None
     check_gradients(text, inputs, of=["x"])
 
 
-def test_focal_loss_without_a_focus_is_softmax_with_loss() -> None:
+def test_focal_loss_without_a_focus_is_softmax_with_loss():
     x, labels = draw(4, 3), LABELS
     nets = [
         build(layer_text(kind, options, "x t"), {"x": x, "t": labels})
@@ -134,7 +132,7 @@ def test_focal_loss_without_a_focus_is_softmax_with_loss() -> None:
 
 @pytest.mark.parametrize("norm", ["L2", "L1"])
 @pytest.mark.parametrize("own", [True, False])
-def test_distances_from_rows(norm: str, own: bool) -> None:
+def test_distances_from_rows(norm, own):
     x, rows = draw(4, 2, 3), draw(5, 6, seed=1)
     options = f"inner_distance_param {{ num_output: 5 distance_type: '{norm}' }}"
     inputs = {"x": x} if own else {"x": x, "w": rows}
@@ -150,7 +148,7 @@ def test_distances_from_rows(norm: str, own: bool) -> None:
     check_gradients(text, inputs, params, step=1e-3 if norm == "L1" else 1e-2, tolerance=2e-2)
 
 
-def test_rows_that_learn_from_their_class_alone() -> None:
+def test_rows_that_learn_from_their_class_alone():
     x, rows = draw(4, 6), draw(3, 6, seed=1)
     options = "inner_distance_param { num_output: 3 update_center_only: true normalize: true }"
     made = build(layer_text("InnerDistance", options, "x t"), {"x": x, "t": LABELS})
@@ -172,7 +170,7 @@ def test_rows_that_learn_from_their_class_alone() -> None:
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (2, 3, 2, 2)])
-def test_scales_of_places(shape: Any) -> None:
+def test_scales_of_places(shape):
     x, scale = draw(*shape), draw(shape[0], *shape[2:], seed=1)
     text = layer_text("ChannelScale", "", "x s")
     made = build(text, {"x": x, "s": scale})
@@ -200,7 +198,7 @@ def psi(angle: float, times: int) -> float:
 
 
 @pytest.mark.parametrize("times", [1, 2, 3, 4])
-def test_margins_of_angles(times: int) -> None:
+def test_margins_of_angles(times):
     x, rows = draw(4, 6), draw(3, 6, seed=1)
     kind = ("SINGLE", "DOUBLE", "TRIPLE", "QUADRUPLE")[times - 1]
     options = f"num_output: 3 type: {kind} base: 8 gamma: 0.5 power: 2 lambda_min: 0.1"
@@ -232,7 +230,7 @@ def test_margins_of_angles(times: int) -> None:
 
 
 @pytest.mark.parametrize("times", [2, 3, 4])
-def test_slopes_of_margins_point_where_differences_do(times: int) -> None:
+def test_slopes_of_margins_point_where_differences_do(times):
     """The label's own part has the direction of the true gradient; its coefficients of the row and
     of x have a norm of 1."""
     x, rows = draw(4, 6), draw(3, 6, seed=1)
@@ -263,7 +261,7 @@ def test_slopes_of_margins_point_where_differences_do(times: int) -> None:
 
 
 @pytest.mark.parametrize("phase", [0, 1])
-def test_margins_of_scores(phase: int) -> None:
+def test_margins_of_scores(phase):
     x = np.array([[0.5, -0.2], [0.9, 0.1], [0.1, 0.4]], np.float32)
     labels = np.array([0, 0, 1], np.float32)
     options = "label_specific_add_param { bias: -0.3 }"
@@ -283,7 +281,7 @@ def test_margins_of_scores(phase: int) -> None:
     same(made.blobs["y"].data, np.full((3, 2), 0.2))
 
 
-def test_margins_that_grow() -> None:
+def test_margins_that_grow():
     options = "bias_base: 0 bias_gamma: 1 bias_power: 0.5 bias_min: 0.1 bias_max: 0.6"
     text = layer_text("LabelSpecificAdd", f"label_specific_add_param {{ {options} }}", "x t", "y b")
     made = build(text, {"x": np.ones((1, 2)), "t": [0]})
@@ -294,7 +292,7 @@ def test_margins_that_grow() -> None:
     np.testing.assert_allclose(found, [0.1, math.sqrt(2) - 1, 0.6, 0.6], rtol=1e-5)
 
 
-def test_margins_in_place() -> None:
+def test_margins_in_place():
     text = biased("x") + layer_text(
         "LabelSpecificAdd", "label_specific_add_param { bias: 0.5 }", "xb t", "xb"
     )
@@ -319,7 +317,7 @@ def chance(scores: Any, wanted: list[int], blank: int) -> float:
 
 
 @pytest.mark.parametrize("blank", [0, 2])
-def test_sequences_without_places(blank: int) -> None:
+def test_sequences_without_places(blank):
     scores = draw(5, 3, 3)
     one, two = [label for label in range(3) if label != blank]
     labels = np.array([[one, two, blank], [two, two, blank], [blank, one, blank]], np.float32)
@@ -345,7 +343,7 @@ def test_sequences_without_places(blank: int) -> None:
         assert abs(got[at] - (ends[0] - ends[1]) / 2e-2) < 2e-3
 
 
-def test_sequences_that_time_is_too_short_for() -> None:
+def test_sequences_that_time_is_too_short_for():
     options = "ctc_loss_param { alphabet_size: 3 time_step: 2 blank_label: 2 }"
     inputs = {"x": draw(2, 1, 3), "t": [[0, 0]]}
     made = build(layer_text("CtcLoss", options, "x t"), inputs)
@@ -358,7 +356,7 @@ def test_sequences_that_time_is_too_short_for() -> None:
         build(layer_text("CtcLoss", options.replace("step: 2", "step: 3"), "x t"), inputs)
 
 
-def test_whole_sequences_right() -> None:
+def test_whole_sequences_right():
     scores = np.eye(4, dtype=np.float32)[[[0, 0, 3, 1], [1, 3, 1, 1], [2, 3, 3, 0]]]
     labels = np.array([[0, 1, 3], [1, 1, 3], [2, 1, 3]], np.float32)
     options = "labelsequence_accuracy_param { blank_label: 3 }"
@@ -369,7 +367,7 @@ def test_whole_sequences_right() -> None:
     assert float(made.blobs["y"].data) == pytest.approx(2 / 3)
 
 
-def test_marks_of_sequences() -> None:
+def test_marks_of_sequences():
     text = (
         'layer { name: "l" type: "ContinuationIndicator" top: "y" '
         "continuation_indicator_param { time_step: 3 batch_size: 2 } }"

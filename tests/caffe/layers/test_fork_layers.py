@@ -1,7 +1,5 @@
 """Layers and losses of forks: Reorg, Flip, SpatialDropout, R-FCN's and NVIDIA's losses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -33,7 +31,7 @@ def reorganised(x: Any, stride: int, reverse: bool) -> Any:
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("shape", "stride"), [((2, 8, 4, 6), 2), ((1, 9, 3, 3), 3)])
-def test_reorg(reverse: bool, shape: tuple[int, ...], stride: int) -> None:
+def test_reorg(reverse, shape, stride):
     x = draw(*shape)
     text = layer_text(
         "Reorg", f"reorg_param {{ stride: {stride} reverse: {str(reverse).lower()} }}"
@@ -45,7 +43,7 @@ def test_reorg(reverse: bool, shape: tuple[int, ...], stride: int) -> None:
     check_gradients(text, {"x": x[:1, : 2 * stride**2, :stride, :stride]})
 
 
-def test_reorg_that_does_not_divide() -> None:
+def test_reorg_that_does_not_divide():
     with pytest.raises(LayerError, match="the 6 channels do not divide by the stride's square, 4"):
         build(layer_text("Reorg", "reorg_param { stride: 2 }"), {"x": draw(1, 6, 4, 4)})
 
@@ -54,7 +52,7 @@ def test_reorg_that_does_not_divide() -> None:
     ("words", "axes"),
     [("", 3), ("flip_width: false flip_height: true", 2), ("flip_height: true", (2, 3))],
 )
-def test_flip(words: str, axes: Any) -> None:
+def test_flip(words, axes):
     x, text = draw(2, 3, 4, 5), layer_text("Flip", f"flip_param {{ {words} }}")
     net = build(text, {"x": x})
     net.forward()
@@ -63,7 +61,7 @@ def test_flip(words: str, axes: Any) -> None:
     same(net.blobs["x"].diff, np.flip(given, axes), 0, 0)
 
 
-def test_spatial_dropout_drops_whole_channels() -> None:
+def test_spatial_dropout_drops_whole_channels():
     x = np.abs(draw(8, 64, 3, 3)) + 1
     text = layer_text("SpatialDropout", "dropout_param { dropout_ratio: 0.25 }")
     y, dy, net = passes(text, {"x": x})
@@ -77,7 +75,7 @@ def test_spatial_dropout_drops_whole_channels() -> None:
 
 
 @pytest.mark.parametrize("phase", [0, 1])
-def test_spatial_dropout_in_place_behind_a_convolution(phase: int) -> None:
+def test_spatial_dropout_in_place_behind_a_convolution(phase):
     """A convolution leaves its values in blocks of channels."""
     conv = (
         'layer { name: "conv" type: "Convolution" bottom: "x" top: "c" '
@@ -98,7 +96,7 @@ def test_spatial_dropout_in_place_behind_a_convolution(phase: int) -> None:
 
 @pytest.mark.parametrize("kind", ["Dropout", "SpatialDropout"])
 @pytest.mark.parametrize("top", ["x", "y"])
-def test_scale_train_false(kind: str, top: str) -> None:
+def test_scale_train_false(kind, top):
     """The values that stay are as they are; in TEST all of them shrink (R-FCN)."""
     options = "dropout_param { dropout_ratio: 0.25 scale_train: false }"
     own = 'layer { name: "copy" type: "Power" bottom: "i" top: "x" }\n'
@@ -111,13 +109,13 @@ def test_scale_train_false(kind: str, top: str) -> None:
     same(net.blobs["i"].diff, dy * 0.75, 1e-6)
 
 
-def test_values_are_dropped_in_the_test_phase_where_segnet_says_so() -> None:
+def test_values_are_dropped_in_the_test_phase_where_segnet_says_so():
     text = layer_text("Dropout", "dropout_param { sample_weights_test: true }")
     y = passes(text, {"x": np.ones((10, 100), np.float32)}, phase=1)[0]
     assert set(np.unique(y)) == {0.0, 2.0}
 
 
-def test_rows_of_weights_with_length_one() -> None:
+def test_rows_of_weights_with_length_one():
     x, weights = draw(3, 5), draw(4, 5, seed=2) * 3
     text = layer_text(
         "InnerProduct", "inner_product_param { num_output: 4 normalize: true bias_term: false }"
@@ -145,7 +143,7 @@ LABELS = np.array([2, 0, 3, 1, 0, 0], np.float32)
 @pytest.mark.parametrize(
     ("options", "divisor"), [("", 5), ("normalization: PRE_FIXED pre_fixed_normalizer: 7", 7)]
 )
-def test_softmax_losses(kind: str, options: str, divisor: float) -> None:
+def test_softmax_losses(kind, options, divisor):
     x = draw(6, 4)
     tops = "loss p each" if kind.endswith("OHEM") else "loss p"
     text = layer_text(kind, f"loss_param {{ ignore_label: 3 {options} }}", "x l", tops)
@@ -160,7 +158,7 @@ def test_softmax_losses(kind: str, options: str, divisor: float) -> None:
     check_gradients(biased("x") + one, {"x": x, "l": LABELS}, of=[], force=False, tolerance=2e-2)
 
 
-def test_class_weights() -> None:
+def test_class_weights():
     x, labels = draw(2, 3, 2, 2), np.array([0, 1, 2, 1, 0, 2, 2, 1], np.float32).reshape(2, 1, 2, 2)
     options = (
         "loss_param { weight_by_label_freqs: true "
@@ -176,13 +174,13 @@ def test_class_weights() -> None:
     check_gradients(text, {"x": x, "l": labels}, of=[], force=False)
 
 
-def test_a_weight_for_each_class() -> None:
+def test_a_weight_for_each_class():
     options = "loss_param { weight_by_label_freqs: true class_weighting: 1 }"
     with pytest.raises(LayerError, match="needs a class_weighting for each of the 4 classes"):
         build(layer_text("SoftmaxWithLoss", options, "x l"), {"x": draw(6, 4), "l": LABELS})
 
 
-def test_smooth_l1_of_each_region() -> None:
+def test_smooth_l1_of_each_region():
     a, b = draw(3, 4, 1, 1) * 2, draw(3, 4, 1, 1, seed=1)
     w = np.array([1, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1], np.float32).reshape(a.shape)
     options = "loss_param { normalization: PRE_FIXED pre_fixed_normalizer: 8 }"
@@ -197,7 +195,7 @@ def test_smooth_l1_of_each_region() -> None:
     check_gradients(text, {"a": a, "b": b, "w": w}, of=["a", "b"], kinks=())
 
 
-def test_smooth_l1_of_each_place() -> None:
+def test_smooth_l1_of_each_place():
     a, b, inside, outside = (draw(3, 4, 1, 2, seed=seed) for seed in range(4))
     inputs = {"a": a, "b": b, "i": inside, "o": outside}
     net = build(layer_text("SmoothL1Loss", "", "a b i o", "loss each"), inputs)
@@ -208,7 +206,7 @@ def test_smooth_l1_of_each_place() -> None:
     same(net.blobs["loss"].data, np.float32(each.sum() / 3), 1e-5)
 
 
-def test_l1() -> None:
+def test_l1():
     a, b = draw(3, 4), draw(3, 4, seed=1)
     net = build(layer_text("L1Loss", "", "a b"), {"a": a, "b": b})
     net.forward()
@@ -216,7 +214,7 @@ def test_l1() -> None:
     check_gradients(layer_text("L1Loss", "", "a b"), {"a": a + 5 * np.sign(a - b), "b": b})
 
 
-def test_the_regions_with_the_largest_losses() -> None:
+def test_the_regions_with_the_largest_losses():
     rng = np.random.default_rng(4)
     regions = np.zeros((8, 5), np.float32)
     regions[:, 0] = [0, 0, 0, 0, 1, 1, 1, 1]
@@ -235,7 +233,7 @@ def test_the_regions_with_the_largest_losses() -> None:
     same(net.blobs["inside"].data.reshape(8, 12), weights * mask[:, None])
 
 
-def test_losses_that_are_no_numbers() -> None:
+def test_losses_that_are_no_numbers():
     options = "box_annotator_ohem_param { roi_per_img: 2 }"
     text = layer_text("BoxAnnotatorOHEM", options, "r s l w", "kept inside")
     inputs = {"r": np.zeros((2, 5)), "s": [0, float("nan")], "l": [1, 1], "w": draw(2, 4)}

@@ -1,7 +1,5 @@
 """PSROIPooling, ROIAlign, Pooling3D, Convolution3D and the forks' ways to round sizes."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -70,7 +68,7 @@ ALIGN = layer_text(
 )
 
 
-def test_psroi_pooling() -> None:
+def test_psroi_pooling():
     inputs = {"x": draw(2, 18, 5, 6), "r": REGIONS}
     net = build(PSROI, inputs)
     net.forward()
@@ -78,7 +76,7 @@ def test_psroi_pooling() -> None:
     check_gradients(PSROI, {"x": draw(1, 18, 3, 3), "r": [[0, 0, 0, 20, 20]]}, of=["x"])
 
 
-def test_roi_align() -> None:
+def test_roi_align():
     inputs = {"x": draw(2, 3, 5, 6), "r": REGIONS}
     net = build(ALIGN, inputs)
     net.forward()
@@ -87,13 +85,13 @@ def test_roi_align() -> None:
 
 
 @pytest.mark.parametrize("text", [PSROI, ALIGN])
-def test_a_region_of_no_image(text: str) -> None:
+def test_a_region_of_no_image(text):
     net = build(text, {"x": draw(1, 18, 5, 6), "r": [[1, 0, 0, 9, 9]]})
     with pytest.raises(LayerError, match="region 0 is of image 1: there are 1"):
         net.forward()
 
 
-def test_roi_pooling_of_wider_regions() -> None:
+def test_roi_pooling_of_wider_regions():
     """A share of its size more on each side is the same region written wider."""
     options = "roi_pooling_param {{ pooled_h: 2 pooled_w: 3 spatial_scale: 0.5 pad_ratio: {} }}"
     x, one = draw(1, 2, 12, 12), [[0, 6, 8, 13, 15]]
@@ -126,7 +124,7 @@ def pooled3d(x: Any, kernel: Any, stride: Any, pad: int, method: str) -> Any:
 
 @pytest.mark.parametrize("method", ["MAX", "AVE"])
 @pytest.mark.parametrize("field", ["pooling3d_param", "pooling_param"])
-def test_pooling3d(method: str, field: str) -> None:
+def test_pooling3d(method, field):
     options = (
         f"{field} {{ pool: {method} kernel_size: 3 kernel_depth: 2 stride: 2 temporal_stride: 2 "
         "pad: 1 }"
@@ -143,7 +141,7 @@ def test_pooling3d(method: str, field: str) -> None:
     ("kind", "plain"), [("Convolution3D", "Convolution"), ("Deconvolution3D", "Deconvolution")]
 )
 @pytest.mark.parametrize("field", ["convolution3d_param", "convolution_param"])
-def test_convolution3d_is_a_convolution_with_three_sizes(kind: str, plain: str, field: str) -> None:
+def test_convolution3d_is_a_convolution_with_three_sizes(kind, plain, field):
     x = draw(1, 2, 4, 5, 6)
     options = (
         f"{field} {{ num_output: 3 kernel_size: 3 kernel_depth: 2 stride: 2 pad: 1 "
@@ -160,7 +158,7 @@ def test_convolution3d_is_a_convolution_with_three_sizes(kind: str, plain: str, 
     same(ours.blobs["y"].data, theirs.blobs["y"].data, 0, 0)
 
 
-def test_convolution_depthwise_has_a_group_for_each_channel() -> None:
+def test_convolution_depthwise_has_a_group_for_each_channel():
     x = draw(2, 4, 5, 5)
     options = "convolution_param { num_output: 4 kernel_size: 3 pad: 1 }"
     net = build(layer_text("ConvolutionDepthwise", options), {"x": x})
@@ -177,7 +175,7 @@ def test_convolution_depthwise_has_a_group_for_each_channel() -> None:
 
 
 @pytest.mark.parametrize("words", ["hole: 2", "hole_h: 2 hole_w: 2", "dilation_h: 2 dilation_w: 2"])
-def test_dilation_by_other_names(words: str) -> None:
+def test_dilation_by_other_names(words):
     x, weights = draw(1, 2, 7, 7), draw(3, 2, 3, 3, seed=2)
     tops = []
     for option in (words, "dilation: 2"):
@@ -191,7 +189,7 @@ def test_dilation_by_other_names(words: str) -> None:
     same(tops[0], tops[1], 0, 0)
 
 
-def test_two_names_of_dilation() -> None:
+def test_two_names_of_dilation():
     text = layer_text(
         "Convolution", "convolution_param { num_output: 3 kernel_size: 3 hole: 2 dilation: 2 }"
     )
@@ -209,13 +207,13 @@ def test_two_names_of_dilation() -> None:
         ("round_mode: FLOOR", 3),
     ],
 )
-def test_the_pooled_size_is_rounded_as_the_fork_says(words: str, size: int) -> None:
+def test_the_pooled_size_is_rounded_as_the_fork_says(words, size):
     text = layer_text("Pooling", f"pooling_param {{ kernel_size: 3 stride: 2 {words} }}")
     net = build(text, {"x": draw(1, 1, 8, 8)})
     assert net.blobs["y"].data.shape == (1, 1, size, size)
 
 
-def test_rounding_that_contradicts_itself() -> None:
+def test_rounding_that_contradicts_itself():
     text = layer_text(
         "Pooling", "pooling_param { kernel_size: 3 ceil_mode: true round_mode: FLOOR }"
     )

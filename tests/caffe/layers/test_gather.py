@@ -1,7 +1,5 @@
 """Embed, BatchReindex, Filter, BatchGather, CumSum, GridSample: values picked by their numbers."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import floor
 from typing import Any
@@ -30,7 +28,7 @@ BAD = [5, 7, -1, 1e30, float("nan"), float("inf"), -float("inf")]
 
 @pytest.mark.parametrize("bias", ["true", "false"])
 @pytest.mark.parametrize("indices", [[1, 0, 4, 1], [[2, 2], [2, 3]], [1.9, -0.5]])
-def test_embed(indices: list[float], bias: str) -> None:
+def test_embed(indices, bias):
     x = np.array(indices, np.float32)
     table, shift = draw(5, 3), draw(3, seed=2)
     net = build(EMBED.format(bias) + LOSS, {"x": x, "t": draw(*x.shape, 3)}, force=False)
@@ -48,14 +46,14 @@ def test_embed(indices: list[float], bias: str) -> None:
 
 
 @pytest.mark.parametrize("value", BAD)
-def test_embed_refuses(value: float) -> None:
+def test_embed_refuses(value):
     net = build(EMBED.format("true"), {"x": np.array([1, value], np.float32)}, force=False)
     with pytest.raises(LayerError, match=r"'emb'.*index .* 5 rows"):
         net.forward()
     net.backward()
 
 
-def test_embed_refuses_a_gradient() -> None:
+def test_embed_refuses_a_gradient():
     net = build(EMBED.format("true"), {"x": np.zeros(2)})
     net.forward()
     with pytest.raises(LayerError, match=r"'emb'.*no gradient"):
@@ -63,7 +61,7 @@ def test_embed_refuses_a_gradient() -> None:
 
 
 @pytest.mark.parametrize("indices", [[4, 3, 2, 1, 0], [1, 1, 1, 4, 0, 1], [2], []])
-def test_batch_reindex(indices: list[int]) -> None:
+def test_batch_reindex(indices):
     x = draw(5, 2, 3)
     inputs = {"x": x, "i": np.array(indices, np.float32)}
     net = build(REINDEX, inputs, force=False)
@@ -76,14 +74,14 @@ def test_batch_reindex(indices: list[int]) -> None:
 
 
 @pytest.mark.parametrize("value", BAD)
-def test_batch_reindex_refuses(value: float) -> None:
+def test_batch_reindex_refuses(value):
     net = build(REINDEX, {"x": draw(5, 2), "i": np.array([1, value], np.float32)}, force=False)
     with pytest.raises(LayerError, match=r"'pick'.*index .*5 items"):
         net.forward()
     net.backward()
 
 
-def test_filter_follows_its_selector() -> None:
+def test_filter_follows_its_selector():
     x, z = draw(4, 2, 3), draw(4, seed=3)
     net = build(
         FILTER.replace("loss_weight: 1", "loss_weight: 0", 1)
@@ -112,7 +110,7 @@ def test_filter_follows_its_selector() -> None:
             same(net.blobs[blob].diff, want, 0, 0)
 
 
-def test_filter_gradient() -> None:
+def test_filter_gradient():
     inputs = {"x": draw(4, 2), "z": draw(4, 1, 2), "s": np.array([[1], [0], [1], [1]])}
     check_gradients(FILTER, inputs, of=[], force=False)
 
@@ -128,9 +126,7 @@ def test_filter_gradient() -> None:
         ),
     ],
 )
-def test_what_selects_has_no_gradient(
-    text: str, inputs: dict[str, tuple[int, ...]], message: str
-) -> None:
+def test_what_selects_has_no_gradient(text, inputs, message):
     """Caffe ends: batch_reindex_layer.cpp and filter_layer.cpp, Backward_cpu."""
     net = build(text, {name: np.ones(shape, np.float32) for name, shape in inputs.items()})
     net.forward()
@@ -155,7 +151,7 @@ def gather(axis: int) -> str:
         (1, (2, 3, 2, 2), (2, 1, 3)),
     ],
 )
-def test_places(axis: int, shape: tuple[int, ...], places: tuple[int, ...]) -> None:
+def test_places(axis, shape, places):
     own = axis % len(shape)
     drawn = np.random.default_rng(3).integers(-shape[own], shape[own], places)
     inputs = {"x": draw(*shape), "p": drawn.astype(np.float32)}
@@ -173,14 +169,14 @@ def test_places(axis: int, shape: tuple[int, ...], places: tuple[int, ...]) -> N
 
 
 @pytest.mark.parametrize(("place", "says"), [(4, "4"), (-5, "-5"), (np.nan, "nan")])
-def test_places_out_of_range(place: float, says: str) -> None:
+def test_places_out_of_range(place, says):
     inputs = {"x": draw(2, 4), "p": np.array([0, place], np.float32)}
     net = build(gather(1), inputs)
     with pytest.raises(LayerError, match=f"place {says} is out of range for an axis of 4"):
         net.forward()
 
 
-def test_places_of_other_records() -> None:
+def test_places_of_other_records():
     with pytest.raises(LayerError, match="the places 3 have other axes before axis 1 than 2 x 4"):
         build(gather(1), {"x": draw(2, 4), "p": np.zeros(3, np.float32)})
 
@@ -188,7 +184,7 @@ def test_places_of_other_records() -> None:
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_sums(axis: int, exclusive: bool, reverse: bool) -> None:
+def test_sums(axis, exclusive, reverse):
     options = f"axis: {axis} exclusive: {exclusive} reverse: {reverse}".lower()
     text = (
         f'layer {{ name: "l" type: "CumSum" bottom: "x" top: "y" cum_sum_param {{ {options} }} }}'
@@ -273,7 +269,7 @@ def looked_up(x: Any, pixels: Any, mode: str, padding: str, corners: bool) -> An
 
 
 @pytest.mark.parametrize(("mode", "padding", "corners"), KINDS)
-def test_values_and_gradients(mode: str, padding: str, corners: bool) -> None:
+def test_values_and_gradients(mode, padding, corners):
     """Away from where pixels meet, so that differences are gradients."""
     random = np.random.default_rng(3)
     whole = random.integers(-7, 12, (2, 3, 4, 2))
@@ -287,7 +283,7 @@ def test_values_and_gradients(mode: str, padding: str, corners: bool) -> None:
 
 
 @pytest.mark.parametrize(("mode", "padding", "corners"), KINDS)
-def test_any_place(mode: str, padding: str, corners: bool) -> None:
+def test_any_place(mode, padding, corners):
     """Corners, edges and centres of pixels."""
     grid = np.array([-1, 1, 0, -1.5, 3, 0.25, -0.75, 2.5], np.float32)
     grid = np.stack(np.meshgrid(grid, grid), -1)[np.newaxis]
@@ -298,7 +294,7 @@ def test_any_place(mode: str, padding: str, corners: bool) -> None:
     same(net.blobs["y"].data, want.astype(np.float32), 1e-4, 1e-5)
 
 
-def test_places_that_are_no_numbers() -> None:
+def test_places_that_are_no_numbers():
     """Nowhere is zero, or some pixel of the image; the gradient is zero."""
     grid = np.array([np.nan, np.inf, -np.inf, 1e30], np.float32)
     grid = np.stack([grid, np.zeros(4, np.float32)], -1)[np.newaxis, np.newaxis]
@@ -314,11 +310,11 @@ def test_places_that_are_no_numbers() -> None:
 
 
 @pytest.mark.parametrize("shape", [(2, 5, 2), (2, 5, 5, 3), (1, 5, 5, 2)])
-def test_a_grid_of_another_shape(shape: tuple[int, ...]) -> None:
+def test_a_grid_of_another_shape(shape):
     with pytest.raises(LayerError, match="it needs 2 x height x width x 2 for images of 2 x 3 x 4"):
         build(layer(*KINDS[0]), {"x": draw(2, 3, 4, 5), "g": draw(*shape)})
 
 
-def test_an_image_without_pixels() -> None:
+def test_an_image_without_pixels():
     with pytest.raises(LayerError, match="an image of 0 x 5 has no pixel to look up"):
         build(layer(*KINDS[0]), {"x": draw(2, 3, 0, 5), "g": draw(2, 1, 1, 2)})

@@ -1,7 +1,5 @@
 """InnerProduct and MatMul: few rows take the weights first, and their values are those of any."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -21,9 +19,7 @@ from tests.caffe.layers.passing import backward, build, draw, same, set_params
 )
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("transpose", [False, True])
-def test_any_number_of_rows(
-    rows: int, inputs: int, outputs: int, bias: bool, transpose: bool
-) -> None:
+def test_any_number_of_rows(rows, inputs, outputs, bias, transpose):
     x = draw(rows, inputs)
     net = build(
         'layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { '
@@ -59,7 +55,7 @@ def product(x: Any, matrix: Any, shift: Any) -> Any:
 
 @settings(deadline=None, max_examples=150)
 @given(st.integers(1, 7), st.integers(1, 150), st.integers(1, 40), st.booleans())
-def test_few_rows_of_any_size(rows: int, inputs: int, outputs: int, bias: bool) -> None:
+def test_few_rows_of_any_size(rows, inputs, outputs, bias):
     x, matrix = draw(rows, inputs), draw(outputs, inputs, seed=1)
     shift = draw(outputs, seed=2) if bias else None
     found = product(x, matrix, shift)
@@ -69,7 +65,7 @@ def test_few_rows_of_any_size(rows: int, inputs: int, outputs: int, bias: bool) 
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(2051, 1003), (64, 4096)])
-def test_the_bits_of_few_rows_depend_on_neither_threads_nor_rows(inputs: int, outputs: int) -> None:
+def test_the_bits_of_few_rows_depend_on_neither_threads_nor_rows(inputs, outputs):
     x, matrix, shift = draw(7, inputs), draw(outputs, inputs, seed=1), draw(outputs, seed=2)
     before = threads()
     try:
@@ -97,9 +93,7 @@ def layer(options: str = "") -> str:
 @pytest.mark.parametrize(
     ("before_a", "before_b"), [((), ()), ((2, 3), (2, 3)), ((2, 1), (2, 3)), ((2, 3), (1, 1))]
 )
-def test_values_and_gradient(
-    turned_a: bool, turned_b: bool, before_a: tuple[int, ...], before_b: tuple[int, ...]
-) -> None:
+def test_values_and_gradient(turned_a, turned_b, before_a, before_b):
     a = draw(*before_a, *((4, 2) if turned_a else (2, 4)))
     b = draw(*before_b, *((5, 4) if turned_b else (4, 5)), seed=1)
     text = layer(f"transpose_a: {str(turned_a).lower()} transpose_b: {str(turned_b).lower()}")
@@ -111,6 +105,6 @@ def test_values_and_gradient(
     check_gradients(text, {"a": a, "b": b})
 
 
-def test_matrices_that_do_not_fit() -> None:
+def test_matrices_that_do_not_fit():
     with pytest.raises(LayerError, match="the matrices 2 x 3 and 4 x 5 do not fit each other"):
         build(layer(), {"a": draw(2, 3), "b": draw(4, 5)})

@@ -1,7 +1,5 @@
 """LayerNorm against numpy and finite differences."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ Array = Any
 
 
 @pytest.mark.parametrize(("options", "axis"), [("", 2), ("axis: 1", 1), ("axis: 2 eps: 0.5", 2)])
-def test_values_and_gradient(options: str, axis: int) -> None:
+def test_values_and_gradient(options, axis):
     text = (
         f'layer {{ name: "l" type: "LayerNorm" bottom: "x" top: "y" '
         f"layer_norm_param {{ {options} }} }}"
@@ -63,7 +61,7 @@ SHAPES = [(7, 5, 96), (2, 197, 768), (3, 1000), (2, 9, 17), (5, 15), (1, 3, 4, 3
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_factors_and_shifts_behind(shape: tuple[int, ...], bias: bool, keep: bool) -> None:
+def test_factors_and_shifts_behind(shape, bias, keep):
     """Far from zero, too, where sums in float32 would lose what is between the values."""
     for offset in (0, 1000):
         for top in ("y", "n"):
@@ -75,7 +73,7 @@ def test_factors_and_shifts_behind(shape: tuple[int, ...], bias: bool, keep: boo
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_factors_of_other_axes_than_the_normalised(keep: bool) -> None:
+def test_factors_of_other_axes_than_the_normalised(keep):
     for axis, axes in ((1, 1), (1, 2), (2, 1)):
         text = scaled(True).replace("axis: -1 num_axes: 1", f"axis: {axis} num_axes: {axes}")
         net = made(text, (3, 8, 6), keep_blobs=keep)
@@ -85,13 +83,13 @@ def test_factors_of_other_axes_than_the_normalised(keep: bool) -> None:
         same(net.forward(x=x)["y"], normalised(x, 2) * over[0] + over[1], 1e-5, 1e-5)
 
 
-def test_over_two_axes() -> None:
+def test_over_two_axes():
     net = made(scaled(True, axis=1, axes=2), (3, 8, 6), keep_blobs=False)
     x = draw(3, 8, 6)
     same(net.forward(x=x)["y"], wanted(net, x, 1), 1e-5, 1e-5)
 
 
-def test_what_lies_between_can_be_asked_for() -> None:
+def test_what_lies_between_can_be_asked_for():
     net = made(scaled(True), (4, 33), keep_blobs=False)
     x = draw(4, 33)
     for _ in range(2):
@@ -109,7 +107,7 @@ def test_what_lies_between_can_be_asked_for() -> None:
 @pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
 @pytest.mark.parametrize("behind", [True, False])
 @pytest.mark.parametrize("shape", [(7, 5, 96), (3, 100, 768), (2, 9, 17)], ids=str)
-def test_in_front_of_a_product_of_bfloat16(shape: tuple[int, ...], behind: bool) -> None:
+def test_in_front_of_a_product_of_bfloat16(shape, behind):
     text = scaled(True) if behind else scaled(True).split('layer { name: "s"')[0]
     last = "y" if behind else "n"
     text += f"""layer {{ name: "p" type: "InnerProduct" bottom: "{last}" top: "p"

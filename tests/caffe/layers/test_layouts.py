@@ -1,9 +1,6 @@
 """Layers between convolutions, whose data is in oneDNN's blocked layouts: same values, and the
 same for any number of threads."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -70,7 +67,7 @@ CASES = {
 
 
 @pytest.fixture(autouse=True)
-def restore_threads() -> Iterator[None]:
+def restore_threads():
     before = native.threads()
     yield
     native.set_threads(before)
@@ -113,14 +110,14 @@ def plain(text: str, found: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_blocked_equals_plain(case: str) -> None:
+def test_blocked_equals_plain(case):
     found = run(CASES[case])
     for key, want in plain(CASES[case], found).items():
         same(found[key], want)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_number_of_threads(case: str) -> None:
+def test_number_of_threads(case):
     """The layer itself computes the same bits; what convolutions give may differ in the last."""
     text = next(line for line in CASES[case].splitlines() if 'name: "l"' in line)
     found = run(CASES[case])
@@ -134,7 +131,7 @@ def test_number_of_threads(case: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["RNN", "LSTM"])
-def test_threads_in_sequences(kind: str) -> None:
+def test_threads_in_sequences(kind):
     text = (
         f'layer {{ name: "l" type: "{kind}" bottom: "x" bottom: "cont" top: "y" '
         'recurrent_param { num_output: 70 weight_filler { type: "constant" value: 0.01 } } }'
@@ -152,7 +149,7 @@ def test_threads_in_sequences(kind: str) -> None:
             same(got, want, 1e-4, 1e-5)
 
 
-def test_threads_change_between_the_passes() -> None:
+def test_threads_change_between_the_passes():
     """What the forward pass found is still there when the engine has made its primitives anew."""
     texts = {
         'layer { name: "l" type: "BatchReindex" bottom: "xb" bottom: "i" top: "y" '

@@ -1,8 +1,6 @@
 """Convolutions in bfloat16: their weights are rounded into the blocks that are multiplied, and the
 gradients of these are sums in float32 that do not depend on the number of threads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -79,7 +77,7 @@ SIZES = st.integers(3, 14)
 
 @settings(deadline=None, max_examples=25)
 @given(st.data())
-def test_weights_of_any_shape(data: Any) -> None:
+def test_weights_of_any_shape(data):
     images, height, width = data.draw(st.integers(1, 5)), data.draw(SIZES), data.draw(SIZES)
     inputs, outputs = data.draw(CHANNELS), data.draw(CHANNELS)
     kernel = data.draw(st.sampled_from([(1, 1), (3, 3), (2, 3), (1, 3), (3, 1)]))

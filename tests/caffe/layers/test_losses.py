@@ -1,9 +1,6 @@
 """Losses against plain numpy, with hypothesis choosing shapes, labels and options."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,7 +94,7 @@ def compare(text: str, case: Mapping[str, Any], loss: float, dx: Any, **more: An
 
 @given(classified(), st.booleans())
 @FEW
-def test_softmax_with_loss(case: dict[str, Any], second: bool) -> None:
+def test_softmax_with_loss(case, second):
     loss, dx = expected(case, np.eye(case["x"].shape[1]), np.finfo(np.float32).tiny)
     tops = 'top: "loss" ' + ('top: "p"' if second else "")
     compare(layer("SoftmaxWithLoss", "x label", case["options"], tops), case, loss, dx)
@@ -105,7 +102,7 @@ def test_softmax_with_loss(case: dict[str, Any], second: bool) -> None:
 
 @given(classified(), st.booleans())
 @FEW
-def test_infogain_loss(case: dict[str, Any], second: bool) -> None:
+def test_infogain_loss(case, second):
     classes = case["x"].shape[1]
     matrix = case["rng"].uniform(-1, 2, (1, 1, classes, classes)).astype(np.float32)
     loss, dx = expected(case, matrix[0, 0].astype(np.float64), 1e-20)
@@ -114,7 +111,7 @@ def test_infogain_loss(case: dict[str, Any], second: bool) -> None:
     compare(text, case, loss, dx, matrix=matrix)
 
 
-def test_an_infogain_matrix_has_no_gradient() -> None:
+def test_an_infogain_matrix_has_no_gradient():
     """Caffe ends: infogain_loss_layer.cpp, Backward_cpu."""
     inputs = {"x": np.ones((2, 3)), "label": np.zeros(2), "matrix": np.ones((1, 1, 3, 3))}
     net = make_net(layer("InfogainLoss", "x label matrix"), inputs)
@@ -124,7 +121,7 @@ def test_an_infogain_matrix_has_no_gradient() -> None:
         net.backward()
 
 
-def test_infogain_matrix_of_a_file(tmp_path: Path) -> None:
+def test_infogain_matrix_of_a_file(tmp_path):
     matrix = np.random.default_rng(0).uniform(0, 1, (1, 1, 3, 3)).astype(np.float32)
     write_blob(tmp_path / "h.binaryproto", matrix)
     x = np.random.default_rng(1).normal(size=(4, 3))
@@ -146,9 +143,7 @@ def test_infogain_matrix_of_a_file(tmp_path: Path) -> None:
     st.sampled_from([1.0, 30.0]),
 )
 @FEW
-def test_sigmoid_cross_entropy_loss(
-    outer: int, inner: int, mode: str, ignore: int | None, seed: int, size: float
-) -> None:
+def test_sigmoid_cross_entropy_loss(outer, inner, mode, ignore, seed, size):
     rng = np.random.default_rng(seed)
     x = (rng.normal(size=(outer, inner)) * size).astype(np.float32)
     target = rng.choice([-1, 0, 0.3, 1, 1.6], (outer, inner)).astype(np.float32)
@@ -170,7 +165,7 @@ def test_sigmoid_cross_entropy_loss(
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 @pytest.mark.parametrize("kind", ["SoftmaxWithLoss", "InfogainLoss"])
-def test_any_axis(kind: str, axis: int) -> None:
+def test_any_axis(kind, axis):
     shape = (2, 3, 4)
     x = np.random.default_rng(0).normal(size=shape)
     classes = shape[axis]
@@ -212,7 +207,7 @@ def test_any_axis(kind: str, axis: int) -> None:
         ),
     ],
 )
-def test_gradient(kind: str, options: str, bottoms: str, weight: float) -> None:
+def test_gradient(kind, options, bottoms, weight):
     rng = np.random.default_rng(11)
     every = {
         "x": rng.normal(size=(4, 3)),
@@ -235,7 +230,7 @@ def test_gradient(kind: str, options: str, bottoms: str, weight: float) -> None:
 
 @given(st.integers(0, 2**31), st.integers(1, 5), st.integers(1, 6), st.sampled_from(["L1", "L2"]))
 @FEW
-def test_hinge_loss(seed: int, num: int, classes: int, norm: str) -> None:
+def test_hinge_loss(seed, num, classes, norm):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(num, classes)) * 2
     labels = rng.integers(0, classes, num)
@@ -249,7 +244,7 @@ def test_hinge_loss(seed: int, num: int, classes: int, norm: str) -> None:
 
 @given(st.integers(0, 2**31), st.integers(1, 5), st.integers(1, 6))
 @FEW
-def test_distances(seed: int, num: int, size: int) -> None:
+def test_distances(seed, num, size):
     rng = np.random.default_rng(seed)
     # What the engine sees, so that a small difference of the two is the same for both.
     x, z = (rng.normal(size=(num, size)).astype(np.float32).astype(float) for _ in range(2))
@@ -283,7 +278,7 @@ CLASSIFIERS = {
 
 @pytest.mark.parametrize("label", [-1, 3, 3e9, -3e38, np.nan, np.inf])
 @pytest.mark.parametrize("kind", CLASSIFIERS)
-def test_label_out_of_range(kind: str, label: float) -> None:
+def test_label_out_of_range(kind, label):
     inputs = {"x": np.ones((2, 3)), "label": np.zeros(2), "h": np.eye(3)[None, None]}
     bottoms = CLASSIFIERS[kind]
     given = {name: inputs[name] for name in bottoms.split()}
@@ -305,7 +300,7 @@ def test_label_out_of_range(kind: str, label: float) -> None:
     ("kind", "least"), [("SoftmaxWithLoss", np.finfo("f4").tiny), ("InfogainLoss", 1e-20)]
 )
 @pytest.mark.parametrize("apart", [1e4, 1e7, 1e9, 1e30])
-def test_the_loss_of_a_diverged_net_is_the_largest(kind: str, least: float, apart: float) -> None:
+def test_the_loss_of_a_diverged_net_is_the_largest(kind, least, apart):
     inputs: dict[str, Any] = {"x": [[apart, 0], [apart, 0]], "t": [1, 1]}
     if kind == "InfogainLoss":
         inputs["m"] = np.eye(2)
@@ -313,35 +308,35 @@ def test_the_loss_of_a_diverged_net_is_the_largest(kind: str, least: float, apar
 
 
 @pytest.mark.parametrize("value", [0, -2, -1e30])
-def test_a_probability_below_zero_has_the_largest_loss(value: float) -> None:
+def test_a_probability_below_zero_has_the_largest_loss(value):
     inputs = {"x": [[value, 1]], "t": [0]}
     found = loss_of(layer("MultinomialLogisticLoss", "x t"), inputs)
     assert found == pytest.approx(-np.log(1e-20), rel=1e-4)
 
 
 @pytest.mark.parametrize("ignore", [-1, 255])
-def test_ignored_labels_may_be_out_of_range(ignore: int) -> None:
+def test_ignored_labels_may_be_out_of_range(ignore):
     x = np.random.default_rng(0).normal(size=(2, 3))
     text = layer("SoftmaxWithLoss", "x label", f"loss_param {{ ignore_label: {ignore} }}")
     one = loss_of(text, {"x": x, "label": np.array([ignore, 2])})
     assert one == pytest.approx(-np.log(softmax(x, 1)[1, 2]), rel=1e-5)
 
 
-def test_fractions_of_labels_are_cut_off() -> None:
+def test_fractions_of_labels_are_cut_off():
     x = np.random.default_rng(0).normal(size=(2, 3))
     text = layer("SoftmaxWithLoss", "x label")
     cut = loss_of(text, {"x": x, "label": np.array([1.9, -0.5])})
     assert cut == loss_of(text, {"x": x, "label": np.array([1, 0])})
 
 
-def test_contrastive_label_that_is_no_number() -> None:
+def test_contrastive_label_that_is_no_number():
     inputs = {"x": np.ones((1, 2)), "z": np.ones((1, 2)), "same": np.array([np.nan])}
     with pytest.raises(LayerError, match="label nan is neither 0 nor 1"):
         loss_of(layer("ContrastiveLoss", "x z same"), inputs)
 
 
 @pytest.mark.parametrize("kind", [*list(CLASSIFIERS)[:-1], "SigmoidCrossEntropyLoss"])
-def test_no_gradient_for_labels_that_are_computed(kind: str) -> None:
+def test_no_gradient_for_labels_that_are_computed(kind):
     x, labels = np.ones((2, 3)), np.zeros((2, 1))
     if kind == "SigmoidCrossEntropyLoss":
         labels = x
@@ -356,7 +351,7 @@ def test_no_gradient_for_labels_that_are_computed(kind: str) -> None:
         net.backward()
 
 
-def test_same_loss_for_any_number_of_threads() -> None:
+def test_same_loss_for_any_number_of_threads():
     rng = np.random.default_rng(0)
     net = make_net(
         layer("SoftmaxWithLoss", "x label"),
@@ -376,7 +371,7 @@ def test_same_loss_for_any_number_of_threads() -> None:
 
 
 @pytest.mark.parametrize("kind", ["SoftmaxWithLoss", "InfogainLoss"])
-def test_threads_may_change_between_forward_and_backward(kind: str) -> None:
+def test_threads_may_change_between_forward_and_backward(kind):
     rng = np.random.default_rng(0)
     inputs = {"x": rng.normal(size=(4, 3)), "label": rng.integers(0, 3, 4)}
     if kind == "InfogainLoss":

@@ -1,8 +1,5 @@
 """Threads that walk through the steps of an LSTM with streams of their own, against float64."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +17,7 @@ NEAR: dict[Literal["float32", "bf16"], float] = {"float32": 1e-5, "bf16": 0.03}
 
 
 @pytest.fixture(autouse=True)
-def threads() -> Iterator[None]:
+def threads():
     before = native.threads()
     yield
     native.set_threads(before)
@@ -45,9 +42,7 @@ def wanted(params: list[Any], data: Any, marks: Any) -> Any:
 
 @pytest.mark.parametrize("precision", NEAR)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_streams_of_each_thread(
-    sizes: tuple[int, int, int], precision: Literal["float32", "bf16"]
-) -> None:
+def test_streams_of_each_thread(sizes, precision):
     if precision == "bf16" and not has_bf16():
         pytest.skip("this processor has no bfloat16")
     streams, units, inputs = sizes

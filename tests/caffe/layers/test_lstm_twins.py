@@ -1,10 +1,7 @@
 """Two LSTMs of one stream that run at the same time, against float64."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from multiprocessing import get_context
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +19,7 @@ SIZES = [(96, 192), (33, 12), (260, 20)]
 
 
 @pytest.fixture(autouse=True)
-def two_threads() -> Iterator[None]:
+def two_threads():
     before = native.threads()
     native.set_threads(2)
     yield
@@ -63,9 +60,7 @@ def twins(net: Any) -> dict[str, str]:
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("precision", NEAR)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_two_directions(
-    sizes: tuple[int, int], precision: Literal["float32", "bf16"], keep: bool
-) -> None:
+def test_two_directions(sizes, precision, keep):
     if precision == "bf16" and not has_bf16():
         pytest.skip("this processor has no bfloat16")
     units, inputs = sizes
@@ -116,7 +111,7 @@ NETS = {
 
 @pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("name", NETS)
-def test_which_run_at_the_same_time(name: str, keep: bool) -> None:
+def test_which_run_at_the_same_time(name, keep):
     """Whether or not, the results are those of one thread, where one comes after the other."""
     text, pairs = NETS[name]
     data, marks = drawn(9)
@@ -134,7 +129,7 @@ def test_which_run_at_the_same_time(name: str, keep: bool) -> None:
             np.testing.assert_allclose(other[top], values, rtol=0, atol=1e-6, err_msg=top)
 
 
-def test_none_in_training() -> None:
+def test_none_in_training():
     net = caffe.Net.from_proto(
         parse_net(
             input_layer("x", (STEPS, 1, 9))
@@ -149,7 +144,7 @@ def test_none_in_training() -> None:
 
 
 @pytest.mark.parametrize("judged", ["a", "b"])
-def test_one_whose_values_are_a_loss(judged: str) -> None:
+def test_one_whose_values_are_a_loss(judged):
     """What the pass returns is the sum of its values, of this pass."""
     frozen = 3 * "param { lr_mult: 0 } "  # what learns has a gradient of its loss, and no twin
     weight = {one: frozen + "loss_weight: 2" * (one == judged) for one in "ab"}
@@ -161,7 +156,7 @@ def test_one_whose_values_are_a_loss(judged: str) -> None:
     assert net._runtime.forward(0, len(net.layers) - 1) == pytest.approx(want, rel=1e-4)
 
 
-def test_part_of_a_pass() -> None:
+def test_part_of_a_pass():
     net = made(lstm("a", "x", 12) + lstm("b", "x", 12), 9)
     assert twins(net) == {"a": "b", "b": "a"}
     data, marks = drawn(9)
@@ -177,7 +172,7 @@ def test_part_of_a_pass() -> None:
             np.testing.assert_allclose(net.blobs[name].data, want[name], rtol=0, atol=1e-5)
 
 
-def test_a_refusal_between_them_leaves_nothing_behind() -> None:
+def test_a_refusal_between_them_leaves_nothing_behind():
     """The second one is refused its blobs, and the next pass is right."""
     embed = """layer { name: "e" type: "Embed" bottom: "number" top: "e"
         embed_param { num_output: 9 input_dim: 5 bias_term: false } }"""
@@ -194,7 +189,7 @@ def test_a_refusal_between_them_leaves_nothing_behind() -> None:
     np.testing.assert_allclose(made_again["a"], wanted(net.params["a"], data, marks), atol=1e-5)
 
 
-def test_in_a_forked_process_that_has_one_thread() -> None:
+def test_in_a_forked_process_that_has_one_thread():
     net = made(lstm("a", "x", 12) + lstm("b", "x", 12), 9)
     data, marks = drawn(9)
     want = wanted(net.params["a"], data, marks)

@@ -1,7 +1,5 @@
 """Im2col, convolution over more axes than oneDNN has, and Deconvolution at published sizes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -27,12 +25,12 @@ WINDOWS = [
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("shape", [(2, 2, 5), (2, 2, 4, 5), (1, 2, 4, 3, 4), (2, 2, 3, 4, 5)])
-def test_im2col_gradients(window: str, shape: tuple[int, ...]) -> None:
+def test_im2col_gradients(window, shape):
     text = layer_text("Im2col", f"convolution_param {{ {window} }}")
     check_gradients(text, {"x": np.sin(values(*shape))})
 
 
-def test_im2col_threads() -> None:
+def test_im2col_threads():
     text = layer_text("Im2col", "convolution_param { kernel_size: 3 pad: 1 }")
     same_in_any_number_of_threads(text, {"x": values(2, 16, 20, 20)})
 
@@ -43,7 +41,7 @@ FOUR = (2, 4, 3, 3, 2, 3)
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("kind", ["Convolution", "Deconvolution"])
 @pytest.mark.parametrize("rest", ["", "group: 2", "bias_term: false"])
-def test_four_axes_gradients(window: str, kind: str, rest: str) -> None:
+def test_four_axes_gradients(window, kind, rest):
     options = f"num_output: 2 {window} {rest} weight_filler {{ type: 'gaussian' std: 0.2 }}"
     if kind == "Convolution" or "pad" not in window:
         shape: Any = (1, 2, 3, 3, 3, 3)
@@ -54,7 +52,7 @@ def test_four_axes_gradients(window: str, kind: str, rest: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Convolution", "Deconvolution"])
-def test_a_fourth_axis_of_one_changes_nothing(kind: str) -> None:
+def test_a_fourth_axis_of_one_changes_nothing(kind):
     x = np.sin(values(*FOUR[:5]))
     rest = "num_output: 6 group: 2 weight_filler { value: 0.3 type: 'constant' }"
     three = f"kernel_size: [2, 3, 2] pad: [1, 1, 0] stride: [2, 1, 1] {rest}"
@@ -71,14 +69,14 @@ def test_a_fourth_axis_of_one_changes_nothing(kind: str) -> None:
         np.testing.assert_allclose(a.diff.reshape(b.diff.shape), b.diff, rtol=1e-4, atol=1e-4)
 
 
-def test_two_bottoms_add_up() -> None:
+def test_two_bottoms_add_up():
     options = "num_output: 2 kernel_size: 2 weight_filler { type: 'gaussian' std: 0.2 }"
     text = layer_text("Convolution", f"convolution_param {{ {options} }}", "x z", "y w")
     x = np.sin(values(1, 2, 3, 2, 2, 3))
     check_gradients(text, {"x": x, "z": x[::-1].copy()}, tolerance=2e-2)
 
 
-def test_depthwise() -> None:
+def test_depthwise():
     options = "num_output: 4 group: 4 kernel_size: 3 pad: 1 weight_filler { type: 'xavier' }"
     text = layer_text("DepthwiseConvolution", f"convolution_param {{ {options} }}")
     check_gradients(text, {"x": np.sin(values(1, 4, 4, 3))})
@@ -105,9 +103,7 @@ SHAPES = (
 @pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST], ids=["train", "test"])
 @pytest.mark.parametrize("precision", ["float32", *(["bf16"] if has_bf16() else [])])
 @pytest.mark.parametrize(("shape", "outputs", "options"), SHAPES, ids=lambda one: str(one))
-def test_the_bias_is_added_once(
-    shape: tuple[int, ...], outputs: int, options: str, precision: str, phase: int
-) -> None:
+def test_the_bias_is_added_once(shape, outputs, options, precision, phase):
     text = (
         f'layer {{ name: "up" type: "Deconvolution" bottom: "data" top: "up" '
         f"convolution_param {{ num_output: {outputs} {options} }} }}"

@@ -1,8 +1,6 @@
 """What mobile nets are made of, in the test phase: a window for each channel with a function behind
 it, and squeeze-and-excitation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -69,7 +67,7 @@ def planes(
 @pytest.mark.parametrize("summed", [False, True])
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("sizes", PLANES, ids=str)
-def test_a_window_for_each_channel(sizes: tuple[int, ...], function: str, summed: bool) -> None:
+def test_a_window_for_each_channel(sizes, function, summed):
     layers, inputs = planes(sizes, function, summed)
     for threads in (1, 2):
         case = Case("chain", layers, inputs, threads=threads).but(**FORWARD)
@@ -91,7 +89,7 @@ def test_a_window_for_each_channel(sizes: tuple[int, ...], function: str, summed
     [(2, 16, 13, 15, 3, 1, 1, 1), (1, 16, 9, 8, 5, 1, 2, 1), (1, 16, 40, 40, 3, 1, 4, 4)],
     ids=str,
 )
-def test_windows_of_sixteen_channels(sizes: tuple[int, ...], summed: bool) -> None:
+def test_windows_of_sixteen_channels(sizes, summed):
     """In bfloat16 two neighbouring pixels lie in a vector."""
     layers, inputs = planes(sizes, "hard swish", summed)
     assert not check(Case("chain", layers, inputs, "bf16").but(**FORWARD))
@@ -102,9 +100,7 @@ def test_windows_of_sixteen_channels(sizes: tuple[int, ...], summed: bool) -> No
 @pytest.mark.parametrize("ends", [("swish", "swish"), ("relu6", "none"), ("above zero", "relu")])
 @pytest.mark.parametrize("inputs", [3, 16, 40, 112])
 @pytest.mark.parametrize("sizes", PLANES, ids=str)
-def test_points_before_them(
-    sizes: tuple[int, ...], inputs: int, ends: tuple[str, str], precision: str
-) -> None:
+def test_points_before_them(sizes, inputs, ends, precision):
     if precision == "bf16" and not has_bf16():
         pytest.skip("no bfloat16")
     layers, shapes = planes(sizes, ends[1], False)
@@ -140,17 +136,8 @@ def test_points_before_them(
     [(2, 13, 28, 28, 3, 1), (1, 55, 7, 7, 3, 1), (1, 6, 57, 30, 3, 2), (2, 26, 15, 13, 5, 2)],
 )
 def test_groups_of_few_channels(
-    records: int,
-    groups: int,
-    height: int,
-    columns: int,
-    side: int,
-    stride: int,
-    width: int,
-    function: str,
-    summed: bool,
-    precision: str,
-) -> None:
+    records, groups, height, columns, side, stride, width, function, summed, precision
+):
     if precision == "bf16" and not has_bf16():
         pytest.skip("no bfloat16")
     channels = groups * width
@@ -168,7 +155,7 @@ def test_groups_of_few_channels(
 
 @needs_avx512
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
-def test_groups_of_large_images(precision: str) -> None:
+def test_groups_of_large_images(precision):
     """Parts of an image that a cache holds, one plane after the other."""
     if precision == "bf16" and not has_bf16():
         pytest.skip("no bfloat16")
@@ -178,7 +165,7 @@ def test_groups_of_large_images(precision: str) -> None:
         assert not check(case.but(**FORWARD, threads=threads))
 
 
-def test_the_mean_of_each_channel() -> None:
+def test_the_mean_of_each_channel():
     """Behind channels that fill no vector, whose layout oneDNN had plain loops for."""
     for channels, size in ((48, 13), (21, 7), (104, 1), (7, 5), (300, 3)):
         front = f"convolution_param {{ num_output: {channels} kernel_size: 1 }}"
@@ -194,7 +181,7 @@ def test_the_mean_of_each_channel() -> None:
 @pytest.mark.parametrize(
     "shape", [(3, 21, 5, 4), (2, 40, 7, 7), (1, 24, 3, 3), (2, 128, 9, 9)], ids=str
 )
-def test_a_factor_for_each_channel_of_each_record(shape: tuple[int, ...], precision: str) -> None:
+def test_a_factor_for_each_channel_of_each_record(shape, precision):
     """Its values and both gradients, in the layout that a convolution has made."""
     if precision == "bf16" and not has_bf16():
         pytest.skip("no bfloat16")

@@ -1,7 +1,5 @@
 """Reshape, Flatten, Crop, Tile, Permute, ShuffleChannel: values that only change their place."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -25,7 +23,7 @@ def layer(kind: str, options: str = "", bottoms: str = "x") -> str:
         (layer("Flatten", "flatten_param { axis: 0 end_axis: -2 }"), (6, 4)),
     ],
 )
-def test_same_values(text: str, shape: tuple[int, ...] | None) -> None:
+def test_same_values(text, shape):
     x = draw(2, 3, 4)
     net = build(text, {"x": x})
     net.forward()
@@ -46,7 +44,7 @@ def test_same_values(text: str, shape: tuple[int, ...] | None) -> None:
         ("axis: 0 offset: 1", 0, (1, 1, 1, 1)),
     ],
 )
-def test_crop(options: str, axis: int, offset: tuple[int, ...]) -> None:
+def test_crop(options, axis, offset):
     x, size = draw(3, 4, 5, 6), (3, 4, 5, 6)[:axis] + (2, 2, 3, 3)[axis:]
     text = layer("Crop", f"crop_param {{ {options} }}", "xr")
     net = build(text, {"x": x, "r": draw(*size)})
@@ -60,13 +58,13 @@ def test_crop(options: str, axis: int, offset: tuple[int, ...]) -> None:
     assert not net.blobs["r"].diff.any()
 
 
-def test_crop_gradient() -> None:
+def test_crop_gradient():
     text = layer("Crop", "crop_param { axis: 1 offset: 1 }", "xr")
     check_gradients(text, {"x": draw(2, 3, 3, 3), "r": draw(2, 2, 2, 1)})
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_tile(axis: int) -> None:
+def test_tile(axis):
     x, text = draw(2, 3, 4), layer("Tile", f"tile_param {{ axis: {axis} tiles: 3 }}")
     net = build(text, {"x": x})
     net.forward()
@@ -80,7 +78,7 @@ def test_tile(axis: int) -> None:
 @pytest.mark.parametrize(
     ("axis", "index"), [(1, [2, 0, 2]), (0, [1]), (-1, [3, 2, 1, 0]), (1, [-1, 0, -3])]
 )
-def test_gather(axis: int, index: list[int]) -> None:
+def test_gather(axis, index):
     x = draw(2, 3, 4)
     places = " ".join(f"index: {place}" for place in index)
     text = layer("Gather", f"gather_param {{ axis: {axis} {places} }}")
@@ -91,14 +89,14 @@ def test_gather(axis: int, index: list[int]) -> None:
 
 
 @pytest.mark.parametrize("index", [3, -4])
-def test_gather_out_of_range(index: int) -> None:
+def test_gather_out_of_range(index):
     text = layer("Gather", f"gather_param {{ axis: 1 index: {index} }}")
     with pytest.raises(LayerError, match=f"index {index} is out of range for axis 1 of size 3"):
         build(text, {"x": draw(2, 3, 4)})
 
 
 @pytest.mark.parametrize("order", [(0, 2, 3, 1), (3, 1, 0, 2), (1, 0, 2, 3), (0, 1, 2, 3)])
-def test_permute(order: tuple[int, ...]) -> None:
+def test_permute(order):
     x = draw(2, 3, 4, 5)
     text = layer("Permute", "permute_param { " + "".join(f"order: {a} " for a in order) + "}")
     net = build(text, {"x": x})
@@ -108,7 +106,7 @@ def test_permute(order: tuple[int, ...]) -> None:
     same(net.blobs["x"].diff, given.transpose(np.argsort(order)), 0, 0)
 
 
-def test_permute_many_axes() -> None:
+def test_permute_many_axes():
     """oneDNN describes at most 12 axes."""
     shape = (1, 2, 1, 3, 1, 1, 2, 1, 1, 1, 2, 1, 1, 3)
     order = tuple(np.random.default_rng(3).permutation(14).tolist())
@@ -121,13 +119,13 @@ def test_permute_many_axes() -> None:
     same(net.blobs["x"].diff, given.transpose(np.argsort(order)), 0, 0)
 
 
-def test_permute_gradient() -> None:
+def test_permute_gradient():
     check_gradients(layer("Permute", "permute_param { order: 2 }"), {"x": draw(2, 3, 4)})
 
 
 @pytest.mark.parametrize("shape", [(2, 6, 3, 2), (2, 6), (1, 6, 4)])
 @pytest.mark.parametrize("group", [1, 2, 3, 6])
-def test_shuffle_channel(shape: tuple[int, ...], group: int) -> None:
+def test_shuffle_channel(shape, group):
     x = draw(*shape)
     text = layer("ShuffleChannel", f"shuffle_channel_param {{ group: {group} }}")
     net = build(text, {"x": x})

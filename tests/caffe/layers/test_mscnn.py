@@ -1,7 +1,5 @@
 """MS-CNN's layers against loops as slow as the paper is long, and differences."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -42,7 +40,7 @@ def _overlap(a: Any, b: Any, kind: str) -> float:
 
 
 @pytest.mark.parametrize("kind", ["IOU", "IOMU", "IOFU"])
-def test_boxes_out(kind: str) -> None:
+def test_boxes_out(kind):
     bottoms = {"a": draw(2, 7, 4, 5), "b": draw(2, 7, 2, 3, seed=1)}
     fields = (((24, 32), 8), ((40, 30), 16))
     options = (
@@ -78,7 +76,7 @@ def test_boxes_out(kind: str) -> None:
     same(net.blobs["boxes"].data, rows[:, :5], 1e-4, 1e-4)
 
 
-def test_no_box_out() -> None:
+def test_no_box_out():
     options = "box_output_param { fg_thr: 99 field_w: 9 field_h: 9 downsample_rate: 8 }"
     net = build(layer_text("BoxOutput", options, "a", "y s"), {"a": draw(1, 6, 2, 2)}, force=False)
     net.forward()
@@ -106,7 +104,7 @@ def _discrepancy(a: Any, b: Any, pairs: Any, gamma: float) -> float:
     )
 
 
-def test_discrepancy() -> None:
+def test_discrepancy():
     """Two records of each domain leave four ways to draw each of two pairs."""
     a, b = draw(2, 3), draw(2, 3, seed=1) + 0.5
     net = build(layer_text("MMDLoss", "", "a b"), {"a": a, "b": b})
@@ -138,7 +136,7 @@ def test_discrepancy() -> None:
         same(net.blobs[name].diff, want.astype(np.float32), 1e-3, 1e-5)
 
 
-def test_widths_that_stay() -> None:
+def test_widths_that_stay():
     net = build(layer_text("MMDLoss", "mmd_param { fix_gamma: true kernel_num: 1 }", "a b"),
                 {"a": draw(2, 3), "b": draw(2, 3, seed=1)})  # fmt: skip
     net.forward()
@@ -148,7 +146,7 @@ def test_widths_that_stay() -> None:
     assert abs(float(net.blobs["y"].data)) < 1e-6
 
 
-def test_one_record_has_no_discrepancy() -> None:
+def test_one_record_has_no_discrepancy():
     net = build(layer_text("MMDLoss", "", "a b"), {"a": draw(1, 3), "b": draw(4, 3)})
     net.forward()
     net.backward()
@@ -161,7 +159,7 @@ def test_one_record_has_no_discrepancy() -> None:
 # -- CTPN ------------------------------------------------------------------------------------
 
 
-def test_axes_in_another_order() -> None:
+def test_axes_in_another_order():
     x = draw(2, 3, 4, 5)
     text = layer_text("Transpose", "transpose_param { dim: 3 dim: 0 dim: 2 dim: 1 }")
     net = build(text, {"x": x})
@@ -173,7 +171,7 @@ def test_axes_in_another_order() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_an_axis_backwards(axis: int) -> None:
+def test_an_axis_backwards(axis):
     x = draw(2, 3, 4)
     text = layer_text("Reverse", f"reverse_param {{ axis: {axis} }}")
     net = build(text, {"x": x})

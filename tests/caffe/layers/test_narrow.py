@@ -1,8 +1,6 @@
 """Layers between convolutions of a bf16 net: their blobs and gradients hold bfloat16, and are what
 the layer makes in double precision of what it read, rounded once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -103,7 +101,7 @@ def wide(values: Array) -> Array:
 
 @some
 @given(SHAPES.filter(lambda shape: shape[0] * shape[2] * shape[3] > 3))
-def test_batch_norm_of_any_shape(shape: tuple[int, ...]) -> None:
+def test_batch_norm_of_any_shape(shape):
     made = Sandwich(shape, layer_text("BatchNorm", "", "a", "y"))
     x, dy = made.data("a"), made.diff("y")
     mean, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
@@ -116,7 +114,7 @@ def test_batch_norm_of_any_shape(shape: tuple[int, ...]) -> None:
 
 @some
 @given(SHAPES, st.booleans())
-def test_scale_and_bias_of_any_shape(shape: tuple[int, ...], biased: bool) -> None:
+def test_scale_and_bias_of_any_shape(shape, biased):
     options = f"scale_param {{ bias_term: {str(biased).lower()} filler {{ type: 'gaussian' }} }}"
     made = Sandwich(shape, layer_text("Scale", options, "a", "y"))
     x, dy = made.data("a"), made.diff("y")
@@ -130,7 +128,7 @@ def test_scale_and_bias_of_any_shape(shape: tuple[int, ...], biased: bool) -> No
 
 @some
 @given(SHAPES)
-def test_bias_of_any_shape(shape: tuple[int, ...]) -> None:
+def test_bias_of_any_shape(shape):
     made = Sandwich(
         shape, layer_text("Bias", "bias_param { filler { type: 'gaussian' } }", "a", "y")
     )
@@ -142,7 +140,7 @@ def test_bias_of_any_shape(shape: tuple[int, ...]) -> None:
 
 @some
 @given(SHAPES, st.sampled_from(["SUM", "PROD", "MAX"]))
-def test_eltwise_of_any_shape(shape: tuple[int, ...], operation: str) -> None:
+def test_eltwise_of_any_shape(shape, operation):
     options = f"eltwise_param {{ operation: {operation} COEFFICIENTS }}"
     weighted = "coeff: 1 coeff: -0.5" if operation == "SUM" else ""
     layer = layer_text("Eltwise", options.replace("COEFFICIENTS", weighted), "a b", "y")
@@ -171,7 +169,7 @@ ACTIVATIONS: dict[str, tuple[str, Callable[[Array], Array], Callable[[Array], Ar
 
 @some
 @given(SHAPES, st.sampled_from(sorted(ACTIVATIONS)))
-def test_activations_of_any_shape(shape: tuple[int, ...], kind: str) -> None:
+def test_activations_of_any_shape(shape, kind):
     options, value, slope = ACTIVATIONS[kind]
     made = Sandwich(shape, layer_text(kind, options, "a", "y"))
     x = made.data("a")
@@ -180,7 +178,7 @@ def test_activations_of_any_shape(shape: tuple[int, ...], kind: str) -> None:
 
 @some
 @given(SHAPES)
-def test_prelu_of_any_shape(shape: tuple[int, ...]) -> None:
+def test_prelu_of_any_shape(shape):
     made = Sandwich(shape, layer_text("PReLU", "", "a", "y"))
     x, dy = made.data("a"), made.diff("y")
     slope, learned = made.params(0)
@@ -197,13 +195,7 @@ def test_prelu_of_any_shape(shape: tuple[int, ...]) -> None:
     st.tuples(st.integers(0, 2), st.integers(0, 2)),
     st.booleans(),
 )
-def test_depthwise_convolutions_of_any_shape(
-    shape: tuple[int, ...],
-    kernel: tuple[int, int],
-    stride: tuple[int, int],
-    pad: tuple[int, int],
-    biased: bool,
-) -> None:
+def test_depthwise_convolutions_of_any_shape(shape, kernel, stride, pad, biased):
     images, channels, height, width = shape
     size = [height, width]
     channels = max(channels, 2)

@@ -1,7 +1,5 @@
 """BatchNorm, LRN, MVN and Normalize against numpy and finite differences."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -41,7 +39,7 @@ def batch_norm(x: Any, dy: Any, eps: float = 1e-5) -> tuple[Any, Any]:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST])
-def test_batch_statistics(shape: tuple[int, ...], in_place: bool, phase: int) -> None:
+def test_batch_statistics(shape, in_place, phase):
     """In place behind a Power and before a Scale, as residual nets have it."""
     x, dy = values(*shape), values(*shape, seed=3)
     top = "p" if in_place else "y"
@@ -71,7 +69,7 @@ def test_batch_statistics(shape: tuple[int, ...], in_place: bool, phase: int) ->
 
 
 @pytest.mark.parametrize("channels", [16, 24, 72])
-def test_behind_a_convolution(channels: int) -> None:
+def test_behind_a_convolution(channels):
     """Which may leave its channels last: whole rows of them are walked, in several pieces."""
     fill = 'weight_filler { type: "gaussian" std: 0.5 } bias_filler { type: "uniform" }'
     text = layer_text(
@@ -93,7 +91,7 @@ def test_behind_a_convolution(channels: int) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("in_place", [False, True])
-def test_running_statistics(shape: tuple[int, ...], in_place: bool) -> None:
+def test_running_statistics(shape, in_place):
     x, dy = values(*shape), values(*shape, seed=3)
     top = "x" if in_place else "y"
     net = make_net(layer_text("BatchNorm", "", top=top), {"x": x}, caffe.TEST)
@@ -108,7 +106,7 @@ def test_running_statistics(shape: tuple[int, ...], in_place: bool) -> None:
 
 
 @pytest.mark.parametrize("options", ["eps: 0.01", "moving_average_fraction: 0.5"])
-def test_gradients(options: str) -> None:
+def test_gradients(options):
     """Of the input alone: the statistics take no gradient, and every pass moves them."""
     text = layer_text("BatchNorm", f"batch_norm_param {{ {options} }}")
     _check_input(text, {"x": np.sin(values(3, 2, 2, 3))})
@@ -133,7 +131,7 @@ def _check_input(text: str, inputs: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("channels", [3, 16, 20])
-def test_layouts(channels: int) -> None:
+def test_layouts(channels):
     x = values(3, channels, 4, 3)
     same_in_blocks("BatchNorm", "", x)
     same_in_blocks("BatchNorm", "batch_norm_param { use_global_stats: true eps: 1 }", x)
@@ -156,7 +154,7 @@ def text(options: str) -> str:
 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("channels", [3, 16])
-def test_lrn_gradients(options: str, channels: int) -> None:
+def test_lrn_gradients(options, channels):
     check_gradients(text(options), {"x": np.sin(values(1, channels, 3, 4))})
 
 
@@ -169,7 +167,7 @@ def reference(x: Any, size: int, alpha: float, beta: float, k: float) -> Any:
 @pytest.mark.parametrize("size", [1, 3, 5, 7])
 @pytest.mark.parametrize("beta", [0.75, 0.5])
 @pytest.mark.parametrize("channels", [1, 4, 16, 20, 48])
-def test_across_channels(size: int, beta: float, channels: int) -> None:
+def test_across_channels(size, beta, channels):
     x = values(2, channels, 3, 5)
     y, *_ = passes(text(f"local_size: {size} alpha: 0.3 beta: {beta} k: 1.5"), {"x": x})
     np.testing.assert_allclose(y, reference(x, size, 0.3, beta, 1.5), rtol=2e-5, atol=1e-6)
@@ -177,12 +175,12 @@ def test_across_channels(size: int, beta: float, channels: int) -> None:
 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("channels", [3, 16, 20])
-def test_lrn_layouts(options: str, channels: int) -> None:
+def test_lrn_layouts(options, channels):
     same_in_blocks("LRN", f"lrn_param {{ {options} }}", values(2, channels, 5, 4))
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_threads(options: str) -> None:
+def test_threads(options):
     same_in_any_number_of_threads(text(options), {"x": values(8, 16, 12, 12)})
 
 
@@ -196,14 +194,14 @@ MVN_OPTIONS = [
 
 @pytest.mark.parametrize("options", MVN_OPTIONS)
 @pytest.mark.parametrize("shape", [(2, 3, 3, 4), (2, 3, 5)])
-def test_mvn_gradients(options: str, shape: tuple[int, ...]) -> None:
+def test_mvn_gradients(options, shape):
     if len(shape) == 3:
         shape = (2, 3, 12)
     check_gradients(layer_text("MVN", f"mvn_param {{ {options} }}"), {"x": np.sin(values(*shape))})
 
 
 @pytest.mark.parametrize("options", MVN_OPTIONS)
-def test_in_place_and_overwritten(options: str) -> None:
+def test_in_place_and_overwritten(options):
     """Caffe reads its own result in the backward pass; a layer in place may have changed it."""
     text = layer_text("Power", top="p").replace('"l"', '"front_p"')
     text += layer_text("MVN", f"mvn_param {{ {options} }}", "p", "p")
@@ -214,7 +212,7 @@ def test_in_place_and_overwritten(options: str) -> None:
 
 
 @pytest.mark.parametrize("options", MVN_OPTIONS)
-def test_mvn_threads(options: str) -> None:
+def test_mvn_threads(options):
     text = layer_text("MVN", f"mvn_param {{ {options} }}")
     same_in_any_number_of_threads(text, {"x": values(8, 16, 20, 20)})
 
@@ -230,12 +228,12 @@ def normalize_text(whole: str, shared: str) -> str:
 
 @pytest.mark.parametrize(("whole", "shared"), NORMALIZE_OPTIONS)
 @pytest.mark.parametrize("shape", [(2, 3, 2, 3), (2, 4), (2, 3, 4)])
-def test_normalize_gradients(whole: str, shared: str, shape: tuple[int, ...]) -> None:
+def test_normalize_gradients(whole, shared, shape):
     check_gradients(normalize_text(whole, shared), {"x": np.sin(values(*shape)) + 0.2})
 
 
 @pytest.mark.parametrize(("whole", "shared"), NORMALIZE_OPTIONS)
-def test_values(whole: str, shared: str) -> None:
+def test_values(whole, shared):
     x = values(2, 3, 4, 5)
     y, _, net = passes(normalize_text(whole, shared), {"x": x})
     norm = np.sqrt((x**2).sum((1, 2, 3) if whole == "true" else 1, keepdims=True) + 1e-10)
@@ -244,6 +242,6 @@ def test_values(whole: str, shared: str) -> None:
 
 
 @pytest.mark.parametrize(("whole", "shared"), NORMALIZE_OPTIONS)
-def test_normalize_threads(whole: str, shared: str) -> None:
+def test_normalize_threads(whole, shared):
     options = f"norm_param {{ across_spatial: {whole} channel_shared: {shared} }}"
     same_in_any_number_of_threads(layer_text("Normalize", options), {"x": values(8, 16, 20, 20)})

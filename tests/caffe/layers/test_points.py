@@ -1,8 +1,6 @@
 """Convolutions of single pixels in the test phase, and what may follow them: images of one pixel,
 pixels of few channels, a line through all values; and windows over short rows of bfloat16."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -73,7 +71,7 @@ def method(case: Case, name: str) -> str:
 @pytest.mark.parametrize("summed", [False, True])
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_points_in_bfloat16(sizes: tuple[int, ...], function: str, summed: bool) -> None:
+def test_points_in_bfloat16(sizes, function, summed):
     case = points(sizes, function, summed, bias=function != "relu").but(precision="bf16")
     for threads in (1, 2):
         assert not check(case.but(threads=threads))
@@ -82,7 +80,7 @@ def test_points_in_bfloat16(sizes: tuple[int, ...], function: str, summed: bool)
 
 @needs_bf16
 @pytest.mark.parametrize("sizes", [(1, 21, 16, 1, 1), (2, 16, 64, 9, 9), (2, 256, 16, 9, 9)])
-def test_other_points_stay_where_they_were(sizes: tuple[int, ...]) -> None:
+def test_other_points_stay_where_they_were(sizes):
     case = points(sizes, "swish", False).but(precision="bf16")
     assert not check(case)
     assert method(case, "y").startswith("oneDNN ")
@@ -105,7 +103,7 @@ def test_other_points_stay_where_they_were(sizes: tuple[int, ...]) -> None:
     ],
     ids=str,
 )
-def test_windows_over_short_rows(sizes: tuple[int, ...], function: str, summed: bool) -> None:
+def test_windows_over_short_rows(sizes, function, summed):
     layers, inputs = planes(sizes, function, summed)
     case = Case("chain", layers, inputs, "bf16").but(**FORWARD)
     for threads in (1, 2):
@@ -131,7 +129,7 @@ def lines(precision: str) -> list[str]:
 
 @pytest.mark.parametrize("precision", ["float32", "bf16", "int8"])
 @pytest.mark.parametrize("isa", ["SSE41", "AVX2", "AVX512_CORE", "AVX512_CORE_BF16"])
-def test_a_line_behind_them(isa: str, precision: str) -> None:
+def test_a_line_behind_them(isa, precision):
     """Under each of oneDNN's instruction sets."""
     program = (
         "import warnings; warnings.simplefilter('ignore'); "
@@ -144,7 +142,7 @@ def test_a_line_behind_them(isa: str, precision: str) -> None:
 
 
 @pytest.mark.parametrize("options", ["power: 2 scale: 0.3", "scale: 0 shift: 2", "power: 0"])
-def test_other_powers(options: str) -> None:
+def test_other_powers(options):
     """Which are no lines, or not through all values."""
     layers = text(
         "y", "Convolution", "x", "y", "convolution_param { num_output: 8 kernel_size: 1 }"
@@ -154,7 +152,7 @@ def test_other_powers(options: str) -> None:
     assert not check(Case("chain", layers, {"x": (2, 16, 5, 5)}).but(**FORWARD))
 
 
-def test_a_line_takes_no_time_of_its_own() -> None:
+def test_a_line_takes_no_time_of_its_own():
     layers = text(
         "y", "Convolution", "x", "y", "convolution_param { num_output: 8 kernel_size: 1 }"
     )

@@ -1,7 +1,5 @@
 """Pooling, SPP and ROIPooling against loops and finite differences."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -42,14 +40,14 @@ GEOMETRY = [
 
 @pytest.mark.parametrize("rest", GEOMETRY)
 @pytest.mark.parametrize("method", ["MAX", "AVE"])
-def test_gradients(method: str, rest: str) -> None:
+def test_gradients(method, rest):
     check_gradients(text(method, rest), {"x": values(2, 3, 6, 5)})
 
 
 @pytest.mark.parametrize("rest", GEOMETRY)
 @pytest.mark.parametrize("method", ["MAX", "AVE"])
 @pytest.mark.parametrize("channels", [3, 16])
-def test_layouts(method: str, rest: str, channels: int) -> None:
+def test_layouts(method, rest, channels):
     options = f"pooling_param {{ pool: {method} {rest} }}"
     same_in_blocks("Pooling", options, values(2, channels, 7, 6))
 
@@ -80,7 +78,7 @@ def reference(method: str, x: Any, y: Any, dy: Any, geometry: Any) -> tuple[Any,
 
 @settings(max_examples=120)
 @given(st.data())
-def test_against_slow_loops(data: st.DataObject) -> None:
+def test_against_slow_loops(data):
     draw = data.draw
     method = draw(st.sampled_from(["MAX", "AVE"]))
     size = [draw(st.integers(1, 8)) for _ in "hw"]
@@ -106,11 +104,11 @@ def test_against_slow_loops(data: st.DataObject) -> None:
     np.testing.assert_allclose(net.blobs["x"].diff, dx, rtol=1e-5, atol=1e-6)
 
 
-def test_ties_in_blocks() -> None:
+def test_ties_in_blocks():
     same_in_blocks("Pooling", "pooling_param { kernel_size: 3 stride: 2 }", np.ones((2, 16, 7, 7)))
 
 
-def test_mask_holds_the_positions_and_does_not_steer_the_gradient() -> None:
+def test_mask_holds_the_positions_and_does_not_steer_the_gradient():
     x = np.array([[[[1, 5, 2], [5, 0, 3], [4, 4, 9]]]], np.float32)
     net = make_net(text("MAX", "kernel_size: 2", top="y mask"), {"x": x})
     net.forward()
@@ -121,7 +119,7 @@ def test_mask_holds_the_positions_and_does_not_steer_the_gradient() -> None:
     np.testing.assert_array_equal(net.blobs["x"].diff[0, 0], [[0, 2, 0], [1, 0, 0], [0, 0, 1]])
 
 
-def test_stochastic_picks_in_proportion() -> None:
+def test_stochastic_picks_in_proportion():
     x = np.tile(np.array([1, 2, 3, 4], np.float32).reshape(1, 1, 2, 2), (1, 4000, 1, 1))
     y, dy, net = passes(text("STOCHASTIC", "kernel_size: 2"), {"x": x})
     for value in (1, 2, 3, 4):
@@ -132,13 +130,13 @@ def test_stochastic_picks_in_proportion() -> None:
     assert (net.blobs["y"].data != y).any()
 
 
-def test_stochastic_without_weight_picks_the_first() -> None:
+def test_stochastic_without_weight_picks_the_first():
     y, dy, net = passes(text("STOCHASTIC", "kernel_size: 2"), {"x": np.zeros((1, 1, 2, 2))})
     np.testing.assert_array_equal(net.blobs["x"].diff, [[[[dy.item(), 0], [0, 0]]]])
     assert y.item() == 0
 
 
-def test_stochastic_expects_in_the_test_phase() -> None:
+def test_stochastic_expects_in_the_test_phase():
     x = np.array([[[[1, 2], [3, 4]]]], np.float32)
     y, *_ = passes(text("STOCHASTIC", "kernel_size: 2"), {"x": x}, phase=caffe.TEST)
     assert y.item() == pytest.approx(3)
@@ -147,13 +145,13 @@ def test_stochastic_expects_in_the_test_phase() -> None:
 
 
 @pytest.mark.parametrize("method", ["MAX", "AVE", "STOCHASTIC"])
-def test_threads(method: str) -> None:
+def test_threads(method):
     x = np.abs(values(8, 16, 20, 20))
     # With stride beyond the kernel a window is empty: plain loops.
     same_in_any_number_of_threads(text(method, "kernel_size: 2 stride: 3"), {"x": x})
 
 
-def test_odd_sizes_do_not_break() -> None:
+def test_odd_sizes_do_not_break():
     for shape in ((0, 2, 4, 4), (2, 0, 4, 4)):
         y, *_ = passes(text("MAX", "kernel_size: 2"), {"x": np.zeros(shape)})
         assert y.size == 0
@@ -167,7 +165,7 @@ def test_odd_sizes_do_not_break() -> None:
 
 @pytest.mark.parametrize("method", ["MAX", "AVE", "STOCHASTIC"])
 @pytest.mark.parametrize("front", ["", CONVOLVED])
-def test_a_window_with_nan_is_nan(front: str, method: str) -> None:
+def test_a_window_with_nan_is_nan(front, method):
     x = np.abs(np.sin(values(2, 16, 6, 6))) + 0.1
     x[1, 3, 3, 2] = np.nan
     lines = front + text(method, "kernel_size: 2 stride: 2", bottom="c" if front else "x")
@@ -183,13 +181,13 @@ def test_a_window_with_nan_is_nan(front: str, method: str) -> None:
 
 @pytest.mark.parametrize("method", ["MAX", "AVE"])
 @pytest.mark.parametrize("height", [1, 2, 3])
-def test_spp_gradients(method: str, height: int) -> None:
+def test_spp_gradients(method, height):
     text = layer_text("SPP", f"spp_param {{ pyramid_height: {height} pool: {method} }}")
     check_gradients(text, {"x": values(2, 3, 8, 7)})
 
 
 @pytest.mark.parametrize("method", ["MAX", "AVE", "STOCHASTIC"])
-def test_levels_are_poolings_in_a_row(method: str) -> None:
+def test_levels_are_poolings_in_a_row(method):
     x = np.abs(values(2, 3, 8, 4)) + 1
     text = layer_text("SPP", f"spp_param {{ pyramid_height: 2 pool: {method} }}")
     y, *_ = passes(text, {"x": x})
@@ -204,7 +202,7 @@ def test_levels_are_poolings_in_a_row(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["MAX", "AVE"])
-def test_spp_threads(method: str) -> None:
+def test_spp_threads(method):
     text = layer_text("SPP", f"spp_param {{ pyramid_height: 3 pool: {method} }}")
     same_in_any_number_of_threads(text, {"x": values(8, 16, 20, 20)})
 
@@ -253,7 +251,7 @@ def pooled(x: Any, regions: Any, size: tuple[int, int], scale: float) -> tuple[A
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (7, 7)])
 @pytest.mark.parametrize("scale", [1.0, 0.5])
-def test_values_and_gradients(size: tuple[int, int], scale: float) -> None:
+def test_values_and_gradients(size, scale):
     x, regions = draw(2, 3, 6, 6), np.array(REGIONS, np.float32)
     x[0, 0, 1, 1] = x[0, 0, 3, 3] = 9
     net = build(LAYER.format(*size, scale), {"x": x, "r": regions})
@@ -268,21 +266,21 @@ def test_values_and_gradients(size: tuple[int, int], scale: float) -> None:
     assert not net.blobs["r"].diff.any()
 
 
-def test_gradient_by_differences() -> None:
+def test_gradient_by_differences():
     x = np.random.default_rng(0).permutation(72).reshape(1, 2, 6, 6) / 5
     regions = np.array([[0, 0, 0, 4, 5], [0, 2, 1, 4, 4]])
     check_gradients(LAYER.format(2, 2, 1.0), {"x": x, "r": regions}, of=["x"])
 
 
 @pytest.mark.parametrize("image", [2, -1, float("nan")])
-def test_image_out_of_range(image: float) -> None:
+def test_image_out_of_range(image):
     net = build(LAYER.format(2, 2, 1.0), {"x": draw(2, 1, 6, 6), "r": [[image, 0, 0, 2, 2]]})
     with pytest.raises(LayerError, match=r"'roi'.*region 0 is of image"):
         net.forward()
     net.backward()
 
 
-def test_corner_is_no_number() -> None:
+def test_corner_is_no_number():
     net = build(LAYER.format(2, 2, 1.0), {"x": draw(2, 1, 6, 6), "r": [[0, 0, math.nan, 2, 2]]})
     with pytest.raises(LayerError, match="corner 1 of region 0 is nan"):
         net.forward()

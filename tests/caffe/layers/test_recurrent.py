@@ -1,7 +1,5 @@
 """RNN, LSTM, LSTMUnit and GRU against loops in numpy, and finite differences."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -128,7 +126,7 @@ CONTS = {
 @pytest.mark.parametrize("expose", [False, True])
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("kind", STATES)
-def test_passes(kind: str, static: bool, expose: bool, cont: str) -> None:
+def test_passes(kind, static, expose, cont):
     """Three passes: the state of one is where the next begins, unless it is exposed."""
     own = params(kind, static)
     walk = Walk(kind, own, static)
@@ -154,14 +152,14 @@ def test_passes(kind: str, static: bool, expose: bool, cont: str) -> None:
 
 
 @pytest.mark.parametrize("kind", STATES)
-def test_more_units_than_vectors_have_lanes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_units_than_vectors_have_lanes(kind, monkeypatch):
     """Two full vectors and a rest; hidden weights of more than one block."""
     monkeypatch.setitem(globals(), "UNITS", 37)
     test_passes(kind, True, False, "fractions")
 
 
 @pytest.mark.parametrize("kind", STATES)
-def test_weights_that_are_written_between_passes_count(kind: str) -> None:
+def test_weights_that_are_written_between_passes_count(kind):
     given = inputs(kind, False, True, CONTS["goes on"])
     net = build(layer(kind, False, True), given)
     states = [given[f"{name}0"][0].astype(np.float64) for name in STATES[kind]]
@@ -176,7 +174,7 @@ def test_weights_that_are_written_between_passes_count(kind: str) -> None:
 
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("kind", STATES)
-def test_gradients_by_differences(kind: str, static: bool) -> None:
+def test_gradients_by_differences(kind, static):
     given = inputs(kind, static, False, CONTS["starts"])
     check_gradients(
         layer(kind, static),
@@ -187,7 +185,7 @@ def test_gradients_by_differences(kind: str, static: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", STATES)
-def test_gradients_with_exposed_states(kind: str) -> None:
+def test_gradients_with_exposed_states(kind):
     """What reaches the exposed last states from above is dropped, so they take no part."""
     given = inputs(kind, True, True, CONTS["goes on"])
     silence = 'layer { name: "no" type: "Silence" ' + "".join(
@@ -197,7 +195,7 @@ def test_gradients_with_exposed_states(kind: str) -> None:
     check_gradients(text, given, {"l": params(kind, True)}, of=["x", "s"])
 
 
-def test_fractional_cont_by_differences() -> None:
+def test_fractional_cont_by_differences():
     cont = CONTS["fractions"].copy()
     cont[0] = 0
     given = inputs("RNN", False, False, cont)
@@ -205,7 +203,7 @@ def test_fractional_cont_by_differences() -> None:
 
 
 @pytest.mark.parametrize("kind", STATES)
-def test_state_survives_a_reshape(kind: str) -> None:
+def test_state_survives_a_reshape(kind):
     """As Caffe's blobs do: what fits stays, and a larger memory begins with zeros."""
     own = params(kind, False)
     ones = CONTS["goes on"]
@@ -236,7 +234,7 @@ def test_state_survives_a_reshape(kind: str) -> None:
         same(net.blobs["y"].data, want, 1e-4)
 
 
-def test_no_gradient_to_cont() -> None:
+def test_no_gradient_to_cont():
     """A cont that learns, as a net could have by mistake."""
     net = build(
         'layer { name: "p" type: "Parameter" top: "cont" '
@@ -253,7 +251,7 @@ def test_no_gradient_to_cont() -> None:
 
 @pytest.mark.parametrize("expose", [False, True])
 @pytest.mark.parametrize("kind", STATES)
-def test_a_static_input_that_is_forced(kind: str, expose: bool) -> None:
+def test_a_static_input_that_is_forced(kind, expose):
     """Frozen weights, other numbers of streams: its gradient is that of the objective."""
     frozen = "param { lr_mult: 0 } " * len(params(kind, True))
     net = build(
@@ -290,7 +288,7 @@ LAYER = (
 
 
 @pytest.mark.parametrize("cont", [[1, 0, 1], [0.5, 1, 0.25]])
-def test_step(cont: list[float]) -> None:
+def test_step(cont):
     c, g = draw(1, 3, 4), draw(1, 3, 16, seed=1)
     net = build(LAYER, {"c": c, "g": g, "cont": np.array([cont])})
     net.forward()
@@ -308,12 +306,12 @@ def test_step(cont: list[float]) -> None:
     same(net.blobs["g"].diff[0], np.concatenate(gates, 1), 1e-4)
 
 
-def test_lstm_unit_by_differences() -> None:
+def test_lstm_unit_by_differences():
     inputs = {"c": draw(1, 3, 4), "g": draw(1, 3, 16, seed=1), "cont": np.array([[1, 0, 1]])}
     check_gradients(LAYER, inputs, of=["c", "g"])
 
 
-def test_extremes() -> None:
+def test_extremes():
     g = np.array([[[300, -300, 300, 300], [-300, 300, -300, -300]]])
     net = build(LAYER, {"c": np.ones((1, 2, 1)), "g": g, "cont": np.ones((1, 2))})
     net.forward()
@@ -362,7 +360,7 @@ def walk(x: Any, cont: Any, hidden: Any, own: list[Any], after: bool) -> Any:
 
 @pytest.mark.parametrize("after", [True, False])
 @pytest.mark.parametrize("expose", [True, False])
-def test_values(after: bool, expose: bool) -> None:
+def test_values(after, expose):
     cont = np.array([[0, 1, 1], [1, 1, 0], [1, 0, 1], [1, 1, 1]], np.float32)
     given = {"x": draw(GRU_STEPS, GRU_STREAMS, GRU_INPUTS), "cont": cont}
     if expose:
@@ -383,7 +381,7 @@ def test_values(after: bool, expose: bool) -> None:
 
 
 @pytest.mark.parametrize("after", [True, False])
-def test_gradient(after: bool) -> None:
+def test_gradient(after):
     """Exposed states pass none on, as in LSTM."""
     cont = np.ones((GRU_STEPS, GRU_STREAMS), np.float32)
     cont[0] = cont[2, 1] = 0

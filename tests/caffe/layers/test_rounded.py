@@ -1,8 +1,6 @@
 """Values of bf16 and int8 nets that all readers round are stored rounded; what somebody reads in
 float32 is not, and no result changes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -57,7 +55,7 @@ def near(found: Array, want: Array, share: float = 0.97) -> None:
     assert np.mean(np.abs(found - want) <= 2e-5 * most) >= share
 
 
-def test_what_a_second_reader_takes_in_float32_stays_so() -> None:
+def test_what_a_second_reader_takes_in_float32_stays_so():
     text = input_of("x", 37, 200) + product("hidden", "x")
     text += product("y", "hidden") + layer("twice", "Power", "hidden", "power_param { scale: 2 }")
     net = filled(net_of(text))
@@ -69,9 +67,7 @@ def test_what_a_second_reader_takes_in_float32_stays_so() -> None:
 
 @pytest.mark.parametrize("rows", [1, 37, 512])
 @pytest.mark.parametrize("between", ["", "GELU", "ReLU", "Swish", "Sigmoid"])
-def test_a_value_that_is_looked_at_is_float32_and_changes_no_result(
-    between: str, rows: int
-) -> None:
+def test_a_value_that_is_looked_at_is_float32_and_changes_no_result(between, rows):
     text = input_of("x", rows, 200) + product("hidden", "x")
     top = "hidden"
     if between:
@@ -137,7 +133,7 @@ def drawn(steps: list[str], shape: tuple[int, int, int, int]) -> str:
     ),
     st.integers(0, 99),
 )
-def test_drawn_nets(steps: list[str], shape: tuple[int, int, int, int], seed: int) -> None:
+def test_drawn_nets(steps, shape, seed):
     """As a net does that keeps all its blobs, and so stores none of them rounded."""
     text = drawn(steps, shape)
     lean, whole = filled(net_of(text), seed), filled(net_of(text, keep_blobs=True), seed)

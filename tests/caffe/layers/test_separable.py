@@ -3,8 +3,6 @@
 In float32 they are two passes, over blocks of channels where the processor has AVX-512.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -155,18 +153,8 @@ def check(
     seed=st.integers(0, 99),
 )
 def test_sums_of_any_shape(
-    channels: int,
-    outputs: int,
-    size: tuple[int, int, int],
-    kernel: int,
-    stride: int,
-    pad: int,
-    dilation: int,
-    normal: tuple[bool, bool],
-    relu: tuple[bool, bool],
-    seed: int,
-    precision: str,
-) -> None:
+    channels, outputs, size, kernel, stride, pad, dilation, normal, relu, seed, precision
+):
     reach = dilation * (kernel - 1) + 1 - 2 * pad
     size = (size[0], max(size[1], reach), max(size[2], reach))
     window = {"kernel": kernel, "stride": stride, "pad": pad, "dilation": dilation}
@@ -183,15 +171,13 @@ def test_sums_of_any_shape(
         (1056, 40, (2, 7, 7), 1),
     ],
 )
-def test_sums_of_nets_shapes(
-    channels: int, outputs: int, size: tuple[int, int, int], stride: int
-) -> None:
+def test_sums_of_nets_shapes(channels, outputs, size, stride):
     check(channels, outputs, size, {"kernel": 3, "stride": stride, "pad": 1, "dilation": 1})
 
 
 @pytest.mark.parametrize("name", ["DepthwiseConvolution", "ConvolutionDepthwise"])
 @pytest.mark.parametrize("precision", ["float32", pytest.param("bf16", marks=needs_bf16)])
-def test_the_names_of_the_forks_change_no_bit(name: str, precision: str) -> None:
+def test_the_names_of_the_forks_change_no_bit(name, precision):
     data = np.random.default_rng(2).standard_normal((2, 24, 9, 9), np.float32)
     made = []
     for kind in ("Convolution", name):
@@ -217,7 +203,7 @@ def result(keep: bool = False, halves: bool = False) -> Any:
 
 
 @needs_bf16
-def test_threads_change_no_bit() -> None:
+def test_threads_change_no_bit():
     before, made = native.threads(), []
     try:
         for count in (1, 2, 3):
@@ -230,7 +216,7 @@ def test_threads_change_no_bit() -> None:
 
 
 @needs_bf16
-def test_parts_of_the_net_agree_with_the_whole() -> None:
+def test_parts_of_the_net_agree_with_the_whole():
     whole = result()
     near = 2.0**-6 * np.abs(whole).max()
     np.testing.assert_allclose(result(keep=True), whole, rtol=0, atol=near)
@@ -238,7 +224,7 @@ def test_parts_of_the_net_agree_with_the_whole() -> None:
 
 
 @needs_bf16
-def test_a_blob_between_them_that_is_asked_for_has_values() -> None:
+def test_a_blob_between_them_that_is_asked_for_has_values():
     net = build(LAYERS, SHAPE, 1)
     net.blobs["data"].data[...] = np.random.default_rng(2).standard_normal(SHAPE)
     last = len(net.layers) - 1
@@ -255,7 +241,7 @@ def test_a_blob_between_them_that_is_asked_for_has_values() -> None:
 
 
 @needs_bf16
-def test_new_weights_are_read() -> None:
+def test_new_weights_are_read():
     net = build(LAYERS, SHAPE, 1)
     net.blobs["data"].data[...] = np.random.default_rng(2).standard_normal(SHAPE)
     last = len(net.layers) - 1

@@ -1,7 +1,5 @@
 """Softmax, Scale, Bias and Reduction against numpy and finite differences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -30,12 +28,12 @@ def text(axis: int, kind: str = "Softmax", **names: str) -> str:
 
 @pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
-def test_gradients(axis: int, kind: str) -> None:
+def test_gradients(axis, kind):
     check_gradients(text(axis, kind), {"x": np.sin(values(2, 3, 2, 4))})
 
 
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 21, 9), (2, 3, 4, 2, 2, 3)])
-def test_every_axis(shape: tuple[int, ...]) -> None:
+def test_every_axis(shape):
     x = values(*shape)
     for axis in range(len(shape)):
         y, dy, net = passes(text(axis), {"x": x})
@@ -47,7 +45,7 @@ def test_every_axis(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("apart", [1, 80, 200, 30000])
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 40, 9), (2, 3, 4, 2)])
-def test_logarithms_of_what_lies_far_apart(shape: tuple[int, ...], apart: int) -> None:
+def test_logarithms_of_what_lies_far_apart(shape, apart):
     x = np.sin(values(*shape)) * np.float32(apart)
     for axis in range(len(shape)):
         y, dy, net = passes(text(axis, "LogSoftmax"), {"x": x})
@@ -59,7 +57,7 @@ def test_logarithms_of_what_lies_far_apart(shape: tuple[int, ...], apart: int) -
 
 
 @pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
-def test_in_place(kind: str) -> None:
+def test_in_place(kind):
     front = layer_text("Power", top="p").replace('"l"', '"front_p"')
     check_gradients(front + text(1, kind, bottom="p", top="p"), {"x": np.sin(values(2, 3, 2))})
 
@@ -67,13 +65,13 @@ def test_in_place(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("channels", [3, 16, 20])
 @pytest.mark.parametrize("axis", [1, 2])
-def test_layouts(channels: int, axis: int, kind: str) -> None:
+def test_layouts(channels, axis, kind):
     same_in_blocks(kind, f"softmax_param {{ axis: {axis} }}", np.sin(values(2, channels, 4, 3)))
 
 
 @pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("axis", [1, 2])
-def test_a_row_with_nan_is_nan(axis: int, kind: str) -> None:
+def test_a_row_with_nan_is_nan(axis, kind):
     x = np.sin(values(2, 20, 4, 3))
     x[1, 7, 2, 1] = np.nan
     y, _, _ = passes(text(axis, kind), {"x": x})
@@ -93,7 +91,7 @@ def x(*shape: int, seed: int = 0) -> Any:
 @pytest.mark.parametrize("options", LEARNED)
 @pytest.mark.parametrize("bias", ["", "bias_term: true"])
 @pytest.mark.parametrize("kind", ["Scale", "Bias"])
-def test_learned(options: str, bias: str, kind: str) -> None:
+def test_learned(options, bias, kind):
     field = "scale_param" if kind == "Scale" else "bias_param"
     rest = f"{options} {bias if kind == 'Scale' else ''} filler {{ type: 'uniform' }}"
     check_gradients(layer_text(kind, f"{field} {{ {rest} }}"), {"x": x(2, 3, 2, 4)})
@@ -101,20 +99,20 @@ def test_learned(options: str, bias: str, kind: str) -> None:
 
 @pytest.mark.parametrize(("options", "shape"), [*GIVEN, ("", ())])
 @pytest.mark.parametrize("kind", ["Scale", "Bias"])
-def test_given(options: str, shape: tuple[int, ...], kind: str) -> None:
+def test_given(options, shape, kind):
     field = "scale_param" if kind == "Scale" else "bias_param"
     text = layer_text(kind, f"{field} {{ {options} }}", bottom="x z")
     check_gradients(text, {"x": x(2, 3, 2, 4), "z": x(*shape, seed=1) if shape else np.float32(2)})
 
 
-def test_given_with_learned_bias() -> None:
+def test_given_with_learned_bias():
     text = layer_text("Scale", "scale_param { bias_term: true }", bottom="x z")
     check_gradients(text, {"x": x(2, 3, 2, 4), "z": x(3, seed=1)})
 
 
 @pytest.mark.parametrize("kind", ["Scale", "Bias"])
 @pytest.mark.parametrize("second", ["", " z"])
-def test_scale_in_place(kind: str, second: str) -> None:
+def test_scale_in_place(kind, second):
     """Behind a Power, since an input that is overwritten cannot be moved."""
     text = layer_text("Power", "power_param { scale: 2 }", top="p").replace('"l"', '"front_p"')
     text += layer_text(kind, bottom=f"p{second}", top="p")
@@ -124,7 +122,7 @@ def test_scale_in_place(kind: str, second: str) -> None:
 
 @pytest.mark.parametrize("channels", [3, 16, 20])
 @pytest.mark.parametrize("axes", ["", "axis: 0 num_axes: 2", "num_axes: 0"])
-def test_scale_layouts(channels: int, axes: str) -> None:
+def test_scale_layouts(channels, axes):
     options = f"scale_param {{ bias_term: true {axes} filler {{ value: 2 }} "
     same_in_blocks("Scale", options + "bias_filler { value: 3 } }", x(3, channels, 5, 4))
     same_in_blocks("Bias", f"bias_param {{ {axes} filler {{ value: 2 }} }}", x(3, channels, 5, 4))
@@ -132,7 +130,7 @@ def test_scale_layouts(channels: int, axes: str) -> None:
 
 @pytest.mark.parametrize("shape", [(8, 24, 20, 20), (300, 700), (1, 1, 90000)])
 @pytest.mark.parametrize("axes", ["", "num_axes: 0", "axis: 0 num_axes: -1"])
-def test_threads(shape: tuple[int, ...], axes: str) -> None:
+def test_threads(shape, axes):
     text = layer_text("Scale", f"scale_param {{ bias_term: true {axes} }}")
     same_in_any_number_of_threads(text, {"x": x(*shape)})
 
@@ -151,7 +149,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_values_and_gradients(operation: str, axis: int) -> None:
+def test_values_and_gradients(operation, axis):
     x = draw(2, 3, 4)
     text = LAYER.format(operation, axis, 1.5)
     net = build(text, {"x": x})
@@ -163,14 +161,14 @@ def test_values_and_gradients(operation: str, axis: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [(40, 500), (3, 20000)])
-def test_long_sums(shape: tuple[int, int]) -> None:
+def test_long_sums(shape):
     x = draw(*shape)
     net = build(LAYER.format("SUM", 1, 1), {"x": x})
     net.forward()
     same(net.blobs["y"].data, x.astype(np.float64).sum(1), 1e-6, 1e-5)
 
 
-def test_nothing_to_sum() -> None:
+def test_nothing_to_sum():
     net = build(LAYER.format("MEAN", 1, 1), {"x": draw(2, 0)})
     net.forward()
     same(net.blobs["y"].data, np.zeros(2))

@@ -2,8 +2,6 @@
 under each of oneDNN's instruction sets: images of one pixel, and a factor for each channel that
 takes the place of what it multiplies."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -98,7 +96,7 @@ def all_of_them(precision: Precision) -> list[str]:
 @pytest.mark.parametrize(
     ("isa", "precision"), [*((isa, "float32") for isa in ISAS), ("AVX512_CORE_BF16", "bf16")]
 )
-def test_squeeze_and_excitation(isa: str, precision: str) -> None:
+def test_squeeze_and_excitation(isa, precision):
     if precision == "bf16" and not has_bf16():
         pytest.skip("this processor has no bfloat16")
     program = f"from {__name__} import all_of_them; print(*all_of_them({precision!r}), sep='\\n')"

@@ -1,7 +1,5 @@
 """Gradients of the layers that multiply by weights, by finite differences, for every option."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -30,7 +28,7 @@ def values(shape: tuple[int, ...]) -> np.ndarray:
 
 @pytest.mark.parametrize("option", WINDOWS)
 @pytest.mark.parametrize("kind", ["Convolution", "Deconvolution"])
-def test_windows(kind: str, option: str) -> None:
+def test_windows(kind, option):
     settings, shape = WINDOWS[option]
     check_gradients(
         f'layer {{ name: "l" type: "{kind}" bottom: "x" top: "y" '
@@ -39,7 +37,7 @@ def test_windows(kind: str, option: str) -> None:
     )
 
 
-def test_depthwise() -> None:
+def test_depthwise():
     check_gradients(
         'layer { name: "l" type: "DepthwiseConvolution" bottom: "x" top: "y" '
         f"convolution_param {{ num_output: 4 group: 4 kernel_size: 3 pad: 1 {FILL} }} }}",
@@ -47,7 +45,7 @@ def test_depthwise() -> None:
     )
 
 
-def test_two_bottoms_share_the_weights() -> None:
+def test_two_bottoms_share_the_weights():
     check_gradients(
         'layer { name: "l" type: "Convolution" bottom: "x" bottom: "z" top: "y" top: "w" '
         f"convolution_param {{ num_output: 2 kernel_size: 2 {FILL} }} }}",
@@ -56,7 +54,7 @@ def test_two_bottoms_share_the_weights() -> None:
 
 
 @pytest.mark.parametrize("settings", [FILL, UNBIASED, f"transpose: true {FILL}", f"axis: 2 {FILL}"])
-def test_inner_product(settings: str) -> None:
+def test_inner_product(settings):
     check_gradients(
         'layer { name: "l" type: "InnerProduct" bottom: "x" top: "y" '
         f"inner_product_param {{ num_output: 5 {settings} }} }}",
@@ -67,7 +65,7 @@ def test_inner_product(settings: str) -> None:
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize("kind", ["Convolution", "Deconvolution"])
 @pytest.mark.filterwarnings("ignore:.*bfloat16")
-def test_taps_that_see_nothing_learn_nothing(kind: str, precision: str) -> None:
+def test_taps_that_see_nothing_learn_nothing(kind, precision):
     """Another layer's gradients of the same size have just been in the memory that they take."""
     options = "num_output: 16 kernel_size: 5 pad: 2 stride: 2 weight_filler { type: 'xavier' }"
     layers = "".join(
@@ -88,7 +86,7 @@ def test_taps_that_see_nothing_learn_nothing(kind: str, precision: str) -> None:
         assert not found[..., [0, 1, 3, 4]].any()
 
 
-def test_an_empty_result_asks_nothing_of_its_input() -> None:
+def test_an_empty_result_asks_nothing_of_its_input():
     window = "kernel_size: 3 pad: 1 dilation: 2 stride: 2"
     net = build(
         f"layer {{ name: 'l' type: 'Convolution' bottom: 'x' top: 'y' "

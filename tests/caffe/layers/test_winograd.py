@@ -2,8 +2,6 @@
 
 In bfloat16 they multiply in float32, so that only values that are stored are rounded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,7 +28,7 @@ each_precision = pytest.mark.parametrize("precision", PRECISIONS)
 
 
 @pytest.fixture
-def few_products(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_products(monkeypatch):
     """The engine takes few products wherever it can, not only where that is faster."""
 
     def infer(layer: Convolution, bottoms: Sequence[Shape]) -> Plan:
@@ -131,9 +129,7 @@ def check(net: Any, x: Any, pad: Pair, group: int) -> None:
 )
 @pytest.mark.parametrize("window", [3, 5])
 @each_precision
-def test_all_passes(
-    shape: Shape, outputs: int, pad: Pair, group: int, window: int, precision: str
-) -> None:
+def test_all_passes(shape, outputs, pad, group, window, precision):
     pad = (pad[0] + (window - 3) // 2, pad[1] + (window - 3) // 2)
     x = draw(*shape)
     text = conv(outputs, pad, group, window=window)
@@ -152,9 +148,7 @@ def test_all_passes(
     ],
 )
 @each_precision
-def test_all_passes_without_padding(
-    shape: Shape, outputs: int, group: int, window: int, precision: str
-) -> None:
+def test_all_passes_without_padding(shape, outputs, group, window, precision):
     x = draw(*shape)
     text = conv(outputs, (0, 0), group, window=window)
     check(build(text, {"x": x}, precision=precision), x, (0, 0), group)
@@ -165,7 +159,7 @@ def test_all_passes_without_padding(
     deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.data())
-def test_all_passes_of_any_shape(data: st.DataObject) -> None:
+def test_all_passes_of_any_shape(data):
     def number(least: int, most: int) -> int:
         return data.draw(st.integers(least, most))
 
@@ -179,7 +173,7 @@ def test_all_passes_of_any_shape(data: st.DataObject) -> None:
     check(build(text, {"x": x}, precision=precision), x, pad, group)
 
 
-def test_all_passes_where_they_are_chosen() -> None:
+def test_all_passes_where_they_are_chosen():
     x = draw(5, 128, 14, 14)
     check(build(conv(128), {"x": x}), x, (1, 1), 1)
     x = draw(16, 32, 16, 16)
@@ -188,13 +182,13 @@ def test_all_passes_where_they_are_chosen() -> None:
 
 @pytest.mark.usefixtures("few_products")
 @pytest.mark.parametrize("channels", [3, 8, 15])
-def test_too_few_channels_for_a_vector(channels: int) -> None:
+def test_too_few_channels_for_a_vector(channels):
     x = draw(2, channels, 9, 6)
     check(build(conv(20), {"x": x}), x, (1, 1), 1)
 
 
 @pytest.mark.usefixtures("few_products")
-def test_shapes_that_change() -> None:
+def test_shapes_that_change():
     net = build(conv(32), {"x": draw(2, 16, 9, 9)})
     for shape in [(2, 16, 9, 9), (1, 16, 21, 4), (3, 16, 2, 6)]:
         net.blobs["x"].reshape(*shape)
@@ -203,7 +197,7 @@ def test_shapes_that_change() -> None:
 
 
 @pytest.mark.usefixtures("few_products")
-def test_several_bottoms_add_to_one_gradient() -> None:
+def test_several_bottoms_add_to_one_gradient():
     x, x2 = draw(2, 16, 6, 7), draw(2, 16, 6, 7, seed=3)
     net = build(conv(16, bottom="x x2"), {"x": x, "x2": x2})
     net.forward()
@@ -218,14 +212,14 @@ def test_several_bottoms_add_to_one_gradient() -> None:
 
 
 @pytest.mark.usefixtures("few_products")
-def test_gradients() -> None:
+def test_gradients():
     x = draw(1, 16, 5, 3)
     check_gradients(conv(16, (1, 0), rest="bias_term: false"), {"x": x}, tolerance=2e-2)
 
 
 @pytest.mark.usefixtures("few_products")
 @each_precision
-def test_with_a_fused_relu(precision: str) -> None:
+def test_with_a_fused_relu(precision):
     x = rounded(draw(2, 32, 10, 7))
     relu = 'layer { name: "r" type: "ReLU" bottom: "y" top: "y" }'
     net = build(
@@ -244,7 +238,7 @@ def test_with_a_fused_relu(precision: str) -> None:
 
 @pytest.mark.usefixtures("few_products")
 @each_precision
-def test_with_a_fused_scale_and_a_residual_sum(precision: str) -> None:
+def test_with_a_fused_scale_and_a_residual_sum(precision):
     x, other = rounded(draw(2, 32, 10, 7)), rounded(draw(2, 48, 10, 7, seed=2))
     behind = """
         layer { name: "s" type: "Scale" bottom: "y" top: "y" scale_param { bias_term: true } }
@@ -281,7 +275,7 @@ def threads(count: int) -> Iterator[None]:
 @pytest.mark.usefixtures("few_products")
 @pytest.mark.parametrize(("window", "pad"), [(3, 1), (5, 2), (5, 0)])
 @each_precision
-def test_any_number_of_threads_gives_the_same(window: int, pad: int, precision: str) -> None:
+def test_any_number_of_threads_gives_the_same(window, pad, precision):
     found = []
     for count in (1, 2, 3):
         with threads(count):
@@ -301,7 +295,7 @@ def test_any_number_of_threads_gives_the_same(window: int, pad: int, precision: 
 @pytest.mark.usefixtures("few_products")
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @each_precision
-def test_what_is_not_finite_stays_in_the_tiles_that_see_it(value: float, precision: str) -> None:
+def test_what_is_not_finite_stays_in_the_tiles_that_see_it(value, precision):
     x = draw(2, 16, 16, 16)
     x[1, 3, 6, 6] = value
     net = build(conv(16), {"x": x}, precision=precision)

@@ -1,7 +1,5 @@
 """YOLO, DetectNet and TrueBoxes: boxes from maps, and what losses teach, against plain loops."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -70,7 +68,7 @@ def survivors(found: Any, images: int, threshold: float) -> Any:
     return np.array(rows)
 
 
-def test_yolov2_boxes() -> None:
+def test_yolov2_boxes():
     x = draw(2, 2 * 8, 3, 4)
     options = (
         "num_classes: 3 num_box: 2 confidence_threshold: 0.3 nms_threshold: 0.3 "
@@ -93,7 +91,7 @@ def test_yolov2_boxes() -> None:
     same(made.blobs["y"].data[0, 0], want, 1e-4, 1e-5)
 
 
-def test_yolov3_boxes() -> None:
+def test_yolov3_boxes():
     inputs = {"a": draw(2, 2 * 7, 2, 3), "b": draw(2, 2 * 7, 4, 6, seed=1)}
     options = (
         f"num_classes: 2 num_box: 2 confidence_threshold: 0.5 nms_threshold: 0.4 mask_group_num: 2 "
@@ -122,7 +120,7 @@ def test_yolov3_boxes() -> None:
     same(made.blobs["y"].data[0, 0], want, 1e-4, 1e-5)
 
 
-def test_no_box_is_sure_enough() -> None:
+def test_no_box_is_sure_enough():
     options = f"num_classes: 3 num_box: 2 confidence_threshold: 2 {numbers('biases', V2)}"
     made = build(
         layer_text("YoloDetectionOutput", f"yolo_detection_output_param {{ {options} }}"),
@@ -147,7 +145,7 @@ def _python(module: str, layer: str, settings: str, bottom: str, top: str) -> st
     return layer_text("Python", options, bottom, top).replace('"l"', f'"{layer}"')
 
 
-def test_boxes_are_clustered() -> None:
+def test_boxes_are_clustered():
     coverage, corners = np.zeros((1, 1, 4, 6)), np.zeros((1, 4, 4, 6))
     for row, column in ((1, 1), (1, 2), (2, 1), (2, 2)):
         coverage[0, 0, row, column] = 0.9
@@ -176,7 +174,7 @@ def test_boxes_are_clustered() -> None:
     ]  # fmt: skip
 
 
-def test_rectangles_that_agree() -> None:
+def test_rectangles_that_agree():
     """Groups of more than two; the small one inside the large one goes."""
     boxes = np.array(
         [[10, 10, 40, 40], [11, 10, 40, 40], [10, 12, 39, 40], [10, 10, 40, 41],
@@ -189,13 +187,13 @@ def test_rectangles_that_agree() -> None:
     assert len(group_rectangles(boxes, 0, 0.2)[0]) == len(boxes)
 
 
-def test_settings_of_the_python_layers() -> None:
+def test_settings_of_the_python_layers():
     text = _python("clustering", "ClusterDetections", "48, 32", "c b", "found")
     with pytest.raises(LayerError, match="needs 7 numbers in param_str"):
         build(text, {"c": np.zeros((1, 1, 4, 6)), "b": np.zeros((1, 4, 4, 6))})
 
 
-def test_boxes_become_rows() -> None:
+def test_boxes_become_rows():
     boxes = np.full((3, 2, 6), -1, np.float32)
     boxes[0, 0] = [2, 0.1, 0.2, 0.3, 0.4, 1]
     boxes[2] = [[1, 0.5, 0.6, 0.7, 0.8, 0], [3, 0, 0, 1, 1, 0]]
@@ -213,7 +211,7 @@ def test_boxes_become_rows() -> None:
 
 
 @pytest.mark.parametrize("shape", [(2, 5), (2, 3, 4), (2, 3, 7), (1, 2, 3, 5)])
-def test_other_shapes_are_no_boxes(shape: tuple[int, ...]) -> None:
+def test_other_shapes_are_no_boxes(shape):
     with pytest.raises(LayerError, match=r"'l': .* records x boxes x 5 or 6; they are "):
         make_net(layer_text("TrueBoxes"), {"x": np.zeros(shape, np.float32)})
 
@@ -229,7 +227,7 @@ def detector(batch: int) -> NetParams:
     )
 
 
-def test_a_detector_with_joined_priors_trains_in_shared_memory() -> None:
+def test_a_detector_with_joined_priors_trains_in_shared_memory():
     """The prior boxes need no gradient, and so nothing waits for it."""
     rng = np.random.default_rng(0)
     boxes = np.full((8, 2, 5), -1, np.float32)

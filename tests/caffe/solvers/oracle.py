@@ -1,7 +1,5 @@
 """The updates as formulas in double precision: slow and obvious."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

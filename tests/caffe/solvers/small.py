@@ -1,7 +1,5 @@
 """A small regression net, and solvers for it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,5 @@
 """Gradients that are overwritten instead of cleared and added to: nobody may notice."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -54,7 +51,7 @@ def plainly(made: Any, steps: int) -> None:
 
 
 @pytest.mark.parametrize("iter_size", [1, 3])
-def test_overwritten_gradients_are_cleared_ones_to_the_bit(iter_size: int) -> None:
+def test_overwritten_gradients_are_cleared_ones_to_the_bit(iter_size):
     one, other = solver(iter_size), solver(iter_size)
     one.step(3)
     plainly(other, 3)
@@ -63,7 +60,7 @@ def test_overwritten_gradients_are_cleared_ones_to_the_bit(iter_size: int) -> No
 
 
 @pytest.fixture
-def two_threads() -> Iterator[None]:
+def two_threads():
     before = threads()
     set_threads(2)
     yield
@@ -72,7 +69,7 @@ def two_threads() -> Iterator[None]:
 
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("idle", [2, 400])
-def test_gradients_that_no_pass_reaches_become_zero(idle: int) -> None:
+def test_gradients_that_no_pass_reaches_become_zero(idle):
     """The larger ones by two threads."""
     made = solver(idle=idle)
     for blob in made.net.params["idle"]:
@@ -82,7 +79,7 @@ def test_gradients_that_no_pass_reaches_become_zero(idle: int) -> None:
     assert all(made.net.params[name][0].diff.any() for name in ("conv", "one"))
 
 
-def test_a_gradient_left_over_is_not_added_to() -> None:
+def test_a_gradient_left_over_is_not_added_to():
     made, fresh = solver(), solver()
     made.net.flat_diffs.fill(1e6)
     made.compute_gradient()
@@ -90,7 +87,7 @@ def test_a_gradient_left_over_is_not_added_to() -> None:
     assert np.array_equal(made.net.flat_diffs, fresh.net.flat_diffs)
 
 
-def test_who_looks_before_the_passes_finds_zeros() -> None:
+def test_who_looks_before_the_passes_finds_zeros():
     made = solver()
     seen: list[float] = []
     made.step(1)
@@ -99,7 +96,7 @@ def test_who_looks_before_the_passes_finds_zeros() -> None:
     assert seen == [0]
 
 
-def test_what_a_callback_leaves_is_added_to() -> None:
+def test_what_a_callback_leaves_is_added_to():
     made, plain = solver(), solver()
     made.add_callback(lambda: made.net.flat_diffs.fill(0.5))
     made.step(1)
@@ -109,7 +106,7 @@ def test_what_a_callback_leaves_is_added_to() -> None:
     np.testing.assert_allclose(made.net.flat_params, plain.net.flat_params, rtol=1e-5, atol=1e-6)
 
 
-def test_a_pass_that_fails_leaves_zeros() -> None:
+def test_a_pass_that_fails_leaves_zeros():
     made = solver()
     made.step(1)
     assert np.abs(made.net.flat_diffs).max() > 0
@@ -119,7 +116,7 @@ def test_a_pass_that_fails_leaves_zeros() -> None:
     assert np.abs(made.net.flat_diffs).max() == 0
 
 
-def test_a_callback_of_the_net_sees_zeros_before_the_backward_pass() -> None:
+def test_a_callback_of_the_net_sees_zeros_before_the_backward_pass():
     made = solver()
     seen: list[float] = []
     made.step(1)

@@ -1,7 +1,5 @@
 """Rates, momenta and decays of NVIDIA's and Intel's solvers, against their formulas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -35,7 +33,7 @@ def rates(text: str, *iterations: int) -> list[float]:
     return [learning_rate(solver, iteration, 0) for iteration in iterations]
 
 
-def test_rates_that_rise_first() -> None:
+def test_rates_that_rise_first():
     intel = "base_lr: 0.8 lr_policy: 'fixed' warmup_iter: 4 warmup_start_lr: 0.4"
     np.testing.assert_allclose(rates(intel, 0, 1, 3, 4, 9), [0.4, 0.5, 0.7, 0.8, 0.8])
     nvidia = "base_lr: 0.8 lr_policy: 'fixed' rampup_interval: 4 rampup_lr: 0.4"
@@ -43,14 +41,14 @@ def test_rates_that_rise_first() -> None:
     np.testing.assert_allclose(rates(nvidia, 0, 1, 3, 4), want, rtol=1e-6)
 
 
-def test_the_least_rate() -> None:
+def test_the_least_rate():
     poly = "base_lr: 1 lr_policy: 'poly' power: 2 max_iter: 10 min_lr: 0.2"
     np.testing.assert_allclose(rates(poly, 0, 5, 10), [1, 0.2 + 0.8 / 4, 0.2], rtol=1e-6)
     exp = "base_lr: 1 lr_policy: 'exp' gamma: 0.5 min_lr: 0.2"
     np.testing.assert_allclose(rates(exp, 1, 2, 3, 9), [0.5, 0.25, 0.2, 0.2])
 
 
-def test_momenta_and_decays() -> None:
+def test_momenta_and_decays():
     solver = parse_solver(
         "momentum: 0.5 momentum_policy: 'poly' max_momentum: 0.9 momentum_power: 2 max_iter: 10 "
         "weight_decay: 0.1 weight_decay_policy: 'poly' max_weight_decay: 0.3"
@@ -96,7 +94,7 @@ def weights(made: Any) -> Any:
         ("local_lr_auto: true local_gw_ratio: 0.3 momentum: 0.9", "intel"),
     ],
 )
-def test_rates_by_the_norms_of_layers(options: str, kind: str) -> None:
+def test_rates_by_the_norms_of_layers(options, kind):
     made = trained(options)
     history = [np.zeros_like(w) for w in weights(made)]
     correlations = [0.0, 0.0]
@@ -125,7 +123,7 @@ def test_rates_by_the_norms_of_layers(options: str, kind: str) -> None:
         np.testing.assert_array_equal(blob.data, value)
 
 
-def test_a_growing_momentum() -> None:
+def test_a_growing_momentum():
     made = trained("momentum: 0 momentum_policy: 'poly' max_momentum: 0.99")
     before = weights(made)
     slopes = [gradients(made)]
@@ -152,12 +150,12 @@ def test_a_growing_momentum() -> None:
         ("larc: true local_lr_auto: true", "larc and local_lr_auto are both set"),
     ],
 )
-def test_settings(options: str, says: str) -> None:
+def test_settings(options, says):
     with pytest.raises(SolverError, match=says):
         check_step(parse_solver(f"base_lr: 1 lr_policy: 'fixed' {options}"))
 
 
-def test_slices_of_gradients() -> None:
+def test_slices_of_gradients():
     made = trained("larc: true")
     made.net.forward()
     made.net.backward()
@@ -165,7 +163,7 @@ def test_slices_of_gradients() -> None:
         made.update_slice(0, 4, lambda: 1.0)
 
 
-def test_tests_that_begin_later() -> None:
+def test_tests_that_begin_later():
     made = trained("test_interval: 4 test_offset: 1 test_iter: 1 test_state { }")
     due = []
     for _ in range(10):
@@ -174,7 +172,7 @@ def test_tests_that_begin_later() -> None:
     assert [n for n, one in enumerate(due) if one] == [1, 5, 9]
 
 
-def test_lists_of_devices() -> None:
+def test_lists_of_devices():
     solver = parse_solver("device_id: [2, 0, 1] richness: 50 base_lr: 1")
     assert (solver.device_id, list(solver.further_device_id)) == (2, [0, 1])
     assert parse_solver("device_id: [3] base_lr: 1").device_id == 3

@@ -1,7 +1,5 @@
 """Training runs, snapshots and refusals against what real Caffe made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,7 +50,7 @@ def compare_params(case: dict[str, Any], solver: Solver, wanted: dict[str, Any],
 
 
 @cases("solvers")
-def test_run(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run(case, monkeypatch):
     monkeypatch.chdir(SOLVERS)
     arrays = arrays_of(case, SOLVERS)
     solver = caffe.get_solver(f"{case['name']}.solver.prototxt")
@@ -64,7 +62,7 @@ def test_run(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cases("solvers/snapshots")
-def test_restored(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restored(case, monkeypatch):
     monkeypatch.chdir(SOLVERS / "snapshots" / case["name"])
     arrays = arrays_of(case, Path())
     solver = caffe.get_solver(f"{case['name']}.solver.prototxt")
@@ -75,7 +73,7 @@ def test_restored(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @cases("solvers/snapshots")
-def test_written(case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_written(case, tmp_path, monkeypatch):
     """Our files after the same steps hold what Caffe's hold."""
     folder = SOLVERS / "snapshots" / case["name"]
     monkeypatch.chdir(folder)
@@ -121,7 +119,7 @@ def names(model: Any) -> Iterator[str]:
 
 
 @golden("solvers/weights", "from_weights")
-def test_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights(monkeypatch):
     (case,) = index("solvers/weights")
     monkeypatch.chdir(SOLVERS / "weights")
     arrays = arrays_of(case, Path())
@@ -131,7 +129,7 @@ def test_weights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @golden("solvers/testnets", "with_test_nets")
-def test_test_nets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_test_nets(monkeypatch):
     (case,) = index("solvers/testnets")
     monkeypatch.chdir(SOLVERS / "testnets")
     arrays = arrays_of(case, Path())
@@ -154,7 +152,7 @@ def test_test_nets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["name"])
-def test_refused(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused(case, monkeypatch):
     monkeypatch.chdir(GOLDENS / "errors")
     if case["action"] == "solver":
         with pytest.raises(SparkNetError):

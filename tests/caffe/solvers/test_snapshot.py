@@ -1,9 +1,6 @@
 """Snapshots: names, whole files, and going on as if nothing had happened."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +21,7 @@ def saving(kind: str, prefix: Path, form: str = "BINARYPROTO", more: str = "") -
 
 @pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5"])
 @pytest.mark.parametrize("kind", small.KINDS)
-def test_resuming_changes_nothing(kind: str, form: str, tmp_path: Path) -> None:
+def test_resuming_changes_nothing(kind, form, tmp_path):
     straight = saving(kind, tmp_path / "a", form)
     small.train(straight, 4)
     straight.snapshot()
@@ -38,7 +35,7 @@ def test_resuming_changes_nothing(kind: str, form: str, tmp_path: Path) -> None:
     assert all(np.array_equal(one, other) for one, other in pairs)
 
 
-def test_names_and_moments(tmp_path: Path) -> None:
+def test_names_and_moments(tmp_path):
     solver = saving("SGD", tmp_path / "net", more="snapshot: 2 max_iter: 5")
     small.feed(solver, 0)
     solver.solve()
@@ -51,18 +48,14 @@ def test_names_and_moments(tmp_path: Path) -> None:
     small.train(again, 1)
 
 
-def test_without_a_prefix_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_prefix_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small.made("SGD", "max_iter: 1").solve()
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5"])
-def test_a_failing_write_leaves_the_old_files(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_write_leaves_the_old_files(form, tmp_path, monkeypatch):
     solver = saving("Adam", tmp_path / "net", form)
     small.train(solver, 2)
     solver.snapshot()
@@ -83,7 +76,7 @@ def test_a_failing_write_leaves_the_old_files(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == old
 
 
-def test_a_state_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
+def test_a_state_that_does_not_fit_changes_nothing(tmp_path):
     adam, sgd = saving("Adam", tmp_path / "adam"), saving("SGD", tmp_path / "sgd")
     small.train(adam, 1)
     adam.snapshot()
@@ -104,7 +97,7 @@ def test_a_state_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
     assert not np.array_equal(small.weights(sgd), before)
 
 
-def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path):
     with pytest.raises(SolverError, match="missing or cannot be written"):
         saving("SGD", tmp_path / "no" / "net", more="snapshot: 1")
     with pytest.raises(SolverError, match="no snapshot_prefix"):
@@ -112,7 +105,7 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("train", [lambda solver: solver.step(1), lambda solver: solver.solve()])
-def test_the_last_snapshots_place_is_looked_at_before_training(train: Any, tmp_path: Path) -> None:
+def test_the_last_snapshots_place_is_looked_at_before_training(train, tmp_path):
     solver = saving("SGD", tmp_path / "no" / "net")
     before = small.weights(solver)
     with pytest.raises(SolverError, match=r"the folder '.*no' is missing or cannot be written"):

@@ -1,13 +1,10 @@
 """The training loop: sources, callbacks, tests, what is shown, interruption, our own policies."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +24,7 @@ from tests.goldens import ROOT
 
 
 @pytest.fixture
-def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+def lines(caplog):
     caplog.set_level(logging.INFO, "sparknet.caffe")
 
     class Lines(list[str]):
@@ -37,7 +34,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return Lines()
 
 
-def test_sources(tmp_path: Path) -> None:
+def test_sources(tmp_path):
     net, file = tmp_path / "net.prototxt", tmp_path / "solver.prototxt"
     net.write_text(small.NET)
     text = f'net: "{net}" type: "Adam" base_lr: 0.1 lr_policy: "fixed" random_seed: 7'
@@ -63,7 +60,7 @@ def test_sources(tmp_path: Path) -> None:
         caffe.get_solver(7)
 
 
-def test_net_spec() -> None:
+def test_net_spec():
     from sparknet.caffe import layers as L
 
     n = caffe.NetSpec()
@@ -77,7 +74,7 @@ def test_net_spec() -> None:
     assert solver.iter == 2
 
 
-def test_pycaffes_solvers_are_found_by_type() -> None:
+def test_pycaffes_solvers_are_found_by_type():
     names = [name for name in caffe.pycaffe.__all__ if name.endswith("Solver")]
     assert len(names) == 6
     for name in names:
@@ -90,7 +87,7 @@ def test_pycaffes_solvers_are_found_by_type() -> None:
 
 
 @pytest.mark.parametrize("kind", small.KINDS)
-def test_training_helps(kind: str) -> None:
+def test_training_helps(kind):
     solver = small.made(kind, "base_lr: 10" if kind == "AdaDelta" else "")
     small.feed(solver, 0)
     first = solver._forward()
@@ -98,7 +95,7 @@ def test_training_helps(kind: str) -> None:
     assert solver._forward() < 0.9 * first
 
 
-def test_callbacks_come_at_their_moments() -> None:
+def test_callbacks_come_at_their_moments():
     solver, seen = small.made("SGD", "iter_size: 2"), []
     diffs = np.asarray(solver.net.flat_diffs)
     small.feed(solver, 0)
@@ -115,7 +112,7 @@ def test_callbacks_come_at_their_moments() -> None:
     ]
 
 
-def test_a_callback_may_change_the_rate() -> None:
+def test_a_callback_may_change_the_rate():
     solver = small.made("SGD", "momentum: 0")
     small.feed(solver, 0)
 
@@ -128,7 +125,7 @@ def test_a_callback_may_change_the_rate() -> None:
     assert np.array_equal(before, small.weights(solver))
 
 
-def test_display(lines: list[str]) -> None:
+def test_display(lines):
     solver = small.made("SGD", "display: 2 max_iter: 4 average_loss: 2 clip_gradients: 0.01")
     small.feed(solver, 0)
     solver.solve()
@@ -144,7 +141,7 @@ def test_display(lines: list[str]) -> None:
     assert text.endswith("Optimization Done.")
 
 
-def test_smoothed_loss() -> None:
+def test_smoothed_loss():
     loss = SmoothedLoss(3)
     assert [loss.add(value) for value in (3.0, 1.0, 2.0, 6.0, 1.0)] == [3, 2, 2, 3, 3]
 
@@ -152,7 +149,7 @@ def test_smoothed_loss() -> None:
 TESTS = "test_iter: 3 test_interval: 2"
 
 
-def test_test_nets_share_at_the_first_test(lines: list[str]) -> None:
+def test_test_nets_share_at_the_first_test(lines):
     solver = small.made("SGD", TESTS + " test_initialization: false test_compute_loss: true")
     (net,) = solver.test_nets
     small.train(solver, 2)
@@ -167,13 +164,13 @@ def test_test_nets_share_at_the_first_test(lines: list[str]) -> None:
     assert solver.test()["loss"] == pytest.approx(solver._forward(), rel=1e-6)
 
 
-def test_initial_test(lines: list[str]) -> None:
+def test_initial_test(lines):
     solver = small.made("SGD", TESTS)
     solver.step(1)
     assert "Iteration 0, Testing net (#0)" in list(lines)
 
 
-def test_share_weights() -> None:
+def test_share_weights():
     solver = small.made()
     net = caffe.Net.from_proto(parse_net(small.NET), caffe.TEST)
     solver.share_weights(net)
@@ -181,7 +178,7 @@ def test_share_weights() -> None:
     assert np.array_equal(net.params["ip2"][0].data, solver.net.params["ip2"][0].data)
 
 
-def test_the_trained_net_may_use_other_memory() -> None:
+def test_the_trained_net_may_use_other_memory():
     """Parameters that lie in another net's buffer, at other places, are trained there."""
     plain, sharing = small.made(), small.made()
     extra = 'layer { name: "more" type: "InnerProduct" bottom: "x" top: "z" inner_product_param'
@@ -200,7 +197,7 @@ def test_the_trained_net_may_use_other_memory() -> None:
             assert np.array_equal(mine.data, theirs.data)
 
 
-def test_seeds() -> None:
+def test_seeds():
     assert np.array_equal(small.weights(small.made()), small.weights(small.made()))
     other = small.made("SGD", "random_seed: 8")
     assert not np.array_equal(small.weights(small.made()), small.weights(other))
@@ -208,7 +205,7 @@ def test_seeds() -> None:
     assert not np.array_equal(np.array(test.flat_params), small.weights(small.made()))
 
 
-def test_interrupted_within_an_iteration() -> None:
+def test_interrupted_within_an_iteration():
     solver = small.made()
 
     def interrupt() -> None:
@@ -225,7 +222,7 @@ def test_interrupted_within_an_iteration() -> None:
 
 
 @pytest.mark.parametrize("call", ["take", "gradient_norm"])
-def test_interrupted_in_the_update(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_in_the_update(call, monkeypatch):
     """The weights and the count agree: both are updated, or neither is."""
     solver = small.made("SGD", "clip_gradients: 1")
     small.feed(solver, 0)
@@ -243,7 +240,7 @@ def test_interrupted_in_the_update(call: str, monkeypatch: pytest.MonkeyPatch) -
     assert np.array_equal(before, small.weights(solver)) == (solver.iter == 0)
 
 
-def test_training_goes_on_after_nan() -> None:
+def test_training_goes_on_after_nan():
     solver = small.made()
     small.feed(solver, 0)
     solver.net.blobs["t"].data[...] = np.nan
@@ -264,7 +261,7 @@ def test_training_goes_on_after_nan() -> None:
     ],
     ids=lambda value: value.split('"')[1] if isinstance(value, str) else "",
 )  # fmt: skip
-def test_rates(text: str, wanted: list[float]) -> None:
+def test_rates(text, wanted):
     solver, used = small.made("SGD", "base_lr: 1 " + text), []
     for _ in wanted:
         solver.apply_update()
@@ -272,7 +269,7 @@ def test_rates(text: str, wanted: list[float]) -> None:
     np.testing.assert_allclose(used, wanted, rtol=1e-6)
 
 
-def test_a_solver_can_be_written_down() -> None:
+def test_a_solver_can_be_written_down():
     described = small.settings("Nesterov")
     assert parse_text(format_text(described), type(described)) == described
 
@@ -284,7 +281,7 @@ small.made("SGD", "display: 1").step(1)
 
 
 @pytest.mark.parametrize("level", ["", "2"])
-def test_shown_on_stderr_as_glog_would(level: str) -> None:
+def test_shown_on_stderr_as_glog_would(level):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         cwd=ROOT,
@@ -322,7 +319,7 @@ PYTORCH = {
 
 
 @pytest.mark.parametrize("text", PYTORCH)
-def test_rates_as_pytorch_has_them(text: str) -> None:
+def test_rates_as_pytorch_has_them(text):
     solver = parse_solver(f"base_lr: 0.4 {text}")
     check_step(solver)
     wanted = [float(one) for one in PYTORCH[text].split()]
@@ -331,7 +328,7 @@ def test_rates_as_pytorch_has_them(text: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["cosine", "onecycle"])
-def test_behind_the_end_and_without_one(policy: str) -> None:
+def test_behind_the_end_and_without_one(policy):
     solver = parse_solver(f"base_lr: 0.4 lr_policy: '{policy}' max_iter: 9 min_lr: 0.1")
     assert learning_rate(solver, 9, 0) == learning_rate(solver, 99, 0) == np.float32(0.1)
     solver.max_iter = 1

@@ -1,7 +1,5 @@
 """Updates against their formulas, in slices, and gradients that are overwritten."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 
@@ -39,15 +37,7 @@ NUMBERS = {
     seed=st.integers(0, 1000),
 )  # fmt: skip
 @settings(max_examples=60)
-def test_formula(
-    kind: str,
-    iter_size: int,
-    clip: float,
-    decay: float,
-    l1: bool,
-    factors: list[tuple[float, float]],
-    seed: int,
-) -> None:
+def test_formula(kind, iter_size, clip, decay, l1, factors, seed):
     text = f"iter_size: {iter_size} clip_gradients: {clip} weight_decay: {decay} "
     text += 'regularization_type: "L1"' if l1 else ""
     described = small.settings(kind, text)
@@ -103,7 +93,7 @@ def stepped(rule: str, size: int, count: int) -> list[np.ndarray[Any, Any]]:
 
 
 @pytest.mark.parametrize("rule", NUMBERS)
-def test_any_number_of_threads(rule: str) -> None:
+def test_any_number_of_threads(rule):
     before, results = threads(), []
     try:
         for count in (1, 2, 5):
@@ -117,7 +107,7 @@ def test_any_number_of_threads(rule: str) -> None:
 
 
 @pytest.mark.parametrize("kind", small.KINDS)
-def test_training_twice_gives_the_same_weights(kind: str) -> None:
+def test_training_twice_gives_the_same_weights(kind):
     text = "weight_decay: 0.01 clip_gradients: 0.5"
     first, second = small.made(kind, text), small.made(kind, text)
     assert np.array_equal(small.weights(first), small.weights(second))
@@ -126,7 +116,7 @@ def test_training_twice_gives_the_same_weights(kind: str) -> None:
     assert np.array_equal(small.weights(first), small.weights(second))
 
 
-def test_frozen_parameters_stay() -> None:
+def test_frozen_parameters_stay():
     described = small.settings("SGD", "weight_decay: 0.1")
     described.net_param.layer[2].param.add(lr_mult=0)
     solver = get_solver(described)
@@ -136,7 +126,7 @@ def test_frozen_parameters_stay() -> None:
     assert not solver.history[0].any()
 
 
-def test_buffers_are_checked() -> None:
+def test_buffers_are_checked():
     one, other = NDArray.zeros((4,)), NDArray.zeros((5,))
     step = SolverPass(one, other, [NDArray.zeros((4,))], [4], [1], [1])
     with pytest.raises(ArrayError, match="of one size"):
@@ -153,7 +143,7 @@ DROPOUT = small.NET.replace(
 
 
 @pytest.mark.parametrize("kind", small.KINDS)
-def test_slices_make_a_whole_update(kind: str) -> None:
+def test_slices_make_a_whole_update(kind):
     text = "weight_decay: 0.01 clip_gradients: 0.1 iter_size: 2"
     whole, pieces = small.made(kind, text), small.made(kind, text)
     size = whole.net.flat_params.size
@@ -175,7 +165,7 @@ def test_slices_make_a_whole_update(kind: str) -> None:
         assert one.norm2() > 0
 
 
-def test_gradient_and_update_are_a_step() -> None:
+def test_gradient_and_update_are_a_step():
     stepped, pieces = small.made(), small.made()
     small.train(stepped, 4)
     for number in range(4):
@@ -184,7 +174,7 @@ def test_gradient_and_update_are_a_step() -> None:
     assert np.array_equal(small.weights(stepped), small.weights(pieces))
 
 
-def test_seek_finds_the_rate() -> None:
+def test_seek_finds_the_rate():
     text = 'lr_policy: "multistep" stepvalue: 2 stepvalue: 5 gamma: 0.1'
     walked, jumped = small.made("SGD", text), small.made("SGD", text)
     rates = []
@@ -198,7 +188,7 @@ def test_seek_finds_the_rate() -> None:
     assert rates[7] == pytest.approx(0.0005)
 
 
-def test_the_rate_of_the_current_iteration_while_training() -> None:
+def test_the_rate_of_the_current_iteration_while_training():
     solver = small.made("Adam", 'base_lr: 0.5 lr_policy: "step" stepsize: 2 gamma: 0.1')
     seen: list[float] = []
     solver.add_callback(lambda: seen.append(solver.lr))
@@ -207,12 +197,12 @@ def test_the_rate_of_the_current_iteration_while_training() -> None:
     assert solver.lr == pytest.approx(0.005)
 
 
-def test_every_solver_is_a_kind_of_sgd() -> None:
+def test_every_solver_is_a_kind_of_sgd():
     for kind in small.KINDS:
         assert isinstance(small.made(kind), caffe.SGDSolver)
 
 
-def test_random_numbers_go_on_in_another_net() -> None:
+def test_random_numbers_go_on_in_another_net():
     nets = [caffe.Net.from_proto(parse_net(DROPOUT), caffe.TRAIN, seed=seed) for seed in (1, 2)]
     for net in nets:
         for name in ("ip1", "ip2"):

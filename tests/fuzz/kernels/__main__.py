@@ -5,8 +5,6 @@ cases until its turn is over; a crash is seen and outlived.  A finding is printe
 --case repeats.  --zoo runs every layer of every net of sparknet/models instead.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

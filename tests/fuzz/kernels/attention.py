@@ -1,7 +1,5 @@
 """Draws attentions in the order in which exporters leave them."""
 
-from __future__ import annotations
-
 from tests.fuzz.kernels.case import Case
 from tests.fuzz.kernels.sizes import Draw, check_work, some, text, twice
 

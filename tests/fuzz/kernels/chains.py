@@ -1,7 +1,5 @@
 """Draws what is computed together: layers behind a convolution or a product."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Draws layers of the sizes that published nets have."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Compiles guard.c, which ends a process that reads or writes behind a block of memory."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The sizes that layers of published nets have."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

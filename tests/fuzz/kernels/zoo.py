@@ -1,7 +1,5 @@
 """Each layer of each net of sparknet/models, on one record and on three."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Small databases and image files, and nets over them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

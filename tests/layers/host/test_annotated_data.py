@@ -1,8 +1,5 @@
 """AnnotatedData and DetectionEvaluate: boxes with their images, and detections against them."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,11 +42,11 @@ def layer(path: str, batch: int = 2, transform: str = "", options: str = "", top
 
 
 @pytest.fixture
-def pictures() -> Any:
+def pictures():
     return images(3, 3, 8, 12)
 
 
-def test_images_and_rows(tmp_path: Path, pictures: Any) -> None:
+def test_images_and_rows(tmp_path, pictures):
     path = database(
         tmp_path, [record(pictures[0]), record(pictures[1], BOXES[:1]), record(pictures[2], [])]
     )
@@ -65,7 +62,7 @@ def test_images_and_rows(tmp_path: Path, pictures: Any) -> None:
     ]
 
 
-def test_labels_of_yolo(tmp_path: Path, pictures: Any) -> None:
+def test_labels_of_yolo(tmp_path, pictures):
     path = database(tmp_path, [record(pictures[0]), record(pictures[1], [])])
     made = net(layer(path, 2, "", "yolo_data_type: 1 yolo_data_jitter: 0"))
     labels = passes(made, 1, "label")[0]
@@ -77,7 +74,7 @@ def test_labels_of_yolo(tmp_path: Path, pictures: Any) -> None:
     assert np.count_nonzero(passes(easy, 1, "label")[0, 0, 0, :, 0]) == 1
 
 
-def test_jitter_cuts_less_than_it_may() -> None:
+def test_jitter_cuts_less_than_it_may():
     rng = np.random.default_rng(0)
     parts = np.array([annotated.jittered(0.3, rng) for _ in range(200)])
     sizes = parts[:, 2:] - parts[:, :2]
@@ -87,12 +84,12 @@ def test_jitter_cuts_less_than_it_may() -> None:
     assert 20 < np.count_nonzero((sizes == 1).all(1)) < 60
 
 
-def test_no_box_is_a_row_of_minus_one(tmp_path: Path, pictures: Any) -> None:
+def test_no_box_is_a_row_of_minus_one(tmp_path, pictures):
     path = database(tmp_path, [record(pictures[0], [])])
     assert (passes(net(layer(path, 1)), 1, "label") == -1).all()
 
 
-def test_boxes_move_with_the_crop(tmp_path: Path, pictures: Any) -> None:
+def test_boxes_move_with_the_crop(tmp_path, pictures):
     """The middle 4 x 6 pixels: shares from a quarter to three quarters on both axes."""
     path = database(tmp_path, [record(pictures[0])])
     made = net(layer(path, 1, "crop_h: 4 crop_w: 6"))
@@ -101,7 +98,7 @@ def test_boxes_move_with_the_crop(tmp_path: Path, pictures: Any) -> None:
     np.testing.assert_allclose(rows[:, 3:7], [[0, 0, 0.5, 1], [0.5, 0, 1, 0.5]])
 
 
-def test_mirrored_and_resized(tmp_path: Path, pictures: Any) -> None:
+def test_mirrored_and_resized(tmp_path, pictures):
     path = database(tmp_path, [record(pictures[0])])
     text = layer(path, 1, "mirror: true resize_param { height: 8 width: 12 }")
     made = net(text)
@@ -133,7 +130,7 @@ def test_mirrored_and_resized(tmp_path: Path, pictures: Any) -> None:
         ("FIT_SMALL_SIZE", (6, 9), (0.25, 0.25, 0.5, 0.75)),
     ],
 )
-def test_resize_modes(tmp_path: Path, pictures: Any, mode: str, size: Any, box: Any) -> None:
+def test_resize_modes(tmp_path, pictures, mode, size, box):
     path = database(tmp_path, [record(pictures[0], BOXES[:1])])
     made = net(
         layer(path, 1, f"resize_param {{ height: 6 width: 6 resize_mode: {mode} pad_value: 9 }}")
@@ -145,7 +142,7 @@ def test_resize_modes(tmp_path: Path, pictures: Any, mode: str, size: Any, box: 
         assert (made.blobs["data"].data[0, :, -1] == 9).all()
 
 
-def test_an_expanded_image_shows_the_mean_around_it(pictures: Any) -> None:
+def test_an_expanded_image_shows_the_mean_around_it(pictures):
     transform = caffe_pb2.TransformationParameter(mean_value=[1, 2, 3])
     transform.expand_param.max_expand_ratio = 3
     one = Annotated(
@@ -166,7 +163,7 @@ def test_an_expanded_image_shows_the_mean_around_it(pictures: Any) -> None:
 
 
 @pytest.mark.parametrize("least", [0.1, 0.5, 0.9])
-def test_sampled_parts_meet_their_constraint(least: float) -> None:
+def test_sampled_parts_meet_their_constraint(least):
     sampler = caffe_pb2.BatchSampler(max_sample=3, max_trials=200)
     sampler.sampler.min_scale, sampler.sampler.max_scale = 0.3, 1
     sampler.sampler.min_aspect_ratio, sampler.sampler.max_aspect_ratio = 0.5, 2
@@ -184,7 +181,7 @@ def test_sampled_parts_meet_their_constraint(least: float) -> None:
         assert wide * high / union >= least - 1e-5
 
 
-def test_emit_constraint(tmp_path: Path, pictures: Any) -> None:
+def test_emit_constraint(tmp_path, pictures):
     """The left half of the image is cut off; a box stays with its centre, or by its share."""
     one = Annotated(
         pictures[0], np.array([[0.4, 0, 0.7, 1], [0.2, 0, 0.6, 1]], np.float32), np.zeros((2, 3))
@@ -196,7 +193,7 @@ def test_emit_constraint(tmp_path: Path, pictures: Any) -> None:
     assert len(one.within(part, share).boxes) == 2
 
 
-def test_distortion() -> None:
+def test_distortion():
     image = images(1, 9, 11, 3)[0]
     nothing = distort(image, caffe_pb2.DistortionParameter(), np.random.default_rng(0))
     np.testing.assert_array_equal(nothing, image)
@@ -213,7 +210,7 @@ def test_distortion() -> None:
     ]
 
 
-def test_noise() -> None:
+def test_noise():
     """Each option by a slow formula; grey pictures have one channel."""
     image = np.random.default_rng(2).integers(0, 256, (9, 11, 3), np.uint8)
 
@@ -269,15 +266,13 @@ def test_noise() -> None:
         ("mean_value: 1 mean_value: 2", "", "one for each of the 3 channels; there are 2"),
     ],
 )
-def test_refusals(
-    tmp_path: Path, pictures: Any, transform: str, options: str, message: str
-) -> None:
+def test_refusals(tmp_path, pictures, transform, options, message):
     path = database(tmp_path, [record(pictures[0])])
     with pytest.raises(LayerError, match=message):
         net(layer(path, 1, transform, options))
 
 
-def test_records_that_are_none(tmp_path: Path) -> None:
+def test_records_that_are_none(tmp_path):
     with pytest.raises(LayerError, match="is no AnnotatedDatum"):
         net(layer(database(tmp_path, [b"\xff\xff\xff"]), 1))
 
@@ -302,7 +297,7 @@ FOUND = np.array(
 ).reshape(1, 1, 6, 7)
 
 
-def test_right_and_wrong_detections() -> None:
+def test_right_and_wrong_detections():
     made = build(
         layer_text("DetectionEvaluate", EVALUATE, "d t"), {"d": FOUND, "t": TRUTH}, force=False
     )
@@ -334,7 +329,7 @@ def in_pictures(boxes: Any, size: tuple[int, int], pad: str) -> Any:
 
 
 @pytest.mark.parametrize("pad", ["", "FIT_LARGE_SIZE_AND_PAD"])
-def test_detections_in_pixels(tmp_path: Path, pad: str) -> None:
+def test_detections_in_pixels(tmp_path, pad):
     """Boxes of a few pixels overlap more where pixels have a size; pictures follow a list."""
     (tmp_path / "sizes").write_text("a 50 100\nb 4 8\n")
     low, high = (0.4, 0.6) if pad else (0.2, 0.7)
@@ -363,7 +358,7 @@ def test_detections_in_pixels(tmp_path: Path, pad: str) -> None:
         build(layer_text("DetectionEvaluate", text, "d t"), inputs, force=False)
 
 
-def test_detections_of_cascades(tmp_path: Path) -> None:
+def test_detections_of_cascades(tmp_path):
     """Rows in pixels of the resized picture, whose size is a third bottom."""
     found = np.array(
         [
@@ -407,14 +402,14 @@ def test_detections_of_cascades(tmp_path: Path) -> None:
         ("11point", (3 * 1 + 3 * 2 / 3) / 11),
     ],
 )
-def test_average_precision(version: str, want: float) -> None:
+def test_average_precision(version, want):
     """Right, wrong, right, wrong of four: precisions 1, 1/2, 2/3, 1/2 at recalls 1/4, 1/4, 1/2."""
     scores = [(0.9, 1), (0.8, 0), (0.7, 1), (0.6, 0)]
     rows = [[-1, 1, 4, -1, -1], *([0, 1, score, right, 1 - right] for score, right in scores)]
     assert mean_average_precision([np.array(rows)], version) == pytest.approx(want)
 
 
-def test_the_metric_of_a_test(tmp_path: Path) -> None:
+def test_the_metric_of_a_test(tmp_path):
     """Net.test gives the mean average precision over all batches, not a mean of rows."""
     text = "".join(
         f'layer {{ name: "{name}" type: "Input" top: "{name}" '

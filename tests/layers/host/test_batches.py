@@ -1,7 +1,5 @@
 """What all layers share that read files batch by batch."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,7 @@ def _threads() -> set[threading.Thread]:
     return {one for one in threading.enumerate() if one.name == "sparknet-data"}
 
 
-def test_closing_ends_the_thread_and_a_later_pass_goes_on(tmp_path: Path) -> None:
+def test_closing_ends_the_thread_and_a_later_pass_goes_on(tmp_path):
     made = net(_rows(tmp_path))
     before = _threads()
     assert _next(made) == [0, 1, 2, 3]
@@ -48,7 +46,7 @@ def test_closing_ends_the_thread_and_a_later_pass_goes_on(tmp_path: Path) -> Non
     assert not thread.is_alive()
 
 
-def test_batches_are_not_copied_unless_somebody_looks(tmp_path: Path) -> None:
+def test_batches_are_not_copied_unless_somebody_looks(tmp_path):
     """A view that was handed out shows every batch; the memory of others is the batch's own."""
     made = net(_rows(tmp_path))
     made.forward()
@@ -60,7 +58,7 @@ def test_batches_are_not_copied_unless_somebody_looks(tmp_path: Path) -> None:
     np.testing.assert_array_equal(made.blobs["label"].data, np.arange(4) + 12)
 
 
-def test_what_a_layer_does_in_place_stays_out_of_later_batches(tmp_path: Path) -> None:
+def test_what_a_layer_does_in_place_stays_out_of_later_batches(tmp_path):
     text = _rows(tmp_path) + (
         'layer { name: "twice" type: "Power" bottom: "label" top: "label" '
         "power_param { scale: 2 } }"
@@ -73,7 +71,7 @@ def test_what_a_layer_does_in_place_stays_out_of_later_batches(tmp_path: Path) -
             np.testing.assert_array_equal(np.array(made.blobs["label"].data), expected)
 
 
-def test_another_seed_counts_from_the_next_batch_on(tmp_path: Path) -> None:
+def test_another_seed_counts_from_the_next_batch_on(tmp_path):
     text = _rows(tmp_path, more="shuffle: true")
     one, other = net(text, seed=1), net(text, seed=2)
     first = [_next(one) for _ in range(3)]
@@ -82,7 +80,7 @@ def test_another_seed_counts_from_the_next_batch_on(tmp_path: Path) -> None:
     assert [_next(one) for _ in range(6)] == [_next(other) for _ in range(6)]
 
 
-def test_a_solver_closes_its_nets(tmp_path: Path) -> None:
+def test_a_solver_closes_its_nets(tmp_path):
     before = _threads()
     loss = (
         'layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" '

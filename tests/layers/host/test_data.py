@@ -1,9 +1,6 @@
 """Data: order, transformation, encoded and odd records, damage."""
 
-from __future__ import annotations
-
 import io
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,7 +24,7 @@ def _encoded(pixels: np.ndarray, kind: str = "png", **fields: int) -> bytes:
     return datum(data=_png(pixels, kind), encoded=True, **fields)
 
 
-def test_order_and_labels_wrap_around(tmp_path: Path) -> None:
+def test_order_and_labels_wrap_around(tmp_path):
     pixels = images(5, 2, 3, 4)
     made = net(lmdb(of_images(tmp_path, pixels), 3))
     np.testing.assert_array_equal(
@@ -39,9 +36,7 @@ def test_order_and_labels_wrap_around(tmp_path: Path) -> None:
 @pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST])
 @pytest.mark.parametrize("mirror", [False, True])
 @pytest.mark.parametrize("crop", [0, 5])
-def test_one_transformation_for_each_item(
-    phase: int, mirror: bool, crop: int, tmp_path: Path
-) -> None:
+def test_one_transformation_for_each_item(phase, mirror, crop, tmp_path):
     """(value - mean) * scale of some crop, mirrored or not, the mean cropped alike."""
     pixels = images(40, 3, 8, 9)
     mean = np.random.default_rng(5).normal(100, 30, (3, 8, 9)).astype(np.float32)
@@ -66,7 +61,7 @@ def test_one_transformation_for_each_item(
     assert places == centre if phase == caffe.TEST or not crop else len(places) > 12
 
 
-def test_the_seed_decides_and_batches_do_not(tmp_path: Path) -> None:
+def test_the_seed_decides_and_batches_do_not(tmp_path):
     path = of_images(tmp_path, images(30, 1, 9, 9))
     text = "crop_size: 4 mirror: true"
 
@@ -82,7 +77,7 @@ def test_the_seed_decides_and_batches_do_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("force", "channels"), [("", 3), ("force_gray: true", 1)])
-def test_encoded_colour_is_blue_green_red(force: str, channels: int, tmp_path: Path) -> None:
+def test_encoded_colour_is_blue_green_red(force, channels, tmp_path):
     pixels = images(4, 6, 5, 3)
     made = net(lmdb(database(tmp_path, map(_encoded, pixels)), 4, force))
     made.forward()
@@ -96,7 +91,7 @@ def test_encoded_colour_is_blue_green_red(force: str, channels: int, tmp_path: P
 
 
 @pytest.mark.parametrize(("force", "channels"), [("", 1), ("force_color: true", 3)])
-def test_encoded_grey(force: str, channels: int, tmp_path: Path) -> None:
+def test_encoded_grey(force, channels, tmp_path):
     pixels = images(3, 4, 5)
     records = [_encoded(image, label=7) for image in pixels]
     made = net(lmdb(database(tmp_path, records), 3, force + " crop_size: 4 scale: 2"))
@@ -106,7 +101,7 @@ def test_encoded_grey(force: str, channels: int, tmp_path: Path) -> None:
     assert made.blobs["label"].data.tolist() == [7, 7, 7]
 
 
-def test_jpeg_of_several_sizes_give_batches_of_several_shapes(tmp_path: Path) -> None:
+def test_jpeg_of_several_sizes_give_batches_of_several_shapes(tmp_path):
     """The first item of a batch decides (Caffe: data_layer.cpp, load_batch)."""
     sizes = [(8, 9), (5, 12), (8, 9)]
     records = [_encoded(images(1, *size, 3)[0], "jpeg") for size in sizes]
@@ -116,7 +111,7 @@ def test_jpeg_of_several_sizes_give_batches_of_several_shapes(tmp_path: Path) ->
         assert made.blobs["data"].shape == (1, 3, *size)
 
 
-def test_floats_however_they_are_spelled(tmp_path: Path) -> None:
+def test_floats_however_they_are_spelled(tmp_path):
     values = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
     shape = datum(channels=1, height=2, width=2)
     single = b"".join(b"\x35" + value.tobytes() for value in values[0])
@@ -130,7 +125,7 @@ def test_floats_however_they_are_spelled(tmp_path: Path) -> None:
     assert made.blobs["label"].data.tolist() == [0, 0, 5]
 
 
-def test_leveldb(tmp_path: Path) -> None:
+def test_leveldb(tmp_path):
     pixels = images(7, 1, 3, 3)
     rows = [
         (b"%d" % i, i + 1, datum(channels=1, height=3, width=3, data=image.tobytes(), label=-i))
@@ -158,7 +153,7 @@ def test_leveldb(tmp_path: Path) -> None:
         (datum(data=_png(images(1, 60, 60, 3)[0])[:9000], encoded=True), "is a damaged image"),
     ],
 )
-def test_damage_names_layer_file_and_record(record: bytes, says: str, tmp_path: Path) -> None:
+def test_damage_names_layer_file_and_record(record, says, tmp_path):
     good = datum(channels=1, height=2, width=2, data=b"abcd")
     path = database(tmp_path, [good, good, good, record])
     made = net(lmdb(path, 2))
@@ -172,13 +167,13 @@ def test_damage_names_layer_file_and_record(record: bytes, says: str, tmp_path: 
     assert made.blobs["data"].data[0, 0].ravel().tolist() == [97, 98, 99, 100]
 
 
-def test_a_crop_needs_room_in_every_record(tmp_path: Path) -> None:
+def test_a_crop_needs_room_in_every_record(tmp_path):
     records = [_encoded(images(1, *size, 3)[0]) for size in ((8, 8), (3, 9))]
     with pytest.raises(LayerError, match=r"record b'00001' is 3 x 3 x 9; the crop is 3 x 5 x 5"):
         net(lmdb(database(tmp_path, records), 2, "crop_size: 5")).forward()
 
 
-def test_a_shuffled_leveldb(tmp_path: Path) -> None:
+def test_a_shuffled_leveldb(tmp_path):
     """Each round has all records of tables and log, with their labels, in an order of its own."""
     pixels = images(9, 1, 2, 2)
     rows = [

@@ -1,7 +1,5 @@
 """DenseImageData and ImageSegData: pictures whose labels are pictures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ def listed(folder: Path, pixels: Any, labels: Any) -> str:
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> tuple[str, Any, Any]:
+def pictures(tmp_path):
     pixels, labels = images(3, 8, 10, 3), images(3, 8, 10, seed=1) % 5
     return listed(tmp_path, pixels, labels), pixels, labels
 
@@ -42,7 +40,7 @@ def segmented(path: str, transform: str, options: str = "", tops: int = 2) -> st
     return source("ImageSegData", tops, image_data_param=words, transform_param=transform)
 
 
-def test_pictures_and_labels(pictures: tuple[str, Any, Any]) -> None:
+def test_pictures_and_labels(pictures):
     path, pixels, labels = pictures
     made = net(dense(path))
     found = passes(made, 2).reshape(4, 3, 8, 10)
@@ -50,13 +48,13 @@ def test_pictures_and_labels(pictures: tuple[str, Any, Any]) -> None:
     np.testing.assert_array_equal(made.blobs["label"].data[:, 0], labels[[2, 0]])
 
 
-def test_labels_are_divided(pictures: tuple[str, Any, Any]) -> None:
+def test_labels_are_divided(pictures):
     path, _, labels = pictures
     made = net(dense(path, "label_divide_factor: 2", 1))
     np.testing.assert_array_equal(passes(made, 1, "label")[0, 0, 0], labels[0] / 2)
 
 
-def test_crop_and_mirror_go_together(pictures: tuple[str, Any, Any]) -> None:
+def test_crop_and_mirror_go_together(pictures):
     """Each pixel of a crop has the label that it has in the whole picture."""
     path, pixels, labels = pictures
     made = net(dense(path, "crop_height: 4 crop_width: 5 mirror: true", 1), phase=0)
@@ -79,14 +77,14 @@ def test_crop_and_mirror_go_together(pictures: tuple[str, Any, Any]) -> None:
     assert len(places) > 12
 
 
-def test_resized_labels_stay_labels(pictures: tuple[str, Any, Any]) -> None:
+def test_resized_labels_stay_labels(pictures):
     path, _, labels = pictures
     made = net(dense(path, "new_height: 16 new_width: 20", 1))
     marks = passes(made, 1, "label")[0, 0, 0]
     np.testing.assert_array_equal(marks, labels[0].repeat(2, 0).repeat(2, 1))
 
 
-def test_a_small_picture_is_filled_up(pictures: tuple[str, Any, Any]) -> None:
+def test_a_small_picture_is_filled_up(pictures):
     path, pixels, labels = pictures
     text = segmented(
         path, "crop_size: 12 mean_value: 7 scale: 2", "label_type: PIXEL ignore_label: 250"
@@ -102,7 +100,7 @@ def test_a_small_picture_is_filled_up(pictures: tuple[str, Any, Any]) -> None:
     assert made.blobs["dim"].data.ravel().tolist() == [8, 10]
 
 
-def test_one_label_for_a_picture(tmp_path: Path, pictures: tuple[str, Any, Any]) -> None:
+def test_one_label_for_a_picture(tmp_path, pictures):
     (tmp_path / "numbers.txt").write_text("0.png 4\n1.png 2\n")
     made = net(segmented(str(tmp_path / "numbers.txt"), "crop_size: 6"))
     assert passes(made, 2, "label")[:, 0, 0, 0, 0].tolist() == [4, 2]
@@ -116,7 +114,7 @@ def test_one_label_for_a_picture(tmp_path: Path, pictures: tuple[str, Any, Any])
         ("no.png no.png", "cannot be read"),
     ],
 )
-def test_lists_that_are_none(tmp_path: Path, text: str, message: str) -> None:
+def test_lists_that_are_none(tmp_path, text, message):
     (tmp_path / "bad.txt").write_text(text)
     with pytest.raises(LayerError, match=message):
         net(dense(str(tmp_path / "bad.txt")))
@@ -125,7 +123,7 @@ def test_lists_that_are_none(tmp_path: Path, text: str, message: str) -> None:
 # -- ImageLabelmapData and SegData -----------------------------------------------------------
 
 
-def test_maps_of_edges(pictures: tuple[str, Any, Any], tmp_path: Path) -> None:
+def test_maps_of_edges(pictures, tmp_path):
     """Brighter than half is an edge; the mean is taken off."""
     _, pixels, _ = pictures
     maps = images(3, 8, 10, seed=4)
@@ -149,7 +147,7 @@ def strided(path: str, transform: str, options: str = "") -> str:
     return source("SegData", seg_data_param=words, transform_param=transform)
 
 
-def test_parts_with_sides_of_a_stride(pictures: tuple[str, Any, Any]) -> None:
+def test_parts_with_sides_of_a_stride(pictures):
     path, pixels, labels = pictures
     made = net(strided(path, "stride: 3 mirror: true"))
     places = set()
@@ -170,7 +168,7 @@ def test_parts_with_sides_of_a_stride(pictures: tuple[str, Any, Any]) -> None:
     assert len(places) > 5
 
 
-def test_scaled_parts(pictures: tuple[str, Any, Any]) -> None:
+def test_scaled_parts(pictures):
     path, _, labels = pictures
     made = net(strided(path, "stride: 2 scale_ratios: 0.5 scale_ratios: 2 upper_size: 12"))
     sizes = set()
@@ -188,7 +186,7 @@ def test_scaled_parts(pictures: tuple[str, Any, Any]) -> None:
         net(strided(path, "stride: 99")).forward()
 
 
-def test_parts_of_several_labels(tmp_path: Path) -> None:
+def test_parts_of_several_labels(tmp_path):
     """With balance a part of one label is drawn again."""
     labels = np.zeros((1, 8, 32), np.uint8)
     labels[:, :, 20:] = 1

@@ -1,7 +1,5 @@
 """What Caffe's sources gave, batch after batch."""
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil
@@ -10,7 +8,6 @@ from typing import Any
 
 import h5py
 import numpy as np
-import pytest
 
 import sparknet.caffe as caffe
 from tests.goldens import GOLDENS, agrees, cases
@@ -20,7 +17,7 @@ Case = dict[str, Any]
 
 
 @cases("data")
-def test_batches_are_caffes(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_batches_are_caffes(case, monkeypatch, tmp_path):
     monkeypatch.chdir(DATA)
     {"forward": _forward, "memory": _memory, "hdf5_output": _output}[case["kind"]](case, tmp_path)
 

@@ -1,7 +1,5 @@
 """HDF5Data and HDF5Output."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py
@@ -33,9 +31,7 @@ def _text(path: str, batch: int, more: str = "") -> str:
 
 @pytest.mark.parametrize("held", [1 << 30, 0], ids=["in memory", "from the file"])
 @pytest.mark.parametrize("batch", [1, 4, 11])
-def test_files_in_order(
-    held: int, batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_in_order(held, batch, tmp_path, monkeypatch):
     monkeypatch.setattr(hdf5, "LARGEST_HELD", held)
     text = _text(_files(tmp_path, [3, 1, 5]), batch)
     want = np.arange(batch * 6) % 9
@@ -44,7 +40,7 @@ def test_files_in_order(
 
 
 @pytest.mark.parametrize("held", [1 << 30, 0], ids=["in memory", "from the file"])
-def test_shuffled(held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shuffled(held, tmp_path, monkeypatch):
     """Files and the rows of each are shuffled anew in every round, by the seed."""
     monkeypatch.setattr(hdf5, "LARGEST_HELD", held)
     text = _text(_files(tmp_path, [8, 2, 6]), 4, "shuffle: true")
@@ -58,7 +54,7 @@ def test_shuffled(held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert not np.array_equal(passes(net(text, seed=6), 16, "label").reshape(4, 16), rounds)
 
 
-def test_a_later_file_must_fit(tmp_path: Path) -> None:
+def test_a_later_file_must_fit(tmp_path):
     path = _files(tmp_path, [2, 2])
     with h5py.File(tmp_path / "1.h5", "w") as file:
         file["data"], file["label"] = np.zeros((2, 3)), np.zeros(2)
@@ -72,7 +68,7 @@ def test_a_later_file_must_fit(tmp_path: Path) -> None:
         made.forward()
 
 
-def test_promises_take_no_memory(tmp_path: Path) -> None:
+def test_promises_take_no_memory(tmp_path):
     """A file of a few kilobytes that says it holds a gigabyte."""
     path = _files(tmp_path, [2])
     with h5py.File(tmp_path / "0.h5", "w") as file:
@@ -93,7 +89,7 @@ layer { name: "sink" type: "HDF5Output" bottom: "a" bottom: "b"
 """
 
 
-def test_every_pass_adds_rows(tmp_path: Path) -> None:
+def test_every_pass_adds_rows(tmp_path):
     path = tmp_path / "out.h5"
     path.write_bytes(b"old")
     made = net(OUTPUT % path)
@@ -111,6 +107,6 @@ def test_every_pass_adds_rows(tmp_path: Path) -> None:
         assert file["data"].shape == (2, 3, 1, 1)
 
 
-def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written(tmp_path):
     with pytest.raises(LayerError, match=r"layer 'sink': HDF5Output: .*cannot be written"):
         net(OUTPUT % (tmp_path / "no" / "such.h5")).forward()

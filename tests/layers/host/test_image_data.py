@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +23,7 @@ def _text(options: str, transform: str = "") -> str:
     return source("ImageData", image_data_param=options, transform_param=transform)
 
 
-def test_order_labels_and_channels(tmp_path: Path) -> None:
+def test_order_labels_and_channels(tmp_path):
     pixels = images(5, 6, 7, 3)
     made = net(_text(_list(tmp_path, pixels) + " batch_size: 2", "scale: 0.5 mean_value: 3"))
     got = passes(made, 4).reshape(8, 3, 6, 7)
@@ -34,7 +32,7 @@ def test_order_labels_and_channels(tmp_path: Path) -> None:
     assert made.blobs["label"].data.tolist() == [11, 12]
 
 
-def test_grey_and_resized(tmp_path: Path) -> None:
+def test_grey_and_resized(tmp_path):
     pixels = images(2, 6, 7)
     options = _list(tmp_path, pixels) + " batch_size: 2 is_color: false new_height: 9 new_width: 4"
     made = net(_text(options))
@@ -44,7 +42,7 @@ def test_grey_and_resized(tmp_path: Path) -> None:
         np.testing.assert_array_equal(one[0], resize_image(image, 9, 4))
 
 
-def test_shuffled_rounds(tmp_path: Path) -> None:
+def test_shuffled_rounds(tmp_path):
     text = _text(_list(tmp_path, images(9, 3, 3, 3)) + " batch_size: 3 shuffle: true")
     rounds = passes(net(text, seed=2), 12, "label").reshape(4, 9)
     assert all(sorted(one) == list(range(10, 19)) for one in rounds)
@@ -52,7 +50,7 @@ def test_shuffled_rounds(tmp_path: Path) -> None:
     np.testing.assert_array_equal(passes(net(text, seed=2), 12, "label").reshape(4, 9), rounds)
 
 
-def test_rand_skip(tmp_path: Path) -> None:
+def test_rand_skip(tmp_path):
     options = _list(tmp_path, images(9, 3, 3, 3)) + " batch_size: 1 rand_skip: "
     firsts = {passes(net(_text(options + "4"), seed=s), 1, "label").item() for s in range(30)}
     assert firsts == {10, 11, 12, 13}
@@ -60,7 +58,7 @@ def test_rand_skip(tmp_path: Path) -> None:
         net(_text(options + "4000000000")).forward()
 
 
-def test_images_of_several_sizes_one_at_a_time(tmp_path: Path) -> None:
+def test_images_of_several_sizes_one_at_a_time(tmp_path):
     for number, size in enumerate([(4, 5), (6, 3)]):
         Image.fromarray(images(1, *size, 3)[0]).save(tmp_path / f"{number}.png")
     (tmp_path / "list").write_text("0.png 0\n1.png 1\n")
@@ -75,7 +73,7 @@ def test_images_of_several_sizes_one_at_a_time(tmp_path: Path) -> None:
         net(_text(options + "2")).forward()
 
 
-def test_damage_names_layer_and_file(tmp_path: Path) -> None:
+def test_damage_names_layer_and_file(tmp_path):
     options = _list(tmp_path, images(3, 40, 40, 3)) + " batch_size: 1"
     file = tmp_path / "an image 1.png"
     file.write_bytes(file.read_bytes()[:900])

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from tests.layers.host.nets import net, source
 TEXT = source("MemoryData", memory_data_param="batch_size: 2 channels: 1 height: 2 width: 3")
 
 
-def test_round_and_round() -> None:
+def test_round_and_round():
     data = np.arange(36, dtype=np.float32).reshape(6, 1, 2, 3)
     made = net(TEXT)
     made.set_input_arrays(data, np.arange(6, dtype=np.float32))
@@ -24,7 +22,7 @@ def test_round_and_round() -> None:
     assert (made.forward(), made.blobs["data"].data.max())[1] == 7
 
 
-def test_a_loss_learns_the_labels() -> None:
+def test_a_loss_learns_the_labels():
     made = net(
         TEXT
         + """layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
@@ -52,7 +50,7 @@ def test_a_loss_learns_the_labels() -> None:
         ((0, 1, 2, 3), 0, "0 items are not a multiple"),
     ],
 )
-def test_refused(shape: tuple[int, ...], labels: int, says: str) -> None:
+def test_refused(shape, labels, says):
     made = net(TEXT)
     with pytest.raises(LayerError, match=f"layer 'src': MemoryData: {says}"):
         made.set_input_arrays(np.zeros(shape, np.float32), np.zeros(labels, np.float32))
@@ -62,7 +60,7 @@ def test_refused(shape: tuple[int, ...], labels: int, says: str) -> None:
         made.forward()
 
 
-def test_arrays_of_other_numbers_are_refused() -> None:
+def test_arrays_of_other_numbers_are_refused():
     """Caffe: _caffe.cpp, CheckContiguousArray."""
     data, labels = np.zeros((2, 1, 2, 3), np.float32), np.zeros(2, np.float32)
     made = net(TEXT)
@@ -74,7 +72,7 @@ def test_arrays_of_other_numbers_are_refused() -> None:
     made.forward()
 
 
-def test_sizes_of_pictures() -> None:
+def test_sizes_of_pictures():
     """DeepLab's third top."""
     text = TEXT.replace("top: 'label'", "top: 'label' top: 'data_dim'")
     made = net(text)
@@ -94,7 +92,7 @@ def test_sizes_of_pictures() -> None:
         net(TEXT).set_input_arrays(data, labels, sizes)
 
 
-def test_sizes_for_a_dense_crf() -> None:
+def test_sizes_for_a_dense_crf():
     """A CRF of a picture that fills a part of its canvas is that of the part alone."""
     rng = np.random.default_rng(0)
     shape = "memory_data_param { batch_size: 1 channels: 3 height: 6 width: 8 }"

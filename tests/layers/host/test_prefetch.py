@@ -58,7 +58,7 @@ def _end(before: list[threading.Thread]) -> None:
             assert not thread.is_alive()
 
 
-def test_batches_in_order_and_no_more_than_two_ahead() -> None:
+def test_batches_in_order_and_no_more_than_two_ahead():
     source = Counting()
     prefetch = Prefetch(source.open)
     assert source.opened == []
@@ -71,7 +71,7 @@ def test_batches_in_order_and_no_more_than_two_ahead() -> None:
     assert (source.opened, source.closed) == ([0], 1)
 
 
-def test_an_error_comes_up_each_time_and_work_goes_on_after_it() -> None:
+def test_an_error_comes_up_each_time_and_work_goes_on_after_it():
     source = Counting(bad=2)
     prefetch = Prefetch(source.open)
     for _ in range(2):
@@ -86,7 +86,7 @@ def test_an_error_comes_up_each_time_and_work_goes_on_after_it() -> None:
     assert source.closed == 3
 
 
-def test_many_threads_share_a_source() -> None:
+def test_many_threads_share_a_source():
     prefetch, seen = Prefetch(Counting().open), []
 
     def work() -> None:
@@ -104,7 +104,7 @@ def test_many_threads_share_a_source() -> None:
     assert sorted(seen) == list(range(200))
 
 
-def test_nets_that_are_dropped_leave_no_thread_and_no_file(tmp_path: Path) -> None:
+def test_nets_that_are_dropped_leave_no_thread_and_no_file(tmp_path):
     text = lmdb(of_images(tmp_path, images(5, 1, 3, 3)), 2)
     gc.collect()
     before, files = _threads(), _open_files()
@@ -121,7 +121,7 @@ def test_nets_that_are_dropped_leave_no_thread_and_no_file(tmp_path: Path) -> No
     assert _open_files() <= files
 
 
-def test_closing_a_host(tmp_path: Path) -> None:
+def test_closing_a_host(tmp_path):
     before = _threads()
     made = net(lmdb(of_images(tmp_path, images(5, 1, 3, 3)), 2))
     made.forward()
@@ -151,7 +151,7 @@ sys.exit(os.waitstatus_to_exitcode(status) or (0 if good else 2))
 
 
 @pytest.mark.parametrize("backend", ["LMDB", "list"])
-def test_a_forked_child_goes_on_where_its_parent_was(backend: str, tmp_path: Path) -> None:
+def test_a_forked_child_goes_on_where_its_parent_was(backend, tmp_path):
     from PIL import Image
 
     from tests.layers.host.nets import source
@@ -172,7 +172,7 @@ def test_a_forked_child_goes_on_where_its_parent_was(backend: str, tmp_path: Pat
     assert done.returncode == 0
 
 
-def test_the_program_ends_while_batches_are_made(tmp_path: Path) -> None:
+def test_the_program_ends_while_batches_are_made(tmp_path):
     text = lmdb(of_images(tmp_path, images(50, 3, 64, 64)), 50)
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
     code += f"from tests.layers.host.nets import net\nmade = net({text!r})\nmade.forward()"
@@ -180,7 +180,7 @@ def test_the_program_ends_while_batches_are_made(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_blob_that_was_reshaped_by_hand_gets_its_shape_back(tmp_path: Path) -> None:
+def test_a_blob_that_was_reshaped_by_hand_gets_its_shape_back(tmp_path):
     pixels = images(4, 1, 3, 3)
     made = net(lmdb(of_images(tmp_path, pixels), 2))
     made.blobs["data"].reshape(7, 1)

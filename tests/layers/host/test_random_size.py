@@ -1,8 +1,5 @@
 """Images resized by chance before they are cropped: the fields of Intel's and NVIDIA's Caffe."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,14 +59,14 @@ def middle(pixels: Any, crop: int) -> Any:
         ),
     ],
 )
-def test_one_size(tmp_path: Path, options: str, size: tuple[int, int], way: str) -> None:
+def test_one_size(tmp_path, options, size, way):
     pixels = images(3, *SHAPE)
     text = lmdb(of_images(tmp_path, pixels), 3, f"crop_size: 8 mean_value: 5 {options}")
     want = [middle(resized(one, size, way), 8).astype(np.float32) - 5 for one in pixels]
     np.testing.assert_array_equal(passes(net(text), 1)[0], np.stack(want))
 
 
-def test_of_files(tmp_path: Path) -> None:
+def test_of_files(tmp_path):
     """Files of several sizes; the middle of a mean image is taken off."""
     rng = np.random.default_rng(0)
     mean = rng.uniform(0, 255, (3, 10, 10)).astype(np.float32)
@@ -91,7 +88,7 @@ def test_of_files(tmp_path: Path) -> None:
     np.testing.assert_allclose(passes(net(text), 1)[0], np.stack(want), rtol=1e-6)
 
 
-def test_sizes_by_chance(tmp_path: Path) -> None:
+def test_sizes_by_chance(tmp_path):
     """A slope is the less steep the larger an image becomes; the same seed draws the same."""
     ramp = np.broadcast_to((np.arange(40) * 6).astype(np.uint8), (1, 3, 40, 40))
     path = of_images(tmp_path, ramp)
@@ -103,7 +100,7 @@ def test_sizes_by_chance(tmp_path: Path) -> None:
     assert 3 <= slopes.min() < 4
 
 
-def test_parts_with_other_proportions(tmp_path: Path) -> None:
+def test_parts_with_other_proportions(tmp_path):
     """Parts of 8 to 100 % of the area, up to twice as high or wide, are stretched to the crop."""
     rows, columns = np.mgrid[:60, :60] * 4
     ramp = np.stack([rows, columns, rows]).astype(np.uint8)[None]
@@ -133,13 +130,13 @@ def test_parts_with_other_proportions(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_settings(tmp_path: Path, options: str, says: str) -> None:
+def test_settings(tmp_path, options, says):
     text = lmdb(of_images(tmp_path, images(1, *SHAPE)), 1, options)
     with pytest.raises(LayerError, match=f"layer 'src': Data: .*{says}"):
         net(text).forward()
 
 
-def test_where_there_are_none() -> None:
+def test_where_there_are_none():
     """Batches of arrays have one size."""
     options = caffe_pb2.TransformationParameter(crop_size=8)
     options.random_resize_param.min_size = 9

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +24,7 @@ def _text(options: str, transform: str) -> str:
     return source("WindowData", window_data_param=options, transform_param=transform)
 
 
-def test_shares_labels_and_pixels(tmp_path: Path) -> None:
+def test_shares_labels_and_pixels(tmp_path):
     pixels = images(2, 12, 14, 3)
     boxes = [["3 0.9 2 1 9 8", "5 0.1 0 0 5 5", "4 0.5 0 0 1 1"], ["7 0.6 4 4 13 11"]]
     options = _file(tmp_path, pixels, boxes) + " batch_size: 8 fg_fraction: 0.25 fg_threshold: 0.6"
@@ -44,7 +42,7 @@ def test_shares_labels_and_pixels(tmp_path: Path) -> None:
     np.testing.assert_array_equal(passes(again, 6), batches)
 
 
-def test_context_keeps_its_margin_and_what_lies_outside_is_empty(tmp_path: Path) -> None:
+def test_context_keeps_its_margin_and_what_lies_outside_is_empty(tmp_path):
     """A window in the corner: with half of the crop context, a quarter is outside on each side."""
     pixels = np.full((1, 20, 20, 3), 200, np.uint8)
     options = _file(tmp_path, pixels, [["1 1 0 0 7 7"]]) + " batch_size: 20 fg_fraction: 1"
@@ -59,7 +57,7 @@ def test_context_keeps_its_margin_and_what_lies_outside_is_empty(tmp_path: Path)
     assert set(np.unique(images_seen)) == {0, 200}
 
 
-def test_square(tmp_path: Path) -> None:
+def test_square(tmp_path):
     """A flat window grows to a square about its middle."""
     pixels = images(1, 21, 21, 3)
     options = _file(tmp_path, pixels, [["1 1 5 9 14 12"]]) + " batch_size: 1 fg_fraction: 1"
@@ -83,7 +81,7 @@ def test_square(tmp_path: Path) -> None:
         ("# 0 no.png 3 12 14 1 1 0.9 0 0 1 1", r"no\.png: does not exist"),
     ],
 )
-def test_refused(text: str, says: str, tmp_path: Path) -> None:
+def test_refused(text, says, tmp_path):
     options = _file(tmp_path, images(1, 12, 14, 3), [[]]) + " batch_size: 2 fg_fraction: 1"
     (tmp_path / "windows").write_text(text)
     with pytest.raises(LayerError, match=f"layer 'src': WindowData: .*{says}"):

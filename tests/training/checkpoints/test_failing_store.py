@@ -1,7 +1,5 @@
 """Stores that fail in the middle: the run goes on, and nothing half-written is a snapshot."""
 
-from __future__ import annotations
-
 import io
 import logging
 from collections.abc import Iterable
@@ -102,7 +100,7 @@ def readable(folder: Path) -> list[int]:
 NEVER = 10**6
 
 
-def test_a_store_that_fails_at_every_call(tmp_path: Path) -> None:
+def test_a_store_that_fails_at_every_call(tmp_path):
     fuse = Fuse(NEVER)
     expected, events = train(tmp_path / "whole", fuse)
     assert readable(tmp_path / "whole") == [2, 3]
@@ -129,7 +127,7 @@ def test_a_store_that_fails_at_every_call(tmp_path: Path) -> None:
     assert unsaved >= 3 * (2 + 3)
 
 
-def test_a_store_that_is_gone_for_good_costs_no_training(tmp_path: Path) -> None:
+def test_a_store_that_is_gone_for_good_costs_no_training(tmp_path):
     expected, _ = train(tmp_path / "whole", Fuse(NEVER))
     weights, events = train(tmp_path / "gone", Fuse(5, NEVER))
     assert np.array_equal(weights, expected)
@@ -141,12 +139,12 @@ def test_a_store_that_is_gone_for_good_costs_no_training(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("at", range(5))
-def test_a_run_that_needs_its_snapshots_ends(tmp_path: Path, at: int) -> None:
+def test_a_run_that_needs_its_snapshots_ends(tmp_path, at):
     with pytest.raises(FileError, match=r"worker \d could not write: .* the disk is gone"):
         train(tmp_path, Fuse(at), snapshots_needed=True)
 
 
-def test_a_failure_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_a_warning(caplog):
     event = {
         "event": "unsaved",
         "time": 0.0,

@@ -3,8 +3,6 @@
 What they begin with is computed by numpy from the files, which this module reads by itself.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter
@@ -98,7 +96,7 @@ def joined(parts: list[dict[str, Any]], name: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kept(tmp_path_factory):
     """Snapshots of four workers after eight iterations, one of each strategy."""
     folder = tmp_path_factory.mktemp("of-four")
     for number, strategy in enumerate(STRATEGIES):
@@ -137,13 +135,13 @@ def parts_iteration(folder: Path, round: int) -> int:
 
 @pytest.mark.parametrize("size", OTHERS)
 @pytest.mark.parametrize("number", range(len(STRATEGIES)), ids=map(repr, STRATEGIES))
-def test_others_begin_with_the_means(kept: Path, number: int, size: int) -> None:
+def test_others_begin_with_the_means(kept, number, size):
     check_beginning(kept / str(number), STRATEGIES[number], size)
 
 
 @pytest.mark.parametrize("size", OTHERS)
 @pytest.mark.parametrize("number", range(len(STRATEGIES)), ids=map(repr, STRATEGIES))
-def test_others_train_on(kept: Path, tmp_path: Path, number: int, size: int) -> None:
+def test_others_train_on(kept, tmp_path, number, size):
     """They see as many records as four workers would have, and end with the same weights."""
     folder = tmp_path / "run"
     shutil.copytree(kept / str(number), folder)
@@ -176,7 +174,7 @@ RECORDED_OF: dict[str, Strategy] = {
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("name", RECORDED_OF)
 @pytest.mark.parametrize("version", ["0.1.0", "format-1"])
-def test_snapshots_of_earlier_versions(tmp_path: Path, version: str, name: str, size: int) -> None:
+def test_snapshots_of_earlier_versions(tmp_path, version, name, size):
     folder = tmp_path / "run"
     shutil.copytree(RECORDED / version / name, folder)
     strategy, known = RECORDED_OF[name], {"identity": {"seed": 7}}
@@ -188,7 +186,7 @@ def test_snapshots_of_earlier_versions(tmp_path: Path, version: str, name: str, 
         np.testing.assert_array_equal(learner.weights, learners[0].weights)
 
 
-def test_each_array_is_stored_once(tmp_path: Path) -> None:
+def test_each_array_is_stored_once(tmp_path):
     """Averaging: the weights, which the center equals, and each worker's own history."""
     run(tmp_path, Averaging(4), RunPlan(steps=8, snapshot_every=2), 4)
     folder = tmp_path / "round-00000002"
@@ -200,7 +198,7 @@ def test_each_array_is_stored_once(tmp_path: Path) -> None:
     assert [sorted(part) for part in parts] == [["history 0", "strategy center", "weights"]] * 4
 
 
-def test_all_reduce_stores_slices(tmp_path: Path) -> None:
+def test_all_reduce_stores_slices(tmp_path):
     run(tmp_path, AllReduce(4), RunPlan(steps=8, snapshot_every=2), 4)
     parts = of_files(tmp_path / "round-00000002")
     size = len(parts[0]["weights"])
@@ -211,9 +209,7 @@ def test_all_reduce_stores_slices(tmp_path: Path) -> None:
     ("size", "rounds", "steps", "iteration", "rate"),
     [(2, 4, 8, 12, 0.025), (6, 1, 3, 12, 0.025), (1, 8, 16, 12, 0.025), (4, 1, 4, 12, 0.025)],
 )
-def test_records_are_the_clock(
-    tmp_path: Path, size: int, rounds: int, steps: int, iteration: int, rate: float
-) -> None:
+def test_records_are_the_clock(tmp_path, size, rounds, steps, iteration, rate):
     """The rate falls at iteration 9 of four workers, however many there are by then."""
     strategy = Averaging(2)
     run(tmp_path, strategy, RunPlan(steps=8, snapshot_every=4), 4)
@@ -231,14 +227,7 @@ def test_records_are_the_clock(
     ("first", "then", "warmup", "steps"),
     [(4, 3, 0, 3), (4, 2, 0, 3), (2, 4, 0, 6), (3, 1, 0, 4), (4, 2, 4, 1), (2, 4, 2, 5)],
 )
-def test_an_epoch_has_each_record_once(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    first: int,
-    then: int,
-    warmup: int,
-    steps: int,
-) -> None:
+def test_an_epoch_has_each_record_once(tmp_path, monkeypatch, first, then, warmup, steps):
     """Also where the first worker has taken more, because it trained alone at first."""
     strategy, seen = Averaging(2, warmup=warmup), Counter[bytes]()
 
@@ -261,7 +250,7 @@ def test_an_epoch_has_each_record_once(
     assert len(seen) == small.RECORDS
 
 
-def test_what_slow_workers_left_comes_first() -> None:
+def test_what_slow_workers_left_comes_first():
     """Numbers of workers that change again and again, each taking what it can."""
     rng = np.random.default_rng(5)
     for _ in range(30):
@@ -286,7 +275,7 @@ def test_what_slow_workers_left_comes_first() -> None:
         assert sorted(seen)[:200] == list(range(200))
 
 
-def test_the_rounding_errors_of_all_are_kept(tmp_path: Path) -> None:
+def test_the_rounding_errors_of_all_are_kept(tmp_path):
     """What is owed to the next mean, or in sum to a server, does not change."""
     for strategy in (Averaging(4, codec="int8"), Downpour(steps=4, codec="int8")):
         folder = tmp_path / strategy.name

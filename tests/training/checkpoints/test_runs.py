@@ -1,7 +1,5 @@
 """Runs that share a path for snapshots: none is lost, mixed in or taken without a word."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil
@@ -45,7 +43,7 @@ def start(trained: Trained) -> Any:
     return next(event for event in trained.history if event["event"] == "start")
 
 
-def test_the_second_day(tmp_path: Path) -> None:
+def test_the_second_day(tmp_path):
     """Train, score; from yesterday's model on other data with other workers; a kill; resume."""
     first = train(SOLVER, YESTERDAY, workers=1, steps=40, snapshots=tmp_path, **EVERY)
     kept = contents(tmp_path)
@@ -71,7 +69,7 @@ def test_the_second_day(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again, scored)
 
 
-def test_nobody_else_may_read_them(tmp_path: Path) -> None:
+def test_nobody_else_may_read_them(tmp_path):
     """Of the paths that the run made; the user's own folder keeps its mode."""
     open_to_all, own = 0o755, tmp_path / "deep" / "snapshots"
     before = os.umask(0o022)
@@ -89,7 +87,7 @@ def test_nobody_else_may_read_them(tmp_path: Path) -> None:
     assert stat.S_IMODE(tmp_path.stat().st_mode) == open_to_all
 
 
-def test_records_for_the_workers_are_private(tmp_path: Path) -> None:
+def test_records_for_the_workers_are_private(tmp_path):
     before = os.umask(0o022)
     try:
         array = write_shared(as_records(YESTERDAY, Net(SOLVER)), tmp_path / "array")
@@ -102,7 +100,7 @@ def test_records_for_the_workers_are_private(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "own.blocks").stat().st_mode) == 0o644
 
 
-def test_a_shorter_run_prunes_nothing_of_a_longer_one(tmp_path: Path) -> None:
+def test_a_shorter_run_prunes_nothing_of_a_longer_one(tmp_path):
     """Its own rounds have lower numbers: they used to be removed as the oldest."""
     long = train(SOLVER, YESTERDAY, workers=1, steps=40, snapshots=tmp_path, keep=2, **EVERY)
     before = contents(tmp_path)
@@ -123,7 +121,7 @@ def test_a_shorter_run_prunes_nothing_of_a_longer_one(tmp_path: Path) -> None:
     assert start(resumed)["resumed"] == long.outcome.snapshot
 
 
-def test_snapshots_of_an_earlier_version_lie_at_the_path_itself(tmp_path: Path) -> None:
+def test_snapshots_of_an_earlier_version_lie_at_the_path_itself(tmp_path):
     whole = train(SOLVER, YESTERDAY, workers=2, steps=24, strategy=Averaging(4))
     cut = train(SOLVER, YESTERDAY, workers=2, steps=12, snapshots=tmp_path, **EVERY)
     run = Path(str(cut.outcome.snapshot)).parent
@@ -151,9 +149,7 @@ def test_snapshots_of_an_earlier_version_lie_at_the_path_itself(tmp_path: Path) 
         (small.settings(middle=small.DROPOUT), YESTERDAY, "its net has layers that are not"),
     ],
 )
-def test_other_data_and_other_settings_are_refused(
-    tmp_path: Path, solver: Any, data: Any, said: str
-) -> None:
+def test_other_data_and_other_settings_are_refused(tmp_path, solver, data, said):
     train(SOLVER, YESTERDAY, workers=1, steps=8, snapshots=tmp_path, **EVERY)
     before = contents(tmp_path)
     with pytest.raises(FileError, match=f"round-00000002: is of another run: {said}"):
@@ -161,14 +157,14 @@ def test_other_data_and_other_settings_are_refused(
     assert contents(tmp_path) == before
 
 
-def test_what_does_not_change_training_may_change(tmp_path: Path) -> None:
+def test_what_does_not_change_training_may_change(tmp_path):
     train(SOLVER, YESTERDAY, workers=1, steps=8, snapshots=tmp_path, **EVERY)
     more = small.settings('max_iter: 16 display: 5 snapshot_prefix: "elsewhere"')
     resumed = train(more, YESTERDAY, workers=1, snapshots=tmp_path, resume=True, **EVERY)
     assert resumed.outcome.iteration == 16
 
 
-def test_a_new_run_is_the_newest_whatever_the_clock_says(tmp_path: Path) -> None:
+def test_a_new_run_is_the_newest_whatever_the_clock_says(tmp_path):
     runs = FolderRuns(tmp_path)
     (tmp_path / "run-29991231T235959.999999Z-00ff").mkdir()
     (tmp_path / "running").mkdir()
@@ -185,7 +181,7 @@ STRATEGIES: list[Strategy] = [Averaging(4), DynamicAveraging(9.0, 4), ElasticAve
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
-def test_a_snapshot_begins_another_training(tmp_path: Path, strategy: Strategy) -> None:
+def test_a_snapshot_begins_another_training(tmp_path, strategy):
     """Its weights are those that training gave, whatever the workers had at that time."""
     settings = {"workers": 2, "strategy": strategy, "snapshots": tmp_path, "snapshot_every": 2}
     trained = train(SOLVER, YESTERDAY, steps=24, **settings)
@@ -200,7 +196,7 @@ def test_a_snapshot_begins_another_training(tmp_path: Path, strategy: Strategy) 
         Net(SOLVER, weights=tmp_path / "nowhere")
 
 
-def test_with_patience_the_best_weights_are_the_snapshots(tmp_path: Path) -> None:
+def test_with_patience_the_best_weights_are_the_snapshots(tmp_path):
     held = {"x": YESTERDAY["x"][:8], "t": -YESTERDAY["t"][:8]}  # the more it learns, the worse
     trained = train(
         SOLVER,
@@ -218,7 +214,7 @@ def test_with_patience_the_best_weights_are_the_snapshots(tmp_path: Path) -> Non
     np.testing.assert_array_equal(flat(begun), flat(trained))
 
 
-def test_the_log_says_which_run_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_says_which_run_goes_on(tmp_path, caplog):
     cut = train(SOLVER, YESTERDAY, workers=1, steps=8, snapshots=tmp_path, **EVERY)
     with caplog.at_level(logging.INFO, "sparknet"):
         train(SOLVER, YESTERDAY, workers=1, steps=12, snapshots=tmp_path, resume=True, **EVERY)
@@ -226,9 +222,7 @@ def test_the_log_says_which_run_goes_on(tmp_path: Path, caplog: pytest.LogCaptur
     assert f"resuming {run} from round-00000002, iteration 8" in caplog.messages
 
 
-def test_the_verb_writes_a_snapshot_as_a_caffemodel(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verb_writes_a_snapshot_as_a_caffemodel(tmp_path, capsys):
     from sparknet.cli import main
 
     trained = train(SOLVER, YESTERDAY, workers=2, steps=8, snapshots=tmp_path / "s", **EVERY)
@@ -239,7 +233,7 @@ def test_the_verb_writes_a_snapshot_as_a_caffemodel(
     np.testing.assert_array_equal(Net(SOLVER, out).get_weights().flat, flat(trained))
 
 
-def test_a_run_that_finds_nothing_to_resume_says_so(tmp_path: Path) -> None:
+def test_a_run_that_finds_nothing_to_resume_says_so(tmp_path):
     settings: dict[str, Any] = {"steps": 12, "snapshots": tmp_path, "resume": True, **EVERY}
     with pytest.warns(ResumeWarning, match=f"no snapshot in {tmp_path}: the run starts anew"):
         train(SOLVER, YESTERDAY, workers=1, **settings)

@@ -1,7 +1,5 @@
 """What a training saves: the folder, the caffemodel and what lies beside it, and pickles."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import warnings
@@ -34,7 +32,7 @@ HOW: dict[str, Any] = {"resize": 8, "color": "rgb", "mean": 128, "scale": 1 / 64
 
 
 @pytest.fixture(scope="module")
-def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def photographs(tmp_path_factory):
     """Red ones and blue ones, which only the right order of colours tells apart."""
     image = pytest.importorskip("PIL.Image")
     folder = tmp_path_factory.mktemp("photographs")
@@ -48,7 +46,7 @@ def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(photographs: Path) -> Any:
+def trained(photographs):
     return sparknet.train(SOLVER, str(photographs), steps=20, workers=1, **HOW)
 
 
@@ -81,9 +79,7 @@ def of_pickle(trained: Any, path: Path) -> Any:
 
 
 @pytest.mark.parametrize("way", [of_folder, of_file, of_net, of_model, of_pickle])
-def test_what_was_trained_predicts(
-    way: Any, trained: Any, photographs: Path, tmp_path: Path
-) -> None:
+def test_what_was_trained_predicts(way, trained, photographs, tmp_path):
     expected = trained.net.forward({"data": np.array(paths(photographs))}, ["ip"])["ip"]
     assert (expected.argmax(1) == [0] * 4 + [1] * 4).all()
     (tmp_path / "new folder").mkdir()
@@ -95,9 +91,7 @@ def test_what_was_trained_predicts(
     assert loaded.model.labels == ("blue", "red")
 
 
-def test_the_command_line_writes_and_reads_folders(
-    photographs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_writes_and_reads_folders(photographs, tmp_path, capsys):
     (tmp_path / "s.prototxt").write_text(SOLVER)
     command = ["train", str(tmp_path / "s.prototxt"), "--data", str(photographs), "--steps", "20"]
     command += ["--resize", "8", "--color", "rgb", "--mean-value", "128", "--scale", "0.015625"]
@@ -120,9 +114,7 @@ def test_the_command_line_writes_and_reads_folders(
     assert said.preprocessing == SparkModel(out).net.preprocessing
 
 
-def test_a_bare_file_says_what_it_does_not_know(
-    trained: Any, photographs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bare_file_says_what_it_does_not_know(trained, photographs, tmp_path, capfd):
     trained.net.save(tmp_path / "x.caffemodel")
     (tmp_path / "x.sparknet.json").unlink()
     said = "nothing says what happens to the pictures for 'data': they become 8 x 8, BGR, from 0"
@@ -139,9 +131,7 @@ def test_a_bare_file_says_what_it_does_not_know(
     assert said in capfd.readouterr().err
 
 
-def test_a_net_of_pytorch_says_it_too(
-    trained: Any, photographs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_net_of_pytorch_says_it_too(trained, photographs, tmp_path, capfd):
     pytest.importorskip("onnx")
     from sparknet.onnx import write_model
 
@@ -151,7 +141,7 @@ def test_a_net_of_pytorch_says_it_too(
 
 
 @pytest.mark.parametrize("make", [sparknet.load, SparkModel])
-def test_random_weights_predict_only_if_asked(make: Any, tmp_path: Path) -> None:
+def test_random_weights_predict_only_if_asked(make, tmp_path):
     (tmp_path / "net.prototxt").write_text(NET)
     for source in (tmp_path / "net.prototxt", NET):
         with pytest.raises(SpecError, match=r"net '' has no weights, .* or random=True"):
@@ -161,7 +151,7 @@ def test_random_weights_predict_only_if_asked(make: Any, tmp_path: Path) -> None
     make(Net(NET))
 
 
-def test_weights_of_a_folder(trained: Any, photographs: Path, tmp_path: Path) -> None:
+def test_weights_of_a_folder(trained, photographs, tmp_path):
     trained.save(tmp_path / "model")
     net = Net(NET, tmp_path / "model")
     np.testing.assert_array_equal(net.get_weights().flat, trained.weights.flat)
@@ -175,7 +165,7 @@ def test_weights_of_a_folder(trained: Any, photographs: Path, tmp_path: Path) ->
     np.testing.assert_allclose(again.weights.flat, trained.weights.flat, atol=1e-6)
 
 
-def test_damaged_and_other_folders(trained: Any, tmp_path: Path) -> None:
+def test_damaged_and_other_folders(trained, tmp_path):
     trained.save(tmp_path / "model")
     with pytest.raises(FileError, match=r"x.pt: a model is saved as a folder, or as one of"):
         trained.save(tmp_path / "x.pt")
@@ -188,7 +178,7 @@ def test_damaged_and_other_folders(trained: Any, tmp_path: Path) -> None:
         SparkModel(tmp_path / "model")
 
 
-def test_a_net_pickles_with_its_solver(trained: Any) -> None:
+def test_a_net_pickles_with_its_solver(trained):
     again = pickle.loads(pickle.dumps(trained.net))
     weights = trained.net.get_weights()
     np.testing.assert_array_equal(again.get_weights().flat, weights.flat)

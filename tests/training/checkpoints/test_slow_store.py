@@ -1,7 +1,5 @@
 """Stores that are slow: the run waits for them and is the same, however long that is."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable
 from contextlib import closing
@@ -60,7 +58,7 @@ def simulated(folder: Path, seconds: float) -> tuple[Any, list[dict[str, Any]]]:
     return small.weights(group[0]).copy(), events
 
 
-def test_a_slow_store_costs_its_time_and_nothing_else(tmp_path: Path) -> None:
+def test_a_slow_store_costs_its_time_and_nothing_else(tmp_path):
     expected, quick = simulated(tmp_path / "quick", 0.0)
     weights, events = simulated(tmp_path / "slow", 1000.0)
     np.testing.assert_array_equal(weights, expected)
@@ -73,9 +71,7 @@ def test_a_slow_store_costs_its_time_and_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"min_workers": 2, "leave_behind": 20.0}], ids=str)
-def test_a_store_slower_than_the_deadline(
-    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_slower_than_the_deadline(settings, tmp_path, monkeypatch):
     """Nobody is lost or left behind meanwhile: all send heartbeats, and nobody is in a round."""
     monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.slowly")
     monkeypatch.setenv("SLOWLY", "storing:1:1.5")
@@ -103,7 +99,7 @@ class Waiting(FolderStore):
         super().put(round, name, parts)
 
 
-def test_the_drivers_store_may_take_longer_than_the_deadline(tmp_path: Path) -> None:
+def test_the_drivers_store_may_take_longer_than_the_deadline(tmp_path):
     """The worker that waits for it sends no heartbeat meanwhile, and is not lost."""
     deadline, secret, events = 0.4, make_secret(), list[Any]()
     store = Waiting(tmp_path)

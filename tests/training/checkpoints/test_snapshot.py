@@ -1,7 +1,5 @@
 """Snapshots: a run that was cut goes on bit for bit; damaged and foreign ones are refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal
@@ -68,7 +66,7 @@ def run(
 
 
 @pytest.mark.parametrize("strategy", ALL, ids=repr)
-def test_resume_goes_on_bit_for_bit(tmp_path: Path, strategy: Strategy) -> None:
+def test_resume_goes_on_bit_for_bit(tmp_path, strategy):
     whole = run(tmp_path / "whole", strategy, RunPlan(steps=38))
     first = RunPlan(steps=18, snapshot_every=2)
     run(tmp_path / "cut", strategy, first)
@@ -80,7 +78,7 @@ def test_resume_goes_on_bit_for_bit(tmp_path: Path, strategy: Strategy) -> None:
             assert np.array_equal(one, other)
 
 
-def test_only_the_newest_stay(tmp_path: Path) -> None:
+def test_only_the_newest_stay(tmp_path):
     run(tmp_path, Averaging(4), RunPlan(steps=40, snapshot_every=2, keep=3))
     assert names(tmp_path) == ["round-00000006", "round-00000008", "round-00000010"]
     assert names(tmp_path / "round-00000010") == [
@@ -92,7 +90,7 @@ def test_only_the_newest_stay(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def kept(tmp_path):
     """The folder of a snapshot of round 2."""
     run(tmp_path, Averaging(4), RunPlan(steps=8, snapshot_every=2))
     return tmp_path / "round-00000002"
@@ -102,7 +100,7 @@ def resume(kept: Path, strategy: Strategy | None = None, size: int = 2) -> None:
     run(kept.parent, strategy or Averaging(4), RunPlan(steps=12), 2, size)
 
 
-def test_a_truncated_file_is_refused(kept: Path) -> None:
+def test_a_truncated_file_is_refused(kept):
     path = kept / "worker-1.state"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(FileError, match=r"worker-1\.state: is cut short: \d+ bytes written"):
@@ -110,7 +108,7 @@ def test_a_truncated_file_is_refused(kept: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 12, 100, -1])
-def test_a_flipped_bit_is_refused(kept: Path, place: int) -> None:
+def test_a_flipped_bit_is_refused(kept, place):
     path = kept / "worker-0.state"
     data = bytearray(path.read_bytes())
     data[place] ^= 1
@@ -120,7 +118,7 @@ def test_a_flipped_bit_is_refused(kept: Path, place: int) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 5, 60, -3])
-def test_a_flipped_bit_in_the_manifest_is_refused(kept: Path, place: int) -> None:
+def test_a_flipped_bit_in_the_manifest_is_refused(kept, place):
     path = kept / "manifest.json"
     data = bytearray(path.read_bytes())
     data[place] ^= 1
@@ -129,7 +127,7 @@ def test_a_flipped_bit_in_the_manifest_is_refused(kept: Path, place: int) -> Non
         resume(kept)
 
 
-def test_files_of_other_runs_are_refused(kept: Path) -> None:
+def test_files_of_other_runs_are_refused(kept):
     with pytest.raises(FileError, match="of another run: its strategy is"):
         resume(kept, Averaging(5))
     (kept / "manifest.json").write_text("[]")
@@ -140,7 +138,7 @@ def test_files_of_other_runs_are_refused(kept: Path) -> None:
         resume(kept)
 
 
-def test_without_a_damaged_one_the_one_before_serves(tmp_path: Path) -> None:
+def test_without_a_damaged_one_the_one_before_serves(tmp_path):
     whole = run(tmp_path / "whole", Averaging(4), RunPlan(steps=20))
     folder = tmp_path / "cut"
     run(folder, Averaging(4), RunPlan(steps=12, snapshot_every=1, keep=2))
@@ -176,7 +174,7 @@ def judged(folder: Path, plan: RunPlan, resume: int | None = None) -> tuple[list
     return small.together(2, one), [small.weights(learner) for learner in learners]
 
 
-def test_the_best_weights_outlive_an_interruption(tmp_path: Path) -> None:
+def test_the_best_weights_outlive_an_interruption(tmp_path):
     """They are in the snapshots, though the run itself goes on from the last ones."""
     patient: Any = {"validate_every": 1, "patience": 9, "goal": "max"}
     outcomes, whole = judged(tmp_path / "whole", RunPlan(steps=24, **patient))
@@ -187,7 +185,7 @@ def test_the_best_weights_outlive_an_interruption(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again, whole)
 
 
-def test_patience_may_begin_and_end_with_a_resumption(tmp_path: Path) -> None:
+def test_patience_may_begin_and_end_with_a_resumption(tmp_path):
     patient: Any = {"validate_every": 1, "patience": 9, "goal": "max"}
     judged(tmp_path, RunPlan(steps=12, snapshot_every=3, validate_every=1))
     outcomes, _ = judged(tmp_path, RunPlan(steps=20, snapshot_every=5, **patient), 3)
@@ -198,7 +196,7 @@ def test_patience_may_begin_and_end_with_a_resumption(tmp_path: Path) -> None:
     assert [outcome.best for outcome in outcomes] == [None, None]
 
 
-def test_nothing_changes_when_a_snapshot_is_refused(kept: Path) -> None:
+def test_nothing_changes_when_a_snapshot_is_refused(kept):
     path = kept / "worker-0.state"
     path.write_bytes(path.read_bytes() + b"\0")
     learner = small.learner(0, 2, TEXT, middle=MIDDLE)
@@ -214,7 +212,7 @@ def test_nothing_changes_when_a_snapshot_is_refused(kept: Path) -> None:
     assert learner.iter == 0
 
 
-def test_the_manifest_says_what_it_is_of(kept: Path) -> None:
+def test_the_manifest_says_what_it_is_of(kept):
     manifest = json.loads((kept / "manifest.json").read_text())
     assert manifest["run"]["workers"] == 2
     assert manifest["run"]["strategy"]["name"] == "averaging"
@@ -224,7 +222,7 @@ def test_the_manifest_says_what_it_is_of(kept: Path) -> None:
     assert snapshot.read_manifest(FolderStore(kept.parent), 2)["round"] == 2
 
 
-def test_drafts_are_cleaned(tmp_path: Path) -> None:
+def test_drafts_are_cleaned(tmp_path):
     store = FolderStore(tmp_path)
     store.begin(3)
     store.put(3, "worker-0.state", [b"abc"])
@@ -252,7 +250,7 @@ def test_drafts_are_cleaned(tmp_path: Path) -> None:
         ({"layers": 3}, "has layers that do not fit its weights"),
     ],
 )
-def test_manifests_that_lack_something(kept: Path, changes: dict[str, Any], says: str) -> None:
+def test_manifests_that_lack_something(kept, changes, says):
     """Their digest fits: somebody else wrote them."""
     path = kept / "manifest.json"
     body = {**json.loads(path.read_text()), **changes}
@@ -262,7 +260,7 @@ def test_manifests_that_lack_something(kept: Path, changes: dict[str, Any], says
         snapshot.model(FolderStore(kept.parent), 2)
 
 
-def test_a_manifest_without_a_seed(kept: Path) -> None:
+def test_a_manifest_without_a_seed(kept):
     for run in ({}, {"seed": "1"}, {"seed": [1]}):
         resumed = snapshot.Resumed(FolderStore(kept.parent), 2, run)
         with pytest.raises(FileError, match="does not say the seed of its run"):
@@ -290,7 +288,7 @@ else:
 
 
 @pytest.mark.parametrize("how", ["drop", "commit"])
-def test_a_snapshot_of_which_a_part_is_gone_has_no_name(tmp_path: Path, how: str) -> None:
+def test_a_snapshot_of_which_a_part_is_gone_has_no_name(tmp_path, how):
     """The process is killed while it removes the files of one, also to put another in its place."""
     store = FolderStore(tmp_path)
     for round in (4, 8):
@@ -308,9 +306,7 @@ def test_a_snapshot_of_which_a_part_is_gone_has_no_name(tmp_path: Path, how: str
     assert names(tmp_path) == []
 
 
-def test_files_are_on_the_disk_before_the_snapshot_has_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_on_the_disk_before_the_snapshot_has_its_name(tmp_path, monkeypatch):
     seen: list[tuple[str, list[str]]] = []
     monkeypatch.setattr(store, "_sync", lambda path: seen.append((path.name, names(tmp_path))))
     made = FolderStore(tmp_path)
@@ -324,7 +320,7 @@ def test_files_are_on_the_disk_before_the_snapshot_has_its_name(
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_other_records_are_for_the_run_itself_alone(tmp_path: Path, own: bool) -> None:
+def test_other_records_are_for_the_run_itself_alone(tmp_path, own):
     """A run that lost a worker deals its records anew, and goes on from what it saved."""
 
     def trained(plan: RunPlan, **hooks: Any) -> int:

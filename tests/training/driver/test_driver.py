@@ -1,13 +1,9 @@
 """The driver's end of a run, over real connections."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,12 +22,12 @@ SECRET = make_secret()
 
 
 @pytest.fixture
-def events() -> list[Any]:
+def events():
     return []
 
 
 @pytest.fixture
-def driver(tmp_path: Path, events: list[Any]) -> Iterator[Driver]:
+def driver(tmp_path, events):
     threads = {*threading.enumerate()}
     weights = memoryview(bytes(range(100)))
     with Driver(SECRET, weights, FolderStore(tmp_path), events.append) as driver:
@@ -44,13 +40,13 @@ def called(driver: Driver, secret: bytes = SECRET) -> Line:
 
 
 @pytest.fixture
-def line(driver: Driver) -> Iterator[Line]:
+def line(driver):
     line = called(driver)
     yield line
     line.close()
 
 
-def test_weights_go_out_and_come_home(driver: Driver, line: Line) -> None:
+def test_weights_go_out_and_come_home(driver, line):
     assert line.call("initial")[1] == bytes(range(100))
     trained = bytes(range(100, 200))
     line.call("done", [memoryview(trained)], outcome={"round": 3})
@@ -58,25 +54,25 @@ def test_weights_go_out_and_come_home(driver: Driver, line: Line) -> None:
     assert driver.progress.weights == trained
 
 
-def test_weights_of_another_size_are_refused(driver: Driver, line: Line) -> None:
+def test_weights_of_another_size_are_refused(driver, line):
     with pytest.raises(CommError):
         line.call("done", [memoryview(bytes(99))], outcome={})
     assert driver.progress.weights is None
 
 
-def test_events_arrive_in_order(driver: Driver, line: Line, events: list[Any]) -> None:
+def test_events_arrive_in_order(driver, line, events):
     for number in range(20):
         line.call("event", event={"event": "round", "round": number})
     assert [event["round"] for event in events] == list(range(20))
 
 
-def test_interrupts_are_seen(driver: Driver, line: Line) -> None:
+def test_interrupts_are_seen(driver, line):
     assert line.call("interrupted")[0] == {"interrupted": False}
     driver.interrupt()
     assert line.call("interrupted")[0] == {"interrupted": True}
 
 
-def test_a_store_at_the_driver(line: Line, tmp_path: Path) -> None:
+def test_a_store_at_the_driver(line, tmp_path):
     store = DriverStore(line)
     assert store.rounds() == []
     store.begin(4)
@@ -96,9 +92,7 @@ def begin(line: Line) -> dict[str, Any]:
     return Presence(line, "training", 1, "a", 60.0).meet()
 
 
-def test_a_run_starts_from_the_newest_snapshot_only_when_run_again(
-    driver: Driver, line: Line
-) -> None:
+def test_a_run_starts_from_the_newest_snapshot_only_when_run_again(driver, line):
     store = DriverStore(line)
     store.begin(2)
     store.commit(2)
@@ -109,7 +103,7 @@ def test_a_run_starts_from_the_newest_snapshot_only_when_run_again(
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", ".hidden", "", "a/b"])
-def test_names_lead_nowhere_else(line: Line, name: str, tmp_path: Path) -> None:
+def test_names_lead_nowhere_else(line, name, tmp_path):
     line.call("begin", round=1)
     with pytest.raises(CommError, match="refused 'put'"):
         line.call("put", [memoryview(b"x")], round=1, name=name, size=1)
@@ -127,14 +121,14 @@ def strange(port: int, said: bytes) -> bytes:
         return found
 
 
-def test_strangers_are_hung_up_on(driver: Driver, line: Line) -> None:
+def test_strangers_are_hung_up_on(driver, line):
     with pytest.raises(CommError, match="does not take this worker"):
         called(driver, b"wrong")
     assert len(strange(driver.port, b"GET / HTTP/1.1\r\n" * 6)) == 48
     assert line.call("interrupted")[0] == {"interrupted": False}
 
 
-def test_nonsense_from_one_who_knows_the_secret(driver: Driver, line: Line) -> None:
+def test_nonsense_from_one_who_knows_the_secret(driver, line):
     for said in (struct.pack("!IQ", 1 << 31, 0), struct.pack("!IQ", 3, 0) + b"[1]", b"xx"):
         other = called(driver)
         other._wire.send(said)
@@ -146,7 +140,7 @@ def test_nonsense_from_one_who_knows_the_secret(driver: Driver, line: Line) -> N
     assert line.call("interrupted")[0] == {"interrupted": False}
 
 
-def test_a_driver_that_is_gone(tmp_path: Path) -> None:
+def test_a_driver_that_is_gone(tmp_path):
     with Driver(SECRET, memoryview(b""), None, lambda _: None) as driver:
         line = called(driver)
     with pytest.raises(CommError, match="the driver"):
@@ -155,7 +149,7 @@ def test_a_driver_that_is_gone(tmp_path: Path) -> None:
         called(driver)
 
 
-def test_a_driver_with_too_many_open_files_hears_callers_later(driver: Driver) -> None:
+def test_a_driver_with_too_many_open_files_hears_callers_later(driver):
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with closing(socket.socket()) as caller:
@@ -172,9 +166,7 @@ def test_a_driver_with_too_many_open_files_hears_callers_later(driver: Driver) -
     assert driver.trouble == (0.0, "")
 
 
-def test_a_driver_without_threads_hears_callers_later(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_driver_without_threads_hears_callers_later(driver, monkeypatch):
     refused = threading.Event()
     start = threading.Thread.start
 
@@ -190,7 +182,7 @@ def test_a_driver_without_threads_hears_callers_later(
     assert refused.is_set()
 
 
-def test_silent_strangers_do_not_keep_a_worker_out(driver: Driver) -> None:
+def test_silent_strangers_do_not_keep_a_worker_out(driver):
     address = "127.0.0.1", driver.port
     with ExitStack() as strangers:
         for _ in range(200):
@@ -199,7 +191,7 @@ def test_silent_strangers_do_not_keep_a_worker_out(driver: Driver) -> None:
             assert line.call("interrupted")[0] == {"interrupted": False}
 
 
-def test_a_preflight_line_cannot_be_used_for_more(driver: Driver) -> None:
+def test_a_preflight_line_cannot_be_used_for_more(driver):
     link = Link("", ("127.0.0.1", driver.port), SECRET, HMAC)
     with (
         closing(link.dial(0, PREFLIGHT)) as line,
@@ -214,7 +206,7 @@ def test_a_preflight_line_cannot_be_used_for_more(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("who", [Caller(MESH, "", 0), Caller(DRIVER, "other", 0)])
-def test_a_caller_of_another_purpose_or_run_is_no_worker(driver: Driver, who: Caller) -> None:
+def test_a_caller_of_another_purpose_or_run_is_no_worker(driver, who):
     with pytest.raises(CommError, match="does not take this worker"):
         dial(("127.0.0.1", driver.port), SECRET, who)
 
@@ -227,9 +219,7 @@ def test_a_caller_of_another_purpose_or_run_is_no_worker(driver: Driver, who: Ca
         (KeyError("x"), "KeyError", True),
     ],
 )
-def test_errors_that_are_not_sparknets_own_are_told_with_their_trace(
-    error: Exception, kind: str, traced: bool
-) -> None:
+def test_errors_that_are_not_sparknets_own_are_told_with_their_trace(error, kind, traced):
     told: list[Any] = []
     line: Any = SimpleNamespace(call=lambda name, **values: told.append((name, values["failure"])))
     _tell(line, 2, error)

@@ -1,7 +1,5 @@
 """Workers that the others leave behind: in virtual time, as the driver sees it, and for real."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -50,7 +48,7 @@ def looks(cluster: Cluster, workers: int, rounds: int, arrivals: Arrivals) -> li
     return found
 
 
-def test_the_deadline_follows_what_the_others_take() -> None:
+def test_the_deadline_follows_what_the_others_take():
     """Rounds of a second: one sixty times slower is late after fifty seconds, and no one else."""
     cluster = Cluster(step=0.1, slow={3: 60.0, 5: 40.0}, jitter=0.3)
     ((round, at, behind),) = looks(cluster, 64, 4, Arrivals(50.0, 5.0))
@@ -59,14 +57,14 @@ def test_the_deadline_follows_what_the_others_take() -> None:
     assert 50 * behind.median < at <= 50 * behind.median + 0.11
 
 
-def test_rounds_ten_times_as_long_have_a_deadline_ten_times_as_long() -> None:
+def test_rounds_ten_times_as_long_have_a_deadline_ten_times_as_long():
     cluster = Cluster(step=1.0, slow={3: 60.0})
     ((round, at, behind),) = looks(cluster, 4, 2, Arrivals(50.0, 5.0))
     assert (round, behind.worker, behind.median) == (1, 3, pytest.approx(10.0))
     assert 500.0 < at <= 500.11
 
 
-def test_in_short_rounds_the_third_one_counts() -> None:
+def test_in_short_rounds_the_third_one_counts():
     """None of them is as long as the least time; the worker has ended its round then."""
     cluster = Cluster(step=0.001, slow={1: 60.0})
     ((round, at, behind),) = looks(cluster, 3, 6, Arrivals(50.0, 5.0))
@@ -74,7 +72,7 @@ def test_in_short_rounds_the_third_one_counts() -> None:
     assert behind == Behind(1, pytest.approx(0.6), pytest.approx(0.01))
 
 
-def test_a_single_late_round_is_no_habit() -> None:
+def test_a_single_late_round_is_no_habit():
     arrivals = Arrivals(10.0, 5.0)
     arrivals.meet([0, 1], 0.0)
     for number, seconds in enumerate((2.0, 2.0, 0.1, 2.0, 2.0), 1):
@@ -84,7 +82,7 @@ def test_a_single_late_round_is_no_habit() -> None:
     assert arrivals.arrive(1, 6, 2.0, 6) == [Behind(1, 2.0, 0.1)]
 
 
-def test_the_median_is_unknown_until_most_have_arrived() -> None:
+def test_the_median_is_unknown_until_most_have_arrived():
     arrivals = Arrivals(10.0, 1.0)
     arrivals.meet(range(4), 0.0)
     arrivals.arrive(0, 1, 0.1, 0.1)
@@ -96,7 +94,7 @@ def test_the_median_is_unknown_until_most_have_arrived() -> None:
     assert late[901] == [Behind(2, 1001.0, 100.0), Behind(3, 1001.0, 100.0)]
 
 
-def test_a_pause_of_the_driver_counts_for_nobody() -> None:
+def test_a_pause_of_the_driver_counts_for_nobody():
     arrivals = Arrivals(10.0, 1.0)
     arrivals.meet([0, 1], 0.0)
     arrivals.arrive(0, 1, 0.1, 0.1)
@@ -153,7 +151,7 @@ def begun(least: int = 1) -> tuple[Meeting, list[Any]]:
     return meeting, three
 
 
-def test_one_that_is_late_is_lost_and_told_so() -> None:
+def test_one_that_is_late_is_lost_and_told_so():
     meeting, (first, second, slow) = begun()
     for line in (first, second):
         meeting.members.arrive(line, 1, 0.5)
@@ -169,7 +167,7 @@ def test_one_that_is_late_is_lost_and_told_so() -> None:
     assert meeting.members.gone() == ["place 2"]
 
 
-def test_it_may_come_back_at_once_and_the_second_time_after_a_minute() -> None:
+def test_it_may_come_back_at_once_and_the_second_time_after_a_minute():
     meeting, (first, second, slow) = begun()
     for number in (1, 2):
         meeting.members.arrive(first, number, 0.5)
@@ -186,7 +184,7 @@ def test_it_may_come_back_at_once_and_the_second_time_after_a_minute() -> None:
     assert meeting.call(Line(2))["lost"] is None
 
 
-def test_it_is_left_behind_also_when_the_others_have_lost_another_one() -> None:
+def test_it_is_left_behind_also_when_the_others_have_lost_another_one():
     """They wait for it where the next generation begins."""
     meeting, (first, second, _) = begun()
     meeting.members.arrive(first, 1, 0.5)
@@ -203,7 +201,7 @@ def test_it_is_left_behind_also_when_the_others_have_lost_another_one() -> None:
     ]
 
 
-def test_those_that_are_needed_are_waited_for() -> None:
+def test_those_that_are_needed_are_waited_for():
     meeting, (first, second, _) = begun(least=3)
     for line in (first, second):
         meeting.members.arrive(line, 1, 0.5)
@@ -212,14 +210,14 @@ def test_those_that_are_needed_are_waited_for() -> None:
 
 
 @pytest.mark.parametrize("strategy", [AllReduce(), Downpour()], ids=lambda one: one.name)
-def test_a_strategy_whose_workers_do_not_wait(strategy: Any, tmp_path: Any) -> None:
+def test_a_strategy_whose_workers_do_not_wait(strategy, tmp_path):
     settings: dict[str, Any] = {"snapshots": tmp_path, "snapshot_every": 1, "strategy": strategy}
     said = f"leave_behind=50 is of no use with {strategy.name}"
     with pytest.raises(SettingError, match=said):
         train(SOLVER, ARRAYS, workers=2, min_workers=1, leave_behind=50, steps=2, **settings)
 
 
-def test_it_needs_to_know_how_many_are_enough() -> None:
+def test_it_needs_to_know_how_many_are_enough():
     with pytest.raises(SettingError, match="leave_behind=50 needs min_workers"):
         train(SOLVER, ARRAYS, workers=2, leave_behind=50, steps=2)
 
@@ -232,9 +230,7 @@ def behind_in(trained: Trained) -> dict[str, Any]:
     return event
 
 
-def test_a_stopped_worker_is_left_behind_before_its_silence_is_a_loss(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_stopped_worker_is_left_behind_before_its_silence_is_a_loss(monkeypatch):
     """It gets SIGSTOP in the second step of its fourth round."""
     monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.dying")
     monkeypatch.setenv("DYING", "silent:1:14")
@@ -252,7 +248,7 @@ def test_a_stopped_worker_is_left_behind_before_its_silence_is_a_loss(
     assert trained.outcome.samples == 3 * 40 * small.BATCH
 
 
-def test_one_that_computes_slowly_hands_in_its_third_round(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_computes_slowly_hands_in_its_third_round(monkeypatch):
     monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.slowly")
     monkeypatch.setenv("SLOWLY", "computing:2:0.03")
     settings: dict[str, Any] = {"workers": 3, "min_workers": 2, "restarts": 0, "steps": 40}
@@ -270,9 +266,7 @@ def test_one_that_computes_slowly_hands_in_its_third_round(monkeypatch: pytest.M
     assert trained.outcome.samples == pytest.approx(3 * 40 * small.BATCH, abs=8 * small.BATCH)
 
 
-def test_one_that_computes_very_slowly_is_left_in_its_round(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_that_computes_very_slowly_is_left_in_its_round(monkeypatch):
     """It sends heartbeats all the while; nothing of its round counts."""
     monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.slowly")
     monkeypatch.setenv("SLOWLY", "computing:0:30")

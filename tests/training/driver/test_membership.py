@@ -1,7 +1,5 @@
 """Who is part of a run whose members change, as the driver sees it: with a clock of ours."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sparknet.training.driver.membership import Elastic, Membership
@@ -46,7 +44,7 @@ class Meeting:
         return [event["event"] for event in self.events]
 
 
-def test_those_that_are_enough_wait_for_more() -> None:
+def test_those_that_are_enough_wait_for_more():
     meeting, lines = Meeting(), [Line(3), Line(1)]
     for now in (0.0, 9.9):
         meeting.now = now
@@ -66,7 +64,7 @@ def test_those_that_are_enough_wait_for_more() -> None:
     ]
 
 
-def test_the_second_task_for_a_seat_is_refused() -> None:
+def test_the_second_task_for_a_seat_is_refused():
     meeting = Meeting()
     first = meeting.begun(0, 1)
     assert meeting.call(Line(1))["lost"] == (1, "place 1", "another process has its place")
@@ -75,7 +73,7 @@ def test_the_second_task_for_a_seat_is_refused() -> None:
     assert meeting.call(Line(1))["lost"] is None
 
 
-def test_one_that_is_told_to_leave_is_no_loss() -> None:
+def test_one_that_is_told_to_leave_is_no_loss():
     meeting = Meeting()
     stays, goes = meeting.begun(0, 1)
     members: Any = meeting.members
@@ -89,7 +87,7 @@ def test_one_that_is_told_to_leave_is_no_loss() -> None:
     assert meeting.events[1]["where"] == "place 1"
 
 
-def test_one_that_is_told_to_leave_and_is_killed_in_its_round_is_a_loss() -> None:
+def test_one_that_is_told_to_leave_and_is_killed_in_its_round_is_a_loss():
     meeting = Meeting()
     _, goes = meeting.begun(0, 1)
     members: Any = meeting.members
@@ -98,7 +96,7 @@ def test_one_that_is_told_to_leave_and_is_killed_in_its_round_is_a_loss() -> Non
     assert meeting.kinds() == ["generation", "lost"]
 
 
-def test_the_last_one_stays_until_another_has_come() -> None:
+def test_the_last_one_stays_until_another_has_come():
     """It has the weights."""
     meeting = Meeting()
     lines = meeting.begun(0, 1)

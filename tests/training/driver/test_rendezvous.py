@@ -1,8 +1,6 @@
 """Workers that have not met yet: who hangs is found, by lines to a real driver's end."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from queue import SimpleQueue
@@ -26,13 +24,13 @@ QUICK, SLOW = 0.2, 60.0
 
 
 @pytest.fixture
-def driver() -> Iterator[Driver]:
+def driver():
     with Driver(SECRET, memoryview(b""), None, lambda _: None) as driver:
         yield driver
 
 
 @pytest.fixture
-def new_line(driver: Driver) -> Iterator[Callable[[int], Line]]:
+def new_line(driver):
     """Lines of workers, by rank."""
 
     def dialled(rank: int) -> Line:
@@ -62,12 +60,12 @@ def together(presences: list[Presence]) -> list[dict[str, Any]]:
         return list(pool.map(meet, range(len(presences))))
 
 
-def test_all_hear_what_all_say(new_line: Callable[[int], Line]) -> None:
+def test_all_hear_what_all_say(new_line):
     met = {"workers": ["from 0", "from 1"], "attempt": 1, "resume": None, "own": False}
     assert together([present(new_line(rank), 2) for rank in range(2)]) == [met, met]
 
 
-def test_one_that_hangs_before_it_is_ready(new_line: Callable[[int], Line]) -> None:
+def test_one_that_hangs_before_it_is_ready(new_line):
     hang(new_line(1))
     with (
         present(new_line(0), 2, QUICK) as presence,
@@ -76,7 +74,7 @@ def test_one_that_hangs_before_it_is_ready(new_line: Callable[[int], Line]) -> N
         presence.meet()
 
 
-def test_one_that_is_gone_is_not_waited_for(new_line: Callable[[int], Line]) -> None:
+def test_one_that_is_gone_is_not_waited_for(new_line):
     gone = new_line(1)
     hang(gone)
     with present(new_line(0), 2) as presence:
@@ -85,7 +83,7 @@ def test_one_that_is_gone_is_not_waited_for(new_line: Callable[[int], Line]) -> 
             presence.meet()
 
 
-def test_who_waits_in_vain_gives_up(new_line: Callable[[int], Line]) -> None:
+def test_who_waits_in_vain_gives_up(new_line):
     with (
         present(new_line(0), 2) as presence,
         pytest.raises(CommError, match="not all workers came within 0 s"),
@@ -93,9 +91,7 @@ def test_who_waits_in_vain_gives_up(new_line: Callable[[int], Line]) -> None:
         presence.meet(patience=0)
 
 
-def test_the_next_attempt_does_not_mind_who_hung_in_the_last(
-    new_line: Callable[[int], Line],
-) -> None:
+def test_the_next_attempt_does_not_mind_who_hung_in_the_last(new_line):
     hung, failed = new_line(1), new_line(0)
     hang(hung)
     present(failed, 2)._call()
@@ -106,7 +102,7 @@ def test_the_next_attempt_does_not_mind_who_hung_in_the_last(
         present(hung, 2).meet()
 
 
-def test_workers_of_two_attempts_do_not_meet(new_line: Callable[[int], Line]) -> None:
+def test_workers_of_two_attempts_do_not_meet(new_line):
     """One of the first is late, and its stage is run again already."""
     late = new_line(1)
     hang(late)
@@ -116,7 +112,7 @@ def test_workers_of_two_attempts_do_not_meet(new_line: Callable[[int], Line]) ->
         present(late, 2).meet()
 
 
-def test_each_attempt_has_its_number(new_line: Callable[[int], Line]) -> None:
+def test_each_attempt_has_its_number(new_line):
     """Also when the first hung after it had met: its line is still there."""
     attempts = [present(new_line(0), 1).meet()["attempt"] for _ in range(2)]
     assert attempts == [1, 2]
@@ -126,7 +122,7 @@ Waiting = tuple[Callable[[int], Presence], "SimpleQueue[float]"]
 
 
 @pytest.fixture(params=[None, Elastic(2, 2, wait=0.0)], ids=["fixed", "elastic"])
-def waiting(request: pytest.FixtureRequest) -> Iterator[Waiting]:
+def waiting(request):
     """Workers by rank, of two that are needed, and the times of their calls."""
     times: SimpleQueue[float] = SimpleQueue()
     with Driver(SECRET, memoryview(b""), None, lambda _: None, elastic=request.param) as driver:
@@ -147,14 +143,14 @@ def waiting(request: pytest.FixtureRequest) -> Iterator[Waiting]:
             yield come, times
 
 
-def test_who_waits_asks_seldom(waiting: Waiting) -> None:
+def test_who_waits_asks_seldom(waiting):
     come, times = waiting
     with pytest.raises(CommError, match="not all workers came"):
         come(0).meet(patience=3 * HOLD)
     assert times.qsize() <= 6
 
 
-def test_who_waits_hears_at_once(waiting: Waiting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_waits_hears_at_once(waiting, monkeypatch):
     monkeypatch.setattr(rendezvous, "HOLD", 60.0)
     come, times = waiting
     with ThreadPoolExecutor() as pool:
@@ -190,7 +186,7 @@ class Clocked:
         return self.place.hear(self.lines[rank], call)["lost"]
 
 
-def test_workers_that_were_all_paused_are_not_lost() -> None:
+def test_workers_that_were_all_paused_are_not_lost():
     """As by a suspended machine: the driver heard of nobody for longer than the deadline."""
     place = Clocked()
     assert place.after(10_000, 0) is None
@@ -198,21 +194,21 @@ def test_workers_that_were_all_paused_are_not_lost() -> None:
     assert place.after(0, 1) is None
 
 
-def test_one_that_does_not_come_back_from_a_pause_is_lost() -> None:
+def test_one_that_does_not_come_back_from_a_pause_is_lost():
     place = Clocked()
     assert place.after(10_000) is None
     assert [place.after(20) for _ in range(3)] == [None] * 3
     assert place.after(1) == (1, "host 1", "no heartbeat for 60 s")
 
 
-def test_one_that_is_silent_while_the_other_calls_was_not_paused() -> None:
+def test_one_that_is_silent_while_the_other_calls_was_not_paused():
     place = Clocked()
     assert [place.after(15) for _ in range(4)] == [None] * 4
     assert place.after(1) == (1, "host 1", "no heartbeat for 60 s")
 
 
 @pytest.mark.parametrize(("deadline", "patience"), [(6.0, 60), (90.0, 90)])
-def test_one_that_never_calls_is_lost(deadline: float, patience: int) -> None:
+def test_one_that_never_calls_is_lost(deadline, patience):
     """Spark starts all tasks at once, but Python may have to be started first."""
     place = Clocked(0, deadline=deadline)
     assert not place.place.has_entered(1)
@@ -221,21 +217,21 @@ def test_one_that_never_calls_is_lost(deadline: float, patience: int) -> None:
     assert place.after(1) == (1, "an unknown place", said)
 
 
-def test_one_that_comes_in_time_is_not_lost() -> None:
+def test_one_that_comes_in_time_is_not_lost():
     place = Clocked(0, deadline=60.0)
     assert [place.after(1) for _ in range(59)] == [None] * 59
     assert place.after(0, 1) is None
     assert [place.after(1, second % 2) for second in range(100)] == [None] * 100
 
 
-def test_a_pause_of_the_driver_is_no_delay_of_the_first_call() -> None:
+def test_a_pause_of_the_driver_is_no_delay_of_the_first_call():
     place = Clocked(0)
     assert place.after(1000) is None
     assert place.after(29) is None
     assert place.after(30) is None
 
 
-def test_who_is_silent_after_all_have_met_ends_the_attempt() -> None:
+def test_who_is_silent_after_all_have_met_ends_the_attempt():
     """The others are told at their next calls; the silent one is not told of itself twice."""
     place = Clocked()
     assert [place.after(1, rank, ready=True) for rank in (0, 1)] == [None, None]
@@ -244,7 +240,7 @@ def test_who_is_silent_after_all_have_met_ends_the_attempt() -> None:
     assert place.place.miss(place.lines[0], "no heartbeat") is None
 
 
-def test_a_standstill_says_what_each_does() -> None:
+def test_a_standstill_says_what_each_does():
     place = Clocked(0)
     working = {"doing": "computes", "moved": 1}
     place.after(5, **working)

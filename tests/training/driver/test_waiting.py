@@ -1,7 +1,5 @@
 """When a run says that it waits for slots: with a clock that the test turns."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass, field
 from io import StringIO
@@ -50,11 +48,11 @@ class Run:
         return said
 
 
-def test_it_is_said_after_15_seconds_and_then_less_and_less_often() -> None:
+def test_it_is_said_after_15_seconds_and_then_less_and_less_often():
     assert Run((1, 2)).seconds(130) == [(15, 1, 2), (30, 1, 2), (60, 1, 2), (120, 1, 2)]
 
 
-def test_who_is_there_is_not_waited_for() -> None:
+def test_who_is_there_is_not_waited_for():
     run = Run((1, 2), present=1)
     assert run.seconds(100) == []
     run.driver.present = 0
@@ -65,24 +63,24 @@ def test_who_is_there_is_not_waited_for() -> None:
     assert run.seconds(29) == [(15, 1, 2)]
 
 
-def test_enough_slots_before_the_first_attempt_are_told_after_a_minute() -> None:
+def test_enough_slots_before_the_first_attempt_are_told_after_a_minute():
     """The data may take long to come, or all workers hang before their first call."""
     assert Run((2, 2), starts=0).seconds(130) == [(60, 2, 2), (120, 2, 2)]
     assert Run((None, 2), starts=0).seconds(100) == [(60, None, 2)]
     assert Run((1, 2), starts=0).seconds(15) == [(15, 1, 2)]
 
 
-def test_without_a_count_of_slots_a_lost_attempt_says_it() -> None:
+def test_without_a_count_of_slots_a_lost_attempt_says_it():
     """As under Spark Connect."""
     assert Run((None, 2)).seconds(15) == [(15, None, 2)]
     assert Run((2, 2)).seconds(15) == [(15, 2, 2)]
 
 
-def test_processes_of_one_machine_need_no_slots() -> None:
+def test_processes_of_one_machine_need_no_slots():
     assert Run(None).seconds(100) == []
 
 
-def test_after_the_end_nobody_waits() -> None:
+def test_after_the_end_nobody_waits():
     run = Run((1, 2))
     run.driver.progress.outcome = {}
     assert run.seconds(100) == []
@@ -96,9 +94,7 @@ def test_after_the_end_nobody_waits() -> None:
         (None, "waiting for 2 slots at once (Spark Connect does not say how many there are)", ""),
     ],
 )
-def test_what_people_read(
-    caplog: pytest.LogCaptureFixture, slots: int | None, logged: str, shown: str
-) -> None:
+def test_what_people_read(caplog, slots, logged, shown):
     event = {"event": "waiting", "time": 0.0, "seconds": 15.2, "slots": slots, "needed": 2}
     stream = StringIO()
     tell(Shown(stream, terminal=False), event)
@@ -111,7 +107,7 @@ def test_what_people_read(
     assert stream.getvalue() == f"step 0: waiting for 2 slots{shown} for 15 s\n"
 
 
-def test_a_standstill_is_told_less_and_less_often() -> None:
+def test_a_standstill_is_told_less_and_less_often():
     standing, workers = Standing(2.0), {"0": "computes"}
     times = [1.0, 2.0, 3.0, 4.0, 7.9, 8.0, 15.0, 16.0]
     told = [standing.look((seconds, workers)) for seconds in times]
@@ -122,7 +118,7 @@ def test_a_standstill_is_told_less_and_less_often() -> None:
     assert (again["event"], again["workers"]) == ("standstill", workers)
 
 
-def test_what_people_read_of_a_standstill(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_people_read_of_a_standstill(caplog):
     workers = {"0": "computes", "1": "waits for worker 0, taking a mean"}
     event = {"event": "standstill", "time": 0.0, "seconds": 60.4, "workers": workers}
     stream = StringIO()

@@ -1,7 +1,5 @@
 """plan: what is predicted is what virtual and real runs take, and the advice follows from it."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from typing import Any
@@ -29,7 +27,6 @@ from sparknet.training.strategies import (
     DiLoCo,
     DynamicAveraging,
     SlowMo,
-    Strategy,
 )
 from sparknet.training.strategies.auto import Costs
 from tests.training import small
@@ -43,7 +40,7 @@ CLUSTER = Cluster(step=0.5, latency=0.1, bandwidth=400.0, slow={1: 1.5})
     ids=repr,
 )
 @pytest.mark.parametrize("workers", [2, 4])
-def test_predictions_are_the_times_of_training(strategy: Strategy, workers: int) -> None:
+def test_predictions_are_the_times_of_training(strategy, workers):
     made = simulate(
         small.settings(),
         small.records(),
@@ -71,7 +68,7 @@ def test_predictions_are_the_times_of_training(strategy: Strategy, workers: int)
     ],
     ids=repr,
 )
-def test_the_bytes_of_coded_weights(strategy: Strategy, workers: int) -> None:
+def test_the_bytes_of_coded_weights(strategy, workers):
     """A byte for each number and four for 256 of them, sent to the others and back."""
     numbers = 1 << 20
     foreseen = predict(strategy, CLUSTER, workers, 4 * numbers)
@@ -79,7 +76,7 @@ def test_the_bytes_of_coded_weights(strategy: Strategy, workers: int) -> None:
     assert foreseen.bytes == pytest.approx(2 * share * numbers * (1 + 4 / 256) / 20, rel=1e-3)
 
 
-def test_averaging_takes_the_slowest_worker_and_a_share_of_the_synchronisation() -> None:
+def test_averaging_takes_the_slowest_worker_and_a_share_of_the_synchronisation():
     cluster = Cluster(step=2.0, slow={1: 1.5}).with_sync(10.0, 1000, 4)
     foreseen = predict(Averaging(20), cluster, 4, 1000)
     assert foreseen.seconds == pytest.approx(3.0 + 10 / 20)
@@ -87,13 +84,13 @@ def test_averaging_takes_the_slowest_worker_and_a_share_of_the_synchronisation()
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_every_strategy_is_predicted(name: str) -> None:
+def test_every_strategy_is_predicted(name):
     foreseen = predict(STRATEGIES[name](), CLUSTER, 3, 4000)
     assert 0.5 < foreseen.seconds < 100
     assert 0 <= foreseen.share < 1
 
 
-def test_many_workers_are_predicted() -> None:
+def test_many_workers_are_predicted():
     cluster = Cluster(step=1.0).with_sync(3.0, 4096, 48)
     assert predict(Averaging(10), cluster, 48, 4096).seconds == pytest.approx(1.3)
 
@@ -110,7 +107,7 @@ def worker(steps: int, computing: float, communicating: float, waiting: float) -
     }
 
 
-def test_costs_come_from_rounds() -> None:
+def test_costs_come_from_rounds():
     """C is 1 s and 2 s; a message takes 0.5 s, the bytes 3 s; worker 0 waits 5 s for worker 1."""
     rounds = [[worker(5, 5.0, 8.5, 5.5), worker(5, 10.0, 3.5, 0.5)]] * 8
     found = summary(rounds, 64)
@@ -125,7 +122,7 @@ def test_costs_come_from_rounds() -> None:
     assert 5 * again.seconds == pytest.approx(13.5 + 0.5, rel=0.05)  # and the round's report
 
 
-def test_a_round_that_took_far_too_long_does_not_count() -> None:
+def test_a_round_that_took_far_too_long_does_not_count():
     rounds = [[worker(1, 1.0, 1.0, 0.0)] * 2] * 9 + [[worker(1, 90.0, 1.0, 0.0)] * 2]
     assert summary(rounds, 8).step == 1.0
 
@@ -134,7 +131,7 @@ def of_batch(batch: int, step: float) -> Measured:
     return Measured(2, batch, step, (1.0, 1.0), 0.0, 0.1, 0.2, 0.3, 1, 5, 0.04)
 
 
-def test_long_steps_are_calculated_from_smaller_batches() -> None:
+def test_long_steps_are_calculated_from_smaller_batches():
     found = extrapolated(of_batch(8, 1.0), of_batch(16, 1.8), 64)
     assert (found.step, found.batch, found.calculated) == (pytest.approx(6.6), 64, True)
     assert found.error == pytest.approx((1.8 * 4 - 6.6) / 6.6)
@@ -142,14 +139,14 @@ def test_long_steps_are_calculated_from_smaller_batches() -> None:
     assert steep.step == pytest.approx(8.0)  # no record costs more than its share
 
 
-def test_lengths_follow_sparknets_advice() -> None:
+def test_lengths_follow_sparknets_advice():
     assert Costs(2.0, 8.0).length() == 20
     assert Costs(2.0, 0.0).length() == 1
     assert Costs(0.0, 1.0).length() == 500
     assert Costs(2.0, 8.0).share(20) == pytest.approx(1 / 6)
 
 
-def test_a_net_takes_other_batches() -> None:
+def test_a_net_takes_other_batches():
     net = Net(small.settings(), seed=1)
     larger = Net(with_batch(net, 10), seed=1)
     assert [one.shape for one in larger.inputs.values()] == [(10, 3), (10, 2)]
@@ -157,7 +154,7 @@ def test_a_net_takes_other_batches() -> None:
     larger.train(2)
 
 
-def test_records_that_are_made_up_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_that_are_made_up_fit_into_the_memory(monkeypatch):
     """Seven rows of three float32, the larger of the two inputs."""
     monkeypatch.setattr(batches, "_MOST_BYTES", 7 * 4 * 3 + 11)
     assert len(made_up(Net(small.settings(), seed=1), 30)) == 7
@@ -172,9 +169,7 @@ def test_records_that_are_made_up_fit_into_the_memory(monkeypatch: pytest.Monkey
         (0.1, 64, [(10, 1, 3.0), (20, 1, 3.0)]),
     ],
 )
-def test_how_many_steps_a_measured_round_has(
-    pass_seconds: float, batch: int, measured: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_how_many_steps_a_measured_round_has(pass_seconds, batch, measured, monkeypatch):
     asked: list[Any] = []
 
     def noted(run: Any, solver: Any, workers: int, *rest: Any) -> Measured:
@@ -198,7 +193,7 @@ def planned(**given: Any) -> Any:
     return plan(small.settings(), **{"workers": [1, 4], **given})
 
 
-def test_the_advice_follows_the_network() -> None:
+def test_the_advice_follows_the_network():
     """Here the weights are 128 bytes: a mean takes 1.5 · 128 B / bandwidth."""
     lengths = []
     for bandwidth in (1e6, 1e4, 1e3):
@@ -208,7 +203,7 @@ def test_the_advice_follows_the_network() -> None:
     assert lengths[0] < 5 < 20 < lengths[-1]
 
 
-def test_targets_differ() -> None:
+def test_targets_differ():
     cluster = Cluster(step=1.0, latency=0.0, bandwidth=1e3)
     fast, cheap, quiet = (planned(cluster=cluster, target=t) for t in ("time", "cost", "traffic"))
     assert fast.workers == 4
@@ -217,7 +212,7 @@ def test_targets_differ() -> None:
     assert sent[quiet.strategy] <= sent.get(fast.strategy, 1e9)
 
 
-def test_the_prediction_is_told_as_text_and_json() -> None:
+def test_the_prediction_is_told_as_text_and_json():
     made = planned(cluster=Cluster(step=0.01, latency=0.0001), records=9600)
     text = str(made)
     assert "small: 0.000128 MB of weights, 9,600 records" in text
@@ -228,7 +223,7 @@ def test_the_prediction_is_told_as_text_and_json() -> None:
     assert "how many iterations an accuracy needs is a rule of thumb here" in text
 
 
-def test_dynamic_averaging_lies_between_no_synchronisation_and_one_at_every_check() -> None:
+def test_dynamic_averaging_lies_between_no_synchronisation_and_one_at_every_check():
     made = planned(workers=4, cluster=CLUSTER)
     never, always = (row for row in made.rows if isinstance(row.strategy, DynamicAveraging))
     static = next(row for row in made.rows if row.strategy == Averaging(10))
@@ -241,7 +236,7 @@ def test_dynamic_averaging_lies_between_no_synchronisation_and_one_at_every_chec
     assert planned(workers=1, cluster=CLUSTER).notes == []
 
 
-def test_trials_find_how_many_iterations_an_accuracy_needs() -> None:
+def test_trials_find_how_many_iterations_an_accuracy_needs():
     solver, records = lines(), points(2000)
     slow = Cluster(step=0.01, latency=0.0, bandwidth=100.0)
     made = plan(
@@ -261,7 +256,7 @@ def test_trials_find_how_many_iterations_an_accuracy_needs() -> None:
     assert every.seconds >= best.seconds
 
 
-def test_trials_are_means_over_seeds_that_the_candidates_share() -> None:
+def test_trials_are_means_over_seeds_that_the_candidates_share():
     """Each seed is the run that `trial` makes of it by itself."""
     solver, records, held = lines(), points(2000), points(400)
     cluster = Cluster(step=0.01, latency=0.0, bandwidth=1e4)
@@ -283,7 +278,7 @@ def test_trials_are_means_over_seeds_that_the_candidates_share() -> None:
     assert "  3  " in text
 
 
-def test_a_plan_is_measured_in_real_processes() -> None:
+def test_a_plan_is_measured_in_real_processes():
     made = sparknet.plan(small.settings(), small.records(), workers=2, batches=[4, 8], seconds=1.0)
     assert [(one.workers, one.batch) for one in made.measured] == [(2, 4), (2, 8)]
     for one in made.measured:
@@ -301,12 +296,12 @@ def test_a_plan_is_measured_in_real_processes() -> None:
         ({"accuracy": 0.9}, "accuracy=0.9 needs data and validation data"),
     ],
 )
-def test_what_makes_no_sense_is_refused(given: Any, wrong: str) -> None:
+def test_what_makes_no_sense_is_refused(given, wrong):
     with pytest.raises(SettingError, match=wrong):
         planned(**given)
 
 
-def test_settings_that_are_not_the_usual_ones_are_told() -> None:
+def test_settings_that_are_not_the_usual_ones_are_told():
     assert short(Averaging(10)) == "Averaging(steps=10)"
     assert short(Averaging(5, codec="int8")) == "Averaging(codec='int8', steps=5)"
     assert short(DynamicAveraging()) == "DynamicAveraging()"

@@ -1,7 +1,5 @@
 """One worker trains as without a strategy, bit for bit; several end with equal weights."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -47,7 +45,7 @@ SOLVER = (
 
 
 @pytest.mark.parametrize("strategy", ALL, ids=repr)
-def test_one_worker_is_plain_training(strategy: Strategy) -> None:
+def test_one_worker_is_plain_training(strategy):
     plain = small.learner(text=SOLVER, middle=small.BATCH_NORM + small.DROPOUT)
     plain.step(22)
     learner = small.learner(text=SOLVER, middle=small.BATCH_NORM + small.DROPOUT)
@@ -57,7 +55,7 @@ def test_one_worker_is_plain_training(strategy: Strategy) -> None:
 
 
 @pytest.mark.parametrize("strategy", ALL, ids=repr)
-def test_workers_end_with_the_same_weights(strategy: Strategy) -> None:
+def test_workers_end_with_the_same_weights(strategy):
     learners = [small.learner(rank, 3, SOLVER, middle=small.BATCH_NORM) for rank in range(3)]
     start = small.weights(learners[0])
     outcomes = small.together(

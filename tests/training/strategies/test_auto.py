@@ -1,7 +1,5 @@
 """Auto: the number of steps follows from what was measured, and reaches the share it aims at."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable
@@ -38,9 +36,7 @@ def tuned() -> Tuned:
         ([0.0, 0.0], [1.0, 1.0], 5.0, 500),
     ],
 )
-def test_rounds_follow_from_the_times(
-    steps: list[float], syncs: list[float], ratio: float, chosen: float
-) -> None:
+def test_rounds_follow_from_the_times(steps, syncs, ratio, chosen):
     auto, state = Auto(ratio=ratio, measured=len(steps)), tuned()
     for step, sync in zip(steps, syncs, strict=True):
         note = auto._correct(state, [[1, 1.5 * step, 0.5 * sync], [1, 0.5 * step, 1.5 * sync]])
@@ -65,7 +61,7 @@ def simulate(auto: Auto, workers: int, rounds: int, times: Times) -> tuple[float
 
 
 @pytest.mark.parametrize("sync", [0.3, 0.7, 2.0, 20.0])
-def test_it_reaches_its_share_where_times_vary(sync: float) -> None:
+def test_it_reaches_its_share_where_times_vary(sync):
     """The least synchronisation is half of the mean one, and a step of a busy machine is slow."""
     dice = random.Random(5)
 
@@ -76,7 +72,7 @@ def test_it_reaches_its_share_where_times_vary(sync: float) -> None:
     assert share == pytest.approx(1 / 6, abs=0.03)
 
 
-def test_it_follows_times_that_change() -> None:
+def test_it_follows_times_that_change():
     def times(number: int, rank: int, steps: int) -> tuple[float, float]:
         return steps * 1.0, 2.0 if number < 100 else 8.0
 
@@ -85,7 +81,7 @@ def test_it_follows_times_that_change() -> None:
     assert share == pytest.approx(1 / 6, abs=0.03)
 
 
-def test_waiting_for_a_slow_worker_counts() -> None:
+def test_waiting_for_a_slow_worker_counts():
     """Worker 1 takes a tenth longer, so that worker 0 waits for it in every round."""
 
     def times(number: int, rank: int, steps: int) -> tuple[float, float]:
@@ -96,7 +92,7 @@ def test_waiting_for_a_slow_worker_counts() -> None:
     assert 10 < length < 20
 
 
-def test_what_longer_rounds_cannot_save_ends_at_the_longest() -> None:
+def test_what_longer_rounds_cannot_save_ends_at_the_longest():
     def times(number: int, rank: int, steps: int) -> tuple[float, float]:
         return steps * (2.0 if rank else 1.0), 1.0 + (0.0 if rank else 1.0 * steps)
 
@@ -104,7 +100,7 @@ def test_what_longer_rounds_cannot_save_ends_at_the_longest() -> None:
     assert 58 < length <= 64
 
 
-def test_one_slow_round_makes_rounds_no_more_than_twice_as_long() -> None:
+def test_one_slow_round_makes_rounds_no_more_than_twice_as_long():
     auto, state = Auto(measured=2), tuned()
     for _ in range(3):
         auto._correct(state, [[1, 1.0, 1.0]] * 2)
@@ -113,7 +109,7 @@ def test_one_slow_round_makes_rounds_no_more_than_twice_as_long() -> None:
     assert state.length == 10
 
 
-def test_momentum_is_averaged_in_short_rounds_and_does_not_flip() -> None:
+def test_momentum_is_averaged_in_short_rounds_and_does_not_flip():
     """Averaging it doubles what is sent: at 30 steps with it and 15 without, it is kept."""
     auto, state, seen = Auto(), tuned(), []
     for _ in range(60):
@@ -146,7 +142,7 @@ def with_sync_of(comm: Any, seconds: float) -> Comm:
     return made
 
 
-def test_it_says_what_it_chose_and_does_so_on_all_workers() -> None:
+def test_it_says_what_it_chose_and_does_so_on_all_workers():
     """Worker 0 needs 1 s for the mean of weights and as much for that of histories, worker 1 2 s:
     3 s a round, a second a step."""
     learners = []
@@ -170,7 +166,7 @@ def test_it_says_what_it_chose_and_does_so_on_all_workers() -> None:
     assert len(notes) == 1
 
 
-def test_a_resumed_run_knows_what_was_measured() -> None:
+def test_a_resumed_run_knows_what_was_measured():
     state = tuned()
     for _ in range(8):
         Auto()._correct(state, [[1, 1.0, 1.0]] * 2)

@@ -4,8 +4,6 @@ A run with a codec and one without share the seed of weights and order.  They tr
 in which Downpour's results do not depend on the machine.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -66,7 +64,7 @@ def accuracy(kind: str, codec: Codec | None, seed: int) -> float:
 
 @pytest.mark.parametrize("codec", ["fp16", "int8"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_codec_costs_no_accuracy(kind: str, codec: Codec) -> None:
+def test_a_codec_costs_no_accuracy(kind, codec):
     plain = [accuracy(kind, None, seed) for seed in SEEDS]
     coded = [accuracy(kind, codec, seed) for seed in SEEDS]
     apart = Spread.of(one - other for one, other in zip(coded, plain, strict=True))

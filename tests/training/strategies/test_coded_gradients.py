@@ -1,7 +1,5 @@
 """AllReduce with a codec, against loops of numpy; and the bytes that it sends."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -64,7 +62,7 @@ def trained(codec: Codec | None, kind: str = "local", steps: int = STEPS) -> tup
 
 
 @pytest.mark.parametrize("codec", ["fp16", "int8"])
-def test_coded_gradients_and_changes(codec: Codec) -> None:
+def test_coded_gradients_and_changes(codec):
     weights, history = by_loops(codec)
     found, _ = trained(codec)
     # Where a quotient lies in the middle between two bytes, the other one may be taken.
@@ -76,13 +74,13 @@ def test_coded_gradients_and_changes(codec: Codec) -> None:
     assert 0 < error < {"fp16": 1e-3, "int8": 3e-2}[codec]
 
 
-def test_the_bits_are_those_of_every_transport() -> None:
+def test_the_bits_are_those_of_every_transport():
     local, _ = trained("int8")
     tcp, _ = trained("int8", "tcp")
     np.testing.assert_array_equal(local[0], tcp[0])
 
 
-def test_half_the_bytes() -> None:
+def test_half_the_bytes():
     """Of each step; what else is sent is the same."""
     sent = {codec: trained(codec, steps=20)[1] for codec in (None, "fp16")}
     [(begin, end), *_] = [(32 * rank // SIZE, 32 * (rank + 1) // SIZE) for rank in range(SIZE)]

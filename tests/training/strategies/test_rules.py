@@ -1,7 +1,5 @@
 """Each strategy against its rule, written down once more in numpy over whole arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -130,7 +128,7 @@ RULES: dict[str, tuple[Strategy, Callable[[], Rule]]] = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_rule(name: str) -> None:
+def test_rule(name):
     strategy, rule = RULES[name]
     expected = by_rule(3, 5, 4, rule())
     assert np.allclose(by_strategy(3, 5, 4, strategy), expected[-1], rtol=1e-4, atol=1e-6)
@@ -138,7 +136,7 @@ def test_rule(name: str) -> None:
 
 
 @pytest.mark.parametrize("codec", ["fp16", "int8"])
-def test_codecs_change_little(codec: Any) -> None:
+def test_codecs_change_little(codec):
     """What is rounded off in one round comes back in the next."""
     expected = by_rule(3, 8, 4, RULES["averaging"][1]())[-1]
     found = by_strategy(3, 8, 4, Averaging(4, codec=codec))
@@ -146,7 +144,7 @@ def test_codecs_change_little(codec: Any) -> None:
     assert 0 < error < {"fp16": 1e-3, "int8": 3e-2}[codec]
 
 
-def test_elastic_averaging() -> None:
+def test_elastic_averaging():
     alpha = 0.25
 
     def rule(x: Array, own: list[Array], rate: float) -> tuple[Array, list[Array]]:
@@ -158,7 +156,7 @@ def test_elastic_averaging() -> None:
 
 
 @pytest.mark.parametrize("measure", ["relative", "absolute"])
-def test_dynamic_averaging(measure: Any) -> None:
+def test_dynamic_averaging(measure):
     threshold = {"relative": 0.15, "absolute": 1.2}[measure]
     synchronised: list[bool] = []
     farthest: list[float] = []
@@ -188,7 +186,7 @@ def test_dynamic_averaging(measure: Any) -> None:
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_statistics_are_averaged_linearly(name: str) -> None:
+def test_statistics_are_averaged_linearly(name):
     """Whatever a rule does to weights, BatchNorm's sums become the workers' mean."""
     middle = small.BATCH_NORM
     [(begin, end)] = learners(1, middle)[0].statistics
@@ -219,7 +217,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_all_reduce_is_a_larger_batch(kind: str) -> None:
+def test_all_reduce_is_a_larger_batch(kind):
     """K workers of batch b are one of batch K b; clipping sees the whole gradient's norm."""
     text = f"{KINDS[kind]} {TEXT} clip_gradients: 0.3 iter_size: 2"
     single = small.learner(text=text, batch=12)
@@ -232,7 +230,7 @@ def test_all_reduce_is_a_larger_batch(kind: str) -> None:
         assert np.allclose(np.array(mine), np.array(theirs), rtol=1e-3, atol=1e-5)
 
 
-def test_unequal_work_is_normalised() -> None:
+def test_unequal_work_is_normalised():
     """FedNova: x - (Σ p_i a_i) Σ p_i (x - x_i) / a_i."""
     counts, momentum = [2, 5, 9], 0.9
     group = learners(3)
@@ -258,7 +256,7 @@ def momenta(group: Sequence[SolverLearner]) -> list[Array]:
 
 
 @pytest.mark.parametrize("momentum", ["keep", "average", "reset"])
-def test_inner_momentum(momentum: Any) -> None:
+def test_inner_momentum(momentum):
     """A drop of the rate at the end of the round (iteration 8) rescales what was averaged."""
     apart, group = learners(3), learners(3)
     for learner in apart:
@@ -276,14 +274,14 @@ def test_inner_momentum(momentum: Any) -> None:
     assert not np.allclose(before[0], before[1])
 
 
-def test_only_momentum_can_be_reset() -> None:
+def test_only_momentum_can_be_reset():
     adam = small.learner(text='type: "Adam"')
     [comm] = LocalComm.group(1)
     with pytest.raises(SettingError, match="BMUF: only the momentum of SGD and Nesterov"):
         work(adam, BMUF(), comm, RunPlan(steps=1))
 
 
-def test_warm_up() -> None:
+def test_warm_up():
     """Worker 0 trains alone; then all go on from there, histories and iteration too."""
     alone = small.learner(0, 2, TEXT)
     alone.step(6)
@@ -298,7 +296,7 @@ def test_warm_up() -> None:
 
 
 @pytest.mark.parametrize("strategy", [Averaging, Downpour, DynamicAveraging, ElasticAveraging])
-def test_unequal_beginnings(strategy: Any) -> None:
+def test_unequal_beginnings(strategy):
     """The workers' weights differ in the first round; after a warm-up nothing is left of that."""
 
     def weights(steps: int, **settings: Any) -> list[Any]:
@@ -404,7 +402,7 @@ DOWNPOURS = [
 
 
 @pytest.mark.parametrize("strategy", DOWNPOURS, ids=repr)
-def test_downpour(strategy: Downpour) -> None:
+def test_downpour(strategy):
     group = learners(3, text=FIXED)
     events: list[Event] = []
 
@@ -428,7 +426,7 @@ def test_downpour(strategy: Downpour) -> None:
     assert bool(dropped) == (strategy.max_staleness is not None or max(rule.stale) > 15)
 
 
-def test_a_slow_worker_costs_downpour_its_own_share_only() -> None:
+def test_a_slow_worker_costs_downpour_its_own_share_only():
     """Three workers of four make a step a second, one a tenth: 3.1 of 4 steps are free."""
     group = learners(4, text=FIXED)
 
@@ -442,7 +440,7 @@ def test_a_slow_worker_costs_downpour_its_own_share_only() -> None:
 
 
 @pytest.mark.parametrize("codec", ["fp16", "int8"])
-def test_downpours_codecs_change_little(codec: Any) -> None:
+def test_downpours_codecs_change_little(codec):
     def trained(strategy: Downpour) -> Array:
         group = learners(3, text=FIXED)
 
@@ -468,6 +466,6 @@ def test_downpours_codecs_change_little(codec: Any) -> None:
         ),
     ],
 )
-def test_settings_that_are_refused(made: Callable[[], object], says: str) -> None:
+def test_settings_that_are_refused(made, says):
     with pytest.raises(SettingError, match=says):
         made()

@@ -1,7 +1,5 @@
 """Streaming DiLoCo against a simulation of its paper, step by step; and what its means cost."""
 
-from __future__ import annotations
-
 import threading
 from functools import partial
 from typing import Any
@@ -97,7 +95,7 @@ def trained(
         ("tcp", 3, 2),
     ],
 )
-def test_the_papers_algorithm(kind: str, fragments: int, overlap: int) -> None:
+def test_the_papers_algorithm(kind, fragments, overlap):
     strategy = DiLoCo(8, RATE, MOMENTUM, fragments, overlap, mixing=0.3)
     center, weights, _ = trained(kind, 3, 32, strategy)
     whole, own = of_paper(3, 32, strategy)
@@ -107,7 +105,7 @@ def test_the_papers_algorithm(kind: str, fragments: int, overlap: int) -> None:
     assert (fragments, overlap) == (1, 0) or np.abs(plain - whole).max() > 1e-3
 
 
-def test_what_a_codec_loses_comes_with_the_next_message_of_its_part() -> None:
+def test_what_a_codec_loses_comes_with_the_next_message_of_its_part():
     """Each part has errors of its own, although all are of one size."""
     strategy = DiLoCo(8, RATE, MOMENTUM, 2, 3, codec="fp16")
     assert learners(1)[0].weights.size % 2 == 0
@@ -127,7 +125,7 @@ def test_what_a_codec_loses_comes_with_the_next_message_of_its_part() -> None:
 
 
 @pytest.mark.parametrize("momentum", ["keep", "average", "reset"])
-def test_one_part_without_overlap_is_diloco(monkeypatch: pytest.MonkeyPatch, momentum: Any) -> None:
+def test_one_part_without_overlap_is_diloco(monkeypatch, momentum):
     strategy = DiLoCo(4, momentum=momentum)
     expected, weights, _ = trained("local", 3, 22, strategy, small.BATCH_NORM)
     np.testing.assert_array_equal(weights, expected)
@@ -137,7 +135,7 @@ def test_one_part_without_overlap_is_diloco(monkeypatch: pytest.MonkeyPatch, mom
 
 
 @pytest.mark.parametrize("codec", [None, "fp16"])
-def test_a_message_is_shorter_by_the_number_of_parts(codec: Any) -> None:
+def test_a_message_is_shorter_by_the_number_of_parts(codec):
     plain = trained("tcp", 2, 24, DiLoCo(12, codec=codec))[2]
     parts = trained("tcp", 2, 24, DiLoCo(12, fragments=4, overlap=2, codec=codec))[2]
     small_values = 700  # the reports of a round
@@ -150,7 +148,7 @@ def test_a_message_is_shorter_by_the_number_of_parts(codec: Any) -> None:
     assert whole - of_parts[1] == pytest.approx(buffers * 3 / 4, abs=60)
 
 
-def test_the_whole_mean_is_hidden_where_it_takes_no_longer_than_the_steps() -> None:
+def test_the_whole_mean_is_hidden_where_it_takes_no_longer_than_the_steps():
     """A mean of 64 MB takes 2 s, of a quarter 0.5 s; a step takes 0.1 s."""
     cluster = Cluster(step=0.1, bandwidth=32e6, latency=0.0)
     taken = partial(predict, cluster=cluster, workers=2, nbytes=64 << 20)
@@ -172,7 +170,7 @@ def test_the_whole_mean_is_hidden_where_it_takes_no_longer_than_the_steps() -> N
     assert taken(DiLoCo(20, fragments=4)).bytes == pytest.approx(taken(DiLoCo(20)).bytes)
 
 
-def test_a_worker_goes_on_while_a_mean_is_taken() -> None:
+def test_a_worker_goes_on_while_a_mean_is_taken():
     """The second one begins the mean when the first one has gone on."""
     goes_on = threading.Event()
 
@@ -192,7 +190,7 @@ def test_a_worker_goes_on_while_a_mean_is_taken() -> None:
                 np.testing.assert_array_equal(mean, np.full(4, 1.5))
 
 
-def test_a_loss_leaves_a_codecs_errors_as_they_were() -> None:
+def test_a_loss_leaves_a_codecs_errors_as_they_were():
     def work(comm: Any) -> Any:
         first = NDArray(np.linspace(0, 1 + comm.rank, 600, dtype=np.float32))
         comm.begin_mean(first.copy(), "int8")()
@@ -212,7 +210,7 @@ def test_a_loss_leaves_a_codecs_errors_as_they_were() -> None:
             assert together(comms, work) == [True] * 3
 
 
-def test_a_worker_that_fails_beside_a_mean_waits_for_nobody() -> None:
+def test_a_worker_that_fails_beside_a_mean_waits_for_nobody():
     left = threading.Event()
 
     def work(comm: Any) -> str:
@@ -244,11 +242,11 @@ def test_a_worker_that_fails_beside_a_mean_waits_for_nobody() -> None:
         ({"fragments": "2"}, "fragments must be a number, not '2'"),
     ],
 )
-def test_settings_that_are_refused(settings: dict[str, Any], says: str) -> None:
+def test_settings_that_are_refused(settings, says):
     with pytest.raises(SettingError, match=says):
         DiLoCo(6, **settings)
 
 
-def test_more_parts_than_weights_are_refused() -> None:
+def test_more_parts_than_weights_are_refused():
     with pytest.raises(SettingError, match="fragments=50 is more than the net's 32 weights"):
         trained("local", 2, 4, DiLoCo(50, fragments=50))

@@ -1,7 +1,5 @@
 """simulate: the weights of a real run to the bit, and times that are the cluster's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -75,7 +73,7 @@ def real(solver: Any, strategy: Strategy, size: int) -> tuple[Any, list[Any]]:
 
 @pytest.mark.parametrize("size", [2, 4])
 @pytest.mark.parametrize("strategy", DETERMINISTIC, ids=repr)
-def test_weights_are_those_of_a_real_run(strategy: Strategy, size: int) -> None:
+def test_weights_are_those_of_a_real_run(strategy, size):
     chosen = solver(small.BATCH_NORM + small.DROPOUT)
     weights, [outcome, *_] = real(chosen, strategy, size)
     made = simulate(chosen, small.records(), workers=size, strategy=strategy, steps=STEPS)
@@ -83,7 +81,7 @@ def test_weights_are_those_of_a_real_run(strategy: Strategy, size: int) -> None:
     assert made.outcome == outcome
 
 
-def test_one_virtual_worker_is_plain_training() -> None:
+def test_one_virtual_worker_is_plain_training():
     chosen = solver(small.DROPOUT)
     net = Net(chosen, seed=7)
     net.set_training_data(small.records())
@@ -93,7 +91,7 @@ def test_one_virtual_worker_is_plain_training() -> None:
 
 
 @pytest.mark.parametrize("strategy", [AllReduce(), Averaging(5)], ids=repr)
-def test_processes_end_with_the_same_weights(strategy: Strategy) -> None:
+def test_processes_end_with_the_same_weights(strategy):
     given: Any = {
         "workers": 2,
         "strategy": strategy,
@@ -113,7 +111,7 @@ def rounds(made: Any) -> list[Any]:
     return [event for event in made.history if event["event"] == "round"]
 
 
-def test_a_round_takes_steps_and_a_synchronisation() -> None:
+def test_a_round_takes_steps_and_a_synchronisation():
     """C = 2 s, a message 0.5 s, the bytes of a mean 2 · 2/3 · 4 n / 1000 s."""
     cluster = Cluster(step=2.0, latency=0.5, bandwidth=1000.0)
     made = simulate(
@@ -132,7 +130,7 @@ def test_a_round_takes_steps_and_a_synchronisation() -> None:
     )
 
 
-def test_a_given_synchronisation_takes_as_long() -> None:
+def test_a_given_synchronisation_takes_as_long():
     made = simulate(solver(), small.records(), workers=4, steps=1)
     nbytes = made.weights.flat.nbytes
     cluster = Cluster(step=1.0).with_sync(7.0, nbytes, 4)
@@ -143,7 +141,7 @@ def test_a_given_synchronisation_takes_as_long() -> None:
     assert event["seconds_communicating"] == pytest.approx(7.0)
 
 
-def test_a_straggler_makes_the_others_wait_and_is_named() -> None:
+def test_a_straggler_makes_the_others_wait_and_is_named():
     cluster = Cluster(step=1.0, slow={1: 3.0}, latency=0.0, bandwidth=1e12)
     made = simulate(
         solver(), small.records(), workers=3, cluster=cluster, strategy=Averaging(4), steps=16
@@ -156,7 +154,7 @@ def test_a_straggler_makes_the_others_wait_and_is_named() -> None:
     assert (slow["worker"], slow["seconds"], slow["median"]) == (1, 3.0, 1.0)
 
 
-def test_rounds_of_a_fixed_time_give_a_straggler_fewer_steps() -> None:
+def test_rounds_of_a_fixed_time_give_a_straggler_fewer_steps():
     cluster = Cluster(step=1.0, slow={1: 2.0})
     made = simulate(
         solver(),
@@ -170,7 +168,7 @@ def test_rounds_of_a_fixed_time_give_a_straggler_fewer_steps() -> None:
 
 
 @pytest.mark.parametrize("strategy", [Downpour(steps=4), Auto(), Averaging(seconds=3.0)], ids=repr)
-def test_what_depends_on_timing_is_the_same_in_every_run(strategy: Strategy) -> None:
+def test_what_depends_on_timing_is_the_same_in_every_run(strategy):
     cluster = Cluster(step=1.0, jitter=0.3, slow={2: 1.7})
     one, other = (
         simulate(
@@ -182,7 +180,7 @@ def test_what_depends_on_timing_is_the_same_in_every_run(strategy: Strategy) -> 
     assert one.history[-1]["total_seconds"] == other.history[-1]["total_seconds"]
 
 
-def test_auto_takes_rounds_five_times_as_long_as_a_synchronisation() -> None:
+def test_auto_takes_rounds_five_times_as_long_as_a_synchronisation():
     made = simulate(solver(), small.records(), workers=2, steps=1)
     cluster = Cluster(step=1.0).with_sync(6.0, made.weights.flat.nbytes, 2)
     made = simulate(
@@ -191,13 +189,13 @@ def test_auto_takes_rounds_five_times_as_long_as_a_synchronisation() -> None:
     assert rounds(made)[-2]["steps"] == pytest.approx(30, rel=0.11)
 
 
-def test_training_ends_after_simulated_seconds() -> None:
+def test_training_ends_after_simulated_seconds():
     made = simulate(solver(), small.records(), workers=2, cluster=Cluster(step=10.0), seconds=250.0)
     assert made.outcome.reason == "seconds"
     assert made.outcome.iteration == 30
 
 
-def test_jitter_has_the_given_spread() -> None:
+def test_jitter_has_the_given_spread():
     pace = Pace(Cluster(step=2.0, jitter=0.2), 0)
     times = np.array([pace.step(0.0) for _ in range(4000)])
     assert times.mean() == pytest.approx(2.0, rel=0.02)
@@ -207,7 +205,7 @@ def test_jitter_has_the_given_spread() -> None:
 # -- losses ----------------------------------------------------------------------------------
 
 
-def test_a_lost_worker_costs_time_and_changes_no_weight() -> None:
+def test_a_lost_worker_costs_time_and_changes_no_weight():
     given: Any = {"workers": 2, "strategy": Averaging(5), "steps": 40, "snapshot_every": 2}
     smooth = simulate(solver(), small.records(), cluster=Cluster(step=1.0), **given)
     cluster = Cluster(step=1.0, failures=[(1, 28.0)], restart=100.0)
@@ -222,7 +220,7 @@ def test_a_lost_worker_costs_time_and_changes_no_weight() -> None:
     assert 40 + 100 + 8 <= took <= 40 + 100 + 8 + 1  # 8 s of work after round 4 are lost
 
 
-def test_failures_come_as_often_as_said() -> None:
+def test_failures_come_as_often_as_said():
     cluster = Cluster(step=1.0, mtbf=100.0, restart=5.0, seed=3)
     made = simulate(
         solver(), small.records(), workers=4, cluster=cluster, steps=400, snapshot_every=1
@@ -232,7 +230,7 @@ def test_failures_come_as_often_as_said() -> None:
     assert made.outcome.iteration == 400
 
 
-def test_a_worker_that_is_lost_again_and_again_ends_the_run() -> None:
+def test_a_worker_that_is_lost_again_and_again_ends_the_run():
     cluster = Cluster(step=1.0, mtbf=1e-3, restart=0.0)
     with pytest.raises(PeerLost, match="snapshots come too seldom"):
         simulate(solver(), small.records(), workers=2, cluster=cluster, steps=10)
@@ -241,13 +239,13 @@ def test_a_worker_that_is_lost_again_and_again_ends_the_run() -> None:
 # -- what goes wrong -------------------------------------------------------------------------
 
 
-def test_an_error_of_a_worker_is_raised() -> None:
+def test_an_error_of_a_worker_is_raised():
     chosen = solver(text="base_lr: 1e20 clip_gradients: -1")
     with pytest.raises(Diverged, match="the loss of worker"):
         simulate(chosen, small.records(), workers=3, steps=50)
 
 
-def test_a_listener_that_fails_ends_the_run() -> None:
+def test_a_listener_that_fails_ends_the_run():
     def fail(event: Any) -> None:
         if event["event"] == "round":
             raise ValueError("no more")
@@ -265,7 +263,7 @@ def test_a_listener_that_fails_ends_the_run() -> None:
         ({"slow": {0: 0.0}}, "slow must be"),
     ],
 )
-def test_a_cluster_that_makes_no_sense_is_refused(settings: Any, wrong: str) -> None:
+def test_a_cluster_that_makes_no_sense_is_refused(settings, wrong):
     with pytest.raises(SettingError, match=wrong):
         Cluster(**settings)
 
@@ -278,12 +276,12 @@ def test_a_cluster_that_makes_no_sense_is_refused(settings: Any, wrong: str) -> 
         (True, "a whole number, not True"),
     ],
 )
-def test_workers_are_a_whole_number(workers: Any, wrong: str) -> None:
+def test_workers_are_a_whole_number(workers, wrong):
     with pytest.raises(SettingError, match=f"workers must be {wrong}"):
         simulate(solver(), small.records(), workers=workers, steps=1)
 
 
-def test_many_workers_meet_in_the_order_of_their_ranks() -> None:
+def test_many_workers_meet_in_the_order_of_their_ranks():
     made = simulate(solver(), small.records(), workers=256, strategy=Averaging(1), steps=2)
     assert [event["samples"] for event in rounds(made)] == [256 * 8] * 2
     assert len(rounds(made)[0]["workers"]) == 256

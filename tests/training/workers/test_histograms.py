@@ -1,7 +1,5 @@
 """Looks at each layer's weights and gradients: their numbers, and when they are taken."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -23,7 +21,7 @@ def array(values: Any) -> NDArray:
 
 
 @pytest.mark.parametrize("size", [1, 2, 29, 5000, COUNTED])
-def test_a_summary_is_that_of_numpy(size: int) -> None:
+def test_a_summary_is_that_of_numpy(size):
     values = np.random.default_rng(size).standard_normal(size).astype(np.float32)
     found = summary(array(values))
     assert found["norm"] == pytest.approx(float(np.linalg.norm(values.astype(np.float64))))
@@ -35,7 +33,7 @@ def test_a_summary_is_that_of_numpy(size: int) -> None:
     assert sum(found["counts"]) == size
 
 
-def test_of_a_large_blob_values_far_apart_are_counted() -> None:
+def test_of_a_large_blob_values_far_apart_are_counted():
     values = np.arange(10 * COUNTED + 3, dtype=np.float32)
     found = summary(array(values))
     assert found["norm"] == pytest.approx(float(np.linalg.norm(values.astype(np.float64))))
@@ -50,14 +48,14 @@ def test_of_a_large_blob_values_far_apart_are_counted() -> None:
     [([0.0, 0.0], 2), ([3e38, -3e38, 1.0], 3), ([1e-45, 0.0], 2), ([np.nan, 1.0, 2.0], 2),
      ([np.inf, -np.inf], 0)],
 )  # fmt: skip
-def test_odd_values(values: list[float], counted: int) -> None:
+def test_odd_values(values, counted):
     found = summary(array(values))
     assert sum(found["counts"]) == counted
     assert (found["norm"] is None) == (not np.isfinite(values).all())
     assert json.loads(json.dumps(found)) == found
 
 
-def test_shared_parameters_appear_once() -> None:
+def test_shared_parameters_appear_once():
     layers = tuple(LayerBlobs(name, ((2, 3), (3,)), (0, 6)) for name in ("a", "b"))
     found = look(Layout(layers), array(np.arange(9)), array(np.zeros(9)))
     assert [(one["layer"], one["blob"], one["size"]) for one in found] == [("a", 0, 6), ("a", 1, 3)]
@@ -85,7 +83,7 @@ def worked(strategy: Any, **plan: int) -> tuple[Any, list[Any]]:
 
 
 @pytest.mark.parametrize("strategy", [Averaging(4), AllReduce(4), ElasticAveraging(every=4)])
-def test_every_rounds_worker_0_looks_at_its_first_gradient(strategy: Any) -> None:
+def test_every_rounds_worker_0_looks_at_its_first_gradient(strategy):
     """It is that of its next batch at its weights, and nothing else changes."""
     watched, events = worked(strategy, histograms_every=2)
     np.testing.assert_array_equal(watched, worked(strategy)[0])
@@ -101,7 +99,7 @@ def test_every_rounds_worker_0_looks_at_its_first_gradient(strategy: Any) -> Non
     assert json.loads(json.dumps(found)) == found
 
 
-def test_virtual_workers_tell_the_same() -> None:
+def test_virtual_workers_tell_the_same():
     settings: Any = {"workers": 2, "strategy": Averaging(5), "steps": 20, "histograms_every": 3}
     real = train(small.settings(), small.records(), threads=1, **settings)
     virtual = simulate(
@@ -113,6 +111,6 @@ def test_virtual_workers_tell_the_same() -> None:
     assert [one["iteration"] for one in looks(virtual.history)] == [0, 15]
 
 
-def test_a_number_of_rounds_is_wanted() -> None:
+def test_a_number_of_rounds_is_wanted():
     with pytest.raises(SettingError, match="histograms_every must be at least 0, not -1"):
         RunPlan(steps=1, histograms_every=-1)

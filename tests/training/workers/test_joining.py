@@ -4,8 +4,6 @@ They are the bits of a run in which it left between two rounds; and those of ave
 of loops that know nothing of comms.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -48,7 +46,7 @@ NUMBERS = {row.tobytes(): number for number, row in enumerate(small.records().ar
 
 
 @pytest.fixture(autouse=True)
-def small_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_messages(monkeypatch):
     monkeypatch.setattr(tcp, "_CHUNK", 24)
     monkeypatch.setattr(wired, "_PATIENCE", 0.05)
 
@@ -259,7 +257,7 @@ def by_loops(rounds: int, trained: tuple[int, ...]) -> Any:
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
-def test_one_that_leaves_between_rounds(rounds: int) -> None:
+def test_one_that_leaves_between_rounds(rounds):
     for trained, (weights, _) in zip(TRAINED, left(Averaging(STEPS), rounds), strict=True):
         np.testing.assert_array_equal(weights[0], by_loops(rounds, trained))
         np.testing.assert_array_equal(weights[1], weights[0])
@@ -284,7 +282,7 @@ def test_one_that_leaves_between_rounds(rounds: int) -> None:
     ],
     ids=lambda one: getattr(one, "name", ""),
 )
-def test_a_loss_at_every_message(strategy: Strategy, every: int) -> None:
+def test_a_loss_at_every_message(strategy, every):
     outcomes, after = Counter[int](), 14
     while True:
         took, weights, cursors = lose(strategy, after)
@@ -300,7 +298,7 @@ def test_a_loss_at_every_message(strategy: Strategy, every: int) -> None:
     assert sum(outcomes.values()) >= (40 if every == 2 else 2)
 
 
-def test_a_record_of_another_generation_is_refused() -> None:
+def test_a_record_of_another_generation_is_refused():
     listeners = [Listener(), Listener()]
     places = [one.address for one in listeners]
 

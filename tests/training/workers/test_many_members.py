@@ -1,7 +1,5 @@
 """14 workers, then 12, then 13: the grid of more than a dozen comes and goes with its members."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -105,7 +103,7 @@ def by_loops() -> Any:
     [Averaging(STEPS), DiLoCo(2 * STEPS, fragments=2, overlap=1, codec="int8")],
     ids=["averaging", "streaming"],
 )
-def test_members_change_about_a_dozen(strategy: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_change_about_a_dozen(strategy, monkeypatch):
     monkeypatch.setattr(test_joining, "WORKERS", SIZES[0])
     assert [len(grid_of(size).axes) for size in SIZES] == [2, 1, 2]
     workers = trained(strategy)

@@ -1,7 +1,5 @@
 """Validation by several workers: metrics that are no means over records are those of all."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,7 @@ SOLVER = SolverParams(net=NET, base_lr=0.1, lr_policy="fixed", random_seed=1)
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_mean_iou_over_all_workers(workers: int) -> None:
+def test_mean_iou_over_all_workers(workers):
     rng = np.random.default_rng(0)
     data = rng.normal(size=(40, 1, 3, 3)).astype(np.float32)
     label = np.digitize(data, [-1.2, 0.3]).astype(np.float32)
@@ -51,7 +49,7 @@ def test_mean_iou_over_all_workers(workers: int) -> None:
     assert trained.outcome.metrics["loss"] == pytest.approx(want["loss"], rel=1e-5)
 
 
-def test_rows_of_all_workers_in_their_order() -> None:
+def test_rows_of_all_workers_in_their_order():
     mine = [np.array([[1, 2], [3, 4]], np.float32), None, np.array([[5, 6]], np.float32)]
 
     def rows(rank: int, comm: Any) -> Any:
@@ -61,7 +59,7 @@ def test_rows_of_all_workers_in_their_order() -> None:
     assert small.together(2, lambda rank, comm: _all_rows(comm, None).shape) == [(0, 0)] * 2
 
 
-def test_a_notebook_shows_the_outcome() -> None:
+def test_a_notebook_shows_the_outcome():
     data = {"data": np.ones((4, 1, 3, 3), np.float32), "label": np.ones((4, 1, 3, 3), np.float32)}
     trained = train(SOLVER, data, validation=data, workers=1, steps=2)
     shown = trained._repr_html_()
@@ -87,7 +85,7 @@ X = np.random.default_rng(0).normal(size=(64, 1)).astype(np.float32)
 
 
 @pytest.mark.parametrize("metric", ["mae", "r2", None])
-def test_the_best_weights_are_those_of_the_least_error(metric: str | None) -> None:
+def test_the_best_weights_are_those_of_the_least_error(metric):
     trained = train(
         _rising(),
         (X, 2 * X + 1),
@@ -115,7 +113,7 @@ ABSOLUTE = [
 @pytest.mark.parametrize(
     "given", [{"metric": "mae"}, {"metrics": ["confusion"], "metric": "confusion[0]"}]
 )
-def test_a_metric_without_a_direction_needs_a_goal(given: Any) -> None:
+def test_a_metric_without_a_direction_needs_a_goal(given):
     told = {"validation": (X, X), "steps": 3, "strategy": Averaging(1), "validate_every": 1}
     with pytest.raises(SettingError, match="is better: give goal='max'"):
         train(_rising(more=ABSOLUTE), (X, X), **told, **given)
@@ -146,7 +144,7 @@ PHOTOS = NetParams(
 )
 
 
-def test_the_training_set_numbers_the_classes(tmp_path: Path) -> None:
+def test_the_training_set_numbers_the_classes(tmp_path):
     solver = SolverParams(net=PHOTOS, base_lr=1e-4, lr_policy="fixed", random_seed=1)
     training = photos(tmp_path / "tr", cat=2, dog=2, elk=2)
     held = photos(tmp_path / "va", dog=3, elk=5)
@@ -172,13 +170,13 @@ def test_the_training_set_numbers_the_classes(tmp_path: Path) -> None:
     assert again.net.labels == trained.net.labels
 
 
-def test_other_classes_without_names_are_told(tmp_path: Path) -> None:
+def test_other_classes_without_names_are_told(tmp_path):
     net = Net(SolverParams(net=PHOTOS, base_lr=1, lr_policy="fixed"))
     with pytest.warns(ClassesWarning, match="numbered from 0 in this order: 'dog', 'elk'"):
         net.set_validation_data(photos(tmp_path, dog=1, elk=1))
 
 
-def test_columns_of_a_table(tmp_path: Path) -> None:
+def test_columns_of_a_table(tmp_path):
     pandas = pytest.importorskip("pandas")
     points = np.random.default_rng(0).normal(size=(200, 2)).astype(np.float32)
     words = np.where(points[:, 0] > 0, "yes", "no")
@@ -200,7 +198,7 @@ def test_columns_of_a_table(tmp_path: Path) -> None:
     assert trained.weights.allclose(plain.weights)
 
 
-def test_a_loss_above_that_of_guessing_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_loss_above_that_of_guessing_is_told(caplog):
     pixels = np.random.default_rng(0).integers(0, 255, (40, 3, 3, 3), dtype=np.uint8)
     solver = SolverParams(net=PHOTOS, base_lr=0.05, lr_policy="fixed", random_seed=1)
     trained = train(solver, (pixels, np.arange(40) % 3), steps=60)

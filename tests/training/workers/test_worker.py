@@ -1,9 +1,6 @@
 """The loop: where it ends, what it says, what it looks at."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +41,7 @@ def kinds(events: list[Any]) -> list[str]:
     return [event["event"] for event in events]
 
 
-def test_events_say_what_happened() -> None:
+def test_events_say_what_happened():
     plan = RunPlan(steps=12, records=small.RECORDS, batch_size=4, net="small")
     events, outcomes = run(plan, 3)
     assert kinds(events) == ["start", "round", "round", "round", "stop"]
@@ -75,7 +72,7 @@ def test_events_say_what_happened() -> None:
 
 @pytest.mark.parametrize("strategy", [Averaging(5), DynamicAveraging(1e9, check_every=5),
                                       DynamicAveraging(0, check_every=5)], ids=repr)  # fmt: skip
-def test_the_totals_are_what_the_transport_sent(strategy: Any, tmp_path: Path) -> None:
+def test_the_totals_are_what_the_transport_sent(strategy, tmp_path):
     """The first weights, validations and snapshots apart: some validations take a full mean."""
     events: list[Any] = []
     learners = [small.learner(rank, 4) for rank in range(4)]
@@ -103,13 +100,13 @@ def test_the_totals_are_what_the_transport_sent(strategy: Any, tmp_path: Path) -
     assert stop["total_bytes_sent"] + sum(stop[f"total_bytes_{one}"] for one in others) == sent
 
 
-def test_time_ends_it() -> None:
+def test_time_ends_it():
     events, _ = run(RunPlan(seconds=0.05), 2, Averaging(seconds=0.01))
     assert events[-1]["reason"] == "seconds"
     assert events[-2]["total_seconds"] >= 0.05 > events[-3].get("total_seconds", 0)
 
 
-def test_interruption_on_one_worker_ends_all() -> None:
+def test_interruption_on_one_worker_ends_all():
     asked = []
 
     def interrupted(rank: int) -> Any:
@@ -126,7 +123,7 @@ def test_interruption_on_one_worker_ends_all() -> None:
 
 @pytest.mark.parametrize("strategy", [Averaging(5), ElasticAveraging(every=5),
                                       DynamicAveraging(1e9, check_every=5)])  # fmt: skip
-def test_validation_is_of_the_same_model_on_all(strategy: Any) -> None:
+def test_validation_is_of_the_same_model_on_all(strategy):
     """Its parts are weighed by records; local weights are back afterwards."""
     seen: dict[int, list[float]] = {0: [], 1: []}
     learners = [small.learner(rank, 2) for rank in range(2)]
@@ -151,7 +148,7 @@ def test_validation_is_of_the_same_model_on_all(strategy: Any) -> None:
     assert seen[0] == seen[1] == [pytest.approx(event["metrics"]["norm"]) for event in found]
 
 
-def test_patience() -> None:
+def test_patience():
     scores = iter([0.5, 0.7, 0.6, 0.65, 0.7, 0.1])
     outcome = run(
         RunPlan(steps=1000, validate_every=1, patience=3, metric="accuracy", goal="max"),
@@ -192,7 +189,7 @@ STRATEGIES = [Averaging(5), ElasticAveraging(every=5), DynamicAveraging(1e9, che
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
 @pytest.mark.parametrize("size", [1, 2])
-def test_with_patience_the_best_weights_are_left(size: int, strategy: Any) -> None:
+def test_with_patience_the_best_weights_are_left(size, strategy):
     scores = [0.5, 0.75, 0.625, 0.25, 0.5]
     events, seen, left, outcomes = judged(size, strategy, scores, steps=1000, patience=2)
     assert len(seen) == 4
@@ -204,7 +201,7 @@ def test_with_patience_the_best_weights_are_left(size: int, strategy: Any) -> No
         assert (outcome.iteration, outcome.best, outcome.metrics) == (20, 10, {"accuracy": 0.75})
 
 
-def test_the_best_weights_are_left_however_it_ends() -> None:
+def test_the_best_weights_are_left_however_it_ends():
     events, seen, left, (outcome,) = judged(1, Averaging(5), [0.75, 0.5], steps=10, patience=9)
     np.testing.assert_array_equal(left[0], seen[0])
     assert (events[-1]["reason"], events[-1]["best"], outcome.best) == ("steps", 5, 5)
@@ -213,7 +210,7 @@ def test_the_best_weights_are_left_however_it_ends() -> None:
 
 @pytest.mark.parametrize(("scores", "patience"), [([0.5, 0.75], 9), ([0.75, 0.5], None),
                                                   ([np.nan, np.nan], 9)])  # fmt: skip
-def test_the_last_weights_are_left(scores: list[float], patience: int | None) -> None:
+def test_the_last_weights_are_left(scores, patience):
     """They are the best; or nobody asked for the best; or there is none."""
     events, seen, left, (outcome,) = judged(1, Averaging(5), scores, steps=10, patience=patience)
     np.testing.assert_array_equal(left[0], seen[1])
@@ -221,7 +218,7 @@ def test_the_last_weights_are_left(scores: list[float], patience: int | None) ->
     assert outcome.metrics["accuracy"] == pytest.approx(scores[1], nan_ok=True)
 
 
-def test_less_loss_is_better() -> None:
+def test_less_loss_is_better():
     scores = iter([0.5, 0.4, 0.45, 0.4, 0.6])
     events, _ = run(
         RunPlan(steps=25, validate_every=1, goals={"loss": "min"}),
@@ -232,7 +229,7 @@ def test_less_loss_is_better() -> None:
     assert best == [True, True, False, False, False]
 
 
-def test_nan_stops_all_and_names_the_worker() -> None:
+def test_nan_stops_all_and_names_the_worker():
     learners = [small.learner(rank, 2) for rank in range(2)]
     learners[1].feed.batches = Poisoned(learners[1].feed.batches)  # type: ignore[attr-defined]
     with pytest.raises(Diverged, match="the loss of worker 1 is nan in round 2, iteration 10; no"):
@@ -255,13 +252,13 @@ class Poisoned:
         return batch
 
 
-def test_a_loss_that_grows_stops_it() -> None:
+def test_a_loss_that_grows_stops_it():
     learner = small.learner(text="base_lr: 40 momentum: 0.99")
     with pytest.raises(Diverged, match=r"the loss is .*, after .* in the first round in round"):
         small.together(1, lambda _, comm: work(learner, Averaging(1), comm, RunPlan(steps=5000)))
 
 
-def test_settings() -> None:
+def test_settings():
     for wrong, message in (
         ({}, "needs an end"),
         ({"steps": -1}, "steps must be at least 0, not -1"),
@@ -275,7 +272,7 @@ def test_settings() -> None:
     assert steps_for(1, 96, 4, 2) == 12
 
 
-def test_strategies_by_name() -> None:
+def test_strategies_by_name():
     assert make_strategy("averaging", steps=3) == Averaging(3)
     assert make_strategy(Averaging(2)) == Averaging(2)
     with pytest.raises(SettingError, match="no strategy 'avaraging'; did you mean 'averaging'"):
@@ -297,9 +294,7 @@ def test_strategies_by_name() -> None:
 
 
 @pytest.mark.parametrize("strategy", [Averaging(steps=5), AllReduce()], ids=["whole", "slices"])
-def test_clipped_steps_are_counted_and_not_told_one_by_one(
-    strategy: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_clipped_steps_are_counted_and_not_told_one_by_one(strategy, caplog):
     events: list[Any] = []
     text = "clip_gradients: 0.0001"
     learners = [small.learner(rank, 2, text=text) for rank in range(2)]
