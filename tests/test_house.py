@@ -30,6 +30,7 @@ STOREYS = (
     {"models"},
     {"onnx"},
     {"caffe"},
+    {"opencv"},
     {"weights"},
     {"net"},
     {"torch"},
@@ -65,6 +66,7 @@ EXTRAS = {
     "torch",
     "torchvision",
     "cloudpickle",
+    "cv2",
 }
 APART = {"spark/pipeline"}
 """Packages that no other module imports, as their classes derive from an extra's."""
@@ -139,7 +141,7 @@ def test_no_room_is_called_after_nothing() -> None:
     assert not found
 
 
-SAME_NAME = {"Net": "Caffe's name, in sparknet and in its pycaffe"}
+SAME_NAME = {"Net": "Caffe's and OpenCV's name, in sparknet, its pycaffe and its dnn"}
 """Names that two classes have, each with the reason."""
 
 

@@ -1,0 +1,104 @@
+"""Non-maximum suppression, by the rules of cv2.dnn.
+
+OpenCV: modules/dnn/src/nms.cpp and nms.inl.hpp.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+SOFT_NMSMETHOD_SOFTNMS_LINEAR = 1
+SOFT_NMSMETHOD_SOFTNMS_GAUSSIAN = 2
+
+Doubles = np.ndarray[Any, np.dtype[np.float64]]
+Indices = Any
+"""An array of int32; () where no box stays, as cv2 says it."""
+
+
+def NMSBoxes(
+    bboxes: Any,
+    scores: Any,
+    score_threshold: float,
+    nms_threshold: float,
+    eta: float = 1.0,
+    top_k: int = 0,
+) -> Indices:
+    """Return the indices of boxes (x, y, width, height) that no better one overlaps."""
+    boxes, values = _boxes(bboxes), np.asarray(scores, np.float32).reshape(-1)
+    return _kept(boxes, values, score_threshold, nms_threshold, eta, top_k)
+
+
+def NMSBoxesBatched(
+    bboxes: Any,
+    scores: Any,
+    class_ids: Any,
+    score_threshold: float,
+    nms_threshold: float,
+    eta: float = 1.0,
+    top_k: int = 0,
+) -> Indices:
+    """`NMSBoxes` in which boxes of different classes do not suppress each other."""
+    boxes, values = _boxes(bboxes), np.asarray(scores, np.float32).reshape(-1)
+    offset = (boxes[:, :2] + boxes[:, 2:]).max(initial=0) + 1
+    boxes[:, :2] += np.asarray(class_ids).reshape(-1, 1) * offset
+    return _kept(boxes, values, score_threshold, nms_threshold, eta, top_k)
+
+
+def softNMSBoxes(
+    bboxes: Any,
+    scores: Any,
+    score_threshold: float,
+    nms_threshold: float,
+    top_k: int = 0,
+    sigma: float = 0.5,
+    method: int = SOFT_NMSMETHOD_SOFTNMS_GAUSSIAN,
+) -> tuple[Any, Indices]:
+    """Return the scores of the boxes that stay, lowered where better ones overlap, and indices."""
+    boxes, values = _boxes(bboxes), np.array(scores, np.float32).reshape(-1)
+    left = list(range(len(values)))
+    indices: list[int] = []
+    updated: list[float] = []
+    while left and (top_k <= 0 or len(indices) < top_k):
+        best = max(left, key=lambda index: values[index])
+        if not values[best] >= score_threshold:
+            break
+        indices.append(best)
+        updated.append(float(values[best]))
+        left.remove(best)
+        overlap = _overlaps(boxes[best], boxes[left]).astype(np.float32)
+        if method == SOFT_NMSMETHOD_SOFTNMS_GAUSSIAN:
+            values[left] *= np.exp(-(overlap * overlap) / np.float32(sigma))
+        else:
+            values[left] *= np.where(overlap > nms_threshold, 1 - overlap, np.float32(1))
+        left = [index for index in left if values[index] >= score_threshold]
+    return np.array(updated, np.float32), np.array(indices, np.int32) if indices else ()
+
+
+def _boxes(bboxes: Any) -> Doubles:
+    return np.array(bboxes, np.float64).reshape(-1, 4)
+
+
+def _kept(
+    boxes: Doubles, scores: Any, score: float, threshold: float, eta: float, top_k: int
+) -> Indices:
+    ranked = np.argsort(-scores, kind="stable").tolist()
+    order = [index for index in ranked if scores[index] > np.float32(score)]
+    kept: list[int] = []
+    threshold = float(np.float32(threshold))
+    for index in order[:top_k] if top_k > 0 else order:
+        if not kept or not (_overlaps(boxes[index], boxes[kept]) > threshold).any():
+            kept.append(index)
+            if eta < 1 and threshold > 0.5:
+                threshold *= eta
+    return np.array(kept, np.int32) if kept else ()
+
+
+def _overlaps(box: Doubles, others: Doubles) -> Doubles:
+    """Intersection over union; 1 for two boxes without any area."""
+    least = np.minimum(box[:2] + box[2:], others[:, :2] + others[:, 2:])
+    sides = np.maximum(least - np.maximum(box[:2], others[:, :2]), 0)
+    shared = sides[:, 0] * sides[:, 1]
+    union = box[2] * box[3] + others[:, 2] * others[:, 3] - shared
+    return np.where(union > 0, shared / np.where(union > 0, union, 1), 1.0)

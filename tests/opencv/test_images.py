@@ -1,0 +1,73 @@
+"""Blobs of images, boxes and models hold what OpenCV 4 computed (record.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparknet.errors import ArgumentError, SettingError, SpecError
+from sparknet.opencv import dnn
+from tests.opencv import images, nets
+from tests.opencv.test_net import RECORDED, assert_close
+
+COMPUTED = images.computed(dnn)
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_an_image_or_a_box_is_as_opencv_has_it(name: str) -> None:
+    expected = RECORDED[f"images/{name}"]
+    assert COMPUTED[name].dtype == expected.dtype
+    assert_close(COMPUTED[name], f"images/{name}")
+
+
+def test_models_say_what_opencvs_say(tmp_path: Path) -> None:
+    results = images.modelled(dnn, lambda name: dnn.readNetFromCaffe(*nets.write(name, tmp_path)))
+    for name, value in results.items():
+        expected = RECORDED[f"images/{name}"]
+        if expected.dtype.kind == "U":
+            assert value.tolist() == expected.tolist(), name
+        else:
+            assert_close(value, f"images/{name}")
+
+
+def test_an_image_may_lie_anywhere_in_memory() -> None:
+    image = images.picture(20, 30)
+    flipped = np.asfortranarray(image[::-1])[:, ::2]
+    expected = dnn.blobFromImage(np.ascontiguousarray(flipped), 0.5, (9, 7), (1, 2, 3))
+    np.testing.assert_array_equal(dnn.blobFromImage(flipped, 0.5, (9, 7), (1, 2, 3)), expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda: dnn.blobFromImage(None), ArgumentError, "height x width"),
+        (lambda: dnn.blobFromImages([]), ArgumentError, "at least one"),
+        (
+            lambda: dnn.blobFromImage(np.zeros((2, 2, 3), "u1"), 2.0, ddepth=0),
+            ArgumentError,
+            "CV_8U",
+        ),
+        (lambda: dnn.imagesFromBlob(np.zeros((2, 3))), ArgumentError, "4 axes"),
+        (lambda: dnn.readNet("net.onnx"), SpecError, "not Caffe's"),
+    ],
+)
+def test_what_cannot_be_done_is_said(call, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_a_model_asks_for_what_it_lacks(tmp_path: Path) -> None:
+    net = dnn.readNetFromCaffe(*nets.write("chain", tmp_path))
+    with pytest.raises(SpecError, match="DetectionOutput, not Softmax"):
+        dnn.DetectionModel(net).setInputSize(20, 20).detect(images.picture())
+    reader = dnn.TextRecognitionModel(*nets.write("letters", tmp_path))
+    with pytest.raises(SettingError, match="setVocabulary"):
+        reader.recognize(images.picture())
+    reader.setVocabulary("abcde")
+    with pytest.raises(SettingError, match="setDecodeType"):
+        reader.recognize(images.picture())
+    size_unknown = dnn.Model(dnn.readNetFromCaffe(*nets.write("two_inputs", tmp_path)))
+    with pytest.raises(SettingError, match="setInputSize"):
+        size_unknown.predict(images.picture())
