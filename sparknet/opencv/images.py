@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import ArgumentError, shown
+from sparknet.errors import ArgumentError
 from sparknet.loaders.resize import resize
 from sparknet.opencv.constants import (
     DNN_LAYOUT_NCHW,
@@ -111,7 +111,7 @@ def _image(image: Any) -> Array:
         raise ArgumentError(f"an image is height x width x channels; this one is {array.shape}")
     if array.dtype != np.uint8:
         if array.dtype.kind not in "fuib":
-            raise ArgumentError(f"an image has numbers; this one is of {shown(str(array.dtype))}")
+            raise ArgumentError(f"an image has numbers; this one is of {array.dtype}")
         array = array.astype(np.float32, copy=False)
     return array
 
