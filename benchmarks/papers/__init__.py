@@ -17,3 +17,10 @@ PARTS = {
     "controls_cancer": "the same on records of breast cancer",
 }
 """What each part is, in the page's order."""
+
+PAGES = {
+    "experiments.md": ("figure3", "figure4", "figure4long", "figures5and6", "figures5and6_of_gpu"),
+    "experiments-spark.md": ("dynamic", "table2", "bigdl67", "bigdl8", "tensorspark"),
+    "experiments-controls.md": ("controls_digits", "controls_cancer"),
+}
+"""The pages of docs/ and their parts."""

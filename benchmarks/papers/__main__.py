@@ -1,13 +1,13 @@
-"""Writes and checks docs/experiments.md, the papers' figures and tables.
+"""Writes and checks the papers' figures and tables: docs/experiments.md and its two neighbours.
 
     python -m benchmarks.papers [figure3 …] [--write]
     python -m benchmarks.papers --check [--share 0.1] [--seed 0] [--write]
 
 It prints the tables, and writes build/papers/experiments.json for `sparknet report`.  Trainings are
-kept in build/papers; delete it to train anew.  --write makes docs/experiments.md and its pictures;
+kept in build/papers; delete it to train anew.  --write makes the pages of docs/ and their pictures;
 parts that were not asked for stay as they are.
 --check draws a random tenth of each part's cells again, from new trainings, and compares them with
-the page within twice their ±; with --write the page says what came of it.
+the pages within twice their ±; with --write the first page says what came of it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,12 @@ from datetime import date
 from pathlib import Path
 
 from benchmarks.digits import ROOT, real, source
-from benchmarks.papers import PARTS, page, trainings
+from benchmarks.papers import PAGES, PARTS, page, trainings
 from benchmarks.papers.cells import Part
 from benchmarks.papers.drawing_again import agree, drawn, on_page
 
-PAGE = ROOT / "docs" / "experiments.md"
+DOCS = ROOT / "docs"
 KEPT = ROOT / "build" / "papers"
-ABOVE = """
-
-`python -m benchmarks.papers --write` makes this page, with a part's name that part.
-`python -m benchmarks.papers --check` draws a random tenth of each part's cells again, from new
-trainings, and compares them; cells that a clock measured are left out of it."""
 CHECKED = "Cells drawn again"
 """How the paragraph of the last check begins."""
 
@@ -41,7 +36,7 @@ CHECKED = "Cells drawn again"
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("only", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; or all")
-    parser.add_argument("--write", action="store_true", help="docs/experiments.md")
+    parser.add_argument("--write", action="store_true", help="the pages of docs/")
     parser.add_argument("--check", action="store_true", help="draw cells again")
     parser.add_argument("--share", type=float, default=0.1, help="of the cells, for --check")
     parser.add_argument("--seed", type=int, default=0, help="of the choice, for --check")
@@ -58,15 +53,17 @@ def main() -> None:
     parts = page.made(chosen)
     page.write_json(parts, KEPT / "experiments.json")
     if asked.write:
-        above = page.head(" ([planning.md](planning.md))") + ABOVE
-        page.write(parts, PAGE, above, f"from commit {_commit()}")
+        for name, above in page.heads().items():
+            if chosen_parts := [part for part in parts if part.name in PAGES[name]]:
+                page.write(chosen_parts, DOCS / name, above, f"from commit {_commit()}")
 
 
 def check(
     chosen: Sequence[Callable[[], Part]], share: float, seed: int, is_written: bool = False
 ) -> int:
     """The number of cells that are not as on the page."""
-    written, wrong = PAGE.read_text(), 0
+    pages = [path for name in PAGES if (path := DOCS / name).is_file()]
+    written, wrong = "\n\n".join(path.read_text() for path in pages), 0
     print(source(), file=sys.stderr)
     places = drawn([make() for make in chosen], share, seed)
     told: dict[str, tuple[int, int, float]] = {}
@@ -93,7 +90,7 @@ def check(
         each = [
             f"{name} {good} of {of} ({spent:.0f} s)" for name, (good, of, spent) in told.items()
         ]
-        PAGE.write_text(with_check(written, seed, share, ", ".join(each)))
+        pages[0].write_text(with_check(pages[0].read_text(), seed, share, ", ".join(each)))
     return wrong
 
 

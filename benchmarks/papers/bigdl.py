@@ -163,16 +163,16 @@ def scheduling() -> Part:
         most = TASKS[-1]
         job, stage = (Spread.of(measured(most)[way]).mean for way in ("jobs", "stage"))
         return (
-            "Measured, without any step, on a standalone cluster of Spark whose "
+            "Measured without any step, on a standalone cluster of Spark. Its "
             f"{EXECUTORS} executors are processes of one machine with two cores; ± is over three "
-            "turns. BigDL runs two Spark jobs in each iteration; the table has one job of K empty "
-            "tasks of the JVM. sparknet runs one barrier stage for the whole training, whose "
-            "workers, K processes of Python, meet in each iteration by a mean of one number for "
-            "each, over TCP. All K share the two cores, so the absolute times say "
-            f"more of this machine than of a cluster. At K = {most} a job takes {1e3 * job:.0f} "
-            f"ms, a meeting {1e3 * stage:.0f} ms{_winner(job, stage)}. The paper's figure has the "
-            "share of scheduling in an iteration on its own cluster, where it grows with the "
-            "tasks, as here. The last column is the share of one job in an iteration of "
+            "turns.\n\nBigDL runs two Spark jobs in each iteration; the table has one job of K "
+            "empty tasks of the JVM. sparknet runs one barrier stage for the whole training. Its "
+            "workers, K processes of Python, meet in each iteration: they take a mean of one "
+            "number for each, over TCP. All K share the two cores, so the absolute times say more "
+            f"about this machine than about a cluster.\n\nAt K = {most} a job takes "
+            f"{1e3 * job:.0f} ms, a meeting {1e3 * stage:.0f} ms{_winner(job, stage)}. In the "
+            "paper's figure, on its own cluster, the share of scheduling in an iteration grows "
+            "with the tasks, too. The last column is the share of one job in an iteration of "
             f"{STEP:g} s."
         )
 
@@ -241,16 +241,18 @@ def throughput() -> Part:
 
     def text() -> str:
         return (
-            f"All in virtual time: all-reduce of the {nbytes() / 1e6:.1f} MB of Inception-v1, with "
-            f"both auxiliary heads, in each iteration, C = {STEP:g} s and a spread of 5% in the "
-            "times of steps (assumed), 10 Gbit/s as in the paper. The speed-up is against 16 "
-            "nodes, as in the paper, which reports nearly linear scaling up to 96 nodes (5.3) and "
-            "reasonable scaling up to 256, "
-            "without a number that could stand here. The column of jobs adds the time of a Spark "
-            "job for each iteration, on a line through those measured for Figure 8 on one machine, "
-            "which is dear for a cluster's. The last column is Figure 6, S / C; the paper has less "
-            f"than 7% on 32 nodes. At 256 nodes one stage reaches {ours(256):.1f} of 16. What is "
-            "missing to it is the waiting for the slowest of 256 workers and the messages to each."
+            "All in virtual time:\n\n"
+            f"- all-reduce of the {nbytes() / 1e6:.1f} MB of Inception-v1, with both auxiliary "
+            "heads, in each iteration;\n"
+            f"- C = {STEP:g} s and a spread of 5% in the times of steps (assumed);\n"
+            "- 10 Gbit/s, as in the paper.\n\n"
+            "The speed-up is against 16 nodes, as in the paper. The paper reports nearly linear "
+            "scaling up to 96 nodes (5.3). Up to 256 it calls the scaling reasonable, without a "
+            "number. The column of jobs adds the time of a Spark job for each iteration, from a "
+            "line through those of Figure 8. One machine measured these, and a cluster would take "
+            "less. The last column is Figure 6, S / C; the paper has less than 7% on 32 nodes.\n\n"
+            f"At 256 nodes one stage reaches {ours(256):.1f} of 16. The rest is the waiting for "
+            "the slowest of 256 workers and the messages to each."
         )
 
     head = (

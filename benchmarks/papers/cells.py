@@ -88,7 +88,7 @@ class Part:
             ],
             "tables": [
                 {
-                    "title": one.title.replace("**", ""),
+                    "title": one.title.replace("**", "").rstrip(":"),
                     "head": list(one.head),
                     "rows": [[str(item) for item in row] for row in one.rows],
                 }

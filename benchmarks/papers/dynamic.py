@@ -106,10 +106,10 @@ def table1() -> Part:
             f"Held against it, {told}. The default threshold of {THRESHOLDS[0]:g} synchronises "
             f"{first:.0f} times of {STEPS // CHECK} and saves "
             f"{1 - first / (STEPS // CHECK):.0%} here. The paper compares with static averaging "
-            "at fixed periods, not with equally many synchronisations. A check sends one number "
-            "to each worker, which counts as a message and not in the bytes; validations are not "
-            "in them. As in the paper, synchronisations are frequent at the beginning, when the "
-            "weights move fast, and rare later (third picture, seed 1)."
+            "at fixed periods, not with equally many synchronisations.\n\nA check sends one number "
+            "to each worker, which counts as a message and not in the bytes. Validations are not "
+            "in the bytes, either. As in the paper, synchronisations are frequent at first, when "
+            "the weights move fast, and rare later (third picture, seed 1)."
         )
 
     drawn = {"static": Averaging(CHECK)} | {f"dynamic, {t:g}": dynamic(t) for t in THRESHOLDS}
@@ -274,19 +274,19 @@ def table2() -> Part:
     def text() -> str:
         better = [name for name in NAMES if _gain(name, "measured") > 0.002]
         told = (
-            f"On the measured ones the USL fits better than Amdahl's law for {'; '.join(better)}, "
-            "as in the paper, because the workers share two cores and one link"
+            "With the measured S the USL fits better than Amdahl's law, as in the paper, because "
+            f"the workers share two cores and one link. That holds for {'; '.join(better)}."
             if better
-            else "The USL fits no better than Amdahl's law, other than in the paper"
+            else "The USL fits no better than Amdahl's law, other than in the paper."
         )
         return (
             f"Times of {TOTAL:,} steps of all workers together, at C = {1e3 * step():.1f} ms "
             f"(LeNet, batches of {BATCH}, one core). Nobody measured them on a cluster of as many "
-            "machines: they are N / K steps of C and the synchronisations of S. S is once measured "
-            "over real connections between workers that share this machine, and once the formula "
-            "of a network that has room for all of them, S(2) · 2 (K - 1) / K. How often the "
-            f"dynamic method synchronises comes from trainings with each K. {told}. One worker is "
-            "left out: it sends nothing."
+            "machines: they are N / K steps of C and the synchronisations of S.\n\n"
+            "One S is measured over real connections between workers that share this machine. The "
+            "other is the formula of a network that has room for all of them: S(2) · 2 (K - 1) / "
+            "K. Trainings with each K say how often the dynamic method synchronises. One worker "
+            f"is left out: it sends nothing.\n\n{told}"
         )
 
     def curves() -> Curves:
@@ -304,10 +304,10 @@ def table2() -> Part:
         text,
         [
             MarkdownTable(
-                ("K", "S, ms", "message, ms", *shares), costs(), "**What the times are made of**"
+                ("K", "S, ms", "message, ms", *shares), costs(), "**What the times are made of**:"
             ),
             *(
-                MarkdownTable(head, [row(name, on) for name in NAMES], f"**{title}**")
+                MarkdownTable(head, [row(name, on) for name in NAMES], f"**{title}**:")
                 for on, title in titles.items()
             ),
         ],

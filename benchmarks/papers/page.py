@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -13,6 +14,7 @@ from typing import Any
 
 from benchmarks import digits
 from benchmarks.papers import (
+    PAGES,
     PARTS,
     bigdl,
     controls,
@@ -24,18 +26,35 @@ from benchmarks.papers import (
 from benchmarks.papers.cells import Part
 from sparknet.graph.curves import Panel, svg
 
-HEAD = """# The papers' experiments
+HEADS = (
+    """# SparkNet's figures
 
-The figures and tables of SparkNet, of Alkhoury et al. (2021, dynamic averaging on Spark), of BigDL
-and of TensorSpark on small nets,
-and the strategies held against their controls. Unless a section says otherwise, the net has 32
-hidden units and learns {digits} at 14 x 14 pixels (8,500 to train on, 1,500 held
-out) in batches of 4, and all workers are virtual{planning}: weights and order of
-the data are those of real runs, times are simulated, in units of C, the time of a step. A cell is a
-mean over {seeds} seeds ± its standard error; a seed decides the initial weights, the order of the
-data and the times of steps, and all arms share it. A difference counts as seen where Student's t
-gives it 95% confidence, in pairs of the same seed. Bytes are those that the transport counts for
-training; validations and snapshots are not in them."""
+The figures of SparkNet's paper on a small net. [Three more papers](experiments-spark.md) and the
+[controls of the strategies](experiments-controls.md) have pages of their own. On all three, unless
+a section says otherwise:
+
+- The net has 32 hidden units. It learns {digits} at 14 x 14 pixels
+  (8,500 to train on, 1,500 held out) in batches of 4.
+- All workers are virtual ([planning.md](planning.md)): weights and order of the data are those of
+  real runs. Times are simulated, in units of C, the time of a step.
+- A cell is a mean over {seeds} seeds ± its standard error. A seed decides the initial weights, the
+  order of the data and the times of steps, and all arms share it.
+- A difference counts as seen where Student's t gives it 95% confidence, in pairs of the same seed.
+- Bytes are those that the transport counts for training, without validations and snapshots.
+
+`python -m benchmarks.papers --write` makes the three pages, with a part's name that part.
+`python -m benchmarks.papers --check` draws a random tenth of each part's cells again, from new
+trainings, and compares them; cells that a clock measured are left out of it.""",
+    """# Dynamic averaging, BigDL and TensorSpark
+
+The figures and tables of Alkhoury et al. (2021, dynamic averaging on Spark), of BigDL and of
+TensorSpark on small nets. [SparkNet's figures](experiments.md) say what holds for all.""",
+    """# Controls of the strategies
+
+Each strategy is held against plain averaging that sends as many bytes, and against plain averaging
+that synchronises as often. [SparkNet's figures](experiments.md) say what holds for all.""",
+)
+"""What stands above the parts of each page of `PAGES`."""
 
 
 def makers() -> dict[str, Callable[[], Part]]:
@@ -59,12 +78,13 @@ def makers() -> dict[str, Callable[[], Part]]:
     return found | {f"controls_{task.name}": held(task) for task in controls.TASKS}
 
 
-def head(planning: str = "") -> str:
-    """What stands above all parts."""
+def heads() -> dict[str, str]:
+    """Return what stands above the parts of each page."""
     which = "MNIST's 10,000 test digits"
     if digits.real() is None:
         which = "10,000 digits drawn from scikit-learn's"
-    return HEAD.format(digits=which, planning=planning, seeds=trainings.SEEDS)
+    words = {"digits": which, "seeds": trainings.SEEDS}
+    return {name: text.format(**words) for name, text in zip(PAGES, HEADS, strict=True)}
 
 
 def made(chosen: Sequence[Callable[[], Part]]) -> list[Part]:
@@ -93,16 +113,27 @@ def write_json(parts: Sequence[Part], path: Path) -> None:
 
 
 def text(part: Part) -> list[str]:
-    lines = ["", f"## {part.title}", "", part.text()]
+    lines = ["", f"## {part.title}", "", *part.text().split("\n")]
     for table in part.tables:
         lines += ["", *table.lines()]
-    return lines
+    return [short for line in lines for short in wrapped(line)]
+
+
+def wrapped(line: str, width: int = 110) -> list[str]:
+    """Return a line of Markdown as lines of prose; tables and headings stay."""
+    if len(line) <= width or line.startswith(("|", "#")):
+        return [line]
+    indent = "  " if line.startswith("- ") else ""
+    whole = re.sub(r"`[^`]+`", lambda code: code[0].replace(" ", "\0"), line)
+    lines = textwrap.wrap(
+        whole, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return [short.replace("\0", " ") for short in lines]
 
 
 def write(parts: Sequence[Part], path: Path, above: str, how: str) -> None:
     """The page and its pictures; parts that were not computed stay as they are."""
-    folder = path.parent / path.stem
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = path.parent / "experiments"
     sections = _sections(path.read_text(encoding="utf-8") if path.is_file() else "")
     for part, one in zip(parts, described(parts), strict=True):
         lines = text(part)[1:]
@@ -115,9 +146,11 @@ def write(parts: Sequence[Part], path: Path, above: str, how: str) -> None:
             for panel in one["panels"]
         ]
         if panels:
+            folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{part.name}.svg").write_text(svg(panels), encoding="utf-8")
-            lines += ["", f"![{part.title}]({path.stem}/{part.name}.svg)"]
-        made = f"made on {date.today().isoformat()} {how}"
+            titles = "; ".join(panel.title for panel in panels)
+            lines += ["", f"![{titles}]({folder.name}/{part.name}.svg)"]
+        made = f"made on {date.today().isoformat()} {how}."
         sections[part.name] = "\n".join([*lines, "", f"`{one['command']}`, {made}"])
     kept = [sections[name] for name in PARTS if name in sections]
     path.write_text("\n\n".join([above, *kept]) + "\n", encoding="utf-8")

@@ -94,13 +94,14 @@ def figure3() -> Part:
         found = {(t, k): SHORT.speedup(t, k) for k in sizes for t in SHORT.lengths}
         (steps, size), best = max(found.items(), key=lambda pair: pair[1].mean)
         return (
-            f"The number of iterations that one worker needs until {SHORT.accuracy:.0%}, "
-            f"{Spread.of(SHORT.alone().values()).text(digits=0)}, divided by that of K workers, "
-            f"each on batches as large as those of the one; validated every {SHORT.every} "
-            f"iterations or after each round. Paired by seed. The best is {best} with K = {size} "
-            f"and τ = {steps}. As in the paper, K workers are faster than one and not K times as "
-            "fast: what they save is the noise of small batches. The paper's grid goes to K = 6 "
-            "on AlexNet. Cells whose ± overlap say nothing of which τ is better."
+            f"One worker needs {Spread.of(SHORT.alone().values()).text(digits=0)} iterations until "
+            f"{SHORT.accuracy:.0%}. The table has this number divided by that of K workers, each "
+            f"on batches as large as those of the one. Validation is every {SHORT.every} "
+            "iterations or after each round, and ratios are paired by seed.\n\n"
+            f"The best is {best} with K = {size} and τ = {steps}. As in the paper, K workers are "
+            "faster than one, but not K times as fast: they save the noise of small batches. The "
+            "paper's grid goes to K = 6 on AlexNet. Cells whose ± overlap do not say which τ is "
+            "better."
         )
 
     head = ["K", *(f"τ = {steps}" for steps in SHORT.lengths)]
@@ -139,17 +140,19 @@ def figure4(waited: Waited, workers: int = 5) -> Part:
         last = waited.best(workers, COSTS[-1])
         return (
             f"Until {waited.accuracy:.1%} at a learning rate of {waited.rate:g}; one worker needs "
-            f"{alone.text(digits=0)} iterations. There are two naive ways. The paper's divides a "
-            "batch of b, which one machine computes in C, among the K machines: C / (C/K + S), "
-            "which is a formula and no measurement. It is slower than one machine from S = "
-            f"{1 - 1 / workers:g} C on. Ours gives each of the K workers a batch of b, as "
-            "SparkNet's workers have, and takes the mean gradient in each iteration: N_a C / (N_K "
-            f"(C + S)), with N_a and N_K from trainings. It is slower from S = {lost[0]:g} C on "
-            f"in this table.\n\nSparkNet keeps {kept[10.0]:.0%} of its speed-up at S = 10 C and "
+            f"{alone.text(digits=0)} iterations. There are two naive ways:\n\n"
+            "- The paper's divides a batch of b among the K machines; one machine computes it in "
+            "C. Its speed-up is C / (C/K + S), a formula and no measurement. It is slower than "
+            f"one machine from S = {1 - 1 / workers:g} C on.\n"
+            "- Ours gives each of the K workers a batch of b, as SparkNet's workers have, and "
+            "takes the mean gradient in each iteration. Its speed-up is N_a C / (N_K (C + S)), "
+            "with N_a and N_K from trainings. It is slower than one machine from S = "
+            f"{lost[0]:g} C on in this table.\n\n"
+            f"SparkNet keeps {kept[10.0]:.0%} of its speed-up at S = 10 C and "
             f"{kept[100.0]:.0%} at S = 100 C; the paper's keeps nearly all of it up to 100 C. "
             f"Rounds of τ steps keep τ / (τ + S / C): τ = {last} keeps "
-            f"{last / (last + COSTS[-1]):.0%} at 100 C. The best τ is chosen by the same "
-            "trainings that the table shows, which flatters it a little."
+            f"{last / (last + COSTS[-1]):.0%} at 100 C. The same trainings choose the best τ and "
+            "fill the table, which flatters it a little."
         )
 
     head = ["S / C", "paper's formula", "batches of K·b", "SparkNet, best τ", "τ"]
@@ -169,9 +172,9 @@ STEP_OF_GPU, SYNCHRONISATION = 0.0398, 0.060
 def figures5and6_of_gpu() -> Part:
     """With the times of one GPU of today."""
     above = (
-        f"As one GPU of today would show it: CaffeNet's step with a batch of 256 in float32 takes "
-        f"{1000 * STEP_OF_GPU:.1f} ms on an H100, and a mean of its 244 MB of weights by two "
-        f"workers of that machine {1000 * SYNCHRONISATION:.0f} ms. "
+        "The times are those of a GPU of today, an H100. CaffeNet's step with a batch of 256 in "
+        f"float32 takes {1000 * STEP_OF_GPU:.1f} ms. A mean of its 244 MB of weights by two "
+        f"workers of that machine takes {1000 * SYNCHRONISATION:.0f} ms.\n\n"
     )
     cost = round(SYNCHRONISATION / STEP_OF_GPU, 2)
     return figures5and6(cost, name="figures5and6_of_gpu", above=above)

@@ -93,7 +93,7 @@ def tensorspark() -> Part:
     stale = MarkdownTable(
         ("batch", *(f"staleness {WORKERS * pull - 1}" for pull in PULLS)),
         [[str(batch), *(_percent(together(batch, pull)) for pull in PULLS)] for batch in BATCHES],
-        "**Staleness**: the usual number of contributions between a worker's pull and its push",
+        "**Staleness**: the usual number of contributions between a worker's pull and its push.",
     )
     rows = [(pull, bound) for pull in PULLS for bound in (1000, 15, None)]
     bounds = MarkdownTable(
@@ -109,7 +109,7 @@ def tensorspark() -> Part:
             ]
             for pull, bound in rows
         ],
-        f"**What is dropped**, batches of {BATCH}",
+        f"**What is dropped**, batches of {BATCH}:",
     )
     beginnings = MarkdownTable(
         ("unequal", *(f"warm-up of {warmup}" for warmup in WARMUPS)),
@@ -117,19 +117,19 @@ def tensorspark() -> Part:
             [f"{unequal:g}", *(_percent(begun(unequal, warmup)) for warmup in WARMUPS)]
             for unequal in UNEQUAL
         ],
-        f"**Unequal beginnings** (Figures 5 and 6), batches of {BATCH}: noise in the initial "
-        "weights of all workers but the first, as a share of their root mean square, and steps of "
-        "that one alone before the first round",
+        f"**Unequal beginnings** (Figures 5 and 6), batches of {BATCH}. `unequal` is the noise in "
+        "the initial weights of all workers but the first, as a share of their root mean square. "
+        "The warm-up is the steps of the first one alone before the first round.",
     )
     head = ("one worker", f"Downpour, K = {WORKERS}", "difference, points", "verdict")
     data = MarkdownTable(
-        ("records", *head), _sizes("records"), f"**Size of the data**, batches of {BATCH}"
+        ("records", *head), _sizes("records"), f"**Size of the data**, batches of {BATCH}:"
     )
     model = MarkdownTable(
         ("hidden units", *head, "MB sent by each", "speed-up"),
         _sizes("hidden"),
-        f"**Size of the model**, batches of {BATCH}; the speed-up is the simulated one where a "
-        f"worker sends {_WIDE / 1e6:g} MB in the time of a step, whatever the model",
+        f"**Size of the model**, batches of {BATCH}. The speed-up is simulated: a worker sends "
+        f"{_WIDE / 1e6:g} MB in the time of a step, whatever the model.",
     )
 
     def text() -> str:
@@ -137,13 +137,12 @@ def tensorspark() -> Part:
             spread(together(BATCHES[0], pull), accuracy).mean for pull in (PULLS[0], PULLS[-1])
         )
         return (
-            f"{SAMPLES:,} samples in all. Staleness costs accuracy ({fresh:.1%} at staleness "
-            f"{WORKERS * PULLS[0] - 1}, {worst:.1%} at {WORKERS * PULLS[-1] - 1}, batches of "
-            f"{BATCHES[0]}): the changes of many steps from the same weights add up, as if the "
-            "learning rate were as many times larger. "
-            "No number of the talk stands beside these. More bytes for each step make the larger "
-            "model's speed-up smaller; in accuracy after equally many samples, the tables say what "
-            "the sizes do."
+            f"{SAMPLES:,} samples in all. Staleness costs accuracy: with batches of {BATCHES[0]} "
+            f"it is {fresh:.1%} at staleness {WORKERS * PULLS[0] - 1} and {worst:.1%} at "
+            f"{WORKERS * PULLS[-1] - 1}. The changes of many steps from the same weights add up, "
+            "as if the learning rate were as many times larger. No number of the talk stands "
+            "beside these. More bytes for each step make the larger model's speed-up smaller. The "
+            "tables show what the sizes do to the accuracy after equally many samples."
         )
 
     return Part(

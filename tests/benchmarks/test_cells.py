@@ -56,9 +56,9 @@ def test_a_drawn_cell_is_found_on_the_page():
 
 
 def test_a_page_that_is_wrong_is_told(tmp_path, monkeypatch, capsys):
-    page = tmp_path / "page.md"
+    page = tmp_path / "experiments.md"
     page.write_text("\n".join([*text(part()), "", "`python -m benchmarks.papers some`"]))
-    monkeypatch.setattr(papers, "PAGE", page)
+    monkeypatch.setattr(papers, "DOCS", tmp_path)
     monkeypatch.setattr(trainings, "folder", trainings.folder)
     assert papers.check([part], 0.1, 0) == 0
     assert papers.check([lambda: part(0.97)], 0.1, 0) == 1
@@ -83,12 +83,12 @@ def test_each_part_has_cells_that_are_drawn_again():
 
 
 def test_the_page_tells_of_its_last_check(tmp_path, monkeypatch):
-    page = tmp_path / "page.md"
+    page = tmp_path / "experiments.md"
     before = "\n".join(
         ["# Page", "", "Head.", *text(part()), "", "`python -m benchmarks.papers some`", ""]
     )
     page.write_text(before)
-    monkeypatch.setattr(papers, "PAGE", page)
+    monkeypatch.setattr(papers, "DOCS", tmp_path)
     monkeypatch.setattr(trainings, "folder", trainings.folder)
     assert papers.check([part], 0.1, 3, is_written=True) == 0
     first = page.read_text()

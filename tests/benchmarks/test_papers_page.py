@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import digits
-from benchmarks.papers import PARTS, page, trainings
+from benchmarks.papers import PAGES, PARTS, page, trainings
 from benchmarks.papers import __main__ as papers
 from benchmarks.papers.cells import CurvePanel, MarkdownTable, Part, TableCell
 from sparknet.cli import main
@@ -35,14 +35,24 @@ def makers(monkeypatch):
     monkeypatch.setattr(trainings, "folder", trainings.folder)
 
 
-def test_every_part_has_a_maker():
-    assert list(page.makers()) == list(PARTS)
+def test_every_part_has_a_maker_and_a_page():
+    assert (
+        list(page.makers()) == list(PARTS) == [name for names in PAGES.values() for name in names]
+    )
+
+
+def test_words_are_short_lines_and_tables_stay():
+    word, row, code = "word " * 30, "| a " * 40, f"`{'long code ' * 12}`"
+    assert page.wrapped(word) == [("word " * 22).strip(), ("word " * 8).strip()]
+    assert page.wrapped(f"- {word}")[1].startswith("  word")
+    assert page.wrapped(row) == [row]
+    assert page.wrapped(f"{'word ' * 10}{code}") == [("word " * 10).strip(), code]
 
 
 @pytest.mark.usefixtures("makers")
 def test_a_run_leaves_a_page_pictures_and_a_report(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(papers, "KEPT", tmp_path)
-    monkeypatch.setattr(papers, "PAGE", tmp_path / "experiments.md")
+    monkeypatch.setattr(papers, "DOCS", tmp_path)
     monkeypatch.setattr(papers, "real", lambda: tmp_path)
     monkeypatch.setattr("sys.argv", ["papers", "dynamic", "figure3", "--write"])
     papers.main()
@@ -51,8 +61,11 @@ def test_a_run_leaves_a_page_pictures_and_a_report(tmp_path, monkeypatch, capsys
     assert "| 2 | 95.10 ± 0.40 % |" in out
     assert "digits: " in err
     written = (tmp_path / "experiments.md").read_text()
-    assert "![Of figure3](experiments/figure3.svg)" in written
-    assert "`python -m benchmarks.papers dynamic`, made on " in written
+    assert "![Accuracy](experiments/figure3.svg)" in written
+    assert "benchmarks.papers dynamic`" not in written
+    other = (tmp_path / "experiments-spark.md").read_text()
+    assert "`python -m benchmarks.papers dynamic`, made on " in other
+    assert "![Accuracy](experiments/dynamic.svg)" in other
     assert (tmp_path / "experiments" / "figure3.svg").read_text().startswith("<svg")
     assert main(["report", str(tmp_path / "experiments.json")]) == 0
     shown = (tmp_path / "experiments.html").read_text()
@@ -73,12 +86,12 @@ def test_other_parts_of_the_page_stay(tmp_path):
     parts = {name: part(name) for name in names}
 
     def write(*chosen: Part) -> str:
-        page.write(chosen, path, page.head(), "from commit abc")
+        page.write(chosen, path, page.HEADS[0], "from commit abc")
         return path.read_text()
 
     both = write(parts["dynamic"], parts["figure3"])
     assert both.index("## Of figure3") < both.index("## Of dynamic")
-    assert both.count("`, made on ") == both.count("from commit abc\n") == 2
+    assert both.count("`, made on ") == both.count("from commit abc.\n") == 2
     changed = write(replace(part(value=0.5), title="Of figure3"))
     assert changed == both.replace("95.10 ± 0.40 %", "50.00 ± 0.40 %", 1)
     more = write(parts["figure4"])
