@@ -1,4 +1,7 @@
-"""`sparknet run`: runs a program in which ``import caffe`` imports the embedded pycaffe."""
+"""`sparknet run`: runs a program in which ``import caffe`` imports the embedded pycaffe.
+
+With ``--opencv`` cv2.dnn reads Caffe's nets, too.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from sparknet.cli.verb import Verb
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.usage = "sparknet run SCRIPT.py [ARGUMENT ...] | sparknet run -m MODULE [ARGUMENT ...]"
+    parser.usage = "sparknet run [--opencv] SCRIPT.py [ARGUMENT ...] | … -m MODULE [ARGUMENT ...]"
+    parser.add_argument(
+        "--opencv", action="store_true", help="cv2.dnn reads Caffe's nets, also in OpenCV 5"
+    )
     parser.add_argument(
         "-m", dest="module", nargs=REMAINDER, metavar="MODULE", help="a module, as python -m"
     )
@@ -25,6 +31,10 @@ def _execute(chosen: Namespace) -> int:
     if not (chosen.module or chosen.script):
         return _refuse("give a script, or -m and a module")
     alias.install()
+    if chosen.opencv:
+        import sparknet.opencv
+
+        sparknet.opencv.install()
     if chosen.module:
         return _run_module(chosen.module)
     return _run_script(chosen.script)

@@ -9,9 +9,9 @@ from tests.goldens import GOLDENS
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def sparknet(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+def sparknet(*words: object, cwd: Path, path: Path = ROOT) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "sparknet", *map(str, words)]
-    env = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    env = {"PYTHONPATH": f"{ROOT}:{path}", "PATH": "/usr/bin:/bin"}
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env)
 
 
@@ -42,6 +42,26 @@ def test_a_module(folder):
     words = [str(folder / "program.py"), "--flag", "-m"]
     assert done.stdout == f"{words} __main__ sparknet.caffe beside 1\n"
     assert (done.stderr, done.returncode) == ("", 3)
+
+
+def test_opencv_reads_caffes_nets(folder):
+    (folder / "cv2.py").write_text(
+        "from types import SimpleNamespace\n"
+        "KINDS = ('Model', *(f'{kind}Model' for kind in ('Classification', 'Detection',"
+        " 'Keypoints', 'Segmentation', 'TextRecognition')))\n"
+        "dnn = SimpleNamespace(readNet=None, **dict.fromkeys(KINDS))\n"
+        "globals().update({f'dnn_{kind}': None for kind in KINDS})\n"
+        "dnn_registerLayer = dnn_unregisterLayer = None\n"
+    )
+    (folder / "script.py").write_text(
+        "import sys, cv2\nprint(cv2.dnn.readNetFromCaffe.__module__, sys.argv)\n"
+    )
+    done = sparknet("run", "--opencv", "script.py", "--opencv", cwd=folder, path=folder)
+    assert (done.stdout, done.stderr) == (
+        "sparknet.opencv.reading ['script.py', '--opencv']\n",
+        "",
+    )
+    assert "has no attribute 'readNetFromCaffe'" in sparknet("run", "script.py", cwd=folder).stderr
 
 
 def test_an_exception_is_the_programs_own(folder):
