@@ -89,19 +89,25 @@ double loss_sum(const Layer& layer, int64_t items, F&& term, int64_t cost = 1) {
         cost);
 }
 
-// Gradients of a loss of a - b: slope(i) times the loss weight for bottom 0, the opposite for
-// bottom 1.
+// The gradient of a bottom: slope(scale, i), where scale is the loss weight of an item.
+template <class F>
+void loss_gradient(const Layer& layer, size_t bottom, F&& slope, int64_t cost = 1) {
+    if (!layer.propagate[bottom]) return;
+    const float scale = layer.top_diff()[0] / static_cast<float>(items(layer));
+    float* dx = layer.bottom_diff(bottom);
+    parallel(
+        layer.bottoms[bottom]->count(),
+        [=](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) dx[i] = slope(scale, i);
+        },
+        cost);
+}
+
+// Gradients of a loss of a - b: for bottom 1 the opposite of bottom 0's.
 template <class F>
 void difference_gradients(const Layer& layer, F&& slope) {
-    for (size_t k = 0; k < 2; ++k) {
-        if (!layer.propagate[k]) continue;
-        const float scale =
-            (k == 0 ? 1.0F : -1.0F) * layer.top_diff()[0] / static_cast<float>(items(layer));
-        float* dx = layer.bottom_diff(k);
-        parallel(layer.bottoms[k]->count(), [=](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) dx[i] = scale * slope(i);
-        });
-    }
+    loss_gradient(layer, 0, slope);
+    loss_gradient(layer, 1, [=](float scale, int64_t i) { return slope(-scale, i); });
 }
 
 inline void set_loss(const Layer& layer, double loss) {

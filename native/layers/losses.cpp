@@ -42,22 +42,11 @@ class ContrastiveLoss final : public Kernel {
         check(layer);
         const float *a = layer.bottom(0), *b = layer.bottom(1);
         find_factors(a, b, layer.bottom(2));
-        for (size_t k = 0; k < 2; ++k) {
-            if (!layer.propagate[k]) continue;
-            const float alpha =
-                (k == 0 ? 1.0F : -1.0F) * weight(layer) / static_cast<float>(items(layer));
-            float* dx = layer.bottom_diff(k);
-            parallel(
-                num_,
-                [&](int64_t begin, int64_t end) {
-                    for (int64_t i = begin; i < end; ++i) {
-                        const float factor = alpha * factors_[static_cast<size_t>(i)];
-                        for (int64_t c = i * channels_; c < (i + 1) * channels_; ++c)
-                            dx[c] = factor * (a[c] - b[c]);
-                    }
-                },
-                channels_);
-        }
+        const float* factors = factors_.data();
+        const int64_t channels = channels_;
+        difference_gradients(layer, [=](float scale, int64_t k) {
+            return scale * factors[k / channels] * (a[k] - b[k]);
+        });
         if (layer.propagate[2]) std::fill_n(layer.bottom_diff(2), layer.bottoms[2]->count(), 0.0F);
     }
 
@@ -121,7 +110,7 @@ class EuclideanLoss final : public Kernel {
 
     void backward(Layer& layer) override {
         const float *a = layer.bottom(0), *b = layer.bottom(1);
-        difference_gradients(layer, [=](int64_t i) { return a[i] - b[i]; });
+        difference_gradients(layer, [=](float scale, int64_t i) { return scale * (a[i] - b[i]); });
     }
 };
 
@@ -152,18 +141,13 @@ class HingeLoss final : public Kernel {
 
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "labels");
-        if (!layer.propagate[0]) return;
         labels_.read(layer);
         const float* x = layer.bottom();
-        float* dx = layer.bottom_diff(0);
-        const float scale = weight(layer) / static_cast<float>(items(layer));
-        parallel(
-            count_,
-            [&](int64_t begin, int64_t end) {
-                for (int64_t k = begin; k < end; ++k) {
-                    const float over = margin(x, k), side = sign(k);
-                    dx[k] = side * scale * (squared_ ? 2 * over : (over > 0 ? 1.0F : 0.0F));
-                }
+        loss_gradient(
+            layer, 0,
+            [&](float scale, int64_t k) {
+                const float over = margin(x, k), side = sign(k);
+                return side * scale * (squared_ ? 2 * over : (over > 0 ? 1.0F : 0.0F));
             },
             4);
     }
@@ -201,16 +185,11 @@ class MultinomialLogisticLoss final : public Kernel {
 
     void backward(Layer& layer) override {
         refuse_gradient_of(layer, 1, "labels");
-        if (!layer.propagate[0]) return;
         labels_.read(layer);
         const float* p = layer.bottom();
-        float* dp = layer.bottom_diff(0);
-        const float scale = -weight(layer) / static_cast<float>(items(layer));
-        std::fill_n(dp, num_ * channels_, 0.0F);
-        for (int64_t i = 0; i < num_; ++i) {
-            const int64_t k = i * channels_ + labels_[i];
-            dp[k] = scale / at_least(p[k]);
-        }
+        loss_gradient(layer, 0, [&](float scale, int64_t k) {
+            return labels_[k / channels_] == k % channels_ ? -scale / at_least(p[k]) : 0.0F;
+        });
     }
 
    private:
@@ -352,9 +331,9 @@ class L1Loss final : public Kernel {
 
     void backward(Layer& layer) override {
         const float *a = layer.bottom(0), *b = layer.bottom(1);
-        difference_gradients(layer, [=](int64_t i) {
+        difference_gradients(layer, [=](float scale, int64_t i) {
             const float d = a[i] - b[i];
-            return d > 0 ? 1.0F : (d < 0 ? -1.0F : 0.0F);
+            return scale * (d > 0 ? 1.0F : (d < 0 ? -1.0F : 0.0F));
         });
     }
 };

@@ -7,6 +7,7 @@ lib/fast_rcnn/config.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,17 @@ def nms(boxes: Array, threshold: float, most: int) -> Array:
     return suppress(len(boxes), threshold, most, share)
 
 
+def best(
+    boxes: Array, scores: Array, before: int, after: int, suppress: Callable[..., Array]
+) -> Array:
+    """Return the places of the best boxes that ``suppress`` leaves.
+
+    The `before` best compete, of equal scores the first; at most `after` stay; 0 is all.
+    """
+    order = np.argsort(-scores, kind="stable")[: before if before > 0 else None]
+    return np.asarray(order[suppress(boxes[order], most=after if after > 0 else len(order))])
+
+
 def propose(
     scores: Array,
     deltas: Array,
@@ -130,6 +142,6 @@ def propose(
     flat_scores = scores.transpose(1, 2, 0).ravel()
     size = boxes[:, 2:] - boxes[:, :2] + 1
     large = np.flatnonzero((size >= least * image[2]).all(1) & np.isfinite(flat_scores))
-    order = large[np.argsort(-flat_scores[large], kind="stable")][: before if before > 0 else None]
-    order = order[nms(boxes[order], threshold, after if after > 0 else len(order))]
-    return boxes[order], flat_scores[order]
+    boxes, flat_scores = boxes[large], flat_scores[large]
+    places = best(boxes, flat_scores, before, after, partial(nms, threshold=threshold))
+    return boxes[places], flat_scores[places]

@@ -12,13 +12,11 @@ from sparknet.errors import LayerError, clean
 from sparknet.layers.anchors import LARGEST, suppress
 from sparknet.layers.host import Host, HostBlob, put_rows, rows_of
 from sparknet.layers.layer import (
-    TRAIN,
     Arity,
     Layer,
     Plan,
     Shape,
     at_least,
-    between,
     count,
     exactly,
     layer,
@@ -108,52 +106,33 @@ class DecodeBBoxHost(Host):
         rows = bottoms[1].data.reshape(-1, 5)
         deltas = bottoms[0].data.reshape(-1, 8)
         boxes = decode(deltas, rows[:, 1:], values["means"], values["stds"])[:, 1]
-        mask = np.ones(len(boxes), bool)
-        if values["train"]:
-            mask &= (boxes[:, :2] <= boxes[:, 2:]).all(1)
-            if len(bottoms) > 2:
-                truth = rows_of(bottoms[2].data)
-                mask &= truth[:, -1] < values["gt_iou_thr"]
-        if not mask.any():
-            raise LayerError(self.node.name, "DecodeBBox: no box is left")
-        shape = (int(mask.sum()), *tuple(tops[0].shape)[1:])
-        if tuple(tops[0].shape) != shape:
-            tops[0].reshape(*shape)
-        tops[0].data[...] = np.concatenate([rows[mask, :1], boxes[mask]], 1).reshape(shape)
+        put_rows(tops[0], np.concatenate([rows[:, :1], boxes], 1))
 
 
 @layer("DecodeBBox")
 class DecodeBBox(Layer):
-    """decode_bbox_layer.cpp; bottoms: deltas (N x 8, of which the last four count), boxes (N x 5),
-    and in TRAIN the true boxes matched (N x 6, the last value the overlap).
+    """decode_bbox_layer.cpp; bottoms: deltas (N x 8, of which the last four count), boxes (N x 5).
 
-    In TRAIN boxes without a size, and those that overlap by gt_iou_thr or more, are left out: the
-    number of boxes is known only in the forward pass.  Values: gt_iou_thr, train, means, stds.
+    Values: means, stds.
     """
 
     host = DecodeBBoxHost
     field = "decode_bbox_param"
     fields = ("bbox_reg_param",)
-    bottoms = between(2, 3)
+    bottoms = exactly(2)
     has_gradient = False
-    has_dynamic_tops = True
-    plain_options = ("gt_iou_thr",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
-        names = ("deltas", "boxes", "true boxes")
-        shapes = [legacy_shape(self, s, n) for s, n in zip(bottoms, names, strict=False)]
-        widths = [shape[1:] for shape in shapes[:2]]
-        if widths != [(8, 1, 1), (5, 1, 1)] or len({shape[0] for shape in shapes}) > 1:
+        shapes = [
+            legacy_shape(self, s, n) for s, n in zip(bottoms, ("deltas", "boxes"), strict=True)
+        ]
+        widths = [shape[1:] for shape in shapes]
+        if widths != [(8, 1, 1), (5, 1, 1)] or shapes[0][0] != shapes[1][0]:
             self.fail(
                 "takes N x 8 deltas and N x 5 boxes; they are "
                 f"{shape_text(bottoms[0])} and {shape_text(bottoms[1])}"
             )
-        if len(bottoms) > 2 and self.phase != TRAIN:
-            self.fail("takes true boxes in TRAIN only")
-        if len(bottoms) > 2 and shapes[2][1:] != (6, 1, 1):
-            self.fail(f"takes N x 6 true boxes; they are {shape_text(bottoms[2])}")
-        values = {"train": self.phase == TRAIN, **scaling(self)}
-        return Plan((bottoms[1],), values=values)
+        return Plan((bottoms[1],), values=scaling(self))
 
 
 class ScaleRouteHost(Host):
@@ -237,10 +216,7 @@ class FrcnnOutputHost(Host):
         if most and len(detections) - 1 > most:
             best = np.sort(np.argsort(-detections[1:, 6], kind="stable")[:most] + 1)
             detections = detections[np.concatenate([[0], best])]
-        shape = (len(detections), 7, 1, 1)
-        if tuple(tops[0].shape) != shape:
-            tops[0].reshape(*shape)
-        tops[0].data[...] = detections.reshape(shape)
+        put_rows(tops[0], detections)
 
 
 @layer("FrcnnOutput")

@@ -1,4 +1,4 @@
-"""DetectNet's ClusterDetections and ClusterGroundtruth: boxes of a grid as lists.
+"""DetectNet's ClusterDetections: boxes of a grid as lists.
 
 What NVIDIA's prototxts name as modules `caffe.layers.detectnet` (NVIDIA/caffe:
 python/caffe/layers/detectnet).
@@ -69,21 +69,26 @@ def _inside(number: int, boxes: Array, many: Array, eps: float) -> bool:
     return bool(holds.any())
 
 
-class _Clusters(UserLayer):
+@supplies("caffe.layers.detectnet.clustering")
+class ClusterDetections(UserLayer):
     """Bottoms: coverage (N x classes x H x W) and corners (N x 4 x H x W), relative to the place;
-    for each class a top N x 50 x 5 of corners and confidence."""
+    for each class a top N x 50 x 5 of corners and confidence.
 
-    numbers = 3
+    param_str: image width, height, stride, the least coverage, how many boxes a group needs
+    more than, how far they may differ (a part of their size), the least height, classes.
+    Boxes are grouped as OpenCV's groupRectangles does; confidence is the logarithm of a group's
+    size.
+    """
 
     def setup(self, bottom: Any, top: Any) -> None:
         words = [word.strip() for word in self.param_str.split(",")]
-        if not self.numbers <= len(words) <= self.numbers + 1:
-            raise ValueError(f"needs {self.numbers} numbers in param_str, and those of classes")
+        if not 7 <= len(words) <= 8:
+            raise ValueError("needs 7 numbers in param_str, and those of classes")
         self.settings = [float(word) for word in words]
         self.wide, self.high, self.stride = map(int, self.settings[:3])
         if min(self.wide, self.high, self.stride) < 1 or max(self.wide, self.high) > 1 << 20:
             raise ValueError("the sizes of the image and the stride must be positive")
-        classes = int(self.settings[self.numbers]) if len(words) > self.numbers else 1
+        classes = int(self.settings[7]) if len(words) > 7 else 1
         if len(top) != classes:
             raise ValueError(f"needs a top for each of {classes} classes; there are {len(top)}")
 
@@ -98,54 +103,22 @@ class _Clusters(UserLayer):
         for number, one in enumerate(top):
             one.data[...] = 0
             for image, cover in enumerate(bottom[0].data[:, number]):
-                boxes = self.boxes(self.candidates(cover, bottom[1].data[image]))[:MAX_BOXES]
+                boxes = self._boxes(self._candidates(cover, bottom[1].data[image]))[:MAX_BOXES]
                 # The fork's lists have numbers of 16 bits.
-                one.data[image, : len(boxes), : boxes.shape[1]] = boxes.astype(np.float16)
+                one.data[image, : len(boxes)] = boxes.astype(np.float16)
 
     def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
         """Boxes have no gradient."""
 
-    def candidates(self, cover: Array, corners: Array) -> Array:
+    def _candidates(self, cover: Array, corners: Array) -> Array:
         """Corners in pixels, at the places that are covered."""
         high, wide = self.high // self.stride, self.wide // self.stride
-        y, x = np.nonzero(self.covered(cover[:high, :wide]))
+        y, x = np.nonzero(cover[:high, :wide] >= self.settings[3])
         boxes = corners[:, y, x].T.astype(np.float64)
         cells = np.stack([x * (self.wide / max(wide, 1)), y * (self.high / max(high, 1))], 1)
         return np.asarray(boxes + np.tile(cells, 2))
 
-    def covered(self, cover: Array) -> Array:
-        raise NotImplementedError
-
-    def boxes(self, candidates: Array) -> Array:
-        raise NotImplementedError
-
-
-@supplies("caffe.layers.detectnet.clustering")
-class ClusterGroundtruth(_Clusters):
-    """param_str: image width, height, stride, classes; each box once."""
-
-    def covered(self, cover: Array) -> Array:
-        return np.asarray(cover > 0)
-
-    def boxes(self, candidates: Array) -> Array:
-        return np.unique(candidates, axis=0)
-
-
-@supplies("caffe.layers.detectnet.clustering")
-class ClusterDetections(_Clusters):
-    """param_str: image width, height, stride, the least coverage, how many boxes a group needs
-    more than, how far they may differ (a part of their size), the least height, classes.
-
-    Boxes are grouped as OpenCV's groupRectangles does; confidence is the logarithm of a group's
-    size.
-    """
-
-    numbers = 7
-
-    def covered(self, cover: Array) -> Array:
-        return np.asarray(cover >= self.settings[3])
-
-    def boxes(self, candidates: Array) -> Array:
+    def _boxes(self, candidates: Array) -> Array:
         if not candidates.any():
             return np.zeros((0, 5))
         rows = np.concatenate([candidates[:, :2], candidates[:, 2:] - candidates[:, :2]], 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from sparknet.layers.layer import (
@@ -118,15 +117,12 @@ class SmoothL1Loss(Loss):
     loss_param.  Where theirs would be another number the layer is refused in TRAIN: give
     ``loss_param { normalization: BATCH_SIZE }`` for Fast R-CNN's, or ``dialect="rfcn"``.
 
-    Top 1, of Cascade R-CNN's fork, is the loss of each place, N x 1 x H x W.
-    Values: num, channels, inner, sigma2 (sigma squared), inside (bottom 2 given), outside (bottom 3
-    given).
+    Values: num, sigma2 (sigma squared), inside (bottom 2 given), outside (bottom 3 given).
     """
 
     field = "smooth_l1_loss_param"
     fields = ("loss_param",)
     bottoms = between(2, 4)
-    tops = between(1, 2)
     bottoms_without_gradient = (2, 3)
 
     def ambiguous(self, bottoms: Sequence[Shape]) -> str:
@@ -142,13 +138,6 @@ class SmoothL1Loss(Loss):
             f"{others} (or change loss_weight): Fast R-CNN's is taken"
         )
 
-    def infer(self, bottoms: Sequence[Shape]) -> Plan:
-        plan = super().infer(bottoms)
-        if len(self.parameter.top) < 2:
-            return plan
-        num, _, high, wide = legacy_shape(self, bottoms[0], "bottom 0")
-        return replace(plan, tops=((), (num, 1, high, wide)))
-
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         for index, shape in enumerate(bottoms):
             if count(shape) != count(bottoms[0]):
@@ -158,8 +147,6 @@ class SmoothL1Loss(Loss):
                 )
         return {
             "num": bottoms[0][0],
-            "channels": count(bottoms[0][1:2]),
-            "inner": count(bottoms[0][2:]),
             "sigma2": self.options.sigma**2,
             "inside": len(bottoms) > 2,
             "outside": len(bottoms) > 3,

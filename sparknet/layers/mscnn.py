@@ -3,72 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from sparknet.layers.anchors import best
 from sparknet.layers.cascade_rcnn import check_overlap, inside, nms, scaling
-from sparknet.layers.host import Host, HostBlob
+from sparknet.layers.host import Host, HostBlob, put_rows
 from sparknet.layers.layer import Layer, Plan, Shape, at_least, between, count, layer, shape_text
 
 Array = np.ndarray[Any, Any]
 
 
+Fields = Sequence[Array]
+"""For each image rows of corners and score."""
+
+
+def put_best(
+    tops: Sequence[HostBlob], fields: Sequence[Fields], values: Mapping[str, Any], pixel: int
+) -> None:
+    """Fill the tops with the best boxes of each image: rows of image and corners, and with a score.
+
+    If there is no box, the forks put a box of their own into the first top, and zeros into the
+    second.
+    """
+    rows = [np.zeros((0, 6))]
+    suppress = partial(nms, threshold=values["iou_thr"], kind=values["nms_type"], pixel=pixel)
+    for number, image in enumerate(zip(*fields, strict=True)):
+        boxes = np.concatenate(image)
+        places = best(
+            boxes, boxes[:, 4], values["max_nms_num"], values["max_post_nms_num"], suppress
+        )
+        rows.append(np.concatenate([np.full((len(places), 1), number), boxes[places]], 1))
+    boxes = np.concatenate(rows)
+    parts = [boxes[:, :5], boxes]
+    if not len(boxes):
+        parts = [np.array([[0.0, 1, 1, 10, 10]]), np.zeros((1, 6))]
+    for top, part in zip(tops, parts, strict=False):
+        put_rows(top, part)
+
+
+def decode(
+    deltas: Array, sizes: Array, stride: int, values: Mapping[str, Any]
+) -> tuple[Array, Array]:
+    """Return the low corners and the sizes (N x anchors x 2 x H x W) of the boxes of a field.
+
+    `deltas` are N x anchors x 4 x H x W, `sizes` the width and height of each anchor.
+    """
+    high, wide = deltas.shape[3:]
+    means, stds = (np.array(values[name]).reshape(4, 1, 1) for name in ("means", "stds"))
+    parts = deltas.astype(np.float64) * stds + means
+    reach, grows = 1 / values["field_xyr"], abs(np.log(values["field_whr"]))
+    x, y = np.meshgrid(np.arange(wide) + 0.5, np.arange(high) + 0.5)
+    anchors = sizes[None, :, :, None, None]
+    middle = np.clip(parts[:, :, :2], -reach, reach) * anchors + np.stack([x, y]) * stride
+    extent = np.exp(np.clip(parts[:, :, 2:], -grows, grows)) * anchors
+    return middle - extent / 2, extent
+
+
 class BoxGroupOutputHost(Host):
     def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
         values = self.node.plan.values
-        groups = [
-            self._boxes(bottoms[2 * number].data, bottoms[2 * number + 1].data, number)
-            for number in range(len(values["strides"]))
-        ]
-        rows = []
-        for image in range(len(groups[0])):
-            boxes = np.concatenate([group[image] for group in groups])
-            boxes = boxes[np.argsort(-boxes[:, 4], kind="stable")]
-            if values["max_nms_num"]:
-                boxes = boxes[: values["max_nms_num"]]
-            most = values["max_post_nms_num"] or len(boxes)
-            boxes = boxes[nms(boxes, values["iou_thr"], values["nms_type"], most, 1)]
-            rows.append(np.concatenate([np.full((len(boxes), 1), image), boxes], 1))
-        put_boxes(tops, np.concatenate([np.zeros((0, 6)), *rows]))
+        pairs = zip(bottoms[::2], bottoms[1::2], strict=True)
+        groups = [self._boxes(one.data, two.data, n) for n, (one, two) in enumerate(pairs)]
+        put_best(tops, groups, values, 1)
 
     def _boxes(self, scores: Array, deltas: Array, number: int) -> list[Array]:
         """Return each image's boxes that are large and likely enough, with their scores."""
         values = self.node.plan.values
         stride, (heights, widths) = values["strides"][number], values["sizes"][number]
         many, (high, wide) = len(heights), scores.shape[2:]
-        images = len(scores) // many
-        sizes = np.array([widths, heights], np.float64).T[None, :, :, None, None]
-        parts = deltas.reshape(images, many, 4, high, wide).astype(np.float64)
-        means, stds = (np.array(values[name]).reshape(4, 1, 1) for name in ("means", "stds"))
-        parts = parts * stds + means
-        reach, grows = 1 / values["field_xyr"], np.log(values["field_whr"])
-        x, y = np.meshgrid(np.arange(wide) + 0.5, np.arange(high) + 0.5)
-        middle = np.clip(parts[:, :, :2], -reach, reach) * sizes + np.stack([x, y]) * stride
-        size = np.exp(np.clip(parts[:, :, 2:], -grows, grows)) * sizes
-        low = middle - size / 2
-        boxes = np.concatenate([low, low + size - 1], 2).transpose(0, 1, 3, 4, 2)
-        likely = 1 - scores[:, 0].reshape(images, many, high, wide).astype(np.float64)
+        sizes = np.array([widths, heights], np.float64).T
+        low, extent = decode(deltas.reshape(-1, many, 4, high, wide), sizes, stride, values)
+        boxes = np.concatenate([low, low + extent - 1], 2).transpose(0, 1, 3, 4, 2)
+        likely = 1 - scores[:, 0].reshape(-1, many * high * wide).astype(np.float64)
         boxes_by_image = []
         for image, one in zip(boxes, likely, strict=True):
             own = inside(image.reshape(-1, 4), high * stride, wide * stride)
             large = (own[:, 2:] - own[:, :2] + 1 >= values["min_size"]).all(1)
-            mask = large & (one.ravel() >= values["fg_thr"])
-            boxes_by_image.append(np.concatenate([own, one.ravel()[:, None]], 1)[mask])
+            mask = large & (one >= values["fg_thr"])
+            boxes_by_image.append(np.concatenate([own, one[:, None]], 1)[mask])
         return boxes_by_image
-
-
-def put_boxes(tops: Sequence[HostBlob], found: Array) -> None:
-    """Rows of image and corners, and with a score; where there is none, the forks have a box of
-    their own in the first top, and zeros in the second."""
-    rows = (
-        [found[:, :5], found] if len(found) else [np.array([[0.0, 1, 1, 10, 10]]), np.zeros((1, 6))]
-    )
-    for top, values in zip(tops, rows, strict=False):
-        shape = (*values.shape, 1, 1)
-        if tuple(top.shape) != shape:
-            top.reshape(*shape)
-        top.data[...] = values.reshape(shape)
 
 
 @layer("BoxGroupOutput")
@@ -139,41 +155,23 @@ class BoxGroupOutput(Layer):
 class BoxOutputHost(Host):
     def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
         values = self.node.plan.values
-        fields = [
-            decode_boxes(bottom.data.astype(np.float64), number, values)
-            for number, bottom in enumerate(bottoms)
-        ]
-        rows = []
-        for image in range(len(fields[0])):
-            boxes = np.concatenate([field[image] for field in fields])
-            # Of equal scores the fork takes the later one first.
-            boxes = boxes[np.lexsort((-np.arange(len(boxes)), -boxes[:, 4]))]
-            if values["max_nms_num"]:
-                boxes = boxes[: values["max_nms_num"]]
-            most = values["max_post_nms_num"] or len(boxes)
-            boxes = boxes[nms(boxes, values["iou_thr"], values["nms_type"], most, 0)]
-            rows.append(np.concatenate([np.full((len(boxes), 1), image), boxes], 1))
-        put_boxes(tops, np.concatenate([np.zeros((0, 6)), *rows]))
+        fields = [self._boxes(bottom.data, number) for number, bottom in enumerate(bottoms)]
+        put_best(tops, fields[::-1], values, 0)
 
-
-def decode_boxes(predicted: Array, number: int, values: Mapping[str, Any]) -> list[Array]:
-    """Return each image's boxes that are large and likely enough: corners and score."""
-    stride, size = values["strides"][number], np.array(values["sizes"][number], np.float64)
-    scores, deltas = np.split(predicted, [predicted.shape[1] - 4], 1)
-    high, wide = predicted.shape[2:]
-    means, stds = (np.array(values[name]).reshape(4, 1, 1) for name in ("means", "stds"))
-    parts = deltas * stds + means
-    reach, grows = 1 / values["field_xyr"], abs(np.log(values["field_whr"]))
-    x, y = np.meshgrid(np.arange(wide) + 0.5, np.arange(high) + 0.5)
-    size = size[:, None, None]
-    middle = np.clip(parts[:, :2], -reach, reach) * size + np.stack([x, y]) * stride
-    extent = np.exp(np.clip(parts[:, 2:], -grows, grows)) * size
-    low = np.maximum(middle - extent / 2, 0)
-    extent = np.minimum(extent, np.array([wide, high])[:, None, None] * stride - low)
-    likely = scores[:, 1:].max(1) - scores[:, 0]
-    mask = (extent >= values["min_size"]).all(1) & (likely >= values["fg_thr"])
-    rows = np.concatenate([low, low + extent, likely[:, None]], 1).transpose(0, 2, 3, 1)
-    return [own[mask] for own, mask in zip(rows, mask, strict=True)]
+    def _boxes(self, predicted: Array, number: int) -> list[Array]:
+        """Return each image's boxes that are large and likely enough, the last one first: of equal
+        scores the fork takes the later one."""
+        values = self.node.plan.values
+        stride, sizes = values["strides"][number], np.array([values["sizes"][number]], np.float64)
+        scores, deltas = np.split(predicted.astype(np.float64), [predicted.shape[1] - 4], 1)
+        high, wide = predicted.shape[2:]
+        low, extent = (part[:, 0] for part in decode(deltas[:, None], sizes, stride, values))
+        low = np.maximum(low, 0)
+        extent = np.minimum(extent, np.array([wide, high])[:, None, None] * stride - low)
+        likely = scores[:, 1:].max(1) - scores[:, 0]
+        mask = (extent >= values["min_size"]).all(1) & (likely >= values["fg_thr"])
+        rows = np.concatenate([low, low + extent, likely[:, None]], 1).transpose(0, 2, 3, 1)
+        return [own[mask][::-1] for own, mask in zip(rows, mask, strict=True)]
 
 
 @layer("BoxOutput")

@@ -134,7 +134,8 @@ def plan_pooling(
 
 def _outputs(size: int, kernel: int, stride: int, pad: int, mode: str, padded: bool) -> int:
     room = size + 2 * pad - kernel
-    outputs = (room // stride if mode == "floor" else -(-room // stride)) + 1
+    # A kernel larger than the input has one window if a stride reaches it: C++ rounds towards zero.
+    outputs = (room // stride if mode == "floor" and room >= 0 else -(-room // stride)) + 1
     # With padding the last window must not start beyond the input.
     if padded and (outputs - 1) * stride >= size + pad:
         outputs -= 1

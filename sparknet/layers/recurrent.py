@@ -18,7 +18,6 @@ from sparknet.layers.layer import (
     layer,
     shape_text,
 )
-from sparknet.proto import caffe_pb2
 
 
 class Recurrent(Layer):
@@ -39,10 +38,6 @@ class Recurrent(Layer):
     states: ClassVar[int]
     """How many hidden states the type carries from step to step."""
     plain_options = ("expose_hidden",)
-
-    def __init__(self, parameter: caffe_pb2.LayerParameter, phase: int) -> None:
-        super().__init__(parameter, phase)
-        self._steps: int | None = None
 
     @property
     def exposed(self) -> int:
@@ -73,7 +68,6 @@ class Recurrent(Layer):
         self._check_states(bottoms[len(bottoms) - self.exposed :], state)
         inputs = count(bottoms[0][2:])
         params = self._params(hidden, inputs, static)
-        self._steps = steps
         values: dict[str, Any] = {
             "steps": steps,
             "streams": streams,
@@ -116,8 +110,6 @@ class Recurrent(Layer):
                 f"the sequence indicators must be time x streams, {shape_text(data[:2])}; "
                 f"they are {shape_text(cont)}"
             )
-        if self._steps not in (None, data[0]):
-            self.fail(f"the number of time steps cannot change from {self._steps} to {data[0]}")
         return data[0], data[1]
 
     def _static_inputs(self, bottoms: Sequence[Shape], streams: int) -> int:

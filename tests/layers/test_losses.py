@@ -63,8 +63,6 @@ def test_simple_losses():
     smooth = plan("SmoothL1Loss", "smooth_l1_loss_param { sigma: 3 }", (4, 8), (4, 8), (4, 8))
     assert smooth.values == {
         "num": 4,
-        "channels": 8,
-        "inner": 1,
         "sigma2": 9,
         "inside": True,
         "outside": False,

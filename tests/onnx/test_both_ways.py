@@ -61,7 +61,7 @@ LAYERS_NOT_WRITTEN = {
         *("ScaleRoute", "YoloDetectionOutput", "Yolov3DetectionOutput"),
     ),
     "chooses or weighs examples of a loss, and a net is written for testing": (
-        *("BoxAnnotatorOHEM", "ProposalTarget", "RecordWeights", "TrueBoxes"),
+        *("BoxAnnotatorOHEM", "RecordWeights", "TrueBoxes"),
     ),
     "is part of a loss of face recognition, and a net is written for testing": (
         *("ChannelScale", "InnerDistance", "LabelSpecificAdd", "MarginInnerProduct"),

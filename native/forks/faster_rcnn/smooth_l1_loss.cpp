@@ -19,24 +19,21 @@ class SmoothL1Loss final : public Kernel {
     void forward(Layer& layer) override {
         const View at(layer);
         const float s = sigma2_, corner = 1 / s;
-        const auto error = [=](int64_t i) {
+        const double sum = loss_sum(layer, layer.bottoms[0]->count(), [=](int64_t i) {
             const float d = at.difference(i), size = std::fabs(d);
             const float one = size < corner ? 0.5F * d * d * s : size - 0.5F * corner;
-            return at.outside ? at.outside[i] * one : one;
-        };
-        const double sum = loss_sum(layer, layer.bottoms[0]->count(),
-                                    [=](int64_t i) { return static_cast<double>(error(i)); });
+            return static_cast<double>(at.outside ? at.outside[i] * one : one);
+        });
         set_loss(layer, sum / items(layer));
-        if (layer.tops.size() > 1) show_places(layer, error);
     }
 
     void backward(Layer& layer) override {
         const View at(layer);
         const float s = sigma2_, corner = 1 / s;
-        difference_gradients(layer, [=](int64_t i) {
+        difference_gradients(layer, [=](float scale, int64_t i) {
             const float d = at.difference(i);
             const float away = d > 0 ? 1.0F : (d < 0 ? -1.0F : d);
-            return (std::fabs(d) < corner ? s * d : away) * at.weight(i);
+            return scale * ((std::fabs(d) < corner ? s * d : away) * at.weight(i));
         });
         for (size_t k = 2; k < layer.bottoms.size(); ++k)  // the weights are constants
             if (layer.propagate[k])
@@ -44,20 +41,6 @@ class SmoothL1Loss final : public Kernel {
     }
 
    private:
-    // Cascade R-CNN: the loss of each place, all channels together.
-    template <typename Error>
-    static void show_places(Layer& layer, Error error) {
-        const int64_t channels = layer.options.integer("channels");
-        const int64_t inner = layer.options.integer("inner");
-        for (int64_t place = 0; place < layer.tops[1]->count(); ++place) {
-            double sum = 0;
-            for (int64_t c = 0; c < channels; ++c)
-                sum += static_cast<double>(
-                    error((place / inner * channels + c) * inner + place % inner));
-            layer.top(1)[place] = static_cast<float>(sum);
-        }
-    }
-
     struct View {
         explicit View(const Layer& layer)
             : a(layer.bottom(0)),

@@ -112,7 +112,7 @@ def _outputs(step: Step, window: NodeWindow, sizes: Sequence[int]) -> list[int]:
     for axis, size in enumerate(sizes):
         before, after = window.before[axis], window.after[axis]
         room, stride = size + before + after - window.kernel[axis], window.stride[axis]
-        outputs = (-(-room // stride) if ceil else room // stride) + 1
+        outputs = (-(-room // stride) if ceil or room < 0 else room // stride) + 1
         if ceil and (outputs - 1) * stride >= size + before:
             outputs -= 1
         if not 0 < outputs <= _MOST:

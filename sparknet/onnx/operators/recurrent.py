@@ -201,7 +201,7 @@ def _first_states(step: Step, x: Computed, way: _Way, wants_cell: bool) -> list[
     places = (5, 6) if step.op == "LSTM" else (5,)
     states = [step.value(place) if step.has(place) else None for place in places]
     zero = [one is None or (not isinstance(one, Computed) and not np.any(one)) for one in states]
-    if all(zero) and not wants_cell:
+    if all(zero) and not wants_cell and not step.is_open(x.shape[0]):
         return []
     units = way.recurrent.shape[1]
     rows = []

@@ -31,7 +31,8 @@ def dropout(step: Step) -> Outputs:
         step.refuse("its mask is read, which no layer gives")
     ratio = step.attribute("ratio", 0.5)
     if step.opset >= 12:
-        share, training = (step.optional(place, what) for place, what in _DROPOUT)
+        share = step.optional(1, "the ratio")
+        training = step.optional(2, "whether it is in training")
         if training is None or not np.any(training):
             return step.value(0)
         ratio = 0.5 if share is None else float(np.ravel(share)[0])
@@ -40,9 +41,6 @@ def dropout(step: Step) -> Outputs:
     if not 0 <= ratio < 1:
         step.refuse(f"its ratio is {ratio:g}")
     return step.pointwise("Dropout", dropout_ratio=ratio) if ratio else step.value(0)
-
-
-_DROPOUT = ((1, "the ratio"), (2, "whether it is in training"))
 
 
 @reads("Reshape")
@@ -203,13 +201,12 @@ def _padded_below(step: Step, before: list[int], after: list[int]) -> Computed:
 
 
 def _padded_by_places(step: Step, before: list[int], after: list[int], mode: str) -> Computed:
-    modes = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
-    if mode not in modes:
+    if mode not in ("reflect", "edge", "wrap"):
         step.refuse(f"its mode is '{mode}'")
     x = step.blob()
     for axis, (low, high) in enumerate(zip(before, after, strict=True)):
         if low or high:
-            places = np.pad(np.arange(x.shape[axis]), (low, high), mode=modes[mode])  # type: ignore[call-overload]
+            places = np.pad(np.arange(x.shape[axis]), (low, high), mode=mode)  # type: ignore[call-overload]
             x = gather_places(step, x, axis, places.tolist(), part=f"axis_{axis}")
     return x
 
@@ -289,9 +286,8 @@ def _beside(step: Step, array: Array, other: Computed, axis: int, place: int) ->
     if step.reading.net.lengths and rows in step.reading.net.anchors:
         # A piece of the other blob may be shorter than that.
         return step.parameter(np.broadcast_to(one, (rows, *array.shape[1:])))
-    x = other
+    x, part = other, f"constant_{place}"
     size, target = x.shape[axis], array.shape[axis]
-    part = f"constant_{place}"
     if target <= size:
         x = slice_axis(step, x, axis, 0, target, part=f"{part}_room")
     else:
@@ -360,10 +356,7 @@ def tile(step: Step) -> Outputs:
     for axis, times in enumerate(repeats):
         size = x.shape[axis]
         if step.is_open(times) and size != 1 and not step.is_open(size):
-            one, size = (
-                step.reshape(x, _with_axis(x.shape, axis, 1), part=f"each_{axis}"),
-                x.shape[axis],
-            )
+            one = step.reshape(x, _with_axis(x.shape, axis, 1), part=f"each_{axis}")
             wide = step.sized(one, _with_axis(x.shape, axis, times), part=f"rows_{axis}")
             shape = (*x.shape[:axis], times * size, *x.shape[axis + 1 :])
             x, repeats[axis] = step.reshape(wide, shape, part=f"repeated_{axis}"), 1

@@ -96,6 +96,8 @@ def gather_places(
     if count > MOST_PLACES:
         step.refuse(f"it picks {count} values; {MOST_PLACES} are the most")
     places = [one % size for one in places]
+    if step.is_open(size) and places == [*range(size)][::-1]:
+        return step.layer("Reverse", [x], part=part, axis=axis)
     maker = step.maker(x)
     if maker is not None and maker.type == "Gather" and int(maker.options.axis) == axis:
         # Values that were picked before: both at once.

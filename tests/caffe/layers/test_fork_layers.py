@@ -195,17 +195,6 @@ def test_smooth_l1_of_each_region():
     check_gradients(text, {"a": a, "b": b, "w": w}, of=["a", "b"], kinks=())
 
 
-def test_smooth_l1_of_each_place():
-    a, b, inside, outside = (draw(3, 4, 1, 2, seed=seed) for seed in range(4))
-    inputs = {"a": a, "b": b, "i": inside, "o": outside}
-    net = build(layer_text("SmoothL1Loss", "", "a b i o", "loss each"), inputs)
-    net.forward()
-    size = np.abs(inside * (a - b))
-    each = (outside * np.where(size < 1, size**2 / 2, size - 0.5)).sum(1, keepdims=True)
-    same(net.blobs["each"].data, each, 1e-5, 1e-6)
-    same(net.blobs["loss"].data, np.float32(each.sum() / 3), 1e-5)
-
-
 def test_l1():
     a, b = draw(3, 4), draw(3, 4, seed=1)
     net = build(layer_text("L1Loss", "", "a b"), {"a": a, "b": b})

@@ -30,7 +30,7 @@ WANT_AXES = {
     "ConvolutionDepthwise", "CtcLoss", "DecodeBBox", "Deconvolution3D", "DenseCRF",
     "DetectionEvaluate", "DetectionOutput",
     "FrcnnOutput", "GRU", "LSTM", "LSTMUnit", "MultiBoxLoss",
-    "MultiStageMeanfield", "Pooling3D", "Proposal", "ProposalTarget", "PSROIPooling",
+    "MultiStageMeanfield", "Pooling3D", "Proposal", "PSROIPooling",
     "Reorg", "ROIAlign", "ROIPooling", "ScaleRoute", "YoloDetectionOutput",
     "Yolov3DetectionOutput",
     "GridSample", "TrueBoxes",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from sparknet import caffe
 from sparknet.errors import LayerError
 from sparknet.layers.anchors import anchors, decode, encode, grid, nms, overlaps
-from sparknet.layers.proposal import ProposalTargetHost
 from sparknet.layers.rpn import settings
 from sparknet.proto import parse_net
 from sparknet.proto.untrusted import with_trust
@@ -224,14 +222,3 @@ def test_suppression() -> None:
     assert nms(boxes, 0.79, 10).tolist() == [0, 2, 3]
     assert nms(boxes, 0.85, 10).tolist() == [0, 1, 2, 3]
     assert nms(boxes, 0.85, 2).tolist() == [0, 1]
-
-
-def test_an_overlap_at_the_threshold_is_no_background() -> None:
-    values = {"fg_thr": 0.5, "bg_thr_lw": 0.1, "bg_thr_hg": 0.4, "batch_size": 0}
-    host: Any = SimpleNamespace(
-        node=SimpleNamespace(plan=SimpleNamespace(values=values | {"pickup_discard": False})),
-        _some=lambda places, most: places[:most],
-    )
-    most = np.array([0.5, 0.4, 0.39, 0.1, 0.09])
-    objects, others = ProposalTargetHost._sampled(host, np.zeros(5, int), most, np.zeros((1, 7)))
-    assert (objects.tolist(), others.tolist()) == ([0], [2, 3])
