@@ -125,7 +125,7 @@ def test_neighbours_in_front_and_behind(tmp_path):
 
 
 @pytest.mark.parametrize(("op", "gates"), [("GRU", 3), ("LSTM", 4)])
-def test_both_ways_through_a_sequence(op: str, gates: int, tmp_path: Path) -> None:
+def test_both_ways_through_a_sequence(op, gates, tmp_path):
     """The lexical analyser LAC reads a sentence forwards and backwards."""
     nodes = [
         *SIZES,

@@ -107,12 +107,12 @@ def _flat(window: NodeWindow) -> NodeWindow:
 
 def _outputs(step: Step, window: NodeWindow, sizes: Sequence[int]) -> list[int]:
     """Return a window that would begin in the padding behind the image is left out, as in Caffe."""
-    ceil = bool(step.attribute("ceil_mode", 0))
+    ceil, include = (step.attribute(name, 0) for name in ("ceil_mode", "count_include_pad"))
     lengths = []
     for axis, size in enumerate(sizes):
         before, after = window.before[axis], window.after[axis]
         room, stride = size + before + after - window.kernel[axis], window.stride[axis]
-        outputs = (-(-room // stride) if ceil or room < 0 else room // stride) + 1
+        outputs = (-(-room // stride) if ceil or (room < 0 and not include) else room // stride) + 1
         if ceil and (outputs - 1) * stride >= size + before:
             outputs -= 1
         if not 0 < outputs <= _MOST:
