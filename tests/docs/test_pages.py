@@ -22,6 +22,7 @@ SLOW = {
     "cli",
     "clusters",
     "cookbook",
+    "cookbook-spark",
     "images",
     "measuring",
     "pipelines",
@@ -46,7 +47,9 @@ LEFT = {
     "training": ["lines.caffemodel", "snapshots/run-*/round-00000010/manifest.json"],
     "spark": ["points/model.json"],
     "pipelines": ["models/side-net/weights.caffemodel"],
-    "cookbook": ["model.sparknet.json", "snapshots/run-*/round-*/manifest.json"],
+    "cookbook": ["snapshots/run-*/round-*/manifest.json"],
+    "cookbook-spark": ["model.sparknet.json"],
+    "saved-models": ["net.caffemodel"],
     "tutorial-caffe": ["new.prototxt", "tuned/weights.caffemodel"],
     "tutorial-photographs": ["shapes/model.json"],
     "tutorial-pytorch": ["trained.onnx"],
@@ -106,7 +109,7 @@ slow = pytest.mark.slow
 )
 def test_it_runs(name, tmp_path):
     page = Path(name).stem
-    for package in NEEDED if page in SLOW | {"onnx", "training"} else []:
+    for package in NEEDED if page in SLOW | {"onnx", "saved-models", "training"} else []:
         pytest.importorskip(package)
     done = run_page(name, tmp_path)
     assert done.returncode == 0, done.stderr
