@@ -24,7 +24,7 @@ KEPT = {
 """Modules that stay in a circle, and why."""
 
 TYPES_ONLY = {
-    ("sparknet.caffe.batched", "sparknet.caffe.net"): "what pycaffe hangs onto Net as methods",
+    ("sparknet.caffe.passes", "sparknet.caffe.net"): "what pycaffe hangs onto Net as methods",
     ("sparknet.caffe.blob", "sparknet.caffe.runtime"): "a blob lies in the memory of its net",
     ("sparknet.native.arithmetic", "sparknet.native.ndarray"): "the operators of NDArray",
     ("sparknet.onnx.step", "sparknet.onnx.conversion"): "a step of the walk over a model",

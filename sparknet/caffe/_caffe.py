@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.modes import (
+    NCCL,
     has_nccl,
     init_log,
     layer_type_list,
@@ -12,14 +13,13 @@ from sparknet.caffe.modes import (
     set_mode_cpu,
     set_mode_gpu,
     set_multiprocess,
+    set_random_seed,
     set_solver_count,
     set_solver_rank,
     solver_count,
     solver_rank,
 )
-from sparknet.caffe.nccl import NCCL
 from sparknet.caffe.net import Net
-from sparknet.caffe.random import set_random_seed
 from sparknet.caffe.solvers import (
     AdaDeltaSolver,
     AdaGradSolver,
@@ -30,7 +30,7 @@ from sparknet.caffe.solvers import (
     Solver,
     get_solver,
 )
-from sparknet.caffe.timer import Timer
+from sparknet.caffe.timing import Timer
 from sparknet.layers.user_layer import (
     BlobVec,
     BoolVec,

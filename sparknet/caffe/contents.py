@@ -9,7 +9,7 @@ import os
 from collections import OrderedDict
 from typing import Any
 
-from sparknet.caffe import arguments
+from sparknet.caffe import checks
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.runtime import Runtime
 from sparknet.errors import IndexOutOfRange, clean
@@ -36,7 +36,7 @@ class LayerView(UserLayer):
         """Set the tops' shapes from the bottoms'."""
         for name, blobs in (("bottom", bottom), ("top", top)):
             if not isinstance(blobs, (list, tuple)) or not all(isinstance(b, Blob) for b in blobs):
-                arguments.refuse(name, "a list of blobs", blobs)
+                checks.refuse(name, "a list of blobs", blobs)
         plan = self._node.layer.infer([tuple(blob.shape) for blob in bottom])
         for blob, shape in zip(top, plan.tops, strict=True):
             blob.reshape(*shape)
@@ -98,7 +98,7 @@ class Contents:
 
     @name.setter
     def name(self, name: str) -> None:
-        self._name = arguments.text("name", name)
+        self._name = checks.text("name", name)
 
     @property
     def blob_loss_weights(self) -> OrderedDict[str, float]:
@@ -129,7 +129,7 @@ class Contents:
 
     def _number(self, name: str, layer: int) -> int:
         """Return the number of a layer that the net has."""
-        number = arguments.whole(name, layer)
+        number = checks.integer(name, layer)
         if not 0 <= number < len(self.layers):
             raise IndexOutOfRange(
                 f"{name} is layer {number}; the net has {len(self.layers)} layers"

@@ -11,12 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sparknet.caffe import borrowed
+from sparknet.caffe import optional_modules
 from sparknet.errors import FileError, SpecError, extra
 from sparknet.graph.draw import DIRECTIONS, FORMATS, render
 from sparknet.proto import caffe_pb2
 
-pydot = borrowed.pydot
+pydot = optional_modules.pydot
 
 LAYER_STYLE_DEFAULT = {"shape": "record", "fillcolor": "#6495ED", "style": "filled"}
 NEURON_LAYER_STYLE = {"shape": "record", "fillcolor": "#90EE90", "style": "filled"}

@@ -12,9 +12,8 @@ from sparknet.caffe.arrays import (
     blobprotovector_str_to_arraylist,
     datum_to_array,
 )
-from sparknet.caffe.borrowed import resize, skimage, zoom
-from sparknet.caffe.images import load_image, oversample
-from sparknet.caffe.resize import resize_image
+from sparknet.caffe.images import load_image, oversample, resize_image
+from sparknet.caffe.optional_modules import resize, skimage, zoom
 from sparknet.caffe.transformer import Transformer
 from sparknet.proto import caffe_pb2
 

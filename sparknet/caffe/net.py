@@ -12,13 +12,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from sparknet.caffe import arguments, batched, weights_io
+from sparknet.caffe import checks, passes, weights_io
 from sparknet.caffe.blob import Blob
-from sparknet.caffe.callbacks import Callback, Callbacks
 from sparknet.caffe.contents import Contents
-from sparknet.caffe.filling import fill
+from sparknet.caffe.modes import next_seed
+from sparknet.caffe.passes import Callback, Callbacks, fill
 from sparknet.caffe.precision import Precision, available
-from sparknet.caffe.random import next_seed
 from sparknet.caffe.runtime import Runtime
 from sparknet.errors import LayerError, SpecError
 from sparknet.graph import Graph, build, build_in_state
@@ -60,17 +59,17 @@ class Net(Contents):
         if isinstance(phase, (str, os.PathLike)):
             phase, weights, level = level, phase, 0
         if phase is not None:
-            phase = arguments.whole("phase", phase)
+            phase = checks.integer("phase", phase)
         if phase not in (caffe_pb2.TRAIN, caffe_pb2.TEST):
             raise SpecError(f"phase must be caffe.TRAIN or caffe.TEST; it is {phase!r}")
-        name = arguments.path("network_file", network_file)
-        level = arguments.whole("level", level, hint="; weights come second, or as weights=")
-        stages = arguments.names("stages", [stages] if isinstance(stages, str) else stages)
+        name = checks.path("network_file", network_file)
+        level = checks.integer("level", level, hint="; weights come second, or as weights=")
+        stages = checks.names("stages", [stages] if isinstance(stages, str) else stages)
         model = weights_io.open_model(name) if name.endswith(".onnx") else None
         net = model.net if model else with_trust(read_net(name), trusted)
         graph = build(net, phase, level, stages)
         if weights is not None:
-            model = weights_io.open_model(path := arguments.path("weights", weights))
+            model = weights_io.open_model(path := checks.path("weights", weights))
             weights_io.check_shared_names(graph, model, path)
         models = [model] if model else []
         self._start(graph, None, precision, keep_blobs, models=models, device=device)
@@ -184,16 +183,16 @@ class Net(Contents):
 
     def before_forward(self, callback: Callback) -> None:
         """Call back with each layer's number before it runs; layers then run one by one."""
-        self._callbacks.before_forward.append(arguments.function("callback", callback))
+        self._callbacks.before_forward.append(checks.function("callback", callback))
 
     def after_forward(self, callback: Callback) -> None:
-        self._callbacks.after_forward.append(arguments.function("callback", callback))
+        self._callbacks.after_forward.append(checks.function("callback", callback))
 
     def before_backward(self, callback: Callback) -> None:
-        self._callbacks.before_backward.append(arguments.function("callback", callback))
+        self._callbacks.before_backward.append(checks.function("callback", callback))
 
     def after_backward(self, callback: Callback) -> None:
-        self._callbacks.after_backward.append(arguments.function("callback", callback))
+        self._callbacks.after_backward.append(checks.function("callback", callback))
 
     def time_layers(self, on: bool) -> None:
         """Start every layer's clocks from 0, or stop them (ours, not pycaffe's)."""
@@ -216,7 +215,7 @@ class Net(Contents):
         self._runtime.engine.set_draws(draws)
 
     def _layer_number(self, name: str) -> int:
-        if arguments.text("a layer", name) not in self._layer_names:
+        if checks.text("a layer", name) not in self._layer_names:
             raise LayerError(name, "the net has no such layer")
         return self._layer_names.index(name)
 
@@ -235,7 +234,7 @@ class Net(Contents):
         first = 0 if start is None else self._layer_number(start)
         last = len(self.layers) - 1 if end is None else self._layer_number(end)
         names = self.outputs if end is None else self.top_names[end]
-        more = arguments.names("blobs", blobs)
+        more = checks.names("blobs", blobs)
         results = {name: self._blob(name) for name in dict.fromkeys([*names, *more])}
         if kwargs:
             fill(self.blobs, kwargs, self.inputs, "input")
@@ -258,7 +257,7 @@ class Net(Contents):
             whole = start is None or set(kwargs) == set(self.outputs)
             tops = self.outputs if whole else self.top_names[str(start)]
             fill(self.blobs, kwargs, tops, "output gradient", gradient=True)
-        more = arguments.names("diffs", diffs)
+        more = checks.names("diffs", diffs)
         results = {name: self._blob(name) for name in dict.fromkeys([*names, *more])}
         self._want(results)
         self._backward(first, last)
@@ -277,11 +276,11 @@ class Net(Contents):
 
     def _batch(self, blobs: Arrays) -> Iterator[Arrays]:
         """Return the arrays in batches of the net's size, the last one padded with zeros."""
-        return batched.batches(self, blobs)
+        return passes.batches(self, blobs)
 
     def forward_all(self, blobs: Sequence[str] | None = None, **kwargs: ArrayLike) -> Arrays:
         """Run any number of inputs in batches; outputs for each, the padding cut off."""
-        return batched.forward_all(self, blobs, kwargs)
+        return passes.forward_all(self, blobs, kwargs)
 
     def forward_backward_all(
         self,
@@ -290,7 +289,7 @@ class Net(Contents):
         **kwargs: ArrayLike,
     ) -> tuple[Arrays, Arrays]:
         """Run any number of inputs and output gradients in batches, forward and backward."""
-        return batched.forward_backward_all(self, blobs, diffs, kwargs)
+        return passes.forward_backward_all(self, blobs, diffs, kwargs)
 
     # -- shapes, parameters, files -------------------------------------------------------
 
@@ -303,7 +302,7 @@ class Net(Contents):
 
     def copy_from(self, weights_file: StrPath) -> None:
         """Copy the parameters of layers with the same names; ``.h5`` means HDF5."""
-        weights_io.copy_from(self._runtime, arguments.path("weights_file", weights_file))
+        weights_io.copy_from(self._runtime, checks.path("weights_file", weights_file))
 
     def copy_model(self, model: Model) -> None:
         """`copy_from` of a file that `sparknet.read_model` has read."""
@@ -314,16 +313,16 @@ class Net(Contents):
 
     def save(self, path: StrPath) -> None:
         """Write a caffemodel; a name that ends in .h5 makes it HDF5."""
-        weights_io.save(self._runtime, arguments.path("path", path))
+        weights_io.save(self._runtime, checks.path("path", path))
 
     def save_hdf5(self, path: StrPath, write_diff: bool = False) -> None:
         """Write HDF5, whatever the name ends in."""
-        name, with_diffs = arguments.path("path", path), arguments.switch("write_diff", write_diff)
+        name, with_diffs = checks.path("path", path), checks.boolean("write_diff", write_diff)
         weights_io.save_hdf5(self._runtime, name, with_diffs)
 
     def share_with(self, other: Net) -> None:
         """Use another net's parameter memory for layers of the same name."""
-        other = arguments.of_kind("other", other, Net, "a Net")
+        other = checks.instance("other", other, Net, "a Net")
         weights_io.share(self._runtime, other._runtime)
 
     def set_input_arrays(

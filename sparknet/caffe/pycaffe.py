@@ -19,7 +19,7 @@ from sparknet.caffe._caffe import (
     SGDSolver,
     Timer,
 )
-from sparknet.caffe.borrowed import six
+from sparknet.caffe.optional_modules import six
 
 __all__ = [
     "NCCL",

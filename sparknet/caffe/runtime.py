@@ -16,13 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.caffe import int8
-from sparknet.caffe.blame import blamed
+from sparknet.caffe import host_layers, int8
 from sparknet.caffe.blob import Blob, EngineBlob
-from sparknet.caffe.host_clocks import BACKWARD, FORWARD, HostClocks
 from sparknet.caffe.parameters import EngineParameters
 from sparknet.caffe.precision import Precision, available
-from sparknet.caffe.segments import Backups, segments_of
 from sparknet.devices import resolve_device
 from sparknet.errors import LayerError, SpecError, outside
 from sparknet.graph import Graph, Node
@@ -61,7 +58,7 @@ class Runtime:
         self.keep_blobs = keep_blobs
         self.seed = seed
         self.generation = 0
-        self._clocks = HostClocks()
+        self._clocks = host_layers.HostClocks()
         self.device = resolve_device(device)
         self.precision = available(precision, self.device)
         self.engine: NetEngine = import_module("sparknet.torch").make_engine(
@@ -70,13 +67,17 @@ class Runtime:
         self.parameters = EngineParameters(graph, self.engine, params)
         if fills:
             self.parameters.fill(seed)
-        self._make_blobs()
+        self.blobs: list[Blob] = [
+            EngineBlob(self, self.engine.add_blob(name, shape))
+            for name, shape in zip(graph.blob_names, graph.blob_shapes, strict=True)
+        ]
         self._note_shapes()
         self._make_layers()
         if not keep_blobs:
             self._share_blobs()
-        self.segments = list(segments_of(self.nodes, self._hosts))
-        self._backups = Backups(self.nodes if self.has_backward else (), self._hosts, self.blobs)
+        self.segments = list(host_layers.segments_of(self.nodes, self._hosts))
+        back = self.nodes if self.has_backward else ()
+        self._backups = host_layers.Backups(back, self._hosts, self.blobs)
         runs = sum(segment.host is None for segment in self.segments)
         # One native run computes all gradients, and no user code sees them earlier.
         learns = any(host.params for host in self._hosts.values())
@@ -113,11 +114,6 @@ class Runtime:
         self._stale.update(range(len(self.nodes)))
         self._ran.clear()
 
-    def _make_blobs(self) -> None:
-        self.blobs: list[Blob] = []
-        for name, shape in zip(self.graph.blob_names, self.graph.blob_shapes, strict=True):
-            self.blobs.append(EngineBlob(self, self.engine.add_blob(name, shape)))
-
     def _make_layers(self) -> None:
         self.params: list[BlobVec] = []
         self._hosts: dict[int, Host] = {}
@@ -138,9 +134,8 @@ class Runtime:
         self.engine.share_blobs()
         sources = {top for node in self.nodes if not node.bottom_ids for top in node.top_ids}
         names = self.graph.blob_names
-        for blob in sources.union(
-            map(names.index, [*self.graph.outputs, *self.graph.loss_weights])
-        ):
+        results = map(names.index, [*self.graph.outputs, *self.graph.loss_weights])
+        for blob in sources.union(results):
             self.engine.want_blob(blob)
 
     @property
@@ -177,13 +172,6 @@ class Runtime:
         int8.use(self.engine, self.graph, given)
         if self.nodes:
             self.engine.prepare(0, len(self.nodes) - 1)
-
-    def _check_int8(self, first: int) -> None:
-        if self.precision == "int8":
-            number = self.graph.blob_names.index
-            names = self.graph.inputs if first == 0 else ()
-            inputs = {name: self.blobs[number(name)].data for name in names}
-            int8.check_pass(self.graph, self.int8_param, inputs)
 
     # -- shapes --------------------------------------------------------------------------
 
@@ -262,12 +250,12 @@ class Runtime:
             self._follow_layer(number)
             if node.bottom_ids:  # what a source makes follows from its data alone
                 host.node = self.nodes[number]
-        with self._blamed(number):
+        with self._naming(number):
             host.reshape(self._of(node.bottom_ids), self._of(node.top_ids))
         self._host_is_ready(number)
 
-    def _blamed(self, number: int) -> AbstractContextManager[None]:
-        return blamed(self._hosts[number], self.nodes[number], self._shapes)
+    def _naming(self, number: int) -> AbstractContextManager[None]:
+        return host_layers.layer_errors(self._hosts[number], self.nodes[number], self._shapes)
 
     def _host_is_ready(self, number: int) -> None:
         """Note that the layer has given its tops their shapes."""
@@ -290,14 +278,15 @@ class Runtime:
     @alone
     def forward(self, first: int, last: int) -> float:
         self.parameters.check(self.nodes, self.params)
-        self._check_int8(first)
+        if self.precision == "int8":
+            int8.check_pass(self.graph, self.int8_param, self.blobs if first == 0 else ())
         loss = 0.0
         for segment in self.segments:
             begin, end = max(first, segment.first), min(last, segment.last)
             if begin > end:
                 continue
             if segment.host is not None:
-                with self._clocks.timed(FORWARD, begin):
+                with self._clocks.timed(host_layers.FORWARD, begin):
                     loss += self._forward_host(segment.host, begin)
                 continue
             self._follow(begin, end)
@@ -312,7 +301,7 @@ class Runtime:
         node = self.nodes[number]
         tops = self._of(node.top_ids)
         self._ran.discard(number)
-        with self._blamed(number):
+        with self._naming(number):
             host.forward(self._of(node.bottom_ids), tops)
         self._ran.add(number)
         self._host_is_ready(number)
@@ -344,7 +333,7 @@ class Runtime:
             if segment.host is None:
                 self.engine.backward(begin, end, overwrite)
             elif self.nodes[begin].needs_backward:
-                with self._clocks.timed(BACKWARD, begin):
+                with self._clocks.timed(host_layers.BACKWARD, begin):
                     self._backward_host(segment.host, begin)
 
     @alone
@@ -380,7 +369,7 @@ class Runtime:
     def _backward_host(self, host: Host, number: int) -> None:
         node = self.nodes[number]
         tops, bottoms = self._of(node.top_ids), self._of(node.bottom_ids)
-        with self._blamed(number), self._backups.used(number):
+        with self._naming(number), self._backups.used(number):
             host.backward(tops, list(node.propagate_down), bottoms)
 
     # -- clocks --------------------------------------------------------------------------

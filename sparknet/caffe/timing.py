@@ -1,7 +1,8 @@
-"""How long a net's passes and its updates take, layer by layer."""
+"""How long a net's passes and its updates take, layer by layer; pycaffe's stop watch."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
@@ -111,3 +112,24 @@ def _meaning(graph: Graph, blob: str) -> str:
                 return _meaning(graph, node.tops[0])
             return node.layer.takes(node.bottoms.index(blob))
     return "numbers"
+
+
+class Timer:
+    def __init__(self) -> None:
+        self._begin: float | None = None
+        self._seconds = 0.0
+
+    def start(self) -> None:
+        """Start, unless it runs already."""
+        if self._begin is None:
+            self._begin = time.perf_counter()
+
+    def stop(self) -> None:
+        if self._begin is not None:
+            self._seconds, self._begin = time.perf_counter() - self._begin, None
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds of the last run; a running timer stops."""
+        self.stop()
+        return 1000 * self._seconds

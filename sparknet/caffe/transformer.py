@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparknet.caffe.resize import resize_image
+from sparknet.caffe.images import resize_image
 from sparknet.errors import ArrayError, SpecError
 
 Array = npt.NDArray[Any]

@@ -49,8 +49,8 @@ def check_shared_names(graph: Graph, model: Model, path: StrPath) -> None:
     if not learned or not set(learned).isdisjoint(in_file):
         return
     theirs, mine = (
-        ", ".join(f"'{clean(name)}'" for name in in_file[:_MOST]) or "no layer"
-        for in_file in (in_file, learned)
+        ", ".join(f"'{clean(name)}'" for name in names[:_MOST]) or "no layer"
+        for names in (in_file, learned)
     )
     warnings.warn(
         f"{clean(path)}: nothing is copied, and the net keeps its weights: the file has those of "

@@ -77,7 +77,7 @@ def train(chosen: Namespace) -> int:
 
 def _check_inputs(solver: Solver) -> None:
     """Refuse training without a loss, or on inputs that stay zero, as caffe does silently."""
-    from sparknet.caffe.idle import check_loss
+    from sparknet.caffe.training_checks import check_loss
 
     check_loss(solver.net)
     if names := solver.net.inputs:

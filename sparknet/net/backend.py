@@ -116,7 +116,7 @@ class Embedded:
         """Do nothing: `device` says where it computes."""
 
     def seed(self, seed: int | None) -> int:
-        from sparknet.caffe.random import next_seed
+        from sparknet.caffe.modes import next_seed
 
         return next_seed() if seed is None else seed
 

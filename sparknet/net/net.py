@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from sparknet import renamed
-from sparknet.caffe.idle import check_loss, warn_of_idle
+from sparknet.caffe.training_checks import check_loss, warn_of_idle
 from sparknet.errors import SolverError, SparkNetError, SpecError, clean
 from sparknet.graph import html_summary
 from sparknet.graph.boxes import plotted

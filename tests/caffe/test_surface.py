@@ -12,7 +12,7 @@ import pytest
 
 import sparknet.caffe as caffe
 import sparknet.caffe.proto.caffe_pb2 as messages
-from sparknet.caffe import alias, borrowed
+from sparknet.caffe import alias, optional_modules
 from sparknet.caffe.solvers import Solver
 from sparknet.errors import SparkNetError
 from sparknet.proto import caffe_pb2, parse_net
@@ -108,10 +108,10 @@ def test_nccl_says_what_there_is_instead():
 
 def test_modules_of_others(monkeypatch):
     """They are imported when they are used, and named if they are not installed."""
-    lent = borrowed.Borrowed("logging", "logging")
-    assert lent.handlers.QueueHandler.__name__ == "QueueHandler"
+    module = optional_modules.OptionalModule("logging", "logging")
+    assert module.handlers.QueueHandler.__name__ == "QueueHandler"
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = lent.nothing
+        _ = module.nothing
     assert caffe.net_spec.protobuf.text_format.MessageToString(parse_net('name: "x"')) != ""
     monkeypatch.setitem(sys.modules, "skimage", None)
     with pytest.raises(ImportError, match=r"'skimage'.*pip install scikit-image"):

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from sparknet.caffe import weights_io
-from sparknet.caffe.modes import solver_rank
+from sparknet.caffe.modes import next_seed, set_random_seed, solver_rank
 from sparknet.caffe.net import Net
 from sparknet.caffe.precision import Precision, available
-from sparknet.caffe.random import next_seed, set_random_seed
 from sparknet.devices import resolve_device
 from sparknet.proto import caffe_pb2, solver_nets
 

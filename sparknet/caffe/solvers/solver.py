@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sparknet.caffe import arguments, weights_io
-from sparknet.caffe.idle import warn_of_idle
+from sparknet.caffe import checks, weights_io
 from sparknet.caffe.net import Net
 from sparknet.caffe.precision import Precision
 from sparknet.caffe.solvers import adaptive, nets, rate, snapshot
@@ -18,6 +17,7 @@ from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.report import Display, say, say_outputs
 from sparknet.caffe.solvers.settings import NetSource, SolverSource, settings
 from sparknet.caffe.solvers.snapshot import StrPath
+from sparknet.caffe.training_checks import warn_of_idle
 from sparknet.errors import SolverError, clean
 from sparknet.layers.user_layer import NetVec
 from sparknet.native import NDArray
@@ -130,14 +130,14 @@ class Solver(ABC):
         callbacks = {"on_start": on_start, "on_gradients_ready": on_gradients_ready}
         for name, callback in callbacks.items():
             if callback is not None:
-                arguments.function(name, callback)
+                checks.function(name, callback)
         self._callbacks.append((on_start, on_gradients_ready))
 
     def step(self, iterations: int) -> None:
         """Train for some iterations.  Caffe: solver.cpp, Step."""
         check_step(self.param)
         snapshot.check_last_place(self.param)
-        iterations = arguments.whole("iterations", iterations)
+        iterations = checks.integer("iterations", iterations)
         if self._iter == 0 and iterations > 0:
             warn_of_idle(self._net, self.param)
         self._progress = Display(self.param, self._iter)
@@ -159,7 +159,7 @@ class Solver(ABC):
     def solve(self, resume_file: StrPath | None = None) -> None:
         """Train up to max_iter, from where a solverstate left off.  Caffe: solver.cpp, Solve."""
         if resume_file is not None:
-            resume_file = arguments.path("resume_file", resume_file)
+            resume_file = checks.path("resume_file", resume_file)
         say(f"Solving {clean(self._net.name)}")
         say(f"Learning Rate Policy: {self.param.lr_policy}")
         if resume_file:
@@ -322,7 +322,7 @@ class Solver(ABC):
 
     def share_weights(self, net: Net) -> None:
         """Share the trained weights with another net."""
-        arguments.of_kind("net", net, Net, "a Net").share_with(self._net)
+        checks.instance("net", net, Net, "a Net").share_with(self._net)
 
     def snapshot(self) -> None:
         """Write the weights, and what is needed to go on from here, next to each other."""
@@ -345,7 +345,7 @@ class Solver(ABC):
 
     def restore(self, state_file: StrPath) -> None:
         """Load a snapshot.  Nothing changes unless all of it fits."""
-        name = arguments.path("state_file", state_file)
+        name = checks.path("state_file", state_file)
         state, model = snapshot.load(name, self._flat.shapes)
         if model is not None:
             weights_io.copy_model(self._net._runtime, model)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sparknet.caffe.idle import check_loss, warn_of_idle
+from sparknet.caffe.training_checks import check_loss, warn_of_idle
 from sparknet.comm.rpc import Link
 from sparknet.errors import SettingError
 from sparknet.loaders.preprocessing import Preprocessing

@@ -18,7 +18,7 @@ def refuse(name: str, wanted: str, value: object, hint: str = "") -> NoReturn:
     raise ArgumentError(f"{name} must be {wanted}; it is {text}{hint}")
 
 
-def whole(name: str, value: Any, hint: str = "") -> int:
+def integer(name: str, value: Any, hint: str = "") -> int:
     """Return a whole number, numpy's among them."""
     try:
         return int(index(value))
@@ -51,14 +51,14 @@ def names(name: str, value: Any) -> Sequence[str]:
     return words
 
 
-def switch(name: str, value: Any) -> bool:
+def boolean(name: str, value: Any) -> bool:
     """Return a bool, numpy's or a whole number."""
     if isinstance(value, bool) or type(value).__name__ == "bool":
         return bool(value)
-    return bool(whole(name, value))
+    return bool(integer(name, value))
 
 
-def of_kind(name: str, value: Any, kind: type[T], wanted: str) -> T:
+def instance(name: str, value: Any, kind: type[T], wanted: str) -> T:
     return value if isinstance(value, kind) else refuse(name, wanted, value)
 
 

@@ -24,7 +24,7 @@ from sparknet import (
     train,
 )
 from sparknet.caffe import get_solver
-from sparknet.caffe.idle import IdleWarning, _odd_settings, idle_layers
+from sparknet.caffe.training_checks import IdleWarning, _odd_settings, idle_layers
 from sparknet.proto import caffe_pb2
 
 DATA = RDDLayer("data", shape=[8, 1, 4, 4]), RDDLayer("label", shape=[8])

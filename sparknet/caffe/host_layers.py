@@ -1,16 +1,19 @@
-"""Splits a pass into runs of layers that the engine computes in one call, and layers that live in
-Python."""
+"""Layers that live in Python, between runs of the engine's: their passes, errors and times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import perf_counter_ns
 from typing import Any
 
 from sparknet.caffe.blob import Blob
+from sparknet.errors import LayerError, SparkNetError
 from sparknet.graph import Node
 from sparknet.layers.host import Host
+from sparknet.layers.layer import Shape, shape_text
+from sparknet.layers.python import PythonHost
 
 
 @dataclass(frozen=True)
@@ -85,3 +88,55 @@ class Backups:
 def _put(pairs: Iterable[tuple[Blob, Any]]) -> None:
     for blob, values in pairs:
         blob.data[...] = values
+
+
+FOREIGN = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What numpy raises where shapes or values fit no rule that the layer has checked."""
+
+
+@contextmanager
+def layer_errors(host: Host, node: Node, shapes: Sequence[Shape]) -> Iterator[None]:
+    """A layer of ours that lives in Python ends in an error that names it, whatever numpy says;
+    a user's own layer names itself.  ``shapes`` are those of all blobs of the net."""
+    try:
+        yield
+    except FOREIGN as error:
+        if isinstance(error, SparkNetError) or isinstance(host, PythonHost):
+            raise
+        bottoms = ", ".join(shape_text(shapes[blob]) for blob in node.bottom_ids)
+        inputs = f"inputs of {bottoms}" if bottoms else "its options"
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise LayerError(
+            node.name, f"{node.type}: cannot be computed for {inputs}: {reason}"
+        ) from error
+
+
+FORWARD, BACKWARD = 0, 1
+
+
+class HostClocks:
+    """Nanoseconds by layer number, forward and backward.  They stand still at first."""
+
+    def __init__(self) -> None:
+        self._spent: tuple[dict[int, float], dict[int, float]] | None = None
+
+    def run(self, on: bool) -> None:
+        """Start all clocks from 0, or stop them."""
+        self._spent = ({}, {}) if on else None
+
+    def put_into(self, passes: tuple[list[float], list[float]]) -> None:
+        """Write the times into lists of one number a layer."""
+        for times, spent in zip(passes, self._spent or ({}, {}), strict=True):
+            for number, nanoseconds in spent.items():
+                times[number] = nanoseconds
+
+    @contextmanager
+    def timed(self, which: int, number: int) -> Iterator[None]:
+        """Time a layer's pass, if the clocks run."""
+        if self._spent is None:
+            yield
+            return
+        start = perf_counter_ns()
+        yield
+        spent = self._spent[which]
+        spent[number] = spent.get(number, 0.0) + perf_counter_ns() - start

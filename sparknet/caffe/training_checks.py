@@ -1,4 +1,4 @@
-"""Layers that cannot learn, as their weights and those of all that follow start at zero."""
+"""Warnings about nets and solvers that cannot learn, such as weights that start at zero."""
 
 from __future__ import annotations
 

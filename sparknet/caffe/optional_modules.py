@@ -16,7 +16,7 @@ class NotInstalledError(SparkNetError, ImportError):
     """A program uses a module that is not installed."""
 
 
-class Borrowed(ModuleType):
+class OptionalModule(ModuleType):
     """A module that is imported when the first of its names is asked for."""
 
     def __init__(self, name: str, package: str) -> None:
@@ -48,11 +48,11 @@ class Borrowed(ModuleType):
             raise AttributeError(f"module {home.__name__!r} has no attribute {name!r}") from None
 
 
-pydot = Borrowed("pydot", "'sparknet[draw]'")
-protobuf = Borrowed("google.protobuf", "protobuf")
-scipy = Borrowed("scipy", "scipy")
-six = Borrowed("six", "six")
-skimage = Borrowed("skimage", "scikit-image")
+pydot = OptionalModule("pydot", "'sparknet[draw]'")
+protobuf = OptionalModule("google.protobuf", "protobuf")
+scipy = OptionalModule("scipy", "scipy")
+six = OptionalModule("six", "six")
+skimage = OptionalModule("skimage", "scikit-image")
 
 
 def resize(*args: Any, **kwargs: Any) -> Any:
