@@ -112,7 +112,19 @@ class Inputs:
         self._entry, self._net = entry, net
         self._batch = chosen.batch or max(entry.batch, 1)
         self._images = image_paths(chosen.inputs, SUFFIXES)
-        self._records = None if self._images else open_records(chosen.inputs)
+        self._records = None if self._images else self._open(chosen.inputs)
+
+    def _open(self, words: Sequence[str]) -> Records:
+        """Return the records; those of a table have the columns that the net was trained on."""
+        from sparknet.loaders.records import ArrayRecords
+        from sparknet.loaders.tables import is_table, read_table
+        from sparknet.predict.local_rows import with_features
+
+        name, features = self._entry.name, self._net.features
+        if name not in features or not is_table(words):
+            return open_records(words)
+        table = read_table(words, features[name])
+        return ArrayRecords(**{name: with_features(table, {name: name}, features)[name]})
 
     def __iter__(self) -> Iterator[Batch]:
         """Return the batches; the next one is made while the net computes."""

@@ -309,7 +309,7 @@ def fed_net(chosen: Namespace) -> FedNet:
         batch_axis=chosen.batch_axis,
     )
     if (inputs := image_flags.beside(chosen)) is not None:
-        net.labels = inputs.labels or net.labels
+        net.labels, net.features = inputs.labels or net.labels, inputs.features
         net.tested.knows_pictures = True
     return net
 

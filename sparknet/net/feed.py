@@ -222,11 +222,21 @@ def check_numbers(name: str, values: Array) -> None:
     first = values.reshape(-1)[:1].tolist()
     what = f"values such as {first[0]!r}" if first else str(values.dtype)
     advice = ""
-    if values.dtype.kind == "U" or (values.size and isinstance(values.flat[0], str)):
+    if isinstance(values.flat[0] if values.size else None, str) and _is_number(values.flat[0]):
+        advice = ": text is not read, numbers are: .astype(numpy.float32)"
+    elif values.dtype.kind == "U" or (values.size and isinstance(values.flat[0], str)):
         advice = ": number the classes from 0, as numpy.unique(…, return_inverse=True) does"
     elif values.dtype.kind == "O":
         advice = ": objects are not read, an array of one type is: .astype(numpy.float32)"
     raise DataError(f"column '{name}' holds {what}, not numbers{advice}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def fits(shape: Shape, record: Pattern) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,6 +30,8 @@ class ModelInputs:
     preprocessing: Preprocessing | None = None
     labels: tuple[str, ...] = ()
     """The names of the classes, where they are known."""
+    features: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Input → the columns of a table that are its record together, one number each."""
 
     @classmethod
     def place(cls, model: StrPath) -> Path:
@@ -65,8 +68,9 @@ class ModelInputs:
 
     def to_dict(self) -> dict[str, Any]:
         how = None if self.preprocessing is None else json.loads(self.preprocessing.to_json())
-        labels = {"labels": self.labels} if self.labels else {}
-        return {"columns": self.columns, "preprocessing": how, **labels}
+        more = {"labels": self.labels, "features": self.features}
+        known = {name: value for name, value in more.items() if value}
+        return {"columns": self.columns, "preprocessing": how, **known}
 
     @classmethod
     def from_json(cls, text: str, name: str) -> ModelInputs:
@@ -83,9 +87,11 @@ class ModelInputs:
         try:
             columns, how = dict(said["columns"]), said["preprocessing"]
             labels = tuple(said.get("labels", ()))
-            if not all(isinstance(one, str) for one in (*columns, *columns.values(), *labels)):
+            features = {one: tuple(names) for one, names in said.get("features", {}).items()}
+            every = (*columns, *columns.values(), *labels, *chain(features, *features.values()))
+            if not all(isinstance(one, str) for one in every):
                 raise ValueError("a column or a label is no name")
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise FileError(name, f"is no description of a model: {error!r}") from error
         images = None if how is None else Preprocessing.from_json(json.dumps(how), name)
-        return cls(columns, images, labels)
+        return cls(columns, images, labels, features)

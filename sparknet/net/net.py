@@ -108,6 +108,7 @@ class Net:
             batch_axis=batch_axis,
         )
         self.preprocessing, self.labels = origin.preprocessing, origin.labels
+        self.features: dict[str, tuple[str, ...]] = {}
         self.begins_at_random = not origin.has_weights
         """Whether its first weights are its fillers': neither a file nor the caller gave any."""
         alone = TEST if phase is None else phase
@@ -377,7 +378,7 @@ class Net:
         """
         name = prepare(path)
         (self.net.save_hdf5 if name.endswith(".h5") else self.net.save)(name)
-        ModelInputs({}, self.preprocessing, self.labels).write_beside(name)
+        ModelInputs({}, self.preprocessing, self.labels, self.features).write_beside(name)
 
     def load(self, path: StrPath) -> None:
         """Load the weights of layers with the same names from a caffemodel.

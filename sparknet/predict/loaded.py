@@ -18,7 +18,7 @@ from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.net.model_folder import check_files
 from sparknet.predict.columns import holds_bytes
 from sparknet.predict.files import local_path
-from sparknet.predict.local_rows import batch_of, frame, is_frame, listed, numbers
+from sparknet.predict.local_rows import batch_of, frame, is_frame, listed, numbers, with_features
 from sparknet.predict.outputs import Best
 from sparknet.predict.prediction import Prediction, RowReader, pieces
 from sparknet.predict.predictor import Array, Predictor
@@ -97,7 +97,8 @@ class LoadedModel:
         """Return the columns that are asked for, and the index of their rows."""
         plan = self._plan(model, request)
         task = plan.task
-        batch = batch_of(rows, task.mapping, model.inputs, model.tokens is not None)
+        table = with_features(rows, task.mapping, model.features)
+        batch = batch_of(table, task.mapping, model.inputs, model.tokens is not None)
         model.warn_of_batch(batch, task.mapping)
         task = _boxes_in_pixels(task, batch)
         arrays, valid = _predicted(batch, task, model)

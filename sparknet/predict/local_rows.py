@@ -13,8 +13,10 @@ import numpy as np
 
 from sparknet.errors import DataError
 from sparknet.loaders.image import LARGEST_FILE
+from sparknet.net.feed import check_numbers
 from sparknet.predict.columns import plain
 from sparknet.proto.byte_source import read_file
+from sparknet.proto.suggest import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,6 +83,34 @@ def batch_of(
         raise DataError(f"the columns differ in their number of rows: {listing}")
     columns = {plain(mapping[name]): column for name, column in arrays.items()}
     return pa.RecordBatch.from_pydict(columns)
+
+
+def with_features(
+    rows: Any, mapping: Mapping[str, str], features: Mapping[str, Sequence[str]]
+) -> Any:
+    """Return rows with a column for each input whose record is several columns of numbers."""
+    if not is_frame(rows) and not isinstance(rows, Mapping):
+        return rows
+    added, there = {}, list(rows)
+    for name, parts in features.items():
+        column = mapping.get(name)
+        if column is None or column in there:
+            continue
+        check_features(name, parts, there)
+        for part in parts:
+            check_numbers(part, np.asarray(rows[part]))
+        added[column] = np.stack([np.asarray(rows[part], np.float32) for part in parts], 1)
+    return {**{name: rows[name] for name in there}, **added} if added else rows
+
+
+def check_features(name: str, parts: Sequence[str], there: Sequence[str]) -> None:
+    """Raise DataError if rows lack one of the columns that are an input's record together."""
+    for part in parts:
+        if part not in there:
+            raise DataError(
+                f"the rows have no column '{part}', one of the {len(parts)} that the net's input "
+                f"'{name}' was trained on{did_you_mean(part, there)}"
+            )
 
 
 def is_frame(rows: Any) -> bool:

@@ -48,12 +48,14 @@ class NetPredictor(Predictor):
         columns: Mapping[str, str] | None = None,
         labels: Sequence[str] = (),
         tokens: TokenizerFile | None = None,
+        features: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.net = net
         """The net, with the weights for prediction."""
         self.columns = dict(columns or {})
         self.labels = tuple(labels) or net.labels
         self.tokens = tokens
+        self.features = {name: tuple(parts) for name, parts in (features or net.features).items()}
 
     @property
     def name(self) -> str:
@@ -185,7 +187,8 @@ class NetPredictor(Predictor):
         return PortableNet(text, net.preprocessing, net.precision)
 
     def save(self, path: StrPath) -> None:
-        inputs = ModelInputs(self.columns, self.net.preprocessing, self.labels)
+        features = dict(self.features)
+        inputs = ModelInputs(self.columns, self.net.preprocessing, self.labels, features)
         tokenizer = None if self.tokens is None else self.tokens.text
         save_model(self.net, path, inputs, tokenizer, output_file, exists)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -68,6 +69,8 @@ class Predictor(ABC):
 
     columns: dict[str, str]
     labels: tuple[str, ...] = ()
+    features: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """Input → the columns of a table that are its record together, one number each."""
     tokens: TokenizerFile | None = None
     """What makes numbers of texts, if the model takes texts."""
 

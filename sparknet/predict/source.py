@@ -155,7 +155,11 @@ def _open_net(
         )
     model_inputs = model_inputs or ModelInputs()
     return NetPredictor(
-        net, model_inputs.columns | column_map(columns), model_inputs.labels, tokens
+        net,
+        model_inputs.columns | column_map(columns),
+        model_inputs.labels,
+        tokens,
+        model_inputs.features,
     )
 
 
@@ -208,7 +212,9 @@ def _of_folder(folder: Path, name: str, weights: Any, keywords: dict[str, Any]) 
     has_tokens = (folder / TOKENIZER).is_file()
     tokens = TokenizerFile.read(folder / TOKENIZER) if has_tokens else None
     model_inputs = ModelInputs.of(metadata, name)
-    return NetPredictor(net, model_inputs.columns, model_inputs.labels, tokens)
+    return NetPredictor(
+        net, model_inputs.columns, model_inputs.labels, tokens, model_inputs.features
+    )
 
 
 def _beside(source: Any) -> tuple[ModelInputs | None, TokenizerFile | None]:

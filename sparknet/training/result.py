@@ -41,7 +41,9 @@ class Trained:
 
         A name that ends in .caffemodel or .h5 makes it that file, as `Net.save` does.
         """
-        inputs = ModelInputs(self._columns(), self.net.preprocessing, self.net.labels)
+        inputs = ModelInputs(
+            self._columns(), self.net.preprocessing, self.net.labels, self.net.features
+        )
         if Path(path).suffix in SUFFIXES:
             self.net.save(path)
             inputs.write_beside(path)

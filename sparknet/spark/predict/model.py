@@ -217,8 +217,11 @@ class SparkModel:
             mask=mask,
             vectors=vectors,
         )
-        names = (self.columns | column_map(columns)).values()
-        return transformed(data, names, partial(self.prediction, session, request))
+        own = self.columns | column_map(columns)
+        features = {
+            name: parts for name, parts in self.predictor.features.items() if name not in own
+        }
+        return transformed(data, own.values(), features, partial(self.prediction, session, request))
 
     def evaluate(
         self,

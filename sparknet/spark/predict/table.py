@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sparknet.errors import SparkError, outside
 from sparknet.loaders.records import match_classes
 from sparknet.predict.columns import IMAGE, VECTOR
+from sparknet.predict.local_rows import check_features
 from sparknet.predict.module_predictor import records_of
 from sparknet.predict.prediction import PATH
 from sparknet.predict.request import Request
@@ -68,6 +69,18 @@ def with_fields(data: DataFrame, names: Iterable[str]) -> DataFrame:
             fields = getattr(same[0].dataType, "fields", [])
         else:
             data = data.withColumn(name, col(".".join(path)))
+    return data
+
+
+def with_features(data: DataFrame, features: Mapping[str, Sequence[str]]) -> DataFrame:
+    """Add a column for each input whose record is several columns of numbers."""
+    from pyspark.sql.functions import array, col
+
+    for name, parts in features.items():
+        if column_name(data, name) is None:
+            check_features(name, parts, data.columns)
+            record = array(*(col(quoted(part)).cast("float") for part in parts))
+            data = data.withColumn(name, record)
     return data
 
 

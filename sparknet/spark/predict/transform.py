@@ -22,6 +22,7 @@ from sparknet.spark.cluster.session import no_data, running_session, session_of
 from sparknet.spark.predict.table import (
     bound_batches,
     quoted,
+    with_features,
     with_fields,
 )
 from sparknet.spark.predict.task import ModelTask, frames, structs, valid_rows
@@ -44,14 +45,18 @@ def frame_session(data: Any) -> SparkSession:
 
 
 def transformed(
-    data: DataFrame, read: Iterable[str], predict: Callable[[DataFrame], ModelTask]
+    data: DataFrame,
+    read: Iterable[str],
+    features: Mapping[str, Sequence[str]],
+    predict: Callable[[DataFrame], ModelTask],
 ) -> DataFrame:
     """Return the data with the columns of a prediction.
 
-    ``read`` names columns that may be fields of structs: ``predict`` has them as columns.  Only
-    the columns that the net reads go through Python, unless rows are dropped.
+    ``read`` names columns that may be fields of structs, ``features`` inputs that are several
+    columns of numbers: ``predict`` has them as columns.  Only the columns that the net reads go
+    through Python, unless rows are dropped.
     """
-    rows = with_fields(data, read)
+    rows = with_features(with_fields(data, read), features)
     task = predict(rows)
     bound_batches(rows, task.prediction.columns)
     return _added(rows, task).drop(*rows.columns[len(data.columns) :])

@@ -23,6 +23,7 @@ from sparknet.loaders.records import (
     match_classes,
     with_classes,
 )
+from sparknet.loaders.tables import is_table, read_table
 from sparknet.net import Net
 from sparknet.net.entries import Entry, UnknownShape
 from sparknet.net.feed import check_numbers
@@ -62,6 +63,7 @@ class TableColumns:
                 f"features is for a net with one input and a label, and its inputs are "
                 f"{', '.join(_names(net))}"
             )
+        net.features = {inputs[0]: tuple(self.features)}
         columns = self._columns(data, what, more)
         for name in self.features:
             check_numbers(name, columns[name])
@@ -82,11 +84,13 @@ class TableColumns:
         return ArrayRecords(**arrays, **({} if more is None else {more: columns[more]})), labels
 
     def _columns(self, data: Any, what: str, more: str | None) -> Mapping[str, Any]:
+        names = [name for name in (*self.features, self.label, more) if name is not None]
+        if is_table(data):
+            return read_table(data, names)
         data = open_images(data, None) if _are_paths(data) else data
         columns = data if isinstance(data, Mapping) else getattr(data, "columns", None)
         if columns is None:
             raise SettingError(f"features names columns of a table, and the {what} is none")
-        names = [name for name in (*self.features, self.label, more) if name is not None]
         for name in names:
             if name not in columns:
                 near = did_you_mean(name, [str(one) for one in columns])

@@ -1,0 +1,89 @@
+"""A net that was trained on columns of a table predicts from a table of the same columns."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparknet import SolverParams, load, train
+from sparknet.cli import main
+from sparknet.errors import DataError, FileError
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+NET = """
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 16 dim: 2 } } }
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 16 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+RNG = np.random.default_rng(5)
+TABLE = pd.DataFrame({"age": RNG.normal(size=96), "height": RNG.normal(size=96), "id": range(96)})
+TABLE["sex"] = np.where(TABLE.age > TABLE.height, "m", "f")
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Return a saved model, and what it makes of the arrays that the features are."""
+    folder = tmp_path_factory.mktemp("features")
+    (folder / "net.prototxt").write_text(NET)
+    solver = SolverParams(
+        net=str(folder / "net.prototxt"), base_lr=0.5, lr_policy="fixed", random_seed=3
+    )
+    trained = train(solver, TABLE, features=["height", "age"], label="sex", steps=60, workers=1)
+    trained.save(folder / "model")
+    trained.net.save(folder / "file.caffemodel")
+    records = TABLE[["height", "age"]].to_numpy(np.float32)
+    return folder, load(folder / "model").predict(records)["ip"]
+
+
+def test_columns_are_found_by_name(saved):
+    folder, scores = saved
+    for path in ("model", "file.caffemodel"):
+        predicted = load(folder / path).predict(TABLE[["sex", "age", "height"]], best="class")
+        assert np.array_equal(np.stack(predicted["ip"]), scores)
+    names = np.array(["f", "m"])[predicted["class"]]
+    assert (names == TABLE.sex).mean() > 0.9
+
+
+def test_a_missing_column_is_named(saved):
+    folder, _ = saved
+    with pytest.raises(DataError, match=r"no column 'height', one of the 2 that .* 'data' was"):
+        load(folder / "model").predict(TABLE[["age"]])
+    with pytest.raises(DataError, match="column 'age' holds values such as 'x', not numbers"):
+        load(folder / "model").predict(TABLE.assign(age="x"))
+
+
+@pytest.mark.parametrize("name", ["table.parquet", "table.csv"])
+def test_the_command_line_reads_tables(name, saved, tmp_path, monkeypatch, capsys):
+    folder, scores = saved
+    monkeypatch.chdir(tmp_path)
+    TABLE.to_parquet("table.parquet") if "parquet" in name else TABLE.to_csv(name, index=False)
+    assert main(["predict", str(folder / "model"), name]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines] == ["fm"[one] for one in scores.argmax(1)]
+
+    solver = (
+        f'net: "{folder}/net.prototxt" base_lr: 0.5 lr_policy: "fixed" max_iter: 60 random_seed: 3'
+    )
+    Path("solver.prototxt").write_text(solver)
+    table = ["--data", name, "--features", "height,age", "--label", "sex"]
+    assert main(["train", "solver.prototxt", *table, "--out", "again"]) == 0
+    assert np.array_equal(np.stack(load("again").predict(TABLE)["ip"]), scores)
+
+    with pytest.raises(FileError, match=f"{name}: has no column 'weight'; did you mean 'height'"):
+        train("solver.prototxt", name, features=["weight"], label="sex", steps=1)
+
+
+def test_spark_predicts_from_a_table(saved, spark):
+    from sparknet.spark import SparkModel
+
+    folder, scores = saved
+    frame = spark.createDataFrame(TABLE)
+    made = SparkModel(folder / "model").transform(frame, ["ip"])
+    assert made.columns == [*TABLE.columns, "ip"]
+    assert np.array_equal(np.array([row.ip for row in made.orderBy("id").collect()]), scores)
+    with pytest.raises(DataError, match="no column 'age'"):
+        SparkModel(folder / "model").transform(frame.drop("age"))
