@@ -53,41 +53,29 @@ def missing(tree: Path, *options: str) -> list[str]:
 
 
 def test_a_hidden_folder_is_named(tree):
-    """By pytest's own list of folders, which has dist."""
-    assert missing(tree) == ["tests/dist/test_hidden.py::test_one"]
-    (tree / "pytest.ini").write_text("[pytest]\nnorecursedirs = .*\n")
-    assert missing(tree) == []
+    """By pytest's own list of folders, which has dist; unless git ignores what is not tracked."""
+    hidden = ["tests/dist/test_hidden.py::test_one"]
+    assert missing(tree) == hidden
+    (tree / ".gitignore").write_text("dist/\n")
+    assert GUARD.missing(tree, tree / "seen") == []
+    subprocess.run(["git", "add", "-f", "tests/dist"], cwd=tree, check=True)
+    assert GUARD.missing(tree, tree / "seen") == hidden
 
 
 def test_a_hidden_file_or_test_is_named(tree):
-    (tree / "pytest.ini").write_text("[pytest]\nnorecursedirs = .*\n")
-    (tree / "tests" / "test_new.py").write_text("def test_it(): pass\n")
-    hiding = ["--ignore=tests/test_drawn.py", "--ignore-glob=*new*", "-k", "not two"]
-    assert missing(tree, *hiding) == [
+    """What is marked long counts where it is run alone."""
+    (tree / "pytest.ini").write_text("[pytest]\nnorecursedirs = .*\nmarkers = long\n")
+    long = "import pytest\n@pytest.mark.long\ndef test_it(): pass\ndef test_that(): pass\n"
+    every = "import pytest\npytestmark = [pytest.mark.long]\ndef test_it(): pass\n"
+    for name, text in {"new": "def test_it(): pass\n", "long": long, "all": every}.items():
+        (tree / "tests" / f"test_{name}.py").write_text(text)
+    hiding = ["--ignore=tests/test_drawn.py", "--ignore-glob=*new*", "-m", "not long"]
+    assert missing(tree, *hiding, "-k", "not two and not that") == [
         "tests/test_drawn.py::test_n",
+        "tests/test_long.py::test_that",
         "tests/test_new.py::test_it",
         "tests/test_shown.py::TestIt::test_two",
     ]
-
-
-def test_what_is_long_counts_where_it_is_run_alone(tree):
-    (tree / "pytest.ini").write_text("[pytest]\nnorecursedirs = .*\nmarkers = long\n")
-    (tree / "tests" / "dist" / "test_hidden.py").write_text(
-        "import pytest\n@pytest.mark.long\ndef test_it(): pass\ndef test_that(): pass\n"
-    )
-    (tree / "tests" / "test_all.py").write_text(
-        "import pytest\npytestmark = [pytest.mark.long]\ndef test_it(): pass\n"
-    )
-    assert missing(tree, "-m", "not long", "-k", "not that") == [
-        "tests/dist/test_hidden.py::test_that"
-    ]
-
-
-def test_a_file_that_git_ignores_is_named_once_it_is_tracked(tree):
-    (tree / ".gitignore").write_text("dist/\n")
-    assert missing(tree) == []
-    subprocess.run(["git", "add", "-f", "tests/dist"], cwd=tree, check=True)
-    assert missing(tree) == ["tests/dist/test_hidden.py::test_one"]
 
 
 def test_this_trees_own_settings_hide_no_folder(pytestconfig):

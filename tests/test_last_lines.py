@@ -20,24 +20,21 @@ def run(*words: str, **variables: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_a_case_that_did_not_run_fails_the_run_as_make_test_makes_it():
+def test_a_case_that_did_not_run_fails_the_run_as_make_test_makes_it(tmp_path):
+    """And tests that are skipped are counted by reason."""
     name = index(SUITE)[0]["name"]
+    lines = ["import pytest", "@pytest.mark.parametrize('n', range(4))", "def test_it(n):"]
+    lines.append("    pytest.skip('it is Sunday' if n else 'no paper')")
+    skipped = tmp_path / "test_skipped.py"
+    skipped.write_text("\n".join(lines))
     (test,) = re.findall(r"@cases\(.*\)\ndef (\w+)", (ROOT / REPLAYED).read_text())
-    code, said = run("-m", "not slow", REPLAYED, "--deselect", f"{REPLAYED}::{test}[{name}]")
+    words = [REPLAYED, str(skipped), "--deselect", f"{REPLAYED}::{test}[{name}]"]
+    code, said = run("-m", "not slow", *words)
     assert code == 1, said
     assert f"goldens: {COUNT - 1} of 798 recorded cases: {SUITE} {COUNT - 1}\n" in said
     assert f"goldens: 1 of {SUITE} did not run: {name}\n" in said
-    assert "failed" not in said
-
-
-def test_skipped_tests_are_counted_by_reason(tmp_path):
-    lines = ["import pytest", "@pytest.mark.parametrize('n', range(4))", "def test_it(n):"]
-    lines.append("    pytest.skip('it is Sunday' if n else 'no paper')")
-    path = tmp_path / "test_skipped.py"
-    path.write_text("\n".join(lines))
-    code, said = run("-p", "tests.conftest", "--rootdir", str(tmp_path), str(path))
-    assert code == 0, said
     assert "skipped 3: it is Sunday\nskipped 1: no paper\n" in said
+    assert "failed" not in said
 
 
 def test_each_day_draws_other_rows_of_slow_tests():

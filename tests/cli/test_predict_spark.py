@@ -80,6 +80,7 @@ def test_images_and_tars(task, images, tmp_path):
         assert row.keys() == {"path", "prob"}
 
 
+@pytest.mark.slow
 def test_a_bad_image(task, images, tmp_path, capsys):
     bad = images / "5.jpg"
     bad.write_bytes(b"no image")

@@ -14,6 +14,7 @@ from sparknet.report import History
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_the_demo(tmp_path):
     pytest.importorskip("sklearn")
     done = subprocess.run(

@@ -13,6 +13,7 @@ from tests.fuzz.kernels.case import CLOSE, Case, check, message
 from tests.fuzz.kernels.draw import KINDS, draw
 from tests.fuzz.kernels.guard import guard
 from tests.fuzz.kernels.oracle import LAYERS
+from tests.fuzz.kernels.sizes import text
 from tests.goldens import ROOT
 
 
@@ -162,6 +163,43 @@ def one_head(batch: int, rows: int, keys: int, depth: int) -> Case:
     return Case("attention", layers, inputs, phase="TEST", keep_blobs=False, backward=False)
 
 
+def line(inputs: int, outputs: int, side: int, then: tuple[str, ...], precision: str) -> Case:
+    """Points, or a window for each channel, whose values are multiplied and shifted."""
+    group = inputs if inputs == outputs else 1
+    options = f"num_output: {outputs} kernel_size: 1 group: {group}"
+    layers = text("y", "Convolution", "x", "y", f"convolution_param {{ {options} }}")
+    layers += text("line", "Power", "y", "line", "power_param { scale: -0.3 shift: 0.5 }")
+    layers += text("f", *then) if then else ""
+    case = Case("chain", layers, {"x": (2, inputs, side, side)}, precision)
+    return case.but(keep_blobs=False, **FORWARD)
+
+
+def squeezed(before: int, within: int, few: int, side: int, precision: str, **rest: object) -> Case:
+    """Squeeze-and-excitation: a factor for each channel, which takes the place of its values."""
+
+    def points(name: str, bottom: str, outputs: int) -> str:
+        options = f"convolution_param {{ num_output: {outputs} kernel_size: 1 }}"
+        return text(name, "Convolution", bottom, name, options)
+
+    layers = points("wide", "x", within)
+    layers += text(
+        "mean", "Pooling", "wide", "mean", "pooling_param { pool: AVE global_pooling: true }"
+    )
+    layers += points("few", "mean", few) + text("relu", "ReLU", "few", "few")
+    layers += points("more", "few", within)
+    layers += text("line", "Power", "more", "line", "power_param { scale: 0.2 shift: 0.5 }")
+    layers += text("gate", "Clip", "line", "gate", "clip_param { min: 0 max: 1 }")
+    layers += text("flat", "Flatten", "gate", "flat")
+    layers += text("by", "Scale", "wide flat", "by", "scale_param { axis: 0 num_axes: 2 }")
+    layers += text("sum", "Eltwise", "by wide", "sum") + points("end", "sum", 40)
+    case = Case("gated", layers, {"x": (2, before, side, side)}, precision, keep_blobs=False)
+    return case.but(**FORWARD, **rest)
+
+
+CLIP = ("Clip", "line", "f", "clip_param { min: 0.25 max: 1.5 }")
+SELDOM = ("AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_AMX")
+"""Instruction sets whose kernels are those of their neighbours but for few."""
+
 FOUND = (
     one_head(2, 17, 33, 20),
     one_head(1, 1, 7, 64),
@@ -177,6 +215,18 @@ FOUND = (
     eight_taps(2, 4),
     strided(8, (2, 1)),
     strided(5, (4, 4), outputs=523),
+    *(
+        line(*sizes, then, precision)
+        for sizes in ((120, 480, 1), (48, 40, 13), (36, 36, 9))
+        for then in (CLIP, ("ReLU", "line", "f"), ())
+        for precision in ("float32", "bf16", "int8")
+    ),
+    *(
+        squeezed(*sizes, precision, threads=threads)
+        for sizes, threads in (((24, 72, 24, 28), 2), ((160, 960, 240, 7), 1), ((5, 21, 3, 6), 2))
+        for precision in ("float32", "bf16")
+    ),
+    squeezed(80, 480, 120, 14, "float32", threads=2, keep_blobs=True),
 )
 
 
@@ -228,7 +278,11 @@ def guarded(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "isa", ["SSE41", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_BF16", "AVX512_CORE_AMX"]
+    "isa",
+    [
+        *("SSE41", "AVX2", "AVX512_CORE_BF16"),
+        *(pytest.param(isa, marks=pytest.mark.slow) for isa in SELDOM),
+    ],
 )
 def test_what_was_found(isa, guarded):
     words = [word for case in FOUND for word in ("--case", str(case))]

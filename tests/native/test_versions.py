@@ -9,6 +9,15 @@ import pytest
 
 from sparknet.native import NDArray
 
+
+@pytest.fixture(autouse=True)
+def few_objects():
+    """A collection of garbage looks at this file's own alone: it takes a second of a long run."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 WRITES: dict[str, Callable[[NDArray], Any]] = {
     "set": lambda array: array.set(1, 2, 9),
     "fill": lambda array: array.fill(3),

@@ -68,8 +68,7 @@ def chain(op: str, count: int, rows: int, folder: Path | None) -> Any:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is Linux's VmHWM")
-@pytest.mark.parametrize("outside", [False, True])
-@pytest.mark.parametrize("op", ["Gemm", "MatMul"])
+@pytest.mark.parametrize(("op", "outside"), [("Gemm", False), ("MatMul", True)])
 def test_a_net_takes_little_more_memory_than_its_file(tmp_path, op, outside):
     small, path = tmp_path / "small.onnx", tmp_path / "model.onnx"
     onnx.save(chain(op, 2, 8, None), str(small))

@@ -62,8 +62,8 @@ def test_a_history_is_the_sequence_of_its_events():
     assert repr(history) == told
 
 
-def test_a_million_rounds_stay_a_few_thousand_and_keep_their_shape():
-    history, rounds, validations = History([START]), 1_000_000, 1000
+def test_many_rounds_stay_a_few_thousand_and_keep_their_shape():
+    history, rounds, validations = History([START]), 120_000, 1000
     for number in range(1, rounds + 1):
         history(round_event(number, loss=number * 1e-6))
         if number % validations == 0:
@@ -73,7 +73,7 @@ def test_a_million_rounds_stay_a_few_thousand_and_keep_their_shape():
     assert at[0] == 10
     assert at[-MOST:] == list(range(10 * (rounds - MOST + 1), 10 * rounds + 1, 10))
     assert len(set(np.diff(at[:-MOST]))) == 1
-    assert max(np.diff(at)) == 10 * 1024
+    assert max(np.diff(at)) == 10 * 128
     np.testing.assert_allclose(values, np.array(at) * 1e-7)
     assert len(history.metrics["accuracy"][0]) == rounds // validations
     assert history.events[:2] == [START, round_event(1, loss=1e-6)]

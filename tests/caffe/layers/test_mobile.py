@@ -97,8 +97,15 @@ def test_windows_of_sixteen_channels(sizes, summed):
 
 @needs_avx512
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
-@pytest.mark.parametrize("ends", [("swish", "swish"), ("relu6", "none"), ("above zero", "relu")])
-@pytest.mark.parametrize("inputs", [3, 16, 40, 112])
+@pytest.mark.parametrize(
+    ("inputs", "ends"),
+    [
+        (3, ("swish", "swish")),
+        (16, ("relu6", "none")),
+        (40, ("above zero", "relu")),
+        (112, ("swish", "swish")),
+    ],
+)
 @pytest.mark.parametrize("sizes", PLANES, ids=str)
 def test_points_before_them(sizes, inputs, ends, precision):
     if precision == "bf16" and not has_bf16():

@@ -1,9 +1,6 @@
 """Convolutions of single pixels in the test phase, and what may follow them: images of one pixel,
 pixels of few channels, a line through all values; and windows over short rows of bfloat16."""
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -13,7 +10,6 @@ from sparknet.native import has_bf16, onednn_isa
 from tests.caffe.layers.test_mobile import planes
 from tests.fuzz.kernels.case import Case, check, message
 from tests.fuzz.kernels.sizes import text
-from tests.goldens import ROOT
 
 FORWARD: dict[str, Any] = {"phase": "TEST", "keep_blobs": False, "backward": False}
 needs_bf16 = pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
@@ -108,37 +104,6 @@ def test_windows_over_short_rows(sizes, function, summed):
     case = Case("chain", layers, inputs, "bf16").but(**FORWARD)
     for threads in (1, 2):
         assert not check(case.but(threads=threads))
-
-
-def lines(precision: str) -> list[str]:
-    """What is wrong behind convolutions whose values are multiplied and shifted."""
-    found = []
-    for inputs, outputs, side, group in ((120, 480, 1, 1), (48, 40, 13, 1), (36, 36, 9, 36)):
-        for then in (FUNCTIONS["above zero"], FUNCTIONS["relu"], ""):
-            options = f"num_output: {outputs} kernel_size: 1 group: {group}"
-            layers = text("y", "Convolution", "x", "y", f"convolution_param {{ {options} }}")
-            layers += text("line", "Power", "y", "line", "power_param { scale: -0.3 shift: 0.5 }")
-            if then:
-                layers += f'layer {{ name: "f" {then} bottom: "line" top: "f" }} '
-            shape = {"x": (2, inputs, side, side)}
-            case = Case("chain", layers, shape, precision).but(**FORWARD)
-            if said := check(case):
-                found.append(f"{case}: {said}")
-    return found
-
-
-@pytest.mark.parametrize("precision", ["float32", "bf16", "int8"])
-@pytest.mark.parametrize("isa", ["SSE41", "AVX2", "AVX512_CORE", "AVX512_CORE_BF16"])
-def test_a_line_behind_them(isa, precision):
-    """Under each of oneDNN's instruction sets."""
-    program = (
-        "import warnings; warnings.simplefilter('ignore'); "
-        f"from {__name__} import lines; print(*lines({precision!r}), sep='\\n')"
-    )
-    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": isa, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("options", ["power: 2 scale: 0.3", "scale: 0 shift: 2", "power: 0"])
