@@ -47,7 +47,7 @@ def of(graph: Graph, node: Node) -> int:
             height = options.kernel_h or options.kernel_size
             width = options.kernel_w or options.kernel_size
         return int(outputs * (height * width + (options.pool == options.AVE)))
-    if node.type == "PriorBox":
+    if node.type.startswith("PriorBox"):
         priors = outputs // (2 * 4 * prod(inputs[0][2:]))
         return sum(prod(shape[2:]) for shape in inputs) * priors * 4
     if node.type == "LRN":

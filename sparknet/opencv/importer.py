@@ -118,8 +118,6 @@ class _Renaming:
         arrays = stored.pop(0) if stored else []
         if layer.type == "ConvolutionDepthwise":
             layer.type = "Convolution"
-        if layer.type == "PriorBox" and not layer.prior_box_param.HasField("clip"):
-            layer.prior_box_param.clip = True  # Caffe: false
         if layer.type == "BatchNorm" and _uses_batch_statistics(layer):
             arrays = self._normalize_first(layer, arrays)
         self._append(layer, arrays)

@@ -20,6 +20,7 @@ from sparknet.graph import build
 from sparknet.layers import Shape
 from sparknet.layers.layer import count
 from sparknet.opencv import constants, flops, registered
+from sparknet.opencv.differences import as_caffe
 from sparknet.opencv.importer import Arrays, Network
 from sparknet.proto import Model, caffe_pb2
 from sparknet.proto.blob_file import Array
@@ -203,7 +204,7 @@ class Net:
             source = net.layer.add(name=f"input#{name}", type="Input", top=[name])
             source.input_param.shape.add(dim=shape)
         for layer, stored in zip(self._network.layers, self._network.arrays, strict=True):
-            net.layer.append(registered.replaced(layer, stored))
+            net.layer.append(as_caffe(registered.replaced(layer, stored)))
         return net
 
     def _set_arrays(self, number: int, arrays: list[Array]) -> None:

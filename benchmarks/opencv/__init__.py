@@ -1,0 +1,1 @@
+"""Compares `sparknet.opencv` with OpenCV: values, drawn nets, milliseconds."""
