@@ -20,13 +20,12 @@ class Accuracy(Layer):
     Values: axis, outer, channels, inner, top_k, ignore_label (None: none).
     """
 
-    has_labels = True
     field = "accuracy_param"
     bottoms = exactly(2)
     tops = between(1, 2)
     has_gradient = False
     compares_labels = True
-    class_bottom = 1
+    has_classes = True
     plain_options = ("top_k",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

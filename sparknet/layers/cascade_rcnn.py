@@ -12,7 +12,9 @@ from sparknet.errors import LayerError, clean
 from sparknet.layers.anchors import LARGEST, suppress
 from sparknet.layers.host import Host, HostBlob, put_rows, rows_of
 from sparknet.layers.layer import (
+    EVERY,
     Arity,
+    BoxRows,
     Layer,
     Plan,
     Shape,
@@ -220,7 +222,7 @@ class FrcnnOutputHost(Host):
 
 
 @layer("FrcnnOutput")
-class FrcnnOutput(Layer):
+class FrcnnOutput(BoxRows):
     """frcnn_output_layer.cpp; bottoms: scores (N x classes), deltas, boxes (N x 5 or 6) of one
     image, and the image's height and width.
 
@@ -234,10 +236,7 @@ class FrcnnOutput(Layer):
     field = "frcnn_output_param"
     fields = ("bbox_reg_param",)
     bottoms = exactly(4)
-    has_gradient = False
-    has_dynamic_tops = True
-    has_row_numbers = True
-    plain_options = ("conf_thr", "iou_thr", "max_det_num")
+    plain_options = EVERY
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         refuse_saving(self)

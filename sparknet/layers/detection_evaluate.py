@@ -11,7 +11,16 @@ import numpy as np
 from sparknet.errors import FileError, LayerError, SolverError, clean
 from sparknet.layers.cascade_rcnn import paired_overlaps
 from sparknet.layers.host import Host, HostBlob, HostNode, blaming
-from sparknet.layers.layer import Layer, Plan, Shape, between, layer, legacy_shape, shape_text
+from sparknet.layers.layer import (
+    EVERY,
+    Layer,
+    Plan,
+    Shape,
+    between,
+    layer,
+    legacy_shape,
+    shape_text,
+)
 from sparknet.loaders.annotated import areas, shared
 from sparknet.loaders.image import numbered_lines
 from sparknet.proto import caffe_pb2
@@ -238,15 +247,8 @@ class DetectionEvaluate(Layer):
     has_gradient = False
     has_dynamic_tops = True
     compares_labels = True
-
-    has_summary = True
     summary = staticmethod(mean_average_precision)
-    plain_options = (
-        "num_classes",
-        "background_label_id",
-        "overlap_threshold",
-        "evaluate_difficult_gt",
-    )
+    plain_options = EVERY
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

@@ -124,8 +124,7 @@ class MarginInnerProduct(Layer):
     field = "margin_inner_product_param"
     bottoms = exactly(2)
     tops = between(1, 2)
-    has_labels = True
-    class_bottom = 1
+    has_classes = True
     plain_options = ("num_output", "base", "gamma", "power", "lambda_min", "iteration")
     bottoms_without_gradient = (1,)
 
@@ -198,8 +197,7 @@ class LabelSpecificAdd(Layer):
     bottoms = exactly(2)
     tops = between(1, 2)
     works_in_place = True
-    has_labels = True
-    class_bottom = 1
+    has_classes = True
     plain_options = ("bias", "iteration")
     bottoms_without_gradient = (1,)
 

@@ -88,8 +88,7 @@ class FocalLoss(Loss):
     fields = ("loss_param", "softmax_param")
     tops = between(1, 2)
     score_function = "softmax"
-    has_labels = True
-    class_bottom = 1
+    has_classes = True
     plain_options = ("gamma", "alpha")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -27,6 +27,8 @@ TEST: int = caffe_pb2.TEST
 MAX_AXES = 32
 MAX_COUNT = 2**31 - 1
 """The bounds of a blob (Caffe: blob.cpp, Reshape)."""
+EVERY = ("*",)
+"""All options of a layer's own message (`Layer.plain_options`)."""
 INTERPRETED = 1 << 14
 """Multiplications in about the time of one turn of a loop in Python (`Layer.work`)."""
 
@@ -86,8 +88,9 @@ class Layer(ABC):
 
     type: ClassVar[str]
     """Caffe's type name, which `layer` sets."""
-    has_summary: ClassVar[bool] = False
-    """The top holds counts of a batch; `summary` computes a metric of all batches' counts."""
+    summary: ClassVar[Any] = None
+    """Computes a metric of all batches' tops, which hold counts of a batch; the second argument is
+    the solver's ``ap_version``."""
     host: ClassVar[Any] = None
     """The `Host` that computes the layer in Python; None: a kernel does."""
     field: ClassVar[str | None] = None
@@ -117,8 +120,8 @@ class Layer(ABC):
     """Time is axis 0 of the first bottom, and records lie side by side on axis 1 (LSTM, RNN)."""
     compares_labels: ClassVar[bool] = False
     """Compares predictions with labels: losses and Accuracy."""
-    class_bottom: ClassVar[int | None] = None
-    """The bottom that holds class numbers."""
+    has_classes: ClassVar[bool] = False
+    """Bottom 1 holds class numbers."""
     score_function: ClassVar[str | None] = None
     """How scores become probabilities here: "softmax" or "sigmoid"."""
     has_row_numbers: ClassVar[bool] = False
@@ -176,11 +179,6 @@ class Layer(ABC):
         """Return whether ``force_backward`` reaches this bottom (Caffe's AllowForceBackward)."""
         return not self.is_constant and bottom not in self.bottoms_without_gradient
 
-    @staticmethod
-    def summary(batches: Sequence[Any], version: str) -> float:
-        """Compute a metric of all batches' tops; ``version`` is the solver's ``ap_version``."""
-        raise NotImplementedError
-
     def mixes(self, bottom: Shape, axis: int) -> bool:
         """Return whether a record's result depends on others along this axis of a bottom."""
         return self.mixes_records
@@ -194,7 +192,7 @@ class Layer(ABC):
 
     def takes(self, bottom: int) -> str:
         """Return what a bottom holds: "numbers", "indices", or "marks" of where sequences go on."""
-        return "indices" if self.has_labels and bottom else "numbers"
+        return "indices" if bottom and (self.has_labels or self.has_classes) else "numbers"
 
     def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
         """Multiplications with an addition each, in the matrix products of a forward pass."""
@@ -273,7 +271,11 @@ class Layer(ABC):
     def _plain_options(self) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for kind in type(self).__mro__:
-            for name in vars(kind).get("plain_options", ()):
+            names = vars(kind).get("plain_options", ())
+            if names == EVERY:
+                fields = self.options.DESCRIPTOR.fields
+                names = [field.name for field in fields if field.message_type is None]
+            for name in names:
                 field = self.options.DESCRIPTOR.fields_by_name[name]
                 value = getattr(self.options, name)
                 word = self.choice(name) if field.enum_type is not None else value
@@ -288,6 +290,14 @@ class Layer(ABC):
             self.fail(f"{what} would have a negative size: {shape_text(shape)}")
         if max(shape, default=0) > MAX_COUNT or count(shape) > MAX_COUNT:
             self.fail(f"{what} would have more than {MAX_COUNT} values: {shape_text(shape)}")
+
+
+class BoxRows(Layer):
+    """A layer type whose top has a row for each box; how many is known after the forward pass."""
+
+    has_gradient = False
+    has_row_numbers = True
+    has_dynamic_tops = True
 
 
 CLASSES: dict[str, type[Layer]] = {}

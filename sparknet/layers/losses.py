@@ -134,9 +134,8 @@ class HingeLoss(Loss):
 
     Values: num, channels, norm ("l1" or "l2")."""
 
-    has_labels = True
     field = "hinge_loss_param"
-    class_bottom = 1
+    has_classes = True
     plain_options = ("norm",)
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
@@ -150,8 +149,7 @@ class MultinomialLogisticLoss(Loss):
 
     Values: num, channels."""
 
-    has_labels = True
-    class_bottom = 1
+    has_classes = True
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         check_one_label_each(self, bottoms[1])
@@ -167,12 +165,11 @@ class InfogainLoss(Loss):
     """
 
     score_function = "softmax"
-    has_labels = True
     field = "infogain_loss_param"
     fields = ("loss_param",)
     bottoms = between(2, 3)
     tops = between(1, 2)
-    class_bottom = 1
+    has_classes = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)
@@ -251,11 +248,10 @@ class SoftmaxWithLoss(Loss):
     """
 
     score_function = "softmax"
-    has_labels = True
     field = "softmax_param"
     fields = ("loss_param",)
     tops = between(1, 3)
-    class_bottom = 1
+    has_classes = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)

@@ -11,7 +11,17 @@ import numpy as np
 from sparknet.layers.anchors import best
 from sparknet.layers.cascade_rcnn import check_overlap, inside, nms, scaling
 from sparknet.layers.host import Host, HostBlob, put_rows
-from sparknet.layers.layer import Layer, Plan, Shape, at_least, between, count, layer, shape_text
+from sparknet.layers.layer import (
+    EVERY,
+    BoxRows,
+    Plan,
+    Shape,
+    at_least,
+    between,
+    count,
+    layer,
+    shape_text,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -88,7 +98,7 @@ class BoxGroupOutputHost(Host):
 
 
 @layer("BoxGroupOutput")
-class BoxGroupOutput(Layer):
+class BoxGroupOutput(BoxRows):
     """box_group_output_layer.cpp; bottoms: for each group of anchors, scores and deltas.
 
     Items of the scores are image by image, and in each image anchor by anchor; class 0 is the
@@ -104,18 +114,7 @@ class BoxGroupOutput(Layer):
     fields = ("bbox_reg_param",)
     bottoms = at_least(2)
     tops = between(1, 2)
-    has_gradient = False
-    has_dynamic_tops = True
-    has_row_numbers = True
-    plain_options = (
-        "field_whr",
-        "field_xyr",
-        "fg_thr",
-        "iou_thr",
-        "max_nms_num",
-        "max_post_nms_num",
-        "min_size",
-    )
+    plain_options = EVERY
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -175,7 +174,7 @@ class BoxOutputHost(Host):
 
 
 @layer("BoxOutput")
-class BoxOutput(Layer):
+class BoxOutput(BoxRows):
     """box_output_layer.cpp of MS-CNN; each bottom (N x (classes + 4) x H x W) has the scores and
     deltas of one field at every place.
 
@@ -192,18 +191,7 @@ class BoxOutput(Layer):
     fields = ("bbox_reg_param",)
     bottoms = at_least(1)
     tops = between(1, 2)
-    has_gradient = False
-    has_dynamic_tops = True
-    has_row_numbers = True
-    plain_options = (
-        "fg_thr",
-        "iou_thr",
-        "max_nms_num",
-        "max_post_nms_num",
-        "min_size",
-        "field_whr",
-        "field_xyr",
-    )
+    plain_options = EVERY
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

@@ -10,7 +10,8 @@ from sparknet.errors import LayerError
 from sparknet.layers.anchors import RATIOS, SCALES, anchors, propose
 from sparknet.layers.host import Host, HostBlob, put_rows
 from sparknet.layers.layer import (
-    Layer,
+    EVERY,
+    BoxRows,
     Plan,
     Shape,
     between,
@@ -45,7 +46,7 @@ class ProposalHost(Host):
 
 
 @layer("Proposal")
-class Proposal(Layer):
+class Proposal(BoxRows):
     """proposal_layer.cpp of forks; bottoms: scores, deltas, and image height, width and scale.
 
     The scores are 1 x 2A x H x W, of which the second half counts, for A anchors of each ratio
@@ -57,17 +58,7 @@ class Proposal(Layer):
     field = "proposal_param"
     bottoms = exactly(3)
     tops = between(1, 2)
-    has_gradient = False
-    has_dynamic_tops = True
-    has_row_numbers = True
-    plain_options = (
-        "feat_stride",
-        "base_size",
-        "min_size",
-        "pre_nms_topn",
-        "post_nms_topn",
-        "nms_thresh",
-    )
+    plain_options = EVERY
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

@@ -7,6 +7,8 @@ from typing import Any
 
 from sparknet.errors import clean
 from sparknet.layers.layer import (
+    EVERY,
+    BoxRows,
     Layer,
     Plan,
     Shape,
@@ -111,29 +113,7 @@ class MultiBoxLoss(Loss):
     field = "multibox_loss_param"
     fields = ("loss_param",)
     bottoms = between(4, 6)
-    plain_options = (
-        "num_classes",
-        "share_location",
-        "loc_weight",
-        "overlap_threshold",
-        "use_prior_for_matching",
-        "background_label_id",
-        "use_difficult_gt",
-        "neg_pos_ratio",
-        "neg_overlap",
-        "encode_variance_in_target",
-        "map_object_to_agnostic",
-        "ignore_cross_boundary_bbox",
-        "objectness_score",
-        "bp_inside",
-        "sample_size",
-        "use_prior_for_nms",
-        "loc_loss_type",
-        "conf_loss_type",
-        "match_type",
-        "code_type",
-        "mining_type",
-    )
+    plain_options = EVERY
     bottoms_without_gradient = (2, 3, 4, 5)
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
@@ -214,7 +194,7 @@ def refuse_saving(layer: Layer) -> None:
 
 
 @layer("DetectionOutput")
-class DetectionOutput(Layer):
+class DetectionOutput(BoxRows):
     """Of SSD (detection_output_layer.cpp).  A save_output_param that would write files is refused.
 
     With five bottoms, or where objectness_score is given, the layer is RefineDet's: bottom 3 has
@@ -231,16 +211,7 @@ class DetectionOutput(Layer):
     field = "detection_output_param"
     fields = ("transform_param",)
     bottoms = between(3, 5)
-    has_gradient = False
-    has_row_numbers = True
-    has_dynamic_tops = True
-    plain_options = (
-        "background_label_id",
-        "code_type",
-        "variance_encoded_in_target",
-        "keep_top_k",
-        "objectness_score",
-    )
+    plain_options = EVERY
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         refuse_saving(self)

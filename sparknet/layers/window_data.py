@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.errors import FileError
 from sparknet.layers.host import BatchHost
-from sparknet.layers.layer import Plan, exactly, layer, shape_text
+from sparknet.layers.layer import EVERY, Plan, exactly, layer, shape_text
 from sparknet.layers.source_layer import SourceLayer, TransformParam
 from sparknet.loaders.batches import Array, Arrays, Maker, room
 from sparknet.loaders.image import LARGEST_FILE, Decoders, Pixels, decode
@@ -131,16 +131,7 @@ class WindowData(SourceLayer):
     fields = ("transform_param",)
     tops = exactly(2)
     reads_files = has_batch_size = has_images = True
-    plain_options = (
-        "source",
-        "root_folder",
-        "fg_threshold",
-        "bg_threshold",
-        "fg_fraction",
-        "context_pad",
-        "crop_mode",
-        "cache_images",
-    )
+    plain_options = EVERY
 
     def survey(self) -> Plan:
         options = self.options

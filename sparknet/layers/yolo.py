@@ -9,7 +9,17 @@ import numpy as np
 
 from sparknet.layers.anchors import LARGEST
 from sparknet.layers.host import Host, HostBlob
-from sparknet.layers.layer import Layer, Plan, Shape, at_least, between, layer, shape_text
+from sparknet.layers.layer import (
+    EVERY,
+    BoxRows,
+    Layer,
+    Plan,
+    Shape,
+    at_least,
+    between,
+    layer,
+    shape_text,
+)
 from sparknet.layers.pooling import check_image
 
 Array = np.ndarray[Any, Any]
@@ -170,7 +180,7 @@ def show(top: HostBlob, rows: Any) -> None:
 
 
 @layer("YoloDetectionOutput")
-class YoloDetectionOutput(Layer):
+class YoloDetectionOutput(BoxRows):
     """yolo_detection_output_layer.cpp of MobileNet-YOLO: softmax over classes, the best counts.
 
     The top has rows of image, label (from 1), score, and corners in shares of the image.  The
@@ -181,10 +191,7 @@ class YoloDetectionOutput(Layer):
     host = YoloDetectionOutputHost
     field = "yolo_detection_output_param"
     bottoms = between(1, 2)
-    has_gradient = False
-    has_dynamic_tops = True
-    has_row_numbers = True
-    plain_options = ("num_classes", "num_box", "biases", "confidence_threshold", "nms_threshold")
+    plain_options = EVERY
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
@@ -197,7 +204,7 @@ class YoloDetectionOutput(Layer):
 
 
 @layer("Yolov3DetectionOutput")
-class Yolov3DetectionOutput(Layer):
+class Yolov3DetectionOutput(BoxRows):
     """yolov3_detection_output_layer.cpp of MobileNet-YOLO: every class has a score of its own.
 
     Map i takes the anchors that its part of ``mask`` names; anchors_scale is its pixels to a cell.
@@ -208,18 +215,7 @@ class Yolov3DetectionOutput(Layer):
 
     field = "yolov3_detection_output_param"
     bottoms = at_least(1)
-    has_gradient = False
-    has_dynamic_tops = True
-    has_row_numbers = True
-    plain_options = (
-        "num_classes",
-        "num_box",
-        "biases",
-        "mask",
-        "anchors_scale",
-        "confidence_threshold",
-        "nms_threshold",
-    )
+    plain_options = EVERY
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

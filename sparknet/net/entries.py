@@ -184,9 +184,8 @@ def _pictured(entries: Sequence[Entry], given: Preprocessing) -> list[Entry]:
 def _labels(net: NetMessage) -> Iterator[str]:
     """Yield the blobs whose values are class indices."""
     for layer in net.layer:
-        place = LAYERS[layer.type].class_bottom if layer.type in LAYERS else None
-        if place is not None and place < len(layer.bottom):
-            yield layer.bottom[place]
+        if layer.type in LAYERS and LAYERS[layer.type].has_classes:
+            yield from layer.bottom[1:2]
 
 
 def _blanks(net: NetMessage) -> Iterator[tuple[str, float]]:

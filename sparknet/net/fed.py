@@ -168,7 +168,7 @@ class FedNet:
     def evaluated(self) -> dict[str, Summary]:
         """Tops with counts, and what makes metrics of them."""
         kinds = ((layer, LAYERS[layer.type]) for layer in self.described.layer)
-        return {top: kind.summary for layer, kind in kinds if kind.has_summary for top in layer.top}
+        return {top: kind.summary for layer, kind in kinds if kind.summary for top in layer.top}
 
     @property
     def goals(self) -> dict[str, Goal]:

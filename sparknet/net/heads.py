@@ -118,7 +118,7 @@ def _head(
     judge = None if loss is None else LAYERS[loss.type]
     squash = None if judge is None else judge.score_function
     maker = None
-    if squash is None and (judge is None or judge.class_bottom is not None):
+    if squash is None and (judge is None or judge.has_classes):
         maker = _squasher(name, layers)
     if maker is not None:
         squash = LAYERS[maker.type].score_function
@@ -160,14 +160,13 @@ def _squasher(name: str, layers: Sequence[LayerMessage]) -> LayerMessage | None:
 def _kind(judge: type[Layer] | None, squash: str | None, values: int) -> Kind:
     if squash == "sigmoid":
         return "labels"
-    if squash == "softmax" or (judge is not None and judge.class_bottom is not None):
+    if squash == "softmax" or (judge is not None and judge.has_classes):
         return "classes"
     return "numbers" if judge is not None or values == 1 else "classes"
 
 
 def _target(loss: LayerMessage, name: str) -> str | None:
-    place = LAYERS[loss.type].class_bottom or 1
-    likeliest_first = [*loss.bottom[place : place + 1], *loss.bottom]
+    likeliest_first = [*loss.bottom[1:2], *loss.bottom]
     return next((blob for blob in likeliest_first if blob != name), None)  # a target may come first
 
 

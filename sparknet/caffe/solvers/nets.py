@@ -80,7 +80,7 @@ def mean_outputs(
     evaluated = {
         top: node.layer.summary
         for node in net.graph.nodes
-        if node.layer.has_summary
+        if node.layer.summary
         for top in node.tops
     }
     judged: dict[str, list[Array]] = {top: [] for top in evaluated}
