@@ -17,12 +17,12 @@ from sparknet.errors import FileError, clean
 from sparknet.graph.budget import Budget
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.inputs import Place, bound, one_number
-from sparknet.onnx.length_constants import Incline, counted_number, grown, with_length
+from sparknet.onnx.length_constants import grown, length_number, with_length
 from sparknet.onnx.limits import Room, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
 from sparknet.onnx.operators.arithmetic import exact_quotients
 from sparknet.onnx.records import beside
-from sparknet.onnx.sizes import RECORDS, Size, symbols
+from sparknet.onnx.sizes import RECORDS, Size, affine, symbols
 from sparknet.onnx.source import Array, Branch, OnnxNode, Source
 from sparknet.onnx.step import OPERATORS, Step
 from sparknet.onnx.value_types import (
@@ -61,8 +61,8 @@ class Reading:
     """Constants of which all values grow by so much with each place of the input."""
     turned: Mapping[str, int] = field(default_factory=dict)
     """Constants that are the last places of longer ones, by the axis."""
-    numbers: Mapping[str, Incline] = field(default_factory=dict)
-    """Numbers that grow with the length of sequences, and are made from it in the net."""
+    counts: bool = False
+    """Whether the net computes with the length of sequences, of which there is one."""
 
     def __post_init__(self) -> None:
         source = self.source
@@ -83,8 +83,6 @@ class Reading:
         self.grown: dict[str, Computed] = {}
         self.whole: dict[str, Computed] = {}
         """The blobs of whole numbers that casts make, by what they are made from."""
-        self.operands: set[str] = set()
-        """Constants with which layers compute."""
         self.symbolic: dict[str, Array] = {}
         """Constants of sizes that depend on open ones, as arrays of `Size`."""
         self.exact = exact_quotients(self.nodes)
@@ -141,11 +139,8 @@ class Reading:
         for node in nodes:
             values = self._branch(node) if node.op == "If" else self._outputs(node)
             for name, value in zip(node.outputs, values, strict=False):
-                if name in self.numbers and isinstance(value, np.ndarray):
-                    step = Step(self, node, [value])
-                    value = set_type(
-                        counted_number(step, value, self.numbers[name]), constant_type(value)
-                    )
+                if node.op == "Cast" and value.dtype.kind == "f":
+                    value = self._counted(node, node.inputs[0], value)
                 if name:
                     self.bind(name, value)
 
@@ -231,7 +226,7 @@ class Reading:
             inputs = self._for_any(inputs)
         if node.op in SPREADING:
             pairs = zip(node.inputs, inputs, strict=True)
-            self.operands.update(name for name, one in pairs if isinstance(one, np.ndarray))
+            inputs = [one if one is None else self._counted(node, name, one) for name, one in pairs]
         given_inputs = inputs
         inputs = [
             self._sliced_constant(node, name, one) if isinstance(one, np.ndarray) else one
@@ -263,6 +258,17 @@ class Reading:
             set_type(one, kind, whole) if isinstance(one, Computed) and one not in computed else one
             for one in outputs
         ]
+
+    def _counted(self, node: OnnxNode, name: str, value: Value) -> Value:
+        """Return a number that grows evenly with the length as what the net makes of the length."""
+        sizes = self.symbolic.get(name)
+        if not self.counts or isinstance(value, Computed) or sizes is None or sizes.size != 1:
+            return value
+        line = affine(sizes.flat[0], self.net.known(self.net.lengths[0]))
+        if line is None:
+            return value
+        number = length_number(Step(self, node, [value]), value, *line)
+        return set_type(number, constant_type(value))
 
     def _for_any(self, inputs: list[Value | None]) -> list[Value | None]:
         """Constants that hold the same for each of the records of the file, for any number."""

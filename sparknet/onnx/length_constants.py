@@ -9,18 +9,14 @@ counted from the end), the length is added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from sparknet.errors import FileError, clean
-from sparknet.onnx.folding import foldable
 from sparknet.onnx.netlist import Computed, Growth, NetLayer, Netlist, Value
-from sparknet.onnx.records import turns
-from sparknet.onnx.source import Array, OnnxNode
+from sparknet.onnx.source import Array
 from sparknet.onnx.step import Step
 
 
@@ -87,11 +83,11 @@ def times_length(step: Step, slope: float) -> Computed:
     return step.layer("Reduction", [steps], part="length", operation="SUM", axis=0)
 
 
-def counted_number(step: Step, array: Array, line: Incline) -> Computed:
-    """Return a number that grows with the length, in the shape that it has as a constant."""
-    length = times_length(step, line.slope)
-    if line.start:
-        length = step.pointwise("Power", of=length, part="number", shift=line.start)
+def length_number(step: Step, array: Array, start: int, slope: int) -> Computed:
+    """Return `start` and `slope` times the length, in the shape of the constant."""
+    length = times_length(step, slope)
+    if start:
+        length = step.pointwise("Power", of=length, part="number", shift=float(start))
     return step.reshape(length, array.shape, part="as_constant")
 
 
@@ -163,121 +159,3 @@ def _slope(long: Array, short: Array, places: int) -> int:
         return 0
     apart: Any = np.unique(long.astype(np.float64) - short)
     return int(apart[0]) // places if apart.size == 1 and apart[0] % places == 0 else 0
-
-
-Values = Mapping[str, Any]
-_SIZES = ("Shape", "Size")
-TRIED = (64, 12, 2, 1)
-"""Lengths for which a number must be what it is expected to be, besides those of the readings."""
-
-
-@dataclass(frozen=True)
-class Incline:
-    """A number that is `start`, and `slope` more for each place."""
-
-    start: float
-    slope: float
-
-    def at(self, length: int) -> float:
-        return self.start + self.slope * length
-
-
-def numbers_of_length(
-    nodes: Sequence[OnnxNode],
-    operands: set[str],
-    one: tuple[int, Values],
-    other: tuple[int, Values],
-    whole: Callable[[int], Values],
-) -> dict[str, Incline]:
-    """Return what the numbers among the operands that differ between two lengths are computed from.
-
-    Empty where one of them does not grow evenly, or it is not certain: `whole` gives the values
-    for a length that is fixed.
-    """
-    makers = {name: node for node in nodes for name in node.outputs}
-    pair = (one[1], other[1])
-    lines: dict[str, Incline] = {}
-    for name in operands:
-        if not differs(name, *pair) or any(values[name].size != 1 for values in pair):
-            continue
-        for seed in _seeds(name, makers, pair):
-            if not _is_even(seed, makers, one, other):
-                return {}
-            first, second = (float(values[seed].flat[0]) for values in pair)
-            slope = (second - first) / (other[0] - one[0])
-            lines[seed] = Incline(first - slope * one[0], slope)
-    return lines if lines and _hold(lines, whole) else {}
-
-
-def differs(name: str, one: Values, other: Values) -> bool:
-    a, b = one.get(name), other.get(name)
-    if a is b or not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
-        return False
-    return not np.array_equal(a, b, equal_nan=True)
-
-
-def _seeds(name: str, makers: Mapping[str, OnnxNode], pair: tuple[Values, Values]) -> Iterator[str]:
-    """Yield the first fractions on the way to a number."""
-    node = makers.get(name)
-    inputs = [one for one in node.inputs if differs(one, *pair)] if node is not None else []
-    if inputs and all(_is_fraction(one, pair) for one in inputs):
-        for one in inputs:
-            yield from _seeds(one, makers, pair)
-    else:
-        yield name
-
-
-def _is_fraction(name: str, pair: tuple[Values, Values]) -> bool:
-    return all(values[name].size == 1 and values[name].dtype.kind == "f" for values in pair)
-
-
-def _is_even(
-    name: str,
-    makers: Mapping[str, OnnxNode],
-    one: tuple[int, Values],
-    other: tuple[int, Values],
-) -> bool:
-    """Return whether all that a number is computed from grows evenly, sizes as multiples of the
-    length.
-    """
-    pair, pending, visited = (one[1], other[1]), [name], set[str]()
-    while pending:
-        name = pending.pop()
-        if name in visited:
-            continue
-        visited.add(name)
-        node = makers.get(name)
-        a, b = (values[name] for values in pair)
-        if node is None or a.shape != b.shape:
-            return False
-        if node.op in _SIZES:
-            if not _are_multiples(a, b, one[0], other[0]):
-                return False
-            continue
-        if not foldable(node.op) or turns(node, one, other):
-            return False
-        pending += [its for its in node.inputs if its and differs(its, *pair)]
-    return True
-
-
-def _are_multiples(a: Array, b: Array, length: int, other: int) -> bool:
-    apart = a != b
-    return bool(
-        np.all(a[apart] % length == 0) and np.array_equal(a[apart] // length * other, b[apart])
-    )
-
-
-def _hold(lines: Mapping[str, Incline], whole: Callable[[int], Values]) -> bool:
-    """Return whether the numbers are right for lengths that are no primes, too."""
-    even = 0
-    for length in TRIED:
-        with suppress(FileError):  # too short for the model, or too long
-            values = whole(length)
-            even += length % 2 == 0
-            for name, line in lines.items():
-                value, expected = values.get(name), line.at(length)
-                if not isinstance(value, np.ndarray) or value.size != 1:
-                    return False
-                if abs(float(value.flat[0]) - expected) > 1e-6 * max(abs(expected), 1.0):
-                    return False
-    return even > 0

@@ -28,10 +28,7 @@ from sparknet.onnx.inputs import (
 from sparknet.onnx.length_constants import (
     Drifting,
     FromTheEnd,
-    Incline,
-    differs,
     grow,
-    numbers_of_length,
 )
 from sparknet.onnx.patterns import simplified
 from sparknet.onnx.records import (
@@ -167,7 +164,7 @@ class _Trial:
         self.pixels: Sequence[int] = PIXELS
         self.drifts: dict[str, int] = {}
         self.turned: dict[str, int] = {}
-        self.numbers: dict[str, Incline] = {}
+        self.counts = False
 
     def settled(self) -> tuple[Reading, Model]:
         """Where several lengths are open and do not fit each other, they are one: exporters name
@@ -238,10 +235,12 @@ class _Trial:
             try:
                 check_alike(self.source.path, models[0], models[1], bool(self.lengths))
             except FileError:
-                if self.numbers or not self._counted(readings, primes):
+                if self.counts or len(readings[0].net.lengths) != 1:
                     raise
+                self.counts = True
                 with suppress(FileError):
                     return self.agreed(primes)
+                self.counts = False
                 raise
             if not self.lengths:
                 check_compared(
@@ -273,7 +272,7 @@ class _Trial:
             self.images,
             self.drifts,
             self.turned,
-            self.numbers,
+            self.counts,
         )
 
     def _usual(self, reading: Reading, readings: Sequence[Reading]) -> dict[int, int]:
@@ -281,26 +280,6 @@ class _Trial:
         length = min(USUAL, _longest(readings))
         others = {size: self.images.get(str(size), length) for size in reading.lengths.values()}
         return {reading.records: self.batch, **others}
-
-    def _counted(self, readings: Sequence[Reading], primes: Sequence[int]) -> bool:
-        """Return whether numbers with which the layers compute grow evenly with the length."""
-        first, second = readings[:2]
-        if len(first.net.lengths) != 1:
-            return False
-        (one,), (other,) = first.net.lengths, second.net.lengths
-        longer = self._reading(first.records, [other])
-        longer.walk()
-        operands = {
-            name for name in first.operands if not differs(name, longer.values, second.values)
-        }
-
-        def whole(length: int) -> Mapping[str, Any]:
-            return self._whole(self._shapes(length), self._counts(length, primes), length).values
-
-        self.numbers = numbers_of_length(
-            self.nodes, operands, (one, first.values), (other, longer.values), whole
-        )
-        return bool(self.numbers)
 
     def _grow(self, readings: Sequence[Reading], primes: Sequence[int]) -> None:
         """Put constants in for the longest input that the model takes."""

@@ -155,6 +155,14 @@ def symbols(size: int) -> set[str]:
     return {name for one in size.terms for atom in one for name in atom.symbols()}
 
 
+def affine(size: int, length: int) -> tuple[int, int] | None:
+    """Return a and b of a size a + b L for this open size L; None if it is no such size."""
+    (one,) = _terms(length)
+    terms = dict(_terms(size))
+    slope, start = terms.pop(one, 0), terms.pop((), 0)
+    return (start, slope) if slope and not terms else None
+
+
 def evaluate(size: int, values: Mapping[str, int]) -> int:
     """Return a size, open or not, for these open sizes."""
     return size.at(values) if isinstance(size, Size) else size
