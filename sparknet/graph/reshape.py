@@ -63,10 +63,8 @@ def _check_names(nodes: Sequence[Node], wanted: Mapping[str, Shape]) -> None:
     sources = {name for node in nodes if not node.bottom_ids for name in node.tops}
     for name in wanted:
         if name not in sources:
-            sources_shown = ", ".join(f"'{source}'" for source in sorted(sources)[:8]) or "none"
-            raise SpecError(
-                f"the net has no input '{name[:80]}' to reshape; its inputs: {sources_shown}"
-            )
+            listed = ", ".join(f"'{source}'" for source in sorted(sources)[:8]) or "none"
+            raise SpecError(f"the net has no input '{name[:80]}' to reshape; its inputs: {listed}")
 
 
 def _checked(name: str, shape: Sequence[int]) -> Shape:

@@ -39,8 +39,7 @@ def grid(high: int, wide: int, stride: int, base: Array) -> Array:
     """Return all anchors of a map: for each position a row for each base anchor."""
     x, y = np.meshgrid(np.arange(wide) * stride, np.arange(high) * stride)
     shifts = np.stack([x.ravel(), y.ravel()] * 2, 1)
-    boxes: Array = (shifts[:, None] + base[None]).reshape(-1, 4)
-    return boxes
+    return np.asarray((shifts[:, None] + base[None]).reshape(-1, 4))
 
 
 def measured(boxes: Array) -> tuple[Array, Array]:
@@ -75,8 +74,7 @@ def overlaps(one: Array, two: Array) -> Array:
     high = np.minimum(one[:, None, 2:4], two[None, :, 2:4])
     common = np.maximum(high - low + 1, 0).prod(2)
     area = [(boxes[:, 2:4] - boxes[:, :2] + 1).prod(1) for boxes in (one, two)]
-    shares: Array = common / (area[0][:, None] + area[1][None] - common)
-    return shares
+    return np.asarray(common / (area[0][:, None] + area[1][None] - common))
 
 
 def suppress(many: int, threshold: float, most: int, share: Callable[[int, Array], Array]) -> Array:

@@ -32,8 +32,8 @@ class PythonHost(Host):
         super().__init__(node, params, seed)
         assert isinstance(node.layer, Python)
         self.instance: Any = node.layer.instance
-        for blob, blob_made in zip(params, self.instance.blobs, strict=True):
-            blob.data[...] = blob_made.data
+        for blob, own in zip(params, self.instance.blobs, strict=True):
+            blob.data[...] = own.data
         self.instance.blobs = params
 
     def reshape(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,14 +17,6 @@ from sparknet.loaders.batches import Array, Arrays, Maker
 from sparknet.loaders.image import Decoders, image_shape
 from sparknet.loaders.transform import mean_image
 from sparknet.proto.untrusted import check_trusted
-
-
-class DenseImageDataHost(BatchHost):
-    def maker(self) -> Callable[[int], Maker[Arrays]]:
-        node = self.node
-        return partial(
-            PairMaker, node.plan.values, len(node.tops), node.layer.phase == TRAIN, self.seed
-        )
 
 
 class PairMaker:
@@ -70,8 +62,45 @@ class PairMaker:
         return self.pairs[int(order[place])]
 
 
+DRAWS, SHARE = 10, 0.8
+
+
+class StridedMaker(PairMaker):
+    def _item(self, item: int) -> tuple[Array, Array, tuple[int, int]]:
+        image, labels = load(self._pair(item), self.values)
+        rng = np.random.default_rng([self.seed, 1, item])
+        for _ in range(DRAWS if self.values["balance"] else 1):
+            pixels, marks = strided(image, labels, self.values, rng)
+            if np.bincount(marks.ravel()).max() <= SHARE * marks.size:
+                break
+        return pixels, marks, (pixels.shape[1], pixels.shape[2])
+
+
+class PairHost(BatchHost):
+    def maker(self) -> Callable[[int], Maker[Arrays]]:
+        node = self.node
+        kind = StridedMaker if "stride" in node.plan.values else PairMaker
+        return partial(kind, node.plan.values, len(node.tops), node.layer.phase == TRAIN, self.seed)
+
+
+class PairLayer(SourceLayer):
+    """A layer whose list has lines `picture labels`."""
+
+    host = PairHost
+    fields: ClassVar[tuple[str, ...]] = ("transform_param",)
+    tops = exactly(2)
+    reads_files = True
+    defaults: ClassVar[dict[str, Any]] = {
+        "scale_factors": (),
+        "label_type": "pixel",
+        "ignore_label": 0,
+        "divisor": 1,
+    }
+    """Values that most of these layers have in common."""
+
+
 @layer("DenseImageData")
-class DenseImageData(SourceLayer):
+class DenseImageData(PairLayer):
     """dense_image_data_layer.cpp of SegNet and ENet; a line of the list is `picture labels`.
 
     Top 1 is N x 1 x H x W.  Crops are random in TRAIN and central in TEST; label_divide_factor
@@ -80,10 +109,9 @@ class DenseImageData(SourceLayer):
     `loaders.labelled_pictures` reads.
     """
 
-    host = DenseImageDataHost
     field = "dense_image_data_param"
-    tops = exactly(2)
-    reads_files = has_batch_size = True
+    fields = ()
+    has_batch_size = True
     plain_options = ("source", "root_folder", "shuffle", "rand_skip", "is_color", "mirror")
 
     def survey(self) -> Plan:
@@ -95,14 +123,12 @@ class DenseImageData(SourceLayer):
         if crop and any(c > s for c, s in zip(crop, size or stored, strict=True)):
             self.fail(f"the crop {high} x {wide} is larger than the pictures")
         values = {
+            **self.defaults,
             "batch_size": batch,
             "size": size,
             "crop": crop,
             "scale": 1.0,
-            "scale_factors": (),
             "mean": mean_of(self, options.mean_file) if options.HasField("mean_file") else None,
-            "label_type": "pixel",
-            "ignore_label": 0,
             "divisor": options.label_divide_factor,
         }
         tops: tuple[Shape, ...] = ((batch, channels, high, wide), (batch, 1, high, wide))
@@ -133,29 +159,8 @@ def mean_of(layer: SourceLayer, path: str) -> Any:
         layer.fail(f"the mean file cannot be read: {error}")
 
 
-DRAWS, SHARE = 10, 0.8
-
-
-class SegDataHost(BatchHost):
-    def maker(self) -> Callable[[int], Maker[Arrays]]:
-        node = self.node
-        train = node.layer.phase == TRAIN
-        return partial(StridedMaker, node.plan.values, len(node.tops), train, self.seed)
-
-
-class StridedMaker(PairMaker):
-    def _item(self, item: int) -> tuple[Array, Array, tuple[int, int]]:
-        image, labels = load(self._pair(item), self.values)
-        rng = np.random.default_rng([self.seed, 1, item])
-        for _ in range(DRAWS if self.values["balance"] else 1):
-            pixels, marks = strided(image, labels, self.values, rng)
-            if np.bincount(marks.ravel()).max() <= SHARE * marks.size:
-                break
-        return pixels, marks, (pixels.shape[1], pixels.shape[2])
-
-
 @layer("SegData")
-class SegData(SourceLayer):
+class SegData(PairLayer):
     """seg_data_layer.cpp of yjxiong/caffe; a line of the list is `picture labels`.
 
     Batches of one picture, scaled by a number between the two scale_ratios, of which a part of any
@@ -164,11 +169,7 @@ class SegData(SourceLayer):
     again, up to ten times.  Values: those of DenseImageData, stride, scales, most, balance.
     """
 
-    host = SegDataHost
     field = "seg_data_param"
-    fields = ("transform_param",)
-    tops = exactly(2)
-    reads_files = True
     plain_options = ("source", "shuffle", "balance")
 
     def survey(self) -> Plan:
@@ -191,6 +192,7 @@ class SegData(SourceLayer):
         if most:
             high, wide = min(high, most[0]), min(wide, most[1])
         values = {
+            **self.defaults,
             "root_folder": options.root_dir,
             "batch_size": 1,
             "rand_skip": 0,
@@ -199,9 +201,6 @@ class SegData(SourceLayer):
             "mirror": transform.mirror,
             "scale": transform.scale,
             "mean": means(self, 3),
-            "label_type": "pixel",
-            "ignore_label": 0,
-            "divisor": 1,
             "stride": transform.stride,
             "scales": scales,
             "most": most,
@@ -209,12 +208,8 @@ class SegData(SourceLayer):
         return Plan(((1, 3, high, wide), (1, 1, high, wide)), values=values)
 
 
-class ImageSegDataHost(DenseImageDataHost):
-    """The way of DenseImageData, with the settings of DeepLab's layer."""
-
-
 @layer("ImageSegData")
-class ImageSegData(SourceLayer):
+class ImageSegData(PairLayer):
     """image_seg_data_layer.cpp of DeepLab; a line of the list is `picture labels`.
 
     label_type PIXEL takes a picture of labels, IMAGE one number for all pixels, NONE ignore_label.
@@ -223,11 +218,9 @@ class ImageSegData(SourceLayer):
     of each picture within the crop.  Values: those of DenseImageData.
     """
 
-    host = ImageSegDataHost
     field = "image_data_param"
-    fields = ("transform_param",)
     tops = between(2, 3)
-    reads_files = has_batch_size = True
+    has_batch_size = True
     plain_options = ("source", "root_folder", "shuffle", "rand_skip", "is_color", "ignore_label")
 
     def survey(self) -> Plan:
@@ -243,6 +236,7 @@ class ImageSegData(SourceLayer):
         kind = self.choice("label_type") if options.has_label else "none"
         channels = picture_shape(self, options, two=kind != "none")[0]
         values = {
+            **self.defaults,
             "batch_size": batch,
             "size": size,
             "crop": crop,
@@ -251,7 +245,6 @@ class ImageSegData(SourceLayer):
             "scale_factors": tuple(transform.scale_factors),
             "mean": means(self, channels),
             "label_type": kind,
-            "divisor": 1,
         }
         tops: tuple[Shape, ...] = ((batch, channels, *crop), (batch, 1, *crop))
         if len(self.parameter.top) > 2:
@@ -259,23 +252,16 @@ class ImageSegData(SourceLayer):
         return Plan(tops=tops, values=values)
 
 
-class ImageLabelmapDataHost(DenseImageDataHost):
-    """The way of DenseImageData, with the settings of HED's layer."""
-
-
 @layer("ImageLabelmapData")
-class ImageLabelmapData(SourceLayer):
+class ImageLabelmapData(PairLayer):
     """image_labelmap_data_layer.cpp of HED; a line of the list is `picture map`.
 
     Top 1 is N x 1 x H x W: 1 where the map is brighter than half, 0 elsewhere.
     Values: those of DenseImageData.
     """
 
-    host = ImageLabelmapDataHost
     field = "image_data_param"
-    fields = ("transform_param",)
-    tops = exactly(2)
-    reads_files = has_batch_size = True
+    has_batch_size = True
     plain_options = ("source", "root_folder", "shuffle", "rand_skip", "is_color")
 
     def survey(self) -> Plan:
@@ -288,18 +274,15 @@ class ImageLabelmapData(SourceLayer):
         if crop and min(size or stored) < crop[0]:
             self.fail(f"crop_size {crop[0]} is larger than the pictures")
         values = {
+            **self.defaults,
             "batch_size": batch,
             "size": size,
             "crop": crop,
             "mirror": transform.mirror,
             "scale": transform.scale,
-            "scale_factors": (),
             "mean": means(self, channels),
-            "label_type": "pixel",
             "label_way": "cv2.linear",
             "halves": True,
-            "ignore_label": 0,
-            "divisor": 1,
         }
         return Plan(((batch, channels, high, wide), (batch, 1, high, wide)), values=values)
 

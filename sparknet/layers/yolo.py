@@ -46,22 +46,19 @@ def check_biases(layer: Layer, biases: Sequence[float], boxes: int) -> None:
 
 
 def sigmoid(x: Array) -> Array:
-    values: Array = 1 / (1 + np.exp(-np.clip(x, -80, 80)))
-    return values
+    return np.asarray(1 / (1 + np.exp(-np.clip(x, -80, 80))))
 
 
 def softmax(x: Array, axis: int) -> Array:
     e = np.exp(x - x.max(axis, keepdims=True))
-    shares: Array = e / e.sum(axis, keepdims=True)
-    return shares
+    return np.asarray(e / e.sum(axis, keepdims=True))
 
 
 def split(x: Array, boxes: int) -> Array:
     """Return a map as N x boxes x H x W x values, in double precision."""
     num, channels, high, wide = x.shape
     parts = x.reshape(num, boxes, channels // boxes, high, wide)
-    fields: Array = parts.transpose(0, 1, 3, 4, 2).astype(np.float64)
-    return fields
+    return np.asarray(parts.transpose(0, 1, 3, 4, 2).astype(np.float64))
 
 
 def place_boxes(parts: Array, anchors: Array, scale: float = 1.0) -> Array:
@@ -89,8 +86,7 @@ def overlap(one: Array, two: Array) -> Array:
     ]
     area = np.maximum(common[0], 0) * np.maximum(common[1], 0)
     union = one[..., 2] * one[..., 3] + two[..., 2] * two[..., 3] - area
-    shares: Array = np.divide(area, union, out=np.zeros_like(area), where=union > 0)
-    return shares
+    return np.asarray(np.divide(area, union, out=np.zeros_like(area), where=union > 0))
 
 
 def suppress(boxes: Array, threshold: float, overlap: Overlap = overlap) -> Array:
@@ -119,11 +115,11 @@ def detections(found: Sequence[Sequence[Array]], many: int, threshold: float) ->
         half = boxes[mine, 2:] / 2
         facts = np.stack([np.full(len(mine), image), labels[mine], scores[mine]], 1)
         rows.append(np.concatenate([facts, boxes[mine, :2] - half, boxes[mine, :2] + half], 1))
-    rows_shown: Array = np.concatenate([np.zeros((0, 7)), *rows])
-    if not len(rows_shown):
-        rows_shown = np.full((many, 7), -1.0)
-        rows_shown[:, 0] = np.arange(many)
-    return rows_shown
+    table: Array = np.concatenate([np.zeros((0, 7)), *rows])
+    if not len(table):
+        table = np.full((many, 7), -1.0)
+        table[:, 0] = np.arange(many)
+    return table
 
 
 @layer("Reorg")

@@ -87,10 +87,8 @@ def _divide(a: Array, b: Array) -> Array:
     if a.dtype.kind in "iu":
         if not np.all(b):
             raise ValueError("division by zero")
-        whole: Array = (np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))).astype(a.dtype)
-        return whole
-    quotient: Array = a / b
-    return quotient
+        return np.asarray((np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))).astype(a.dtype))
+    return np.asarray(a / b)
 
 
 def _remainder(a: Array, b: Array) -> Array:
@@ -98,8 +96,7 @@ def _remainder(a: Array, b: Array) -> Array:
         raise ValueError("a remainder of floating numbers needs fmod=1")
     if not np.all(b):
         raise ValueError("division by zero")
-    rest: Array = np.mod(a, b)
-    return rest
+    return np.asarray(np.mod(a, b))
 
 
 def _cast(node: OnnxNode, inputs: Inputs) -> Any:
@@ -227,8 +224,7 @@ def _reduce(function: Callable[..., Any]) -> Fold:
 
 
 def _where(condition: Array, a: Array, b: Array) -> Array:
-    result: Array = np.where(condition, a, b)
-    return result
+    return np.asarray(np.where(condition, a, b))
 
 
 def _clip(node: OnnxNode, inputs: Inputs) -> Any:
@@ -282,14 +278,12 @@ def _quantize(node: OnnxNode, inputs: Inputs) -> Any:
 
 
 def _pow(a: Array, b: Array) -> Array:
-    powers: Array = np.power(a, b).astype(a.dtype)
-    return powers
+    return np.asarray(np.power(a, b).astype(a.dtype))
 
 
 def _erf(x: Array) -> Array:
     bounded(x.shape)
-    result: Array = np.array([math.erf(float(one)) for one in np.ravel(x)]).reshape(x.shape)
-    return result
+    return np.asarray(np.array([math.erf(float(one)) for one in np.ravel(x)]).reshape(x.shape))
 
 
 _FOLDS: dict[str, Fold] = {

@@ -371,8 +371,8 @@ class _Graph:
         value = self.constants.get(name)
         return float(np.ravel(value)[0]) if value is not None and value.size == 1 else None
 
-    def _replace(self, end: OnnxNode, node_new: OnnxNode) -> None:
-        self.nodes = [node_new if node is end else node for node in self.nodes]
+    def _replace(self, end: OnnxNode, replacement: OnnxNode) -> None:
+        self.nodes = [replacement if node is end else node for node in self.nodes]
         self.index()
 
 

@@ -41,8 +41,7 @@ def walk(source: ByteSource) -> tuple[bytes, list[RawBytes | None]]:
 
 def room(size: int) -> Array:
     """Return bytes that the system gets back as soon as nobody holds them, if they are many."""
-    buffer: Array = NDArray.empty(size, np.uint8).numpy()
-    return buffer
+    return np.asarray(NDArray.empty(size, np.uint8).numpy())
 
 
 def contiguous_transpose(matrix: Array) -> Array:
@@ -50,9 +49,9 @@ def contiguous_transpose(matrix: Array) -> Array:
     other: Array = matrix.T
     if other.flags.c_contiguous:
         return other
-    matrix_out: Array = room(matrix.nbytes).view(matrix.dtype).reshape(other.shape)
-    matrix_out[...] = other
-    return matrix_out
+    transposed: Array = room(matrix.nbytes).view(matrix.dtype).reshape(other.shape)
+    transposed[...] = other
+    return transposed
 
 
 class _Stripper:
@@ -66,19 +65,19 @@ class _Stripper:
         if not path:
             return self.constant(start, stop)
         out: list[bytes] = []
-        start_kept = position = start
+        copied_to = position = start
         while position < stop:
             number, wire, begin, body, position = self.field(position, stop)
             if number != path[0] or wire != BYTES:
                 continue
             inner = self.message(body, position, path[1:])
             out += [
-                self.source.read(start_kept, begin - start_kept),
+                self.source.read(copied_to, begin - copied_to),
                 header(number, len(inner)),
                 inner,
             ]
-            start_kept = position
-        return b"".join([*out, self.source.read(start_kept, stop - start_kept)])
+            copied_to = position
+        return b"".join([*out, self.source.read(copied_to, stop - copied_to)])
 
     def constant(self, start: int, stop: int) -> bytes:
         """Of several runs of bytes protobuf keeps the last."""

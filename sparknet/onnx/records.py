@@ -158,8 +158,7 @@ class _Line:
         """What stands still is kept: the largest whole numbers have no double (Slice's ends)."""
         with np.errstate(invalid="ignore"):
             moved = (self.start + self.slope * (number - self.first)).astype(self._exact.dtype)
-        values: Array = np.where(self.slope == 0, self._exact, moved)
-        return values
+        return np.asarray(np.where(self.slope == 0, self._exact, moved))
 
     def meets(self, other: _Line) -> set[int]:
         """For which numbers of records some value is the other's."""

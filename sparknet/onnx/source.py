@@ -289,14 +289,13 @@ class _ModelReader:
 
     def _dtype(self, tensor: Any, name: str) -> np.dtype[Any]:
         try:
-            dtype = np.dtype(self.onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
+            dtype: np.dtype[Any] = self.onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
         except (KeyError, TypeError, ValueError):
             dtype = np.dtype(object)
         bfloat16 = tensor.data_type == self.onnx.TensorProto.BFLOAT16
         if str(dtype) not in _NUMBERS and not bfloat16:
             raise self.fail(f"{name} is of type {tensor.data_type}, which is not supported")
-        dtype_read: np.dtype[Any] = dtype
-        return dtype_read
+        return dtype
 
     def _outside(self, tensor: Any, name: str, size: int, dtype: np.dtype[Any]) -> Array:
         """Return the numbers of a constant in a file of the model's own folder."""
@@ -325,8 +324,7 @@ class _ModelReader:
             message = f"{name} takes {place.size} bytes, which do not fit into memory"
             raise self.fail(message) from None
         file.fill(place.start, raw.data)
-        values: Array = raw.view(dtype.newbyteorder("<")).astype(dtype, copy=False)
-        return values
+        return np.asarray(raw.view(dtype.newbyteorder("<")).astype(dtype, copy=False))
 
     def _beside(self, location: str, name: str) -> Path:
         folder = Path(self.path).resolve().parent

@@ -52,9 +52,9 @@ NET_FILES = ("net", "train_net", "test_net")
 def check_solver_files(solver: caffe_pb2.SolverParameter, fields: tuple[str, ...]) -> None:
     """Raise SolverError if one of these fields of a solver of unknown origin names a file."""
     for field in fields:
-        path_named = getattr(solver, field)
-        if path_named:
-            name = clean(path_named if isinstance(path_named, str) else path_named[0])
+        path = getattr(solver, field)
+        if path:
+            name = clean(path if isinstance(path, str) else path[0])
             raise SolverError(f"{field}: to read '{name}' is refused: {UNTRUSTED}")
 
 

@@ -13,6 +13,7 @@ from sparknet.layers import Shape
 from sparknet.onnx.folding import TYPES, fold
 from sparknet.onnx.limits import spread
 from sparknet.onnx.netlist import LARGEST, Computed, NetLayer, Value
+from sparknet.onnx.operators.shapes import tiled
 from sparknet.onnx.source import Array, OnnxNode
 from sparknet.onnx.step import Outputs, Step, reads
 
@@ -263,7 +264,7 @@ def _unequal(step: Step, op: str, a: Computed, b: Computed, part: str | None) ->
             small = step.reshape(b, b.shape[first : last + 1], part="small")
             kind = "Bias" if op == "Add" else "Scale"
             return step.layer(kind, [a, small], part=part, axis=first)
-    a, b = (_tiled(step, x, whole, f"tiled_{place}") for place, x in enumerate((a, b)))
+    a, b = (tiled(step, x, whole, f"tiled_{place}") for place, x in enumerate((a, b)))
     return _equal(step, op, a, b, part)
 
 
@@ -278,18 +279,6 @@ def _side_by_side(small: Shape, whole: Shape) -> tuple[int, int] | None:
         return None
     first, last = axes[0], axes[-1]
     return (first, last) if small[first : last + 1] == whole[first : last + 1] else None
-
-
-def _tiled(step: Step, x: Computed, whole: Shape, part: str) -> Computed:
-    if any(
-        step.is_open(target) and size != target for size, target in zip(x.shape, whole, strict=True)
-    ):
-        return step.sized(x, whole, part=part)
-    for axis, (size, target) in enumerate(zip(x.shape, whole, strict=True)):
-        if size == target:
-            continue
-        x = step.layer("Tile", [x], part=f"{part}_{axis}", axis=axis, tiles=target)
-    return x
 
 
 def _swish(step: Step, x: Computed, gate: Computed) -> Computed | None:

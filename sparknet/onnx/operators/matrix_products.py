@@ -299,5 +299,4 @@ def _matrix(size: int, parts: int, wanted: int, onesided: bool, inverse: bool) -
     turns = np.where(places < wanted, turns / (wanted if inverse else 1), 0)
     rows = np.stack([turns, 1j * turns][:parts], 1)
     numbers = np.stack([rows.real, rows.imag], -1)
-    matrix: Array = numbers.reshape(size * parts, -1).astype(np.float32)
-    return matrix
+    return np.asarray(numbers.reshape(size * parts, -1).astype(np.float32))

@@ -28,12 +28,12 @@ def reduce(step: Step) -> Outputs:
     value = step.value(0)
     count = len(value.shape)
     inputs = [None, step.optional(1, "its axes")]
-    axes_named = axes_of(step.node, inputs)
-    if not axes_named and step.attribute("noop_with_empty_axes"):
+    listed = axes_of(step.node, inputs)
+    if not listed and step.attribute("noop_with_empty_axes"):
         if step.op not in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"):
             step.refuse("it reduces nothing, which is not the same everywhere")
         return value
-    axes = sorted(step.axis(axis, count) for axis in axes_named or range(count))
+    axes = sorted(step.axis(axis, count) for axis in listed or range(count))
     if any(step.is_batched([value.shape[axis]]) and value.shape[axis] for axis in axes):
         step.refuse("it reduces over the records, of which there may be any number")
     keep = bool(step.attribute("keepdims", 1))

@@ -307,15 +307,16 @@ def expand(step: Step) -> Outputs:
     return tiled(step, x, spread(x.shape, target))
 
 
-def tiled(step: Step, x: Computed, shape: Shape) -> Computed:
+def tiled(step: Step, x: Computed, shape: Shape, part: str = "spread") -> Computed:
+    """Return a blob that is repeated along the axes where it has one value."""
     x = step.reshape(x, (1,) * (len(shape) - len(x.shape)) + x.shape, part="axes")
     if any(
         step.is_open(target) and size != target for size, target in zip(x.shape, shape, strict=True)
     ):
-        return step.sized(x, shape, part="spread")
+        return step.sized(x, shape, part=part)
     for axis, (size, target) in enumerate(zip(x.shape, shape, strict=True)):
         if size != target:
-            x = step.layer("Tile", [x], part=f"tiled_{axis}", axis=axis, tiles=target)
+            x = step.layer("Tile", [x], part=f"{part}_{axis}", axis=axis, tiles=target)
     return x
 
 

@@ -50,8 +50,8 @@ def _first(place: LayerExport) -> list[str]:
     """Return the states before the first step: blobs, or nothing."""
     states, values = int(place.values["states"]), place.values
     if values["expose_hidden"]:
-        states_in = place.inputs[len(place.inputs) - states :]
-        return [place.put("Squeeze", [name, place.whole([0])]) for name in states_in]
+        states_given = place.inputs[len(place.inputs) - states :]
+        return [place.put("Squeeze", [name, place.whole([0])]) for name in states_given]
     return [place.constant(np.zeros((1, int(values["num_output"]))))] * states
 
 

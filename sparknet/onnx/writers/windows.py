@@ -43,10 +43,10 @@ def _windows(place: LayerExport, op: str) -> None:
                 for pad, (count, s, extent, size) in zip(pads, reach, strict=True)
             ]
         images = axis != 1
-        images_out = place.view(x, (-1, *shape[axis:])) if images else x
-        images_out = place.put(
+        blobs = place.view(x, (-1, *shape[axis:])) if images else x
+        blobs = place.put(
             op,
-            [images_out, *numbers],
+            [blobs, *numbers],
             None if images else output,
             kernel_shape=kernel,
             strides=[int(size) for size in values["stride"]],
@@ -55,7 +55,7 @@ def _windows(place: LayerExport, op: str) -> None:
             group=shape[axis] // channels if op == "Conv" else int(values.get("group", 1)),
         )
         if images:
-            place.put("Reshape", [images_out, place.whole([-1, *top[1:]])], output)
+            place.put("Reshape", [blobs, place.whole([-1, *top[1:]])], output)
 
 
 @writes("InnerProduct")
