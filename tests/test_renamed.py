@@ -17,7 +17,7 @@ from tests.training import small
 
 
 @contextmanager
-def told(*sentences: str) -> Iterator[None]:
+def warns(*sentences: str) -> Iterator[None]:
     """Exactly these warnings, each at a line of this file or of dataclasses.replace."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -33,9 +33,9 @@ def test_a_keyword_under_its_old_name():
         return first, new
 
     call: Callable[..., Any] = given
-    with told():
+    with warns():
         assert call(1, new=2) == (1, 2)
-    with told("old= is called new= now"):
+    with warns("old= is called new= now"):
         assert call(1, old=3) == (1, 3)
 
 
@@ -45,26 +45,26 @@ def test_trainer_and_its_stage():
     from sparknet.spark.pipeline import NetEstimator
 
     make: Callable[..., Any] = Trainer
-    with told():
+    with warns():
         new = make(small.settings(), weights="a.caffemodel", weight_column="w")
-    with told("init_weights= is called weights= now", "weight= is called weight_column= now"):
+    with warns("init_weights= is called weights= now", "weight= is called weight_column= now"):
         old = make(small.settings(), init_weights="a.caffemodel", weight="w")
     assert (old.weights, old.weight_column) == (new.weights, new.weight_column)
-    with told("Trainer.weight is called weight_column now"):
+    with warns("Trainer.weight is called weight_column now"):
         assert old.weight == "w"
-    with told("weight= is called weight_column= now"):
+    with warns("weight= is called weight_column= now"):
         changed: Any = replace(old, weight="v")  # type: ignore[call-arg]
     assert (changed.weights, changed.weight_column) == ("a.caffemodel", "v")
     stage = NetEstimator(small.settings())
-    with told("init_weights= is called weights= now"):
+    with warns("init_weights= is called weights= now"):
         stage.setParams(init_weights="b.caffemodel")
     assert stage.trainer.weights == "b.caffemodel"
-    with told("weight= is called weightCol= now"):
+    with warns("weight= is called weightCol= now"):
         assert NetEstimator(small.settings(), weight="w").getWeightCol() == "w"  # type: ignore[attr-defined]
     assert stage.getParam("init_weights") is stage.getParam("weights")
-    with told("NetEstimator.setInitWeights is called setWeights now"):
+    with warns("NetEstimator.setInitWeights is called setWeights now"):
         stage.setInitWeights("c.caffemodel")  # type: ignore[attr-defined]
-    with told("NetEstimator.getInitWeights is called getWeights now"):
+    with warns("NetEstimator.getInitWeights is called getWeights now"):
         assert stage.getInitWeights() == "c.caffemodel"  # type: ignore[attr-defined]
 
 
@@ -73,11 +73,11 @@ def test_the_featurizers_output(tmp_path):
     from sparknet.spark.pipeline import NetFeaturizer
 
     net: Any = small.settings().net_param
-    with told():
+    with warns():
         assert NetFeaturizer(net, output="ip1", random=True).getOutput() == "ip1"  # type: ignore[attr-defined]
-    with told("layer= is called output= now"):
+    with warns("layer= is called output= now"):
         old = NetFeaturizer(net, layer="ip1", random=True)
-    with told("NetFeaturizer.getLayer is called getOutput now"):
+    with warns("NetFeaturizer.getLayer is called getOutput now"):
         assert old.getLayer() == "ip1"  # type: ignore[attr-defined]
     assert old.getParam("layer") is old.output  # type: ignore[attr-defined]
 
@@ -87,9 +87,9 @@ def test_the_loaders_bad_images(tmp_path):
 
     (tmp_path / "list").write_text("a.png 1\n")
     read: Callable[..., Any] = ImageFiles
-    with told("damaged= is called invalid= now"):
+    with warns("damaged= is called invalid= now"):
         assert not read(tmp_path / "list", damaged="raise").reader.skips
-    with told("damaged= is called invalid= now", "invalid='skip' is called invalid='drop' now"):
+    with warns("damaged= is called invalid= now", "invalid='skip' is called invalid='drop' now"):
         assert read(tmp_path / "list", damaged="skip").reader.skips
 
 
@@ -98,7 +98,7 @@ def test_functions_of_the_spark_package():
     import sparknet.spark as room
 
     for old, new in {"kept": "cached", "forget": "clear_cache", "planning_on": "runner"}.items():
-        with told(f"sparknet.spark.{old} is called {new} now"):
+        with warns(f"sparknet.spark.{old} is called {new} now"):
             assert getattr(room, old) is getattr(room, new)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = room.nothing  # type: ignore[attr-defined]
@@ -117,15 +117,15 @@ def test_classes(room, old, new):
     if room == "sparknet.spark":
         pytest.importorskip("pyspark")
     module = import_module(room)
-    with told(f"{room}.{old} is called {new} now"):
+    with warns(f"{room}.{old} is called {new} now"):
         assert getattr(module, old) is getattr(module, new)
     assert new in module.__all__
 
 
 def test_quantize():
-    with told():
+    with warns():
         new = _in_float32(exclude=["ip1"], most_records=4)
-    with told("float32= is called exclude= now", "records_used= is called most_records= now"):
+    with warns("float32= is called exclude= now", "records_used= is called most_records= now"):
         old = _in_float32(float32=["ip1"], records_used=4)
     assert old == new
     assert "ip1" in new
@@ -143,7 +143,7 @@ def _in_float32(**words: Any) -> list[str]:
 def test_the_room_of_listeners():
     from sparknet import report
 
-    with told("sparknet.summary.History is called sparknet.report.History now"):
+    with warns("sparknet.summary.History is called sparknet.report.History now"):
         assert import_module("sparknet.summary").History is report.History
     with pytest.raises(AttributeError, match=r"'sparknet\.summary' has no attribute 'nothing'"):
         _ = import_module("sparknet.summary").nothing

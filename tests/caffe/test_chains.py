@@ -102,7 +102,7 @@ def residual_net(relu: bool, order: str, reads_input: bool) -> str:
     return text + TAIL
 
 
-def made(text: str, keep_blobs: bool) -> Any:
+def build_net(text: str, keep_blobs: bool) -> Any:
     net = Net.from_proto(parse_net(text), TEST, seed=5, keep_blobs=keep_blobs)
     rng = np.random.default_rng(1)
     for name, blobs in net.params.items():
@@ -127,7 +127,7 @@ def at_once(net: Any, *names: str) -> dict[str, Any]:
 
 def check(net: Any, text: str, *names: str) -> None:
     """The net's blobs are those of one that computes them singly, on the same weights."""
-    single = made(text, keep_blobs=True)
+    single = build_net(text, keep_blobs=True)
     single.flat_params.copy_from(net.flat_params)
     want = one_by_one(single)
     for name, got in at_once(net, *names).items():
@@ -144,7 +144,7 @@ def check(net: Any, text: str, *names: str) -> None:
 )
 def test_a_chain(chain, in_place, keep_blobs, channels, kind, bias):
     text = chain_net(chain, in_place, channels, kind, bias)
-    net = made(text, keep_blobs)
+    net = build_net(text, keep_blobs)
     check(net, text)
     check(net, text)
     for name in net.blobs:
@@ -158,7 +158,7 @@ def test_a_chain(chain, in_place, keep_blobs, channels, kind, bias):
 @pytest.mark.parametrize("keep_blobs", [True, False])
 def test_a_sum(relu, order, reads_input, keep_blobs):
     text = residual_net(relu, order, reads_input)
-    net = made(text, keep_blobs)
+    net = build_net(text, keep_blobs)
     data = net.blobs["data"].data.copy()
     for names in ((), (), ("top",), ("deep",), ("mid",), ()):
         check(net, text, *names)
@@ -176,14 +176,14 @@ def fused(net: Any) -> set[str]:
 
 def test_what_is_computed_together():
     text = residual_net(True, "first", reads_input=False)
-    assert fused(made(text, True)) == {"mid_relu", "bn", "scale"}
-    net = made(text, False)
+    assert fused(build_net(text, True)) == {"mid_relu", "bn", "scale"}
+    net = build_net(text, False)
     assert fused(net) == {"mid_relu", "bn", "scale", "sum", "relu"}
     net.forward(blobs=["deep"])
     assert fused(net) == {"mid_relu", "bn", "scale"}
     loose = chain_net(("bn", "scale", "relu"), in_place=False)
-    assert fused(made(loose, True)) == set()
-    assert fused(made(loose, False)) == {"l0", "l1", "l2"}
+    assert fused(build_net(loose, True)) == set()
+    assert fused(build_net(loose, False)) == {"l0", "l1", "l2"}
 
 
 WRITES: dict[str, Callable[[Any], Any]] = {
@@ -200,7 +200,7 @@ WRITES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("kept", [True, False])
 def test_the_next_pass_sees_a_write(write, kept):
     text = chain_net(("bn", "scale", "relu"), in_place=True)
-    net = made(text, keep_blobs=False)
+    net = build_net(text, keep_blobs=False)
     views = [blob.data for blobs in net.params.values() for blob in blobs] if kept else []
     before = at_once(net)["pool"]
     for _ in range(2):
@@ -212,11 +212,11 @@ def test_the_next_pass_sees_a_write(write, kept):
 
 def test_shapes_may_change():
     text = residual_net(True, "first", reads_input=False)
-    net = made(text, keep_blobs=False)
+    net = build_net(text, keep_blobs=False)
     check(net, text)
     data = np.random.default_rng(2).standard_normal((1, 16, 7, 9)).astype(np.float32)
     net.blobs["data"].reshape(*data.shape)
-    single = made(text, keep_blobs=True)
+    single = build_net(text, keep_blobs=True)
     single.blobs["data"].reshape(*data.shape)
     single.blobs["data"].data[...] = data
     single.reshape()
@@ -230,7 +230,7 @@ def test_the_way_back(chain, parts):
     text = chain_net(chain, in_place=True)
     found = []
     for whole in (True, False):
-        net = made(text, keep_blobs=True)
+        net = build_net(text, keep_blobs=True)
         last = len(net.layers) - 1
         for _ in range(2):
             net.clear_param_diffs()
@@ -249,7 +249,7 @@ def test_the_way_back(chain, parts):
 
 def test_a_pass_that_starts_or_ends_within():
     text = chain_net(("bn", "scale", "relu"), in_place=True)
-    nets = whole, single = [made(text, keep_blobs=True) for _ in range(2)]
+    nets = whole, single = [build_net(text, keep_blobs=True) for _ in range(2)]
     for net in nets:
         net.forward()
     whole.forward(start="l1")
@@ -258,7 +258,7 @@ def test_a_pass_that_starts_or_ends_within():
     np.testing.assert_allclose(
         nets[0].blobs["pool"].data, nets[1].blobs["pool"].data, rtol=1e-4, atol=1e-5
     )
-    want = one_by_one(made(text, keep_blobs=True))
+    want = one_by_one(build_net(text, keep_blobs=True))
     for net in nets:
         net.forward(end="l0")
         net.forward(start="l1")
@@ -281,7 +281,7 @@ def test_a_solvers_test_net_sees_weights_and_statistics():
         solver.net.blobs["data"].data[...] = rng.standard_normal(data.shape)
         solver.step(1)
         assert "l0" in fused(test)
-        single = made(plain, keep_blobs=True)
+        single = build_net(plain, keep_blobs=True)
         single.flat_params.copy_from(solver.net.flat_params)
         single.blobs["data"].data[...] = data
         want = one_by_one(single)["pool"]
@@ -291,7 +291,7 @@ def test_a_solvers_test_net_sees_weights_and_statistics():
 
 def test_threads_may_change():
     text = residual_net(True, "first", reads_input=False)
-    net, before = made(text, keep_blobs=False), threads()
+    net, before = build_net(text, keep_blobs=False), threads()
     try:
         for count in (1, 2, 1):
             set_threads(count)
@@ -306,7 +306,7 @@ def test_3_x_3_windows_with_fewer_products(keep_blobs):
     text = residual_net(True, "second", reads_input=True)
     text = text.replace("dim: 16 dim: 10 dim: 10", "dim: 128 dim: 28 dim: 28")
     text = text.replace("num_output: 16", "num_output: 128")
-    net = made(text, keep_blobs)
+    net = build_net(text, keep_blobs)
     for _ in range(2):
         check(net, text)
         net.flat_params.__imul__(0.9)

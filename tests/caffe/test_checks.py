@@ -24,7 +24,7 @@ class Things:
     """What the calls are made on."""
 
     def __init__(self) -> None:
-        self.net, self.solver = make(), small.made()
+        self.net, self.solver = make(), small.make_solver()
         self.blob, self.param = self.net.blobs["data"], self.net.params["conv"][0]
         self.vector = caffe._caffe.BlobVec()
         self.layer = self.net.layers[list(self.net._layer_names).index("conv")]

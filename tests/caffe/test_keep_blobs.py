@@ -34,12 +34,12 @@ IMAGE = np.random.default_rng(0).standard_normal(SHAPE).astype(np.float32)
 GIVEN_BACK = r"the values of (blob )?'{}' were given back after their last reader"
 
 
-def made(keep_blobs: bool, text: str = NET) -> Any:
+def build_net(keep_blobs: bool, text: str = NET) -> Any:
     return Net.from_proto(parse_net(text), TEST, seed=1, keep_blobs=keep_blobs)
 
 
 def values(keep_blobs: bool, data: Any = IMAGE) -> dict[str, Any]:
-    net = made(keep_blobs)
+    net = build_net(keep_blobs)
     net.blobs["data"].reshape(*data.shape)
     found = net.forward(data=data, blobs=NAMES)
     return {name: np.array(found[name]) for name in NAMES}
@@ -47,7 +47,7 @@ def values(keep_blobs: bool, data: Any = IMAGE) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_blob_that_is_asked_for_is_right(name):
-    want, net = values(True), made(False)
+    want, net = values(True), build_net(False)
     for _ in range(3):
         found = net.forward(data=IMAGE, blobs=[name])
         assert sorted(found) == sorted({name, "prob"})
@@ -56,7 +56,7 @@ def test_a_blob_that_is_asked_for_is_right(name):
 
 
 def test_what_is_gone_says_so_and_is_kept_from_then_on():
-    want, net = values(True), made(False)
+    want, net = values(True), build_net(False)
     net.forward(data=IMAGE)
     for name in ("conv1", "tanh", "flat"):
         with pytest.raises(ArrayError, match=GIVEN_BACK.format(name)):
@@ -69,7 +69,7 @@ def test_what_is_gone_says_so_and_is_kept_from_then_on():
 
 
 def test_a_blob_that_was_looked_at_before_follows_every_pass():
-    net, data = made(False), IMAGE
+    net, data = build_net(False), IMAGE
     view = net.blobs["left"].data
     assert not view.any()
     for _ in range(2):
@@ -81,7 +81,7 @@ def test_a_blob_that_was_looked_at_before_follows_every_pass():
 def test_less_memory_is_taken():
     taken = []
     for keep in (True, False):
-        net = made(keep)
+        net = build_net(keep)
         for _ in range(2):
             net._forward(0, len(net.layers) - 1)
         memory = net._runtime.engine.memory()
@@ -90,7 +90,7 @@ def test_less_memory_is_taken():
 
 
 def test_parts_of_a_pass():
-    want, net = values(True), made(False)
+    want, net = values(True), build_net(False)
     found = net.forward(data=IMAGE, end="tanh")
     np.testing.assert_allclose(found["tanh"], want["tanh"], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(net.forward(start="right")["prob"], want["prob"], rtol=1e-5)
@@ -105,7 +105,7 @@ def test_other_shapes():
 
 
 def test_an_empty_batch():
-    net = made(False)
+    net = build_net(False)
     for images in (2, 0, 0, 1):
         net.blobs["data"].reshape(images, *SHAPE[1:])
         for _ in range(2):
@@ -116,7 +116,7 @@ def test_an_empty_batch():
 
 
 def test_callbacks_see_what_comes_next():
-    net, seen = made(False), []
+    net, seen = build_net(False), []
     net.after_forward(
         lambda layer: seen.append(net.blobs[net.top_names[net._layer_names[layer]][0]])
     )
@@ -141,7 +141,7 @@ def test_layers_in_python():
         'name: "tanh" type: "TanH"',
         f'name: "tanh" type: "Python" python_param {{ module: "{__name__}" layer: "Doubled" }}',
     )
-    found = [made(keep, text).forward(data=IMAGE)["prob"] for keep in (True, False)]
+    found = [build_net(keep, text).forward(data=IMAGE)["prob"] for keep in (True, False)]
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
 
 
@@ -166,7 +166,7 @@ def both(text: str, seed: int) -> list[dict[str, Any]]:
     """What a net that keeps its blobs gives, and one that does not."""
     found = []
     for keep in (True, False):
-        net = made(keep, text)
+        net = build_net(keep, text)
         rng = np.random.default_rng(seed)
         for name, blobs in net.params.items():
             for blob in blobs:
@@ -213,7 +213,7 @@ def test_other_nets_give_the_same_bits(layers):
 
 
 def test_there_is_no_way_back():
-    net = made(False)
+    net = build_net(False)
     net.forward(data=IMAGE)
     with pytest.raises(SpecError, match="keep_blobs=False has no backward pass"):
         net.backward()

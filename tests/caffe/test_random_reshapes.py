@@ -177,7 +177,7 @@ def _input(d: Draft, name: str, shape: tuple[int, ...], rng: np.random.Generator
     return rng.integers(0, d.labels[name], shape) if name in d.labels else rng.uniform(-1, 1, shape)
 
 
-def _made(text: str, phase: int) -> Any:
+def _build(text: str, phase: int) -> Any:
     with suppress(LayerError):
         return caffe.Net.from_proto(parse_net("force_backward: true\n" + text), phase)
     return None
@@ -187,7 +187,7 @@ def _compare_whole(
     net: Any, d: Draft, shapes: dict[str, tuple[int, ...]], phase: int, rng: np.random.Generator
 ) -> None:
     text = "\n".join([input_layer(name, shape) for name, shape in shapes.items()] + d.lines)
-    fresh = _made(text, phase)
+    fresh = _build(text, phase)
     if fresh is None or [p.shape for p in fresh.graph.params] != [
         p.shape for p in net.graph.params
     ]:

@@ -41,7 +41,7 @@ def test_modules(module):
 @pytest.fixture(scope="module")
 def made():
     """An object of each class whose attributes an object alone has."""
-    net, solver = make(), small.made()
+    net, solver = make(), small.make_solver()
     return {"Net": net, "SolverParameter": solver.param, "Layer": net.layers[1], "Solver": solver}
 
 
@@ -57,7 +57,7 @@ def test_classes(name, made):
 
 def test_vectors():
     """Programs ask for the very type of ``net.params[...]``."""
-    net, solver = make(), small.made()
+    net, solver = make(), small.make_solver()
     types = caffe._caffe
     assert all(type(blobs) is types.BlobVec for blobs in net.params.values())
     assert type(net._blobs) is types.BlobVec
@@ -103,7 +103,7 @@ def test_nccl_says_what_there_is_instead():
     with pytest.raises(SparkNetError, match=r"several GPUs.*sparknet\.train"):
         caffe.NCCL.new_uid()
     with pytest.raises(SparkNetError, match=r"several GPUs.*sparknet\.train"):
-        caffe.NCCL(small.made(), "uid")
+        caffe.NCCL(small.make_solver(), "uid")
 
 
 def test_modules_of_others(monkeypatch):

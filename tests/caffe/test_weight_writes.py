@@ -27,7 +27,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "up" top: "ip"
 IMAGE = np.random.default_rng(0).standard_normal((2, 16, 6, 6)).astype(np.float32)
 
 
-def made(phase: int = TEST, seed: int = 1, **options: Any) -> Any:
+def build_net(phase: int = TEST, seed: int = 1, **options: Any) -> Any:
     return Net.from_proto(parse_net(NET), phase, seed=seed, **options)
 
 
@@ -37,7 +37,7 @@ def scores(net: Any) -> Any:
 
 def fresh(net: Any) -> Any:
     """What a net that has never run says with the same weights."""
-    other = made(seed=9)
+    other = build_net(seed=9)
     for name, blobs in net.params.items():
         for mine, theirs in zip(other.params[name], blobs, strict=True):
             mine.data[...] = theirs.data
@@ -50,7 +50,7 @@ def through_kept_view(net: Any, tmp_path: Path) -> None:
 
 
 def through_file(net: Any, tmp_path: Path) -> None:
-    made(seed=2).save(tmp_path / "other.caffemodel")
+    build_net(seed=2).save(tmp_path / "other.caffemodel")
     net.copy_from(tmp_path / "other.caffemodel")
 
 
@@ -66,10 +66,10 @@ WRITES: dict[str, Callable[[Any, Path], Any]] = {
     "flat numpy": lambda net, _: np.asarray(net.flat_params).__imul__(-2),
     "flat array": lambda net, _: net.flat_params.__imul__(3.0),
     "part": lambda net, _: net.flat_params[5:700].fill(0.5),
-    "collection": lambda net, _: WeightCollection.of(made(seed=4)).to_net(net),
+    "collection": lambda net, _: WeightCollection.of(build_net(seed=4)).to_net(net),
     "lent collection": lambda net, _: WeightCollection.of(net, copy=False).__imul__(0.5),
     "file": through_file,
-    "shared": lambda net, _: net.share_with(made(seed=5)),
+    "shared": lambda net, _: net.share_with(build_net(seed=5)),
     "thread": through_thread,
 }
 
@@ -77,7 +77,7 @@ WRITES: dict[str, Callable[[Any, Path], Any]] = {
 @pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
 @pytest.mark.parametrize("phase", [TRAIN, TEST])
 def test_the_next_pass_sees_a_write(phase, write, tmp_path):
-    net = made(phase)
+    net = build_net(phase)
     before = [scores(net) for _ in range(2)]
     np.testing.assert_array_equal(*before)
     for _ in range(2):
@@ -88,7 +88,7 @@ def test_the_next_pass_sees_a_write(phase, write, tmp_path):
 
 
 def test_a_view_that_is_kept_writes_at_any_time():
-    net = made()
+    net = build_net()
     weights = net.params["conv"][0].data
     for factor in (2, -1, 0.5):
         scores(net)
@@ -97,7 +97,7 @@ def test_a_view_that_is_kept_writes_at_any_time():
 
 
 def test_a_net_that_shares_weights_sees_the_other_ones_writes():
-    net, other = made(seed=1), made(seed=2)
+    net, other = build_net(seed=1), build_net(seed=2)
     other.share_with(net)
     writes: list[Callable[[], Any]] = [
         lambda: net.flat_params.fill(0.1),

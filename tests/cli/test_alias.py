@@ -47,7 +47,7 @@ def sh(folder: Path, script: str, status: int = 0) -> subprocess.CompletedProces
     return done
 
 
-def read(path: Path) -> Records:
+def records_of(path: Path) -> Records:
     kind = LevelDB if (path / "CURRENT").exists() else LMDB
     with kind(str(path)) as records:
         found = [(key, value) for key, value in records]
@@ -122,7 +122,7 @@ def test_mnist_and_lenet(backend, caffe_root, tmp_path):
             lenet_iter_3.caffemodel -iterations=2 -gpu 0
         """,
     )
-    found = read(tmp_path / f"db_{backend}")
+    found = records_of(tmp_path / f"db_{backend}")
     assert [key for key, _ in found] == [b"%08d" % number for number in range(6)]
     for (_, datum), image, label in zip(found, pixels, labels, strict=True):
         want = caffe_pb2.Datum(channels=1, height=4, width=5, data=image.tobytes(), label=label)
@@ -143,7 +143,7 @@ def test_siamese(caffe_root, tmp_path):
     tool = caffe_root / "build/examples/siamese/convert_mnist_siamese_data.bin"
     sh(tmp_path, f"{tool} \\\n {images} \\\n {classes} \\\n ./pairs_leveldb")
     assert (tmp_path / "pairs_leveldb" / "CURRENT").is_file()
-    found = read(tmp_path / "pairs_leveldb")
+    found = records_of(tmp_path / "pairs_leveldb")
     assert [key for key, _ in found] == [b"%08d" % number for number in range(300)]
     digits = {image.tobytes(): label for image, label in zip(pixels, labels, strict=True)}
     seen = set()
@@ -175,14 +175,14 @@ def test_cifar10(backend, caffe_root, tmp_path):
             out/cifar10_train_$DBTYPE out/mean.binaryproto
         """,
     )
-    train = read(tmp_path / "out" / f"cifar10_train_{backend}")
+    train = records_of(tmp_path / "out" / f"cifar10_train_{backend}")
     keys = [b"%05d" % (10_000 * batch + item) for batch in range(5) for item in range(3)]
     assert [key for key, _ in train] == keys
     stored = np.concatenate([rows[f"data_batch_{number}.bin"] for number in range(1, 6)])
     assert [datum.data for _, datum in train] == [row[1:].tobytes() for row in stored]
     assert [datum.label for _, datum in train] == stored[:, 0].tolist()
     assert {(d.channels, d.height, d.width) for _, d in train} == {(3, 32, 32)}
-    test = read(tmp_path / "out" / f"cifar10_test_{backend}")
+    test = records_of(tmp_path / "out" / f"cifar10_test_{backend}")
     assert [key for key, _ in test] == [b"00000", b"00001"]
     mean = caffe_pb2.BlobProto.FromString((tmp_path / "out" / "mean.binaryproto").read_bytes())
     assert (mean.num, mean.channels, mean.height, mean.width) == (1, 3, 32, 32)
@@ -211,7 +211,7 @@ def test_imagenet(caffe_root, tmp_path):
     names = _pictures(tmp_path)
     flags = "--resize_height=0 --resize_width=0"
     done = sh(tmp_path, IMAGESET.format(root=caffe_root, flags=flags))
-    found = read(tmp_path / "db")
+    found = records_of(tmp_path / "db")
     keys = ["00000000_0.png", "00000002_1.png", "00000003_2.png", "00000004_last.JPEG"]
     assert [key.decode() for key, _ in found] == keys
     for (_, datum), name in zip(found, names, strict=True):
@@ -237,7 +237,7 @@ def test_imageset_in_a_leveldb(caffe_root, tmp_path):
         "-shuffle=1 --nocheck_size db -backend leveldb --v=2",
     )
     assert (tmp_path / "db" / "CURRENT").is_file()
-    found = read(tmp_path / "db")
+    found = records_of(tmp_path / "db")
     order = [key.decode().partition("_")[2] for key, _ in found]
     assert sorted(order) == sorted(names)
     for (_, datum), name in zip(found, order, strict=True):
@@ -251,17 +251,17 @@ def test_encoded_imageset(caffe_root, tmp_path):
     """Files are kept as they are, and encoded again where they were resized or are others."""
     names = _pictures(tmp_path)
     sh(tmp_path, IMAGESET.format(root=caffe_root, flags="--encoded"))
-    for (_, datum), name in zip(read(tmp_path / "db"), names, strict=True):
+    for (_, datum), name in zip(records_of(tmp_path / "db"), names, strict=True):
         assert datum.encoded
         assert datum.data == (tmp_path / "train" / name).read_bytes()
     line = IMAGESET.format(root=caffe_root, flags="-encoded -encode_type png")
     sh(tmp_path, line.replace(" db", " again"))
-    last = read(tmp_path / "again")[-1][1].data
+    last = records_of(tmp_path / "again")[-1][1].data
     want = decode(str(tmp_path / "train" / "last.JPEG"), "last", True)
     np.testing.assert_array_equal(decode(last, "again", True), want)
     line = IMAGESET.format(root=caffe_root, flags="-encoded -resize_height 3 -resize_width 4")
     sh(tmp_path, line.replace(" db", " small"))
-    first = read(tmp_path / "small")[0][1].data
+    first = records_of(tmp_path / "small")[0][1].data
     assert first.startswith(b"\x89PNG")
     want = decode(str(tmp_path / "train" / "0.png"), "0", True, (3, 4))
     np.testing.assert_array_equal(decode(first, "small", True), want)
@@ -284,7 +284,7 @@ def test_feature_extraction(backend, caffe_root, task, tmp_path):
         f"{task.path('net.prototxt')} ip,data ip_db,data_db 3 {backend} GPU 0",
     )
     assert "extract_features: GPU: " in done.stderr
-    features, data = read(tmp_path / "ip_db"), read(tmp_path / "data_db")
+    features, data = records_of(tmp_path / "ip_db"), records_of(tmp_path / "data_db")
     assert [key for key, _ in features] == [b"%010d" % number for number in range(60)]
     assert {(d.channels, d.height, d.width) for _, d in features} == {(3, 1, 1)}
     assert {(d.channels, d.height, d.width) for _, d in data} == {(1, 6, 6)}

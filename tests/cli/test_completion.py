@@ -27,7 +27,7 @@ def script(shell: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> Path
     return path
 
 
-def said(*words: str) -> str:
+def output(*words: str) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
@@ -43,23 +43,23 @@ def test_bash(tmp_path, capsys):
         "sparknet show net.pro": "",
     }.items():
         text = BASH.format(script=path, words=words, last=len(words.split()) - 1)
-        assert said("bash", "--norc", "-c", text).strip() == expected
+        assert output("bash", "--norc", "-c", text).strip() == expected
     (tmp_path / "net.prototxt").touch()
     text = BASH.format(script=path, words=f"sparknet show {tmp_path}/ne", last=2)
-    assert said("bash", "--norc", "-c", text).strip() in ("", f"{tmp_path}/net.prototxt")
+    assert output("bash", "--norc", "-c", text).strip() in ("", f"{tmp_path}/net.prototxt")
     every = BASH.format(script=path, words="sparknet ''", last=1)
-    assert said("bash", "-c", every).split() == [verb.name for verb in VERBS]
+    assert output("bash", "-c", every).split() == [verb.name for verb in VERBS]
 
 
 def test_zsh(tmp_path, capsys):
-    said("zsh", "-n", str(script("zsh", tmp_path, capsys)))
+    output("zsh", "-n", str(script("zsh", tmp_path, capsys)))
 
 
 def test_fish(tmp_path, capsys):
     path = script("fish", tmp_path, capsys)
 
     def completed(words: str) -> list[str]:
-        lines = said("fish", "--no-config", "-c", f"source {path}; complete -C '{words}'")
+        lines = output("fish", "--no-config", "-c", f"source {path}; complete -C '{words}'")
         return [line.partition("\t")[0] for line in lines.splitlines()]
 
     assert completed("sparknet d") == ["device_query", "doctor", "draw"]

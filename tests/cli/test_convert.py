@@ -15,7 +15,7 @@ from tests.loaders.test_mnist import write_mnist
 from tests.loaders.test_pictures import png, tar
 
 
-def _read(path: Path) -> list[tuple[bytes, caffe_pb2.Datum]]:
+def _records(path: Path) -> list[tuple[bytes, caffe_pb2.Datum]]:
     with LMDB(str(path)) as records:
         return [(key, caffe_pb2.Datum.FromString(value)) for key, value in records]
 
@@ -26,7 +26,7 @@ def test_mnist(tmp_path, capsys):
     out, mean = tmp_path / "db", tmp_path / "mean"
     call = ["convert", "mnist", *files, str(out), "--skip", "1", "--take", "4"]
     assert main([*call, "--mean", str(mean)]) == 0
-    found = _read(out)
+    found = _records(out)
     assert [key for key, _ in found] == [b"%08d" % n for n in range(4)]
     assert [datum.label for _, datum in found] == labels[1:5]
     assert [datum.data for _, datum in found] == [image.tobytes() for image in pixels[1:5]]
@@ -58,7 +58,7 @@ def test_cifar10(tmp_path):
     data = images(3, 3073)
     data.tofile(tmp_path / "batch")
     assert main(["convert", "cifar10", str(tmp_path / "batch"), str(tmp_path / "db")]) == 0
-    found = _read(tmp_path / "db")
+    found = _records(tmp_path / "db")
     assert [datum.label for _, datum in found] == data[:, 0].tolist()
     assert [datum.data for _, datum in found] == [row[1:].tobytes() for row in data]
 
@@ -85,7 +85,7 @@ def _pictures(folder: Path, pixels: np.ndarray) -> list[str]:
 def test_images(tmp_path):
     pixels = images(3, 4, 5, 3)
     assert main(_pictures(tmp_path, pixels)) == 0
-    found = _read(tmp_path / "db")
+    found = _records(tmp_path / "db")
     assert [key for key, _ in found] == [b"%08d_%d.png" % (n, n) for n in range(3)]
     assert [datum.label for _, datum in found] == [5, 6, 7]
     for (_, datum), image in zip(found, pixels, strict=True):
@@ -102,7 +102,7 @@ def test_images(tmp_path):
 )
 def test_image_options(options, shape, tmp_path):
     assert main([*_pictures(tmp_path, images(2, 4, 5, 3)), *options]) == 0
-    for _, datum in _read(tmp_path / "db"):
+    for _, datum in _records(tmp_path / "db"):
         assert (datum.channels, datum.height, datum.width) == shape
         assert len(datum.data) == np.prod(shape)
 
@@ -110,7 +110,7 @@ def test_image_options(options, shape, tmp_path):
 def test_encoded_and_shuffled(tmp_path):
     call = _pictures(tmp_path, images(20, 4, 5, 3))
     assert main([*call, "--encoded", "--shuffle", "--seed", "3"]) == 0
-    found = _read(tmp_path / "db")
+    found = _records(tmp_path / "db")
     order = [datum.label - 5 for _, datum in found]
     assert sorted(order) == list(range(20)) != order
     for number, (_, datum) in zip(order, found, strict=True):
@@ -123,7 +123,7 @@ def test_images_that_cannot_be_used(tmp_path, capsys):
     (tmp_path / "1.png").write_bytes(b"nothing")
     (tmp_path / "2.png").unlink()
     assert main(call) == 1
-    assert [datum.label for _, datum in _read(tmp_path / "db")] == [5, 8]
+    assert [datum.label for _, datum in _records(tmp_path / "db")] == [5, 8]
     said = capsys.readouterr().err
     assert "1.png: is no image" in said
     assert "2.png: does not exist" in said
@@ -144,7 +144,7 @@ def test_tars(tmp_path, capsys):
     assert said.out == "0 cat\n1 dog\n"
     assert "some.tar:cat/2.png: is no image" in said.err
     assert "1 image was left out" in said.err
-    found = _read(out)
+    found = _records(out)
     assert [datum.label for _, datum in found] == [0, 1, 1]
     assert [datum.data[-1] for _, datum in found] == [1, 3, 4]
     np.testing.assert_allclose(read_blob(mean)[0, :, 0, 0], [2, 1, 8 / 3], rtol=1e-6)

@@ -10,7 +10,7 @@ import pytest
 from sparknet import Net
 from sparknet.cli import main
 from sparknet.proto import read_model, write_text
-from tests.loaders.drawn import files
+from tests.loaders.random_images import files
 from tests.net.test_images import ECHO, MEAN, by_caffe, deploy
 
 pytest.importorskip("PIL")

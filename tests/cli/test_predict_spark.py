@@ -36,7 +36,7 @@ def expected(task: Task, blob: str = "prob") -> Any:
     return net.forward(blobs=[blob])[blob].copy()
 
 
-def written(folder: Path) -> list[dict[str, Any]]:
+def rows_of(folder: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
     return rows
 
@@ -66,7 +66,7 @@ def test_images_and_tars(task, images, tmp_path):
     out = str(tmp_path / "out")
     more = ["--labels", str(tmp_path / "labels.txt"), "--top", "2", "--out", out, "--workers", "2"]
     assert main(words("predict", task, str(images), f"{images}.tar", "--spark", *more)) == 0
-    rows = sorted(written(tmp_path / "out"), key=lambda row: row["path"][-5])
+    rows = sorted(rows_of(tmp_path / "out"), key=lambda row: row["path"][-5])
     places = [f"{images}/deep/{number}.PNG" for number in range(4)]
     places += [f"{images}.tar:set/{number}.png" for number in range(4, 10)]
     assert [row["path"] for row in rows] == places
@@ -92,7 +92,7 @@ def test_a_bad_image(task, images, tmp_path, capsys):
     assert not list((tmp_path / "raised").glob("*.parquet"))
     out = tmp_path / "out"
     assert main([*run, "-out", str(out), "--invalid", "null", "--reason", "why"]) == 0
-    rows = {row["path"]: row for row in written(out)}
+    rows = {row["path"]: row for row in rows_of(out)}
     assert len(rows) == 5
     assert rows[str(bad)]["ip"] is None
     assert "5.jpg" in rows[str(bad)]["why"] or "image" in rows[str(bad)]["why"]
@@ -111,7 +111,7 @@ def test_a_table(task, tmp_path):
     pq.write_table(table, tmp_path / "in.parquet")
     more = ["--spark", "--columns", "data=pixels", "-out", str(tmp_path / "out")]
     assert main(words("features", task, "-blobs", "prob", str(tmp_path / "in.parquet"), *more)) == 0
-    rows = sorted(written(tmp_path / "out"), key=lambda row: row["id"])
+    rows = sorted(rows_of(tmp_path / "out"), key=lambda row: row["id"])
     assert rows[0].keys() == {"id", "prob"}
     np.testing.assert_allclose([row["prob"] for row in rows], expected(task), rtol=1e-5, atol=1e-6)
 
@@ -132,12 +132,12 @@ def test_wrong_use(task, more, said, capsys):
 def test_parquet_without_spark(task, tmp_path):
     out = tmp_path / "x.parquet"
     assert main(words("predict", task, task.path("lmdb"), "--top", "1", "--out", str(out))) == 0
-    rows = written(out)
+    rows = rows_of(out)
     assert [row["input"] for row in rows] == [str(number) for number in range(60)]
     best = expected(task).argmax(1)
     assert [row["prob"][0]["label"] for row in rows] == best.tolist()
     more = ["-blobs", "ip,prob", "-out", str(out), "--batch", "7"]
     assert main(words("features", task, task.path("lmdb"), *more)) == 0
-    rows = written(out)
+    rows = rows_of(out)
     np.testing.assert_allclose([row["prob"] for row in rows], expected(task), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose([row["ip"] for row in rows], expected(task, "ip"), rtol=1e-4)

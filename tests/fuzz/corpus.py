@@ -15,7 +15,7 @@ from sparknet.proto.state_file import SolverState, write_state
 from sparknet.proto.text import parse_text
 from sparknet.weights import write_tensors
 from tests.fuzz.data_sets import data_sets
-from tests.fuzz.layers import TYPES, drawn
+from tests.fuzz.layers import TYPES, draw_net
 from tests.fuzz.mutate import mutated
 from tests.fuzz.onnx_models import onnx_models
 from tests.fuzz.readers import LEVELDB, TEXTS
@@ -55,12 +55,12 @@ PATTERNS = {
 
 def corpus() -> dict[str, list[bytes]]:
     """Files by kind."""
-    out = _made() | data_sets() | {"onnx": onnx_models(), "safetensors": _tensors()}
+    out = _messages() | data_sets() | {"onnx": onnx_models(), "safetensors": _tensors()}
     for kind, patterns in PATTERNS.items():
         for pattern in patterns:
             out[kind] += [path.read_bytes() for path in sorted(GOLDENS.glob(pattern))]
     out["caffemodel"] += _binary(out["net"])
-    out["layer"] = [drawn(random.Random(type_name), type_name) for type_name in TYPES]
+    out["layer"] = [draw_net(random.Random(type_name), type_name) for type_name in TYPES]
     for kind, place in LEVELDB.items():
         out[kind] = [GOLDENS.joinpath("data", *place).read_bytes()]
     return out
@@ -69,7 +69,7 @@ def corpus() -> dict[str, list[bytes]]:
 def another(kind: str, files: list[bytes], rng: random.Random) -> bytes:
     """The next input: a file with damage, or a net that is drawn."""
     if kind == "layer":
-        return drawn(rng)
+        return draw_net(rng)
     return mutated(rng, rng.choice(files), rng.choice(files), kind in TEXTS)
 
 
@@ -94,7 +94,7 @@ def _tensors() -> list[bytes]:
     return made
 
 
-def _made() -> dict[str, list[bytes]]:
+def _messages() -> dict[str, list[bytes]]:
     net = caffe_pb2.NetParameter(name="net")
     net.layer.add(name="a", type="InnerProduct", bottom=["x"], top=["a"])
     net.layer.add(name="b", type="BatchNorm")

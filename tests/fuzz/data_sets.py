@@ -28,15 +28,15 @@ def data_sets() -> dict[str, list[bytes]]:
     """Files by kind."""
     idx = struct.pack(">4I", 0x803, 5, 3, 4) + PIXELS.tobytes()
     return {
-        "blocks": [_written(_blocks)],
+        "blocks": [_bytes_of(_blocks)],
         "cifar10": [bytes(range(256)) * 12 + b"\7"],
-        "data_h5": [_written(_hdf5)],
+        "data_h5": [_bytes_of(_hdf5)],
         "idx": [idx, gzip.compress(idx)],
         "image": [_image("png"), _image("jpeg"), _image("gif"), _image("bmp")],
-        "lmdb": [_written(_lmdb)],
+        "lmdb": [_bytes_of(_lmdb)],
         "npy": [_npy(PIXELS), _npy(np.asfortranarray(PIXELS.astype(float)))],
-        "npz": [_written(_npz), _written(_packed_npz)],
-        "parquet": [_written(_parquet)],
+        "npz": [_bytes_of(_npz), _bytes_of(_packed_npz)],
+        "parquet": [_bytes_of(_parquet)],
         "tar": [_tar()],
         "datum": [datum_bytes(PIXELS[0], 1), encoded_bytes(_image("jpeg"), 2)],
         "snappy": [SNAPPY],
@@ -44,7 +44,7 @@ def data_sets() -> dict[str, list[bytes]]:
     }
 
 
-def _written(write: Callable[[Path], object]) -> bytes:
+def _bytes_of(write: Callable[[Path], object]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "x.npz")
         write(path)

@@ -20,7 +20,7 @@ from sparknet.errors import SparkNetError
 from sparknet.layers import LAYERS
 from sparknet.proto import parse_net
 from tests.fuzz.layer_cases import CASES
-from tests.fuzz.layers import TYPES, built, drawn, is_drawn, moved, passes, values_for
+from tests.fuzz.layers import TYPES, built, draw_net, is_drawn, moved, passes, values_for
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Trace: TypeAlias = list[tuple[str, dict[str, Array]]]
@@ -50,7 +50,7 @@ def net_of(number: int) -> bytes:
     rng = random.Random(number)
     types = rng.choice((BEHIND, IN_PLACE, IN_PLACE, FUSED))
     behind = [rng.choice(types) for _ in range(rng.choice((0, 0, 1, 1, 2, 3)))]
-    return drawn(rng, TYPES[number % len(TYPES)], behind)
+    return draw_net(rng, TYPES[number % len(TYPES)], behind)
 
 
 def types_of(data: bytes) -> list[str]:
@@ -101,7 +101,7 @@ def difference(data: bytes) -> str | None:
     if isinstance(native, SparkNetError) or isinstance(other, SparkNetError):
         if isinstance(native, SparkNetError) and isinstance(other, SparkNetError):
             return None
-        return f"native {_said(native)} | torch {_said(other)}"
+        return f"native {_describe(native)} | torch {_describe(other)}"
     again: Trace = []
     normalises = NORMALISE.intersection(name.rstrip("*") for name in types_of(data))
     least = 1e-2 if normalises else TOLERANCE
@@ -122,7 +122,7 @@ def difference(data: bytes) -> str | None:
     return ""
 
 
-def _said(found: Trace | SparkNetError) -> str:
+def _describe(found: Trace | SparkNetError) -> str:
     return f"refuses it: {found}" if isinstance(found, SparkNetError) else "builds it"
 
 

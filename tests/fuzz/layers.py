@@ -29,7 +29,7 @@ WHOLE = (0, 1, 2, 3, 4, 5, 8, 16, -1, -2)
 REAL = (0.0, 0.5, 1.0, -1.0, 2.0, 1e-3, 30.0)
 
 
-def drawn(rng: random.Random, type_name: str | None = None, behind: Sequence[str] = ()) -> bytes:
+def draw_net(rng: random.Random, type_name: str | None = None, behind: Sequence[str] = ()) -> bytes:
     """A net with a layer of the type, or of any; about half of them can be built.  Layers of the
     types ``behind`` follow, each on a top of the layer before it."""
     type_name = type_name or rng.choice(TYPES)
@@ -40,7 +40,7 @@ def drawn(rng: random.Random, type_name: str | None = None, behind: Sequence[str
     later = [list(shape) for shape in shapes]
     _change_shapes(rng, later)
     lines = [f"# phase {rng.choice(('TRAIN', 'TRAIN', 'TEST'))}"]
-    lines += [f"# then x{i}: {_told(shape)}" for i, shape in enumerate(later)]
+    lines += [f"# then x{i}: {_dims(shape)}" for i, shape in enumerate(later)]
     lines += ["force_backward: true"]
     lines += [input_layer(f"x{i}", shape).rstrip() for i, shape in enumerate(shapes)]
     names, tops = [f"x{i}" for i in range(len(shapes))], [f"y{i}" for i in range(case.tops)]
@@ -54,7 +54,7 @@ def drawn(rng: random.Random, type_name: str | None = None, behind: Sequence[str
     return "\n".join(lines).encode()
 
 
-def _told(shape: list[int]) -> str:
+def _dims(shape: list[int]) -> str:
     return " ".join(map(str, shape))
 
 

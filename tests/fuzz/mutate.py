@@ -47,7 +47,7 @@ def _byte(rng: random.Random, data: bytes, other: bytes) -> bytes:
     return bytes(out)
 
 
-def _cut(rng: random.Random, data: bytes, other: bytes) -> bytes:
+def _truncate(rng: random.Random, data: bytes, other: bytes) -> bytes:
     return data[: rng.randrange(len(data) + 1)]
 
 
@@ -107,6 +107,6 @@ def _value(rng: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 _Mutation = Callable[[random.Random, bytes, bytes], bytes]
-_BYTES: tuple[_Mutation, ...] = (_flip, _byte, _cut, _remove, _repeat, _splice)
+_BYTES: tuple[_Mutation, ...] = (_flip, _byte, _truncate, _remove, _repeat, _splice)
 _BINARY: tuple[_Mutation, ...] = (*_BYTES, _number, _number, _varint, _tag)
 _TEXT: tuple[_Mutation, ...] = (*_BYTES, _word, _line, _line, _value, _value)

@@ -47,7 +47,7 @@ def looped(planes: Any, times: int) -> Any:
     return picture
 
 
-def read(data: bytes) -> Any:
+def pixels(data: bytes) -> Any:
     image = pytest.importorskip("PIL.Image")
     return np.asarray(image.open(io.BytesIO(data)))
 
@@ -65,8 +65,8 @@ def test_filters_are_tiles_in_colour(tmp_path):
     turned = weights.data[:, ::-1].transpose(0, 2, 3, 1)  # Caffe's channels are blue, green, red
     expected = looped(turned, 480 // 9)
     assert (drawn.pixels == expected).all()
-    assert (read((tmp_path / "filters.png").read_bytes()) == expected).all()
-    assert (read(drawn._repr_png_()) == expected).all()
+    assert (pixels((tmp_path / "filters.png").read_bytes()) == expected).all()
+    assert (pixels(drawn._repr_png_()) == expected).all()
     rgb = weights.plot(channels="rgb").pixels
     assert (rgb == looped(weights.data.transpose(0, 2, 3, 1), 480 // 9)).all()
     assert repr(drawn) == "<Picture of 5 x 3 x 3 x 3 values as 5 tiles, 505 x 332 pixels>"

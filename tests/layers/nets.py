@@ -11,7 +11,7 @@ from sparknet.proto import caffe_pb2, parse_text, read_text
 PHASES = {"TRAIN": TRAIN, "TEST": TEST}
 
 
-def read(path: Path) -> Any:
+def read_net(path: Path) -> Any:
     return read_text(path, caffe_pb2.NetParameter)
 
 

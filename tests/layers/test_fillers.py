@@ -10,7 +10,7 @@ from sparknet.errors import LayerError
 from sparknet.layers.fillers import FILLERS, check_filler, constant, fill
 from sparknet.proto import caffe_pb2
 from tests.goldens import GOLDENS, agrees, cases, index
-from tests.layers.nets import plan, read
+from tests.layers.nets import plan, read_net
 
 CASES = index("data/fillers")
 XAVIER = [("xavier", 0), ("constant", 0)]
@@ -21,7 +21,7 @@ def filler(text: str) -> Any:
 
 
 def _golden(case: dict[str, Any]) -> np.ndarray[Any, np.dtype[np.float32]]:
-    layer = read(GOLDENS / "data/fillers" / f"{case['name']}.prototxt").layer[0]
+    layer = read_net(GOLDENS / "data/fillers" / f"{case['name']}.prototxt").layer[0]
     found = layer.dummy_data_param.data_filler[0]
     shape = tuple(case["shape"])
     check_filler("l", found, shape)

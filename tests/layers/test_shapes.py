@@ -8,7 +8,7 @@ import pytest
 from sparknet.errors import LayerError
 from sparknet.layers import LAYERS, Shape, make
 from tests.goldens import GOLDENS, index
-from tests.layers.nets import PHASES, read, walk
+from tests.layers.nets import PHASES, read_net, walk
 
 NEEDS_GRAPH = {
     "bottom_later",
@@ -41,7 +41,7 @@ def _refusals() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("case", _cases(), ids=lambda case: str(case["name"]))
 def test_shapes_are_caffes(case, monkeypatch):
-    net = read(GOLDENS / "layers" / f"{case['name']}.prototxt")
+    net = read_net(GOLDENS / "layers" / f"{case['name']}.prototxt")
     monkeypatch.chdir(GOLDENS / "layers")
     monkeypatch.syspath_prepend(str(GOLDENS / "layers"))
     blobs, plans = walk(net, case["phase"])
@@ -64,7 +64,7 @@ def test_shapes_are_caffes(case, monkeypatch):
     ids=lambda case: str(case["name"]),
 )
 def test_shapes_after_reshape_are_caffes(case):
-    net = read(GOLDENS / "layers" / f"{case['name']}.prototxt")
+    net = read_net(GOLDENS / "layers" / f"{case['name']}.prototxt")
     with np.load(GOLDENS / "layers" / f"{case['name']}.npz") as arrays:
         shapes = {key: arrays[key].shape for key in arrays.files}
     inputs: dict[str, Shape] = {}
@@ -87,7 +87,7 @@ def _below(shapes: dict[str, Shape], prefix: str) -> dict[str, Shape]:
 
 @pytest.mark.parametrize("entry", _refusals(), ids=lambda entry: str(entry["name"]))
 def test_refused_with_the_layers_name(entry, monkeypatch):
-    net = read(GOLDENS / "errors" / entry["file"])
+    net = read_net(GOLDENS / "errors" / entry["file"])
     monkeypatch.chdir(GOLDENS / "errors")
     with pytest.raises(LayerError) as caught:
         _build(net, entry["phase"])

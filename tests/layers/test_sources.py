@@ -12,7 +12,7 @@ from sparknet.errors import LayerError
 from sparknet.layers import LAYERS, Shape, make
 from sparknet.proto import caffe_pb2, write_blob
 from tests.goldens import GOLDENS, index
-from tests.layers.nets import layer, plan, read, shapes_of_params, walk
+from tests.layers.nets import layer, plan, read_net, shapes_of_params, walk
 
 CASES = [case for case in index("data") if case["kind"] == "forward"]
 SOURCES = [
@@ -42,7 +42,7 @@ def _open_files() -> int:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
 def test_data_shapes_are_caffes(case, monkeypatch):
     monkeypatch.chdir(GOLDENS / "data")
-    net = read(GOLDENS / "data" / f"{case['name']}.prototxt")
+    net = read_net(GOLDENS / "data" / f"{case['name']}.prototxt")
     if net.layers:
         from sparknet.proto import upgrade_net
 

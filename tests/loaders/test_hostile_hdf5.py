@@ -78,7 +78,7 @@ HOSTILE = [
 ]
 
 
-def made(folder: Path, make: Callable[[Any], None]) -> Path:
+def write_file(folder: Path, make: Callable[[Any], None]) -> Path:
     (folder / "secret").write_bytes(SECRET.tobytes())
     with h5py.File(folder / "secret.h5", "w") as file:
         file["data"] = SECRET
@@ -89,7 +89,7 @@ def made(folder: Path, make: Callable[[Any], None]) -> Path:
 
 @pytest.mark.parametrize(("make", "word"), HOSTILE)
 def test_records(tmp_path, make, word):
-    path = made(tmp_path, make)
+    path = write_file(tmp_path, make)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for names in (None, ["data"]):
         with pytest.raises(FileError, match=word):
@@ -99,7 +99,7 @@ def test_records(tmp_path, make, word):
 
 @pytest.mark.parametrize(("make", "word"), HOSTILE)
 def test_layer(tmp_path, make, word):
-    path = made(tmp_path, make)
+    path = write_file(tmp_path, make)
     (tmp_path / "list.txt").write_text(str(path))
     options = f"source: '{tmp_path / 'list.txt'}' batch_size: 2"
     with pytest.raises(LayerError, match=word):
@@ -109,29 +109,29 @@ def test_layer(tmp_path, make, word):
 @pytest.mark.parametrize(("make", "word"), HOSTILE)
 def test_later_file(tmp_path, make, word):
     """The layer looks at its first file alone before it runs."""
-    rows = HDF5Rows([str(made(tmp_path, make))], ["data"], [(2,)], False, 0)
+    rows = HDF5Rows([str(write_file(tmp_path, make))], ["data"], [(2,)], False, 0)
     with pytest.raises(FileError, match=word):
         rows.fill([np.empty((2, 2), np.float32)])
 
 
 def test_a_group_elsewhere(tmp_path):
-    path = made(tmp_path, link_in_a_group)
+    path = write_file(tmp_path, link_in_a_group)
     with pytest.raises(FileError, match="'there' is a link"):
         HDF5File(path, ["there/data"])
 
 
 def test_a_file_changed_after_it_was_opened(tmp_path):
-    path = made(tmp_path, lambda file: file.create_dataset("data", data=SECRET))
+    path = write_file(tmp_path, lambda file: file.create_dataset("data", data=SECRET))
     records = HDF5File(path)
     path.unlink()
-    made(tmp_path, external_storage)
+    write_file(tmp_path, external_storage)
     with pytest.raises(FileError, match="in another file"):
         records.take([0])
 
 
 def test_a_batch_is_bounded(tmp_path):
     """Rows that were never written are zeros, as long as a batch of them is small."""
-    path = made(tmp_path, lambda file: file.create_dataset("data", (20, 1 << 22), "f4"))
+    path = write_file(tmp_path, lambda file: file.create_dataset("data", (20, 1 << 22), "f4"))
     records = HDF5File(path)
     assert not records.take([3])["data"].any()
     with pytest.raises(

@@ -11,13 +11,13 @@ from sparknet.loaders.leveldb import LOG, LevelDB
 from tests.loaders.databases import MAGIC, database, internal, log, sealed, varint
 
 
-def made(folder: Path) -> Path:
+def small_database(folder: Path) -> Path:
     return database(folder / "db", [[(b"a", 1, b"1"), (b"b", 2, b"2")]], [(b"c", 3, b"3")])
 
 
 def table(folder: Path, entries: bytes, handles: Sequence[bytes] = ()) -> Path:
     """A database whose only table has one block of these entries, named by these handles."""
-    path = made(folder)
+    path = small_database(folder)
     tail = (0).to_bytes(4, "little") + (1).to_bytes(4, "little")
     data = entries + tail
     out = sealed(data)
@@ -38,7 +38,7 @@ def refused(folder: Path, says: str) -> None:
         LevelDB(str(folder)).fetch([b"a"], 1)
 
 
-def growing(count: int, start: int) -> bytes:
+def growing_keys(count: int, start: int) -> bytes:
     """Keys of which each is the one before and a byte more, without its 8 bytes of age."""
     out, size = varint(0) + varint(start + 8) + b"\0" + b"a" * start + internal(b"", 1, 1), start
     for _ in range(count):
@@ -50,7 +50,7 @@ def growing(count: int, start: int) -> bytes:
 
 def test_keys_that_grow(tmp_path):
     """Each shares all of the one before: so few bytes stood for gigabytes."""
-    for entries in (growing(40_000, 1), growing(4000, 4000)):
+    for entries in (growing_keys(40_000, 1), growing_keys(4000, 4000)):
         folder = table(tmp_path, entries)
         tracemalloc.start()
         refused(folder, "is damaged: keys of up to .* bytes in a block of")
@@ -80,7 +80,7 @@ def test_large_blocks(tmp_path):
 
 @pytest.mark.parametrize("name", ["000001.ldb", "000011.log", "MANIFEST-000002"])
 def test_every_flipped_bit_of_records_is_found(name, tmp_path):
-    path = made(tmp_path) / name
+    path = small_database(tmp_path) / name
     want = list(LevelDB(str(path.parent)))
     whole = path.read_bytes()
     places = set(range(len(whole)))
@@ -112,7 +112,7 @@ def test_a_record_past_its_block(tmp_path):
 
 
 def test_names_of_files(tmp_path):
-    folder = made(tmp_path)
+    folder = small_database(tmp_path)
     want = list(LevelDB(str(folder)))
     (folder / "²³.log").write_bytes(log([b"never read"]))
     assert list(LevelDB(str(folder))) == want
@@ -123,7 +123,7 @@ def test_names_of_files(tmp_path):
 
 
 def test_files_that_may_not_be_opened(tmp_path):
-    folder = made(tmp_path)
+    folder = small_database(tmp_path)
     for name in ("000011.log", "MANIFEST-000002"):
         path = folder / name
         path.unlink()

@@ -10,12 +10,12 @@ from sparknet.caffe.io import load_image, resize_image
 from sparknet.errors import DataError, FileError
 from sparknet.loaders.image_arrays import ImageArrays, stacked
 from sparknet.loaders.preprocessing import Preprocessing
-from tests.loaders.drawn import KINDS, SIZES, encoded, pixels
+from tests.loaders.random_images import KINDS, SIZES, encoded, pixels
 
 Image = pytest.importorskip("PIL.Image")
 
 
-def made(data: bytes, channels: int, **settings: Any) -> Any:
+def decode(data: bytes, channels: int, **settings: Any) -> Any:
     return ImageArrays(Preprocessing(**settings), channels).of_file(data, "it")
 
 
@@ -26,7 +26,7 @@ def test_as_caffe_io_reads_and_resizes(kind, channels, way, order, tmp_path):
     for size in SIZES:
         data = encoded(kind, *size)
         (tmp_path / "it.png").write_bytes(data)
-        got = made(data, channels, resize=(20, 32), interpolation=f"caffe.{way}")
+        got = decode(data, channels, resize=(20, 32), interpolation=f"caffe.{way}")
         image = load_image(str(tmp_path / "it.png"), channels == 3)
         wanted = 255 * resize_image(image, (20, 32), order)
         assert got.shape == (channels, 20, 32)
@@ -40,19 +40,19 @@ def test_as_pillow_reads_and_resizes(kind, mode):
     picture = Image.open(io.BytesIO(data)).convert(mode).resize((32, 20), Image.Resampling.BOX)
     channels = len(mode) if mode == "RGB" else 1
     settings = {"resize": (20, 32), "interpolation": "pil.box"}
-    got = made(data, channels, color="rgb" if channels == 3 else "grey", **settings)
+    got = decode(data, channels, color="rgb" if channels == 3 else "grey", **settings)
     assert got.dtype == np.uint8
     wanted = np.asarray(picture).reshape(20, 32, channels).transpose(2, 0, 1)
     np.testing.assert_array_equal(got, wanted)
     if channels == 3:
-        np.testing.assert_array_equal(made(data, 3, **settings), wanted[::-1])
+        np.testing.assert_array_equal(decode(data, 3, **settings), wanted[::-1])
 
 
 def test_a_photograph_is_turned_where_that_is_asked_for():
     data = encoded("turned", 24, 90)
-    stored = made(data, 3, interpolation="pil.box")
+    stored = decode(data, 3, interpolation="pil.box")
     assert stored.shape == (3, 24, 90)
-    turned = made(data, 3, interpolation="pil.box", upright=True)
+    turned = decode(data, 3, interpolation="pil.box", upright=True)
     np.testing.assert_array_equal(turned, np.rot90(stored, -1, (1, 2)))
 
 
@@ -61,7 +61,7 @@ def test_16_bits():
     file = io.BytesIO()
     Image.fromarray(deep).save(file, "png")
     for library, wanted in (("caffe.linear", deep / 257.0), ("cv2.linear", deep >> 8)):
-        got = made(file.getvalue(), 1, interpolation=library)
+        got = decode(file.getvalue(), 1, interpolation=library)
         np.testing.assert_allclose(got[0], wanted, rtol=1e-6)
         struct = ImageArrays(Preprocessing(interpolation=library), 1).of_pixels(
             deep[..., None], "it"
@@ -122,7 +122,7 @@ def test_fitted_between_bars(size):
     data = encoded("RGB", *size)
     picture = Image.open(io.BytesIO(data))
     wanted = ImageOps.pad(picture, (40, 32), Image.Resampling.BICUBIC, color=(1, 2, 3))
-    got = made(
+    got = decode(
         data,
         3,
         resize=(32, 40),
@@ -149,7 +149,7 @@ def test_each_image_has_its_array_or_its_error():
 def test_images_of_their_own_size_are_cut_to_the_crop():
     how = Preprocessing(crop=(8, 10))
     data = encoded("RGB", 30, 40)
-    whole = made(data, 3)
+    whole = decode(data, 3)
     cut = ImageArrays(how, 3).of_file(data, "it")
     np.testing.assert_array_equal(cut, whole[:, 11:19, 15:25])
     np.testing.assert_array_equal(ImageArrays(how, 3, training=True).of_file(data, "it"), whole)
@@ -161,4 +161,4 @@ def test_sizes_are_checked_before_memory_is_taken():
     file = io.BytesIO()
     Image.new("L", (60000, 2)).save(file, "png")
     with pytest.raises(FileError, match="it: would become 4096 x 122880000 pixels"):
-        made(file.getvalue(), 1, resize=4096, resize_mode="shorter")
+        decode(file.getvalue(), 1, resize=4096, resize_mode="shorter")

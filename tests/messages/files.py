@@ -37,7 +37,7 @@ X = np.random.default_rng(0).random((20, 3), np.float32)
 Y = np.arange(20) % 2
 
 
-def made() -> None:
+def write_files() -> None:
     """All of them, in the working folder."""
     prototxts()
     weights()

@@ -34,7 +34,7 @@ from sparknet import (
 )
 from sparknet.cli import main
 from sparknet.errors import SparkNetError
-from tests.messages.files import NET, X, Y, made
+from tests.messages.files import NET, X, Y, write_files
 from tests.messages.judge import judge
 
 pytest.importorskip("PIL")
@@ -50,7 +50,7 @@ SECONDS = 2.0
 def folder(tmp_path_factory):
     before, folder = Path.cwd(), tmp_path_factory.mktemp("mistakes")
     os.chdir(folder)
-    made()
+    write_files()
     os.chdir(before)
     return folder
 

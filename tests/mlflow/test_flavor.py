@@ -232,7 +232,7 @@ def test_what_is_refused(tmp_path):
         sparknet.mlflow.load_model(str(tmp_path / "other"))
 
 
-def asked(url: str, content: Any) -> Any:
+def post(url: str, content: Any) -> Any:
     request = urllib.request.Request(
         url, json.dumps(content).encode(), {"Content-Type": "application/json"}
     )
@@ -251,11 +251,11 @@ def test_mlflow_serves_it_without_spark(tmp_path):
     with served(words, f"{url}/health", tmp_path):
         texts = [base64.b64encode(one).decode() for one in given["content"]]
         records = {"dataframe_records": [{"content": text} for text in texts]}
-        made = asked(f"{url}/invocations", records)["predictions"]
+        made = post(f"{url}/invocations", records)["predictions"]
         found = np.array([one["prob"] for one in made])
         np.testing.assert_allclose(found, np.stack(list(wanted["prob"])), rtol=1e-6)
         with pytest.raises(urllib.error.HTTPError) as told:
-            asked(f"{url}/invocations", {"dataframe_records": [{"content": "aGVsbG8="}]})
+            post(f"{url}/invocations", {"dataframe_records": [{"content": "aGVsbG8="}]})
         assert "is no image that can be read" in told.value.read().decode()
 
 

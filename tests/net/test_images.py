@@ -11,7 +11,7 @@ from sparknet.caffe import io as caffe_io
 from sparknet.errors import DataError, SpecError
 from sparknet.loaders import ArrayRecords, Batches, Order, Subset, open_records
 from sparknet.loaders.preprocessing import Preprocessing
-from tests.loaders.drawn import files
+from tests.loaders.random_images import files
 
 MEAN = (104.0, 117.0, 123.0)
 LAYERS = """
@@ -222,7 +222,7 @@ def test_a_net_without_images_takes_no_preprocessing():
 
 def test_images_of_several_sizes_need_a_size():
     pytest.importorskip("PIL")
-    from tests.loaders.drawn import encoded
+    from tests.loaders.random_images import encoded
 
     net = Net(deploy(), crop=24, seed=1)
     images = [encoded("RGB", 30, 40), encoded("RGB", 24, 90)]

@@ -12,8 +12,8 @@ from collections import Counter
 from pathlib import Path
 from random import Random, randrange
 
-from tests.onnx.drawn import Drawing
-from tests.onnx.test_drawn import wrong
+from tests.onnx.random_graphs import Drawing
+from tests.onnx.test_random_graphs import wrong
 
 MOST_NODES = 8
 

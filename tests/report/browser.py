@@ -46,7 +46,7 @@ def browser() -> str:
     return found
 
 
-def seen(page: Path, width: int, folder: Path) -> Any:
+def look_at(page: Path, width: int, folder: Path) -> Any:
     """What a page shows at a width: text, charts, whether it is wider than the window."""
     text = page.read_text(encoding="utf-8")
     policy = re.compile(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>")

@@ -55,12 +55,12 @@ def test_differences_are_seen_as_by_scipy(shift, shares):
             assert found.paired == shares
             assert found.spread.mean == pytest.approx(other.mean() - one.mean())
             if abs(p - 0.05) > 0.012:
-                assert found.seen == (p < 0.05), (p, found)
+                assert found.is_significant == (p < 0.05), (p, found)
 
 
 def test_one_run_says_nothing():
     found = difference({1: 0.5}, {1: 0.9})
-    assert found.seen is None
+    assert found.is_significant is None
     assert found.verdict == "one run says nothing of it"
 
 

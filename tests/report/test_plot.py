@@ -14,14 +14,14 @@ from tests.report.events import START, TRAINING, round_event, validation
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn(path: Path) -> list[ElementTree.Element]:
+def curves(path: Path) -> list[ElementTree.Element]:
     return ElementTree.parse(path).getroot().findall(f"{SVG}g")
 
 
 def test_svg(tmp_path):
     out = tmp_path / "plot.svg"
     plot(History(TRAINING), out)
-    loss, accuracy = drawn(out)
+    loss, accuracy = curves(out)
     texts = [text.text for text in loss.iter(f"{SVG}text")]
     assert texts[0] == "loss"
     assert texts[-2:] == ["training", "validation"]
@@ -49,7 +49,7 @@ def test_from_a_log(tmp_path):
 
 def test_names_are_escaped_and_one_point_is_enough(tmp_path):
     plot([validation(1, **{"<top&5>": 0.5})], tmp_path / "plot.svg")
-    (panel,) = drawn(tmp_path / "plot.svg")
+    (panel,) = curves(tmp_path / "plot.svg")
     assert "<top&5>" in [text.text for text in panel.iter(f"{SVG}text")]
 
 
@@ -80,7 +80,7 @@ def test_refusals(tmp_path):
 
 def test_a_loss_that_is_unknown_leaves_a_gap(tmp_path):
     plot([round_event(1), round_event(2, loss=None), round_event(3)], tmp_path / "plot.svg")
-    (panel,) = drawn(tmp_path / "plot.svg")
+    (panel,) = curves(tmp_path / "plot.svg")
     (line,) = panel.iter(f"{SVG}polyline")
     assert len(line.get("points", "").split()) == 2
 

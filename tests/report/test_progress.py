@@ -24,7 +24,9 @@ class Clock:
         return self.now
 
 
-def shown(terminal: bool, events: list[dict[str, Any]], step: float = 1.0, **options: Any) -> str:
+def bar_text(
+    terminal: bool, events: list[dict[str, Any]], step: float = 1.0, **options: Any
+) -> str:
     clock, out = Clock(), io.StringIO()
     progress = Progress(out, terminal=terminal, clock=clock, **options)
     for event in events:
@@ -35,7 +37,7 @@ def shown(terminal: bool, events: list[dict[str, Any]], step: float = 1.0, **opt
 
 
 def test_lines():
-    lines = shown(False, TRAINING).splitlines()
+    lines = bar_text(False, TRAINING).splitlines()
     assert lines == [
         "step 10/40 25%, loss 2, 640 samples/s, 25% communicating, eta 0:03",
         "step 10: validation accuracy 0.5, loss 1.5",
@@ -48,13 +50,13 @@ def test_lines():
 
 def test_lines_come_every_so_often():
     rounds = [START, *(round_event(number) for number in range(1, 5))]
-    lines = shown(False, rounds, every=2.0).splitlines()
+    lines = bar_text(False, rounds, every=2.0).splitlines()
     assert [line.split()[1] for line in lines] == ["10/40", "30/40", "40/40"]
 
 
 def test_the_bar(monkeypatch):
     monkeypatch.setenv("COLUMNS", "150")
-    text = shown(True, TRAINING[:4])
+    text = bar_text(True, TRAINING[:4])
     assert text == (
         f"{CLEAR}step 10/40 25%  [{'#' * 6}{'.' * 18}]  loss 2  640 samples/s  "
         "25% communicating  eta 0:03"
@@ -113,8 +115,8 @@ def test_what_is_unknown_is_left_out():
 
 
 def test_nothing_is_said_of_nothing():
-    assert shown(False, [START]) == ""
-    assert "accuracy 1" in shown(False, [START, validation(0, accuracy=1)])
+    assert bar_text(False, [START]) == ""
+    assert "accuracy 1" in bar_text(False, [START, validation(0, accuracy=1)])
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ def test_boxes_stand_below_what_feeds_them():
 
 def test_a_browser_shows_a_run(runs, tmp_path):
     page(tmp_path / "run.html", runs[0])
-    found = browser.seen(tmp_path / "run.html", 1100, tmp_path)
+    found = browser.look_at(tmp_path / "run.html", 1100, tmp_path)
     first, second = found["before"], found["after"]
     for words in (
         "Loss and accuracy",
@@ -251,7 +251,7 @@ def test_a_browser_shows_a_run(runs, tmp_path):
 @pytest.mark.parametrize("width", [360, 1100])
 def test_two_runs_fit_a_phone_and_a_desk(runs, width, tmp_path):
     page(tmp_path / "runs.html", *runs)
-    found = browser.seen(tmp_path / "runs.html", width, tmp_path)["before"]
+    found = browser.look_at(tmp_path / "runs.html", width, tmp_path)["before"]
     assert found["inside"] == width
     assert found["wide"] <= width
     assert "short rounds: training" in found["text"]
@@ -265,7 +265,7 @@ def test_a_browser_shows_a_plan(tmp_path):
     made = plan(small.settings(), workers=[1, 4], cluster=Cluster(step=0.01, latency=0.01))
     (tmp_path / "plan.json").write_text(json.dumps(made.to_json()), encoding="utf-8")
     assert main(["report", str(tmp_path / "plan.json")]) == 0
-    found = browser.seen(tmp_path / "plan.html", 360, tmp_path)["before"]
+    found = browser.look_at(tmp_path / "plan.html", 360, tmp_path)["before"]
     assert "Advice:" in found["text"]
     assert [chart["name"] for chart in found["charts"]] == [
         "Milliseconds of an iteration",

@@ -97,7 +97,7 @@ class _Local(SentModel):
         return NetPredictor(made)
 
 
-def asked(how: str, batch: int, invalid: Any) -> ModelTask:
+def task_of(how: str, batch: int, invalid: Any) -> ModelTask:
     why = "why" if invalid == "null" else None
     ask = Request(outputs=["ip"], batch=batch, invalid=invalid, reason=why)
     with patch("sparknet.spark.predict.model.send_weights", lambda *_: f"{how}.weights"):
@@ -108,7 +108,7 @@ def asked(how: str, batch: int, invalid: Any) -> ModelTask:
 
 
 def results(rows: list[str], how: str, batch: int, invalid: Any) -> list[Any]:
-    given_ = asked(how, batch, invalid)
+    given_ = task_of(how, batch, invalid)
     table = pa.RecordBatch.from_pydict(
         {"data": pa.array([VALUES[row] for row in rows], pa.binary())}
     )
@@ -163,7 +163,7 @@ def test_a_function_of_another_number_of_columns(monkeypatch):
     column = pa.array([VALUES["png"]], pa.binary())
     message = r"a column for each of the net's inputs \['data'\]: 2 are given"
     with pytest.raises(SparkError, match=message):
-        list(structs([(column, column)], asked("plain", 1, "raise"), ()))
+        list(structs([(column, column)], task_of("plain", 1, "raise"), ()))
 
 
 # -- training --------------------------------------------------------------------------------

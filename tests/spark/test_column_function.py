@@ -40,7 +40,7 @@ def inputs() -> Any:
     return rng.normal(size=(ROWS, 3)).astype(np.float32), rng.normal(size=(ROWS, 2))
 
 
-def wanted(net: Net, name: str) -> Any:
+def expected(net: Net, name: str) -> Any:
     left, right = inputs()
     return net.forward({"a": left, "b": right}, [name])[name]
 
@@ -48,11 +48,11 @@ def wanted(net: Net, name: str) -> Any:
 def test_a_function_of_columns(frame, net):
     function = SparkModel(net).udf(["prob"])
     made = frame.select("n", function("x", "`y.z`").alias("prob")).orderBy("n").collect()
-    np.testing.assert_allclose([row.prob for row in made], wanted(net, "prob"), rtol=1e-5)
+    np.testing.assert_allclose([row.prob for row in made], expected(net, "prob"), rtol=1e-5)
     own = SparkModel(net, columns={"a": "x", "b": "y.z"}).udf(["prob", "ip"], batch=7)
     made = frame.withColumn("found", own()).orderBy("n").collect()
-    np.testing.assert_allclose([row.found.ip for row in made], wanted(net, "ip"), rtol=1e-4)
-    np.testing.assert_allclose([row.found.prob for row in made], wanted(net, "prob"), rtol=1e-5)
+    np.testing.assert_allclose([row.found.ip for row in made], expected(net, "ip"), rtol=1e-4)
+    np.testing.assert_allclose([row.found.prob for row in made], expected(net, "prob"), rtol=1e-5)
     with pytest.raises(SparkError, match=r"1 columns are given for the net's inputs \['a', 'b'\]"):
         function("x")
     with pytest.raises(SparkError, match="a column function has no prefix, key, best"):
@@ -66,12 +66,12 @@ def test_a_function_of_sql(session, frame, net):
     model.register(session, "classify", ["prob"], top=1, labels=["ant", "bee", "cow"])
     frame.createOrReplaceTempView("rows")
     query = "SELECT n, classify(x, `y.z`)[0].name AS name FROM rows WHERE n % 2 = 0 ORDER BY n"
-    best = wanted(net, "prob").argmax(1)
+    best = expected(net, "prob").argmax(1)
     names = [["ant", "bee", "cow"][best[n]] for n in range(0, ROWS, 2)]
     assert [row.name for row in session.sql(query).collect()] == names
     model.register(session, "scores", ["ip", "prob"])
     found = frame.select("n", expr("scores(x, `y.z`).ip[2]").alias("third")).orderBy("n").collect()
-    np.testing.assert_allclose([row.third for row in found], wanted(net, "ip")[:, 2], rtol=1e-4)
+    np.testing.assert_allclose([row.third for row in found], expected(net, "ip")[:, 2], rtol=1e-4)
     with pytest.raises(SparkError, match="SQL cannot make vectors"):
         model.register(session, "vectors", ["ip"], vectors=True)
 
@@ -88,7 +88,7 @@ def test_only_what_the_net_reads_goes_through_python(frame, net):
     assert plan.count("ArrowEvalPython [") == 1  # the class is not computed again for the filter
     assert "n#" in after.partition("Filter")[2]  # rows that nobody wants are left out before
     assert "w#" not in before + after.splitlines()[0]
-    best = wanted(net, "prob").argmax(1)
+    best = expected(net, "prob").argmax(1)
     assert sorted(row.n for row in asked.collect()) == [
         n for n in range(ROWS) if n > 3 and best[n] == 1
     ]
@@ -100,7 +100,7 @@ def test_vectors_for_pyspark_ml(frame, net):
     model = SparkModel(net, columns={"a": "x", "b": "y.z"})
     made = model.transform(frame, ["prob"], vectors=True).orderBy("n").collect()
     assert all(isinstance(row.prob, DenseVector) for row in made)
-    np.testing.assert_allclose([row.prob for row in made], wanted(net, "prob"), rtol=1e-5)
+    np.testing.assert_allclose([row.prob for row in made], expected(net, "prob"), rtol=1e-5)
     wrong = frame.selectExpr("n", "if(n = 4, null, x) AS x", "`y.z`")
     made = model.transform(wrong, ["prob"], vectors=True, invalid="null").orderBy("n").collect()
     assert [row.n for row in made if row.prob is None] == [4]
@@ -123,4 +123,4 @@ def test_a_function_on_a_stream(session, frame, net, tmp_path):
         return
     assert query.awaitTermination(120)
     found = session.read.parquet(str(tmp_path / "out")).orderBy("n").collect()
-    np.testing.assert_allclose([row.prob for row in found], wanted(net, "prob"), rtol=1e-5)
+    np.testing.assert_allclose([row.prob for row in found], expected(net, "prob"), rtol=1e-5)

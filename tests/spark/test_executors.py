@@ -96,7 +96,7 @@ def test_a_listener_that_is_no_master(monkeypatch):
             executors.examine(f"spark://127.0.0.1:{port}", 0.1)
 
 
-def told(*words: str) -> dict[str, Any]:
+def answers(*words: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "sparknet", "doctor", "--json", *words],
         capture_output=True,
@@ -111,7 +111,7 @@ def told(*words: str) -> dict[str, Any]:
 def test_a_cluster(standalone, tmp_path, monkeypatch):
     """Two executors; then on a Python that has Spark's packages and no sparknet."""
     monkeypatch.setenv("PYTHONPATH", str(executors.__file__).rpartition("/sparknet/")[0])
-    said = told("--master", standalone.url, "--timeout", "120")
+    said = answers("--master", standalone.url, "--timeout", "120")
     values = [one["value"] for one in said["findings"] if one["group"] == "executors"]
     assert said["status"] == 0, values
     (value,) = values
@@ -126,7 +126,7 @@ def test_a_cluster(standalone, tmp_path, monkeypatch):
     python.write_text(f'#!/bin/sh\nexec {sys.executable} {bare} "$@"\n')
     python.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
-    said = told("--master", standalone.url, "--timeout", "120")
+    said = answers("--master", standalone.url, "--timeout", "120")
     found = [one for one in said["findings"] if one["group"] == "executors"]
     assert said["status"] == 1
     assert ", sparknet missing, " in found[0]["value"]

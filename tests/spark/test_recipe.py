@@ -9,7 +9,7 @@ import pytest
 from sparknet.onnx import read_model
 from sparknet.spark import Trainer, read_records
 from sparknet.spark.pipeline import NetEstimator
-from tests.training.test_recipe import rows, written
+from tests.training.test_recipe import rows, write_recipe
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def frame(session):
 
 
 def test_a_trainer_gives_a_net_a_new_head(frame, tmp_path):
-    model = written(tmp_path)
+    model = write_recipe(tmp_path)
     trainer = Trainer(str(model), workers=2, steps=10, head=3, lr_mult={"conv": 0})
     trained = trainer.fit(frame)
     assert trained.net.net.params["head"][0].data.shape == (3, 4)
@@ -38,7 +38,7 @@ def test_the_names_of_a_folders_classes_come_along(session, tmp_path):
     held.mkdir()
     shutil.copytree(tmp_path / "pictures" / "low", held / "low")
     told: Any = {"columns": {"x": "data"}, "metrics": ["confusion"]}
-    trainer = Trainer(str(written(tmp_path)), workers=1, steps=1, head=2, **told)
+    trainer = Trainer(str(write_recipe(tmp_path)), workers=1, steps=1, head=2, **told)
     rest = read_records(session, held)
     trained = trainer.fit(read_records(session, tmp_path / "pictures"), rest)
     assert trained.net.labels == trained.model.labels == ("high", "low")
@@ -48,7 +48,7 @@ def test_the_names_of_a_folders_classes_come_along(session, tmp_path):
 
 
 def test_an_estimator_has_the_same_settings(frame, tmp_path):
-    model = written(tmp_path)
+    model = write_recipe(tmp_path)
     estimator = NetEstimator(str(model), maxIter=2, head=3, featuresCol="x")
     estimator.setParams(lr_mult={"conv": 0}, learningRate=0.01)
     assert estimator.trainer.solver.base_lr == np.float32(0.01)

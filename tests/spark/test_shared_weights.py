@@ -23,7 +23,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "second" top: "ip"
 """
 
 
-def sent(folder: Path, flat: NDArray) -> Path:
+def save_weights(folder: Path, flat: NDArray) -> Path:
     path = folder / f"sparknet-{_digest(flat)}.weights"
     _write(path, flat)
     return path
@@ -36,7 +36,7 @@ def net():
 
 def test_a_net_computes_with_mapped_weights(tmp_path, net):
     assert net.flat_weights is not None
-    shared = SharedWeights(sent(tmp_path, net.flat_weights))
+    shared = SharedWeights(save_weights(tmp_path, net.flat_weights))
     other = Net(NET, shared.flat)
     assert other.flat_weights is shared.flat
     records = np.random.default_rng(0).normal(size=(9, 3, 6, 6))
@@ -56,7 +56,7 @@ def test_a_net_computes_with_mapped_weights(tmp_path, net):
 def test_no_copies_of_mapped_weights_in_other_layouts_are_kept(tmp_path, net):
     """Each pass makes them anew."""
     assert net.flat_weights is not None
-    other = Net(NET, SharedWeights(sent(tmp_path, net.flat_weights)).flat)
+    other = Net(NET, SharedWeights(save_weights(tmp_path, net.flat_weights)).flat)
     for one in (net, other):
         one.forward({"x": np.ones((4, 3, 6, 6))})
     assert net.net._runtime.engine.memory()["layouts"] > 0
@@ -65,14 +65,14 @@ def test_no_copies_of_mapped_weights_in_other_layouts_are_kept(tmp_path, net):
 
 def test_what_a_worker_writes_is_its_own(tmp_path, net):
     assert net.flat_weights is not None
-    path = sent(tmp_path, net.flat_weights)
+    path = save_weights(tmp_path, net.flat_weights)
     SharedWeights(path).flat.fill(3)
     assert SharedWeights(path).flat.equals(net.flat_weights)
 
 
 def test_other_weights_are_refused(tmp_path, net):
     assert net.flat_weights is not None
-    path = sent(tmp_path, net.flat_weights)
+    path = save_weights(tmp_path, net.flat_weights)
     whole = path.read_bytes()
     for wrong in (whole[:-4], whole[:-1], b"", whole[:-4] + b"\1\2\3\4", b"\0" * len(whole)):
         path.write_bytes(wrong)
@@ -87,7 +87,7 @@ def test_other_weights_are_refused(tmp_path, net):
 
 def test_a_file_that_is_cut_short_ends_no_process(tmp_path, net):
     assert net.flat_weights is not None
-    path = sent(tmp_path, net.flat_weights)
+    path = save_weights(tmp_path, net.flat_weights)
     shared = SharedWeights(path)
     shared.check()
     os.truncate(path, 0)
@@ -98,11 +98,11 @@ def test_a_file_that_is_cut_short_ends_no_process(tmp_path, net):
 
 def test_others_cannot_write_to_it(tmp_path, net):
     assert net.flat_weights is not None
-    path = sent(tmp_path, net.flat_weights)
+    path = save_weights(tmp_path, net.flat_weights)
     path.chmod(0o666)
     SharedWeights(path)
     assert path.stat().st_mode & 0o777 == 0o644
 
 
 def test_no_weights(tmp_path):
-    assert SharedWeights(sent(tmp_path, NDArray.zeros((0,)))).flat.size == 0
+    assert SharedWeights(save_weights(tmp_path, NDArray.zeros((0,)))).flat.size == 0

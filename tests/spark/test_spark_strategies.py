@@ -15,7 +15,7 @@ from benchmarks.spark_strategies import OnSpark, on_spark
 from benchmarks.strategies import BATCH, STRATEGIES, measure, records, solver
 from sparknet.training import Auto, Downpour, simulate
 from tests.net import public_caffe
-from tests.spark.dealt import dealt
+from tests.spark.round_robin import deal
 
 BACKENDS = ["embedded", public_caffe.__name__]
 TIMED = (Downpour, Auto)
@@ -36,7 +36,7 @@ def hands(spark: Any, workers: int) -> Any:
     """The digits that so many workers see."""
     data = run(spark)
     trained = records(slice(0, TRAINED))
-    return dealt(trained, data.training, data.validation, workers, BATCH * STEPS[workers])
+    return deal(trained, data.training, data.validation, workers, BATCH * STEPS[workers])
 
 
 @cache

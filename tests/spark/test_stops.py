@@ -33,12 +33,12 @@ def flat(trained: Any) -> Any:
     return np.asarray(trained.weights.flat)
 
 
-def told(trained: Any, kind: str) -> list[Any]:
+def events(trained: Any, kind: str) -> list[Any]:
     return [event for event in trained.history if event["event"] == kind]
 
 
 def is_resumed(trained: Any) -> bool:
-    return [bool(event["resumed"]) for event in told(trained, "start")] == [False, True]
+    return [bool(event["resumed"]) for event in events(trained, "start")] == [False, True]
 
 
 def test_all_workers_are_stopped_and_go_on_later(spark, tmp_path):

@@ -59,8 +59,8 @@ def test_nobody_is_slow_alone(alone):
 def test_a_slow_worker_is_named(session, capsys):
     """Rounds of as many steps for each: all wait, and the user hears for whom."""
     history = fit(session, Averaging(steps=2), steps=10, on_event=Progress())
-    (slow,) = chosen(history, "slow")
-    (met,) = chosen(history, "workers")
+    (slow,) = events_of(history, "slow")
+    (met,) = events_of(history, "workers")
     where = f"{met['workers'][SLOW]['host']} (process {met['workers'][SLOW]['process']})"
     assert (slow["worker"], slow["where"]) == (SLOW, where)
     assert slow["iteration"] == 2 * slow["round"] <= 10  # by how slow it is
@@ -71,12 +71,12 @@ def test_a_slow_worker_is_named(session, capsys):
 
 def test_rounds_of_a_time_do_not_wait_for_it(session):
     history = fit(session, Averaging(seconds=0.3), seconds=2.4)
-    rounds = [one["workers"] for one in chosen(history, "round")]
+    rounds = [one["workers"] for one in events_of(history, "round")]
     assert len(rounds) >= 3
     for fast, slow in rounds:
         assert fast["steps"] > 2 * slow["steps"] >= 2
         assert fast["seconds_computing"] > 0.2  # its time was its own
-    assert [one["worker"] for one in chosen(history, "slow")] == [SLOW]
+    assert [one["worker"] for one in events_of(history, "slow")] == [SLOW]
 
 
 def fit(session: Any, strategy: Averaging, **settings: Any) -> list[dict[str, Any]]:
@@ -91,5 +91,5 @@ def fit(session: Any, strategy: Averaging, **settings: Any) -> list[dict[str, An
     return trainer.fit(pixels(session, 80)).history
 
 
-def chosen(history: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+def events_of(history: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [event for event in history if event["event"] == kind]

@@ -163,7 +163,7 @@ def sequence(rng: Random, kinds: dict[str, Maker], length: int, depth: int = 0) 
     return nn.Sequential(*modules)
 
 
-def drawn(seed: int) -> tuple[nn.Sequential, Tensor]:
+def draw_module(seed: int) -> tuple[nn.Sequential, Tensor]:
     """A module that learns something at its beginning, in the test phase, and its input."""
     rng = Random(seed)
     torch.manual_seed(seed)
@@ -257,7 +257,7 @@ def differences(modules: nn.Module, x: Tensor, path: Path) -> dict[str, float] |
 
 def wrong(seed: int, folder: Path) -> list[str] | None:
     """What one case has wrong; None where its net is refused, or nobody can tell."""
-    modules, x = drawn(seed)
+    modules, x = draw_module(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -285,7 +285,11 @@ def main() -> int:
             found = wrong(seed, Path(folder))
             counts["refused" if found is None else "wrong" if found else "right"] += 1
             if found or options.case is not None:
-                print(f"--case {seed}: {', '.join(found or ['right'])}", drawn(seed)[0], flush=True)
+                print(
+                    f"--case {seed}: {', '.join(found or ['right'])}",
+                    draw_module(seed)[0],
+                    flush=True,
+                )
             if options.case is not None:
                 break
     print(f"seed {options.seed}: {counts}")

@@ -116,6 +116,6 @@ def sequences(count: int) -> tuple[Array, Array]:
     return steps, steps[:, :, 0].sum(1)
 
 
-def made(kind: type[nn.Module]) -> nn.Module:
+def make_module(kind: type[nn.Module]) -> nn.Module:
     torch.manual_seed(0)
     return kind()

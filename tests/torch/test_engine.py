@@ -45,7 +45,7 @@ def engine(monkeypatch):
     monkeypatch.delenv("SPARKNET_DEVICE", raising=False)
 
 
-def made(
+def build(
     monkeypatch: pytest.MonkeyPatch, device: str | None, text: str = NET, **kwargs: Any
 ) -> Any:
     for name in ("SPARKNET_ENGINE", "SPARKNET_DEVICE"):
@@ -74,8 +74,8 @@ def passes(net: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("device", ["cpu", APART])
 def test_both_engines_leave_the_same(device, monkeypatch):
     """Dropout's masks as well: values in rows draw the same random numbers."""
-    want = passes(made(monkeypatch, None))
-    got = passes(made(monkeypatch, device))
+    want = passes(build(monkeypatch, None))
+    got = passes(build(monkeypatch, device))
     assert 50 < np.count_nonzero(want["wide"] == 0) < 150
     for name, values in want.items():
         np.testing.assert_allclose(got[name], values, rtol=2e-4, atol=2e-6, err_msg=name)
@@ -83,13 +83,13 @@ def test_both_engines_leave_the_same(device, monkeypatch):
 
 @pytest.mark.parametrize("device", ["cpu", APART])
 def test_reruns_leave_the_same_bits(device, monkeypatch):
-    one, other = (passes(made(monkeypatch, device)) for _ in range(2))
+    one, other = (passes(build(monkeypatch, device)) for _ in range(2))
     for name, values in one.items():
         assert np.array_equal(values, other[name]), name
 
 
 def test_views_follow_the_passes_on_the_cpu(monkeypatch):
-    net = made(monkeypatch, "cpu")
+    net = build(monkeypatch, "cpu")
     seen = {name: blob.data for name, blob in net.blobs.items()}
     diffs = {name: blob.diff for name, blob in net.blobs.items()}
     passes(net)
@@ -102,7 +102,7 @@ def test_views_follow_the_passes_on_the_cpu(monkeypatch):
 
 def test_a_view_of_another_device_is_brought_up_to_date_when_it_is_asked_for(monkeypatch):
     """Caffe: syncedmem.cpp."""
-    net = made(monkeypatch, APART)
+    net = build(monkeypatch, APART)
     before = np.array(net.blobs["ip"].data)
     net.blobs["data"].data[...] = 1
     net.forward()
@@ -123,7 +123,7 @@ def test_a_layer_without_a_translation_runs_in_the_native_engine(monkeypatch):
     for device in ("cpu", APART):
         told = r"PyTorch does not compute a layer, which the native .* on the CPU: 'l' \(Reorg\)"
         with pytest.warns(UserWarning, match=told):
-            net = made(monkeypatch, device, "force_backward: true\n" + text)
+            net = build(monkeypatch, device, "force_backward: true\n" + text)
         assert net._runtime.engine.fallbacks() == {"l": "Reorg"}
         net.forward(x=x)
         np.testing.assert_array_equal(net.blobs["z"].data, 2 * cells)
@@ -136,16 +136,16 @@ def test_gone_wrong(monkeypatch):
     monkeypatch.setenv("SPARKNET_ENGINE", "tf")
     with pytest.raises(SpecError, match=r"SPARKNET_ENGINE must be 'native' or 'torch'; it is 'tf'"):
         resolve_device(None)
-    net = made(monkeypatch, "cpu")
+    net = build(monkeypatch, "cpu")
     net.blobs["label"].data[...] = 9
     with pytest.raises(LayerError, match="SoftmaxWithLoss: label 9 is out of range: there are 5"):
         net.forward()
     with pytest.raises(SpecError, match="precision='int8' is the native engine's"):
-        made(monkeypatch, "cpu", precision="int8")
+        build(monkeypatch, "cpu", precision="int8")
     with pytest.raises(SpecError, match=r"there is no device 'cuda:9': PyTorch sees"):
-        made(monkeypatch, "cuda:9")
+        build(monkeypatch, "cuda:9")
     with pytest.raises(SpecError, match=r"device must be .* it is 'toaster'"):
-        made(monkeypatch, "toaster")
+        build(monkeypatch, "toaster")
 
 
 def test_sparknet_imports_no_torch():
@@ -186,9 +186,9 @@ def test_show_names_what_torch_does_not_compute(tmp_path, capsys):
 
 def test_a_warning_names_them_where_the_program_makes_the_net(monkeypatch):
     with pytest.warns(UserWarning, match=re.escape(TOLD)) as caught:
-        net = made(monkeypatch, "cpu", MIXED)
+        net = build(monkeypatch, "cpu", MIXED)
     assert [Path(one.filename).name for one in caught] == ["test_engine.py"]
-    native = made(monkeypatch, None, MIXED)
+    native = build(monkeypatch, None, MIXED)
     for one in (net, native):
         one.blobs["data"].data[...] = np.random.default_rng(0).normal(size=(4, 3, 12, 12))
         one.forward()

@@ -30,7 +30,7 @@ WEIGHED = "RecordWeights"
 Objective = Callable[[Sequence[Tensor], Sequence[Tensor]], Tensor]
 
 
-def made(kind: str, case: Case) -> Any:
+def build_net(kind: str, case: Case) -> Any:
     """A net of the layer 'l', computed by PyTorch on the CPU; a learned bias of zeros before a
     bottom lets it have a gradient."""
     lines = [input_layer(f"x{n}", one.shape) for n, one in enumerate(case.inputs)]
@@ -123,7 +123,7 @@ def check_differences(
 def check(kind: str, seed: int) -> None:
     case = CASES[kind](Draw(seed))
     what = f"{kind} {case.options} of {[one.shape for one in case.inputs]}"
-    net = made(kind, case)
+    net = build_net(kind, case)
     layer = next(one for one in net._runtime.engine._layers if one.name == "l")
     draws = layer.random.draws
     net.forward()

@@ -34,7 +34,7 @@ layer { name: "norm" type: "LayerNorm" bottom: "back" top: "norm" layer_norm_par
 KEPT = ("q", "b", "scores", "scaled", "y", "gelu", "swish", "hard", "scale", "back")
 
 
-def made(precision: Literal["float32", "bf16"], x: Any) -> Any:
+def build(precision: Literal["float32", "bf16"], x: Any) -> Any:
     net = caffe.Net.from_proto(
         parse_net(input_layer("x", x.shape) + ATTENTION),
         caffe.TEST,
@@ -48,7 +48,7 @@ def made(precision: Literal["float32", "bf16"], x: Any) -> Any:
 
 def test_values_stay_in_bfloat16_and_near_float32():
     x = np.random.default_rng(1).normal(size=(3, 50, 64)).astype(np.float32)
-    wide, narrow = made("float32", x), made("bf16", x)
+    wide, narrow = build("float32", x), build("bf16", x)
     net = narrow._runtime.engine
     layers = {layer.name: layer for layer in net._layers}
     given = torch.from_numpy(x).bfloat16()

@@ -31,8 +31,8 @@ from sparknet.training import (
     SlowMo,
     simulate,
 )
-from tests.spark.dealt import dealt
 from tests.spark.java import start_quickly
+from tests.spark.round_robin import deal
 from tests.torch import nets
 from tests.torch.modules import LABELS, POINTS, perceptron
 
@@ -98,7 +98,7 @@ def test_a_resnet(session, strategy):
 def test_a_transformer_of_tokens(session, strategy):
     tokens, labels = nets.texts(256)
     data = frame(session, "tokens", tokens, labels, "int")
-    module = nets.made(nets.Transformer)
+    module = nets.make_module(nets.Transformer)
     trainer = Trainer(
         module=module,
         loss=nn.functional.cross_entropy,
@@ -128,7 +128,7 @@ def test_an_lstm_of_sequences(session, strategy):
     rows = list(zip(steps.tolist(), sums.tolist(), strict=True))
     data = session.createDataFrame(rows, "pairs array<array<float>>, label double")
     trainer = Trainer(
-        module=lambda: nets.made(nets.Recurrent),
+        module=lambda: nets.make_module(nets.Recurrent),
         loss=nn.MSELoss(),
         optimizer=ADAM,
         strategy=strategy,
@@ -157,7 +157,7 @@ def points(session):
     """Rows, and the order in which two workers of Spark read them."""
     data = frame(session, "points", POINTS, LABELS)
     records = ArrayRecords(points=POINTS, label=LABELS)
-    return data, dealt(records, data, None, 2, 100)
+    return data, deal(records, data, None, 2, 100)
 
 
 SMALL: dict[str, Any] = {

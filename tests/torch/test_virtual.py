@@ -20,7 +20,7 @@ from tests.torch.modules import LABELS, POINTS
 DATA = {"input": POINTS, "label": LABELS}
 
 
-def given(**more: Any) -> dict[str, Any]:
+def more_settings(**more: Any) -> dict[str, Any]:
     """With random numbers, statistics and a momentum."""
     torch.manual_seed(0)
     layers = nn.Linear(4, 8), nn.Dropout(0.2), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)
@@ -40,11 +40,11 @@ def given(**more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("strategy", ["averaging", "allreduce"])
 def test_the_bits_are_those_of_processes(strategy):
-    settings = given()
+    settings = more_settings()
     before = torch.get_rng_state()
     virtual = simulate(cluster=Cluster(step=0.5), strategy=strategy, **settings)
     assert torch.equal(torch.get_rng_state(), before)
-    real = sparknet.train(strategy=strategy, **given())
+    real = sparknet.train(strategy=strategy, **more_settings())
     np.testing.assert_array_equal(virtual.weights.flat.numpy(), real.weights.flat.numpy())
     assert virtual.outcome.metrics == real.outcome.metrics
     begun, last = virtual.history.of_kind("start")[0], virtual.history.of_kind("round")[-1]
@@ -53,7 +53,7 @@ def test_the_bits_are_those_of_processes(strategy):
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_learns(strategy):
-    made = given(steps=60)
+    made = more_settings(steps=60)
     trained = simulate(cluster=Cluster(step=0.01, latency=0.001), strategy=strategy, **made)
     assert trained.outcome.metrics["accuracy"] > 0.85
     assert trained.module is not made["module"]
@@ -62,15 +62,18 @@ def test_every_strategy_learns(strategy):
 def test_lost_workers_cost_time_alone():
     lossy = Cluster(step=0.1, failures=((1, 1.55),), restart=5.0)
     settings = {"strategy": "averaging", "snapshot_every": 1}
-    lost = simulate(cluster=lossy, **settings, **given(steps=30))
-    whole = simulate(cluster=Cluster(step=0.1), **settings, **given(steps=30))
+    lost = simulate(cluster=lossy, **settings, **more_settings(steps=30))
+    whole = simulate(cluster=Cluster(step=0.1), **settings, **more_settings(steps=30))
     assert lost.history.of_kind("failure")
     np.testing.assert_array_equal(lost.weights.flat.numpy(), whole.weights.flat.numpy())
 
 
 def test_a_plan_of_a_module():
     """Trials are trainings in virtual time."""
-    how = {name: given()[name] for name in ("module", "loss", "optimizer", "data", "batch_size")}
+    how = {
+        name: more_settings()[name]
+        for name in ("module", "loss", "optimizer", "data", "batch_size")
+    }
     network = Cluster(step=0.01, latency=0.1)
     planned = sparknet.plan(workers=4, cluster=network, **how)
     assert planned.strategy.steps >= 50  # type: ignore[attr-defined]
@@ -84,7 +87,7 @@ def test_a_plan_of_a_module():
 
 
 def test_a_plan_measures_trainings_of_the_module():
-    how = {name: given()[name] for name in ("loss", "optimizer", "batch_size")}
+    how = {name: more_settings()[name] for name in ("loss", "optimizer", "batch_size")}
     asked: list[Any] = []
 
     def run(what: Any, workers: int, strategy: Any, seconds: float) -> Any:
@@ -98,7 +101,7 @@ def test_a_plan_measures_trainings_of_the_module():
             steps=40,
         ).history
 
-    module = given()["module"]
+    module = more_settings()["module"]
     planned = sparknet.plan(module=module, data=DATA, workers=2, batches=[4], run=run, **how)
     assert planned.measured[0].step == pytest.approx(0.02)
     assert {one["batch_size"] for one in asked} == {4}

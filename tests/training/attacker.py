@@ -53,7 +53,7 @@ class TappedLink(Link):
             if self.files:
                 limit = (self.files, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
                 resource.setrlimit(resource.RLIMIT_NOFILE, limit)
-            port = told(self.attacker, f"worker {rank}", found.address[1])
+            port = tell(self.attacker, f"worker {rank}", found.address[1])
             found.address = (found.address[0], port)
             return found, host
 
@@ -66,14 +66,14 @@ def tap(link: Callable[..., Link], attacker: Address, files: int = 0) -> Callabl
 
     def tapped(run: Run, *host: str) -> Link:
         real = link(run, *host)
-        driver = real.driver[0], told(attacker, "driver", real.driver[1])
+        driver = real.driver[0], tell(attacker, "driver", real.driver[1])
         fields = {**vars(replace(real, driver=driver)), "attacker": attacker, "files": files}
         return TappedLink(**fields)
 
     return tapped
 
 
-def told(attacker: Address, who: str, port: int) -> int:
+def tell(attacker: Address, who: str, port: int) -> int:
     """Tell the attacker of a port; the port to give to the others."""
     with socket.create_connection(attacker, SOON) as connection:
         connection.sendall(json.dumps([who, port]).encode() + b"\n")

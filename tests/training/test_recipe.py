@@ -32,10 +32,10 @@ NODES = [
 
 @pytest.fixture
 def model(tmp_path):
-    return written(tmp_path)
+    return write_recipe(tmp_path)
 
 
-def written(folder: Path) -> Path:
+def write_recipe(folder: Path) -> Path:
     constants = {
         "conv.weight": draw(4, 3, 3, 3),
         "bn.scale": np.float32([1, 2, 1, 2]),
@@ -142,7 +142,9 @@ def test_the_names_of_a_folders_classes_are_kept(tmp_path):
         pixels = np.uint8(np.clip(picture.transpose(1, 2, 0) * 100, 0, 255))
         image.fromarray(pixels[:, :, ::-1].copy()).save(folder / f"{number}.png")
     how: Any = {"head": 3, "scale": 0.01, "steps": 60, "seed": 1}
-    trained = sparknet.train(written(tmp_path), tmp_path / "pictures", lr_mult={"conv": 0}, **how)
+    trained = sparknet.train(
+        write_recipe(tmp_path), tmp_path / "pictures", lr_mult={"conv": 0}, **how
+    )
     assert trained.net.labels == names
     write_model(tmp_path / "tuned.onnx", trained.net)
     SparkModel(trained.net).save(tmp_path / "tuned.caffemodel")

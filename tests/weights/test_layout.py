@@ -28,7 +28,7 @@ class Foreign:
         self.layer_dict: dict[str, Any] = {}
 
 
-def made(*layers: tuple[str, list[tuple[int, ...]], list[object]]) -> Layout:
+def layout_of(*layers: tuple[str, list[tuple[int, ...]], list[object]]) -> Layout:
     layouts = Layouts()
     for name, shapes, keys in layers:
         layouts.add(name, "", shapes, keys)
@@ -36,7 +36,7 @@ def made(*layers: tuple[str, list[tuple[int, ...]], list[object]]) -> Layout:
 
 
 def test_each_place_belongs_to_one_blob():
-    layout = made(("a", [(2,), (1,)], [None, None]), ("b", [(2,)], [None]))
+    layout = layout_of(("a", [(2,), (1,)], [None, None]), ("b", [(2,)], [None]))
     found = [("a", 0), ("a", 0), ("a", 1), ("b", 0), ("b", 0)]
     assert [layout.locate(place) for place in range(5)] == found
     with pytest.raises(ArrayError, match="place 5 lies outside the 5 weights"):
@@ -44,7 +44,7 @@ def test_each_place_belongs_to_one_blob():
 
 
 def test_blobs_of_one_key_and_size_share_a_place():
-    layout = made(
+    layout = layout_of(
         ("a", [(2,), (3,)], ["w", None]), ("b", [(2,), (3,)], ["w", None]), ("c", [(4,)], ["w"])
     )
     assert [one.begins for one in layout.layers] == [(0, 2), (0, 5), (8,)]
@@ -52,13 +52,13 @@ def test_blobs_of_one_key_and_size_share_a_place():
     assert Layout(()).size == 0
     assert layout.shared == "b"
     with pytest.raises(ArrayError, match="no layers share"):
-        _ = made(("a", [(2,)], [None]), ("b", [(2,)], [None])).shared
+        _ = layout_of(("a", [(2,)], [None]), ("b", [(2,)], [None])).shared
 
 
 def test_what_is_shared_in_one_and_not_in_the_other():
     """The values of the larger fit the smaller only by losing some."""
-    tied = WeightCollection(made(("a", [(2,)], ["w"]), ("b", [(2,)], ["w"])))
-    apart = WeightCollection(made(("a", [(2,)], [None]), ("b", [(2,)], [None])))
+    tied = WeightCollection(layout_of(("a", [(2,)], ["w"]), ("b", [(2,)], ["w"])))
+    apart = WeightCollection(layout_of(("a", [(2,)], [None]), ("b", [(2,)], [None])))
     with pytest.raises(WeightsError, match="layer 'b': shares parameters that the second has"):
         tied + apart
     tied.flat.copy_from(np.array([1, 2], np.float32))
@@ -91,12 +91,12 @@ def test_parameters_in_memory_of_their_own_are_gathered_and_scattered():
 
 
 def test_a_collection_says_how_large_it_is():
-    weights = WeightCollection(made(("a", [(2,), (1,)], [None, None]), ("b", [(2,)], [None])))
+    weights = WeightCollection(layout_of(("a", [(2,), (1,)], [None, None]), ("b", [(2,)], [None])))
     assert repr(weights) == "<WeightCollection: 2 layers, 5 weights>"
 
 
 def test_how_close_is_close_unless_one_says():
-    one, other = (WeightCollection(made(("a", [(1,)], [None]))) for _ in range(2))
+    one, other = (WeightCollection(layout_of(("a", [(1,)], [None]))) for _ in range(2))
     one.flat.fill(1.0)
     for difference, close in ((0.9e-5, True), (1.2e-5, False)):
         other.flat.fill(1 + difference)

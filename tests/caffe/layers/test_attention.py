@@ -26,7 +26,7 @@ def layer(name: str, kind: str, bottoms: str, options: str = "", top: str = "") 
     return f'layer {{ name: "{name}" type: "{kind}" {read} top: "{top or name}" {options} }}\n'
 
 
-def given(name: str, *shape: int) -> str:
+def input_text(name: str, *shape: int) -> str:
     dims = " ".join(f"dim: {size}" for size in shape)
     return layer(name, "Input", "", f"input_param {{ shape {{ {dims} }} }}")
 
@@ -73,7 +73,7 @@ class Attention:
         b, m, n, h, d, w = (
             self.batch, self.rows, self.keys, self.heads, self.depth, self.width
         )  # fmt: skip
-        text = "".join(given(name, *value.shape) for name, value in self.inputs.items())
+        text = "".join(input_text(name, *value.shape) for name, value in self.inputs.items())
         text += heads("q", "0213", b, m, h, d) + heads("k", "0231", b, n, h, d)
         text += heads("v", "0213", b, n, h, w)
         scaled = f"power_param {{ scale: {self.scale} }}"
@@ -299,7 +299,7 @@ def test_parts_of_a_pass():
 
 def test_other_shapes():
     """Batches and lengths change from pass to pass."""
-    text = "".join(given(name, 2, 1, 9, 8) for name in "qkv")
+    text = "".join(input_text(name, 2, 1, 9, 8) for name in "qkv")
     text += layer("scores", "MatMul", "q k", "matmul_param { transpose_b: true }")
     text += layer("softmax", "Softmax", "scores", "softmax_param { axis: -1 }")
     text += layer("mixed", "MatMul", "softmax v")
@@ -320,7 +320,7 @@ def test_other_shapes():
 
 
 def test_logarithms_are_no_probabilities():
-    text = "".join(given(name, 2, 1, 9, 8) for name in "qkv")
+    text = "".join(input_text(name, 2, 1, 9, 8) for name in "qkv")
     text += layer("scores", "MatMul", "q k", "matmul_param { transpose_b: true }")
     text += layer("logs", "LogSoftmax", "scores", "softmax_param { axis: -1 }")
     text += layer("mixed", "MatMul", "logs v")
@@ -349,7 +349,7 @@ def test_scores_with_a_second_reader_stay():
 def test_slices_of_one_product():
     """Q, K and V are parts of one blob, as in timm's vision transformers."""
     b, n, h, d = 2, 50, 3, 16
-    text = given("x", b, n, 3 * h * d)
+    text = input_text("x", b, n, 3 * h * d)
     text += layer("r", "Reshape", "x", f"reshape_param {{ shape {{ {_dims(b, n, 3, h, d)} }} }}")
     order = " ".join(f"order: {axis}" for axis in (2, 0, 3, 1, 4))
     text += layer("p", "Permute", "r", f"permute_param {{ {order} }}")

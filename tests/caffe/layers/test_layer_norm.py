@@ -44,13 +44,13 @@ def scaled(bias: bool, axis: int = -1, axes: int = 1, top: str = "y") -> str:
     layer {{ name: "s" type: "Scale" bottom: "n" top: "{top}" scale_param {{ {options} }} }}"""
 
 
-def made(text: str, shape: tuple[int, ...], **more: Any) -> Any:
+def net_of(text: str, shape: tuple[int, ...], **more: Any) -> Any:
     return caffe.Net.from_proto(
         parse_net(input_layer("x", shape) + text), caffe.TEST, seed=3, **more
     )
 
 
-def wanted(net: Any, x: Array, axis: int) -> Array:
+def expected(net: Any, x: Array, axis: int) -> Array:
     factors = [np.array(blob.data, np.float64) for blob in net.params["s"]]
     return normalised(x, axis) * factors[0] + (factors[1] if len(factors) > 1 else 0)
 
@@ -65,10 +65,10 @@ def test_factors_and_shifts_behind(shape, bias, keep):
     """Far from zero, too, where sums in float32 would lose what is between the values."""
     for offset in (0, 1000):
         for top in ("y", "n"):
-            net = made(scaled(bias, top=top), shape, keep_blobs=keep)
+            net = net_of(scaled(bias, top=top), shape, keep_blobs=keep)
             x = (2 * draw(*shape) + offset).astype(np.float32)
             found = net.forward(x=x)[top]
-            want = wanted(net, x, -1 % len(shape))
+            want = expected(net, x, -1 % len(shape))
             same(found, want, 1e-5 if not offset else 1e-3, 1e-5 if not offset else 1e-3)
 
 
@@ -76,7 +76,7 @@ def test_factors_and_shifts_behind(shape, bias, keep):
 def test_factors_of_other_axes_than_the_normalised(keep):
     for axis, axes in ((1, 1), (1, 2), (2, 1)):
         text = scaled(True).replace("axis: -1 num_axes: 1", f"axis: {axis} num_axes: {axes}")
-        net = made(text, (3, 8, 6), keep_blobs=keep)
+        net = net_of(text, (3, 8, 6), keep_blobs=keep)
         x = draw(3, 8, 6)
         factors = [np.array(blob.data, np.float64) for blob in net.params["s"]]
         over = [one.reshape(one.shape + (1,) * (3 - axis - axes)) for one in factors]
@@ -84,24 +84,24 @@ def test_factors_of_other_axes_than_the_normalised(keep):
 
 
 def test_over_two_axes():
-    net = made(scaled(True, axis=1, axes=2), (3, 8, 6), keep_blobs=False)
+    net = net_of(scaled(True, axis=1, axes=2), (3, 8, 6), keep_blobs=False)
     x = draw(3, 8, 6)
-    same(net.forward(x=x)["y"], wanted(net, x, 1), 1e-5, 1e-5)
+    same(net.forward(x=x)["y"], expected(net, x, 1), 1e-5, 1e-5)
 
 
 def test_what_lies_between_can_be_asked_for():
-    net = made(scaled(True), (4, 33), keep_blobs=False)
+    net = net_of(scaled(True), (4, 33), keep_blobs=False)
     x = draw(4, 33)
     for _ in range(2):
-        same(net.forward(x=x)["y"], wanted(net, x, 1), 1e-5, 1e-5)
+        same(net.forward(x=x)["y"], expected(net, x, 1), 1e-5, 1e-5)
         found = net.forward(x=x, blobs=["n"])
         same(found["n"], normalised(x, 1), 1e-5, 1e-5)
-        same(found["y"], wanted(net, x, 1), 1e-5, 1e-5)
+        same(found["y"], expected(net, x, 1), 1e-5, 1e-5)
     reads = """layer { name: "r" type: "ReLU" bottom: "n" top: "r" }"""
-    net = made(scaled(True) + reads, (4, 33), keep_blobs=False)
+    net = net_of(scaled(True) + reads, (4, 33), keep_blobs=False)
     found = net.forward(x=x)
     same(found["r"], np.maximum(normalised(x, 1), 0), 1e-5, 1e-5)
-    same(found["y"], wanted(net, x, 1), 1e-5, 1e-5)
+    same(found["y"], expected(net, x, 1), 1e-5, 1e-5)
 
 
 @pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
@@ -115,6 +115,6 @@ def test_in_front_of_a_product_of_bfloat16(shape, behind):
     x = draw(*shape)
     found = []
     for keep in (True, False):
-        net = made(text, shape, keep_blobs=keep, precision="bf16")
+        net = net_of(text, shape, keep_blobs=keep, precision="bf16")
         found.append(np.array(net.forward(x=x)["p"]))
     np.testing.assert_array_equal(found[0], found[1])

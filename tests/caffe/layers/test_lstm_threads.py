@@ -27,7 +27,7 @@ def sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
-def wanted(params: list[Any], data: Any, marks: Any) -> Any:
+def expected(params: list[Any], data: Any, marks: Any) -> Any:
     inputs, bias, recurrent = (np.array(blob.data, np.float64) for blob in params)
     hidden = cell = np.zeros((data.shape[1], recurrent.shape[1]))
     found = []
@@ -62,6 +62,6 @@ def test_streams_of_each_thread(sizes, precision):
         )
         for _ in range(2):
             found.append(np.array(net.forward(x=data, cont=marks)["y"]))
-    want = wanted(net.params["y"], data, marks)
+    want = expected(net.params["y"], data, marks)
     for values in found:
         np.testing.assert_allclose(values, want, rtol=0, atol=NEAR[precision])

@@ -11,7 +11,7 @@ from sparknet.errors import LayerError
 from sparknet.native import has_bf16
 from sparknet.proto import parse_net
 from tests.caffe.gradient import input_layer
-from tests.caffe.layers.test_lstm_threads import NEAR, wanted
+from tests.caffe.layers.test_lstm_threads import NEAR, expected
 
 STEPS = 20
 SIZES = [(96, 192), (33, 12), (260, 20)]
@@ -36,12 +36,12 @@ def reversed_steps(bottom: str, top: str) -> str:
     return f'layer {{ name: "{top}" type: "Reverse" bottom: "{bottom}" top: "{top}" }}'
 
 
-def made(text: str, inputs: int, **more: Any) -> Any:
+def build(text: str, inputs: int, **more: Any) -> Any:
     inputs_text = input_layer("x", (STEPS, 1, inputs)) + input_layer("cont", (STEPS, 1))
     return caffe.Net.from_proto(parse_net(inputs_text + text), caffe.TEST, seed=1, **more)
 
 
-def drawn(inputs: int) -> tuple[Any, Any]:
+def random_inputs(inputs: int) -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     marks = (rng.random((STEPS, 1)) > 0.1).astype(np.float32)
     marks[0] = 0
@@ -66,7 +66,7 @@ def test_two_directions(sizes, precision, keep):
     units, inputs = sizes
     text = lstm("there", "x", units) + reversed_steps("x", "back")
     text += lstm("turned", "back", units) + reversed_steps("turned", "again")
-    net = made(text, inputs, precision=precision, keep_blobs=keep)
+    net = build(text, inputs, precision=precision, keep_blobs=keep)
     for streams in (1, 3, 1):
         data = np.random.default_rng(streams).standard_normal((STEPS, streams, inputs), np.float32)
         marks = np.ones((STEPS, streams), np.float32)
@@ -77,9 +77,9 @@ def test_two_directions(sizes, precision, keep):
         assert twins(net) == ({"there": "turned", "turned": "there"} if streams == 1 else {})
         for _ in range(2):
             found = net.forward(x=data, cont=marks, blobs=["there", "again"])
-            want = wanted(net.params["there"], data, marks)
+            want = expected(net.params["there"], data, marks)
             np.testing.assert_allclose(found["there"], want, rtol=0, atol=NEAR[precision])
-            want = wanted(net.params["turned"], data[::-1], marks)[::-1]
+            want = expected(net.params["turned"], data[::-1], marks)[::-1]
             np.testing.assert_allclose(found["again"], want, rtol=0, atol=NEAR[precision])
 
 
@@ -114,11 +114,11 @@ NETS = {
 def test_which_run_at_the_same_time(name, keep):
     """Whether or not, the results are those of one thread, where one comes after the other."""
     text, pairs = NETS[name]
-    data, marks = drawn(9)
+    data, marks = random_inputs(9)
     found = []
     for threads in (1, 2):
         native.set_threads(threads)
-        net = made(text, 9, keep_blobs=keep)
+        net = build(text, 9, keep_blobs=keep)
         assert twins(net) == pairs
         tops = [one for one in ("a", "squared", "b", "c", "d") if one in net.blobs]
         for _ in range(2):
@@ -148,19 +148,19 @@ def test_one_whose_values_are_a_loss(judged):
     """What the pass returns is the sum of its values, of this pass."""
     frozen = 3 * "param { lr_mult: 0 } "  # what learns has a gradient of its loss, and no twin
     weight = {one: frozen + "loss_weight: 2" * (one == judged) for one in "ab"}
-    net = made("".join(lstm(one, "x", 12, weight[one]) for one in "ab"), 9)
+    net = build("".join(lstm(one, "x", 12, weight[one]) for one in "ab"), 9)
     assert bool(twins(net)) == (judged == "b")
-    data, marks = drawn(9)
+    data, marks = random_inputs(9)
     net.blobs["x"].data[...], net.blobs["cont"].data[...] = data, marks
-    want = 2 * wanted(net.params[judged], data, marks).sum()
+    want = 2 * expected(net.params[judged], data, marks).sum()
     assert net._runtime.forward(0, len(net.layers) - 1) == pytest.approx(want, rel=1e-4)
 
 
 def test_part_of_a_pass():
-    net = made(lstm("a", "x", 12) + lstm("b", "x", 12), 9)
+    net = build(lstm("a", "x", 12) + lstm("b", "x", 12), 9)
     assert twins(net) == {"a": "b", "b": "a"}
-    data, marks = drawn(9)
-    want = {name: wanted(net.params[name], data, marks) for name in "ab"}
+    data, marks = random_inputs(9)
+    want = {name: expected(net.params[name], data, marks) for name in "ab"}
     for passes in ([("a", "a"), ("b", "b")], [("a", "b")], [("b", "b"), ("a", "a")]):
         net.blobs["x"].data[...], net.blobs["cont"].data[...] = data, marks
         for name in "ab":
@@ -177,22 +177,22 @@ def test_a_refusal_between_them_leaves_nothing_behind():
     embed = """layer { name: "e" type: "Embed" bottom: "number" top: "e"
         embed_param { num_output: 9 input_dim: 5 bias_term: false } }"""
     text = input_layer("number", (STEPS, 1)) + lstm("a", "x", 12) + embed + lstm("b", "e", 12)
-    net = made(text, 9)
+    net = build(text, 9)
     assert twins(net) == {"a": "b", "b": "a"}
-    data, marks = drawn(9)
+    data, marks = random_inputs(9)
     numbers = np.arange(STEPS, dtype=np.float32)[:, None] % 5
     want = np.array(net.forward(x=data, cont=marks, number=numbers, blobs=["a", "b"])["a"])
     with pytest.raises(LayerError, match="Embed"):
         net.forward(x=data, cont=marks, number=numbers + 4)
     made_again = net.forward(x=data, cont=marks, number=numbers, blobs=["a", "b"])
     np.testing.assert_array_equal(made_again["a"], want)
-    np.testing.assert_allclose(made_again["a"], wanted(net.params["a"], data, marks), atol=1e-5)
+    np.testing.assert_allclose(made_again["a"], expected(net.params["a"], data, marks), atol=1e-5)
 
 
 def test_in_a_forked_process_that_has_one_thread():
-    net = made(lstm("a", "x", 12) + lstm("b", "x", 12), 9)
-    data, marks = drawn(9)
-    want = wanted(net.params["a"], data, marks)
+    net = build(lstm("a", "x", 12) + lstm("b", "x", 12), 9)
+    data, marks = random_inputs(9)
+    want = expected(net.params["a"], data, marks)
     net.forward(x=data, cont=marks)
 
     def again() -> None:

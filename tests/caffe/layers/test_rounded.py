@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sparknet import caffe
 from sparknet.native import has_bf16
 from sparknet.proto import caffe_pb2, parse_text
-from tests.caffe.layers.test_attention import given as input_of
+from tests.caffe.layers.test_attention import input_text as input_of
 from tests.caffe.layers.test_attention import layer
 from tests.caffe.layers.test_narrow import is_narrow, rounded
 
@@ -90,7 +90,7 @@ STEPS = st.lists(
 )
 
 
-def drawn(steps: list[str], shape: tuple[int, int, int, int]) -> str:
+def net_text(steps: list[str], shape: tuple[int, int, int, int]) -> str:
     """A net of such layers; `twice` adds an output that reads the blob in float32."""
     images, width = shape[0], shape[-1]
     text = input_of("x0", *shape)
@@ -135,7 +135,7 @@ def drawn(steps: list[str], shape: tuple[int, int, int, int]) -> str:
 )
 def test_drawn_nets(steps, shape, seed):
     """As a net does that keeps all its blobs, and so stores none of them rounded."""
-    text = drawn(steps, shape)
+    text = net_text(steps, shape)
     lean, whole = filled(net_of(text), seed), filled(net_of(text, keep_blobs=True), seed)
     assert lean.outputs == whole.outputs
     for name in lean.outputs:

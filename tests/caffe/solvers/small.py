@@ -35,7 +35,7 @@ def settings(kind: str = "SGD", text: str = "") -> Any:
     return solver
 
 
-def made(kind: str = "SGD", text: str = "") -> Solver:
+def make_solver(kind: str = "SGD", text: str = "") -> Solver:
     return caffe.get_solver(settings(kind, text))
 
 

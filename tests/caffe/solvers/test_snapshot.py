@@ -16,7 +16,7 @@ RATES = 'lr_policy: "multistep" gamma: 0.5 stepvalue: 2 stepvalue: 3 weight_deca
 
 def saving(kind: str, prefix: Path, form: str = "BINARYPROTO", more: str = "") -> Solver:
     text = f'{RATES} snapshot_prefix: "{prefix}" snapshot_format: {form} {more}'
-    return small.made(kind, text)
+    return small.make_solver(kind, text)
 
 
 @pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5"])
@@ -50,7 +50,7 @@ def test_names_and_moments(tmp_path):
 
 def test_without_a_prefix_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    small.made("SGD", "max_iter: 1").solve()
+    small.make_solver("SGD", "max_iter: 1").solve()
     assert not list(tmp_path.iterdir())
 
 
@@ -101,7 +101,7 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path):
     with pytest.raises(SolverError, match="missing or cannot be written"):
         saving("SGD", tmp_path / "no" / "net", more="snapshot: 1")
     with pytest.raises(SolverError, match="no snapshot_prefix"):
-        small.made("SGD", "snapshot: 1")
+        small.make_solver("SGD", "snapshot: 1")
 
 
 @pytest.mark.parametrize("train", [lambda solver: solver.step(1), lambda solver: solver.solve()])

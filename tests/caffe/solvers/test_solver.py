@@ -88,7 +88,7 @@ def test_pycaffes_solvers_are_found_by_type():
 
 @pytest.mark.parametrize("kind", small.KINDS)
 def test_training_helps(kind):
-    solver = small.made(kind, "base_lr: 10" if kind == "AdaDelta" else "")
+    solver = small.make_solver(kind, "base_lr: 10" if kind == "AdaDelta" else "")
     small.feed(solver, 0)
     first = solver._forward()
     solver.step(60)
@@ -96,7 +96,7 @@ def test_training_helps(kind):
 
 
 def test_callbacks_come_at_their_moments():
-    solver, seen = small.made("SGD", "iter_size: 2"), []
+    solver, seen = small.make_solver("SGD", "iter_size: 2"), []
     diffs = np.asarray(solver.net.flat_diffs)
     small.feed(solver, 0)
     solver.add_callback(
@@ -113,7 +113,7 @@ def test_callbacks_come_at_their_moments():
 
 
 def test_a_callback_may_change_the_rate():
-    solver = small.made("SGD", "momentum: 0")
+    solver = small.make_solver("SGD", "momentum: 0")
     small.feed(solver, 0)
 
     def halt() -> None:
@@ -126,7 +126,7 @@ def test_a_callback_may_change_the_rate():
 
 
 def test_display(lines):
-    solver = small.made("SGD", "display: 2 max_iter: 4 average_loss: 2 clip_gradients: 0.01")
+    solver = small.make_solver("SGD", "display: 2 max_iter: 4 average_loss: 2 clip_gradients: 0.01")
     small.feed(solver, 0)
     solver.solve()
     text = "\n".join(lines)
@@ -150,7 +150,7 @@ TESTS = "test_iter: 3 test_interval: 2"
 
 
 def test_test_nets_share_at_the_first_test(lines):
-    solver = small.made("SGD", TESTS + " test_initialization: false test_compute_loss: true")
+    solver = small.make_solver("SGD", TESTS + " test_initialization: false test_compute_loss: true")
     (net,) = solver.test_nets
     small.train(solver, 2)
     assert not np.array_equal(net.params["ip1"][0].data, solver.net.params["ip1"][0].data)
@@ -165,13 +165,13 @@ def test_test_nets_share_at_the_first_test(lines):
 
 
 def test_initial_test(lines):
-    solver = small.made("SGD", TESTS)
+    solver = small.make_solver("SGD", TESTS)
     solver.step(1)
     assert "Iteration 0, Testing net (#0)" in list(lines)
 
 
 def test_share_weights():
-    solver = small.made()
+    solver = small.make_solver()
     net = caffe.Net.from_proto(parse_net(small.NET), caffe.TEST)
     solver.share_weights(net)
     small.train(solver, 2)
@@ -180,7 +180,7 @@ def test_share_weights():
 
 def test_the_trained_net_may_use_other_memory():
     """Parameters that lie in another net's buffer, at other places, are trained there."""
-    plain, sharing = small.made(), small.made()
+    plain, sharing = small.make_solver(), small.make_solver()
     extra = 'layer { name: "more" type: "InnerProduct" bottom: "x" top: "z" inner_product_param'
     first = small.NET.replace(
         'layer { name: "ip1"', extra + ' { num_output: 2 } }\nlayer { name: "ip1"', 1
@@ -198,15 +198,15 @@ def test_the_trained_net_may_use_other_memory():
 
 
 def test_seeds():
-    assert np.array_equal(small.weights(small.made()), small.weights(small.made()))
-    other = small.made("SGD", "random_seed: 8")
-    assert not np.array_equal(small.weights(small.made()), small.weights(other))
-    test = small.made("SGD", TESTS).test_nets[0]
-    assert not np.array_equal(np.array(test.flat_params), small.weights(small.made()))
+    assert np.array_equal(small.weights(small.make_solver()), small.weights(small.make_solver()))
+    other = small.make_solver("SGD", "random_seed: 8")
+    assert not np.array_equal(small.weights(small.make_solver()), small.weights(other))
+    test = small.make_solver("SGD", TESTS).test_nets[0]
+    assert not np.array_equal(np.array(test.flat_params), small.weights(small.make_solver()))
 
 
 def test_interrupted_within_an_iteration():
-    solver = small.made()
+    solver = small.make_solver()
 
     def interrupt() -> None:
         if solver.iter == 3:
@@ -224,7 +224,7 @@ def test_interrupted_within_an_iteration():
 @pytest.mark.parametrize("call", ["take", "gradient_norm"])
 def test_interrupted_in_the_update(call, monkeypatch):
     """The weights and the count agree: both are updated, or neither is."""
-    solver = small.made("SGD", "clip_gradients: 1")
+    solver = small.make_solver("SGD", "clip_gradients: 1")
     small.feed(solver, 0)
     owner = Flat if call == "gradient_norm" else type(solver._flat._step)
     before, original = small.weights(solver), getattr(owner, call)
@@ -241,7 +241,7 @@ def test_interrupted_in_the_update(call, monkeypatch):
 
 
 def test_training_goes_on_after_nan():
-    solver = small.made()
+    solver = small.make_solver()
     small.feed(solver, 0)
     solver.net.blobs["t"].data[...] = np.nan
     solver.step(2)
@@ -262,7 +262,7 @@ def test_training_goes_on_after_nan():
     ids=lambda value: value.split('"')[1] if isinstance(value, str) else "",
 )  # fmt: skip
 def test_rates(text, wanted):
-    solver, used = small.made("SGD", "base_lr: 1 " + text), []
+    solver, used = small.make_solver("SGD", "base_lr: 1 " + text), []
     for _ in wanted:
         solver.apply_update()
         used.append(rate.learning_rate(solver.param, solver.iter - 1, solver._current_step))
@@ -276,7 +276,7 @@ def test_a_solver_can_be_written_down():
 
 SCRIPT = """
 from tests.caffe.solvers import small
-small.made("SGD", "display: 1").step(1)
+small.make_solver("SGD", "display: 1").step(1)
 """
 
 

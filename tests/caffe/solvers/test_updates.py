@@ -109,7 +109,7 @@ def test_any_number_of_threads(rule):
 @pytest.mark.parametrize("kind", small.KINDS)
 def test_training_twice_gives_the_same_weights(kind):
     text = "weight_decay: 0.01 clip_gradients: 0.5"
-    first, second = small.made(kind, text), small.made(kind, text)
+    first, second = small.make_solver(kind, text), small.make_solver(kind, text)
     assert np.array_equal(small.weights(first), small.weights(second))
     small.train(first, 5)
     small.train(second, 5)
@@ -145,7 +145,7 @@ DROPOUT = small.NET.replace(
 @pytest.mark.parametrize("kind", small.KINDS)
 def test_slices_make_a_whole_update(kind):
     text = "weight_decay: 0.01 clip_gradients: 0.1 iter_size: 2"
-    whole, pieces = small.made(kind, text), small.made(kind, text)
+    whole, pieces = small.make_solver(kind, text), small.make_solver(kind, text)
     size = whole.net.flat_params.size
     for number in range(3):
         losses = [solver.compute_gradient(lambda s=solver, n=number: small.feed(s, n))
@@ -166,7 +166,7 @@ def test_slices_make_a_whole_update(kind):
 
 
 def test_gradient_and_update_are_a_step():
-    stepped, pieces = small.made(), small.made()
+    stepped, pieces = small.make_solver(), small.make_solver()
     small.train(stepped, 4)
     for number in range(4):
         pieces.compute_gradient(lambda n=number: small.feed(pieces, n))
@@ -176,7 +176,7 @@ def test_gradient_and_update_are_a_step():
 
 def test_seek_finds_the_rate():
     text = 'lr_policy: "multistep" stepvalue: 2 stepvalue: 5 gamma: 0.1'
-    walked, jumped = small.made("SGD", text), small.made("SGD", text)
+    walked, jumped = small.make_solver("SGD", text), small.make_solver("SGD", text)
     rates = []
     for _ in range(8):
         rates.append(walked.lr)
@@ -189,7 +189,7 @@ def test_seek_finds_the_rate():
 
 
 def test_the_rate_of_the_current_iteration_while_training():
-    solver = small.made("Adam", 'base_lr: 0.5 lr_policy: "step" stepsize: 2 gamma: 0.1')
+    solver = small.make_solver("Adam", 'base_lr: 0.5 lr_policy: "step" stepsize: 2 gamma: 0.1')
     seen: list[float] = []
     solver.add_callback(lambda: seen.append(solver.lr))
     small.train(solver, 5)
@@ -199,7 +199,7 @@ def test_the_rate_of_the_current_iteration_while_training():
 
 def test_every_solver_is_a_kind_of_sgd():
     for kind in small.KINDS:
-        assert isinstance(small.made(kind), caffe.SGDSolver)
+        assert isinstance(small.make_solver(kind), caffe.SGDSolver)
 
 
 def test_random_numbers_go_on_in_another_net():

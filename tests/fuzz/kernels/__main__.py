@@ -172,7 +172,7 @@ def child(options: argparse.Namespace) -> int:
     print("isa", onednn_isa(), flush=True)
     narrow = [name for name, has in (("bf16", has_bf16), ("int8", has_int8)) if has()]
     precisions = ("float32", *narrow)
-    for case in zoo(precisions) if options.zoo else drawn(options, precisions):
+    for case in zoo(precisions) if options.zoo else random_cases(options, precisions):
         print("case", case, flush=True)
         try:
             said = check(case)
@@ -182,7 +182,7 @@ def child(options: argparse.Namespace) -> int:
     return 0
 
 
-def drawn(options: argparse.Namespace, precisions: tuple[str, ...]) -> Iterator[Case]:
+def random_cases(options: argparse.Namespace, precisions: tuple[str, ...]) -> Iterator[Case]:
     rng, end = random.Random(options.seed), time.monotonic() + options.seconds
     while time.monotonic() < end:
         yield draw(rng, precisions, options.kind)

@@ -56,7 +56,7 @@ class Case:
         return cls(**found)
 
 
-def drawn(case: Case) -> Arrays:
+def draw_inputs(case: Case) -> Arrays:
     """The inputs; marks of a sequence are 0 and 1."""
     rng = np.random.default_rng(case.seed)
     found = {name: rng.standard_normal(shape, np.float32) for name, shape in case.inputs.items()}
@@ -304,7 +304,7 @@ def check(case: Case) -> str:
 
 
 def passes(case: Case) -> str:
-    inputs = drawn(case)
+    inputs = draw_inputs(case)
     steps = ranges(case, inputs) if case.precision == "int8" else {}
     phase = getattr(caffe, case.phase)
     net = caffe.Net.from_proto(

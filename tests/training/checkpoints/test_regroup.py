@@ -96,7 +96,7 @@ def joined(parts: list[dict[str, Any]], name: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory):
+def snapshots(tmp_path_factory):
     """Snapshots of four workers after eight iterations, one of each strategy."""
     folder = tmp_path_factory.mktemp("of-four")
     for number, strategy in enumerate(STRATEGIES):
@@ -135,16 +135,16 @@ def parts_iteration(folder: Path, round: int) -> int:
 
 @pytest.mark.parametrize("size", OTHERS)
 @pytest.mark.parametrize("number", range(len(STRATEGIES)), ids=map(repr, STRATEGIES))
-def test_others_begin_with_the_means(kept, number, size):
-    check_beginning(kept / str(number), STRATEGIES[number], size)
+def test_others_begin_with_the_means(snapshots, number, size):
+    check_beginning(snapshots / str(number), STRATEGIES[number], size)
 
 
 @pytest.mark.parametrize("size", OTHERS)
 @pytest.mark.parametrize("number", range(len(STRATEGIES)), ids=map(repr, STRATEGIES))
-def test_others_train_on(kept, tmp_path, number, size):
+def test_others_train_on(snapshots, tmp_path, number, size):
     """They see as many records as four workers would have, and end with the same weights."""
     folder = tmp_path / "run"
-    shutil.copytree(kept / str(number), folder)
+    shutil.copytree(snapshots / str(number), folder)
     [round] = FolderStore(folder).rounds()
     plan = RunPlan(steps=20, snapshot_every=2)
     outcomes, learners, _ = run(folder, STRATEGIES[number], plan, size, round)

@@ -90,52 +90,52 @@ def test_only_the_newest_stay(tmp_path):
 
 
 @pytest.fixture
-def kept(tmp_path):
+def snapshot_folder(tmp_path):
     """The folder of a snapshot of round 2."""
     run(tmp_path, Averaging(4), RunPlan(steps=8, snapshot_every=2))
     return tmp_path / "round-00000002"
 
 
-def resume(kept: Path, strategy: Strategy | None = None, size: int = 2) -> None:
-    run(kept.parent, strategy or Averaging(4), RunPlan(steps=12), 2, size)
+def resume(snapshot_folder: Path, strategy: Strategy | None = None, size: int = 2) -> None:
+    run(snapshot_folder.parent, strategy or Averaging(4), RunPlan(steps=12), 2, size)
 
 
-def test_a_truncated_file_is_refused(kept):
-    path = kept / "worker-1.state"
+def test_a_truncated_file_is_refused(snapshot_folder):
+    path = snapshot_folder / "worker-1.state"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(FileError, match=r"worker-1\.state: is cut short: \d+ bytes written"):
-        resume(kept)
+        resume(snapshot_folder)
 
 
 @pytest.mark.parametrize("place", [0, 12, 100, -1])
-def test_a_flipped_bit_is_refused(kept, place):
-    path = kept / "worker-0.state"
+def test_a_flipped_bit_is_refused(snapshot_folder, place):
+    path = snapshot_folder / "worker-0.state"
     data = bytearray(path.read_bytes())
     data[place] ^= 1
     path.write_bytes(data)
     with pytest.raises(FileError, match=r"worker-0\.state: is damaged"):
-        resume(kept)
+        resume(snapshot_folder)
 
 
 @pytest.mark.parametrize("place", [0, 5, 60, -3])
-def test_a_flipped_bit_in_the_manifest_is_refused(kept, place):
-    path = kept / "manifest.json"
+def test_a_flipped_bit_in_the_manifest_is_refused(snapshot_folder, place):
+    path = snapshot_folder / "manifest.json"
     data = bytearray(path.read_bytes())
     data[place] ^= 1
     path.write_bytes(data)
     with pytest.raises(FileError, match=r"manifest\.json: "):
-        resume(kept)
+        resume(snapshot_folder)
 
 
-def test_files_of_other_runs_are_refused(kept):
+def test_files_of_other_runs_are_refused(snapshot_folder):
     with pytest.raises(FileError, match="of another run: its strategy is"):
-        resume(kept, Averaging(5))
-    (kept / "manifest.json").write_text("[]")
+        resume(snapshot_folder, Averaging(5))
+    (snapshot_folder / "manifest.json").write_text("[]")
     with pytest.raises(FileError, match="damaged, or no manifest"):
-        resume(kept)
-    (kept / "manifest.json").unlink()
+        resume(snapshot_folder)
+    (snapshot_folder / "manifest.json").unlink()
     with pytest.raises(FileError, match=r"manifest\.json: No such file"):
-        resume(kept)
+        resume(snapshot_folder)
 
 
 def test_without_a_damaged_one_the_one_before_serves(tmp_path):
@@ -196,14 +196,14 @@ def test_patience_may_begin_and_end_with_a_resumption(tmp_path):
     assert [outcome.best for outcome in outcomes] == [None, None]
 
 
-def test_nothing_changes_when_a_snapshot_is_refused(kept):
-    path = kept / "worker-0.state"
+def test_nothing_changes_when_a_snapshot_is_refused(snapshot_folder):
+    path = snapshot_folder / "worker-0.state"
     path.write_bytes(path.read_bytes() + b"\0")
     learner = small.learner(0, 2, TEXT, middle=MIDDLE)
     before = small.weights(learner)
 
     def one(rank: int, comm: Any) -> None:
-        hooks = Hooks(store=FolderStore(kept.parent), resume=2)
+        hooks = Hooks(store=FolderStore(snapshot_folder.parent), resume=2)
         work(learner, Averaging(4), comm, RunPlan(steps=12), hooks)
 
     with pytest.raises(FileError):
@@ -212,14 +212,14 @@ def test_nothing_changes_when_a_snapshot_is_refused(kept):
     assert learner.iter == 0
 
 
-def test_the_manifest_says_what_it_is_of(kept):
-    manifest = json.loads((kept / "manifest.json").read_text())
+def test_the_manifest_says_what_it_is_of(snapshot_folder):
+    manifest = json.loads((snapshot_folder / "manifest.json").read_text())
     assert manifest["run"]["workers"] == 2
     assert manifest["run"]["strategy"]["name"] == "averaging"
     assert [*manifest["files"]] == ["shared.state", "worker-0.state", "worker-1.state"]
     for name, entry in manifest["files"].items():
-        assert (kept / name).stat().st_size == entry["bytes"]
-    assert snapshot.read_manifest(FolderStore(kept.parent), 2)["round"] == 2
+        assert (snapshot_folder / name).stat().st_size == entry["bytes"]
+    assert snapshot.read_manifest(FolderStore(snapshot_folder.parent), 2)["round"] == 2
 
 
 def test_drafts_are_cleaned(tmp_path):
@@ -250,19 +250,19 @@ def test_drafts_are_cleaned(tmp_path):
         ({"layers": 3}, "has layers that do not fit its weights"),
     ],
 )
-def test_manifests_that_lack_something(kept, changes, says):
+def test_manifests_that_lack_something(snapshot_folder, changes, says):
     """Their digest fits: somebody else wrote them."""
-    path = kept / "manifest.json"
+    path = snapshot_folder / "manifest.json"
     body = {**json.loads(path.read_text()), **changes}
     body = {name: value for name, value in body.items() if value is not None and name != "digest"}
     path.write_bytes(snapshot._sealed(body))
     with pytest.raises(FileError, match=says):
-        snapshot.model(FolderStore(kept.parent), 2)
+        snapshot.model(FolderStore(snapshot_folder.parent), 2)
 
 
-def test_a_manifest_without_a_seed(kept):
+def test_a_manifest_without_a_seed(snapshot_folder):
     for run in ({}, {"seed": "1"}, {"seed": [1]}):
-        resumed = snapshot.Resumed(FolderStore(kept.parent), 2, run)
+        resumed = snapshot.Resumed(FolderStore(snapshot_folder.parent), 2, run)
         with pytest.raises(FileError, match="does not say the seed of its run"):
             _ = resumed.seed
 

@@ -12,7 +12,7 @@ from sparknet.spark.train.frame import numbered
 from sparknet.spark.train.ingest import HELD, ROW
 
 
-def dealt(
+def deal(
     records: ArrayRecords, training: Any, validation: Any, workers: int, each: int
 ) -> ArrayRecords:
     """The first so many records of each worker, card by card: unshuffled, `Order` deals them.

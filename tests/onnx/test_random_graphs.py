@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparknet.errors import SparkNetError
-from tests.onnx.drawn import Drawing
 from tests.onnx.graphs import Array, converted, helper, numpy_helper, old_runtime, onnx, run
+from tests.onnx.random_graphs import Drawing
 
 TOLERANCE = 1e-3
 
