@@ -129,6 +129,8 @@ def take_words(chosen: Namespace) -> None:
     elif words:
         chosen.out = words[0]
     if not chosen.model and "solver" not in chosen:
+        if words and not Path(words[0]).exists():
+            raise FileError(words[0], "no such file or folder")
         raise WrongUse("give NET or -model")
     _enter_folder(chosen)
 

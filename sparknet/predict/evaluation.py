@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan, prod, sqrt
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -266,6 +267,42 @@ def head_of(output: str, kind: Kind, record: tuple[int, ...]) -> Head:
     values = prod(record)
     choices = (record[0] if record else 1) if kind == "classes" else values
     return Head(output, kind, record=tuple(record) or (1,), values=values, choices=choices)
+
+
+def head_columns(
+    heads: Sequence[Head],
+    label: str | None,
+    columns: Mapping[str, str],
+    find: Callable[[str], str | None],
+    stored: Mapping[str, Shape],
+    prefix: str = "",
+) -> list[HeadColumns]:
+    """Return the heads with their columns; ``find`` gives the data's column of a name."""
+    if not heads:
+        raise SparkError("the net has no prediction with one row per record to evaluate")
+    judged = []
+    for number, head in enumerate(heads):
+        name = label if label is not None and not number else None
+        name = name or columns.get(head.target or "", head.target) or "label"
+        truth = find(name)
+        if truth is None:
+            raise SparkError(
+                f"the data has no column '{name}' to compare '{head.blob}' with: say which with "
+                "label="
+            )
+        scores = prefix + (head.scores or head.blob)
+        judged.append(HeadColumns(head, scores, truth, truth_shape(head, stored)))
+    return judged
+
+
+def evaluate_rows(
+    judged: Sequence[HeadColumns], batch: pa.RecordBatch, drops: bool, dropped: int
+) -> Evaluation:
+    """Return the evaluation of rows of this process; ``dropped`` ones are left out already."""
+    (counted,) = count_rows([batch], judged, drops)
+    left_out = {"head": _READ, "place": 0, "sums": [dropped, dropped]}
+    rows = [SimpleNamespace(**row) for row in (*counted.to_pylist(), left_out)]
+    return add_up(judged, rows)
 
 
 def add_up(judged: Sequence[HeadColumns], rows: Sequence[Any]) -> Evaluation:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,9 +16,19 @@ from sparknet.errors import FileError, SparkError, SparkNetError, extra
 from sparknet.loaders.batches import ahead
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.net.model_folder import check_files
-from sparknet.predict.columns import holds_bytes
+from sparknet.predict.columns import column_map, holds_bytes
+from sparknet.predict.evaluation import Evaluation, evaluate_rows, head_columns
 from sparknet.predict.files import local_path
-from sparknet.predict.local_rows import batch_of, frame, is_frame, listed, numbers, with_features
+from sparknet.predict.local_rows import (
+    arrow_batch,
+    batch_of,
+    frame,
+    is_frame,
+    listed,
+    numbered,
+    numbers,
+    with_features,
+)
 from sparknet.predict.outputs import Best
 from sparknet.predict.prediction import Prediction, RowReader, pieces
 from sparknet.predict.predictor import Array, Predictor
@@ -34,6 +44,8 @@ if TYPE_CHECKING:
     from sparknet.predict.request import TransformOptions
 
 __all__ = ["LoadedModel", "load"]
+
+_REASON = "sparknet_reason"
 
 
 class LoadedModel:
@@ -73,6 +85,40 @@ class LoadedModel:
                 request = Request.of("predict", outputs, keywords)
                 columns, index = self._columns(rows, self.model, request)
         return frame(columns, index) if is_frame(rows) else columns
+
+    def evaluate(
+        self,
+        rows: Any,
+        label: str | None = None,
+        *,
+        columns: Mapping[str, str] | None = None,
+        batch: int | None = None,
+        invalid: Literal["raise", "drop"] = "raise",
+    ) -> Evaluation:
+        """Return what `SparkModel.evaluate` returns, of a data frame or a dict of columns.
+
+        ``label`` names the column of the truth, which may hold the classes' names.
+        """
+        if not is_frame(rows) and not isinstance(rows, Mapping):
+            raise SparkError("evaluate needs a data frame or a dict with a column of the truth")
+        own, there = self.model.columns | column_map(columns), list(rows)
+        judged = head_columns(
+            *(self.model.heads(Request(columns=columns)), label, own),
+            lambda name: name if name in there else None,
+            self.model.truth_shapes(),
+        )
+        names = list(dict.fromkeys(one.scores for one in judged))
+        drops = invalid == "drop"
+        request = Request(outputs=names, columns=columns, batch=batch)
+        if drops:
+            request = replace(request, invalid="null", reason=_REASON)
+        with self._lock:
+            table, _ = self._columns(rows, self.model, request)
+        valid = np.array([reason is None for reason in table.pop(_REASON, ())], bool)
+        table |= {one.truth: numbered(rows[one.truth], self.model.labels) for one in judged}
+        if drops:
+            table = {name: np.asarray(values)[valid] for name, values in table.items()}
+        return evaluate_rows(judged, arrow_batch(table), drops, int((~valid).sum()))
 
     @property
     def is_stage(self) -> bool:

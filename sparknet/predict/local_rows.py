@@ -13,6 +13,7 @@ import numpy as np
 
 from sparknet.errors import DataError
 from sparknet.loaders.image import LARGEST_FILE
+from sparknet.loaders.records import match_classes
 from sparknet.net.feed import check_numbers
 from sparknet.predict.columns import plain
 from sparknet.proto.byte_source import read_file
@@ -83,6 +84,28 @@ def batch_of(
         raise DataError(f"the columns differ in their number of rows: {listing}")
     columns = {plain(mapping[name]): column for name, column in arrays.items()}
     return pa.RecordBatch.from_pydict(columns)
+
+
+def arrow_batch(columns: Mapping[str, Any]) -> pa.RecordBatch:
+    """Return columns of numbers as an Arrow batch."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict(
+        {
+            plain(name): arrow(values, f"column '{name}'", ModuleInput(()), False)
+            for name, values in columns.items()
+        }
+    )
+
+
+def numbered(values: Any, labels: Sequence[str]) -> Any:
+    """Return a column of the truth; names of classes become their numbers."""
+    names = np.asarray(values)
+    if names.dtype.kind not in "OUS" or not all(isinstance(name, str) for name in names.flat):
+        return values
+    places, inverse = np.unique(names, return_inverse=True)
+    numbers, _ = match_classes(places.tolist(), labels, "data", learns=False)
+    return inverse if numbers is None else np.array(numbers)[inverse]
 
 
 def with_features(

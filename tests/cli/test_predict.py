@@ -189,6 +189,9 @@ def test_refusals(task, pictures, capsys):
 
     bare = ["-model", task.path("deploy.prototxt")]
     assert refused(2, "predict", pictures[0]) == "sparknet predict: give NET or -model\n"
+    assert refused(1, "predict", "nonet", pictures[0]).startswith(
+        "sparknet predict: nonet: no such file or folder"
+    )
     assert refused(2, "predict", *bare, pictures[0]) == "sparknet predict: give -weights\n"
     assert refused(2, *deployed(task)).startswith("sparknet predict: give INPUT")
     assert "does not exist" in refused(1, *deployed(task, "/nowhere/at/all"))

@@ -7,7 +7,7 @@ import pytest
 
 from sparknet import SolverParams, load, train
 from sparknet.cli import main
-from sparknet.errors import DataError, FileError
+from sparknet.errors import DataError, FileError, SparkError, SparkNetError
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -87,3 +87,26 @@ def test_spark_predicts_from_a_table(saved, spark):
     assert np.array_equal(np.array([row.ip for row in made.orderBy("id").collect()]), scores)
     with pytest.raises(DataError, match="no column 'age'"):
         SparkModel(folder / "model").transform(frame.drop("age"))
+
+
+def test_it_evaluates_with_and_without_spark(saved, spark):
+    from sparknet.spark import SparkModel
+
+    folder, scores = saved
+    model, table = load(folder / "model"), TABLE.assign(truth=(TABLE.sex == "m").astype(int))
+    by_name, by_number = model.evaluate(table, "sex"), model.evaluate(table, "truth")
+    assert by_name.accuracy == by_number.accuracy == (scores.argmax(1) == table.truth).mean()
+    of_spark = SparkModel(folder / "model").evaluate(spark.createDataFrame(table), "truth")
+    assert by_name.confusion.tolist() == of_spark.confusion.tolist()
+
+    table.loc[[2, 5], "age"] = np.nan
+    with pytest.raises(SparkError, match=r"column 'data' holds nan.*row 2"):
+        model.evaluate(table, "truth")
+    left = model.evaluate(table, "truth", invalid="drop")
+    assert (left.rows, left.dropped) == (94, 2)
+    for rows, label, message in (
+        (TABLE.assign(sex="x"), "sex", "class 'x', and the net's classes are 'f', 'm'"),
+        (TABLE, None, "no column 'label' to compare 'ip' with"),
+    ):
+        with pytest.raises(SparkNetError, match=message):
+            model.evaluate(rows, label)

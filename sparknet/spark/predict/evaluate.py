@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sparknet.errors import SparkError
 from sparknet.net.heads import Head
 from sparknet.predict.columns import plain
 from sparknet.predict.evaluation import (
@@ -17,7 +16,7 @@ from sparknet.predict.evaluation import (
     HeadColumns,
     add_up,
     count_rows,
-    truth_shape,
+    head_columns,
 )
 from sparknet.spark.cluster.by_value import by_value
 from sparknet.spark.predict.table import column_name, quoted, with_classes, with_fields
@@ -45,7 +44,11 @@ def evaluate(
     """Return the evaluation of the first head, with the others: `SparkModel.evaluate`."""
     all_columns = {**model.columns, **columns}
     data = with_fields(data, [label or "", *all_columns.values()])
-    judged = _judged(model, data, label, all_columns, heads)
+    judged = head_columns(
+        *(heads, label, all_columns, partial(column_name, data)),
+        model.predictor.truth_shapes(),
+        _PREFIX,
+    )
     if model.labels:
         data, _ = with_classes(data, [one.truth for one in judged], model.labels, "data")
     inputs = model.predictor.input_names
@@ -74,28 +77,3 @@ def _compare(
     counted = by_value(partial(count_rows, judged=judged, drops=drops))
     rows = selected.mapInArrow(counted, SCHEMA).collect()
     return add_up(judged, rows)
-
-
-def _judged(
-    model: SparkModel,
-    data: DataFrame,
-    label: str | None,
-    columns: Mapping[str, str],
-    heads: Sequence[Head],
-) -> list[HeadColumns]:
-    if not heads:
-        raise SparkError("the net has no prediction with one row per record to evaluate")
-    stored = model.predictor.truth_shapes()
-    judged = []
-    for number, head in enumerate(heads):
-        truth = label if label is not None and not number else None
-        truth_column = truth or columns.get(head.target or "", head.target) or "label"
-        truth = column_name(data, truth_column)
-        if truth is None:
-            raise SparkError(
-                f"the data has no column '{truth_column}' to compare '{head.blob}' with: say "
-                "which with label="
-            )
-        scores = _PREFIX + (head.scores or head.blob)
-        judged.append(HeadColumns(head, scores, truth, truth_shape(head, stored)))
-    return judged
