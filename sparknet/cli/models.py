@@ -1,4 +1,4 @@
-"""`sparknet models`: lists the model zoo, or writes a model's files."""
+"""`sparknet models`: lists the model zoo, writes a model's files, fetches published weights."""
 
 from __future__ import annotations
 
@@ -14,10 +14,22 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", help="write net.prototxt, solver.prototxt and README.md there"
     )
+    parser.add_argument(
+        "--weights",
+        action="store_true",
+        help="fetch the prototxt and caffemodel of a published model, or list these models",
+    )
+    parser.add_argument(
+        "--mirror", metavar="URL", help="with --weights: a folder that is asked first"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace files that exist")
 
 
 def _execute(chosen: Namespace) -> int:
+    if chosen.mirror and not chosen.weights:
+        raise WrongUse("--mirror goes with --weights")
+    if chosen.weights:
+        return _weights(chosen)
     if chosen.name is None:
         if chosen.out is not None:
             raise WrongUse("--out needs the name of a model", "'sparknet models' lists the names")
@@ -31,6 +43,18 @@ def _execute(chosen: Namespace) -> int:
         print(texts["README.md"], end="")
     else:
         _write(folder, texts, chosen.overwrite)
+    return 0
+
+
+def _weights(chosen: Namespace) -> int:
+    """Print the names of a model's files, which are fetched once."""
+    from sparknet.models import downloads
+
+    if chosen.name is None:
+        print("\n".join(downloads.table()))
+        return 0
+    for path in downloads.weights(chosen.name, chosen.mirror).values():
+        print(path)
     return 0
 
 
@@ -64,7 +88,8 @@ def _write(folder: Path, texts: dict[str, str], overwrite: bool) -> None:
 
 VERB = Verb(
     "models",
-    "List the model zoo; with NAME and --out, write one model's net, solver and README.",
+    "List the model zoo; with NAME and --out, write one model's net, solver and README; with "
+    "--weights, fetch a published model.",
     _arguments,
     _execute,
 )

@@ -23,6 +23,7 @@ from sparknet import renamed
 from sparknet.dsl import NetParams, SolverParams
 from sparknet.errors import SpecError
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.models.downloads import weights
 from sparknet.models.lstm import ConvLSTMState, conv_lstm
 from sparknet.models.ssd import Map, ssd
 from sparknet.proto.suggest import did_you_mean
@@ -38,6 +39,7 @@ __all__ = [
     "preprocessing",
     "solver",
     "ssd",
+    "weights",
 ]
 
 if not TYPE_CHECKING:
