@@ -32,6 +32,12 @@ def _add_onnx(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="refuse what needs layers that stock Caffe lacks"
     )
+    parser.add_argument(
+        "--allow",
+        type=lambda text: text.split(","),
+        metavar="TYPE[,TYPE]",
+        help="with --strict: further layer types, which your tool has, such as Permute",
+    )
 
 
 def _onnx(chosen: Namespace) -> int:
@@ -40,6 +46,8 @@ def _onnx(chosen: Namespace) -> int:
     from sparknet.proto import write_model, write_text
     from sparknet.proto.untrusted import unmarked
 
+    if chosen.allow and not chosen.strict:
+        raise WrongUse("--allow goes with --strict")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OnnxWarning)
         model = read_model(
@@ -47,7 +55,7 @@ def _onnx(chosen: Namespace) -> int:
             batch=chosen.batch,
             shapes=chosen.shapes,
             batch_axis=chosen.batch_axis,
-            strict=chosen.strict,
+            strict=chosen.allow or chosen.strict,
         )
     for warning in caught:
         print(f"sparknet convert: {warning.message}", file=sys.stderr)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +71,7 @@ def read_model(
     batch: int | None = None,
     shapes: Shapes | None = None,
     batch_axis: Axes | None = None,
-    strict: bool = False,
+    strict: bool | Collection[str] = False,
     trusted: bool = False,
 ) -> Model:
     """Read an ONNX model as a net with its weights.
@@ -80,12 +80,12 @@ def read_model(
     1), and runs with any number.  `shapes` gives the shapes of inputs that leave more sizes open,
     where None is a size that stays open, and the value of an input of one number; `batch_axis`
     says along which axis of an input records lie, also where the file fixes their number.  Layers
-    that stock Caffe lacks are named by an `OnnxWarning`; `strict` refuses them.  What no layer
-    computes is refused by a sentence that names its node.  A file that is `trusted` may ask for as
-    much memory and work as it likes.
+    that stock Caffe lacks are named by an `OnnxWarning`; `strict` refuses them, but for the types
+    that it names.  What no layer computes is refused by a sentence that names its node.  A file
+    that is `trusted` may ask for as much memory and work as it likes.
     """
     model = converted(path, 1 if batch is None else batch, shapes, batch_axis, trusted)
-    _tell(model, str(path), strict)
+    _tell(model, str(path), strict is not False, () if isinstance(strict, bool) else strict)
     return model
 
 
@@ -349,21 +349,17 @@ def foreign_types(model: Model) -> list[str]:
     return [one for one in types if not LAYERS[one].is_stock]
 
 
-def _tell(model: Model, path: str, strict: bool) -> None:
-    foreign = foreign_types(model)
+def _tell(model: Model, path: str, strict: bool, allowed: Collection[str]) -> None:
+    foreign = [kind for kind in foreign_types(model) if kind not in allowed]
     if not foreign:
         return
-    names = [next(one.name for one in model.net.layer if one.type == kind) for kind in foreign]
-    operators = ", ".join(
-        f"{kind} ('{clean(name)}')" for kind, name in zip(foreign, names, strict=True)
-    )
+    layers = [(layer.type, f"'{clean(layer.name)}'") for layer in model.net.layer]
+    names = {kind: ", ".join(name for own, name in layers if own == kind) for kind in foreign}
+    operators = ", ".join(f"{kind} ({own})" for kind, own in names.items())
     if strict:
         raise FileError(path, f"needs layers that stock Caffe lacks: {operators}")
-    warnings.warn(
-        f"{path}: stock Caffe does not read the net: it lacks {operators}",
-        OnnxWarning,
-        stacklevel=outside(),
-    )
+    message = f"{path}: stock Caffe does not read the net: it lacks {operators}"
+    warnings.warn(message, OnnxWarning, stacklevel=outside())
 
 
 def open_model(

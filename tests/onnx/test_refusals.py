@@ -351,3 +351,20 @@ def test_strict(tmp_path, capsys):
     assert not any(Path(name).exists() for name in files)
     assert main(["convert", "onnx", str(model), *files]) == 0
     assert "stock Caffe does not read the net: it lacks Permute" in capsys.readouterr().err
+    assert (
+        main(["convert", "onnx", str(model), *files, "--strict", "--allow", "Slice,Permute"]) == 0
+    )
+    assert main(["convert", "onnx", str(model), *files, "--allow", "Permute"]) == 2
+    assert "--allow goes with --strict" in capsys.readouterr().err
+
+
+def test_strict_names_each_layer_that_stock_caffe_lacks(tmp_path):
+    nodes = [
+        node("HardSwish", "x", "a"),
+        node("Relu", "a", "b"),
+        node("HardSwish", "b", "c"),
+        node("Transpose", "c", perm=[0, 2, 3, 1]),
+    ]
+    with pytest.raises(FileError, match="stock Caffe lacks") as caught:
+        read_model(saved(tmp_path, graph(nodes, {"x": X})), strict=True)
+    assert "HardSwish ('HardSwish_a', 'HardSwish_c'), Permute (" in str(caught.value)
