@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.layers.host import Host, HostBlob, HostNode, class_numbers
+from sparknet.layers.host import Blobs, Host, HostNode, class_numbers
 from sparknet.layers.layer import Layer, Plan, Shape, between, count, exactly, layer, shape_text
 from sparknet.layers.losses import check_label_count
 from sparknet.layers.softmax import around
@@ -44,11 +44,11 @@ class Accuracy(Layer):
 
 
 class SegAccuracyHost(Host):
-    def __init__(self, node: HostNode, params: Sequence[HostBlob], seed: int) -> None:
+    def __init__(self, node: HostNode, params: Blobs, seed: int) -> None:
         super().__init__(node, params, seed)
         self.counts: Any = None
 
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values, scores = self.node.plan.values, bottoms[0].data
         classes = scores.shape[1]
         if self.counts is None or values["reset"] or len(self.counts) != classes:

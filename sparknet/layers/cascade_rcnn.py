@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.errors import LayerError, clean
 from sparknet.layers.anchors import LARGEST, suppress
-from sparknet.layers.host import Host, HostBlob, put_rows, rows_of
+from sparknet.layers.host import Blobs, Host, put_rows, rows_of
 from sparknet.layers.layer import (
     EVERY,
     Arity,
@@ -103,7 +103,7 @@ def nms(boxes: Array, threshold: float, kind: str, most: int, pixel: int) -> Arr
 
 
 class DecodeBBoxHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         rows = bottoms[1].data.reshape(-1, 5)
         deltas = bottoms[0].data.reshape(-1, 8)
@@ -138,7 +138,7 @@ class DecodeBBox(Layer):
 
 
 class ScaleRouteHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         boxes = bottoms[0].data.reshape(-1, 5)[:, 1:].astype(np.float64)
         if not len(boxes):
@@ -198,7 +198,7 @@ def _middle(low: float, high: float) -> float:
 
 
 class FrcnnOutputHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         scores = rows_of(bottoms[0].data)
         priors = rows_of(bottoms[2].data)[:, 1:5]

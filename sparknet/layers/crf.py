@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import LayerError
-from sparknet.layers.host import Host, HostBlob, HostNode, rows_of
+from sparknet.layers.host import Blobs, Host, HostNode, rows_of
 from sparknet.layers.layer import (
     INTERPRETED,
     Layer,
@@ -135,7 +135,7 @@ TINY = float(np.finfo(np.float32).tiny)
 
 
 class DenseCRFHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values, out = self.node.plan.values, tops[0].data
         sizes = rows_of(bottoms[1].data)[:, :2].astype(np.int64)
         out[...] = 0
@@ -233,12 +233,12 @@ class DenseCRF(Layer):
 
 
 class MultiStageMeanfieldHost(Host):
-    def __init__(self, node: HostNode, params: Sequence[HostBlob], seed: int) -> None:
+    def __init__(self, node: HostNode, params: Blobs, seed: int) -> None:
         super().__init__(node, params, seed)
         self.passes: list[tuple[list[Blurring], list[Array]]] = []
         self.places: tuple[tuple[int, int], Blurring] | None = None
 
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values, self.passes = self.node.plan.values, []
         spatial, bilateral, compare = (matrix(blob.data) for blob in self.params)
         for scores, start, image, out in zip(*(b.data for b in bottoms), tops[0].data, strict=True):
@@ -255,9 +255,7 @@ class MultiStageMeanfieldHost(Host):
             self.passes.append((filters, passes))
             out[...] = now.reshape(out.shape)
 
-    def backward(
-        self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
-    ) -> None:
+    def backward(self, tops: Blobs, propagate_down: Sequence[bool], bottoms: Blobs) -> None:
         spatial, bilateral, compare = (matrix(blob.data) for blob in self.params)
         slopes = [np.zeros(matrix(blob.data).shape) for blob in self.params]
         for number, (filters, state) in enumerate(self.passes):

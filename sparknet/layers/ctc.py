@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.layers.host import Host, HostBlob, class_numbers, rows_of
+from sparknet.layers.host import Blobs, Host, class_numbers, rows_of
 from sparknet.layers.layer import INTERPRETED, Layer, Plan, Shape, count, exactly, layer, shape_text
 from sparknet.layers.losses import Loss
 from sparknet.layers.source_layer import SourceLayer
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 class CtcLossHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         scores = bottoms[0].data.astype(np.float64)
         labels = class_numbers(self.node, bottoms[1].data, scores.shape[2])
@@ -31,9 +31,7 @@ class CtcLossHost(Host):
             self.slope[:times, number] = slope
         tops[0].data[...] = total / max(len(labels), 1)
 
-    def backward(
-        self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
-    ) -> None:
+    def backward(self, tops: Blobs, propagate_down: Sequence[bool], bottoms: Blobs) -> None:
         if propagate_down[0]:
             bottoms[0].diff[...] = self.slope * float(tops[0].diff)
 
@@ -115,7 +113,7 @@ class CtcLoss(Loss):
 
 
 class ContinuationIndicatorHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         tops[0].data[...] = 1
         tops[0].data[0] = 0
 
@@ -142,7 +140,7 @@ class ContinuationIndicator(SourceLayer):
 
 
 class LabelsequenceAccuracyHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         blank = self.node.plan.values["blank"]
         classes = bottoms[0].data.argmax(2).tolist()
         labels = rows_of(bottoms[1].data).astype(int).tolist()

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.errors import FileError, LayerError, SolverError, clean
 from sparknet.layers.cascade_rcnn import paired_overlaps
-from sparknet.layers.host import Host, HostBlob, HostNode, blaming
+from sparknet.layers.host import Blobs, Host, HostBlob, HostNode, blaming
 from sparknet.layers.layer import (
     EVERY,
     Layer,
@@ -114,14 +114,14 @@ def _precision(rows: Array, real: float, version: str) -> float:
 
 
 class DetectionEvaluateHost(Host):
-    def __init__(self, node: HostNode, params: Sequence[HostBlob], seed: int) -> None:
+    def __init__(self, node: HostNode, params: Blobs, seed: int) -> None:
         super().__init__(node, params, seed)
         path = node.plan.values["sizes"]
         with blaming(node):
             self.sizes = read_sizes(path) if path else []
         self.seen = 0
 
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         detections, truth = (
             bottom.data.reshape(-1, width) for bottom, width in zip(bottoms, (7, 8), strict=False)
@@ -145,7 +145,7 @@ class DetectionEvaluateHost(Host):
             tops[0].reshape(*shape)
         tops[0].data[...] = counts.reshape(shape)
 
-    def _in_pixels(self, detections: Array, truth: Array, bottoms: Sequence[HostBlob]) -> Any:
+    def _in_pixels(self, detections: Array, truth: Array, bottoms: Blobs) -> Any:
         """Return the boxes in pixels of the next pictures of the list, one for each image."""
         rows = (detections.copy(), truth.copy())
         options = self.node.layer.options

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.layers.fillers import learnable
-from sparknet.layers.host import Host, HostBlob, HostNode, class_numbers, rows_of
+from sparknet.layers.host import Blobs, Host, HostNode, class_numbers, rows_of
 from sparknet.layers.layer import (
     TRAIN,
     Layer,
@@ -41,12 +41,12 @@ TINY = 1e-12
 
 
 class MarginInnerProductHost(Host):
-    def __init__(self, node: HostNode, params: Sequence[HostBlob], seed: int) -> None:
+    def __init__(self, node: HostNode, params: Blobs, seed: int) -> None:
         super().__init__(node, params, seed)
         self.passes = int(node.plan.values["iteration"])
         self.share = 0.0
 
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         self.passes += 1
         with np.errstate(all="ignore"):
@@ -69,9 +69,7 @@ class MarginInnerProductHost(Host):
         if len(tops) > 1:
             tops[1].data[...] = self.share
 
-    def backward(
-        self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
-    ) -> None:
+    def backward(self, tops: Blobs, propagate_down: Sequence[bool], bottoms: Blobs) -> None:
         gradient, weights = tops[0].diff, self.params[0].data
         labels = bottoms[1].data.ravel().astype(np.int64)
         vectors = rows_of(bottoms[0].data)
@@ -145,11 +143,11 @@ class MarginInnerProduct(Layer):
 
 
 class LabelSpecificAddHost(Host):
-    def __init__(self, node: HostNode, params: Sequence[HostBlob], seed: int) -> None:
+    def __init__(self, node: HostNode, params: Blobs, seed: int) -> None:
         super().__init__(node, params, seed)
         self.passes = int(node.plan.values["iteration"])
 
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         out = tops[0].data
         out[...] = bottoms[0].data
@@ -165,9 +163,7 @@ class LabelSpecificAddHost(Host):
         rows[places, labels] = np.where(own > -bias, own + bias, own)
         out[...] = rows.reshape(out.shape)
 
-    def backward(
-        self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
-    ) -> None:
+    def backward(self, tops: Blobs, propagate_down: Sequence[bool], bottoms: Blobs) -> None:
         if propagate_down[0]:
             bottoms[0].diff[...] = tops[0].diff
 
@@ -221,14 +217,12 @@ class LabelSpecificAdd(Layer):
 
 
 class ChannelScaleHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         x = bottoms[0].data
         scales = self.node.plan.values["forward"]
         tops[0].data[...] = x * _spread(bottoms) if scales else x
 
-    def backward(
-        self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
-    ) -> None:
+    def backward(self, tops: Blobs, propagate_down: Sequence[bool], bottoms: Blobs) -> None:
         values, gradient = self.node.plan.values, tops[0].diff
         if propagate_down[0]:
             bottoms[0].diff[...] = gradient * _spread(bottoms) if values["feature"] else gradient
@@ -239,12 +233,12 @@ class ChannelScaleHost(Host):
             )
 
 
-def _places(bottoms: Sequence[HostBlob]) -> tuple[int, ...]:
+def _places(bottoms: Blobs) -> tuple[int, ...]:
     shape = tuple(bottoms[0].shape)
     return (shape[0], *shape[2:])
 
 
-def _spread(bottoms: Sequence[HostBlob]) -> Any:
+def _spread(bottoms: Blobs) -> Any:
     """Return the scales with an axis for the channels."""
     return np.expand_dims(bottoms[1].data.reshape(_places(bottoms)), 1)
 

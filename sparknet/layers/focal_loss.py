@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.layers.host import Host, HostBlob, class_numbers
+from sparknet.layers.host import Blobs, Host, class_numbers
 from sparknet.layers.layer import Plan, Shape, between, layer
 from sparknet.layers.losses import Loss, check_label_count, ignore_label, normalizing
 from sparknet.layers.softmax import around
@@ -19,7 +19,7 @@ NEAR = 1e-10
 
 
 class FocalLossHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         outer, channels, inner = (values[name] for name in ("outer", "channels", "inner"))
         ignored = values["ignore_label"]
@@ -37,9 +37,7 @@ class FocalLossHost(Host):
         loss = -(power * log)[self.counted].sum()
         tops[0].data[...] = loss / self._normalizer()
 
-    def backward(
-        self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
-    ) -> None:
+    def backward(self, tops: Blobs, propagate_down: Sequence[bool], bottoms: Blobs) -> None:
         if not propagate_down[0]:
             return
         values = self.node.plan.values

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from sparknet.errors import LayerError, clean
-from sparknet.layers.host import BatchHost, Host, HostBlob
+from sparknet.layers.host import BatchHost, Blobs, Host
 from sparknet.layers.layer import Layer, Plan, Shape, exactly, layer, legacy_shape, shape_text
 from sparknet.layers.source_layer import SourceLayer
 from sparknet.loaders.batches import Array, Arrays, Maker, room
@@ -52,7 +52,7 @@ class HDF5OutputHost(Host):
 
     has_written = False
 
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         batch: dict[str, Any] = {
             name: bottom.data.reshape(_four(bottom))

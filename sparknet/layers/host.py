@@ -47,6 +47,9 @@ class HostBlob(Protocol):
     def reshape(self, *shape: int) -> None: ...
 
 
+Blobs = Sequence[HostBlob]
+
+
 class Host(ABC):
     """A layer of a runtime; blobs are views of the engine's memory.
 
@@ -54,20 +57,18 @@ class Host(ABC):
     that follow adopt them when they run.
     """
 
-    def __init__(self, node: HostNode, params: Sequence[HostBlob], seed: int) -> None:
+    def __init__(self, node: HostNode, params: Blobs, seed: int) -> None:
         self.node = node
         self.params = params
         self.seed = seed
 
-    def reshape(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:  # noqa: B027
+    def reshape(self, bottoms: Blobs, tops: Blobs) -> None:  # noqa: B027
         """Before the first pass, and before each `forward`."""
 
     @abstractmethod
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None: ...
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None: ...
 
-    def backward(  # noqa: B027
-        self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
-    ) -> None:
+    def backward(self, tops: Blobs, propagate_down: Sequence[bool], bottoms: Blobs) -> None:  # noqa: B027
         """Sources have no gradients to compute."""
 
     def reseed(self, seed: int) -> None:
@@ -81,7 +82,7 @@ class Host(ABC):
 class DrawingHost(Host):
     """A layer that draws random numbers."""
 
-    def __init__(self, node: HostNode, params: Sequence[HostBlob], seed: int) -> None:
+    def __init__(self, node: HostNode, params: Blobs, seed: int) -> None:
         super().__init__(node, params, seed)
         self.rng = np.random.default_rng(seed)
 
@@ -93,7 +94,7 @@ class DrawingHost(Host):
 class BatchHost(Host):
     """Batches come from a thread (`Prefetch`); their first item decides the shape of the tops."""
 
-    def __init__(self, node: HostNode, params: Sequence[HostBlob], seed: int) -> None:
+    def __init__(self, node: HostNode, params: Blobs, seed: int) -> None:
         super().__init__(node, params, seed)
         self.prefetch = Prefetch(self.maker())
         self._dropped = weakref.finalize(self, self.prefetch.stop)
@@ -104,7 +105,7 @@ class BatchHost(Host):
     def maker(self) -> Callable[[int], Maker[Arrays]]:
         """Return a function that opens the source at a batch number, without this host."""
 
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         with blaming(self.node):
             batch = self.prefetch.take()
         spare: list[Array | None] = []
@@ -182,3 +183,10 @@ def put_rows(top: HostBlob, rows: Any) -> None:
     if tuple(top.shape) != shape:
         top.reshape(*shape)
     top.data[...] = rows.reshape(shape)
+
+
+def put_slopes(bottoms: Blobs, slopes: Sequence[Any], propagate_down: Sequence[bool]) -> None:
+    """Give each bottom that wants one its gradient."""
+    for bottom, slope, propagate in zip(bottoms, slopes, propagate_down, strict=True):
+        if propagate:
+            bottom.diff[...] = slope.reshape(bottom.shape)

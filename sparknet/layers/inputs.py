@@ -9,7 +9,7 @@ import numpy as np
 
 from sparknet.errors import LayerError
 from sparknet.layers.fillers import check_filler, constant, fill
-from sparknet.layers.host import DrawingHost, Host, HostBlob, HostNode
+from sparknet.layers.host import Blobs, DrawingHost, Host, HostNode
 from sparknet.layers.layer import (
     Layer,
     Param,
@@ -26,11 +26,11 @@ from sparknet.proto import caffe_pb2
 
 
 class DummyDataHost(DrawingHost):
-    def __init__(self, node: HostNode, params: Sequence[HostBlob], seed: int) -> None:
+    def __init__(self, node: HostNode, params: Blobs, seed: int) -> None:
         super().__init__(node, params, seed)
         self.filled: list[Shape] = []
 
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         shapes = [tuple(top.shape) for top in tops]
         for top, filler, refill in zip(tops, values["fillers"], values["refill"], strict=True):
@@ -42,7 +42,7 @@ class DummyDataHost(DrawingHost):
 class MemoryDataHost(Host):
     """The arrays are used without a copy where they are float32 in C order."""
 
-    def __init__(self, node: HostNode, params: Sequence[HostBlob], seed: int) -> None:
+    def __init__(self, node: HostNode, params: Blobs, seed: int) -> None:
         super().__init__(node, params, seed)
         self.batch: int = node.plan.values["batch_size"]
         self.arrays: tuple[Any, ...] = ()
@@ -81,7 +81,7 @@ class MemoryDataHost(Host):
             )
         return np.ascontiguousarray(sizes).reshape(-1, 1, 1, 2)
 
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         if not self.arrays:
             self._refuse("has no data yet: call set_input_arrays first")
         part = slice(self.position, self.position + self.batch)

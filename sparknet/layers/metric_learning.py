@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from sparknet.layers.fillers import learnable
-from sparknet.layers.host import DrawingHost, Host, HostBlob, HostNode, class_numbers, rows_of
+from sparknet.layers.host import (
+    Blobs,
+    DrawingHost,
+    Host,
+    HostNode,
+    class_numbers,
+    put_slopes,
+    rows_of,
+)
 from sparknet.layers.layer import (
     INTERPRETED,
     Layer,
@@ -52,22 +60,16 @@ class ContrastiveLoss(Loss):
 
 
 class TripletLossHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         a, p, n = (rows_of(bottom.data) for bottom in bottoms)
         far = self.node.plan.values["margin"] + ((a - p) ** 2).sum(1) - ((a - n) ** 2).sum(1)
         self.learns = (far > 0)[:, None]
         tops[0].data[...] = np.maximum(far, 0).sum(dtype=np.float64) / 2 / max(len(a), 1)
 
-    def backward(
-        self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
-    ) -> None:
+    def backward(self, tops: Blobs, propagate_down: Sequence[bool], bottoms: Blobs) -> None:
         a, p, n = (rows_of(bottom.data) for bottom in bottoms)
         scale = self.learns * np.float32(float(tops[0].diff) / max(len(a), 1))
-        for bottom, slope, propagate in zip(
-            bottoms, (n - p, p - a, a - n), propagate_down, strict=True
-        ):
-            if propagate:
-                bottom.diff[...] = (slope * scale).reshape(bottom.shape)
+        put_slopes(bottoms, [slope * scale for slope in (n - p, p - a, a - n)], propagate_down)
 
 
 @layer("TripletLoss")
@@ -97,12 +99,12 @@ Array = np.ndarray[Any, Any]
 
 
 class MMDLossHost(DrawingHost):
-    def __init__(self, node: HostNode, params: Sequence[HostBlob], seed: int) -> None:
+    def __init__(self, node: HostNode, params: Blobs, seed: int) -> None:
         super().__init__(node, params, seed)
         self.gamma: float | None = None
         self.slopes: list[Array] = []
 
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         domains = [rows_of(bottom.data).astype(np.float64) for bottom in bottoms]
         self.slopes = [np.zeros_like(domain) for domain in domains]
         loss = 0.0
@@ -139,12 +141,9 @@ class MMDLossHost(DrawingHost):
         first, second = self.rng.integers(0, records, (2, many))
         return first, np.where(first == second, (second + 1) % records, second)
 
-    def backward(
-        self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
-    ) -> None:
-        for bottom, slope, propagate in zip(bottoms, self.slopes, propagate_down, strict=True):
-            if propagate:
-                bottom.diff[...] = (slope * float(tops[0].diff)).reshape(bottom.shape)
+    def backward(self, tops: Blobs, propagate_down: Sequence[bool], bottoms: Blobs) -> None:
+        weight = float(tops[0].diff)
+        put_slopes(bottoms, [slope * weight for slope in self.slopes], propagate_down)
 
 
 MOST_KERNELS = 64
@@ -193,11 +192,11 @@ class MMDLoss(Loss):
 
 
 class CenterLossHost(Host):
-    def __init__(self, node: HostNode, params: Sequence[HostBlob], seed: int) -> None:
+    def __init__(self, node: HostNode, params: Blobs, seed: int) -> None:
         super().__init__(node, params, seed)
         self.away, self.labels = np.zeros((0, 0), np.float32), np.zeros(0, np.int64)
 
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         self.labels = class_numbers(self.node, bottoms[1].data, values["classes"])
         features = rows_of(bottoms[0].data)
@@ -205,9 +204,7 @@ class CenterLossHost(Host):
         far = np.abs(self.away) if values["norm"] == "L1" else self.away**2 / 2
         tops[0].data[...] = far.sum(dtype=np.float64) / max(len(features), 1)
 
-    def backward(
-        self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
-    ) -> None:
+    def backward(self, tops: Blobs, propagate_down: Sequence[bool], bottoms: Blobs) -> None:
         slope = np.sign(self.away) if self.node.plan.values["norm"] == "L1" else self.away
         counts = np.bincount(self.labels, minlength=len(self.params[0].data))
         shares = slope / (counts[self.labels] + 1).astype(np.float32)[:, None]
@@ -250,7 +247,7 @@ class CenterLoss(Loss):
 
 
 class InnerDistanceHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         if values["normalize"]:
             weights = self.params[0].data
@@ -262,9 +259,7 @@ class InnerDistanceHost(Host):
             out[:, place] = (np.abs(away) if values["norm"] == "L1" else away**2).sum(1)
         tops[0].data[...] = out.reshape(tops[0].shape)
 
-    def backward(
-        self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
-    ) -> None:
+    def backward(self, tops: Blobs, propagate_down: Sequence[bool], bottoms: Blobs) -> None:
         values = self.node.plan.values
         vectors, rows = self._both(bottoms)
         diff = tops[0].diff.reshape(len(vectors), len(rows))
@@ -286,7 +281,7 @@ class InnerDistanceHost(Host):
         elif propagate_down[1]:
             bottoms[1].diff[...] = to_rows.reshape(bottoms[1].shape)
 
-    def _both(self, bottoms: Sequence[HostBlob]) -> tuple[Array, Array]:
+    def _both(self, bottoms: Blobs) -> tuple[Array, Array]:
         axis = self.node.plan.values["axis"]
         shape = bottoms[0].data.shape
         lead = int(np.prod(shape[:axis], dtype=np.int64))

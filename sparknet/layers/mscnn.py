@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.layers.anchors import best
 from sparknet.layers.cascade_rcnn import check_overlap, inside, nms, scaling
-from sparknet.layers.host import Host, HostBlob, put_rows
+from sparknet.layers.host import Blobs, Host, put_rows
 from sparknet.layers.layer import (
     EVERY,
     BoxRows,
@@ -30,9 +30,7 @@ Fields = Sequence[Array]
 """For each image rows of corners and score."""
 
 
-def put_best(
-    tops: Sequence[HostBlob], fields: Sequence[Fields], values: Mapping[str, Any], pixel: int
-) -> None:
+def put_best(tops: Blobs, fields: Sequence[Fields], values: Mapping[str, Any], pixel: int) -> None:
     """Fill the tops with the best boxes of each image: rows of image and corners, and with a score.
 
     If there is no box, the forks put a box of their own into the first top, and zeros into the
@@ -73,7 +71,7 @@ def decode(
 
 
 class BoxGroupOutputHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         pairs = zip(bottoms[::2], bottoms[1::2], strict=True)
         groups = [self._boxes(one.data, two.data, n) for n, (one, two) in enumerate(pairs)]
@@ -152,7 +150,7 @@ class BoxGroupOutput(BoxRows):
 
 
 class BoxOutputHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         fields = [self._boxes(bottom.data, number) for number, bottom in enumerate(bottoms)]
         put_best(tops, fields[::-1], values, 0)

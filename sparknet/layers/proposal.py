@@ -8,7 +8,7 @@ import numpy as np
 
 from sparknet.errors import LayerError
 from sparknet.layers.anchors import RATIOS, SCALES, anchors, propose
-from sparknet.layers.host import Host, HostBlob, put_rows
+from sparknet.layers.host import Blobs, Host, put_rows
 from sparknet.layers.layer import (
     EVERY,
     BoxRows,
@@ -23,7 +23,7 @@ from sparknet.layers.layer import (
 
 
 class ProposalHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         base = anchors(values["base_size"], values["ratios"], values["scales"])
         if bottoms[2].count < 3:

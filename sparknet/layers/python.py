@@ -9,7 +9,7 @@ from typing import Any
 
 from sparknet.errors import LayerError, clean
 from sparknet.layers.fillers import constant
-from sparknet.layers.host import Host, HostBlob, HostNode
+from sparknet.layers.host import Blobs, Host, HostNode
 from sparknet.layers.layer import Layer, Param, Plan, Shape, at_least, layer
 from sparknet.layers.user_layer import (
     SUPPLIED,
@@ -36,15 +36,13 @@ class PythonHost(Host):
             blob.data[...] = own.data
         self.instance.blobs = params
 
-    def reshape(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def reshape(self, bottoms: Blobs, tops: Blobs) -> None:
         self._call(lambda: self.instance.reshape(bottoms, tops))
 
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         self._call(lambda: self.instance.forward(bottoms, tops))
 
-    def backward(
-        self, tops: Sequence[HostBlob], propagate_down: Sequence[bool], bottoms: Sequence[HostBlob]
-    ) -> None:
+    def backward(self, tops: Blobs, propagate_down: Sequence[bool], bottoms: Blobs) -> None:
         self._call(lambda: self.instance.backward(tops, BoolVec(propagate_down), bottoms))
 
     def _call(self, work: Callable[[], Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.layers.anchors import LARGEST
-from sparknet.layers.host import Host, HostBlob
+from sparknet.layers.host import Blobs, Host, HostBlob
 from sparknet.layers.layer import (
     EVERY,
     BoxRows,
@@ -151,7 +151,7 @@ class Reorg(Layer):
 
 
 class YoloDetectionOutputHost(Host):
-    def forward(self, bottoms: Sequence[HostBlob], tops: Sequence[HostBlob]) -> None:
+    def forward(self, bottoms: Blobs, tops: Blobs) -> None:
         values = self.node.plan.values
         anchors = np.array(values["biases"]).reshape(-1, 2)[: values["num_box"]]
         maps = [self._of_map(bottom.data, anchors) for bottom in bottoms]
