@@ -114,7 +114,7 @@ def plan_pooling(
                 f"pad {shape_text(pad)} must be smaller than the kernel {shape_text(kernel)}"
             )
     outputs = tuple(
-        _outputs(*sizes, round_mode, any(pad))
+        window_count(*sizes, round_mode, any(pad))
         for sizes in zip(size, kernel, stride, pad, strict=True)
     )
     if min(outputs) < 0:
@@ -132,7 +132,7 @@ def plan_pooling(
     return (outputs[0], outputs[1]), values
 
 
-def _outputs(size: int, kernel: int, stride: int, pad: int, mode: str, padded: bool) -> int:
+def window_count(size: int, kernel: int, stride: int, pad: int, mode: str, padded: bool) -> int:
     room = size + 2 * pad - kernel
     # A kernel larger than the input has one window if a stride reaches it: C++ rounds towards zero.
     outputs = (room // stride if mode == "floor" and room >= 0 else -(-room // stride)) + 1

@@ -221,7 +221,7 @@ class ImageSegData(PairLayer):
     field = "image_data_param"
     tops = between(2, 3)
     has_batch_size = True
-    plain_options = ("source", "root_folder", "shuffle", "rand_skip", "is_color", "ignore_label")
+    plain_options = ("source", "root_folder", "shuffle", "rand_skip", "is_color")
 
     def survey(self) -> Plan:
         options, transform = self.options, self.parameter.transform_param
@@ -245,6 +245,7 @@ class ImageSegData(PairLayer):
             "scale_factors": tuple(transform.scale_factors),
             "mean": means(self, channels),
             "label_type": kind,
+            "ignore_label": options.ignore_label,
         }
         tops: tuple[Shape, ...] = ((batch, channels, *crop), (batch, 1, *crop))
         if len(self.parameter.top) > 2:

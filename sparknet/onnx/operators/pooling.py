@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.layers.pooling import window_count
 from sparknet.onnx.netlist import Computed
 from sparknet.onnx.operators.convolution import NodeWindow, window_of
 from sparknet.onnx.operators.slicing import gather_places
@@ -191,15 +192,9 @@ def _pooled_apart(
 def _round_mode(x: Computed, window: NodeWindow, outputs: list[int]) -> dict[str, Any] | None:
     """How Caffe has to round to come to the same number of windows; None: it cannot."""
     for mode, options in (("ceil", {}), ("floor", {"round_mode": "FLOOR"})):
-        modes = []
-        for axis, size in enumerate(x.shape[2:]):
-            pad, stride = window.before[axis], window.stride[axis]
-            room = size + 2 * pad - window.kernel[axis]
-            count = (room // stride if mode == "floor" else -(-room // stride)) + 1
-            if any(window.before) and (count - 1) * stride >= size + pad:
-                count -= 1
-            modes.append(count)
-        if all(map(is_same, modes, outputs)):
+        axes = zip(x.shape[2:], window.kernel, window.stride, window.before, strict=True)
+        counts = [window_count(*axis, mode, any(window.before)) for axis in axes]
+        if all(map(is_same, counts, outputs)):
             return options
     return None
 

@@ -48,10 +48,10 @@ def recurrent(step: Step) -> Outputs:
     hidden: list[Value] = []
     cell: list[Value] = []
     for way, (sequence, state) in zip(ways, runs, strict=True):
-        if _is_read(step, 1):
+        if step.is_read(1):
             steps = sequence.shape[0]
             hidden.append(slice_axis(step, sequence, 0, steps - 1, steps, part=f"{way.part}_last"))
-        if _is_read(step, 0):
+        if step.is_read(0):
             if way.backward:
                 sequence = gather_places(
                     step, sequence, 0, _turned(sequence), part=f"{way.part}_back"
@@ -61,7 +61,7 @@ def recurrent(step: Step) -> Outputs:
             cell.append(state)
     outputs: list[Value] = []
     for name, parts, axis in zip(step.node.outputs, (whole, hidden, cell), (1, 0, 0), strict=False):
-        if not _is_read(step, len(outputs)):
+        if not step.is_read(len(outputs)):
             outputs.append(np.zeros(0, np.float32))
             continue
         one = joined(step, parts, axis, part=f"joined_{axis}")
@@ -110,11 +110,6 @@ def _ways(step: Step, x: Computed) -> list[_Way]:
     return ways
 
 
-def _is_read(step: Step, output: int) -> bool:
-    names = step.node.outputs[output : output + 1]
-    return any(name and step.reading.uses[name] for name in names)
-
-
 def _turned(x: Computed) -> list[int]:
     return list(range(x.shape[0]))[::-1]
 
@@ -125,7 +120,7 @@ def _one_way(step: Step, x: Computed, way: _Way, marks: _Marks) -> tuple[Compute
         step.refuse("the number of time steps must be fixed: give the input's shape")
     if way.backward:
         x = gather_places(step, x, 0, _turned(x), part=f"{way.part}_turned")
-    wants_cell = step.op == "LSTM" and _is_read(step, 2)
+    wants_cell = step.op == "LSTM" and step.is_read(2)
     states = _first_states(step, x, way, wants_cell)
     if _is_rectified(step):
         return _unrolled(step, x, way, states), None
