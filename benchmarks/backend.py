@@ -23,9 +23,9 @@ import numpy as np
 from sparknet import models
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.net.learner import NetFeed, SolverLearner
+from sparknet.net.pycaffe_learner import PycaffeLearner
 from sparknet.proto import caffe_pb2
-from sparknet.training.learner import NetFeed, SolverLearner
-from sparknet.training.pycaffe_learner import PycaffeLearner
 
 MODULE = "tests.net.public_caffe"
 

@@ -17,7 +17,7 @@ from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.native import NDArray
 from sparknet.net import Net
-from sparknet.training.learner import NetFeed, SolverLearner
+from sparknet.net.learner import NetFeed, SolverLearner
 from sparknet.training.planning.subject import made_up, with_batch
 from sparknet.training.workers.metrics import look
 from sparknet.weights import layout_of

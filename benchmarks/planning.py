@@ -32,8 +32,8 @@ from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.net.learner import NetFeed, SolverLearner
 from sparknet.training import Averaging, Cluster, Strategy, train, work
-from sparknet.training.learner import NetFeed, SolverLearner
 from sparknet.training.planning import Measured, plan, predict
 from sparknet.training.planning.advice import short
 from sparknet.training.planning.measurement import Runner, measure

@@ -22,7 +22,7 @@ MIDDLE = ("training", "comm", "spark", "net", "caffe")
 ROOMS = (*MIDDLE, "loaders", "native", "layers", "graph", "weights")
 SKIPPED, ROUNDS = 3, 8
 ENDS = ("training/workers/rounds.py", "_account")
-LOADS = ("training/learner.py", "_load")
+LOADS = ("net/learner.py", "_load")
 
 
 class Rounds:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from sparknet.cli import setting_flags
 from sparknet.spark import Trainer
-from sparknet.training.modules.keywords import ModuleKeywords
 from sparknet.training.settings.fields import Setting, settings_of
+from sparknet.training.settings.module import ModuleKeywords
 from sparknet.training.settings.training import (
     LocalSettings,
     ProcessSettings,

@@ -141,7 +141,10 @@ def test_no_room_is_called_after_nothing() -> None:
     assert not found
 
 
-SAME_NAME = {"Net": "Caffe's and OpenCV's name, in sparknet, its pycaffe and its dnn"}
+SAME_NAME = {
+    "Net": "Caffe's and OpenCV's name, in sparknet, its pycaffe and its dnn",
+    "Model": "what computes, and in proto what a caffemodel or a .onnx holds",
+}
 """Names that two classes have, each with the reason."""
 
 

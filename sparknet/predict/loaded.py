@@ -15,6 +15,7 @@ import numpy as np
 from sparknet.errors import FileError, SparkError, SparkNetError, extra
 from sparknet.loaders.batches import ahead
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
+from sparknet.net.model import Array, Model
 from sparknet.net.model_folder import check_files
 from sparknet.predict.columns import column_map, holds_bytes
 from sparknet.predict.evaluation import Evaluation, evaluate_rows, head_columns
@@ -31,7 +32,7 @@ from sparknet.predict.local_rows import (
 )
 from sparknet.predict.outputs import Best
 from sparknet.predict.prediction import Prediction, RowReader, pieces
-from sparknet.predict.predictor import Array, Predictor
+from sparknet.predict.predictor import Predictor
 from sparknet.predict.request import Request
 from sparknet.predict.source import predictor_of, with_texts
 from sparknet.predict.stage import STAGES, SavedColumns, load_parts, stage_metadata
@@ -147,7 +148,7 @@ class LoadedModel:
         batch = batch_of(table, task.mapping, model.inputs, model.tokens is not None)
         model.warn_of_batch(batch, task.mapping)
         task = _boxes_in_pixels(task, batch)
-        arrays, valid = _predicted(batch, task, model)
+        arrays, valid = _predicted(batch, task, model.model)
         columns: dict[str, Any] = {}
         for output, column in zip(task.outputs, arrays, strict=False):
             values = numbers(column, plan.records.get(output.blob))
@@ -276,13 +277,13 @@ def _select(values: Any, valid: Array) -> Any:
 
 
 def _predicted(
-    given: pa.RecordBatch, task: Prediction, worker: Predictor
+    given: pa.RecordBatch, task: Prediction, model: Model
 ) -> tuple[list[pa.ChunkedArray], Array]:
     """Return the columns of all rows, and which rows are valid."""
     import pyarrow as pa
 
     parts = RowReader(task, None).parts([given])
-    done = list(pieces(ahead(parts) if given.num_rows > task.batch else parts, task, worker))
+    done = list(pieces(ahead(parts) if given.num_rows > task.batch else parts, task, model.forward))
     columns = [
         pa.chunked_array(list(of)) for of in zip(*(one.columns for one in done), strict=True)
     ]

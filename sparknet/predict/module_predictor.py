@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from math import prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from sparknet.errors import DataError, SettingError, SparkError, extra
-from sparknet.native import NDArray
 from sparknet.net.heads import Head, Kind
+from sparknet.net.model import Array
 from sparknet.predict.columns import InputSpec, column_map
 from sparknet.predict.evaluation import head_of
 from sparknet.predict.files import output_file
 from sparknet.predict.local_rows import InputShape, ModuleInput
 from sparknet.predict.outputs import Best, Output
 from sparknet.predict.prediction import Prediction
-from sparknet.predict.predictor import Array, Predictor, Sizes, TableSchema
+from sparknet.predict.predictor import Predictor, Sizes, TableSchema
 from sparknet.predict.request import Request, check_used, output_of
 from sparknet.proto.byte_source import StrPath
 from sparknet.proto.suggest import did_you_mean
-from sparknet.torch.modules.calling import arguments, chosen_inputs, computed
-from sparknet.torch.modules.flat_module import FlatModule, ModuleParts, PortableModule, packed
+from sparknet.torch.modules.calling import arguments, chosen_inputs
 from sparknet.torch.modules.saved_module import (
     SavedModule,
     code_of,
@@ -34,25 +31,18 @@ from sparknet.torch.modules.saved_module import (
     read_state,
     save_module,
 )
+from sparknet.torch.modules.torch_model import PortableTorch, TorchModel
 
 _BATCH = 64
 _LARGEST = 64 << 20
 """The limit of an Arrow batch of results in bytes."""
 _FEW = 2
 
-Step = Literal["softmax", "sigmoid", "pair", "argmax"]
-
-
-@dataclass(frozen=True)
-class Derived:
-    """An array made of an output, with a row for each record, as layers make it of a net's."""
-
-    of: str
-    steps: tuple[Step, ...]
-
 
 class ModulePredictor(Predictor):
     """A module in its mode of evaluation, with the columns of its arguments."""
+
+    model: TorchModel
 
     def __init__(
         self,
@@ -62,12 +52,15 @@ class ModulePredictor(Predictor):
         records: Mapping[str, Array] | None = None,
         kind: Kind | None = None,
     ) -> None:
-        self.module = made_module(module)
+        self.model = TorchModel(made_module(module))
         self.made_by = code_of(module)
         self.columns = column_map(columns)
         self._sizes, self._records, self.kind = record_sizes(shapes), records, kind
-        self.derived: Mapping[str, Derived] = {}
-        """What else is made of the module's outputs, by name."""
+
+    @property
+    def module(self) -> Any:
+        """The module of PyTorch."""
+        return self.model.module
 
     @property
     def name(self) -> str:
@@ -91,22 +84,15 @@ class ModulePredictor(Predictor):
             )
         return self._records
 
-    @property
-    def weights(self) -> NDArray:
-        flat = FlatModule(self.portable().module.unpacked().module, learns=False)
-        flat.module.load_state_dict(self.module.state_dict(), strict=False)
-        flat.pull()
-        return flat.weights
-
     def outputs(self, request: Request, table: TableSchema | None = None) -> list[Output]:
-        return _outputs(self.computed(self._inputs(request, table)[1]), request)
+        return _outputs(self.model.computed(self._inputs(request, table)[1]), request)
 
     def mapping(self, request: Request, table: TableSchema | None = None) -> dict[str, str]:
         return self._inputs(request, table)[0]
 
     def plan(self, request: Request, table: TableSchema | None = None) -> Prediction:
         mapping, records = self._inputs(request, table)
-        tops = self.computed(records)
+        tops = self.model.computed(records)
         outputs = _outputs(tops, request)
         batch = request.batch or _BATCH
         record = 4 * sum(prod(tops[one.blob].shape[1:]) for one in outputs)
@@ -121,22 +107,8 @@ class ModulePredictor(Predictor):
             key=None if table is None else table.key(request),
         )
 
-    def forward(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
-        tops = self.computed(values)
-        return {name: tops[name] for name in blobs}
-
-    def computed(self, records: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the outputs of a batch by name, and what is derived from them."""
-        outputs = computed(self.module, records)
-        for name, one in self.derived.items():
-            values = outputs[one.of]
-            for step in one.steps:
-                values = _STEPS[step](values)
-            outputs[name] = values
-        return outputs
-
     def record_shapes(self, outputs: Sequence[Output]) -> dict[str, Sizes]:
-        tops = self.computed(self.records)
+        tops = self.model.computed(self.records)
         return {name: one.shape[1:] for name, one in tops.items() if one.ndim}
 
     def heads(self, request: Request, table: TableSchema | None = None) -> list[Head]:
@@ -148,17 +120,14 @@ class ModulePredictor(Predictor):
         ``kind`` says what its numbers are; unless given, what the loss took them for, else classes
         if there are several for a record.
         """
-        tops = self.computed(self._inputs(request, table)[1])
+        tops = self.model.computed(self._inputs(request, table)[1])
         name = _outputs(tops, request)[0].blob
         record = tops[name].shape[1:]
         several: Kind = "classes" if prod(record) > 1 else "numbers"
         return head_of(name, kind or self.kind or several, record)
 
-    def portable(self) -> PortableModulePredictor:
-        parts = packed(ModuleParts(self.module, None, None, None))
-        names = {name: name for name in (self._records or {})}
-        parts_sent = PortableModule(parts, names, (), 1, "average", None, "cpu")
-        return PortableModulePredictor(parts_sent, self.derived)
+    def portable(self) -> PortableTorch:
+        return PortableTorch.of(self.model)
 
     def saved(self) -> SavedModule:
         """Return what a file says of the module."""
@@ -195,27 +164,6 @@ class ModulePredictor(Predictor):
         return mapping, records
 
 
-@dataclass(frozen=True)
-class PortableModulePredictor:
-    """A module that travels without its weights."""
-
-    module: PortableModule
-    derived: Mapping[str, Derived] = field(default_factory=dict)
-
-    @property
-    def key(self) -> Any:
-        code = blake2b(self.module.data, digest_size=16).hexdigest()
-        return code, tuple(self.derived.items())
-
-    def worker(self, weights: NDArray, device: str | None) -> ModulePredictor:
-        flat = FlatModule(self.module.unpacked().module, learns=False)
-        flat.weights.copy_from(weights)
-        flat.push()
-        model = ModulePredictor(flat.module)
-        model.derived = self.derived
-        return model
-
-
 def _outputs(made: Mapping[str, Array], request: Request) -> list[Output]:
     """Return the columns that are asked for."""
     count = next((one.shape[0] for one in made.values() if one.ndim), 0)
@@ -236,39 +184,6 @@ def _outputs(made: Mapping[str, Array], request: Request) -> list[Output]:
     if request.best is not None:
         columns.append(Best(columns[0].blob, request.best))
     return columns
-
-
-# -- what is derived from outputs --------------------------------------------------------------
-
-
-def _softmax(values: Array) -> Array:
-    grown: Array = np.exp(values - values.max(axis=1, keepdims=True))
-    shares: Array = grown / grown.sum(axis=1, keepdims=True)
-    return shares
-
-
-def _sigmoid(values: Array) -> Array:
-    shares: Array = 0.5 * np.tanh(0.5 * values) + np.float32(0.5)
-    return shares.astype(np.float32)
-
-
-def _pair(values: Array) -> Array:
-    """Return scores of two classes, no and yes, as pyspark.ml has them."""
-    flat = values.reshape(len(values), 1)
-    return np.concatenate([-flat, flat], axis=1)
-
-
-def _argmax(values: Array) -> Array:
-    places: Array = values.argmax(axis=1).astype(np.float32)
-    return places
-
-
-_STEPS: dict[Step, Callable[[Array], Array]] = {
-    "softmax": _softmax,
-    "sigmoid": _sigmoid,
-    "pair": _pair,
-    "argmax": _argmax,
-}
 
 
 # -- records that say what a module is given ---------------------------------------------------

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError, SpecError
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.net.caffe_model import CaffeModel, PortableNet
 from sparknet.net.entries import dependent, predictions
 from sparknet.net.heads import Head, find_heads
 from sparknet.net.model_folder import save_model
 from sparknet.net.model_inputs import ModelInputs
-from sparknet.net.portable import Portable, portable_net
 from sparknet.net.ranges import warn_of_pictures
-from sparknet.net.scratch import scratch_folder
 from sparknet.predict.columns import InputSpec, column_map, holds_bytes, input_specs
 from sparknet.predict.detections import BoxFrames
 from sparknet.predict.files import exists, output_file
 from sparknet.predict.outputs import Output
 from sparknet.predict.prediction import Prediction
-from sparknet.predict.predictor import Array, Predictor, Sizes, TableSchema
+from sparknet.predict.predictor import Predictor, Sizes, TableSchema
 from sparknet.predict.request import Request, batch_for, find_outputs, largest_results
 from sparknet.predict.texts import EMBEDDINGS, POOLED, TokenizerFile, pooled
 from sparknet.proto.byte_source import StrPath
 from sparknet.proto.suggest import did_you_mean, one_of
-from sparknet.weights import WeightCollection
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sparknet.caffe.precision import Precision
 
 FEWEST = 32
 """Texts that go through a net at a time, unless more or `batch=` are asked for."""
@@ -41,6 +35,8 @@ FEWEST = 32
 
 class NetPredictor(Predictor):
     """A net in phase TEST, with the columns of its inputs."""
+
+    model: CaffeModel
 
     def __init__(
         self,
@@ -51,11 +47,19 @@ class NetPredictor(Predictor):
         features: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.net = net
-        """The net, with the weights for prediction."""
         self.columns = dict(columns or {})
         self.labels = tuple(labels) or net.labels
         self.tokens = tokens
         self.features = {name: tuple(parts) for name, parts in (features or net.features).items()}
+
+    @property
+    def net(self) -> Net:
+        """The net, with the weights for prediction."""
+        return self.model.net
+
+    @net.setter
+    def net(self, net: Net) -> None:
+        self.model = CaffeModel(net)
 
     @property
     def name(self) -> str:
@@ -68,10 +72,6 @@ class NetPredictor(Predictor):
     @property
     def input_names(self) -> list[str]:
         return [entry.name for entry in self.net.tested.entries]
-
-    @property
-    def weights(self) -> NDArray:
-        return WeightCollection.of(self.net.tested.net, copy=None).flat
 
     def outputs(self, request: Request, table: TableSchema | None = None) -> list[Output]:
         tested = self.net.tested
@@ -155,17 +155,6 @@ class NetPredictor(Predictor):
             texts=None if self.tokens is None else self.tokens.here(tested),
         )
 
-    def forward(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
-        return self.net.tested.views(values, blobs)
-
-    def trim(self) -> None:
-        self.net.tested.net.trim()
-
-    @property
-    def device(self) -> str | None:
-        device: str | None = self.net.tested.net.device
-        return device
-
     def record_shapes(self, outputs: Sequence[Output]) -> dict[str, Sizes]:
         shapes, _ = self.net.tested.layout()
         return {
@@ -182,9 +171,7 @@ class NetPredictor(Predictor):
         return {one.name: one.stored for one in (*net.tested.entries, *net.inputs.values())}
 
     def portable(self) -> PortableNet:
-        net = self.net
-        text = portable_net(net.tested.described)
-        return PortableNet(text, net.preprocessing, net.precision)
+        return PortableNet.of(self.net)
 
     def save(self, path: StrPath) -> None:
         features = dict(self.features)
@@ -203,7 +190,7 @@ class NetPredictor(Predictor):
         self.tokens.check_pooling(kind)
         net = self.net
         described = pooled(net.tested, kind, of, self.tokens.mask(net.tested))
-        self.net = Net(described, self.weights, precision=net.precision)
+        self.net = Net(described, self.model.weights, precision=net.precision)
 
     def _pictures(
         self,
@@ -228,28 +215,3 @@ class NetPredictor(Predictor):
             return None
         how = images[0].pictures or Preprocessing()
         return BoxFrames(mapping[name], images[0].record, how, shapes[name].kinds)
-
-
-@dataclass(frozen=True)
-class PortableNet:
-    """A net that travels without its weights."""
-
-    net: Portable
-    preprocessing: Preprocessing | None = None
-    precision: Precision = "float32"
-
-    @property
-    def key(self) -> Any:
-        return self.net.text, self.preprocessing, self.precision
-
-    def worker(self, weights: NDArray, device: str | None) -> NetPredictor:
-        with scratch_folder() as folder:
-            net = Net(
-                self.net.unpacked(Path(folder)),
-                weights,
-                preprocessing=self.preprocessing,
-                precision=self.precision,
-                device=device,
-            )
-            _ = net.tested  # reads the folder's files
-        return NetPredictor(net)

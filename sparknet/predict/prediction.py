@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -53,18 +53,8 @@ class Prediction:
         return list(dict.fromkeys([*self.mapping.values(), *more]))
 
 
-class Worker(Protocol):
-    """A model where it computes."""
-
-    @property
-    def device(self) -> str | None:
-        """PyTorch's name of where it computes; None for the native engine."""
-
-    def forward(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
-        """Return blobs of a batch; they may lie in the model's own memory."""
-
-    def trim(self) -> None:
-        """Give back the memory that only a pass needs."""
+Forward = Callable[[dict[str, Array], Sequence[str]], dict[str, Array]]
+"""Returns outputs of a batch, as `Model.forward` does."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +66,9 @@ class PredictedRows:
     valid: Array
 
 
-def pieces(parts: Iterable[RowPart], given: Prediction, worker: Worker) -> Iterator[PredictedRows]:
+def pieces(
+    parts: Iterable[RowPart], given: Prediction, forward: Forward
+) -> Iterator[PredictedRows]:
     """Yield the rows of each Arrow batch of results with their predictions.
 
     Rows before a bad one come first, so that a ``limit`` that they satisfy meets no error.
@@ -84,7 +76,7 @@ def pieces(parts: Iterable[RowPart], given: Prediction, worker: Worker) -> Itera
     piece = None
     try:
         for part in parts:
-            piece = piece or _Piece(given, worker, part.rows)
+            piece = piece or _Piece(given, forward, part.rows)
             piece.add(part)
             if part.is_last:
                 done, piece = piece.done(), None
@@ -98,8 +90,8 @@ def pieces(parts: Iterable[RowPart], given: Prediction, worker: Worker) -> Itera
 class _Piece:
     """The columns of an Arrow batch of results as they are filled."""
 
-    def __init__(self, given: Prediction, worker: Worker, rows: pa.RecordBatch) -> None:
-        self._given, self._worker, self._rows = given, worker, rows
+    def __init__(self, given: Prediction, forward: Forward, rows: pa.RecordBatch) -> None:
+        self._given, self._forward, self._rows = given, forward, rows
         self._blobs = list(dict.fromkeys(output.blob for output in given.outputs))
         self._columns = [output.collect(rows.num_rows) for output in given.outputs]
         self._errors: dict[int, str] = {}
@@ -120,7 +112,7 @@ class _Piece:
                 self.add(one)
 
     def _run(self, part: RowPart) -> None:
-        blobs = self._worker.forward(part.values, self._blobs)
+        blobs = self._forward(part.values, self._blobs)
         at: Any = part.at
         if len(at) == at[-1] - at[0] + 1 and (at[1:] > at[:-1]).all():
             at = slice(int(at[0]), int(at[-1]) + 1)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
-from sparknet.native import NDArray
 from sparknet.net.heads import Head
+from sparknet.net.model import Array, Model, PortableModel
 from sparknet.predict.local_rows import InputShape
 from sparknet.predict.outputs import Output
-from sparknet.predict.prediction import Prediction, Worker
+from sparknet.predict.prediction import Prediction
 from sparknet.predict.request import Request
 from sparknet.predict.texts import TokenizerFile
 from sparknet.proto.byte_source import StrPath
@@ -21,7 +19,6 @@ from sparknet.proto.byte_source import StrPath
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]
 
 
@@ -53,20 +50,11 @@ class TableSchema(Protocol):
         """Return a few records by input, in these shapes."""
 
 
-class PortableModel(Protocol):
-    """A model that travels without its weights."""
-
-    @property
-    def key(self) -> Any:
-        """What tells it from other models."""
-
-    def worker(self, weights: NDArray, device: str | None) -> Worker:
-        """Make the model over these weights."""
-
-
 class Predictor(ABC):
     """A model, the columns of its inputs, and what is known of its classes and texts."""
 
+    model: Model
+    """The net or module."""
     columns: dict[str, str]
     labels: tuple[str, ...] = ()
     features: Mapping[str, tuple[str, ...]] = MappingProxyType({})
@@ -89,11 +77,6 @@ class Predictor(ABC):
     def input_names(self) -> list[str]:
         """The names of the inputs."""
 
-    @property
-    @abstractmethod
-    def weights(self) -> NDArray:
-        """All weights as one flat buffer."""
-
     @abstractmethod
     def outputs(self, request: Request, table: TableSchema | None = None) -> list[Output]:
         """Return the columns that are asked for."""
@@ -105,18 +88,6 @@ class Predictor(ABC):
     @abstractmethod
     def plan(self, request: Request, table: TableSchema | None = None) -> Prediction:
         """Return what is done to each batch of rows."""
-
-    @abstractmethod
-    def forward(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
-        """Return blobs of a batch; they may lie in the model's own memory."""
-
-    def trim(self) -> None:  # noqa: B027 - nothing to give back
-        """Give back the memory that only a pass needs."""
-
-    @property
-    def device(self) -> str | None:
-        """PyTorch's name of where the model computes, if it is not the native engine."""
-        return None
 
     @abstractmethod
     def record_shapes(self, outputs: Sequence[Output]) -> dict[str, Sizes]:

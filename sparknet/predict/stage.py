@@ -16,16 +16,18 @@ import numpy as np
 from sparknet.errors import FileError, SparkError
 from sparknet.net import Net
 from sparknet.net.heads import Head, HeadBlobs, Kind, find_heads, served
+from sparknet.net.model import Array
 from sparknet.net.model_folder import load_net, save_net
 from sparknet.predict.evaluation import head_of
-from sparknet.predict.module_predictor import Derived, ModulePredictor
+from sparknet.predict.module_predictor import ModulePredictor
 from sparknet.predict.net_predictor import NetPredictor
 from sparknet.predict.prediction import Invalid
-from sparknet.predict.predictor import Array, Predictor
+from sparknet.predict.predictor import Predictor
 from sparknet.predict.request import Request
 from sparknet.proto.byte_source import read_file
 from sparknet.proto.suggest import one_of
 from sparknet.torch.modules.saved_module import MODULE, SavedModule, write_state
+from sparknet.torch.modules.torch_model import Derived, TorchModel
 
 Predict = Callable[[Any, Request], tuple[dict[str, Any], Any]]
 """Gives the columns of a request to a model, and the index of their rows."""
@@ -171,9 +173,10 @@ class ModuleColumns(StageColumns):
         key = tuple(head.blob for head in heads)
         if key not in self._served:
             model, places = copy(self.model), dict[str, HeadBlobs]()
-            model.derived = {}
+            model.model = TorchModel(self.model.module)
+            model.model.derived = derived = dict[str, Derived]()
             for head in heads:
-                places[head.blob] = _derive(head, model.derived)
+                places[head.blob] = _derive(head, derived)
             self._served[key] = model, places
         return self._served[key]
 
@@ -187,7 +190,7 @@ class ModuleColumns(StageColumns):
         return columns
 
     def _head(self, name: str, kind: Kind | None) -> Head:
-        outputs = self.model.computed(self.model.records)
+        outputs = self.model.model.computed(self.model.records)
         if name not in outputs:
             raise SparkError(f"the module has no output '{name}'{one_of(name, list(outputs))}")
         record = outputs[name].shape[1:]

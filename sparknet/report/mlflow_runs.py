@@ -16,7 +16,7 @@ from sparknet.report.mlflow_models import log_model
 from sparknet.report.page import report
 from sparknet.training import observers
 from sparknet.training.history import Event, number, share_communicating, single
-from sparknet.training.modules.begin import TrainedModule
+from sparknet.training.result import TrainedModule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

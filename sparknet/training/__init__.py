@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sparknet import renamed
+from sparknet.net.learner import Learner, SolverLearner
+from sparknet.net.pycaffe_learner import PycaffeLearner
 from sparknet.training import strategies
-from sparknet.training.learner import Learner, SolverLearner
 from sparknet.training.local_training import train
-from sparknet.training.pycaffe_learner import PycaffeLearner
 from sparknet.training.result import Interrupted, Trained
 from sparknet.training.schedule import Hooks, RunPlan
 from sparknet.training.strategies import *  # noqa: F403 - their names are listed there, once

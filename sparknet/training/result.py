@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
+from sparknet.errors import SpecError
 from sparknet.net import Net
+from sparknet.net.heads import Kind
 from sparknet.net.model_folder import SUFFIXES, save_model
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.scores import Array, confusion_of, without_confusion
+from sparknet.torch.modules.named_code import NamedCode
+from sparknet.torch.modules.saved_module import SavedModule, StrPath, save_module
 from sparknet.training.history import History
 from sparknet.training.workers.rounds import Outcome
 from sparknet.weights import WeightCollection
@@ -94,3 +99,48 @@ class Interrupted(KeyboardInterrupt):
             ".trained has the weights"
         )
         self.trained = trained
+
+
+# -- modules --------------------------------------------------------------------------------
+
+
+class NoNet:
+    """What stands in the place of the net."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise SpecError("a module was trained and no net: the result has it as module")
+
+    def __repr__(self) -> str:
+        return "no net"
+
+
+@dataclass(frozen=True)
+class TrainedModule(Trained):
+    """The result of training a module; `module` is a copy of the user's, with trained weights."""
+
+    inputs: dict[str, str] = field(default_factory=dict, kw_only=True, repr=False)
+    """The arguments of its forward → the columns that it was trained on."""
+    first: Mapping[str, Array] = field(default_factory=dict, kw_only=True, repr=False)
+    """A few records by argument, which say what the module is given."""
+    kind: Kind | None = field(default=None, kw_only=True)
+    """What the loss takes the numbers of the first output for."""
+    made_by: NamedCode | None = field(default=None, kw_only=True, repr=False)
+    """What makes such a module, if that has a name."""
+
+    def save(self, path: StrPath) -> None:
+        """Write a folder of the weights and the name of what makes the module, which
+        `sparknet.load` and `ModuleModel.load` read; a .safetensors with a JSON file beside it too.
+        """
+        save_module(self.module, self.saved(), path)
+
+    def saved(self) -> SavedModule:
+        """Return what a file says of it."""
+        return SavedModule.of(self.module, self.made_by, self.inputs, self.first, self.kind)
+
+    def _described(self) -> str:
+        return f"<pre>{escape(str(self.module))}</pre>"
+
+
+NO_NET: Any = NoNet()

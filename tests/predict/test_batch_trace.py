@@ -16,7 +16,7 @@ from sparknet.net import Net
 from sparknet.predict.net_predictor import NetPredictor
 from sparknet.predict.request import Request
 from sparknet.proto import parse_net
-from sparknet.spark.predict.task import ModelTask, SentModel, structs
+from sparknet.spark.predict.task import ModelTask, SentModel, WorkerModel, structs
 
 NET = """
 layer { name: "data" type: "Input" top: "data"
@@ -42,7 +42,7 @@ def test_a_batch_of_photographs_enters_few_files():
 
     class Local(SentModel):
         def open(self) -> Any:
-            return model
+            return WorkerModel(model.model)
 
     task = ModelTask(model.plan(Request(batch=4)), Local(model.portable(), "a.weights"))
     batch = (pa.array([photograph(number) for number in range(16)], pa.binary()),)

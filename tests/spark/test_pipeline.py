@@ -18,9 +18,9 @@ from sparknet.net import Net
 from sparknet.spark import SparkModel, Trainer
 from sparknet.spark.pipeline import NetEstimator, NetModel
 from sparknet.spark.pipeline.params import of_training
-from sparknet.training.modules.keywords import ModuleKeywords
 from sparknet.training.settings.fields import setting, settings_of
 from sparknet.training.settings.kinds import Whole
+from sparknet.training.settings.module import ModuleKeywords
 from sparknet.training.settings.training import RunSettings
 
 SOLVER = """net_param { name: "points"

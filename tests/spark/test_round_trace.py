@@ -11,5 +11,5 @@ def test_a_steady_round_and_a_batch_enter_few_files(session):
     assert len(entered) <= 14, entered
     ends = ("caffe/blob.py", "native/")
     way = [name for name in found["way"] if not name.startswith(ends)]
-    assert {"training/learner.py", "net/feed.py"} <= set(way)
+    assert {"net/learner.py", "net/feed.py"} <= set(way)
     assert len(way) <= 4, way

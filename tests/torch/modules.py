@@ -11,9 +11,9 @@ from torch import nn
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import ArrayRecords, Records
+from sparknet.net.learner import Learner
 from sparknet.torch.modules.flat_module import FlatModule, ModuleParts, PortableModule
-from sparknet.training.learner import Learner
-from sparknet.training.modules.learner import ModuleFeed, TorchLearner
+from sparknet.torch.modules.learner import ModuleFeed, TorchLearner
 
 POINTS = np.random.default_rng(0).normal(size=(240, 4)).astype(np.float32)
 LABELS = (POINTS[:, 0] > POINTS[:, 1]).astype(np.int64)

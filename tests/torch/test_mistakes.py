@@ -13,7 +13,7 @@ from torch import nn
 
 import sparknet
 from sparknet.errors import ArgumentError, SparkNetError
-from sparknet.training.modules.begin import _told_of
+from sparknet.training.module_setup import _told_of
 from tests.torch.modules import LABELS, POINTS, perceptron
 
 DATA = {"points": POINTS, "label": LABELS}

@@ -7,7 +7,6 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +23,12 @@ from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import ArrayRecords
 from sparknet.torch.modules.calling import chosen_inputs, named_outputs
+from sparknet.torch.modules.torch_model import TorchModel
+from sparknet.torch.modules.trial import parts_of
 from sparknet.training import Averaging, RunPlan, work
-from sparknet.training.modules.begin import ModuleSetup, parts_of
-from sparknet.training.modules.keywords import ModuleKeywords
-from sparknet.training.modules.learner import ModuleTrainee
+from sparknet.training.module_setup import ModuleSetup
+from sparknet.training.settings.module import ModuleKeywords
 from sparknet.training.settings.training import RunSettings
-from sparknet.training.workers.records import WorkerPlace
 
 COUNT, BATCH, STEPS = 96, 8, 9
 DRAW = np.random.default_rng(0)
@@ -60,19 +59,19 @@ def ours(data: Data, module: Any, optimizer: Any, loss: Any = CROSS, **how: Any)
     precision = how.pop("precision", "float32")
     settings = {"batch_size": BATCH, **how}
     keywords = ModuleKeywords(module=module, loss=loss, optimizer=optimizer, **settings)
-    parts = parts_of(keywords)
+    parts = parts_of(keywords.module, keywords.loss, keywords.optimizer, keywords.lr_schedule)
     inputs = chosen_inputs(parts.module, list(data), keywords.targets)
     first = {name: values[:2] for name, values in data.items()}
     given = RunSettings(steps=STEPS, precision=precision)
     begun = ModuleSetup(given, None, False, False, keywords, parts, inputs, first)
-    sent = begun.sent
-    trainee = ModuleTrainee(sent, 0, WorkerPlace(0, 1, "", Path()))
-    trainee.flat.weights.copy_from(begun.weights().flat)
+    sent = begun.portable()
+    model = TorchModel.learning(sent, 0, 0)
+    model.weights.copy_from(begun.weights().flat)
     order = Order(COUNT, 0, False, 0, 1)
-    learner = trainee.learner(Batches(ArrayRecords(**data), sent.batch_size, order))
+    learner = model.learner(Batches(ArrayRecords(**data), sent.batch_size, order))
     work(learner, Averaging(steps=4), LocalComm.group(1)[0], RunPlan(steps=STEPS))
     learner.settle()
-    return trainee.module
+    return model.module
 
 
 def loop(

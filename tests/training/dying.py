@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from sparknet.comm.tcp_comm import TcpComm
+from sparknet.net.learner import SolverLearner
 from sparknet.training.checkpoints.store import FolderStore
-from sparknet.training.learner import SolverLearner
 from sparknet.training.workers import process as local_worker
 
 PHASES: dict[str, tuple[type, str]] = {

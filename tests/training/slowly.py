@@ -12,8 +12,8 @@ from collections.abc import Callable
 from time import sleep, thread_time
 from typing import Any
 
+from sparknet.net.learner import SolverLearner
 from sparknet.training.checkpoints.store import FolderStore
-from sparknet.training.learner import SolverLearner
 from sparknet.training.workers import process as local_worker
 
 

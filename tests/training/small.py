@@ -14,8 +14,8 @@ from sparknet.comm.local_comm import LocalComm
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import ArrayRecords
+from sparknet.net.learner import SolverLearner
 from sparknet.proto import caffe_pb2, parse_net, parse_text
-from sparknet.training.learner import SolverLearner
 
 RECORDS = 96
 BATCH = 4

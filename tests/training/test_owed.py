@@ -11,7 +11,7 @@ import pytest
 
 from sparknet.comm.codecs import Codec
 from sparknet.errors import CommError
-from sparknet.training.learner import Steps
+from sparknet.net.learner import Steps
 from sparknet.training.strategies import Downpour
 from tests.comm.groups import group, in_threads
 from tests.training.workers import test_joining

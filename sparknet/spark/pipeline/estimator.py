@@ -39,12 +39,13 @@ from sparknet.spark.pipeline.params import (
 from sparknet.spark.pipeline.persistence import SavedStage
 from sparknet.spark.pipeline.summary import TrainingSummary
 from sparknet.spark.predict.model import SparkModel
-from sparknet.spark.train.trainer import Trainer, weights_of
+from sparknet.spark.train.opening import weights_of
+from sparknet.spark.train.trainer import Trainer
 from sparknet.torch.modules.calling import arguments
 from sparknet.torch.modules.saved_module import ROLES, made_module, read_learning, write_learning
 from sparknet.training.events import OnEvent
-from sparknet.training.modules.keywords import ModuleKeywords
 from sparknet.training.settings.fields import settings_of, values_of
+from sparknet.training.settings.module import ModuleKeywords
 from sparknet.training.strategies import Strategy, make_strategy
 from sparknet.weights import WeightCollection
 

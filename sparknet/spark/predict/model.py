@@ -15,6 +15,7 @@ from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.heads import Head, Kind
+from sparknet.net.model import Array
 from sparknet.onnx.inputs import Axes, Shapes
 from sparknet.predict.columns import column_map
 from sparknet.predict.evaluation import INVALID, Evaluation
@@ -22,7 +23,7 @@ from sparknet.predict.module_predictor import ModulePredictor
 from sparknet.predict.net_predictor import NetPredictor
 from sparknet.predict.outputs import Output
 from sparknet.predict.prediction import Invalid
-from sparknet.predict.predictor import Array, Predictor
+from sparknet.predict.predictor import Predictor
 from sparknet.predict.request import FunctionOptions, Request, TransformOptions
 from sparknet.predict.source import predictor_of, with_texts
 from sparknet.predict.texts import TokenizerFile
@@ -297,10 +298,8 @@ class SparkModel:
         plan = model.plan(request, None if data is None else FrameTable(data))
         if isinstance(model, NetPredictor) and model.tokens is not None:
             plan = replace(plan, texts=send_texts(session, model.tokens, model.net.tested))
-        device = self.device
-        if device is None and isinstance(model, NetPredictor):
-            device = model.net.device
-        weights = send_weights(session, model.weights)
+        weights = send_weights(session, model.model.weights)
+        device = self.device or model.model.device
         sent_model = SentModel(model.portable(), weights, device, self.tasks_per_gpu)
         return ModelTask(plan, sent_model)
 
@@ -324,7 +323,7 @@ class SparkModel:
         """
         session = running_session()
         if session is not None:
-            withdraw(session, weights_name(self.predictor.weights))
+            withdraw(session, weights_name(self.predictor.model.weights))
 
     # -- inside --------------------------------------------------------------------------
 

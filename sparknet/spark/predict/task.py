@@ -12,16 +12,15 @@ from sparknet.errors import SparkError
 from sparknet.loaders.batches import ahead
 from sparknet.native import set_threads
 from sparknet.net.backend import CPU
+from sparknet.net.model import Array, Model, PortableModel
 from sparknet.predict.columns import plain
 from sparknet.predict.prediction import (
     PredictedRows,
     Prediction,
     RowReader,
-    Worker,
     in_one_line,
     pieces,
 )
-from sparknet.predict.predictor import Array, PortableModel
 from sparknet.predict.worker_cache import cached
 from sparknet.spark.cluster.gpus import Turns, device_of
 from sparknet.spark.filesystem.broadcast import SharedWeights, received
@@ -47,14 +46,14 @@ class SentModel:
         """What tells the model of this task from others in a Python worker."""
         return self.weights, self.model.key, self._device, self.tasks_per_gpu
 
-    def open(self) -> Worker:
+    def open(self) -> WorkerModel:
         """Make the model, in a task."""
         set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
         weights = SharedWeights(received(self.weights))
-        worker, turns = self.model.worker(weights.flat, self._device), None
-        if worker.device is not None and self.tasks_per_gpu is not None:
-            turns = Turns(device_identity(worker.device), self.tasks_per_gpu)
-        return WorkerModel(worker, weights, turns)
+        model, turns = self.model.open(weights.flat, self._device), None
+        if model.device is not None and self.tasks_per_gpu is not None:
+            turns = Turns(device_identity(model.device), self.tasks_per_gpu)
+        return WorkerModel(model, weights, turns)
 
     @property
     def _device(self) -> str | None:
@@ -80,7 +79,7 @@ class ModelTask:
 class WorkerModel:
     """A model in a Python worker, over weights that all workers share."""
 
-    model: Worker
+    model: Model
     weights: SharedWeights | None = None
     turns: Turns | None = None
 
@@ -90,17 +89,10 @@ class WorkerModel:
         else:
             with self.turns.take():
                 tops = self.model.forward(values, blobs)
-                self.trim()
+                self.model.trim()
         if self.weights is not None:
             self.weights.check()
         return tops
-
-    def trim(self) -> None:
-        self.model.trim()
-
-    @property
-    def device(self) -> str | None:
-        return self.model.device
 
 
 def predicted(batches: Iterable[pa.RecordBatch], task: ModelTask) -> Iterator[PredictedRows]:
@@ -115,8 +107,8 @@ def predicted(batches: Iterable[pa.RecordBatch], task: ModelTask) -> Iterator[Pr
     reader = RowReader(task.prediction, context.partitionId() if context is not None else 0)
     with in_one_line():
         worker = cached(task.model.key, task.model.open)
-        yield from pieces(ahead(reader.parts(ahead(batches))), task.prediction, worker)
-        worker.trim()
+        yield from pieces(ahead(reader.parts(ahead(batches))), task.prediction, worker.forward)
+        worker.model.trim()
 
 
 # -- as Spark calls it -----------------------------------------------------------------------

@@ -212,6 +212,11 @@ COLUMN = "__sparknet_weight"
 class FrameWeights(RowWeights):
     """The weights of a DataFrame's rows."""
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns that they are read from."""
+        return [] if self.column is None else [self.column]
+
     def added_to(self, data: DataFrame, label: str | None) -> DataFrame:
         """Return the rows with their weights in `COLUMN`, divided by their mean, as sklearn's
         losses are divided by the sum of weights.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from sparknet.predict.files import local_path
+from sparknet.predict.module_predictor import ModulePredictor
 from sparknet.spark.predict.model import SparkModel, StrPath
-from sparknet.training.result import Trained
+from sparknet.training.result import Trained, TrainedModule
 
 
 @dataclass(frozen=True)
@@ -17,10 +19,7 @@ class SparkTrained(Trained):
 
     @property
     def model(self) -> SparkModel:
-        """The trained net, ready to predict from the columns that it was trained on.
-
-        Of a module it is a `ModuleModel`.
-        """
+        """The trained net or module, ready to predict from the columns that it was trained on."""
         return SparkModel(self.net, columns=self.columns)
 
     def save(self, path: StrPath) -> None:
@@ -32,3 +31,28 @@ class SparkTrained(Trained):
 
     def _columns(self) -> dict[str, str]:
         return self.columns or {}
+
+
+@dataclass(frozen=True)
+class SparkTrainedModule(SparkTrained, TrainedModule):
+    """The result of training a module on Spark."""
+
+    @property
+    def model(self) -> SparkModel:
+        predictor = ModulePredictor(
+            self.module, columns=self.inputs, records=self.first, kind=self.kind
+        )
+        predictor.made_by = self.made_by
+        return SparkModel.of(predictor)
+
+    def save(self, path: StrPath) -> None:
+        """Write the same as `SparkModel.save`, to any path that Spark can write."""
+        self.model.save(path)
+
+
+def on_spark(result: Trained, columns: dict[str, str] | None) -> SparkTrained:
+    """Return the result of a run with the columns that it was trained on."""
+    values: dict[str, Any] = {one.name: getattr(result, one.name) for one in fields(result)}
+    if isinstance(result, TrainedModule):
+        return SparkTrainedModule(**values | {"columns": columns, "inputs": columns})
+    return SparkTrained(**values, columns=columns)

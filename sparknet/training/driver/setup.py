@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparknet.caffe.training_checks import check_loss, warn_of_idle
 from sparknet.comm.rpc import Link
 from sparknet.errors import SettingError
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.loaders.records import Records
+from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.entries import UnknownShape
+from sparknet.net.first_records import find_odd
 from sparknet.net.portable import Portable, portable_solver
 from sparknet.net.scores import GOALS, Goal
+from sparknet.net.weighting import WeighedNets
 from sparknet.proto.solver import check_step
 from sparknet.proto.suggest import did_you_mean
 from sparknet.torch.modules.flat_module import PortableModule
 from sparknet.training.checkpoints.runs import Runs, find_resumed, identity
 from sparknet.training.checkpoints.store import Store
+from sparknet.training.history import History
+from sparknet.training.result import Trained
 from sparknet.training.schedule import unknown_goal
 from sparknet.training.settings.training import RunSettings
 from sparknet.training.strategies import make_strategy
 from sparknet.training.training_net import check_backend, seed_of, settings
+from sparknet.training.workers.rounds import Outcome
 from sparknet.training.workers.run_spec import RunSpec
-from sparknet.weights import WeightCollection
+from sparknet.weights import WeightCollection, layout_of
+
+if TYPE_CHECKING:
+    from sparknet.caffe.precision import Precision
 
 
 class RunSetup(ABC):
@@ -89,9 +99,26 @@ class RunSetup(ABC):
     def weights(self) -> WeightCollection:
         """The initial weights, once their shapes are known; refuses what cannot be trained."""
 
+    @property
     @abstractmethod
-    def _sent(self) -> Portable | PortableModule:
+    def batch_size(self) -> int:
+        """The records of a worker's iteration."""
+
+    @abstractmethod
+    def trained(self, outcome: Outcome, weights: NDArray, history: History) -> Trained:
+        """Return the result of a run."""
+
+    @abstractmethod
+    def portable(self) -> Portable | PortableModule:
         """Return what is trained, as workers get it."""
+
+    @property
+    def precision(self) -> Precision:
+        """The precision of multiplications."""
+        return self.settings.precision
+
+    def look_for_cause(self, records: Records) -> None:  # noqa: B027 - of nets alone
+        """Raise for records that explain why a training diverged."""
 
     @property
     def preprocessing(self) -> Preprocessing | None:
@@ -148,7 +175,7 @@ class RunSetup(ABC):
         settings = self.settings
         return RunSpec(
             link=link,
-            solver=self._sent(),
+            solver=self.portable(),
             seed=self.identity["seed"],
             net=self.name,
             settings=replace(
@@ -181,14 +208,13 @@ class NetSetup(RunSetup):
         runs: Runs | None,
         resume: bool,
         validates: bool,
-        make_net: Callable[[int | None], Net],
+        nets: WeighedNets,
     ) -> None:
-        """``make_net`` is given the seed of the run that is resumed."""
-        self._make_net, self._keeps = make_net, runs is not None
+        self._nets, self._keeps = nets, runs is not None
         super().__init__(given, runs, resume, validates)
 
     def _make(self, seed: int | None) -> None:
-        self.net = self._make_net(seed)
+        self.net = self._nets.make(seed)
         self.name = self.net.described.name
         if self.net.backend.is_embedded:
             check_step(settings(self.net))
@@ -221,8 +247,24 @@ class NetSetup(RunSetup):
             warn_of_idle(self.net.net, settings(self.net))
         return super().open_store()
 
-    def _sent(self) -> Portable:
+    def portable(self) -> Portable:
         return portable_solver(settings(self.net))
+
+    @property
+    def batch_size(self) -> int:
+        return self.net.batch_size * int(settings(self.net).iter_size)
+
+    @property
+    def precision(self) -> Precision:
+        return self.net.precision
+
+    def trained(self, outcome: Outcome, weights: NDArray, history: History) -> Trained:
+        net = self._nets.plain
+        net.set_weights(WeightCollection(layout_of(self.net.net), weights))
+        return Trained(net.get_weights(), history, net, outcome)
+
+    def look_for_cause(self, records: Records) -> None:
+        find_odd(self._nets.plain, records, "training data")
 
     @property
     def preprocessing(self) -> Preprocessing | None:

@@ -16,8 +16,7 @@ from sparknet.net.description import NetSource
 from sparknet.net.rows import Data
 from sparknet.training.events import Event
 from sparknet.training.local_training import train
-from sparknet.training.modules.keywords import ModuleKeywords, check_subject
-from sparknet.training.modules.train import as_columns
+from sparknet.training.opening import as_columns
 from sparknet.training.planning.advice import (
     Planned,
     Row,
@@ -33,6 +32,7 @@ from sparknet.training.planning.subject import ModuleSubject, NetSubject, Subjec
 from sparknet.training.planning.trials import Trial, compared
 from sparknet.training.settings.fields import called_with, check_settings, setting, values_of
 from sparknet.training.settings.kinds import Choice, Name, Number, Numbers, Unwritten, Whole
+from sparknet.training.settings.module import ModuleKeywords, check_subject
 from sparknet.training.settings.training import WithSolver
 from sparknet.training.strategies import Strategy
 from sparknet.training.strategies.auto import Costs

@@ -11,7 +11,7 @@ from typing import Any
 
 from sparknet.native import NDArray
 from sparknet.native.codes import SCALED
-from sparknet.training.learner import OnGradient, Steps
+from sparknet.net.learner import OnGradient, Steps
 from sparknet.training.schedule import ENDLESS
 from sparknet.training.strategies import Strategy
 from sparknet.training.virtual.cluster import Cluster, Pace

@@ -14,10 +14,11 @@ from sparknet.net import Net
 from sparknet.net.portable import portable_solver
 from sparknet.proto import caffe_pb2, parse_solver
 from sparknet.torch.modules.calling import chosen_inputs
-from sparknet.training.modules.begin import ModuleSetup, parts_of
-from sparknet.training.modules.keywords import ModuleKeywords
-from sparknet.training.modules.train import first_of
+from sparknet.torch.modules.trial import parts_of
+from sparknet.training.module_setup import ModuleSetup
+from sparknet.training.opening import first_of
 from sparknet.training.settings.fields import values_of
+from sparknet.training.settings.module import ModuleKeywords
 from sparknet.training.settings.training import RunSettings
 from sparknet.training.training_net import settings
 from sparknet.weights import WeightCollection
@@ -132,13 +133,13 @@ class ModuleSubject:
     """A module with its loss and optimizer, which keeps its own data."""
 
     def __init__(self, how: ModuleKeywords, data: Any, precision: Any) -> None:
-        parts, self._how = parts_of(how), how
+        parts, self._how = parts_of(how.module, how.loss, how.optimizer, how.lr_schedule), how
         self._inputs = chosen_inputs(parts.module, list(data.columns), how.targets)
         self._first = first_of(data)
         settings = RunSettings(steps=1, precision=precision)
         setup = ModuleSetup(settings, None, False, False, how, parts, self._inputs, self._first)
         self._begun, self.name, self.iter_size = setup, setup.name, how.accumulate
-        self.batch_size = setup.sent.batch_size
+        self.batch_size = setup.portable().batch_size
         self.nbytes = setup.flat.weights.nbytes
 
     def rough_pass(self) -> float:

@@ -15,7 +15,6 @@ from sparknet.net.description import NetSource
 from sparknet.net.rows import Data
 from sparknet.net.scores import Goal, check_names
 from sparknet.training.events import OnEvent
-from sparknet.training.modules.keywords import ModuleKeywords, check_subject
 from sparknet.training.schedule import ENDLESS, RunPlan, Schedule, steps_for
 from sparknet.training.settings.fields import setting, values_of
 from sparknet.training.settings.kinds import (
@@ -34,6 +33,7 @@ from sparknet.training.settings.kinds import (
     Unwritten,
     Whole,
 )
+from sparknet.training.settings.module import ModuleKeywords, check_subject
 from sparknet.training.strategies import Strategy, make_strategy
 from sparknet.weights import WeightCollection
 

@@ -10,7 +10,7 @@ from typing import ClassVar, final
 from sparknet.comm.codecs import CODES, MEAN_ERRORS, OWN_ERRORS, Codec
 from sparknet.comm.collectives import Comm
 from sparknet.native import NDArray
-from sparknet.training.learner import Learner, Steps, repeat
+from sparknet.net.learner import Learner, Steps, repeat
 from sparknet.training.strategies.strategy import (
     Round,
     RoundMeter,

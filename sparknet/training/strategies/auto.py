@@ -9,7 +9,7 @@ from typing import ClassVar, final
 from sparknet.comm.codecs import Codec
 from sparknet.comm.collectives import Comm
 from sparknet.native import NDArray
-from sparknet.training.learner import Learner
+from sparknet.net.learner import Learner
 from sparknet.training.strategies.averaging import Averaging, InnerMomentum, SharedModel
 from sparknet.training.strategies.strategy import Round, RoundMeter, State, Strategy
 

@@ -12,7 +12,7 @@ from sparknet.comm.collectives import Comm
 from sparknet.comm.grid import bounds
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
-from sparknet.training.learner import Learner, Steps, repeat
+from sparknet.net.learner import Learner, Steps, repeat
 from sparknet.training.strategies.strategy import (
     Round,
     RoundMeter,

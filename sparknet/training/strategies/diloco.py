@@ -10,7 +10,7 @@ from sparknet.comm.collectives import Comm
 from sparknet.comm.grid import bounds
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
-from sparknet.training.learner import Learner, Steps
+from sparknet.net.learner import Learner, Steps
 from sparknet.training.strategies.averaging import SharedModel, settle_momentum
 from sparknet.training.strategies.outer import Moving, Outer
 from sparknet.training.strategies.strategy import (

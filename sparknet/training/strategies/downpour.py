@@ -9,7 +9,7 @@ from typing import ClassVar, final
 from sparknet.comm.codecs import CODES, OWN_ERRORS, Codec
 from sparknet.comm.collectives import Comm, Server
 from sparknet.native import NDArray
-from sparknet.training.learner import Learner, Redo, Steps
+from sparknet.net.learner import Learner, Redo, Steps
 from sparknet.training.strategies.strategy import (
     Round,
     RoundMeter,

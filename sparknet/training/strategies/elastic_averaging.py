@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 from sparknet.comm.collectives import Comm
 from sparknet.native import NDArray
-from sparknet.training.learner import Learner, Steps
+from sparknet.net.learner import Learner, Steps
 from sparknet.training.strategies.averaging import Periodic, SharedModel, settle_momentum
 from sparknet.training.strategies.strategy import State, put_statistics, take_statistics
 

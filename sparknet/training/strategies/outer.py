@@ -8,7 +8,7 @@ from typing import ClassVar, final
 
 from sparknet.comm.collectives import Comm
 from sparknet.native import NDArray
-from sparknet.training.learner import Learner, Steps
+from sparknet.net.learner import Learner, Steps
 from sparknet.training.strategies.averaging import (
     InnerMomentum,
     Periodic,

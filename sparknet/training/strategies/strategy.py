@@ -18,7 +18,7 @@ import numpy as np
 from sparknet.comm.collectives import Comm
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
-from sparknet.training.learner import Learner, Redo, Steps, repeat
+from sparknet.net.learner import Learner, Redo, Steps, repeat
 from sparknet.weights import Span
 
 

@@ -12,15 +12,16 @@ from sparknet.loaders.order import Order
 from sparknet.loaders.records import Records
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.net.learner import Cursor, Learner, OnGradient, SolverLearner, Steps, repeat
 from sparknet.net.portable import portable_solver
 from sparknet.proto import parse_solver
 from sparknet.torch.modules.flat_module import PortableModule
-from sparknet.training.learner import Cursor, Learner, OnGradient, SolverLearner, Steps, repeat
-from sparknet.training.modules.learner import ModuleTrainee
+from sparknet.torch.modules.torch_model import TorchModel
+from sparknet.training.driver.setup import NetSetup, RunSetup
 from sparknet.training.schedule import Validate
 from sparknet.training.training_net import settings
 from sparknet.training.virtual.comm import VirtualComm
-from sparknet.training.workers.records import WorkerPlace, WorkerRecords
+from sparknet.training.workers.records import WorkerRecords, validation
 from sparknet.weights import Layout, Span, layout_of
 
 
@@ -246,22 +247,32 @@ class ModuleCast:
         layout: Layout,
         records: Records,
         held_out: Records | None,
-        folder: Path,
         seed: int,
     ) -> None:
-        self._sent, self.layout, self._folder, self._seed = sent, layout, folder, seed
+        self._sent, self.layout, self._seed = sent, layout, seed
         self._part = WorkerRecords(records, held_out, is_whole=True)
-        self._trainees: dict[int, ModuleTrainee] = {}
+        self._models: dict[int, TorchModel] = {}
 
     def learner(self, comm: VirtualComm, order: Order, initial: NDArray) -> Learner:
-        seat = WorkerPlace(comm.rank, comm.size, "virtual", self._folder)
-        trainee = self._trainees[comm.rank] = ModuleTrainee(self._sent, self._seed, seat)
-        trainee.flat.weights.copy_from(initial)
-        batches = Batches(self._part.training, trainee.batch_size, order)
-        return VirtualModule(trainee.learner(batches), comm)
+        model = self._models[comm.rank] = TorchModel.learning(self._sent, self._seed, comm.rank)
+        model.weights.copy_from(initial)
+        batches = Batches(self._part.training, model.batch_size, order)
+        virtual: Any = VirtualModule(model.learner(batches), comm)
+        learner: Learner = virtual
+        return learner
 
     def validation(self, comm: VirtualComm, metrics: Sequence[str]) -> Validate:
-        return self._trainees[comm.rank].validation(self._part, comm, metrics)
+        return validation(self._models[comm.rank], self._part, comm, metrics)
+
+
+def make_cast(setup: RunSetup, records: Records, held_out: Records | None, folder: Path) -> Cast:
+    """Return what computes for the workers of a run."""
+    if isinstance(setup, NetSetup):
+        return NetCast(setup.net, records, held_out, folder, setup.identity["seed"])
+    sent = setup.portable()
+    assert isinstance(sent, PortableModule)
+    layout = setup.weights().layout
+    return ModuleCast(sent, layout, records, held_out, setup.identity["seed"])
 
 
 class VirtualModule:
@@ -274,6 +285,9 @@ class VirtualModule:
         self._inner, self._comm = inner, comm
         self._random = torch.get_rng_state()
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
     @property
     def on_gradient(self) -> OnGradient | None:
         return self._inner.on_gradient
@@ -281,42 +295,6 @@ class VirtualModule:
     @on_gradient.setter
     def on_gradient(self, call: OnGradient | None) -> None:
         self._inner.on_gradient = call
-
-    @property
-    def weights(self) -> NDArray:
-        return self._inner.weights
-
-    @property
-    def gradients(self) -> NDArray:
-        return self._inner.gradients
-
-    @property
-    def histories(self) -> Sequence[NDArray]:
-        return self._inner.histories
-
-    @property
-    def statistics(self) -> Sequence[Span]:
-        return self._inner.statistics
-
-    @property
-    def momentum(self) -> float:
-        return self._inner.momentum
-
-    @property
-    def iter(self) -> int:
-        return self._inner.iter
-
-    @property
-    def clipped(self) -> int:
-        return self._inner.clipped
-
-    @property
-    def rate(self) -> float:
-        return self._inner.rate
-
-    @property
-    def last_rate(self) -> float:
-        return self._inner.last_rate
 
     def step(self, count: int) -> Steps:
         done = self._own(lambda: repeat(lambda: self._timed(self._inner.step(1)), count))
@@ -327,15 +305,6 @@ class VirtualModule:
         done = self._own(lambda: self._timed(self._inner.compute_gradient()))
         self._comm.spend(done.seconds)
         return done
-
-    def apply_update(self, begin: int, end: int, norm: Callable[[], float]) -> None:
-        self._inner.apply_update(begin, end, norm)
-
-    def settle(self) -> None:
-        self._inner.settle()
-
-    def seek(self, iteration: int) -> None:
-        self._inner.seek(iteration)
 
     def state(self) -> dict[str, Any]:
         return self._own(self._inner.state)

@@ -14,42 +14,33 @@ from typing import Any
 from sparknet import native
 from sparknet.errors import ArgumentError, PeerLost
 from sparknet.loaders.order import Order
-from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Records
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.description import NetSource
-from sparknet.net.recipe import Recipe
+from sparknet.net.learner import Learner
 from sparknet.net.rows import Data
 from sparknet.net.scratch import scratch_folder
-from sparknet.training.checkpoints.runs import sampled
 from sparknet.training.checkpoints.snapshot import newest
 from sparknet.training.checkpoints.store import FolderStore
 from sparknet.training.driver.failure import failure
 from sparknet.training.driver.run import interruptible
-from sparknet.training.driver.setup import NetSetup
 from sparknet.training.driver.stragglers import Stragglers
 from sparknet.training.events import Event, OnEvent, tell
 from sparknet.training.history import History
-from sparknet.training.learner import Learner
-from sparknet.training.local_training import share_data
-from sparknet.training.modules.begin import TrainedModule
-from sparknet.training.modules.keywords import ModuleKeywords, check_subject
-from sparknet.training.modules.train import begin_module
+from sparknet.training.opening import open_training
 from sparknet.training.result import Trained, whole
 from sparknet.training.schedule import Hooks, RunPlan
 from sparknet.training.settings.fields import called_with, metadata_of, setting, values_of
 from sparknet.training.settings.kinds import Unwritten
+from sparknet.training.settings.module import ModuleKeywords, check_subject
 from sparknet.training.settings.training import LocalSettings, RunSettings, TrainingSettings
 from sparknet.training.strategies import Strategy, make_strategy
-from sparknet.training.training_net import settings, training_net
 from sparknet.training.virtual.cluster import Cluster, Pace
 from sparknet.training.virtual.comm import Stage, VirtualComm, perform
-from sparknet.training.virtual.learner import Cast, ModuleCast, NetCast
+from sparknet.training.virtual.learner import Cast, make_cast
 from sparknet.training.workers.local import share_of_cores
 from sparknet.training.workers.rounds import Outcome, work
-from sparknet.training.workers.shared_data import open_shared
-from sparknet.weights import WeightCollection
 
 _IN_VAIN = 20
 """Losses in a row, without a new snapshot between them, after which a run ends."""
@@ -209,80 +200,32 @@ def simulate(given: SimulationSettings) -> Trained:
     the cluster loses workers, all go on from the newest snapshot (``snapshot_every`` rounds), as
     on Spark.
     """
-    if given.module is not None:
-        return _simulate_module(given)
-    how = Preprocessing.of(given)
-    values = {**values_of(given, TrainingSettings), "snapshot_every": 0}
-    validates = given.validation is not None
-
-    def make_net(seed: int | None) -> Any:
-        return training_net(
-            given.solver,
-            given.weights,
-            seed,
-            given.precision,
-            how,
-            dialect=given.dialect,
-            recipe=Recipe.of(given),
-        )
-
-    setup = NetSetup(RunSettings(**values), None, False, validates, make_net)
-    net = setup.net
+    settings = RunSettings(**{**values_of(given, TrainingSettings), "snapshot_every": 0})
     threads = given.threads or share_of_cores(given.workers)
-    with scratch_folder() as folder, _computing_with(threads):
-        shared = share_data(net, given, Path(folder))
-        records, held_out = (one and open_shared(one) for one in shared.values())
-        initial = setup.weights()
-        setup.identity["data"] = sampled(records)
-        batch = net.batch_size * int(settings(net).iter_size)
-        plan = setup.settings.plan(setup.name, validates, len(records), batch, setup.goals)
-        crew = Crew(
-            NetCast(net, records, held_out, Path(folder), setup.identity["seed"]),
-            records,
-            held_out,
-            Path(folder),
-            setup.identity,
-            given.cluster or Cluster(),
-            given.workers,
-            given.metrics,
+    with scratch_folder() as name:
+        folder = Path(name)
+        opening = open_training(given, folder, settings)
+        setup, records, held_out = opening.setup, opening.records, opening.held_out
+        initial = setup.weights().flat
+        validates = held_out is not None
+        plan = setup.settings.plan(
+            setup.name, validates, len(records), setup.batch_size, setup.goals
         )
-        outcome, trained, history = crew.train(
-            make_strategy(given.strategy),
-            replace(plan, snapshot_every=given.snapshot_every),
-            initial.flat,
-            given.on_event,
-        )
-    net.set_weights(WeightCollection(initial.layout, trained))
-    return whole(Trained(net.get_weights(), history, net, outcome))
-
-
-def _simulate_module(given: SimulationSettings) -> TrainedModule:
-    values = RunSettings(**{**values_of(given, TrainingSettings), "snapshot_every": 0})
-    validates = given.validation is not None
-    with scratch_folder() as folder:
-        inside = Path(folder)
-        setup, shared = begin_module(given, inside, values, None, False)
-        records = open_shared(str(shared["records"]))
-        held_out = open_shared(shared["validation"]) if shared["validation"] else None
-        initial = setup.weights()
-        size = setup.batch_size
-        plan = setup.settings.plan(setup.name, validates, len(records), size, setup.goals)
-        cast = ModuleCast(setup.sent, initial.layout, records, held_out, inside, given.seed)
-        crew = Crew(
-            cast,
-            records,
-            held_out,
-            inside,
-            setup.identity,
-            given.cluster or Cluster(),
-            given.workers,
-            given.metrics,
-        )
-        with _same_random_numbers():
+        with _computing_with(threads) if given.module is None else _same_random_numbers():
+            crew = Crew(
+                make_cast(setup, records, held_out, folder),
+                records,
+                held_out,
+                folder,
+                setup.identity,
+                given.cluster or Cluster(),
+                given.workers,
+                given.metrics,
+            )
             outcome, weights, history = crew.train(
                 make_strategy(given.strategy),
                 replace(plan, snapshot_every=given.snapshot_every),
-                initial.flat,
+                initial,
                 given.on_event,
             )
     return whole(setup.trained(outcome, weights, history))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import numpy as np
 
 from sparknet.comm.collectives import Comm
 from sparknet.errors import DataError
-from sparknet.loaders.records import ArrayRecords, Records, Subset, class_names
-from sparknet.net import Net
+from sparknet.loaders.records import ArrayRecords, Records, Subset
+from sparknet.net.model import Model
 from sparknet.training.schedule import Validate
 
 
@@ -121,23 +122,15 @@ def share_of(part: WorkerRecords, records: Records | None, comm: Comm) -> Record
     return Subset(records, slice(begin, end)) if part.is_whole else records
 
 
-def validation(net: Net, part: WorkerRecords, comm: Comm, metrics: Sequence[str]) -> Validate:
-    """Return a function that validates on this worker's share of the validation records.
-
-    What is no mean over records, as mean average precision, is computed of all workers' counts.
-    """
+def validation(model: Model, part: WorkerRecords, comm: Comm, metrics: Sequence[str]) -> Validate:
+    """Return a function that validates on this worker's share of the validation records."""
     mine = share_of(part, part.validation, comm)
     if mine is not None:
-        net.labels = net.labels or class_names(mine)  # the driver has compared them
-        net.set_validation_data(mine)
+        model.set_validation_data(mine)
 
     def measure() -> tuple[int, dict[str, float]]:
-        means, metrics_here = (None, {}) if mine is None else net.measure(metrics)
-        for name in net.tested.evaluated:
-            counts = _all_rows(comm, means and means.judged(name))
-            if means is not None and name in metrics_here:
-                metrics_here[name] = means.summary(name, [counts])
-        return 0 if mine is None else len(mine), metrics_here
+        means = model.measure(metrics, partial(_all_rows, comm))
+        return 0 if mine is None else len(mine), means
 
     return measure
 

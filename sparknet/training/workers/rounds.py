@@ -12,8 +12,8 @@ from typing import Any
 from sparknet.comm.collectives import Comm
 from sparknet.errors import Diverged
 from sparknet.native import NDArray
+from sparknet.net.learner import Learner, Redo
 from sparknet.training.checkpoints.resume import changing, check_weights, resume, save
-from sparknet.training.learner import Learner, Redo
 from sparknet.training.schedule import ENDLESS, Hooks, RunPlan
 from sparknet.training.strategies.strategy import Round, Strategy, follow_first, warm_up
 from sparknet.training.workers.metrics import look, take_best, validate

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from sparknet import native
-from sparknet.comm.collectives import Comm
 from sparknet.comm.rpc import Link
 from sparknet.devices import device_of_worker, need_torch, resolve_device
-from sparknet.loaders.batches import Batches, Transforms
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.backend import CPU, backend_called, find_backend
-from sparknet.net.first_records import chance_loss
+from sparknet.net.caffe_model import CaffeModel
+from sparknet.net.model import Model
 from sparknet.net.portable import Portable
 from sparknet.net.scores import Goal
 from sparknet.proto import caffe_pb2, parse_solver
 from sparknet.torch.modules.flat_module import PortableModule
-from sparknet.training.learner import Learner, NetFeed, SolverLearner
-from sparknet.training.modules.learner import ModuleTrainee
-from sparknet.training.pycaffe_learner import PycaffeLearner
-from sparknet.training.schedule import RunPlan, Validate
+from sparknet.torch.modules.torch_model import TorchModel
+from sparknet.training.schedule import RunPlan
 from sparknet.training.settings.training import RunSettings
-from sparknet.training.workers.records import WorkerPlace, WorkerRecords, validation
-from sparknet.weights import Layout, layout_of
+from sparknet.training.workers.records import WorkerPlace, WorkerRecords
 
 
 @dataclass(frozen=True)
@@ -64,44 +58,28 @@ class RunSpec:
         return settings.plan(self.net, self.validates, records, batch_size, self.goals)
 
 
-class Trainee(Protocol):
-    """What a worker trains."""
-
-    batch_size: int
-    """Records of a batch."""
-    iter_size: int
-    """Batches of an iteration."""
-
-    @property
-    def transforms(self) -> Transforms: ...
-
-    @property
-    def layout(self) -> Layout: ...
-
-    @property
-    def chance(self) -> float | None:
-        """The loss of a model that guesses, where that is known."""
-        ...
-
-    def learner(self, batches: Batches) -> Learner:
-        """Return what trains it, with random numbers of this worker's own; the weights come
-        later.
-        """
-        ...
-
-    def validation(self, part: WorkerRecords, comm: Comm, metrics: Sequence[str]) -> Validate: ...
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        """Return the least and the largest value of each input's last batch, but of labels."""
-        ...
-
-
-def make_trainee(spec: RunSpec, seat: WorkerPlace, part: WorkerRecords) -> Trainee:
+def make_model(spec: RunSpec, seat: WorkerPlace, part: WorkerRecords) -> Model:
+    """Return what a worker trains."""
     if computes(spec, seat)["engine"] == "torch":
         need_torch().set_num_threads(native.threads())
-    if isinstance(spec.solver, Portable):
-        return NetTrainee(spec, spec.solver, seat, part)
-    return ModuleTrainee(spec.solver, spec.seed, seat)
+    if not isinstance(spec.solver, Portable):
+        return TorchModel.learning(spec.solver, spec.seed, seat.rank)
+    solver = parse_solver(spec.solver.unpacked(seat.folder))
+    solver.snapshot_prefix = str(seat.folder / "solver")
+    solver.snapshot_format = caffe_pb2.SolverParameter.BINARYPROTO
+    if seat.device is not None:
+        find_backend(spec.settings.backend, spec.settings.precision).use(seat.device)
+    net = Net(
+        solver,
+        seed=spec.seed,
+        precision=spec.settings.precision,
+        device=_device(spec, seat),
+        preprocessing=spec.preprocessing,
+        backend=spec.settings.backend,
+    )
+    if part.is_whole:
+        net.set_training_data(part.training)  # the data may decide the net's shapes
+    return CaffeModel(net, spec.seed, seat.rank)
 
 
 def computes(spec: RunSpec, seat: WorkerPlace) -> dict[str, str]:
@@ -123,62 +101,3 @@ def _device(spec: RunSpec, seat: WorkerPlace) -> str | None:
         return spec.settings.device
     gpu = None if seat.device == CPU else seat.device
     return device_of_worker(spec.settings.device, seat.rank, gpu)
-
-
-class NetTrainee:
-    """A net with its solver."""
-
-    def __init__(
-        self, spec: RunSpec, sent: Portable, seat: WorkerPlace, part: WorkerRecords
-    ) -> None:
-        solver = parse_solver(sent.unpacked(seat.folder))
-        solver.snapshot_prefix = str(seat.folder / "solver")
-        solver.snapshot_format = caffe_pb2.SolverParameter.BINARYPROTO
-        if seat.device is not None:
-            find_backend(spec.settings.backend, spec.settings.precision).use(seat.device)
-        self.net = Net(
-            solver,
-            seed=spec.seed,
-            precision=spec.settings.precision,
-            device=_device(spec, seat),
-            preprocessing=spec.preprocessing,
-            backend=spec.settings.backend,
-        )
-        self._seed, self._rank = spec.seed, seat.rank
-        if part.is_whole:
-            self.net.set_training_data(part.training)  # the data may decide the net's shapes
-        self.batch_size = self.net.batch_size
-        self.iter_size = int(solver.iter_size)
-
-    @property
-    def transforms(self) -> Transforms:
-        return self.net.staged_transforms
-
-    @property
-    def layout(self) -> Layout:
-        return layout_of(self.net.net)
-
-    @property
-    def chance(self) -> float | None:
-        return chance_loss(self.net)
-
-    def learner(self, batches: Batches) -> Learner:
-        net, feed = self.net, NetFeed(self.net, batches)
-        learner: Learner
-        if net.backend.is_embedded:
-            learner = SolverLearner(net.solver, feed)
-        else:
-            learner = PycaffeLearner(net, feed, self._seed + self._rank)
-        net.backend.draw_apart(net.net, self._seed, self._rank)
-        return learner
-
-    def validation(self, part: WorkerRecords, comm: Comm, metrics: Sequence[str]) -> Validate:
-        return validation(self.net, part, comm, metrics)
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        ranges = {}
-        for name, entry in self.net.inputs.items():
-            values = np.asarray(self.net.net.blobs[name].data)
-            if not entry.is_label and values.size:
-                ranges[name] = float(values.min()), float(values.max())
-        return ranges

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparknet.comm.collectives import Comm
-from sparknet.training.learner import Learner, Redo
+from sparknet.net.learner import Learner, Redo
 from sparknet.training.schedule import Hooks, RunPlan, Tally
 from sparknet.training.strategies.strategy import State, Strategy
 

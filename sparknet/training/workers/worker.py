@@ -25,12 +25,13 @@ from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import Records
 from sparknet.native import NDArray
+from sparknet.net.learner import Learner
+from sparknet.net.model import Model
 from sparknet.training.checkpoints import snapshot
 from sparknet.training.checkpoints.store import FolderStore, Store
 from sparknet.training.driver.driver import DriverStore
 from sparknet.training.driver.failure import failure
 from sparknet.training.driver.rendezvous import Presence
-from sparknet.training.learner import Learner
 from sparknet.training.schedule import Hooks
 from sparknet.training.strategies import make_strategy
 from sparknet.training.workers.join import join
@@ -40,9 +41,10 @@ from sparknet.training.workers.records import (
     agreed,
     gathered,
     introduced,
+    validation,
 )
 from sparknet.training.workers.rounds import Outcome, Parting, Rounds
-from sparknet.training.workers.run_spec import RunSpec, Trainee, computes, make_trainee
+from sparknet.training.workers.run_spec import RunSpec, computes, make_model
 
 Json = dict[str, Any]
 
@@ -95,7 +97,7 @@ def take_part(
 class _Trained:
     """What a worker trains, from one generation to the next."""
 
-    trainee: Trainee
+    model: Model
     batches: Batches
     learner: Learner
     rounds: Rounds | None = None
@@ -208,10 +210,10 @@ class _Participant:
             trained.batches.close()  # nothing of it is of use
             trained = self.trained = None
         has_begun = self.is_elastic and comm.any(trained is not None)
-        trainee = trained.trainee if trained else make_trainee(self.spec, self.seat, self.part)
+        model = trained.model if trained else make_model(self.spec, self.seat, self.part)
         records, total, is_whole = self._records(comm)
         if trained is None:
-            trained = self._prepared(trainee, records, is_whole, comm)
+            trained = self._prepared(model, records, is_whole, comm)
             self.trained = trained
         if not has_begun:
             self._first_weights(trained.learner, comm)
@@ -223,7 +225,7 @@ class _Participant:
         if hooks.store is not None and hooks.resume is not None and not has_begun:
             begun_with = snapshot.Saved(hooks.store, hooks.resume).begun_with
         if trained.rounds is None:
-            plan = self.spec.plan(total, trainee.batch_size * trainee.iter_size, begun_with)
+            plan = self.spec.plan(total, model.batch_size * model.iter_size, begun_with)
             strategy = make_strategy(self.spec.settings.strategy)
             trained.rounds = Rounds(trained.learner, strategy, comm, plan, hooks, self.is_elastic)
             trained.rounds.begun_with = begun_with
@@ -243,14 +245,14 @@ class _Participant:
             records, is_whole = gathered(comm, records), True
         return records, len(records) if is_whole else sum(counts), is_whole
 
-    def _prepared(self, trainee: Trainee, records: Records, is_whole: bool, comm: Comm) -> _Trained:
+    def _prepared(self, model: Model, records: Records, is_whole: bool, comm: Comm) -> _Trained:
         """Return the learner, with a random seed of its own for each worker."""
         settings = self.spec.settings
         place = (comm.rank, comm.size) if is_whole else (0, 1)
         order = Order(len(records), settings.seed, settings.shuffle, *place)
-        batches = Batches(records, trainee.batch_size, order, transforms=trainee.transforms)
+        batches = Batches(records, model.batch_size, order, transforms=model.transforms)
         try:
-            return _Trained(trainee, batches, trainee.learner(batches))
+            return _Trained(model, batches, model.learner(batches))
         except BaseException:
             batches.close()
             raise
@@ -263,7 +265,7 @@ class _Participant:
         comm.broadcast(learner.weights)
 
     def _hooks(self, trained: _Trained, comm: Comm, met: Json) -> Hooks:
-        spec, line, part, trainee = self.spec, self.line, self.part, trained.trainee
+        spec, line, part, model = self.spec, self.line, self.part, trained.model
         metrics = tuple(spec.settings.metrics)
         identity = dict(spec.identity)
         if not part.is_whole:
@@ -272,7 +274,7 @@ class _Participant:
             identity["data"] = agreed(comm, part)
         return Hooks(
             on_event=lambda event: void(line.call("event", event=event)),
-            validate=trainee.validation(part, comm, metrics) if spec.validates else None,
+            validate=validation(model, part, comm, metrics) if spec.validates else None,
             metrics=metrics,
             interrupted=(lambda: bool(line.call("interrupted")[0]["interrupted"]))
             if comm.rank == 0
@@ -281,9 +283,9 @@ class _Participant:
             resume=met["resume"],
             identity=identity,
             own=met["own"],
-            layout=trainee.layout,
-            inputs=trainee.ranges,
-            chance=trainee.chance,
+            layout=model.layout,
+            inputs=model.ranges,
+            chance=model.chance,
             newcomers=(lambda: bool(line.call("newcomers")[0]["newcomers"]))
             if self.is_elastic
             else None,

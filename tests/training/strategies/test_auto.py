@@ -10,7 +10,7 @@ import pytest
 
 from sparknet.comm.collectives import Comm
 from sparknet.native import NDArray
-from sparknet.training.learner import SolverLearner, Steps
+from sparknet.net.learner import SolverLearner, Steps
 from sparknet.training.schedule import Hooks, RunPlan
 from sparknet.training.strategies import Auto
 from sparknet.training.strategies.auto import Spent, Tuned, _steps

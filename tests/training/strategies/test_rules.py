@@ -9,8 +9,8 @@ import pytest
 
 from sparknet.comm.local_comm import LocalComm
 from sparknet.errors import SettingError
+from sparknet.net.learner import SolverLearner
 from sparknet.training.events import Event, OnEvent
-from sparknet.training.learner import SolverLearner
 from sparknet.training.schedule import Hooks, RunPlan
 from sparknet.training.strategies import (
     BMUF,

@@ -9,7 +9,7 @@ import pytest
 
 from sparknet.errors import CommError, SettingError
 from sparknet.native import NDArray
-from sparknet.training.learner import SolverLearner
+from sparknet.net.learner import SolverLearner
 from sparknet.training.planning.prediction import predict
 from sparknet.training.schedule import Hooks, RunPlan
 from sparknet.training.strategies import DiLoCo

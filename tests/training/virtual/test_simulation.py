@@ -10,8 +10,8 @@ from sparknet.errors import Diverged, PeerLost, SettingError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.net import Net
+from sparknet.net.learner import NetFeed, SolverLearner
 from sparknet.training import Cluster, simulate, train
-from sparknet.training.learner import NetFeed, SolverLearner
 from sparknet.training.schedule import RunPlan
 from sparknet.training.strategies import (
     BMUF,

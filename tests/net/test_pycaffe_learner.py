@@ -19,11 +19,11 @@ from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.net.learner import NetFeed, SolverLearner
+from sparknet.net.pycaffe_learner import Mirror, PycaffeLearner
 from sparknet.net.weighting import weighted
 from sparknet.training import train
 from sparknet.training.driver import setup
-from sparknet.training.learner import NetFeed, SolverLearner
-from sparknet.training.pycaffe_learner import Mirror, PycaffeLearner
 from sparknet.training.schedule import RunPlan
 from sparknet.training.strategies import (
     BMUF,

@@ -14,8 +14,8 @@ from sparknet.errors import SolverError
 from sparknet.layers import LAYERS, TRAIN, Shape, make
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.net.learner import BatchSource, FedLearner
 from sparknet.proto import SolverState, caffe_pb2, read_state, write_state
-from sparknet.training.learner import BatchSource, FedLearner
 from sparknet.weights import Layout, Scattered, Span, layout_of
 
 Copy = Callable[[NDArray], None]

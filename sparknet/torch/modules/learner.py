@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.comm.collectives import Comm
 from sparknet.errors import SettingError
-from sparknet.loaders.batches import Batches, Transforms, one_pass
+from sparknet.loaders.batches import Batches
 from sparknet.native import NDArray
-from sparknet.net.scores import Scores
+from sparknet.net.learner import Cursor, FedLearner
 from sparknet.proto import caffe_pb2
-from sparknet.torch.modules.calling import ModuleLoss, computing_in, evaluation_mode, tensor
+from sparknet.torch.modules.calling import ModuleLoss, computing_in, tensor
 from sparknet.torch.modules.flat_module import FlatModule, ModuleParts, PortableModule, tensor_of
 from sparknet.torch.modules.updater import (
     FlatOptimizer,
@@ -24,37 +23,39 @@ from sparknet.torch.modules.updater import (
     is_elementwise,
     made_optimizer,
 )
-from sparknet.training.learner import Cursor, FedLearner, Learner
-from sparknet.training.schedule import Validate
-from sparknet.training.workers.records import WorkerPlace, WorkerRecords, share_of
-from sparknet.weights import Layout, Span
+from sparknet.weights import Span
 
 
 class ModuleFeed:
     """Batches that become a module's arguments and targets."""
 
     def __init__(self, batches: Batches, sent: PortableModule) -> None:
-        self._batches, self._sent = batches, sent
+        self.batches, self._sent = batches, sent
         self.inputs: dict[str, Any] = {}
         self.targets: list[Any] = []
         self.weights: Any = None
 
     def load(self) -> int:
-        batch, parts = self._batches.next(), self._sent
+        return self.put(self.batches.next())
+
+    def put(self, batch: Mapping[str, Any]) -> int:
+        """Take a batch; returns its number of records, which is `count` from then on."""
+        parts = self._sent
         self.inputs = {
             name: tensor(batch[column], True, parts.device) for name, column in parts.inputs.items()
         }
         self.targets = [tensor(batch[name], False, parts.device) for name in parts.targets]
         if parts.weights is not None:
             self.weights = tensor(batch[parts.weights], True, parts.device)
-        return len(next(iter(batch.values())))
+        self.count = len(next(iter(batch.values())))
+        return self.count
 
     @property
     def cursor(self) -> Cursor:
-        return self._batches.cursor
+        return self.batches.cursor
 
     def seek(self, cursor: Mapping[str, int]) -> None:
-        self._batches.seek(cursor)
+        self.batches.seek(cursor)
 
 
 class TorchLearner(FedLearner):
@@ -223,88 +224,3 @@ class TorchLearner(FedLearner):
 def _text(values: Any) -> str:
     """Return a tensor's bytes, for JSON."""
     return base64.b64encode(values.detach().cpu().numpy().tobytes()).decode()
-
-
-_PRIME = 7919
-
-
-class ModuleTrainee:
-    """A module with its loss and optimizer."""
-
-    transforms: Transforms = {}  # noqa: RUF012 - none
-
-    def __init__(self, sent: PortableModule, seed: int, seat: WorkerPlace) -> None:
-        import torch
-
-        self._sent, self.batch_size, self.iter_size = sent, sent.batch_size, sent.accumulate
-        self._parts = sent.unpacked()
-        self.module = self._parts.module
-        torch.manual_seed(seed + _PRIME * seat.rank)
-        self.flat = FlatModule(self.module)
-        self._loss = ModuleLoss(self._parts.loss)
-
-    chance: float | None = None
-
-    @property
-    def layout(self) -> Layout:
-        return self.flat.layout
-
-    def learner(self, batches: Batches) -> Learner:
-        self._feed = ModuleFeed(batches, self._sent)
-        train_mode(self.module)
-        return TorchLearner(self.flat, self._parts, self._feed, self._sent)
-
-    def validation(self, part: WorkerRecords, comm: Comm, metrics: Sequence[str]) -> Validate:
-        import torch
-
-        mine = share_of(part, part.validation, comm)
-
-        def measure() -> tuple[int, dict[str, float]]:
-            if mine is None:
-                return 0, {}
-            sums: dict[str, float] = {}
-            scores = Scores(metrics)
-            with torch.no_grad(), evaluation_mode(self.module):
-                for batch in one_pass(mine, self.batch_size):
-                    count = len(next(iter(batch.values())))
-                    for name, value in self._measured(batch, scores if metrics else None).items():
-                        sums[name] = sums.get(name, 0.0) + value * count
-            means = {name: value / len(mine) for name, value in sums.items()}
-            return len(mine), means | (scores.parts() if metrics else {})
-
-        return measure
-
-    def _measured(self, batch: Any, scores: Scores | None) -> dict[str, float]:
-        parts = self._sent
-        inputs = {
-            name: tensor(batch[one], True, parts.device) for name, one in parts.inputs.items()
-        }
-        targets = [tensor(batch[name], False, parts.device) for name in parts.targets]
-        with computing_in(parts.precision):
-            outputs = self.module(**inputs)
-            weights = None if parts.weights is None else tensor(batch[parts.weights], True)
-            metrics = {"loss": float(self._loss(outputs, targets, weights))}
-        predictions, real, accuracy = self._loss.judged(outputs, targets)
-        if accuracy is not None:
-            metrics["accuracy"] = accuracy
-        if scores is not None and predictions is not None:
-            count = len(next(iter(batch.values())))
-            scores.add(predictions.cpu().numpy(), real.cpu().numpy(), count)
-        return metrics
-
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        inputs = self._feed.inputs.items()
-        return {name: (float(one.min()), float(one.max())) for name, one in inputs if one.numel()}
-
-
-def train_mode(module: Any) -> None:
-    """Set the mode of training.  A part with a `train` of its own is asked, which may keep some of
-    its parts from it; other parts keep the mode that they have."""
-    import torch
-
-    if not module.training or getattr(module.train, "__func__", None) is not torch.nn.Module.train:
-        module.train()
-        return
-    for part in module.children():
-        if part.training:
-            train_mode(part)

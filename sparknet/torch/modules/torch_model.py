@@ -1,0 +1,216 @@
+"""TorchModel: a module of PyTorch as a `Model`, and how it travels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal
+
+import numpy as np
+
+from sparknet.loaders.batches import Batches, one_pass
+from sparknet.loaders.records import Records
+from sparknet.native import NDArray
+from sparknet.net.model import AllRows, Array, Model
+from sparknet.net.scores import Scores
+from sparknet.torch.modules.calling import (
+    ModuleLoss,
+    computed,
+    computing_in,
+    evaluation_mode,
+)
+from sparknet.torch.modules.flat_module import FlatModule, ModuleParts, PortableModule, packed
+from sparknet.torch.modules.learner import ModuleFeed, TorchLearner
+from sparknet.weights import Layout
+
+Step = Literal["softmax", "sigmoid", "pair", "argmax"]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """An array made of an output, with a row for each record, as layers make it of a net's."""
+
+    of: str
+    steps: tuple[Step, ...]
+
+
+_PRIME = 7919
+
+
+class TorchModel(Model):
+    """A module; with its loss and optimizer, if it is to learn."""
+
+    def __init__(
+        self,
+        module: Any,
+        flat: FlatModule | None = None,
+        sent: PortableModule | None = None,
+        parts: ModuleParts | None = None,
+    ) -> None:
+        self.module, self.flat = module, flat
+        self.derived: Mapping[str, Derived] = {}
+        """What else is made of the module's outputs, by name."""
+        self._held_out: Records | None = None
+        if sent is not None and parts is not None:
+            self.batch_size, self.iter_size = sent.batch_size, sent.accumulate
+            self._sent, self._parts, self._loss = sent, parts, ModuleLoss(parts.loss)
+
+    @classmethod
+    def learning(cls, sent: PortableModule, seed: int, rank: int) -> TorchModel:
+        """Return the model of a worker that trains."""
+        import torch
+
+        parts = sent.unpacked()
+        torch.manual_seed(seed + _PRIME * rank)
+        return cls(parts.module, FlatModule(parts.module), sent, parts)
+
+    @property
+    def weights(self) -> NDArray:
+        if self.flat is not None:
+            return self.flat.weights
+        flat = FlatModule(portable(self.module).unpacked().module, learns=False)
+        flat.module.load_state_dict(self.module.state_dict(), strict=False)
+        flat.pull()
+        return flat.weights
+
+    def forward(self, values: dict[str, Array], outputs: Sequence[str]) -> dict[str, Array]:
+        tops = self.computed(values)
+        return {name: tops[name] for name in outputs}
+
+    def computed(self, records: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the outputs of a batch by name, and what is derived from them."""
+        outputs = computed(self.module, records)
+        for name, one in self.derived.items():
+            values = outputs[one.of]
+            for step in one.steps:
+                values = _STEPS[step](values)
+            outputs[name] = values
+        return outputs
+
+    # -- learning ------------------------------------------------------------------------
+
+    @property
+    def layout(self) -> Layout:
+        assert self.flat is not None
+        return self.flat.layout
+
+    def learner(self, batches: Batches) -> TorchLearner:
+        assert self.flat is not None
+        self._feed = ModuleFeed(batches, self._sent)
+        train_mode(self.module)
+        return TorchLearner(self.flat, self._parts, self._feed, self._sent)
+
+    def set_validation_data(self, records: Records) -> None:
+        self._held_out = records
+
+    def measure(self, metrics: Sequence[str], all_rows: AllRows) -> dict[str, float]:
+        import torch
+
+        if self._held_out is None:
+            return {}
+        feed = ModuleFeed(self._feed.batches, self._sent)
+        sums: dict[str, float] = {}
+        scores = Scores(metrics)
+        with torch.no_grad(), evaluation_mode(self.module):
+            for batch in one_pass(self._held_out, self.batch_size):
+                feed.put(batch)
+                for name, value in self._measured(feed, scores if metrics else None).items():
+                    sums[name] = sums.get(name, 0.0) + value * feed.count
+        means = {name: value / len(self._held_out) for name, value in sums.items()}
+        return means | (scores.parts() if metrics else {})
+
+    def _measured(self, feed: ModuleFeed, scores: Scores | None) -> dict[str, float]:
+        with computing_in(self._sent.precision):
+            outputs = self.module(**feed.inputs)
+            metrics = {"loss": float(self._loss(outputs, feed.targets, feed.weights))}
+        predictions, real, accuracy = self._loss.judged(outputs, feed.targets)
+        if accuracy is not None:
+            metrics["accuracy"] = accuracy
+        if scores is not None and predictions is not None:
+            scores.add(predictions.cpu().numpy(), real.cpu().numpy(), feed.count)
+        return metrics
+
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        inputs = self._feed.inputs.items()
+        return {name: (float(one.min()), float(one.max())) for name, one in inputs if one.numel()}
+
+
+def train_mode(module: Any) -> None:
+    """Set the mode of training.  A part with a `train` of its own is asked, which may keep some of
+    its parts from it; other parts keep the mode that they have."""
+    import torch
+
+    if not module.training or getattr(module.train, "__func__", None) is not torch.nn.Module.train:
+        module.train()
+        return
+    for part in module.children():
+        if part.training:
+            train_mode(part)
+
+
+# -- without its weights -------------------------------------------------------------------------
+
+
+def portable(module: Any) -> PortableModule:
+    """Return a module that predicts as bytes, without the values of its weights."""
+    parts = packed(ModuleParts(module, None, None, None))
+    return PortableModule(parts, {}, (), 1, "average", None, "cpu")
+
+
+@dataclass(frozen=True)
+class PortableTorch:
+    """A module that predicts, without its weights."""
+
+    module: PortableModule
+    derived: Mapping[str, Derived] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: TorchModel) -> PortableTorch:
+        return cls(portable(model.module), model.derived)
+
+    @property
+    def key(self) -> Any:
+        code = blake2b(self.module.data, digest_size=16).hexdigest()
+        return code, tuple(self.derived.items())
+
+    def open(self, weights: NDArray, device: str | None) -> TorchModel:
+        flat = FlatModule(self.module.unpacked().module, learns=False)
+        flat.weights.copy_from(weights)
+        flat.push()
+        model = TorchModel(flat.module)
+        model.derived = self.derived
+        return model
+
+
+# -- what is derived from outputs --------------------------------------------------------------
+
+
+def _softmax(values: Array) -> Array:
+    grown: Array = np.exp(values - values.max(axis=1, keepdims=True))
+    shares: Array = grown / grown.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _sigmoid(values: Array) -> Array:
+    shares: Array = 0.5 * np.tanh(0.5 * values) + np.float32(0.5)
+    return shares.astype(np.float32)
+
+
+def _pair(values: Array) -> Array:
+    """Return scores of two classes, no and yes, as pyspark.ml has them."""
+    flat = values.reshape(len(values), 1)
+    return np.concatenate([-flat, flat], axis=1)
+
+
+def _argmax(values: Array) -> Array:
+    places: Array = values.argmax(axis=1).astype(np.float32)
+    return places
+
+
+_STEPS: dict[Step, Callable[[Array], Array]] = {
+    "softmax": _softmax,
+    "sigmoid": _sigmoid,
+    "pair": _pair,
+    "argmax": _argmax,
+}
