@@ -167,7 +167,13 @@ class Net(Contents):
         """Layers start … end, by number; the loss."""
         if len(self.layers):
             start, end = self._number("start", start), self._number("end", end)
-        return self._callbacks.forward(self._runtime.forward, range(start, end + 1))
+        return self._run(start, end)
+
+    def _run(self, start: int, end: int) -> float:
+        callbacks = self._callbacks
+        if callbacks.before_forward or callbacks.after_forward or end < start:
+            return callbacks.forward(self._runtime.forward, range(start, end + 1))
+        return self._runtime.forward(start, end)
 
     def _backward(self, start: int, end: int, overwrite: bool = False) -> None:
         """Layers start down to end; ``overwrite`` (`Runtime.backward`) unless watched."""
@@ -234,12 +240,13 @@ class Net(Contents):
         first = 0 if start is None else self._layer_number(start)
         last = len(self.layers) - 1 if end is None else self._layer_number(end)
         names = self.outputs if end is None else self.top_names[end]
-        more = checks.names("blobs", blobs)
+        is_plain = type(blobs) is list and all(type(one) is str for one in blobs)
+        more = blobs if is_plain and blobs else checks.names("blobs", blobs)
         results = {name: self._blob(name) for name in dict.fromkeys([*names, *more])}
         if kwargs:
             fill(self.blobs, kwargs, self.inputs, "input")
         self._want(results)
-        self._forward(first, last)
+        self._run(first, last)
         return {name: blob.data for name, blob in results.items()}
 
     def backward(

@@ -34,7 +34,8 @@ class EngineParameters:
         self._engine = engine
         self._numbers: dict[tuple[int, Shape], int] = {}
         self._blobs: dict[tuple[int, Shape], ParamBlob] = {}
-        self._apart: set[ParamBlob] = set()
+        self.apart: set[ParamBlob] = set()
+        """Parameters that were reshaped, which the net does not compute with."""
 
     @property
     def values(self) -> NDArray:
@@ -73,7 +74,7 @@ class EngineParameters:
             begin, end = self.offsets[learnable], self.offsets[learnable + 1]
             values = self._values[begin:end].reshape(shape)
             diffs = self._diffs[begin:end].reshape(shape)
-            self._blobs[key] = ParamBlob(values, diffs, self._apart, self._engine)
+            self._blobs[key] = ParamBlob(values, diffs, self.apart, self._engine)
             self._numbers[key] = self._engine.add_param(values, diffs)
         return self._blobs[key]
 
@@ -83,11 +84,11 @@ class EngineParameters:
 
     def check(self, nodes: Iterable[Node], own: Iterable[BlobVec]) -> None:
         """Refuse to compute with a parameter of more or fewer values than its layer has."""
-        if not self._apart:
+        if not self.apart:
             return
         for node, blobs in zip(nodes, own, strict=True):
             for number, blob in enumerate(blobs):
-                if blob in self._apart:
+                if blob in self.apart:
                     raise WeightsError(
                         node.name,
                         f"parameter {number} was reshaped to {shape_text(blob.shape)}: save the "

@@ -277,7 +277,8 @@ class Runtime:
 
     @alone
     def forward(self, first: int, last: int) -> float:
-        self.parameters.check(self.nodes, self.params)
+        if self.parameters.apart:
+            self.parameters.check(self.nodes, self.params)
         if self.precision == "int8":
             int8.check_pass(self.graph, self.int8_param, self.blobs if first == 0 else ())
         loss = 0.0

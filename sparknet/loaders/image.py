@@ -88,8 +88,11 @@ def image_shape(image: str | bytes, name: str | None = None) -> tuple[int, int, 
 
 def open_image(image: str | bytes, name: str) -> Any:
     """Return an image whose header has been read."""
-    with extra("pillow", "images", "reading images"):
+    try:
         from PIL import Image, UnidentifiedImageError
+    except ImportError:
+        with extra("pillow", "images", "reading images"):
+            raise
     if isinstance(image, str):
         try:
             check_is_file(image)

@@ -15,6 +15,7 @@ from sparknet.loaders.records import Records, class_names
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.fed import FedNet
+from sparknet.net.feed import BatchPass
 from sparknet.net.first_records import chance_loss
 from sparknet.net.learner import Learner, NetFeed, SolverLearner
 from sparknet.net.model import AllRows, Array, Model
@@ -34,6 +35,9 @@ class CaffeModel(Model):
         self.net, self._seed, self._rank = net, seed, rank
         self._alone: FedNet | None = None
         self._validates = False
+        self._kind: tuple[Any, ...] = ()
+        """The columns and outputs that the last pass is for."""
+        self._pass: BatchPass
 
     @property
     def tested(self) -> FedNet:
@@ -50,7 +54,14 @@ class CaffeModel(Model):
         return device
 
     def forward(self, values: dict[str, Array], outputs: Sequence[str]) -> dict[str, Array]:
-        return self.tested.views(values, outputs)
+        tested = self._alone or self.tested
+        kind = tested, *outputs, *((n, one.dtype, one.shape[1:]) for n, one in values.items())
+        if self._kind == kind and all(map(len, values.values())):
+            return self._pass.run(values, tested.taken)
+        batch_pass, columns = tested.batch_pass(values, outputs)
+        if all(columns[name] is one for name, one in values.items()):  # none was converted
+            self._pass, self._kind = batch_pass, kind
+        return batch_pass.run(columns, tested.taken)
 
     def trim(self) -> None:
         self.tested.net.trim()

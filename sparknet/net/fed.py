@@ -27,7 +27,7 @@ from sparknet.net.entries import (
     only_layers,
     with_inputs,
 )
-from sparknet.net.feed import ENCODED, Array, Feed, Preparation, decoded, misfit, reshape
+from sparknet.net.feed import ENCODED, Array, BatchPass, Feed, Preparation, decoded, misfit, reshape
 from sparknet.net.ranges import warn_of_pictures, warn_of_range
 from sparknet.net.rows import (
     Block,
@@ -329,10 +329,12 @@ class FedNet:
 
     def forward(self, batch: Any, outputs: Sequence[str] | None) -> dict[str, Array]:
         """Run a batch of any size; columns that the outputs do not need may be missing."""
-        return {name: np.array(views) for name, views in self.views(batch, outputs).items()}
+        batch_pass, columns = self.batch_pass(batch, outputs)
+        views = batch_pass.run(columns, self.taken)
+        return {name: np.array(view) for name, view in views.items()}
 
-    def views(self, batch: Any, outputs: Sequence[str] | None) -> dict[str, Array]:
-        """Return what `forward` returns, in the net's memory, which the next pass overwrites."""
+    def batch_pass(self, batch: Any, outputs: Sequence[str] | None) -> tuple[BatchPass, Block]:
+        """Return a pass for such batches, and the columns of this one."""
         if batch is None:
             raise DataError(
                 "there is no batch: forward takes a dict of arrays, a tuple or an array"
@@ -350,12 +352,12 @@ class FedNet:
         entries = [adapted(entry, columns.get(entry.name)) for entry in self.entries]
         self._check_sizes(entries)
         self._look(columns)
-        self.feed(columns, entries)(columns, self.taken)
-        for place in self.places:
-            if place.name not in columns and not place.is_optional:
-                self.net.blobs[place.name].data[...] = 0
-        tops = self.net.forward(blobs=blobs)
-        return {name: tops[name] for name in blobs}
+        missing = [
+            place.name
+            for place in self.places
+            if place.name not in columns and not place.is_optional
+        ]
+        return BatchPass(self.net, self.feed(columns, entries), blobs, missing), columns
 
     def _check_sizes(self, entries: Sequence[Entry]) -> None:
         """Refuse records of another shape that a layer would accept for their number of values."""

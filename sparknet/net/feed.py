@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -116,6 +116,28 @@ class Feed:
         if entry.is_label and values.dtype.kind == "f":
             _check_whole(entry, values)
         return values
+
+
+class BatchPass:
+    """Runs a net over batches of some columns, and returns blobs in the net's memory."""
+
+    def __init__(
+        self,
+        net: Any,
+        write: Callable[[dict[str, Array], int], int],
+        blobs: list[str],
+        missing: Sequence[str],
+    ) -> None:
+        """``missing`` are inputs without a column, which the blobs do not depend on."""
+        self._net, self._write, self._blobs, self._missing = net, write, blobs, missing
+
+    def run(self, columns: dict[str, Array], first: int) -> dict[str, Array]:
+        """``first`` is the number of the first record."""
+        self._write(columns, first)
+        for name in self._missing:
+            self._net.blobs[name].data[...] = 0
+        tops = self._net.forward(blobs=self._blobs)
+        return {name: tops[name] for name in self._blobs}
 
 
 def reshape(net: Any, shapes: Mapping[str, Sequence[int]]) -> None:

@@ -238,7 +238,7 @@ def _passes(fed: FedNet) -> Iterator[int]:
     for block in fed.rows.blocks(size, size, 0):
         fed.check_columns(block)
         for first in range(0, rows_of(block), size):
-            fed.views({k: v[first : first + size] for k, v in block.items()}, None)
+            fed.forward({k: v[first : first + size] for k, v in block.items()}, None)
             yield min(size, rows_of(block) - first)
 
 
