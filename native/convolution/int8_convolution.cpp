@@ -50,6 +50,7 @@ std::unique_ptr<Int8Convolution> Int8Convolution::make(const Layer& layer, const
 
 Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool fuse)
     : fuse_(fuse), order_(window.plain_weights), outputs_(window.outputs) {
+    folded_.correct_int8();
     const Blob* bottom = layer.bottoms[0];
     const bool sums = fuse && layer.fused_sum;
     const auto stored = stored_in_int8(layer, window, fuse);

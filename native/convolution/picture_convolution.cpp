@@ -80,6 +80,7 @@ PictureConvolution::PictureConvolution(const Layer& layer, const Window& window,
     target_ = {window.target, type, memory::format_tag::nhwc};
     job.factors = Type::bf16;
     if (int8) {
+        folded_.correct_int8();
         const Blob& bottom = *layer.bottoms[0];
         step_ = bottom.step, job.inverse = 1 / step_;
         job.factors = bottom.is_signed ? Type::s8 : Type::u8;

@@ -239,6 +239,8 @@ struct Layer {
     // Whether it multiplies numbers of eight bits; an attention, what it rounds to them itself, or
     // bfloat16 where the processor has no products of bytes.
     bool int8 = false;
+    // What eight bits then add to the bias of each output; nothing: no correction.
+    std::vector<float> int8_bias;
     // How many products of float32 take as long as so many of the numbers that it multiplies.
     double in_float32(double products) const;
     // Whether it has so little to do that waking a second thread would take longer.

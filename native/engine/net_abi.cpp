@@ -124,11 +124,13 @@ sn_status sn_net_use_bf16(sn_net* net) {
     });
 }
 
-sn_status sn_net_use_int8(sn_net* net, int layer, int on) {
+sn_status sn_net_use_int8(sn_net* net, int layer, int on, const float* bias, int64_t count) {
     return guard(net, [&](sn::Net& n) {
         if (on != 0 && !sn_has_int8())
             throw sn::Failure(SN_ERROR_ARRAY, "the processor multiplies no numbers of eight bits");
-        layer_at(n, layer).int8 = on != 0;
+        sn::Layer& found = layer_at(n, layer);
+        found.int8 = on != 0;
+        found.int8_bias.assign(bias, bias + (on != 0 ? count : 0));
         for (auto& one : n.layers) one.prepared.reset();
     });
 }

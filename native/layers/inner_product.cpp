@@ -197,7 +197,8 @@ class InnerProduct final : public Kernel {
         const Int8 x = {
             {{rows_, inputs_}, int8_type(bottom.is_signed), dnnl::memory::format_tag::ab},
             bottom.step};
-        const Int8Product::Sizes sizes = {rows_, inputs_, outputs_, transpose_, bias_};
+        const bool biased = bias_ || !layer.int8_bias.empty();
+        const Int8Product::Sizes sizes = {rows_, inputs_, outputs_, transpose_, biased};
         int8_.emplace();
         const auto stored = stored_in_int8(layer);
         if (!int8_->reshape(sizes, x, {}, stored)) int8_->reshape(sizes, x, {}, {});
@@ -228,10 +229,19 @@ class InnerProduct final : public Kernel {
     bool forward_int8(Layer& layer, Blob& top, bool fuse) {
         const bool ends = fuse && int8_fused_;
         const float* other = ends && layer.fused_sum ? layer.fused_other->data.read() : nullptr;
+        const float* bias = bias_ ? layer.param(1) : nullptr;
+        if (!layer.int8_bias.empty()) bias = corrected(layer, bias);
         (ends ? int8_fused_ : int8_)
-            ->run(layer.bottoms[0]->data, layer.params[0]->data, bias_ ? layer.param(1) : nullptr,
-                  top, other);
+            ->run(layer.bottoms[0]->data, layer.params[0]->data, bias, top, other);
         return ends;
+    }
+
+    // The bias with the layer's correction for eight bits.
+    const float* corrected(const Layer& layer, const float* bias) {
+        int8_bias_ = layer.int8_bias;
+        int8_bias_.resize(static_cast<size_t>(outputs_));
+        for (size_t o = 0; bias && o < int8_bias_.size(); ++o) int8_bias_[o] += bias[o];
+        return int8_bias_.data();
     }
 
     // Weights are (outputs × inputs), or where `transpose` says so (inputs × outputs).
@@ -320,6 +330,7 @@ class InnerProduct final : public Kernel {
     View rounded_view_;
     Activation ending_;
     std::optional<Int8Product> int8_, int8_fused_;
+    std::vector<float> int8_bias_;
 };
 }  // namespace
 

@@ -163,9 +163,9 @@ def use(engine: NetEngine, graph: Graph, given: caffe_pb2.Int8Parameter) -> None
     steps = _groups(graph, {one.blob: (one.step, one.is_signed) for one in given.values})
     on = multiplying(graph, given)
     stored = _blobs_in_int8(graph, on)
-    narrow = {*on, *_narrow(graph, given)}
-    for number in range(len(graph.nodes)):
-        engine.use_int8(number, number in narrow)
+    narrow, biases = {*on, *_narrow(graph, given)}, biases_of(graph, given)
+    for number, node in enumerate(graph.nodes):
+        engine.use_int8(number, number in narrow, biases.get(node.name, ()))
     for number, name in enumerate(graph.blob_names):
         step, is_signed = steps.get(name, (0.0, True))
         engine.set_step(number, step, is_signed, name in stored and step > 0)
@@ -204,6 +204,21 @@ def check_pass(graph: Graph, given: caffe_pb2.Int8Parameter | None, blobs: Seque
             "precision='int8' needs a quantised model: make one with `sparknet quantize` or "
             "Net.quantize"
         )
+
+
+def biases_of(graph: Graph, given: caffe_pb2.Int8Parameter) -> dict[str, Sequence[float]]:
+    """Return what each layer of a net adds to its bias in eight bits."""
+    biases: dict[str, Sequence[float]] = {}
+    outputs_of = {node.name: node.plan.values.get("num_output") for node in graph.nodes}
+    for one in given.bias:
+        outputs = outputs_of.get(one.layer, len(one.value))
+        if len(one.value) != outputs or not np.isfinite(one.value).all():
+            raise SpecError(
+                f"int8_param: the bias of layer '{one.layer}' has {len(one.value)} values; "
+                f"finite ones for {outputs} outputs are expected"
+            )
+        biases[one.layer] = list(one.value)
+    return biases
 
 
 def check(given: caffe_pb2.Int8Parameter) -> None:

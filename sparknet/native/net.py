@@ -40,9 +40,9 @@ class NativeNet:
         if bf16:
             check(lib.sn_net_use_bf16(self._net))
 
-    def use_int8(self, layer: int, on: bool = True) -> None:
-        """Let a layer multiply numbers of eight bits, or no longer."""
-        check(lib.sn_net_use_int8(self._net, layer, on))
+    def use_int8(self, layer: int, on: bool = True, bias: Sequence[float] = ()) -> None:
+        """Let a layer multiply numbers of eight bits and add to its bias, or no longer."""
+        check(lib.sn_net_use_int8(self._net, layer, on, ffi.new("float[]", list(bias)), len(bias)))
 
     def set_step(self, blob: int, step: float, is_signed: bool, may_be_int8: bool) -> None:
         """Set what a blob's values are rounded to; 0 if unknown."""

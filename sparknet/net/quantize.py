@@ -6,9 +6,10 @@ import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from sparknet.errors import SpecError, outside
 from sparknet.graph import Graph
@@ -19,11 +20,19 @@ from sparknet.net.feed import reshape
 from sparknet.net.rows import rows_of
 from sparknet.proto import caffe_pb2
 
+Array: TypeAlias = npt.NDArray[Any]
+
 RECORDS = 512
 """The records that a calibration looks at, unless told otherwise."""
 
 MOST_LOSS = 0.1
 """How far from float32's a layer's values may be in eight bits, as a share of their norm."""
+
+FURTHER = 1.25
+"""A candidate that changes fewer answers may be so many times as far away as the nearest."""
+
+GAIN = 0.98
+"""The share of the distance from float32 that a correction of biases may leave."""
 
 CHANGED = 0.01
 """The share of records whose answer may be another one before a warning says so."""
@@ -84,22 +93,27 @@ def calibrate(
                 stacklevel=outside(),
             )
         return first
-    lost = {rule: trial.losses(calibration.done(rule, float32)) for rule in rules}
+    losses = {rule: trial.losses(calibration.done(rule, float32)) for rule in rules}
     candidates: dict[str, str | dict[str, str]] = {rule: rule for rule in rules}
     if method == "auto":
-        candidates["mixed"] = calibration.mixed(lost)
-        lost["mixed"] = trial.losses(calibration.done(candidates["mixed"], float32))
-    tried = {}
+        candidates["mixed"] = calibration.mixed(losses)
+        losses["mixed"] = trial.losses(calibration.done(candidates["mixed"], float32))
+    tried = []
     for name, candidate in candidates.items():
-        lossy = {layer for layer, off in lost[name].items() if not off <= most_loss}
-        steps = calibration.done(candidate, float32 | lossy)
-        tried[name] = (trial.outputs(steps), steps, lossy)
-    name = min(tried, key=lambda name: tried[name][0].off)
-    loss, steps, lossy = tried[name]
-    for layer in sorted(lossy):
+        lossy = {layer: off for layer, off in losses[name].items() if not off <= most_loss}
+        steps = calibration.done(candidate, float32.union(lossy))
+        tried.append((trial.outputs(steps), steps, lossy))
+    if method == "auto":
+        plain, steps, lossy = _best(tried)
+        steps = trial.corrected(steps)
+        loss = trial.outputs(steps)
+        if loss.off < GAIN * plain.off:  # these records decided it, and it must help others
+            tried.append((loss, steps, lossy))
+    loss, steps, lossy = _best(tried)
+    for layer, off in sorted(lossy.items()):
         warnings.warn(
             f"layer '{layer}' stays in float32: in eight bits its values are "
-            f"{lost[name][layer]:.0%} off, more than {most_loss:.0%}",
+            f"{off:.0%} off, more than {most_loss:.0%}",
             stacklevel=outside(),
         )
     if loss.off > most_loss or loss.changed > CHANGED * loss.records:
@@ -123,6 +137,10 @@ class Lost:
         if self.changed:
             text += f", and for {self.changed} of {self.records} records another value is largest"
         return f"{text}; a smaller most_loss=, exclude= or precision='bf16' loses less"
+
+
+Candidate: TypeAlias = tuple[Lost, caffe_pb2.Int8Parameter, dict[str, float]]
+"""What the outputs lose by some steps, the steps, and what lossy layers in float32 would lose."""
 
 
 class Comparison:
@@ -175,8 +193,8 @@ class Comparison:
         nodes = [net.graph.nodes[number] for number in numbers]
         # Each layer runs alone, and what stands behind it in place does not run again.
         names = net.graph.blob_names
-        read = {names[blob] for node in nodes for blob in node.bottom_ids}
-        values = {name: np.array(net.blobs[name].data) for name in read}
+        inputs_of_layers = {names[blob] for node in nodes for blob in node.bottom_ids}
+        values = {name: np.array(net.blobs[name].data) for name in inputs_of_layers}
         for number, node in zip(numbers, nodes, strict=True):
             for one in (net, narrow):
                 for name in (names[blob] for blob in node.bottom_ids):
@@ -188,6 +206,41 @@ class Comparison:
             losses[node.name] = _off(narrow_values, want)
         return losses
 
+    def corrected(self, steps: caffe_pb2.Int8Parameter) -> caffe_pb2.Int8Parameter:
+        """Return steps with what makes the mean of each output of each layer float32's.
+
+        Layer by layer, what is behind a layer reads its corrected values (bias correction: Nagel et
+        al. 2019, *Data-free quantization*, section 4.2)."""
+        from sparknet.caffe.int8 import multiplying
+
+        net, narrow = self._fed.net, self._narrow
+        narrow.use_int8(steps)
+        names, numbers = net.graph.blob_names, set(multiplying(net.graph, steps))
+        biases: dict[str, Array] = {}
+        seen = 0
+        for rows, inputs, _ in self._batches:
+            seen += rows
+            for one in (net, narrow):
+                _fill(one, inputs)
+            for number, node in enumerate(net.graph.nodes):
+                for one in (net, narrow):
+                    one._forward(number, number)
+                tops = [names[blob] for blob in node.top_ids]
+                if number not in numbers or not net.blobs[tops[0]].count:
+                    continue
+                axis = 1 if node.type == "Convolution" else len(net.blobs[tops[0]].shape) - 1
+                wide, own = (_means(one, tops, axis) for one in (net, narrow))
+                bias = biases.get(node.name, np.zeros(len(own)))
+                bias = biases[node.name] = bias + (wide - own - bias) * (rows / seen)
+                for top in tops:
+                    np.moveaxis(narrow.blobs[top].data, axis, -1)[...] += bias
+        corrected = caffe_pb2.Int8Parameter()
+        corrected.CopyFrom(steps)
+        for name, bias in biases.items():
+            if np.isfinite(bias).all():
+                corrected.bias.add(layer=name, value=bias.tolist())
+        return corrected
+
     def outputs(self, given: caffe_pb2.Int8Parameter) -> Lost:
         """Return what the net's outputs lose over the batches."""
         self._narrow.use_int8(given)
@@ -198,21 +251,30 @@ class Comparison:
             for name, values in outputs.items():
                 wide.setdefault(name, []).append(values)
                 made.setdefault(name, []).append(np.array(self._narrow.blobs[name].data))
-        lost = Lost(records=sum(rows for rows, _, _ in self._batches))
+        loss = Lost(records=sum(rows for rows, _, _ in self._batches))
         for name in wide:
             off = _off(
                 *(np.concatenate([np.ravel(one) for one in of[name]]) for of in (made, wide))
             )
-            if off >= lost.off:
-                lost.output, lost.off = name, off
+            if off >= loss.off:
+                loss.output, loss.off = name, off
             if all(
                 one.ndim > 1 and one[0].size > 1 == one[0].size // one.shape[1]
                 for one in wide[name]
             ):
                 pairs = zip(made[name], wide[name], strict=True)
                 changed = sum(int((a.argmax(1) != b.argmax(1)).sum()) for a, b in pairs)
-                lost.changed = max(lost.changed, changed)
-        return lost
+                loss.changed = max(loss.changed, changed)
+        return loss
+
+
+def _best(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the candidate that changes fewest answers of those that are about as near as any."""
+    nearest = min(loss.off for loss, _, _ in candidates)
+    return min(
+        (one for one in candidates if one[0].off <= FURTHER * nearest),
+        key=lambda one: (one[0].changed, one[0].off),
+    )
 
 
 def _compared(graph: Graph) -> Iterator[str]:
@@ -243,10 +305,20 @@ def _passes(fed: FedNet) -> Iterator[int]:
 
 
 def _run(net: Any, inputs: dict[str, Any]) -> None:
+    _fill(net, inputs)
+    net.forward()
+
+
+def _fill(net: Any, inputs: dict[str, Any]) -> None:
     reshape(net, {name: values.shape for name, values in inputs.items()})
     for name, values in inputs.items():
         net.blobs[name].data[...] = values
-    net.forward()
+
+
+def _means(net: Any, tops: Sequence[str], axis: int) -> Array:
+    """Return the mean of each index of an axis over several blobs."""
+    rows = [np.moveaxis(net.blobs[top].data, axis, 0) for top in tops]
+    return np.mean([row.reshape(len(row), -1).mean(1, dtype=np.float64) for row in rows], 0)
 
 
 def _off(made: Any, want: Any) -> float:

@@ -143,6 +143,16 @@ class LayerExport:
         self.draft.node("DequantizeLinear", name, inputs, [name], {"axis": axis})
         return name
 
+    def biases(self) -> list[str]:
+        """Return the bias, if there is one, with the correction of a layer of eight bits."""
+        arrays, rounding = list(self.arrays[1:]), self.draft.rounding
+        correction = rounding.biases.get(self.node.name)
+        if correction is not None and rounding.multiplies(self.node):
+            if correction.shape != (self.values["num_output"],):
+                self.refuse(f"int8_param has a bias of {correction.size} values for it")
+            arrays = [sum(arrays) + correction]
+        return [self.constant(array) for array in arrays]
+
     def whole(self, value: Any) -> str:
         return self.constant(value, np.int64)
 
@@ -180,6 +190,8 @@ class Rounding:
     def __init__(self, graph: Graph, rounding: caffe_pb2.Int8Parameter) -> None:
         self._graph = graph
         self._float32 = set(rounding.float32_layer)
+        self.biases = {one.layer: np.asarray(one.value, np.float32) for one in rounding.bias}
+        """What layers of eight bits add to their biases."""
         grids = {one.blob: (one.step, one.is_signed) for one in rounding.values}
         self._steps = {
             blob: grids[name] for blob, name in enumerate(graph.blob_names) if name in grids

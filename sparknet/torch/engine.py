@@ -70,7 +70,7 @@ class TorchNet(NetPasses):
 
     # -- building ------------------------------------------------------------------------
 
-    def use_int8(self, layer: int, on: bool = True) -> None:
+    def use_int8(self, layer: int, on: bool = True, bias: Sequence[float] = ()) -> None:
         if on:
             raise SpecError("the engine torch has no precision='int8': use the native engine")
 

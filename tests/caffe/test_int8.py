@@ -280,6 +280,42 @@ def test_steps_that_no_calibration_makes_are_refused():
             caffe.Net.from_proto(net, caffe.TEST)
 
 
+CORRECTED = {
+    "a product": ((6, 10), product("out", "data", "num_output: 7")),
+    "a product without a bias": ((6, 10), product("out", "data", "num_output: 7 bias_term: false")),
+    "a convolution": ((2, 16, 6, 6), convolution("out", "data", "num_output: 9 kernel_size: 3")),
+    "a picture's": ((2, 3, 32, 32), convolution("out", "data", "num_output: 9 kernel_size: 3")),
+    "groups": ((2, 9, 6, 6), convolution("out", "data", "num_output: 9 group: 9 kernel_size: 3")),
+}
+
+
+@needs_int8
+@pytest.mark.parametrize("case", CORRECTED)
+def test_corrections_are_added_to_biases_in_eight_bits_alone(case: str) -> None:
+    shape, text = CORRECTED[case]
+    net = filled(text, shape)
+    param = calibrated(net)
+    want = np.array(net.blobs["out"].data)
+    plain = in_int8(net, param).forward()["out"]
+    bias = np.arange(want.shape[1], dtype=np.float32)
+    param.bias.add(layer="out", value=bias)
+    made = in_int8(net, param).forward()["out"]
+    shift = np.moveaxis(made - plain, 1, -1)
+    np.testing.assert_allclose(shift, np.broadcast_to(bias, shift.shape), atol=1e-4)
+    param.float32_layer.append("out")
+    np.testing.assert_allclose(in_int8(net, param).forward()["out"], want, rtol=1e-4, atol=1e-5)
+
+
+@needs_int8
+@pytest.mark.parametrize("values", [[1.0], [1.0, float("nan"), 1.0]])
+def test_corrections_that_no_calibration_makes_are_refused(values: list[float]) -> None:
+    net = filled(product("out", "data", "num_output: 3"), (2, 4))
+    param = calibrated(net)
+    param.bias.add(layer="out", value=values)
+    with pytest.raises(SpecError, match="the bias of layer 'out' has"):
+        in_int8(net, param)
+
+
 @needs_int8
 def test_a_net_that_is_not_quantised_says_so():
     net = caffe.Net.from_proto(

@@ -174,6 +174,22 @@ def test_the_method_is_that_by_which_the_outputs_lose_least(weight, best):
 
 
 @needs_int8
+def test_means_of_outputs_are_those_of_float32():
+    """Weights of one sign make rounding errors of one sign: each method shifts the scores."""
+    data = np.random.default_rng(2).exponential(size=(400, 16)).astype(np.float32)
+    shifts = {}
+    for method in ("auto", "max", "mse"):
+        net = Net(parse_net(WIDE), seed=1)
+        rows = net.net.params["scores"][0].data
+        rows[...] = 1 + 0.4 / 127 * np.arange(5)[:, None]
+        rows[:, 0] = 0.01 * 127
+        want = net.forward({"data": data})["scores"].mean(0)
+        net.quantize({"data": data}, method=method)
+        shifts[method] = np.abs(net.forward({"data": data})["scores"].mean(0) - want).max()
+    assert shifts["auto"] < 0.1 * min(shifts["max"], shifts["mse"])
+
+
+@needs_int8
 def test_a_warning_says_when_eight_bits_change_answers():
     net, data = rare(0, 100)
     said = r"change the net's answers: output 'scores' is \d.*\d of 500 records another value"

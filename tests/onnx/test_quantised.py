@@ -210,6 +210,23 @@ def test_a_quantised_net_is_written_as_pairs(opset, plain, images, tmp_path):
 
 @quiet
 @eight_bits
+def test_corrections_are_written_into_biases(
+    plain: sparknet.Net, images: Array, tmp_path: Path
+) -> None:
+    plain.quantize({"data": images}, method="max")
+    steps = plain.net.int8_param
+    scores = []
+    for bias in ([0] * 5, range(5)):
+        steps.bias.add(layer="ip", value=bias)
+        plain.described.int8_param.CopyFrom(steps)
+        plain.net.use_int8(steps)
+        write_model(tmp_path / "net.onnx", plain)
+        scores.append(run(tmp_path / "net.onnx", {"data": images})["ip"])
+    np.testing.assert_allclose(scores[1] - scores[0], [range(5)] * len(images), atol=1e-5)
+
+
+@quiet
+@eight_bits
 @pytest.mark.parametrize(
     ("values", "weights", "per_channel", "symmetric"),
     [("QInt8", "QInt8", True, True), ("QUInt8", "QUInt8", False, False)],

@@ -51,6 +51,10 @@ void FoldedWeights::follow(const Layer& head, const std::vector<Layer*>& affine_
     if (!note_all(head, affine_layers)) return;
     const auto channels = static_cast<size_t>(head.options.integer("num_output"));
     Affine affine(channels, head.params.size() > 1 ? head.param(1) : nullptr);
+    if (corrects_int8_) {
+        for (size_t c = 0; c < std::min(channels, head.int8_bias.size()); ++c)
+            affine.shifts[c] += head.int8_bias[c];
+    }
     for (const Layer* layer : affine_layers) layer->kernel->fold_into(affine, *layer);
     // Shifts stay where they are for those who have noted that.
     if (auto shifts = floats(affine.shifts); shifts != shifts_) shifts_ = std::move(shifts);

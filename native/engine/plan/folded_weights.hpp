@@ -25,6 +25,8 @@ class FoldedWeights {
     void drop_unkept() {
         if (version_ == 0) pages_.reset();
     }
+    // Add the layer's correction for eight bits to the bias.
+    void correct_int8() { corrects_int8_ = true; }
     // One number for each channel.
     const float* bias() const { return shifts_.data(); }
 
@@ -35,6 +37,7 @@ class FoldedWeights {
     bool note_all(const Layer& head, const std::vector<Layer*>& affine);
     bool note(const Layer& layer, size_t first, size_t& at);
 
+    bool corrects_int8_ = false;
     std::vector<float> factors_, shifts_, seen_;
     std::shared_ptr<float> pages_;
     View view_;

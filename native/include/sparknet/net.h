@@ -41,10 +41,10 @@ SN_API sn_status sn_net_use_bf16(sn_net* net);
 
 /*
  * Lets a convolution or a product multiply numbers of eight bits, or no longer, where the steps of
- * its bottom are known. Weights get a step for each output. SN_ERROR_ARRAY where sn_has_int8 says
- * 0. Prepare all layers afterwards.
+ * its bottom are known. Weights get a step for each output; `bias` is added to each output then.
+ * SN_ERROR_ARRAY where sn_has_int8 says 0. Prepare all layers afterwards.
  */
-SN_API sn_status sn_net_use_int8(sn_net* net, int layer, int on);
+SN_API sn_status sn_net_use_int8(sn_net* net, int layer, int on, const float* bias, int64_t count);
 
 /*
  * How a blob's values are rounded to eight bits: to multiples of `step`, -128 to 127 of them or 0

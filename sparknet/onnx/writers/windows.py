@@ -27,7 +27,7 @@ def _windows(place: LayerExport, op: str) -> None:
     pads, kernel = [int(pad) for pad in values["pad"]], [int(size) for size in values["kernel"]]
     if not kernel:
         place.refuse("a convolution without spatial axes is not written")
-    numbers = [place.weights(weights), *(place.constant(bias) for bias in place.arrays[1:])]
+    numbers = [place.weights(weights), *place.biases()]
     for x, shape, top, output in zip(
         place.inputs, place.shapes, place.tops, place.outputs, strict=True
     ):
@@ -70,14 +70,11 @@ def inner_product(place: LayerExport) -> None:
     if shape[axis:] != (inputs,):
         x = place.view(x, (*shape[:axis], inputs))
     if axis == 1:
-        biases = [place.constant(bias) for bias in place.arrays[1:]]
-        place.last("Gemm", [x, place.weights(weights, 1), *biases])
+        place.last("Gemm", [x, place.weights(weights, 1), *place.biases()])
         return
     output = place.put("MatMul", [x, place.weights(weights, 1)])
-    if len(place.arrays) > 1:
-        place.last("Add", [output, place.constant(place.arrays[1])])
-    else:
-        place.last("Identity", [output])
+    biases = place.biases()
+    place.last("Add" if biases else "Identity", [output, *biases])
 
 
 @writes("Pooling")
