@@ -34,7 +34,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 _FAR = 50.0
 """How many times as large values of validation may be as those of training, or as small."""
 _BLOCK = 1024
-_OUTLIER = 1e6
+OUTLIER = 1e6
 """How many times as large as those of the first records a value may be."""
 _SCANNED = 1 << 26
 """Bytes of a column that are looked through for outliers."""
@@ -107,7 +107,7 @@ def _warn_of_outliers(records: Records, what: str, known: Ranges) -> None:
         for name in names:
             rows, (low, high) = np.abs(block[name].reshape(len(block[name]), -1)), known[name]
             largest = float(np.nanmax(rows, initial=0))
-            if largest > _OUTLIER * max(abs(low), abs(high), 1):
+            if largest > OUTLIER * max(abs(low), abs(high), 1):
                 record = begin + int(np.flatnonzero((rows == largest).any(axis=1))[0])
                 warnings.warn(
                     f"column '{name}' of the {what} holds {largest:g} in record {record}, and the "

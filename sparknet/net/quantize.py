@@ -318,7 +318,8 @@ def _fill(net: Any, inputs: dict[str, Any]) -> None:
 def _means(net: Any, tops: Sequence[str], axis: int) -> Array:
     """Return the mean of each index of an axis over several blobs."""
     rows = [np.moveaxis(net.blobs[top].data, axis, 0) for top in tops]
-    return np.mean([row.reshape(len(row), -1).mean(1, dtype=np.float64) for row in rows], 0)
+    means = [row.reshape(len(row), -1).mean(1, dtype=np.float64) for row in rows]
+    return np.asarray(np.mean(means, 0))
 
 
 def _off(made: Any, want: Any) -> float:

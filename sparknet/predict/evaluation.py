@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan, prod, sqrt
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.errors import SparkError
+from sparknet.errors import SparkError, outside
 from sparknet.net.heads import Head, Kind
 from sparknet.predict.columns import check_finite, column, plain
 from sparknet.predict.prediction import BAD, in_one_line
@@ -312,6 +313,9 @@ def add_up(judged: Sequence[HeadColumns], rows: Sequence[Any]) -> Evaluation:
     )
     if row_count == dropped > 0:
         raise SparkError(f"none of the {dropped} rows is valid: invalid='raise' names one")
+    if not row_count:
+        text = "the data has no rows, and an evaluation of nothing says nothing"
+        warnings.warn(text, stacklevel=outside())
     first, *rest = (
         joined(one.head, [row for row in rows if row.head == number])
         for number, one in enumerate(judged)

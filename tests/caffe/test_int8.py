@@ -291,7 +291,7 @@ CORRECTED = {
 
 @needs_int8
 @pytest.mark.parametrize("case", CORRECTED)
-def test_corrections_are_added_to_biases_in_eight_bits_alone(case: str) -> None:
+def test_corrections_are_added_to_biases_in_eight_bits_alone(case):
     shape, text = CORRECTED[case]
     net = filled(text, shape)
     param = calibrated(net)
@@ -308,7 +308,7 @@ def test_corrections_are_added_to_biases_in_eight_bits_alone(case: str) -> None:
 
 @needs_int8
 @pytest.mark.parametrize("values", [[1.0], [1.0, float("nan"), 1.0]])
-def test_corrections_that_no_calibration_makes_are_refused(values: list[float]) -> None:
+def test_corrections_that_no_calibration_makes_are_refused(values):
     net = filled(product("out", "data", "num_output: 3"), (2, 4))
     param = calibrated(net)
     param.bias.add(layer="out", value=values)

@@ -53,6 +53,9 @@ def test_a_function_of_columns(frame, net):
     made = frame.withColumn("found", own()).orderBy("n").collect()
     np.testing.assert_allclose([row.found.ip for row in made], expected(net, "ip"), rtol=1e-4)
     np.testing.assert_allclose([row.found.prob for row in made], expected(net, "prob"), rtol=1e-5)
+    nested = frame.selectExpr("n", "named_struct('x', x, 'y', `y.z`) AS rec")
+    made = nested.select("n", function("rec.x", "rec.y").alias("prob")).orderBy("n").collect()
+    np.testing.assert_allclose([row.prob for row in made], expected(net, "prob"), rtol=1e-5)
     with pytest.raises(SparkError, match=r"1 columns are given for the net's inputs \['a', 'b'\]"):
         function("x")
     with pytest.raises(SparkError, match="a column function has no prefix, key, best"):

@@ -83,3 +83,9 @@ def test_no_valid_row_at_all(session):
         model.evaluate(bad, invalid="null")  # type: ignore[arg-type]
     with pytest.raises(Exception, match="column 'label' holds 7, and there are 3 classes"):
         model.evaluate(bad)
+
+
+def test_an_evaluation_of_no_rows_says_so(session):
+    with pytest.warns(UserWarning, match="the data has no rows, and an evaluation of nothing"):
+        found = SparkModel(Net(NET)).evaluate(session.createDataFrame([], SCHEMA))
+    assert found.rows == 0

@@ -72,6 +72,22 @@ def test_no_records(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
+@pytest.mark.parametrize(("value", "row"), [(1e30, 70), (1e5, None), (-1e9, 99)])
+def test_a_value_far_beyond_the_first_is_named(tmp_path, value, row):
+    rows = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    rows[70 if row is None else row, 1] = value
+    made = pa.RecordBatch.from_pydict(
+        {
+            "x": pa.array(rows.tolist(), pa.list_(pa.float64())),
+            ROW: pa.array(range(100), pa.int64()),
+            HELD: pa.array([False] * 100),
+        }
+    )
+    part = ingest([made], tmp_path / "a", {"data": "x"}, {"data": InputSpec((2,))})
+    want = f"column 'x' holds {abs(value):g} in partition 0, row {row} of the training data, and"
+    assert (part.outlier is None) if row is None else str(part.outlier).startswith(want)
+
+
 def test_a_failure_leaves_no_file(tmp_path):
     other = pa.RecordBatch.from_pydict(
         {

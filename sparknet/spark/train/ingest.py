@@ -16,6 +16,7 @@ import numpy as np
 from sparknet.errors import SparkError, SparkNetError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.records import ArrayRecords, Batch, Column, Records, Subset, column_of
+from sparknet.net.first_records import OUTLIER
 from sparknet.net.scratch import PRIVATE_FILE
 from sparknet.predict.columns import InputSpec, arrays
 from sparknet.predict.prediction import BAD, at_place
@@ -32,6 +33,8 @@ HELD = "__sparknet_held"
 """The column that is true for records of the validation set."""
 NAMED = "__sparknet_path"
 """The column of the paths that name rows, where the data has one."""
+_FIRST = 64
+"""The rows of a partition that say how large the values usually are."""
 
 
 def write(
@@ -55,8 +58,8 @@ def write(
     with replacing(about(path), PRIVATE_FILE) as draft, draft.open("wb") as file:
         rows = np.concatenate([np.zeros(0, np.int64), *reading.rows])
         is_held = np.concatenate([np.zeros(0, bool), *reading.held])
-        facts = json.dumps([sum(reading.checks), reading.dropped, reading.reason])
-        np.savez(file, rows=rows, held=is_held, told=np.array(facts))
+        facts = [sum(reading.checks), reading.dropped, reading.reason, reading.outlier]
+        np.savez(file, rows=rows, held=is_held, facts=np.array(json.dumps(facts)))
 
 
 def about(path: Path) -> Path:
@@ -67,15 +70,17 @@ def about(path: Path) -> Path:
 def open_records(path: Path, shapes: Mapping[str, InputSpec]) -> WorkerRecords:
     """Return the records that `write` wrote."""
     with np.load(about(path)) as arrays:
-        rows, is_held, facts = arrays["rows"], arrays["held"], json.loads(arrays["told"].item())
-    check_sum, dropped, reason = facts
+        rows, is_held, facts = arrays["rows"], arrays["held"], json.loads(arrays["facts"].item())
+    check_sum, dropped, reason, outlier = facts
     if not len(rows):
         nothing = _no_records(shapes)
         return WorkerRecords(nothing, nothing, dropped=dropped, reason=reason)
     blocks, order = Blocks(path), np.argsort(rows, kind="stable")
     aside = is_held[order]
     training, validation = _records(blocks, order[~aside]), _records(blocks, order[aside])
-    return WorkerRecords(training, validation, check_sum, dropped=dropped, reason=reason)
+    return WorkerRecords(
+        training, validation, check_sum, dropped=dropped, reason=reason, outlier=outlier
+    )
 
 
 class _Reading:
@@ -93,6 +98,10 @@ class _Reading:
         self.dropped = 0
         self.reason: str | None = None
         """What is wrong with the first row that was dropped."""
+        self.outlier: str | None = None
+        """A sentence about the first value that is far beyond those of the first rows."""
+        self._largest: dict[str, float] = {}
+        """The largest value of each blob's first rows."""
 
     def pieces(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Batch]:
         for batch in batches:
@@ -104,6 +113,7 @@ class _Reading:
             # Copies: views would keep all columns of the batch in memory.
             self.rows.append(batch.column(ROW).to_numpy()[rows])
             self.held.append(batch.column(HELD).to_numpy(zero_copy_only=False)[rows])
+            self._look_for_outlier(batch, rows, values)
             training = ~self.held[-1]
             self.checks.append(check_sum({name: one[training] for name, one in values.items()}))
             yield values
@@ -133,6 +143,20 @@ class _Reading:
         if len(rows_by_number) == batch.num_rows:
             raise at_place(whole, f"{_place(batch, 0)} and those after it") from None
         return np.array([*rows_by_number], np.int64), _joined([*rows_by_number.values()])
+
+    def _look_for_outlier(self, batch: pa.RecordBatch, numbers: Any, values: Batch) -> None:
+        for blob, rows in values.items():
+            if rows.dtype.kind != "f" or not rows.size or self.outlier:
+                continue
+            sizes = np.abs(rows.reshape(len(rows), -1)).max(1)
+            usual = self._largest.setdefault(blob, float(sizes[:_FIRST].max()))
+            row = int(sizes.argmax())
+            if sizes[row] > OUTLIER * max(usual, 1):
+                self.outlier = (
+                    f"column '{self._mapping[blob]}' holds {sizes[row]:g} in "
+                    f"{_place(batch, int(numbers[row]))}, and the first records reach {usual:.4g}: "
+                    "mend or leave out such records"
+                )
 
     def _check_same(self, batch: pa.RecordBatch, number: int, values: Batch) -> None:
         """SparkError for rows that fit the net, but not the rows before them."""

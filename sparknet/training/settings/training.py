@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
-from sparknet.errors import ArgumentError, SettingError
+from sparknet.errors import ArgumentError, SettingError, outside
 from sparknet.loaders.image_settings import ImageKeywords
 from sparknet.net import Net
 from sparknet.net.description import NetSource
@@ -139,6 +140,12 @@ class TrainingSettings(Schedule):
             if records is not None and batch_size is not None:
                 values["steps"] = steps_for(self.epochs, records, batch_size, self.workers)
         if not validates:
+            if self.validate_every not in (0, Schedule.validate_every):
+                warnings.warn(
+                    f"validate_every={self.validate_every} counts for nothing: there is no "
+                    "validation data (validation=)",
+                    stacklevel=outside(),
+                )
             values["validate_every"] = 0
         known_goals = goals or {}
         return RunPlan(**values, net=net, records=records, batch_size=batch_size, goals=known_goals)

@@ -49,6 +49,8 @@ class WorkerRecords:
     """The rows that were left out, because they cannot be read."""
     reason: str | None = None
     """What is wrong with the first of them."""
+    outlier: str | None = None
+    """A sentence about a value that is far beyond those of the first rows."""
 
 
 def introduced(
@@ -63,7 +65,8 @@ def introduced(
     """
     shares = [_share(part, one, comm) for one in (part.training, part.validation)]
     counted = not part.is_whole or comm.rank == 0  # else all would count the same rows
-    counts = comm.gather([*shares, part.dropped if counted else 0, part.reason, dict(computes)])
+    dropped = part.dropped if counted else 0
+    counts = comm.gather([*shares, dropped, part.reason, part.outlier, dict(computes)])
     for number, what in enumerate(("training", "validation")[: 1 + validates]):
         if not any(count[number] for count in counts):
             raise DataError(f"the {what} data has no records{_why_none(counts)}")
@@ -75,9 +78,10 @@ def introduced(
             "held_out": held_out,
             "dropped": dropped,
             "reason": reason,
+            "outlier": outlier,
             **how,
         }
-        for (host, _, process), (records, held_out, dropped, reason, how) in zip(
+        for (host, _, process), (records, held_out, dropped, reason, outlier, how) in zip(
             met, counts, strict=True
         )
     ]

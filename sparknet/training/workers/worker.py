@@ -190,6 +190,8 @@ class _Participant:
             workers = introduced(comm, self.part, self.spec.validates, met["workers"], how)
             if rank == 0:
                 self._say("workers", attempt=generation, workers=workers)
+                if texts := [one["outlier"] for one in workers if one["outlier"]]:
+                    self._say("note", text=texts[0], doubt=True)
             try:
                 trained, outcome = self._train(comm, met)
             except Parting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import warnings
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -232,3 +233,14 @@ def test_the_plan_of_settings() -> None:
     assert pickle.loads(pickle.dumps(replace(given, strategy=Averaging(3)))).strategy == Averaging(
         3
     )
+
+
+def test_validations_without_data_are_no_silence() -> None:
+    settings = RunSettings(steps=5, validate_every=3)
+    with pytest.warns(UserWarning, match="validate_every=3 counts for nothing: there is no vali"):
+        plan = settings.plan("net", validates=False)
+    assert plan.validate_every == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        replace(settings, validate_every=10).plan("net", validates=False)
+        assert settings.plan("net", validates=True).validate_every == 3
