@@ -228,7 +228,7 @@ class Comparison:
                 tops = [names[blob] for blob in node.top_ids]
                 if number not in numbers or not net.blobs[tops[0]].count:
                     continue
-                axis = 1 if node.type == "Convolution" else len(net.blobs[tops[0]].shape) - 1
+                axis = int(node.plan.values["axis"])
                 wide, own = (_means(one, tops, axis) for one in (net, narrow))
                 bias = biases.get(node.name, np.zeros(len(own)))
                 bias = biases[node.name] = bias + (wide - own - bias) * (rows / seen)
