@@ -13,7 +13,7 @@ import pytest
 from sparknet import LinearLayer, Net, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
 from sparknet.errors import SparkError
 from sparknet.loaders import ArrayRecords
-from sparknet.spark import NetRDD, net_rdd
+from sparknet.spark import NetRDD, Trainer, net_rdd
 from sparknet.spark.rdd.net_home import NetHome, NetJob
 from sparknet.training import Averaging, simulate
 
@@ -31,8 +31,8 @@ RATES = {"lr_policy": "step", "stepsize": 10, "gamma": 0.5, "momentum": 0.9}
 SOLVER = SolverParams(net=NET, base_lr=0.1, random_seed=1, **RATES)
 
 
-def make(records: Any) -> Net:
-    net = Net(SOLVER)
+def make(records: Any, seed: int = 1) -> Net:
+    net = Net(SOLVER.but(random_seed=seed))
     net.set_training_data(records)
     return net
 
@@ -42,15 +42,16 @@ def train(net: Net) -> Any:
     return net.get_weights()
 
 
-def nets_of(spark: Any) -> NetRDD:
+def nets_of(spark: Any, seed: int = 1) -> NetRDD:
     """Worker w has the records w, w + 2, w + 4 …, as virtual workers that do not shuffle."""
     records = [(POINTS[w::WORKERS], SIDES[w::WORKERS]) for w in range(WORKERS)]
     data = spark.sparkContext.parallelize(records, WORKERS)
-    return net_rdd(data.flatMap(lambda part: list(zip(*part, strict=True))), make)
+    rows = data.flatMap(lambda part: list(zip(*part, strict=True)))
+    return net_rdd(rows, lambda records: make(records, seed))
 
 
-def rounds(spark: Any, nets: NetRDD, step: Callable[[Net], Any] = train) -> Any:
-    weights = make((POINTS, SIDES)).get_weights()
+def rounds(spark: Any, nets: NetRDD, step: Callable[[Net], Any] = train, seed: int = 1) -> Any:
+    weights = make((POINTS, SIDES), seed).get_weights()
     for number in range(ROUNDS):
         broadcast = spark.sparkContext.broadcast(weights)
         nets.map(lambda net, broadcast=broadcast: net.set_weights(broadcast.value))
@@ -209,3 +210,28 @@ def test_weights_in_an_rdd_have_a_sum(spark):
     weights = Net(SOLVER).get_weights()
     total = spark.sparkContext.parallelize([weights, weights, weights], 4).sum()
     np.testing.assert_allclose(flat(total), 3 * flat(weights), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_listing_and_trainer_end_with_the_same_loss(spark):
+    """Records, batches, workers and rounds are equal; the records come in another order."""
+    rows = [(point.tolist(), float(side)) for point, side in zip(POINTS, SIDES, strict=True)]
+    frame = spark.createDataFrame(rows, "data array<float>, label float")
+    losses = []
+    for seed in (1, 2, 3):
+        nets = nets_of(spark, seed)
+        listing = rounds(spark, nets, seed=seed)
+        nets.unpersist()
+        trainer = Trainer(
+            SOLVER.but(random_seed=seed),
+            Averaging(steps=STEPS),
+            workers=WORKERS,
+            steps=STEPS * ROUNDS,
+        )
+        net = make((POINTS, SIDES))
+        net.set_validation_data({"data": POINTS, "label": SIDES})
+        for weights in (listing, trainer.fit(frame).weights):
+            net.set_weights(weights)
+            losses.append(float(net.test()["loss"]))
+    assert max(losses) < 0.2  # 0.7 before
+    assert abs(np.mean(losses[::2]) - np.mean(losses[1::2])) < 0.02
