@@ -176,7 +176,7 @@ def differences(got: dict[str, Any], want: dict[str, Any], tolerance: float) -> 
     assert got.keys() == want.keys()
     for name, right in want.items():
         chain_of[name] = number = name.split("_")[1].split("[")[0]
-        size = float(np.abs(right[np.isfinite(right)]).max(initial=1e-4))
+        size = float(np.abs(right[np.isfinite(right)]).max(initial=1e-6))
         largest[name] = size
         largest[number] = max(largest.get(number, 0.0), size / 100)
     for name, right in want.items():
