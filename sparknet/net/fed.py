@@ -39,7 +39,7 @@ from sparknet.net.rows import (
     is_frame,
     open_rows,
 )
-from sparknet.net.scores import Goal, Summary
+from sparknet.net.scores import Summary
 from sparknet.proto.suggest import did_you_mean, one_of
 
 _MOST_SOUND = 1 << 12
@@ -170,18 +170,6 @@ class FedNet:
         kinds = ((layer, LAYERS[layer.type]) for layer in self.described.layer)
         return {top: kind.summary for layer, kind in kinds if kind.summary for top in layer.top}
 
-    @property
-    def goals(self) -> dict[str, Goal]:
-        """Return whether a larger or a smaller value is better, for tops whose layers tell."""
-        goals: dict[str, Goal] = {}
-        for layer in self.described.layer:
-            kind = LAYERS.get(layer.type)
-            weights = layer.loss_weight or (kind is not None and kind.is_loss,)
-            if kind is not None and kind.compares_labels and not kind.is_loss:
-                goals |= dict.fromkeys(layer.top, "max")
-            goals |= {top: "min" for top, one in zip(layer.top, weights, strict=False) if one > 0}
-        return goals
-
     def measured(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the computed outputs, without those that are records themselves."""
         entry_names = {place.name for place in self.places}
@@ -256,10 +244,8 @@ class FedNet:
         entries: Sequence[Entry] | None = None,
         transformed: bool = False,
     ) -> Callable[[Block, int], int]:
-        """Return what puts blocks of these columns into the net, given the number of the first
-        record.
-
-        It returns the number of records.
+        """Return what puts blocks into the net, given the number of the first record; it returns
+        the number of records.
         """
         counts = {entry.batch for entry in self.entries if entry.name in columns}
         followers = [
@@ -352,12 +338,13 @@ class FedNet:
         entries = [adapted(entry, columns.get(entry.name)) for entry in self.entries]
         self._check_sizes(entries)
         self._look(columns)
-        missing = [
-            place.name
-            for place in self.places
-            if place.name not in columns and not place.is_optional
-        ]
-        return BatchPass(self.net, self.feed(columns, entries), blobs, missing), columns
+        write, missing = self.feed(columns, entries), self._missing(columns)
+        return BatchPass(self.net, write, blobs, missing), columns
+
+    def _missing(self, columns: Mapping[str, Any]) -> list[str]:
+        """Return the inputs that need a column and have none."""
+        places = (place for place in self.places if not place.is_optional)
+        return [place.name for place in places if place.name not in columns]
 
     def _check_sizes(self, entries: Sequence[Entry]) -> None:
         """Refuse records of another shape that a layer would accept for their number of values."""
@@ -391,9 +378,7 @@ class FedNet:
         return outline, outline.vectors({entry.name: entry.shape for entry in self.entries})
 
     def _outputs(self, given: Mapping[str, Any], outputs: Sequence[str] | None) -> list[str]:
-        missing = [
-            place.name for place in self.places if place.name not in given and not place.is_optional
-        ]
+        missing = self._missing(given)
         if missing and not any(place.name in given for place in self.places):
             there = ", ".join(f"'{name}'" for name in given)
             near = did_you_mean(next(iter(given), ""), missing)

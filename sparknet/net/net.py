@@ -31,7 +31,7 @@ from sparknet.net.nets import Nets, run_test
 from sparknet.net.origin import find_origin, warn_of_loss
 from sparknet.net.quantize import MOST_LOSS, RECORDS, calibrate, quantizable
 from sparknet.net.rows import Data, Record, default_columns
-from sparknet.net.scores import Goal, Means, Scores, check_names, finished, flattened
+from sparknet.net.scores import Goal, Means, Scores, check_names, finished, flattened, goals_of
 from sparknet.onnx.inputs import Axes, Shapes
 from sparknet.weights import WeightCollection, copy_from
 from sparknet.weights.files import prepare
@@ -180,7 +180,7 @@ class Net:
     @property
     def goals(self) -> dict[str, Goal]:
         """Whether a larger or a smaller value is better, by top; shapes need not be known."""
-        return self._nets.test(0).goals
+        return goals_of(self._nets.test(0).described)
 
     @property
     def iter(self) -> int:
@@ -288,14 +288,15 @@ class Net:
         An output of several numbers, as Accuracy's per class, becomes ``name[0]``, ``name[1]`` …
         ``metrics`` are further ones by name: confusion, class_accuracy, mean_iou, mae, rmse, r2.
         """
-        scores = Scores(check_names(metrics))
-        means = run_test(self._nets, net, steps, scores if metrics else None)
-        return finished(flattened(means.arrays()) | scores.parts(), metrics, means.records)
+        means, results = self.measure(check_names(metrics), steps, net)
+        return finished(results, metrics, means.records)
 
-    def measure(self, metrics: Sequence[str]) -> tuple[Means, dict[str, float]]:
+    def measure(
+        self, metrics: Sequence[str], steps: int | None = None, net: int = 0
+    ) -> tuple[Means, dict[str, float]]:
         """Return what `test` counts, and its results with the sums behind its metrics."""
         scores = Scores(metrics)
-        means = run_test(self._nets, 0, None, scores if metrics else None)
+        means = run_test(self._nets, net, steps, scores if metrics else None)
         return means, flattened(means.arrays()) | scores.parts()
 
     def test_arrays(self, steps: int | None = None, net: int = 0) -> dict[str, Array]:

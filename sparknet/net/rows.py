@@ -75,22 +75,14 @@ def open_rows(
     if isinstance(getattr(data, "columns", None), Mapping) and hasattr(data, "take"):
         return _of_records(for_inputs(data, entries(), names))
     if isinstance(data, (Mapping, tuple)) or _is_array(data):
-        columns = columns_of(data, names)
-        _refuse_empty(rows_of(columns))
-        return _of_records(ArrayRecords(**columns))
+        return _of_columns(columns_of(data, names))
     if is_frame(data):
-        framed = frame_columns(data, names)
-        _refuse_empty(rows_of(framed))
-        return _of_records(ArrayRecords(**framed))
+        return _of_columns(frame_columns(data, names))
     if isinstance(data, bytes) or hasattr(data, "to_numpy"):
         raise DataError(f"a {type(data).__name__} is not data: give records, batches or arrays")
     if not isinstance(data, Iterable):
         raise DataError(f"a {type(data).__name__} is not data: it cannot be iterated")
-    return (
-        _of_iterator(data, entries, names)
-        if iter(data) is data
-        else _of_items(data, entries, names)
-    )
+    return _of_items(data, entries, names)
 
 
 def for_inputs(records: Records, entries: Sequence[Entry] | None, names: Sequence[str]) -> Records:
@@ -175,6 +167,11 @@ def rows_of(block: Block) -> int:
     return next(iter(lengths), 0)
 
 
+def _of_columns(columns: Block) -> Rows:
+    _refuse_empty(rows_of(columns))
+    return _of_records(ArrayRecords(**columns))
+
+
 def _of_records(records: Any) -> Rows:
     def blocks(first: int, size: int, skip: int) -> Iterator[Block]:
         begin, end = skip, skip + first
@@ -200,31 +197,22 @@ class _OfSpark:
 
 
 def _of_items(items: Iterable[Any], entries: Entries, names: Sequence[str]) -> Rows:
-    """Rows of a collection that can be iterated repeatedly."""
-
-    def shapes() -> Mapping[str, Shape]:
-        return _record_shapes(_first(iter(items))[0], entries, names)
-
-    def blocks(first: int, size: int, skip: int) -> Iterator[Block]:
-        return _grouped(_after(items, skip, entries(), names), entries(), names, first, size)
-
-    return Rows(blocks, True, shapes)
-
-
-def _of_iterator(items: Iterator[Any], entries: Entries, names: Sequence[str]) -> Rows:
-    """Rows of an iterator that runs once; only `shapes` reads an item ahead of its use."""
-    rest = items
+    """Rows of a collection, or of an iterator, which runs once: only `shapes` reads ahead."""
+    again, rest = iter(items) is not items, items
 
     def shapes() -> Mapping[str, Shape]:
         nonlocal rest
-        ahead = _first(rest)
-        rest = chain(ahead, rest)
-        return _record_shapes(ahead[0], entries, names)
+        ahead = list(islice(iter(rest), 1))
+        _refuse_empty(len(ahead))
+        rest = items if again else chain(ahead, rest)
+        columns = columns_of(ahead[0], names)
+        first = 1 if is_batch(columns, entries()) else 0
+        return {name: values.shape[first:] for name, values in columns.items()}
 
     def blocks(first: int, size: int, skip: int) -> Iterator[Block]:
         return _grouped(_after(rest, skip, entries(), names), entries(), names, first, size)
 
-    return Rows(blocks, False, shapes)
+    return Rows(blocks, again, shapes)
 
 
 def _after(
@@ -246,22 +234,9 @@ def _after(
     return chain(ahead, source)
 
 
-def _first(items: Iterator[Any]) -> list[Any]:
-    for item in items:
-        return [item]
-    _refuse_empty(0)
-    return []
-
-
 def _refuse_empty(length: int) -> None:
     if not length:
         raise DataError("the data is empty")
-
-
-def _record_shapes(item: Any, entries: Entries, names: Sequence[str]) -> Mapping[str, Shape]:
-    columns = columns_of(item, names)
-    skipped = 1 if is_batch(columns, entries()) else 0
-    return {name: values.shape[skipped:] for name, values in columns.items()}
 
 
 def _grouped(

@@ -70,6 +70,18 @@ def judged_blobs(net: NetMessage, inputs: Sequence[str]) -> Judged:
     )
 
 
+def goals_of(net: NetMessage) -> dict[str, Goal]:
+    """Return whether a larger or a smaller value is better, for tops whose layers tell."""
+    goals: dict[str, Goal] = {}
+    for layer in net.layer:
+        kind = LAYERS.get(layer.type)
+        weights = layer.loss_weight or (kind is not None and kind.is_loss,)
+        if kind is not None and kind.compares_labels and not kind.is_loss:
+            goals |= dict.fromkeys(layer.top, "max")
+        goals |= {top: "min" for top, one in zip(layer.top, weights, strict=False) if one > 0}
+    return goals
+
+
 class Scores:
     """Sums over batches, for the metrics of these names."""
 

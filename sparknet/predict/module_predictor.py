@@ -111,20 +111,14 @@ class ModulePredictor(Predictor):
         tops = self.model.computed(self.records)
         return {name: one.shape[1:] for name, one in tops.items() if one.ndim}
 
-    def heads(self, request: Request, table: TableSchema | None = None) -> list[Head]:
-        return [self.head_of_table(request, table, None)]
-
-    def head_of_table(self, request: Request, table: TableSchema | None, kind: Kind | None) -> Head:
-        """Return the first output that is asked for as a prediction.
-
-        ``kind`` says what its numbers are; unless given, what the loss took them for, else classes
-        if there are several for a record.
-        """
+    def heads(
+        self, request: Request, table: TableSchema | None = None, kind: Kind | None = None
+    ) -> list[Head]:
         tops = self.model.computed(self._inputs(request, table)[1])
         name = _outputs(tops, request)[0].blob
         record = tops[name].shape[1:]
         several: Kind = "classes" if prod(record) > 1 else "numbers"
-        return head_of(name, kind or self.kind or several, record)
+        return [head_of(name, kind or self.kind or several, record)]
 
     def portable(self) -> PortableTorch:
         return PortableTorch.of(self.model)

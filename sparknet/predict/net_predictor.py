@@ -10,7 +10,7 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.caffe_model import CaffeModel, PortableNet
 from sparknet.net.entries import dependent, predictions
-from sparknet.net.heads import Head, find_heads
+from sparknet.net.heads import Head, Kind, find_heads
 from sparknet.net.model_folder import save_model
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.ranges import warn_of_pictures
@@ -163,7 +163,9 @@ class NetPredictor(Predictor):
             if not one.is_list
         }
 
-    def heads(self, request: Request, table: TableSchema | None = None) -> list[Head]:
+    def heads(
+        self, request: Request, table: TableSchema | None = None, kind: Kind | None = None
+    ) -> list[Head]:
         return [one for one in find_heads(self.net) if one.blob not in EMBEDDINGS]
 
     def truth_shapes(self) -> Mapping[str, tuple[int | None, ...]]:

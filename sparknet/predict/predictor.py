@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from sparknet.net.heads import Head
+from sparknet.net.heads import Head, Kind
 from sparknet.net.model import Array, Model, PortableModel
 from sparknet.predict.local_rows import InputShape
 from sparknet.predict.outputs import Output
@@ -94,8 +94,14 @@ class Predictor(ABC):
         """Return the shape of a record of each blob, where it has one."""
 
     @abstractmethod
-    def heads(self, request: Request, table: TableSchema | None = None) -> list[Head]:
-        """Return the predictions that `evaluate` compares with the truth."""
+    def heads(
+        self, request: Request, table: TableSchema | None = None, kind: Kind | None = None
+    ) -> list[Head]:
+        """Return the predictions that `evaluate` compares with the truth.
+
+        ``kind`` says what a module's numbers are; unless given, what the loss took them for, else
+        classes if there are several for a record.
+        """
 
     def truth_shapes(self) -> Mapping[str, tuple[int | None, ...]]:
         """Return the shape of a record of each target that is an input."""

@@ -274,34 +274,33 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
 
     def _fit(self, dataset: DataFrame) -> NetModel:
         trainer = self.trainer
-        if trainer.module is not None:
-            return self._fit_module(trainer, dataset)
+        by_input = self._net_columns if trainer.module is None else self._module_columns
+        columns = by_input(trainer)
+        with self._recipe().expected():
+            trained = replace(trainer, columns=columns).fit(*self._parts(dataset))
+        model = self._model(trained.model)
+        if trainer.module is not None and (targets := trainer.targets):
+            model._setDefault(labelCol=columns.get(targets[0], targets[0]))
+        model._summary = TrainingSummary(trained)
+        return model
+
+    def _net_columns(self, trainer: Trainer) -> dict[str, str]:
         how = Preprocessing.of(trainer)
         assert trainer.solver is not None
         untrained = self._model(
             SparkModel(trainer.solver, preprocessing=how, dialect=trainer.dialect, random=True)
         )
         untrained.check()  # raises now what would fail after training
-        trainer = replace(trainer, columns=untrained.input_columns(training=True))
-        with self._recipe().expected():
-            trained = trainer.fit(*self._parts(dataset))
-        model = self._model(trained.model)
-        model._summary = TrainingSummary(trained)
-        return model
+        return untrained.input_columns(training=True)
 
-    def _fit_module(self, trainer: Trainer, dataset: DataFrame) -> NetModel:
+    def _module_columns(self, trainer: Trainer) -> dict[str, str]:
         columns, column, targets = dict(trainer.columns or {}), self.value_of, trainer.targets
         if name := column("featuresCol"):
             needed, more = arguments(made_module(trainer.module))
             columns.setdefault((needed or more)[0], name)
         if (name := column("labelCol")) and targets:
             columns.setdefault(targets[0], name)
-        trained = replace(trainer, columns=columns).fit(*self._parts(dataset))
-        model = self._model(trained.model)
-        if targets:
-            model._setDefault(labelCol=columns.get(targets[0], targets[0]))
-        model._summary = TrainingSummary(trained)
-        return model
+        return columns
 
     def _model(self, model: Any) -> NetModel:
         net_model = NetModel(model)

@@ -252,11 +252,9 @@ class SparkModel:
             raise SparkError(f"invalid is {invalid!r}: it is one of {', '.join(INVALID)}")
         data = self._frame(data, columns)
         frame_session(data)
-        if heads is None and self.module is None:
-            heads = self.predictor.heads(Request())
-        elif heads is None:
+        if heads is None:
             request = Request(outputs=None if output is None else [output], columns=columns)
-            heads = [self._module_predictor.head_of_table(request, FrameTable(data), kind)]
+            heads = self.predictor.heads(request, FrameTable(data), kind)
         return evaluate(self, data, label, column_map(columns), heads, batch, invalid)
 
     def udf(
@@ -331,12 +329,6 @@ class SparkModel:
     def _net_predictor(self) -> NetPredictor:
         if not isinstance(self.predictor, NetPredictor):
             raise SettingError(f"'{self.predictor.name}' is a module of PyTorch, and no net")
-        return self.predictor
-
-    @property
-    def _module_predictor(self) -> ModulePredictor:
-        if not isinstance(self.predictor, ModulePredictor):
-            raise SettingError(f"'{self.predictor.name}' is a net, and no module of PyTorch")
         return self.predictor
 
     def _frame(
