@@ -74,11 +74,11 @@ def _add_tops(layer: Any, available: dict[str, str]) -> None:
 
 
 def _refuse_bottom(
-    layers: Sequence[Any], index: int, bottom: str, later: Sequence[int], known: dict[str, str]
+    layers: Sequence[Any], index: int, bottom: str, later: Sequence[int], producers: dict[str, str]
 ) -> None:
     layer = layers[index]
     if not later:
-        names = ({name for other in layers for name in other.top} | set(known)) - {bottom}
+        names = ({name for other in layers for name in other.top} | set(producers)) - {bottom}
         raise LayerError(
             layer.name, f"bottom '{bottom}' is made by no layer{did_you_mean(bottom, names)}"
         )

@@ -104,11 +104,11 @@ def clear_empty(message: Any, *names: str) -> None:
             message.ClearField(name)
 
 
-def blob_names(layer: str, what: str, given: object) -> list[str]:
+def blob_names(layer: str, what: str, values: object) -> list[str]:
     """Bottoms or tops as names: a str, a layer with one top, or several of these."""
-    if isinstance(given, str | bytes | LayerSpec | Mapping) or not isinstance(given, Iterable):
-        given = [given]
-    return [_blob_name(layer, what, item) for item in given]
+    if isinstance(values, str | bytes | LayerSpec | Mapping) or not isinstance(values, Iterable):
+        values = [values]
+    return [_blob_name(layer, what, item) for item in values]
 
 
 def _blob_name(layer: str, what: str, item: object) -> str:

@@ -135,11 +135,13 @@ def _filled(options: dict[str, object], group: str) -> dict[str, object]:
     return options
 
 
-def _choice(layer: str, what: str, value: object, known: Mapping[str, str]) -> str:
-    match = known.get(value.lower()) if isinstance(value, str) else None
+def _choice(layer: str, what: str, value: object, choices: Mapping[str, str]) -> str:
+    match = choices.get(value.lower()) if isinstance(value, str) else None
     if match is None:
-        hint = did_you_mean(value, known)
-        raise LayerError(layer, f"{what}: {short_repr(value)} is none of {', '.join(known)}{hint}")
+        hint = did_you_mean(value, choices)
+        raise LayerError(
+            layer, f"{what}: {short_repr(value)} is none of {', '.join(choices)}{hint}"
+        )
     return match
 
 

@@ -51,10 +51,10 @@ class Budget:
     work: int = 0
 
     @classmethod
-    def of(cls, weights: int, given: int = 0) -> Budget:
+    def of(cls, weights: int, numbers_given: int = 0) -> Budget:
         """For a file of at most so many weights, and inputs of so many numbers whose shapes
         its user gave."""
-        numbers, work = (given * each for each in FOR_EACH_GIVEN)
+        numbers, work = (numbers_given * each for each in FOR_EACH_GIVEN)
         return cls(untrusted_numbers() + FOR_EACH_WEIGHT * weights + numbers, WORK + work)
 
     @classmethod
@@ -74,22 +74,22 @@ class Budget:
         raise TooLarge(f"the layers up to this one would {what}; {most} are the most")
 
 
-def check_budget(graph: Graph, held: Collection[int]) -> None:
+def check_budget(graph: Graph, existing: Collection[int]) -> None:
     """Refuse a net of unknown origin that asks for more; ``held`` are the places in
     ``graph.params`` of what files or the caller give."""
     if not any(node.layer.parameter.untrusted for node in graph.nodes):
         return
-    budget = Budget.of(sum(count(graph.params[place].shape) for place in held))
+    budget = Budget.of(sum(count(graph.params[place].shape) for place in existing))
     for node in graph.nodes:
         shapes = [graph.blob_shapes[blob] for blob in node.bottom_ids]
         try:
-            budget.take(_numbers(node, graph, held), node.layer.work(node.plan, shapes))
+            budget.take(_numbers(node, graph, existing), node.layer.work(node.plan, shapes))
         except TooLarge as error:
             raise LayerError(node.name, f"{node.type}: {error}: {UNTRUSTED}") from None
 
 
-def _numbers(node: Node, graph: Graph, held: Collection[int]) -> int:
-    own = [ref for ref in node.params if ref.owned and ref.learnable not in held]
+def _numbers(node: Node, graph: Graph, existing: Collection[int]) -> int:
+    own = [ref for ref in node.params if ref.owned and ref.learnable not in existing]
     total = sum(count(ref.shape) for ref in own)
     if not node.layer.is_view:
         new = {*node.top_ids}.difference(node.bottom_ids)

@@ -34,16 +34,16 @@ def follow(node: Node, shapes: Sequence[Shape]) -> Node:
 
 
 def _reshape_node(
-    node: Node, old: Sequence[Shape], found: list[Shape], wanted: Mapping[str, Shape]
+    node: Node, old: Sequence[Shape], shapes: list[Shape], target: Mapping[str, Shape]
 ) -> Node:
-    if node.bottom_ids and all(found[blob] == old[blob] for blob in node.bottom_ids):
+    if node.bottom_ids and all(shapes[blob] == old[blob] for blob in node.bottom_ids):
         return node
     if not node.bottom_ids:
         for blob, name in zip(node.top_ids, node.tops, strict=True):
-            found[blob] = wanted.get(name, found[blob])
-    node = follow(node, found)
+            shapes[blob] = target.get(name, shapes[blob])
+    node = follow(node, shapes)
     for blob, shape in zip(node.top_ids, node.plan.tops, strict=True):
-        found[blob] = shape
+        shapes[blob] = shape
     return node
 
 
@@ -59,9 +59,9 @@ def _check_params(node: Node, plan: Plan) -> None:
             )
 
 
-def _check_names(nodes: Sequence[Node], wanted: Mapping[str, Shape]) -> None:
+def _check_names(nodes: Sequence[Node], target: Mapping[str, Shape]) -> None:
     sources = {name for node in nodes if not node.bottom_ids for name in node.tops}
-    for name in wanted:
+    for name in target:
         if name not in sources:
             listed = ", ".join(f"'{source}'" for source in sorted(sources)[:8]) or "none"
             raise SpecError(f"the net has no input '{name[:80]}' to reshape; its inputs: {listed}")

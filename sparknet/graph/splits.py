@@ -125,11 +125,11 @@ def _check_names(net: caffe_pb2.NetParameter, readers: Readers) -> None:
             )
 
 
-def _unknown(net: caffe_pb2.NetParameter, number: int, blob: str, known: dict[str, Top]) -> str:
+def _unknown(net: caffe_pb2.NetParameter, number: int, blob: str, blobs: dict[str, Top]) -> str:
     if blob in net.layer[number].top:
         return f"bottom '{blob}' is produced by no layer before this one"
     for later in net.layer[number + 1 :]:
         if blob in later.top:
             return f"bottom '{blob}' is produced only later, by layer '{later.name}'"
-    near = did_you_mean(blob, islice(known, 1000))
+    near = did_you_mean(blob, islice(blobs, 1000))
     return f"bottom '{blob}' is produced by no layer{near}"

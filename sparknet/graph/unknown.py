@@ -50,10 +50,10 @@ def leave_out_unknown(
     return remaining, tuple(left_out)
 
 
-def _reason(layer: caffe_pb2.LayerParameter, gone: dict[str, str]) -> str:
+def _reason(layer: caffe_pb2.LayerParameter, dropped: dict[str, str]) -> str:
     if layer.type not in LAYERS:
         return f"unknown type{origin('type', layer.type)}"
     for bottom in layer.bottom:
-        if bottom in gone:
-            return f"reads '{clean(bottom)}' of '{clean(gone[bottom])}'"
+        if bottom in dropped:
+            return f"reads '{clean(bottom)}' of '{clean(dropped[bottom])}'"
     return ""

@@ -102,10 +102,10 @@ class AnnotatedMaker:
         return self.values["mean"]
 
 
-def yolo_rows(made: list[Annotated], hard_too: bool) -> Array:
+def yolo_rows(pictures: list[Annotated], hard_too: bool) -> Array:
     """Return each item's boxes: class from 0, centre, width and height, filled up with zeros."""
-    rows = np.zeros((len(made), 1, YOLO_BOXES, 5), np.float32)
-    for item, one in enumerate(made):
+    rows = np.zeros((len(pictures), 1, YOLO_BOXES, 5), np.float32)
+    for item, one in enumerate(pictures):
         places = np.flatnonzero(hard_too | (one.facts[:, 2] == 0))[:YOLO_BOXES]
         low, high = one.boxes[places, :2], one.boxes[places, 2:]
         facts = one.facts[places, :1] - 1
@@ -113,13 +113,13 @@ def yolo_rows(made: list[Annotated], hard_too: bool) -> Array:
     return rows
 
 
-def rows(made: list[Annotated]) -> Array:
+def rows(pictures: list[Annotated]) -> Array:
     """Return a row for each box of a batch: item, label, instance, corners, difficult."""
     parts = [
         np.concatenate(
             [np.full((len(one.boxes), 1), item), one.facts[:, :2], one.boxes, one.facts[:, 2:]], 1
         )
-        for item, one in enumerate(made)
+        for item, one in enumerate(pictures)
     ]
     rows: Array = np.concatenate(parts).astype(np.float32)
     if not len(rows):

@@ -108,14 +108,14 @@ def _codes(keys: Array, d: int) -> tuple[Array, list[int]]:
     return (keys - low) @ np.array(base, np.int64), base
 
 
-def _neighbours(known: Array, axis: int, d: int, base: list[int]) -> tuple[Array, Array]:
+def _neighbours(keys: Array, axis: int, d: int, base: list[int]) -> tuple[Array, Array]:
     """Return the places of both neighbours along an axis; past the end where there is none."""
     step = sum(base) - (d + 1) * base[axis] if axis < d else sum(base)
     rows = []
     for move in (-step, step):
-        target = known + move
-        places = np.minimum(np.searchsorted(known, target), len(known) - 1)
-        rows.append(np.where(known[places] == target, places, len(known)))
+        target = keys + move
+        places = np.minimum(np.searchsorted(keys, target), len(keys) - 1)
+        rows.append(np.where(keys[places] == target, places, len(keys)))
     return rows[0], rows[1]
 
 

@@ -99,11 +99,11 @@ def _place(
     return _Alignment(before.origin, rows, columns, before.hidden_by)
 
 
-def _offset(whole: str, wanted: str, places: Mapping[str, _Alignment]) -> tuple[int, int]:
+def _offset(whole: str, target: str, places: Mapping[str, _Alignment]) -> tuple[int, int]:
     """Rows and columns to cut off so that a blob lies upon another."""
-    one, two = (places.get(blob, _Alignment(blob)) for blob in (whole, wanted))
+    one, two = (places.get(blob, _Alignment(blob)) for blob in (whole, target))
     if one.origin != two.origin:
-        joined = f"no path joins '{clean(whole)}' and '{clean(wanted)}'"
+        joined = f"no path joins '{clean(whole)}' and '{clean(target)}'"
         raise _NoMap(one.hidden_by or two.hidden_by or joined)
     return _axis_offset(one.rows, two.rows), _axis_offset(one.columns, two.columns)
 
@@ -116,9 +116,9 @@ def _after(later: Map, first: Map) -> Map:
     return scale, shift
 
 
-def _axis_offset(whole: Map, wanted: Map) -> int:
-    scale = wanted[0] / whole[0]
-    shift = wanted[1] - scale * whole[1]
+def _axis_offset(whole: Map, target: Map) -> int:
+    scale = target[0] / whole[0]
+    shift = target[1] - scale * whole[1]
     if scale != 1:
         raise _NoMap(f"one bottom's pixels are {float(scale):g} of the other's")
     if shift > 0 or shift.denominator != 1:

@@ -36,12 +36,12 @@ class CtcLossHost(Host):
             bottoms[0].diff[...] = self.slope * float(tops[0].diff)
 
 
-def ctc(scores: Array, wanted: Array, blank: int) -> tuple[float, Array]:
+def ctc(scores: Array, target: Array, blank: int) -> tuple[float, Array]:
     """Return the negative log of a sequence's chance, and its slope by scores (time x classes)."""
     logs = scores - scores.max(1, keepdims=True)
     logs -= np.log(np.exp(logs).sum(1, keepdims=True))
-    states = np.full(2 * len(wanted) + 1, blank)
-    states[1::2] = wanted
+    states = np.full(2 * len(target) + 1, blank)
+    states[1::2] = target
     skips = np.zeros(len(states), bool)
     skips[2:] = (states[2:] != blank) & (states[2:] != states[:-2])
     before = _chances(logs[:, states], skips)

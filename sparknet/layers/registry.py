@@ -95,10 +95,10 @@ def check_counts(layer: Layer, bottoms: int, tops: int) -> None:
         )
 
 
-def _check_arity(layer: Layer, arity: Arity, found: int, what: str) -> None:
-    if not arity.accepts(found):
+def _check_arity(layer: Layer, arity: Arity, blobs: int, what: str) -> None:
+    if not arity.accepts(blobs):
         plural = "" if (arity.most or arity.least) == 1 else "s"
-        layer.fail(f"takes {arity} {what}{plural}; it has {found}")
+        layer.fail(f"takes {arity} {what}{plural}; it has {blobs}")
 
 
 def _counted(number: int, what: str) -> str:

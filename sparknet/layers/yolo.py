@@ -100,13 +100,13 @@ def suppress(boxes: Array, threshold: float, overlap: Overlap = overlap) -> Arra
     return np.array(indices, np.int64)
 
 
-def detections(found: Sequence[Sequence[Array]], many: int, threshold: float) -> Array:
+def detections(maps: Sequence[Sequence[Array]], many: int, threshold: float) -> Array:
     """Rows of image, label, score and corners of what survives suppression, image by image.
 
-    `found` has of each map its boxes, their scores, labels and images.
+    `maps` has of each map its boxes, their scores, labels and images.
     Where nothing does, a row for each image: its number, then -1.
     """
-    boxes, scores, labels, images = (np.concatenate(part) for part in zip(*found, strict=True))
+    boxes, scores, labels, images = (np.concatenate(part) for part in zip(*maps, strict=True))
     rows = []
     for image in range(many):
         mine = np.flatnonzero(images == image)

@@ -217,7 +217,7 @@ class Reading:
         if node.op in ("EyeLike", "Shape", "Size") and isinstance(inputs[0], Computed):
             shape = inputs[0].shape
             if node.op == "Shape":
-                sizes = np.array([*map(self.net.known, shape)], object)
+                sizes = np.array([*map(self.net.size_of, shape)], object)
                 self.symbolic[node.outputs[0]] = sizes[
                     node.attributes.get("start", 0) : node.attributes.get("end")
                 ]
@@ -264,7 +264,7 @@ class Reading:
         sizes = self.symbolic.get(name)
         if not self.counts or isinstance(value, Computed) or sizes is None or sizes.size != 1:
             return value
-        line = affine(sizes.flat[0], self.net.known(self.net.lengths[0]))
+        line = affine(sizes.flat[0], self.net.size_of(self.net.lengths[0]))
         if line is None:
             return value
         number = length_number(Step(self, node, [value]), value, *line)

@@ -23,9 +23,9 @@ def axes_of(node: OnnxNode, inputs: Inputs, place: int = 1) -> list[int] | None:
     return None
 
 
-def reshaped(shape: Sequence[int], wanted: Sequence[int], keep_zero: bool) -> tuple[int, ...]:
+def reshaped(shape: Sequence[int], target: Sequence[int], keep_zero: bool) -> tuple[int, ...]:
     """ONNX's Reshape: a 0 copies a size unless ``keep_zero``, one -1 takes what is left."""
-    sizes = [size if isinstance(size, int) else int(size) for size in wanted]
+    sizes = [size if isinstance(size, int) else int(size) for size in target]
     for place, size in enumerate(sizes):
         if size == 0 and not keep_zero:
             if place >= len(shape):
@@ -34,10 +34,10 @@ def reshaped(shape: Sequence[int], wanted: Sequence[int], keep_zero: bool) -> tu
     if sizes.count(-1) == 1:
         rest = -prod(sizes)
         if rest == 0 or prod(shape) % rest:
-            raise ValueError(f"{list(shape)} does not become {list(wanted)}")
+            raise ValueError(f"{list(shape)} does not become {list(target)}")
         sizes[sizes.index(-1)] = prod(shape) // rest
     if prod(sizes) != prod(shape) or min(sizes, default=0) < 0:
-        raise ValueError(f"{list(shape)} does not become {list(wanted)}")
+        raise ValueError(f"{list(shape)} does not become {list(target)}")
     return tuple(sizes)
 
 

@@ -112,17 +112,21 @@ def input_shapes(net: caffe_pb2.NetParameter) -> Iterator[tuple[str, tuple[int, 
 
 
 def describe_inputs(
-    net: caffe_pb2.NetParameter, opened: Axes, lengths: Collection[tuple[str, int]]
+    net: caffe_pb2.NetParameter, record_axes: Axes, lengths: Collection[tuple[str, int]]
 ) -> str:
     """Return each input with its axes, for people to read."""
     lines = []
     for name, shape in input_shapes(net):
         axes = [axis for one, axis in lengths if one == name]
         sizes = [
-            "records" if axis == opened.get(name) else "any length" if axis in axes else str(size)
+            "records"
+            if axis == record_axes.get(name)
+            else "any length"
+            if axis in axes
+            else str(size)
             for axis, size in enumerate(shape)
         ]
-        fixed = "" if name in opened else ", as the file says"
+        fixed = "" if name in record_axes else ", as the file says"
         lines.append(f"input {clean(name)}: {' x '.join(sizes) or 'one number'}{fixed}")
     return "\n".join(lines)
 

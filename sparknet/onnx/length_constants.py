@@ -23,16 +23,16 @@ from sparknet.onnx.step import Step
 class Drifting(FileError):
     """All values of a constant grow by `slope` with each place of the input."""
 
-    def __init__(self, path: str, said: str, name: str, slope: int) -> None:
-        super().__init__(path, said)
+    def __init__(self, path: str, problem: str, name: str, slope: int) -> None:
+        super().__init__(path, problem)
         self.name, self.slope = name, slope
 
 
 class FromTheEnd(FileError):
     """A constant is the last places of a longer one, along an axis."""
 
-    def __init__(self, path: str, said: str, name: str, axis: int) -> None:
-        super().__init__(path, said)
+    def __init__(self, path: str, problem: str, name: str, axis: int) -> None:
+        super().__init__(path, problem)
         self.name, self.axis = name, axis
 
 

@@ -156,7 +156,7 @@ class Netlist:
         blobs = []
         for top, shape in zip(parameter.top, plan.tops, strict=True):
             self.makers[top] = entry
-            sized = map(self.known, shape) if type_name == "SizedLike" else shape
+            sized = map(self.size_of, shape) if type_name == "SizedLike" else shape
             self.blobs[top] = Computed(top, tuple(sized))
             self.note_sizes(self.blobs[top])
             blobs.append(self.blobs[top])
@@ -169,13 +169,13 @@ class Netlist:
                 self.sizes.setdefault(size, size)
                 self.places.setdefault(str(size), (blob, axis))
 
-    def known(self, size: int) -> int:
+    def size_of(self, size: int) -> int:
         """Return a number as the size that depends on open ones, if it is one."""
         return size if isinstance(size, Size) else self.sizes.get(size, int(size))
 
     def is_batched(self, size: int) -> bool:
         """Return whether a size counts records, or several of each record."""
-        symbolic = self.known(size)
+        symbolic = self.size_of(size)
         if isinstance(symbolic, Size):
             return RECORDS in symbols(symbolic)
         return size > 0 and size % self.batch == 0
@@ -199,7 +199,7 @@ class Netlist:
 
     def is_open(self, size: int) -> bool:
         """Return whether a size is, or comes from, one that the model leaves open."""
-        if self.images and not symbols(self.known(size)).isdisjoint(self.images):
+        if self.images and not symbols(self.size_of(size)).isdisjoint(self.images):
             return True
         return size > 0 and any(size % one == 0 for one in (self.batch, *self.lengths))
 

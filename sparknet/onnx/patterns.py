@@ -179,10 +179,10 @@ class _Graph:
                 self.source.quantised.update(node.outputs)
         self.nodes = remaining
 
-    def _is_quantised(self, node: OnnxNode, given: list[Array | None]) -> bool:
+    def _is_quantised(self, node: OnnxNode, values: list[Array | None]) -> bool:
         """Return whether a constant, perhaps turned since, was stored in eight bits."""
         if node.op == "DequantizeLinear":
-            return given[0] is not None and given[0].dtype.itemsize == 1
+            return values[0] is not None and values[0].dtype.itemsize == 1
         return not self.source.quantised.isdisjoint(node.inputs)
 
     def drop_unused(self) -> None:

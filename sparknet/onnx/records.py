@@ -278,7 +278,7 @@ def of_fixed(shape: Shape, records: int, fixed: int) -> Shape:
 
 
 def view(
-    shape: Shape, wanted: Sequence[int], keep_zero: bool, records: int, fixed: int
+    shape: Shape, target: Sequence[int], keep_zero: bool, records: int, fixed: int
 ) -> tuple[int, ...]:
     """ONNX's Reshape of a blob whose number of records the model has fixed to another one.
 
@@ -287,12 +287,12 @@ def view(
     """
     axes = [axis for axis, size in enumerate(shape) if size and size % records == 0]
     if not axes:
-        return reshaped(shape, wanted, keep_zero)
+        return reshaped(shape, target, keep_zero)
     if len(axes) > 1:
         raise ValueError("it has the number of records in several sizes")
     axis = axes[0]
     before = of_fixed(shape, records, fixed)
-    after = reshaped(before, wanted, keep_zero)
+    after = reshaped(before, target, keep_zero)
     if after[:axis] != before[:axis] or len(after) <= axis or after[axis] % fixed:
         raise ValueError(
             f"{list(before)} becomes {list(after)}, which does not say where its records lie"
@@ -318,8 +318,8 @@ def beside(array: Array, shape: Shape, records: int, fixed: int) -> Array:
     return array
 
 
-def whole(shape: Shape, wanted: Sequence[int], records: int, fixed: int) -> list[int]:
+def whole(shape: Shape, target: Sequence[int], records: int, fixed: int) -> list[int]:
     """Return the sizes to which a blob is spread."""
-    pairs = zip(shape[::-1], wanted[::-1], strict=False)
+    pairs = zip(shape[::-1], target[::-1], strict=False)
     sizes = [size if size == records and want == fixed else want for size, want in pairs]
-    return [*wanted[: max(len(wanted) - len(shape), 0)], *sizes[::-1]]
+    return [*target[: max(len(target) - len(shape), 0)], *sizes[::-1]]

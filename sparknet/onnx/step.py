@@ -59,7 +59,7 @@ class Step:
     @property
     def batch(self) -> int:
         net = self.reading.net
-        return net.known(net.batch)
+        return net.size_of(net.batch)
 
     def attribute(self, name: str, otherwise: Any = None) -> Any:
         return self.node.attributes.get(name, otherwise)
@@ -96,7 +96,7 @@ class Step:
         """Whole numbers that may depend on open sizes."""
         sizes = self.reading.symbolic.get(self.node.inputs[place])
         numbers = self.constant(place, what) if sizes is None else sizes
-        return [*map(self.reading.net.known, np.ravel(numbers))]
+        return [*map(self.reading.net.size_of, np.ravel(numbers))]
 
     def optional(self, place: int, what: str) -> Array | None:
         return self.constant(place, what) if self.has(place) else None
@@ -253,7 +253,7 @@ class Step:
 
     def reshape(self, blob: Computed, shape: Sequence[int], part: str | None = None) -> Computed:
         """Return the values under another shape; sizes that come from the batch stay free."""
-        blob, target = self.plain(blob), tuple(map(self.reading.net.known, shape))
+        blob, target = self.plain(blob), tuple(map(self.reading.net.size_of, shape))
         if target == blob.shape:
             return blob
         if prod(target) != prod(blob.shape):
@@ -290,7 +290,7 @@ class Step:
         """Return a blob with the sizes of this shape, spread or cut off; those that are open are
         those of the inputs.
         """
-        x, target = self.plain(x), tuple(map(self.reading.net.known, shape))
+        x, target = self.plain(x), tuple(map(self.reading.net.size_of, shape))
         if len(target) == len(x.shape) and all(map(is_same, target, x.shape)):
             return x
         for axis, size in enumerate(() if reshape else target):
@@ -306,23 +306,23 @@ class Step:
         """Return whether a size counts several rows for each record."""
         return self.is_open(size) and size not in self.reading.net.anchors and not size % self.batch
 
-    def sized_by_inputs(self, x: Computed, wanted: Sequence[int], part: str | None) -> Computed:
+    def sized_by_inputs(self, x: Computed, target: Sequence[int], part: str | None) -> Computed:
         """Sizes that are open are those of the inputs: records have no axis of their own."""
-        return self._sized(x, tuple(wanted), part, False)
+        return self._sized(x, tuple(target), part, False)
 
     def _sized(
-        self, x: Computed, wanted: Sequence[int], part: str | None, reshape: bool
+        self, x: Computed, target: Sequence[int], part: str | None, reshape: bool
     ) -> Computed:
         net, bottoms, sizes, is_unknown = self.reading.net, [x], list[dict[str, int]](), False
-        wanted = tuple(map(net.known, wanted))
-        own = (*[0] * (len(wanted) - len(x.shape)), *x.shape)
-        for place, size in enumerate(wanted):
+        target = tuple(map(net.size_of, target))
+        own = (*[0] * (len(target) - len(x.shape)), *x.shape)
+        for place, size in enumerate(target):
             if not self.reading.net.moves(size):
                 sizes.append({"dim": size})
                 continue
             place_of_size = net.places.get(str(size)) or net.anchors.get(size)
             if place_of_size is None and not reshape and is_same(own[place], size):
-                sizes.append({"bottom": 0, "axis": place - len(wanted) + len(x.shape)})
+                sizes.append({"bottom": 0, "axis": place - len(target) + len(x.shape)})
                 continue
             if place_of_size is None:
                 if is_unknown or not reshape:

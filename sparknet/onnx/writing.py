@@ -273,7 +273,7 @@ def _arrays(model: Model, graph: Graph) -> dict[str, list[Array]]:
 
 
 def is_source(node: Node) -> bool:
-    return node.layer.is_input or node.layer.holds_records
+    return bool(node.layer.holds_records)
 
 
 def needed(graph: Graph) -> list[Node]:

@@ -132,9 +132,9 @@ def _fits(layer: caffe_pb2.LayerParameter, index: int, array: Array, shape: Sequ
     return array.shape == tuple(shape)
 
 
-def _count_error(layer: str, held: int, needed: int) -> WeightsError:
+def _count_error(layer: str, blobs: int, needed: int) -> WeightsError:
     return WeightsError(
-        layer, f"the model has {held} parameter blobs for this layer, the net needs {needed}"
+        layer, f"the model has {blobs} parameter blobs for this layer, the net needs {needed}"
     )
 
 

@@ -57,18 +57,18 @@ def _expected_field(tokens: Tokens, message: Message, closer: str) -> None:
 
 
 def _parse_field(
-    tokens: Tokens, message: Message, fields: Table, seen: set[str], depth: int
+    tokens: Tokens, message: Message, fields: Table, names: set[str], depth: int
 ) -> None:
     field = fields.get(tokens.text)
     if field is None:
         _unknown_field(tokens, message, fields, depth)
         return
     name = field.name
-    if name in seen and f"further_{name}" in fields:  # a fork repeats it
+    if name in names and f"further_{name}" in fields:  # a fork repeats it
         field = fields[f"further_{name}"]
-    elif name in seen and not field.repeated:
+    elif name in names and not field.repeated:
         tokens.fail(f"field '{name}' of {message.DESCRIPTOR.name} is given twice")
-    seen.add(name)
+    names.add(name)
     tokens.advance()
     if field.message is not None:
         tokens.skip(":")

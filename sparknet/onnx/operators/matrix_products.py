@@ -291,12 +291,12 @@ def dft(step: Step) -> Outputs:
     return permute(whole, [int(one) for one in np.argsort(order)])
 
 
-def _matrix(size: int, parts: int, wanted: int, onesided: bool, inverse: bool) -> Array:
+def _matrix(size: int, parts: int, places_out: int, onesided: bool, inverse: bool) -> Array:
     """Return a column for each number that comes out; places beyond those wanted count nothing."""
     places = np.arange(size)[:, None]
-    waves = np.arange(wanted // 2 + 1 if onesided else wanted)
-    turns = np.exp((2j if inverse else -2j) * np.pi * (places * waves % wanted) / wanted)
-    turns = np.where(places < wanted, turns / (wanted if inverse else 1), 0)
+    waves = np.arange(places_out // 2 + 1 if onesided else places_out)
+    turns = np.exp((2j if inverse else -2j) * np.pi * (places * waves % places_out) / places_out)
+    turns = np.where(places < places_out, turns / (places_out if inverse else 1), 0)
     rows = np.stack([turns, 1j * turns][:parts], 1)
     numbers = np.stack([rows.real, rows.imag], -1)
     return np.asarray(numbers.reshape(size * parts, -1).astype(np.float32))

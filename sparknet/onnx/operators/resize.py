@@ -136,7 +136,7 @@ def _image(
         if scales is None:
             step.refuse("it has neither scales nor sizes")
         sizes = [floor(size * scale) for size, scale in zip(x.shape, scales, strict=True)]
-    sizes = [*map(step.reading.net.known, sizes)]
+    sizes = [*map(step.reading.net.size_of, sizes)]
     if tuple(sizes[:2]) != x.shape[:2]:
         step.refuse("it resizes more than height and width")
     if tuple(sizes) == x.shape:

@@ -59,9 +59,9 @@ def reshape(step: Step) -> Outputs:
         raise
 
 
-def _solve(step: Step, shape: Shape, wanted: Sequence[int]) -> None:
+def _solve(step: Step, shape: Shape, target: Sequence[int]) -> None:
     """Ask for the height or width with which a model fits that its exporter fixed."""
-    sizes = [shape[place] if size == 0 else size for place, size in enumerate(wanted)]
+    sizes = [shape[place] if size == 0 else size for place, size in enumerate(target)]
     more = prod(shape) // prod(sizes) if min(sizes, default=0) > 0 else 0
     names = symbols(more) if more * prod(sizes) == prod(shape) else set()
     if len(names) == 1 and names <= step.reading.images.keys():
@@ -177,16 +177,16 @@ def pad(step: Step) -> Outputs:
 
 
 def _pads(
-    step: Step, given: list[int], axes: list[int] | None, count: int
+    step: Step, values: list[int], axes: list[int] | None, count: int
 ) -> tuple[list[int], list[int]]:
     padded = list(range(count)) if axes is None else [step.axis(axis, count) for axis in axes]
-    if len(given) != 2 * len(padded):
-        step.refuse(f"{len(given)} pads for {len(padded)} axes")
+    if len(values) != 2 * len(padded):
+        step.refuse(f"{len(values)} pads for {len(padded)} axes")
     before, after = [0] * count, [0] * count
     for place, axis in enumerate(padded):
-        before[axis], after[axis] = given[place], given[place + len(padded)]
-    if max((abs(pad) for pad in given), default=0) > MOST_PLACES:
-        step.refuse(f"{max(given)} is too much padding")
+        before[axis], after[axis] = values[place], values[place + len(padded)]
+    if max((abs(pad) for pad in values), default=0) > MOST_PLACES:
+        step.refuse(f"{max(values)} is too much padding")
     return before, after
 
 

@@ -68,9 +68,9 @@ def _input_layer(net: caffe_pb2.NetParameter) -> caffe_pb2.LayerParameter:
     return layer
 
 
-def _check(inputs: int, given: int, field: str, each: int) -> None:
-    if given < each * inputs:
-        raise SpecError(f"{inputs} input fields need {each * inputs} {field} fields, found {given}")
+def _check(inputs: int, count: int, field: str, each: int) -> None:
+    if count < each * inputs:
+        raise SpecError(f"{inputs} input fields need {each * inputs} {field} fields, found {count}")
 
 
 def has_learned_statistics(net: caffe_pb2.NetParameter) -> bool:
