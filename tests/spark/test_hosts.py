@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sparknet import train
-from sparknet.errors import CommError, DataError, SparkError
+from sparknet.errors import DataError, SparkError
 from sparknet.loaders import ArrayRecords
 from sparknet.spark import Trainer
-from sparknet.spark.hosts import jobs as seats
-from sparknet.spark.hosts import task
 from sparknet.training.workers.records import WorkerRecords, agreed
 from tests.spark.conftest import SLOTS
 from tests.spark.digits import pixels, records, solver
@@ -109,7 +106,7 @@ class Killer:
 
 
 def test_allreduce_goes_on_from_its_snapshot(session: Any, tmp_path: Path) -> None:
-    """All start again, once: Spark's own tries of a lost task would be another beginning."""
+    """All start again, once."""
     settings = {"workers": 3, "strategy": "allreduce", "on_event": Killer()}
     trained = trainer(tmp_path, **settings).fit(pixels(session, 200))
     first, second = trained.history.of_kind("start")
@@ -129,20 +126,3 @@ def test_averaging_goes_on_with_those_that_are_left(session: Any, tmp_path: Path
     sizes = [event["workers"] for event in trained.history.of_kind("generation")]
     assert sizes[:2] == [3, 2]
     assert trained.outcome.iteration == 40
-
-
-@pytest.mark.parametrize("elastic", [False, True])
-def test_a_try_of_sparks_own(elastic: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused where all start again; where they go on, it may take the seat again."""
-    context = SimpleNamespace(attemptNumber=lambda: 1)
-    monkeypatch.setattr("pyspark.TaskContext.get", lambda: context)
-    monkeypatch.setattr(task, "_trained", lambda *_: iter(["trained"]))
-    spec: Any = SimpleNamespace(elastic=elastic)
-    columns: Any = None
-    taken = task.run_worker([], spec, columns, rank=1, size=3)
-    if elastic:
-        assert [*taken] == ["trained"]
-        return
-    with pytest.raises(CommError, match="worker 1: this is Spark's try 2 of a task"):
-        next(taken)
-    assert seats._LOST.search("sparknet.errors.CommError: worker 1")

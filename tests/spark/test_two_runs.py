@@ -14,8 +14,9 @@ import pytest
 
 from sparknet.spark import Trainer
 from sparknet.spark.cluster.background_job import Job
-from sparknet.spark.hosts import elastic as lasting
 from sparknet.spark.hosts import train as conducting
+from sparknet.spark.hosts.crew import SparkCrew
+from sparknet.training.driver import crew
 from tests.spark.cluster import until
 from tests.spark.conftest import SLOTS
 from tests.spark.digits import pixels, solver
@@ -74,16 +75,16 @@ def test_one_of_two_runs_gives_its_slots_back(
     """Each has two of four and needs three: the one that comes back first trains first."""
     blocked, given_back = Blocked(spark, tmp_path), list[Any]()
     monkeypatch.setattr(conducting, "stored", partial(blocked.stored, store=conducting.stored))
-    monkeypatch.setattr(lasting, "_SOON", 1.0)
-    look = lasting.ElasticWorkers._look
+    monkeypatch.setattr(crew, "SOON", 1.0)
+    look = SparkCrew.look
 
-    def looked(workers: Any, now: float) -> None:
-        held = {seat.rank for seat in workers._all if seat.job is not None}
-        look(workers, now)
-        if held and all(seat.job is None for seat in workers._all):
+    def looked(workers: SparkCrew, members: Any, now: float) -> None:
+        held = len(workers.hosts)
+        look(workers, members, now)
+        if held and not workers.hosts:
             given_back.append(workers)
 
-    monkeypatch.setattr(lasting.ElasticWorkers, "_look", looked)
+    monkeypatch.setattr(SparkCrew, "look", looked)
 
     def fit(pool: str) -> Any:
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)

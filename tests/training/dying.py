@@ -58,7 +58,7 @@ def arm() -> None:
     run = local_worker.run
 
     def armed(place: Any, line: Any) -> Any:
-        if place.rank == int(rank):
+        if place.worker.rank == int(rank):
             method = getattr(kind, name)
             how = signal.SIGSTOP if phase == "silent" else signal.SIGKILL
             setattr(kind, name, last(method, int(count), halfway(phase, method), how))

@@ -39,7 +39,7 @@ def arm() -> None:
         return method(*arguments)
 
     def armed(place: Any, line: Any) -> Any:
-        if place.rank == int(rank):
+        if place.worker.rank == int(rank):
             setattr(kind, name, slow)
         return run(place, line)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
 from sparknet import caffe
 from sparknet.comm.collectives import Comm
@@ -16,6 +18,7 @@ from sparknet.loaders.order import Order
 from sparknet.loaders.records import ArrayRecords
 from sparknet.net.learner import SolverLearner
 from sparknet.proto import caffe_pb2, parse_net, parse_text
+from sparknet.training.workers.local import ProcessHost
 
 RECORDS = 96
 BATCH = 4
@@ -106,6 +109,20 @@ def together(
     if errors:
         raise errors[0]
     return results
+
+
+@contextmanager
+def on_start(act: Callable[[ProcessHost], None]) -> Iterator[None]:
+    """Call ``act`` with each worker process that is started within."""
+    start = ProcessHost.start
+
+    def started(host: ProcessHost) -> None:
+        start(host)
+        act(host)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ProcessHost, "start", started)
+        yield
 
 
 def weights(one: SolverLearner) -> Any:

@@ -30,10 +30,9 @@ from sparknet.errors import CommError
 from sparknet.training.driver.run import Run
 from sparknet.training.local_training import train
 from sparknet.training.strategies import AllReduce, Averaging, Downpour, DynamicAveraging, Strategy
-from sparknet.training.workers import local as local_launcher
-from sparknet.training.workers.local import Place
 from tests.training import flows
 from tests.training.attacker import Cut, tap
+from tests.training.small import on_start
 from tests.training.test_attacks import ARRAYS, SOLVER
 
 DEADLINE = 2.0
@@ -178,23 +177,17 @@ class Watched:
 @contextmanager
 def disturbed(fault: Fault, folder: str) -> Iterator[Watched]:
     """Let it happen to the run that is started within."""
-    start, link, watched = local_launcher._started, Run.link, Watched(fault)
-
-    def noted(place: Place) -> Any:
-        member = start(place)
-        watched.start(member.process.pid)
-        return member
-
-    local_launcher._started = noted
+    link, watched = Run.link, Watched(fault)
     before, tempfile.tempdir = tempfile.tempdir, folder
     try:
         with ExitStack() as stack:
+            stack.enter_context(on_start(lambda host: watched.start(host.process.pid)))
             if fault.cut is not None:
                 stack.enter_context(fault.cut)
                 Run.link = tap(link, fault.cut.address)  # type: ignore[method-assign]
             yield watched
     finally:
-        local_launcher._started, Run.link = start, link  # type: ignore[method-assign]
+        Run.link = link  # type: ignore[method-assign]
         tempfile.tempdir = before
         watched.close()
         if fault.kind == "drop":

@@ -13,6 +13,7 @@ import pytest
 
 from sparknet import caffe
 from sparknet.errors import ListenerError, PeerLost
+from sparknet.training.driver import crew
 from sparknet.training.local_training import train
 from sparknet.training.result import Trained
 from sparknet.training.strategies import (
@@ -196,7 +197,7 @@ def test_a_stopped_worker_that_goes_on_is_refused() -> None:
 
     settings: dict[str, Any] = {"workers": 3, "min_workers": 2, "restarts": 0, "steps": 400}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_launcher.LocalWorkers, "renew", lambda self, gone: 3)
+        patch.setattr(crew.Crew, "keep_up", lambda *_: True)
         trained = train(SOLVER, ARRAYS, **settings, deadline=1.0, on_event=hear)
     assert [event["workers"] for event in of_kind(trained, "generation")] == [3, 2]
     assert {len(event["workers"]) for event in of_kind(trained, "round")[3:]} == {2}
@@ -205,17 +206,13 @@ def test_a_stopped_worker_that_goes_on_is_refused() -> None:
 
 def test_a_run_begins_with_fewer() -> None:
     """One never comes: the others wait for as long as is said."""
-    start = local_launcher._started
 
-    def started(place: Any) -> Any:
-        member = start(place)
-        if place.rank == 1:
-            member.process.kill()
-        return member
+    def kill(host: local_launcher.ProcessHost) -> None:
+        if host.ranks == [1]:
+            host.process.kill()
 
     settings: dict[str, Any] = {"workers": 3, "min_workers": 2, "restarts": 0, "steps": 40}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_launcher, "_started", started)
+    with small.on_start(kill):
         trained = train(SOLVER, ARRAYS, **settings, start_wait=0.5)
     (begun,) = of_kind(trained, "generation")
     assert begun["workers"] == 2

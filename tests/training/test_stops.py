@@ -29,8 +29,7 @@ from sparknet.training.driver import run
 from sparknet.training.driver.run import Run
 from sparknet.training.local_training import train
 from sparknet.training.strategies import Averaging, Downpour, Strategy
-from sparknet.training.workers import local as local_launcher
-from sparknet.training.workers.local import Place
+from sparknet.training.workers.local import ProcessHost
 from tests.comm.groups import SECRET
 from tests.goldens import ROOT
 from tests.training import flows, small
@@ -66,18 +65,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def processes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def processes() -> Iterator[list[int]]:
     """The numbers of the worker processes, by rank, as they start."""
-    found: list[int] = []
-    start = local_launcher._started
-
-    def noted(place: Place) -> Any:
-        member = start(place)
-        found.append(member.process.pid)
-        return member
-
-    monkeypatch.setattr(local_launcher, "_started", noted)
-    return found
+    numbers: list[int] = []
+    with small.on_start(lambda host: numbers.append(host.process.pid)):
+        yield numbers
 
 
 @pytest.fixture
@@ -93,24 +85,19 @@ def at_round(number: int, act: Callable[[], None]) -> Callable[[Any], None]:
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_worker_that_is_stopped_right_after_its_start(
-    rank: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_is_stopped_right_after_its_start(rank: int) -> None:
     """It has not called yet; what it is given is more than a socket takes."""
-    clock, start = Clock(), local_launcher._started
+    clock = Clock()
 
-    def stopped(place: Place) -> Any:
-        member = start(place)
-        if place.rank == rank:
-            os.kill(member.process.pid, signal.SIGSTOP)
+    def stop(host: ProcessHost) -> None:
+        if host.ranks == [rank]:
+            os.kill(host.process.pid, signal.SIGSTOP)
             clock.start()
-        return member
 
-    monkeypatch.setattr(local_launcher, "_started", stopped)
     solver = small.settings()
     solver.net_param.name = "large" * 100_000
     said = rf"worker {rank} on this machine is lost: process \d+ has not called the driver, and"
-    with pytest.raises(PeerLost, match=said):
+    with small.on_start(stop), pytest.raises(PeerLost, match=said):
         train(solver, ARRAYS, workers=2, **ENDLESS)
     clock.check()
 

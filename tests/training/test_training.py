@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,6 @@ from sparknet.training.local_training import train
 from sparknet.training.result import Trained
 from sparknet.training.strategies import AllReduce, Averaging, DynamicAveraging, Strategy
 from sparknet.training.workers import local as local_launcher
-from sparknet.training.workers.local import Place
 from tests.goldens import ROOT
 from tests.training import small
 
@@ -47,18 +47,12 @@ ARRAYS = dict(small.records().arrays)
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """However a test ends, no worker process and no file of a run outlives it."""
-    started = []
-    start = local_launcher._started
-
-    def noted(place: Place) -> Any:
-        started.append(start(place))
-        return started[-1]
-
+    started: list[local_launcher.ProcessHost] = []
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setattr(local_launcher, "_started", noted)
-    yield
+    with small.on_start(started.append):
+        yield
     assert all(member.process.returncode is not None for member in started)
     assert not list(temporary.iterdir())
 
@@ -274,11 +268,14 @@ def test_a_killed_worker(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_process_that_hangs_up_and_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_launcher, "_END", 0.05)
+    place: Any = SimpleNamespace(worker=SimpleNamespace(rank=0))
+    host = local_launcher.ProcessHost(place, None, lambda: None)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        assert local_launcher._end_of(process) == "hung up and does not end"
+        host.process = process
+        assert "hung up and does not end; no snapshots are made" in str(host.failure(()))
         process.kill()
         process.wait()
-        assert local_launcher._end_of(process) == "was killed by SIGKILL"
+        assert "was killed by SIGKILL; no snapshots are made" in str(host.failure(()))
 
 
 _UNCUT: dict[int, Any] = {}
@@ -311,20 +308,17 @@ def test_interruption_snapshots_and_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("started", [0, 1])
-def test_an_interruption_before_the_workers_have_met(
-    started: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_before_the_workers_have_met(started: int, tmp_path: Path) -> None:
     """They hear of it after their first round."""
-    start = local_launcher._started
 
-    def interrupt(place: Place) -> Any:
-        member = start(place)
-        if place.rank == started:
+    def interrupt(host: local_launcher.ProcessHost) -> None:
+        if host.ranks == [started]:
             signal.raise_signal(signal.SIGINT)
-        return member
 
-    monkeypatch.setattr(local_launcher, "_started", interrupt)
-    with pytest.raises(KeyboardInterrupt, match=r"at iteration 4; left: .*round-0*1"):
+    with (
+        small.on_start(interrupt),
+        pytest.raises(KeyboardInterrupt, match=r"at iteration 4; left: .*round-0*1"),
+    ):
         train(SOLVER, ARRAYS, workers=2, strategy=Averaging(4), steps=10**6, snapshots=tmp_path)
 
 
@@ -387,7 +381,6 @@ def test_another_number_of_workers_goes_on(tmp_path: Path) -> None:
 
 PROGRAM = """
 import sys
-from sparknet.training.workers import local as local_launcher
 from sparknet.training.local_training import train
 from tests.training import small
 
@@ -396,9 +389,8 @@ def tell(event):
         print(*[member.process.pid for member in members], flush=True)
 
 members = []
-start = local_launcher._started
-local_launcher._started = lambda *given: members.append(start(*given)) or members[-1]
-train(sys.argv[1], dict(small.records().arrays), workers=2, steps=10**9, on_event=tell)
+with small.on_start(members.append):
+    train(sys.argv[1], dict(small.records().arrays), workers=2, steps=10**9, on_event=tell)
 """
 
 

@@ -54,16 +54,7 @@ def train(
 def run_worker(
     batches: Iterable[pa.RecordBatch], spec: RunSpec, columns: Columns, rank: int, size: int
 ) -> Iterator[pa.RecordBatch]:
-    """Train as one of ``size`` jobs, each of which reads all rows; yields a row at the end.
-
-    Spark tries a lost task again by itself: where all workers start again after a loss, its try
-    would be there twice.
-    """
-    from pyspark import TaskContext
-
-    tries = TaskContext.get().attemptNumber()
-    if tries and not spec.elastic:
-        raise CommError(f"worker {rank}: this is Spark's try {tries + 1} of a task that was lost")
+    """Train as one of ``size`` jobs, each of which reads all rows; yields a row at the end."""
     yield from _trained(batches, spec, columns, rank, size)
 
 
@@ -122,7 +113,7 @@ def _trained(
 
     def work(line: Line) -> None:
         departure = threading.Event()
-        with scratch(spec.link.run, departure.set if spec.elastic else None) as folder:
+        with scratch(spec.link.run, departure.set if spec.goes_on else None) as folder:
             embedded = backend_called(str(spec.settings.backend)).is_embedded
             asks = not embedded or uses_task_gpu(spec.settings.device)
             device = device_of(resources) if asks else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sparknet.comm.wire import choose_seal
@@ -12,15 +11,13 @@ from sparknet.native import NDArray
 from sparknet.net.backend import EMBEDDED
 from sparknet.spark.cluster import preflight
 from sparknet.spark.cluster.session import bind_address, driver_address, is_encrypted
-from sparknet.spark.hosts.barrier import BarrierWorkers
-from sparknet.spark.hosts.elastic import ElasticWorkers
-from sparknet.spark.hosts.jobs import JobWorkers, WorkerTasks, stored
+from sparknet.spark.hosts.crew import SparkCrew, WorkerTasks, stored
 from sparknet.spark.hosts.resources import TaskResources
 from sparknet.spark.hosts.task import Columns
-from sparknet.training.driver.run import Run, Workers
+from sparknet.training.driver.membership import Elastic
+from sparknet.training.driver.run import Run
 from sparknet.training.driver.setup import RunSetup
 from sparknet.training.settings.training import Protection, RunSettings
-from sparknet.training.workers.local import elastic_of
 from sparknet.training.workers.rounds import Outcome
 
 if TYPE_CHECKING:
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
 def conduct(
     session: SparkSession,
     given: RunSettings,
-    begun: RunSetup,
+    setup: RunSetup,
     initial: NDArray,
     rows: DataFrame,
     columns: Columns,
@@ -48,20 +45,18 @@ def conduct(
     has the resources of a ``profile`` of PySpark's, if one is given.
     """
     resources = TaskResources(session, profile)
-    store = begun.open_store()
-    elastic = elastic_of(given, begun.strategy)
+    store = setup.open_store()
     usual: Protection = "encrypted" if is_encrypted(session) else "sealed"
-    seal = choose_seal(given.protection or usual)
     with Run(
         initial,
         store,
         given.on_event,
         resume=resume,
-        seal=seal,
+        seal=choose_seal(given.protection or usual),
         host=bind_address(session),
         deadline=given.deadline,
         foreign=SparkError,
-        elastic=elastic,
+        elastic=Elastic.of(given),
     ) as run:
         link = run.link(driver_address(session, 0)[0])
         preflight.check(
@@ -76,28 +71,20 @@ def conduct(
             say=run.say,
             together=given.min_workers is None,
         )
-        spec = replace(begun.spec(link, **changed), elastic=elastic is not None)
-        name = f"sparknet: training {begun.name}"
-        barrier = given.min_workers is None
-        with nullcontext(rows) if barrier else stored(session, rows) as frame:
-            tasks = WorkerTasks(
-                session, frame, given, run, spec, columns, name, patience, resources
-            )
-            workers = _workers(tasks)
+        spec = setup.spec(link, **changed)
+        name = f"sparknet: training {setup.name}"
+        with stored(session, rows) if spec.is_elastic else nullcontext(rows) as frame:
+            tasks = WorkerTasks(session, frame, given, spec, columns, name, patience, resources)
+            if spec.is_elastic:
+                tasks.check()
+            is_clean = False
             try:
-                outcome, trained = run.supervise(workers)
+                outcome, trained = run.supervise(SparkCrew(run, tasks))
+                is_clean = not (spec.is_elastic or run.driver.progress.failures)
             finally:
-                if not barrier:
-                    tasks.tidy(barrier=False)
+                if not is_clean:
+                    tasks.tidy()
     return outcome, trained, run
-
-
-def _workers(tasks: WorkerTasks) -> Workers:
-    """Choose what starts the workers' tasks; nothing else knows which it is."""
-    if tasks.given.min_workers is None:
-        return BarrierWorkers(tasks)
-    tasks.check()
-    return ElasticWorkers(tasks) if tasks.spec.elastic else JobWorkers(tasks)
 
 
 def partitions(given: RunSettings) -> int | None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sparknet.comm.rpc import Line
 from sparknet.comm.threads import start
@@ -34,55 +35,51 @@ Standstill = tuple[float, Json]
 
 
 @dataclass
-class _WorkerState:
-    """What the driver knows of one worker."""
+class WorkerState:
+    """What the driver knows of one worker that is there."""
 
     worker: int
     where: str
-    heard: float
+    heard: float = 0.0
     ready: bool = False
-    said: Any = None
+    address: Any = None
+    """What it tells the others when they meet."""
     doing: str = ""
     moved: Any = None
     """Changes as long as the worker gets on."""
 
-    def lost(self, what: str) -> Loss:
-        return self.worker, self.where, what
+    def loss(self, fault: str) -> Loss:
+        return self.worker, self.where, fault
 
 
-class Rendezvous:
-    """The driver's side.  It tells workers by their lines: a stage that is run again has new ones.
+State = TypeVar("State", bound=WorkerState)
 
-    ``begin`` is called when all workers of an attempt are ready; all get what it returns.
+
+class Meeting(ABC, Generic[State]):
+    """The driver's side of a place where workers meet; it tells them by their lines.
+
+    ``begin`` is called when all that are waited for are ready; all get what it returns.
     """
 
-    def __init__(
-        self, begin: Callable[[], Json] = dict, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, begin: Callable[[], Json], clock: Callable[[], float]) -> None:
         self._begin, self._clock = begin, clock
-        self._entries: dict[Line, _WorkerState] = {}
-        self._over: dict[Line, Loss] = {}
-        """Lines of attempts that are over, and the worker whose loss ended them."""
-        self._met: Json | None = None
-        self._size = 0
-        self._heard = self._clock()
-        """The time of the last call of any worker."""
-        self._begun = self._heard
-        """The time of the first call of this attempt."""
-        self._moved = self._heard
-        """The time at which a worker last got on."""
+        self._here: dict[Line, State] = {}
+        self._refused: dict[Line, Loss] = {}
+        """Lines that are no longer part of it, and the loss that they hear of."""
         self._known: set[int] = set()
         """The workers that ever called."""
+        self._moved = clock()
+        """The time at which a worker last got on."""
         self._lock = threading.Condition(threading.Lock())
 
     @property
     def present(self) -> int:
-        """How many are there, of those that are not over."""
+        """How many are there."""
         with self._lock:
-            return len(self._entries)
+            return len(self._here)
 
     def has_entered(self, worker: int) -> bool:
-        """Return whether a worker called in any attempt."""
+        """Return whether a worker ever called."""
         with self._lock:
             return worker in self._known
 
@@ -90,99 +87,151 @@ class Rendezvous:
         """Return what the workers do, if there are some and none of them got on for so long."""
         with self._lock:
             still = self._clock() - self._moved
-            if not self._entries or still < seconds:
+            if not self._here or still < seconds:
                 return None
-            doing: Json = {str(one.worker): one.doing for one in self._entries.values()}
-            here = {one.worker for one in self._entries.values()}
-            if self._met is None:
-                lacking = set(range(self._size)) - here
-                doing |= {str(rank): "has not called the driver yet" for rank in sorted(lacking)}
-            return still, doing
+            return still, {
+                str(one.worker): one.doing for one in self._here.values()
+            } | self._lacking()
 
     def hear(self, line: Line, call: Json) -> Json:
-        """Answer a worker's heartbeat: what all said when all are ready, or who is lost.
+        """Answer a worker's heartbeat: who is lost, or what all said when they met.
 
         It may wait for that, for as long as it says.
         """
         with self._lock:
             answer = self._answer(line, call)
-            if is_empty(answer) and (seconds := waits(call)):
-                self._lock.wait_for(lambda: self._met is not None or line in self._over, seconds)
+        self._tell()
+        seconds = min(float(call.get("waits", 0.0)), HOLD)
+        if answer["lost"] is None and answer["met"] is None and seconds:
+            with self._lock:
+                self._lock.wait_for(lambda: self._has_news(line), seconds)
                 answer = self._answer(line, call)
-            return answer
+            self._tell()
+        return answer
 
-    def miss(self, line: Line, what: str) -> Loss | None:
-        """Handle the silence of a worker: this attempt is over; None if it was before."""
+    def _note(self, one: State, call: Json) -> None:
+        """Note what a worker says of itself, and whether it got on since its last call."""
+        one.ready, one.address = bool(call["ready"]), call["said"]
+        one.doing = str(call.get("doing", ""))
+        if call.get("moved") != one.moved:
+            one.moved, self._moved = call.get("moved"), self._clock()
+
+    def _enter(self, line: Line, one: State) -> None:
+        self._here[line] = one
+        self._known.add(one.worker)
+        self._moved = self._clock()
+
+    def _lacking(self) -> Json:
+        """Return what is to be said of workers that are not there, in a standstill."""
+        return {}
+
+    def _tell(self) -> None:
+        """Pass on events, outside the lock: a listener may take long."""
+        return
+
+    @abstractmethod
+    def _answer(self, line: Line, call: Json) -> Json: ...
+
+    @abstractmethod
+    def _has_news(self, line: Line) -> bool:
+        """Return whether a worker that waits would hear something new."""
+
+    @abstractmethod
+    def miss(self, line: Line, fault: str) -> Loss | None:
+        """Handle the silence of a worker; None if it was lost before."""
+
+    @abstractmethod
+    def leave(self, line: Line) -> None:
+        """Handle the end of a line."""
+
+    @abstractmethod
+    def fail(self, line: Line, message: str) -> None:
+        """Handle a worker's failure."""
+
+
+class Rendezvous(Meeting[WorkerState]):
+    """A meeting of a fixed number of workers: a stage that is run again has new lines."""
+
+    def __init__(
+        self, begin: Callable[[], Json] = dict, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(begin, clock)
+        self._met: Json | None = None
+        self._size = 0
+        self._heard = clock()
+        """The time of the last call of any worker."""
+        self._begun = self._heard
+        """The time of the first call of this attempt."""
+
+    def miss(self, line: Line, fault: str) -> Loss | None:
         with self._lock:
-            entry = self._entries.get(line)
+            entry = self._here.get(line)
             if entry is None:
                 return None
-            loss = entry.lost(what)
+            loss = entry.loss(fault)
             self._end(loss)
             return loss
 
     def leave(self, line: Line) -> None:
-        """Handle the end of a line: its worker is lost, and those that wait for it are told."""
         with self._lock:
-            self._over.pop(line, None)
-            entry = self._entries.pop(line, None)
+            self._refused.pop(line, None)
+            entry = self._here.pop(line, None)
             if entry is not None and self._met is None:
-                self._end(entry.lost("its process ended"))
+                self._end(entry.loss("its process ended"))
 
     def fail(self, line: Line, message: str) -> None:
         """Handle a worker's failure: this attempt is over and does not delay the next."""
-        with self._lock:
-            if entry := self._entries.get(line):
-                self._end(entry.lost(f"it failed: {message}"))
+        self.miss(line, f"it failed: {message}")
+
+    def _lacking(self) -> Json:
+        if self._met is not None:
+            return {}
+        return {str(rank): "has not called the driver yet" for rank in self._missing()}
+
+    def _missing(self) -> list[int]:
+        return sorted(set(range(self._size)) - {one.worker for one in self._here.values()})
+
+    def _has_news(self, line: Line) -> bool:
+        return self._met is not None or line in self._refused
 
     def _answer(self, line: Line, call: Json) -> Json:
         self._forgive(float(call["deadline"]))
-        if line not in self._entries and line not in self._over:
-            self._enter(line, call)
-        if line in self._over:
-            return {"lost": self._over[line], "met": None}
-        entry = self._entries[line]
-        entry.ready, entry.said = bool(call["ready"]), call["said"]
+        if line not in self._here and line not in self._refused:
+            self._admit(line, call)
+        if line in self._refused:
+            return {"lost": self._refused[line], "met": None}
+        entry = self._here[line]
+        self._note(entry, call)
         entry.heard = self._clock()
         self._size = int(call["of"])
-        self._watch(entry, call)
         if self._met is None:
             self._met = self._meeting(self._size)
         loss = None if self._met else self._silent(call) or self._absent(call)
         return {"lost": loss, "met": self._met}
 
-    def _enter(self, line: Line, call: Json) -> None:
+    def _admit(self, line: Line, call: Json) -> None:
         """Enter a new line; workers that have met, or have its rank, are of an older attempt."""
-        entry = _WorkerState(line.rank, str(call["where"]), self._clock())
-        loss = entry.lost("it was started again")
+        entry = WorkerState(line.rank, str(call["where"]), self._clock())
+        loss = entry.loss("it was started again")
         if self._met is not None:
             self._end(loss)
-        for other, state in list(self._entries.items()):
+        for other, state in list(self._here.items()):
             if state.worker == entry.worker:
-                del self._entries[other]
-                self._over[other] = loss
+                del self._here[other]
+                self._refused[other] = loss
                 self._lock.notify_all()
-        if not self._entries:
+        if not self._here:
             self._begun = entry.heard
-        self._entries[line] = entry
-        self._known.add(entry.worker)
-        self._moved = entry.heard
-
-    def _watch(self, entry: _WorkerState, call: Json) -> None:
-        """Note what a worker does, and whether it got on since its last call."""
-        entry.doing = str(call.get("doing", ""))
-        if call.get("moved") != entry.moved:
-            entry.moved = call.get("moved")
-            self._moved = self._clock()
+        self._enter(line, entry)
 
     def _end(self, loss: Loss) -> None:
-        self._over |= dict.fromkeys(self._entries, loss)
-        self._entries.clear()
+        self._refused |= dict.fromkeys(self._here, loss)
+        self._here.clear()
         self._met = None
         self._lock.notify_all()
 
     def _meeting(self, size: int) -> Json | None:
-        ready = {entry.worker: entry.said for entry in self._entries.values() if entry.ready}
+        ready = {entry.worker: entry.address for entry in self._here.values() if entry.ready}
         if len(ready) < size:
             return None
         self._lock.notify_all()
@@ -193,35 +242,24 @@ class Rendezvous:
         now = self._clock()
         if now - self._heard > deadline / 2:
             self._begun += now - self._heard
-            for entry in self._entries.values():
+            for entry in self._here.values():
                 entry.heard = now
         self._heard = now
 
     def _silent(self, call: Json) -> Loss | None:
-        quiet = self._clock() - float(call["deadline"])
-        late = (entry for entry in self._entries.values() if entry.heard < quiet)
-        fault = f"no heartbeat for {float(call['deadline']):g} s"
-        return next((entry.lost(fault) for entry in late), None)
+        deadline = float(call["deadline"])
+        quiet = self._clock() - deadline
+        late = (entry for entry in self._here.values() if entry.heard < quiet)
+        return next((entry.loss(f"no heartbeat for {deadline:g} s") for entry in late), None)
 
     def _absent(self, call: Json) -> Loss | None:
         """Return the first worker that has not called, when it should have."""
         patience = max(float(call["deadline"]), STARTING)
-        if self._clock() - self._begun <= patience:
+        missing = self._missing()
+        if self._clock() - self._begun <= patience or not missing:
             return None
-        here = {entry.worker for entry in self._entries.values()}
-        missing = min(set(range(self._size)) - here, default=None)
         fault = f"it did not call the driver within {patience:g} s of the others"
-        return None if missing is None else (missing, "an unknown place", fault)
-
-
-def waits(call: Json) -> float:
-    """For how many seconds a call may be kept that has no answer yet."""
-    return min(float(call.get("waits", 0.0)), HOLD)
-
-
-def is_empty(answer: Json) -> bool:
-    """Return whether a worker that waits hears nothing of use."""
-    return answer["lost"] is None and answer["met"] is None
+        return missing[0], "an unknown place", fault
 
 
 class Presence:

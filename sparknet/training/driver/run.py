@@ -6,21 +6,22 @@ import secrets
 import signal
 import threading
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from sparknet.comm.handshake import make_secret
 from sparknet.comm.rpc import Link
-from sparknet.errors import CommError, OutOfMemory, PeerLost, SparkNetError, WorkerError
+from sparknet.errors import CommError, OutOfMemory, SparkNetError, WorkerError
 from sparknet.native import NDArray
 from sparknet.training.checkpoints.store import Store
+from sparknet.training.driver.crew import Crew
 from sparknet.training.driver.driver import Driver
 from sparknet.training.driver.failure import Failure, first_cause
-from sparknet.training.driver.membership import Elastic, Membership
+from sparknet.training.driver.membership import Elastic
 from sparknet.training.driver.stragglers import Stragglers
 from sparknet.training.events import Event, OnEvent, tell
 from sparknet.training.history import History
@@ -29,7 +30,6 @@ from sparknet.training.result import Trained, whole
 from sparknet.training.workers.rounds import Outcome
 
 if TYPE_CHECKING:
-    from sparknet.training.driver.driver import Driver
     from sparknet.training.driver.rendezvous import Standstill
 
 
@@ -103,58 +103,6 @@ _SHORT = 30.0
 """Seconds for which the driver may be unable to take workers' connections."""
 
 
-class Workers(ABC):
-    """The workers of a run: entering starts them, leaving ends them all."""
-
-    restarts: bool
-    """Whether the workers are started again when one is lost."""
-    patience: float = _SHORT
-    """Seconds for which there may be fewer than needed, where members change."""
-
-    @abstractmethod
-    def __enter__(self) -> Workers: ...
-
-    @abstractmethod
-    def __exit__(self, *_: object) -> None: ...
-
-    @abstractmethod
-    def wait(self, seconds: float) -> bool:
-        """Wait until something happens; returns whether all have ended."""
-
-    @property
-    @abstractmethod
-    def some_ended(self) -> bool:
-        """Whether a worker has ended."""
-
-    def slots(self) -> tuple[int | None, int] | None:
-        """Return how many there are (None: not known) and are needed; None where no slots are
-        needed.
-        """
-        return None
-
-    def hung(self, has_called: Callable[[int], bool]) -> PeerLost | None:
-        """Return a worker that hangs before its first call to the driver, where that can be
-        seen.
-        """
-        return None
-
-    @abstractmethod
-    def failure(self, said: Sequence[Failure]) -> Exception:
-        """Return the error of a run without weights, given the errors that workers reported."""
-
-    def fewer(self, said: Sequence[Failure]) -> Workers | None:
-        """Return the workers that go on after the loss of some, if they start again to do so."""
-        return None
-
-    def renew(self, gone: Sequence[str]) -> int:
-        """Start others in place of those that ended; returns how many are there or may come.
-
-        Called again and again where members change; ``gone`` are the hosts and processes of those
-        that the driver has given up since the last call (`WorkerPlace.where`).
-        """
-        return 0
-
-
 Result = TypeVar("Result", bound=Trained)
 
 
@@ -176,13 +124,11 @@ class Run:
     ) -> None:
         self._id, self._secret, self._seal = secrets.token_hex(8), make_secret(), seal
         self._history = History()
-        self._on_event, self._foreign = listener(on_event), foreign
+        self._on_event, self.foreign = listener(on_event), foreign
         self._observers = observers()
         self._stragglers = Stragglers()
-        self._deadline = deadline
+        self.deadline = deadline
         self._unsaved: set[str] = set()
-        self._lacking = float("inf")
-        """Since when there are fewer workers than needed."""
         self._waiting, self._still = Waiting(min(FIRST, deadline)), Standing(deadline)
         self.driver = Driver(
             self._secret,
@@ -223,52 +169,34 @@ class Run:
     def link(self, host: str = "127.0.0.1") -> Link:
         """Return the link for workers that reach the driver under the name ``host``."""
         address = host, self.driver.port
-        return Link(self._id, address, self._secret, self._seal, self._deadline)
+        return Link(self._id, address, self._secret, self._seal, self.deadline)
 
-    def supervise(self, workers: Workers) -> tuple[Outcome, NDArray]:
+    def supervise(self, crew: Crew) -> tuple[Outcome, NDArray]:
         """Wait until training has ended; returns its outcome and the weights.
 
         The first interruption (Ctrl-C) ends training after the current round, with a snapshot;
         then `done` raises it again.
         """
-        with interruptible(self.driver.interrupt):
-            fewer: Workers | None = workers
-            while fewer is not None:
-                fewer = self._attended(fewer)
-        return self._result()
-
-    def _attended(self, workers: Workers) -> Workers | None:
-        """Watch workers until training has ended; returns those that go on if some are lost."""
         progress = self.driver.progress
-        with workers:
-            try:
-                self._watch(workers)
-                if progress.outcome is not None:
-                    return None
-                raise self._failure(workers)
-            except PeerLost:
-                fewer = workers.fewer(self._failures())
-                if fewer is None:
-                    raise
-        progress.failures.clear()
-        return fewer
+        with interruptible(self.driver.interrupt), crew:
+            late = inf
+            while not self._all_ended(crew) and time.monotonic() < late:
+                late = min(late, time.monotonic() + self._patience(crew))
+            if progress.weights is None or progress.outcome is None:
+                raise self._failure(crew)
+        outcome = Outcome(**progress.outcome)
+        return outcome, NDArray.view(np.frombuffer(progress.weights, np.float32))
 
-    def _watch(self, workers: Workers) -> None:
-        """Wait until all workers have ended, or no more can be expected of them."""
-        late = float("inf")
-        while not self._all_ended(workers) and time.monotonic() < late:
-            late = min(late, time.monotonic() + self._patience(workers))
-
-    def _all_ended(self, workers: Workers) -> bool:
-        """Whether all have ended, after a moment, and no others come for them."""
-        if not workers.wait(_LOOK):
+    def _all_ended(self, crew: Crew) -> bool:
+        """Return whether all have ended, after a moment, and no others come for them."""
+        if not crew.wait(_LOOK):
             return False
         members, progress = self.driver.members, self.driver.progress
         if members is None or progress.outcome is not None or progress.failures:
             return True
-        return not workers.renew(members.gone())
+        return not crew.keep_up(members)
 
-    def _patience(self, workers: Workers) -> float:
+    def _patience(self, crew: Crew) -> float:
         """Return seconds to wait for the workers from now on; raises the error that ends the
         run.
         """
@@ -285,31 +213,16 @@ class Run:
                 "raise the limits of open files (ulimit -n) and of processes"
             )
         cause = first_cause(self._failures())
-        if cause is not None and not (workers.restarts and isinstance(cause, OutOfMemory)):
+        if cause is not None and not (crew.restarts and isinstance(cause, OutOfMemory)):
             raise cause
         if members is not None:
-            return self._changing(workers, members)
-        if (loss := workers.hung(self.driver.has_called)) is not None:
+            crew.keep_up(members)
+        elif (loss := crew.hung()) is not None:
             raise loss
         self.say(self._still.look(self.driver.standstill()))
-        if workers.restarts:
-            self.say(self._waiting.look(self.driver, workers.slots))
-            return float("inf")
-        return _WORDS if progress.failures or workers.some_ended else float("inf")
-
-    def _changing(self, workers: Workers, members: Membership) -> float:
-        """Let others come for those that are lost; raises the loss if there are too few."""
-        members.leave_behind()
-        most = workers.renew(members.gone())
-        loss = members.lost or (workers.hung(self.driver.has_called) if members.lacks else None)
-        now = time.monotonic()
-        self._lacking = min(self._lacking, now) if loss is not None else float("inf")
-        if loss is not None and (most < members.least or now - self._lacking > workers.patience):
-            raise loss
-        self.say(self._still.look(self.driver.standstill()))
-        if workers.restarts:
-            self.say(self._waiting.look(self.driver, workers.slots))
-        return float("inf")
+        self.say(self._waiting.look(self.driver, crew.slots))
+        lost = members is None and not crew.restarts and (progress.failures or crew.some_ended)
+        return _WORDS if lost else inf
 
     def say(self, event: Event | None) -> None:
         """Pass on an event of the driver's own, if there is one."""
@@ -320,21 +233,12 @@ class Run:
             raise self.driver.progress.broken
 
     def _failures(self) -> list[Failure]:
-        return [
-            Failure.of(report, self._foreign) for report in tuple(self.driver.progress.failures)
-        ]
+        return [Failure.of(report, self.foreign) for report in tuple(self.driver.progress.failures)]
 
-    def _failure(self, workers: Workers) -> Exception:
+    def _failure(self, crew: Crew) -> Exception:
         """Return the error of a run in which no worker sent weights."""
         progress, failures = self.driver.progress, self._failures()
-        return progress.broken or first_cause(failures) or workers.failure(failures)
-
-    def _result(self) -> tuple[Outcome, NDArray]:
-        progress = self.driver.progress
-        assert progress.weights is not None
-        assert progress.outcome is not None
-        outcome = Outcome(**progress.outcome)
-        return outcome, NDArray.view(np.frombuffer(progress.weights, np.float32))
+        return progress.broken or first_cause(failures) or crew.failure(failures)
 
     def _hear(self, event: Event) -> None:
         """Record and pass on an event of the workers."""

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import os
 import pickle
-import selectors
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sparknet.comm.threads import start
 from sparknet.comm.wire import choose_seal
 from sparknet.errors import PeerLost
 from sparknet.native import NDArray
 from sparknet.training.checkpoints.snapshot import newest
 from sparknet.training.checkpoints.store import Store
+from sparknet.training.driver.crew import Crew, Host
 from sparknet.training.driver.failure import Failure
 from sparknet.training.driver.membership import Elastic
-from sparknet.training.driver.run import Run, Workers
+from sparknet.training.driver.run import Run
 from sparknet.training.driver.setup import RunSetup
-from sparknet.training.settings.training import ProcessSettings, RunSettings
-from sparknet.training.strategies import Strategy
+from sparknet.training.settings.training import ProcessSettings
+from sparknet.training.workers.records import WorkerPlace
 from sparknet.training.workers.rounds import Outcome
 from sparknet.training.workers.run_spec import RunSpec
 
@@ -43,185 +45,109 @@ class Place:
     """What a worker process is given."""
 
     spec: RunSpec
-    rank: int
-    size: int
+    worker: WorkerPlace
     folder: str
     """The run's temporary folder; a worker whose parent is gone removes it."""
     records: str
     validation: str | None
     threads: int
-    own: str
-    """Where the workers have folders of their own."""
 
 
-@dataclass
-class _Member:
-    """One worker process."""
+class ProcessHost(Host):
+    """A process of this machine, which carries one worker."""
 
-    rank: int
-    process: subprocess.Popen[bytes]
-    channel: socket.socket
-    """Closes when the process ends; the process ends when it closes."""
-    has_ended: bool = False
-    spent: float | None = None
-    """The processor time of its start, when it was looked at last."""
-    looked: float = 0.0
-    idle: float = 0.0
-    """The seconds for which it has used no processor time."""
+    def __init__(self, place: Place, store: Store | None, when_ended: Callable[[], None]) -> None:
+        self.ranks = [place.worker.rank]
+        self._place, self._store, self._when_ended = place, store, when_ended
+        self.process: subprocess.Popen[bytes]
+        self._channel: socket.socket
+        """Closes when the process ends; the process ends when it closes."""
+        self._ended = threading.Event()
+        self._spent: float | None = None
+        """The processor time of its start, when it was looked at last."""
+        self._looked = self._idle = 0.0
+        """When that was, and the seconds for which it has used no processor time."""
 
-    def look(self) -> None:
-        """Add to `idle`; a pause of this process itself counts for a moment only."""
-        now, spent = time.monotonic(), processor_time(self.process.pid)
-        moved = spent is None or spent != self.spent
-        self.idle = 0.0 if moved else self.idle + min(now - self.looked, _LONGEST_LOOK)
-        self.spent, self.looked = spent, now
+    def start(self) -> None:
+        self._channel, theirs = socket.socketpair()
+        paths = [path or str(Path.cwd()) for path in sys.path]
+        with closing(theirs):
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", PROGRAM, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                env={
+                    "GLOG_minloglevel": "1",  # every worker would log the same lines
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(paths),
+                    "OMP_NUM_THREADS": str(self._place.threads),
+                },
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,  # the parent handles an interruption at the terminal
+            )
+        with tempfile.TemporaryFile() as file:  # a process that hangs takes no bytes
+            pickle.dump(self._place, file)
+            file.flush()
+            socket.send_fds(self._channel, [b"."], [file.fileno()])
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        start(self._thread)
 
-
-class LocalWorkers(Workers):
-    """One process for each place; ``places`` gives those of so many workers."""
-
-    restarts = False
-
-    def __init__(
-        self,
-        places: Callable[[int], Sequence[Place]],
-        size: int,
-        store: Store | None,
-        least: int,
-        restarts: int | None = None,
-    ) -> None:
-        """``least`` is the smallest number of workers that go on when others are lost.
-
-        With ``restarts`` they go on in their processes, and so many lost ones are replaced; else
-        all start again.
-        """
-        self._restarts = restarts or 0
-        self._goes_on = restarts is not None
-        self._make, self._places, self._store = places, places(size), store
-        self._least = least
-        self._deadline = self._places[0].spec.settings.deadline
-        self._members: list[_Member] = []
-        self._selector = selectors.DefaultSelector()
-
-    def __enter__(self) -> LocalWorkers:
-        try:
-            for place in self._places:
-                self._start(place)
-        except BaseException:
-            self._end()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-        if self._store is not None:
-            self._store.clean()
-
-    def _start(self, place: Place) -> None:
-        member = _started(place)
-        self._members.append(member)
-        self._selector.register(member.channel, selectors.EVENT_READ, member)
-
-    def wait(self, seconds: float) -> bool:
-        for key, _ in self._selector.select(seconds):
-            key.data.has_ended = True
-            self._selector.unregister(key.fileobj)
-        return all(member.has_ended for member in self._members)
+    def _watch(self) -> None:
+        with suppress(OSError):
+            self._channel.recv(1)
+        self._ended.set()
+        self._when_ended()
 
     @property
-    def some_ended(self) -> bool:
-        return any(member.has_ended for member in self._members)
+    def has_ended(self) -> bool:
+        return self._ended.is_set()
 
-    def hung(self, has_called: Callable[[int], bool]) -> PeerLost | None:
-        for member in self._members:
-            if member.has_ended or has_called(member.rank):
-                continue
-            member.look()
-            if member.idle > self._deadline:
-                what = f"process {member.process.pid} has not called the driver"
-                idle = f"and did nothing for {self._deadline:g} s"
-                return PeerLost(member.rank, "this machine", f"{what}, {idle}; {self._saved()}")
-        return None
+    def cancel(self) -> None:
+        self.process.kill()
 
-    def failure(self, said: Sequence[Failure]) -> Exception:
-        """Return the error of a process that died without a report comes before the others'
-        reports.
+    def close(self) -> None:
+        try:
+            self.process.wait(_END)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._thread.join()
+        self._channel.close()
+
+    def failure(self, reports: Sequence[Failure]) -> PeerLost:
+        fault = f"process {self.process.pid} {self._end()}"
+        return PeerLost(self._place.worker.rank, "this machine", f"{fault}; {self._saved()}")
+
+    def hung(self, deadline: float) -> str | None:
+        """Return what shows that it hangs; a pause of this process itself counts for a moment
+        only.
         """
-        if silent := self._silent(said):
-            return self._gone(silent[0])
-        return said[0].error if said else self._gone(self._members[0])
-
-    def fewer(self, said: Sequence[Failure]) -> LocalWorkers | None:
-        silent = {member.rank for member in self._silent(said)}
-        size = len(self._places) - max(len(silent), 1)  # a silent one has not ended
-        if size < self._least or self._goes_on:
+        now, spent = time.monotonic(), processor_time(self.process.pid)
+        moved = spent is None or spent != self._spent
+        self._idle = 0.0 if moved else self._idle + min(now - self._looked, _LONGEST_LOOK)
+        self._spent, self._looked = spent, now
+        if self._idle <= deadline:
             return None
-        return LocalWorkers(self._make, size, self._store, self._least)
-
-    def renew(self, gone: Sequence[str]) -> int:
-        for member in self._members:
-            if any(one.endswith(f"(process {member.process.pid})") for one in gone):
-                member.process.kill()  # it may be a silent one
-        for member in [one for one in self._members if one.has_ended]:
-            if not self._restarts:
-                break
-            self._restarts -= 1
-            self._members.remove(member)
-            self._discard(member)
-            self._start(self._make(len(self._places))[member.rank])
-        return sum(not member.has_ended for member in self._members)
-
-    def _silent(self, said: Sequence[Failure]) -> list[_Member]:
-        """Return those that ended without a report."""
-        spoke = {one.worker for one in said}
-        return [one for one in self._members if one.has_ended and one.rank not in spoke]
-
-    def _gone(self, member: _Member) -> PeerLost:
-        how = f"process {member.process.pid} {_end_of(member.process)}"
-        return PeerLost(member.rank, "this machine", f"{how}; {self._saved()}")
+        fault = f"process {self.process.pid} has not called the driver"
+        return f"{fault}, and did nothing for {deadline:g} s; {self._saved()}"
 
     def _saved(self) -> str:
         if self._store is None:
             return "no snapshots are made"
         round = newest(self._store)
-        path = None if round is None else self._store.path(round)
-        return "there is no snapshot yet" if path is None else f"resume from {path}"
-
-    def _end(self) -> None:
-        for member in self._members:
-            self._discard(member)
-        self._selector.close()
-
-    def _discard(self, member: _Member) -> None:
-        try:
-            member.process.wait(_END if member.has_ended else 0)
-        except subprocess.TimeoutExpired:
-            member.process.kill()
-            member.process.wait()
-        member.channel.close()
-
-
-def _started(place: Place) -> _Member:
-    mine, theirs = socket.socketpair()
-    paths = [path or str(Path.cwd()) for path in sys.path]
-    with closing(theirs):
-        process = subprocess.Popen(
-            [sys.executable, "-m", PROGRAM, str(theirs.fileno())],
-            stdin=subprocess.DEVNULL,
-            env={
-                "GLOG_minloglevel": "1",  # every worker would log the same lines
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(paths),
-                "OMP_NUM_THREADS": str(place.threads),
-            },
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,  # the parent handles an interruption at the terminal
+        return (
+            "there is no snapshot yet"
+            if round is None
+            else f"resume from {self._store.path(round)}"
         )
-    with tempfile.TemporaryFile() as file:  # a process that hangs takes no bytes
-        pickle.dump(place, file)
-        file.flush()
-        socket.send_fds(mine, [b"."], [file.fileno()])
-    return _Member(place.rank, process, mine)
+
+    def _end(self) -> str:
+        try:
+            code = self.process.wait(_END)
+        except subprocess.TimeoutExpired:
+            return "hung up and does not end"
+        if code < 0:
+            return f"was killed by {signal.Signals(-code).name}"
+        return f"ended with status {code} and no word to the driver"
 
 
 def processor_time(process: int) -> float | None:
@@ -234,61 +160,40 @@ def processor_time(process: int) -> float | None:
     return int(user) + int(system)
 
 
-def _end_of(process: subprocess.Popen[bytes]) -> str:
-    try:
-        code = process.wait(_END)
-    except subprocess.TimeoutExpired:
-        return "hung up and does not end"
-    if code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with status {code} and no word to the driver"
-
-
 def conduct(
     given: ProcessSettings,
-    begun: RunSetup,
+    setup: RunSetup,
     initial: NDArray,
     shared: Mapping[str, Any],
     folder: str,
     **changed: Any,
 ) -> tuple[Outcome, NDArray, Run]:
     """Train by processes, and return how it ended and with which weights."""
-    store = begun.open_store()
-    elastic = elastic_of(given, begun.strategy)
-    seal = choose_seal(given.protection or "sealed")
+    store = setup.open_store()
     with Run(
         initial,
         store,
         given.on_event,
         resume=given.resume,
-        seal=seal,
+        seal=choose_seal(given.protection or "sealed"),
         deadline=given.deadline,
-        elastic=elastic,
+        elastic=Elastic.of(given),
     ) as run:
-        place = None if store is None else store.place
-        spec = replace(begun.spec(run.link(), place, **changed), elastic=elastic is not None)
+        spec = setup.spec(run.link(), None if store is None else store.place, **changed)
+        threads = given.threads or share_of_cores(given.workers)
 
-        def places(workers: int) -> list[Place]:
-            share = given.threads or share_of_cores(workers)
-            own = tempfile.mkdtemp(prefix="workers-", dir=folder)
-            return [
-                Place(spec, rank, workers, folder, **shared, threads=share, own=own)
-                for rank in range(workers)
-            ]
+        def host(rank: int, when_ended: Callable[[], None]) -> Host:
+            own = Path(tempfile.mkdtemp(prefix=f"worker-{rank}-", dir=folder))
+            worker = WorkerPlace(rank, given.workers, "127.0.0.1", own)
+            return ProcessHost(
+                Place(spec, worker, folder, **shared, threads=threads), store, when_ended
+            )
 
         least = given.min_workers or given.workers
-        restarts = None if elastic is None else given.restarts
-        workers = LocalWorkers(places, given.workers, store, least, restarts)
-        outcome, trained = run.supervise(workers)
+        outcome, trained = run.supervise(Crew(run, host, given.workers, least, given.restarts))
+        if store is not None:
+            store.clean()
     return outcome, trained, run
-
-
-def elastic_of(given: RunSettings, strategy: Strategy) -> Elastic | None:
-    """Return how many workers a run may have, if those that are left go on in their processes."""
-    if given.min_workers is None or not strategy.goes_on:
-        return None
-    behind = given.leave_behind, given.deadline / 4
-    return Elastic(given.workers, given.min_workers, given.start_wait, *behind)
 
 
 def share_of_cores(workers: int) -> int:

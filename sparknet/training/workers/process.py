@@ -13,14 +13,12 @@ import socket
 import sys
 import threading
 from functools import partial
-from pathlib import Path
 
 from sparknet.comm.rpc import Line
 from sparknet.comm.threads import start
 from sparknet.native import set_threads
-from sparknet.net.scratch import PRIVATE_FOLDER
 from sparknet.training.workers.local import Place
-from sparknet.training.workers.records import WorkerPlace, WorkerRecords
+from sparknet.training.workers.records import WorkerRecords
 from sparknet.training.workers.shared_data import open_shared
 from sparknet.training.workers.worker import reporting, take_part
 
@@ -33,7 +31,7 @@ def main(number: int) -> int:
         place: Place = pickle.load(file)  # from the process that started this one
     start(threading.Thread(target=_leave_with, args=(parent, place.folder), daemon=True))
     try:
-        reporting(place.spec.link, place.rank, partial(run, place))
+        reporting(place.spec.link, place.worker.rank, partial(run, place))
     except Exception:  # it was reported to the driver
         return 1
     return 0
@@ -41,10 +39,7 @@ def main(number: int) -> int:
 
 def run(place: Place, line: Line) -> None:
     set_threads(place.threads)
-    own = Path(place.own) / f"worker-{place.rank}"
-    own.mkdir(mode=PRIVATE_FOLDER)
-    seat = WorkerPlace(place.rank, place.size, "127.0.0.1", own)
-    take_part(place.spec, seat, line, partial(_part, place))
+    take_part(place.spec, place.worker, line, partial(_part, place))
 
 
 def _part(place: Place) -> WorkerRecords:

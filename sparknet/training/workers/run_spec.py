@@ -21,6 +21,7 @@ from sparknet.torch.modules.flat_module import PortableModule
 from sparknet.torch.modules.torch_model import TorchModel
 from sparknet.training.schedule import RunPlan
 from sparknet.training.settings.training import RunSettings
+from sparknet.training.strategies import make_strategy
 from sparknet.training.workers.records import WorkerPlace, WorkerRecords
 
 
@@ -46,8 +47,16 @@ class RunSpec:
     """What was asked for images."""
     goals: Mapping[str, Goal] = field(default_factory=dict)
     """Whether a larger or a smaller value of a metric is better, where that is known."""
-    elastic: bool = False
-    """Whether those that are left go on when workers are lost."""
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether members change: a run goes on when workers are lost, and takes in others."""
+        return self.settings.min_workers is not None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether those that are left go on then; else all start again from the newest snapshot."""
+        return self.is_elastic and make_strategy(self.settings.strategy).goes_on
 
     def plan(self, records: int, batch_size: int, begun_with: int) -> RunPlan:
         """The plan, completed by what is known after the records are read.

@@ -110,7 +110,7 @@ class _Participant:
         self, spec: RunSpec, seat: WorkerPlace, line: Line, leaves: Callable[[], bool]
     ) -> None:
         self.spec, self.seat, self.line, self.leaves = spec, seat, line, leaves
-        self.is_elastic = spec.elastic
+        self.is_elastic, self.goes_on = spec.is_elastic, spec.goes_on
         self.presence: Presence
         self.part: WorkerRecords
         self.trained: _Trained | None = None
@@ -208,7 +208,8 @@ class _Participant:
     def _train(self, comm: Comm, met: Json) -> tuple[_Trained, Outcome]:
         """Begin, or go on where others have begun."""
         trained = self.trained
-        if trained is not None and (trained.rounds is None or trained.rounds.place is None):
+        began = trained is not None and trained.rounds is not None and trained.rounds.place
+        if trained is not None and not (self.goes_on and began):
             trained.batches.close()  # nothing of it is of use
             trained = self.trained = None
         has_begun = self.is_elastic and comm.any(trained is not None)
@@ -221,7 +222,7 @@ class _Participant:
             self._first_weights(trained.learner, comm)
         hooks = self._hooks(trained, comm, met)
         hooks.shares = not is_whole
-        if self.is_elastic and is_whole:
+        if self.goes_on and is_whole:
             hooks.records = trained.batches
         begun_with = self.spec.settings.workers if self.is_elastic else comm.size
         if hooks.store is not None and hooks.resume is not None and not has_begun:
@@ -229,7 +230,7 @@ class _Participant:
         if trained.rounds is None:
             plan = self.spec.plan(total, model.batch_size * model.iter_size, begun_with)
             strategy = make_strategy(self.spec.settings.strategy)
-            trained.rounds = Rounds(trained.learner, strategy, comm, plan, hooks, self.is_elastic)
+            trained.rounds = Rounds(trained.learner, strategy, comm, plan, hooks, self.goes_on)
             trained.rounds.begun_with = begun_with
         if has_begun:
             join(trained.rounds, comm, hooks, met["heard"])
@@ -289,9 +290,9 @@ class _Participant:
             inputs=model.ranges,
             chance=model.chance,
             newcomers=(lambda: bool(line.call("newcomers")[0]["newcomers"]))
-            if self.is_elastic
+            if self.goes_on
             else None,
-            leaves=(lambda: self.leaves() and self._leaves()) if self.is_elastic else None,
+            leaves=(lambda: self.leaves() and self._leaves()) if self.goes_on else None,
             arrived=None if spec.settings.leave_behind is None else self._arrived,
         )
 

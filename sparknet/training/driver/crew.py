@@ -1,0 +1,263 @@
+"""Crew: the workers of a run as its driver sees them, whatever carries them; Host: what does."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+from sparknet.errors import DataError, PeerLost
+from sparknet.training.driver.failure import Failure
+
+if TYPE_CHECKING:
+    from sparknet.training.driver.membership import Membership
+    from sparknet.training.driver.run import Run
+
+TOO_FEW = 60.0
+"""Seconds for which there may be fewer workers than needed, after a loss."""
+SOON = 10.0
+"""Seconds: the place of a host that ended earlier is not taken at once."""
+_LONGEST_PAUSE = 30.0
+"""Seconds until it is."""
+_LAST = 2.0
+"""Seconds that hosts may take to end after their workers' last word to the driver."""
+_TRIES = 4
+"""Losses in a row, without a snapshot between them, that end a run which starts again from one."""
+
+
+class Host(ABC):
+    """What carries one or several workers: a process, a task of Spark, a stage of tasks."""
+
+    restarts = False
+    """Whether what carries the workers starts all of them again after a loss."""
+
+    ranks: Sequence[int]
+
+    @abstractmethod
+    def start(self) -> None: ...
+
+    @property
+    @abstractmethod
+    def has_ended(self) -> bool: ...
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Have it end, without waiting for that."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Wait until it has ended."""
+
+    @abstractmethod
+    def failure(self, reports: Sequence[Failure]) -> Exception | None:
+        """Return why it ended, unless well, given the errors that workers reported."""
+
+    def hung(self, deadline: float) -> str | None:
+        """Return what shows that it hangs, if it did nothing for so long and that can be seen."""
+        return None
+
+
+MakeHost = Callable[[int, Callable[[], None]], Host]
+"""Makes the host of a place among the hosts; calls the function when it has ended."""
+
+
+@dataclass
+class _Place:
+    """The place of one host, which another takes when it is lost."""
+
+    number: int
+    host: Host | None = None
+    before: set[str] = field(default_factory=set)
+    """Where the workers were of the host before it."""
+    start: float = 0.0
+    again: float = 0.0
+    """The time from which another host may take it."""
+    pause: float = 0.0
+    old: list[Host] = field(default_factory=list)
+    """Hosts that were cancelled and may not have ended."""
+
+    def leave(self, now: float) -> None:
+        """Free the place; the sooner its host ended, the longer it stays free."""
+        assert self.host is not None
+        self.host.cancel()
+        self.old = [host for host in [*self.old, self.host] if not host.has_ended]
+        soon = now - self.start < SOON
+        self.pause = min(max(2 * self.pause, 1.0), _LONGEST_PAUSE) if soon else 0.0
+        self.host, self.again = None, now + self.pause
+
+
+class Crew:
+    """The hosts of a run: entering starts them, leaving ends them all."""
+
+    def __init__(
+        self, run: Run, make: MakeHost, hosts: int, least: int, restarts: float = inf
+    ) -> None:
+        """``least`` workers are enough, where members change; ``restarts`` hosts are replaced."""
+        self._run, self._driver = run, run.driver
+        self._make, self.least, self._restarts = make, least, restarts
+        self.places = [_Place(number) for number in range(hosts)]
+        self._ends: SimpleQueue[int] = SimpleQueue()
+        self.enough = time.monotonic()
+        """The time at which there were enough workers, or none had been started."""
+        self._over = inf
+        """The time at which training was over and all workers had hung up."""
+        self._loss: PeerLost | None = None
+        """The loss of the host that ended last."""
+        self._snapshot, self._starts = 0, 1
+        """The round of the newest snapshot, and how often the run had started when it came."""
+
+    def __enter__(self) -> Crew:
+        try:
+            self._start(time.monotonic())
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        hosts = [host for place in self.places for host in place.old] + self.hosts
+        for host in hosts:
+            if not host.has_ended:
+                host.cancel()
+        for host in hosts:
+            host.close()
+
+    @property
+    def hosts(self) -> list[Host]:
+        return [place.host for place in self.places if place.host is not None]
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until a host ends; returns whether nothing more is expected of any."""
+        with suppress(Empty):
+            self._ends.get(timeout=seconds)
+        if all(host.has_ended for host in self.hosts):
+            return True
+        driver, now = self._driver, time.monotonic()
+        if driver.members is None or driver.progress.outcome is None or driver.present:
+            return False
+        self._over = min(self._over, now)
+        called = (host for host in self.hosts if any(map(driver.has_called, host.ranks)))
+        return now > self._over + _LAST or all(host.has_ended for host in called)
+
+    @property
+    def some_ended(self) -> bool:
+        return any(host.has_ended for host in self.hosts)
+
+    @property
+    def restarts(self) -> bool:
+        """Whether workers are started again by what carries them."""
+        return any(host.restarts for host in self.hosts)
+
+    def slots(self) -> tuple[int | None, int] | None:
+        """Return how many there are (None: not known) and are needed; None where no slots are
+        needed.
+        """
+        return None
+
+    def hung(self) -> PeerLost | None:
+        """Return a worker that hangs before its first call to the driver."""
+        for host in self.hosts:
+            silent = [rank for rank in host.ranks if not self._driver.has_called(rank)]
+            fault = host.hung(self._run.deadline) if silent and not host.has_ended else None
+            if fault is not None:
+                return PeerLost(silent[0], "this machine", fault)
+        return None
+
+    def failure(self, reports: Sequence[Failure]) -> Exception:
+        """Return the error of a run without weights; that of a host that ended without a report
+        comes before the reports.
+        """
+        spoke = {report.worker for report in reports}
+        for host in self.hosts:
+            is_silent = host.has_ended and (host.restarts or spoke.isdisjoint(host.ranks))
+            error = host.failure(reports) if is_silent else None
+            if error is not None:
+                return error
+        if reports:
+            return reports[0].error
+        if not self._driver.progress.starts:  # Spark skips tasks on an empty relation
+            return DataError("the training data has no records")
+        return self._run.foreign("the workers ended, but none of them sent its weights")
+
+    @property
+    def coming(self) -> int:
+        """How many hosts there are, or may come."""
+        free = len(self.places) - len(self.hosts)
+        return sum(not host.has_ended for host in self.hosts) + int(min(free, self._restarts))
+
+    def keep_up(self, members: Membership) -> bool:
+        """Let others come for workers that are lost, where members change; returns whether any
+        are there or may come, and raises the loss if there are too few for too long.
+        """
+        members.leave_behind()
+        now, gone = time.monotonic(), set(members.gone())
+        for place in self.places:
+            if (host := place.host) is None:
+                continue
+            if host.has_ended:
+                self._check(host)
+            if host.has_ended or not gone.isdisjoint(self._where(host) - place.before):
+                place.leave(now)
+        self.look(members, now)
+        self._start(now)
+        return self.coming > 0
+
+    def look(self, members: Membership, now: float) -> None:
+        """Raise the loss of a worker if there are too few for too long."""
+        self.check_progress()
+        loss = members.lost or (self.hung() if members.lacks else None)
+        if loss is None and self.coming < self.least:
+            loss = self._loss
+        if loss is None:
+            self.enough = now
+        elif self.coming < self.least or now - self.enough > TOO_FEW:
+            raise loss
+
+    def check_progress(self) -> None:
+        """Raise an error if a run that starts again after a loss never gets to a snapshot."""
+        members = self._driver.members
+        if members is None or members.elastic.goes_on:
+            return
+        snapshots, starts = self._run.history.of_kind("snapshot"), self._driver.progress.starts
+        newest = int(snapshots[-1]["round"]) if snapshots else 0
+        if newest != self._snapshot:
+            self._snapshot, self._starts = newest, starts
+        if starts - self._starts >= _TRIES:
+            words = f"; the last words: {self._loss}" if self._loss else ""
+            raise self._run.foreign(
+                f"workers were lost {_TRIES} times in a row, with no snapshot between{words}"
+            )
+
+    def _check(self, host: Host) -> None:
+        """Raise what is wrong for good with a host that has ended."""
+        error = host.failure(())
+        if error is None and not any(map(self._driver.has_called, host.ranks)):
+            error = DataError("the training data has no records")  # Spark runs no task of nothing
+        if isinstance(error, PeerLost):
+            self._loss = error
+        elif error is not None:
+            raise error
+
+    def _start(self, now: float) -> None:
+        for place in self.places:
+            if place.host is not None or now < place.again:
+                continue
+            if place.start:
+                if self._restarts < 1:
+                    continue
+                self._restarts -= 1
+            place.host = self._make(place.number, partial(self._ends.put, place.number))
+            place.start, place.before = now, self._where(place.host)
+            place.host.start()
+
+    def _where(self, host: Host) -> set[str]:
+        """Return the hosts and processes of its workers, as they said last."""
+        readings = self._run.history.of_kind("reading")
+        latest = {event["worker"]: event["where"] for event in readings}
+        return {latest[rank] for rank in host.ranks if rank in latest}
