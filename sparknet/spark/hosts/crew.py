@@ -25,7 +25,7 @@ from sparknet.spark.filesystem import scratch
 from sparknet.spark.hosts import task
 from sparknet.spark.hosts.resources import TaskResources
 from sparknet.spark.hosts.task import Columns
-from sparknet.training.driver.crew import SOON, Crew, Host
+from sparknet.training.driver.crew import SOON, Crew, WorkerHost
 from sparknet.training.driver.failure import Failure
 from sparknet.training.driver.membership import Membership
 from sparknet.training.driver.run import Run
@@ -114,7 +114,7 @@ class WorkerTasks:
             raise self.too_few(slots)
 
 
-class JobHost(Host):
+class JobHost(WorkerHost):
     """A job of Spark; Spark starts its tasks again after a loss."""
 
     restarts = True
@@ -157,7 +157,9 @@ class SparkCrew(Crew):
 
     def __init__(self, run: Run, tasks: WorkerTasks) -> None:
         hosts = tasks.given.workers if tasks.spec.is_elastic else 1
-        super().__init__(run, tasks.host, hosts, tasks.least)
+        super().__init__(
+            run.driver, run.history, tasks.host, hosts, tasks.least, foreign=SparkError
+        )
         self._tasks, self._leaving = tasks, Leaving(tasks.session)
         self._held = tasks.given.start_wait + SOON
         """Seconds for which too few workers hold their slots, before the run begins."""
@@ -174,7 +176,7 @@ class SparkCrew(Crew):
         half of the slots each.
         """
         self.check_progress()
-        driver = self._run.driver
+        driver = self.driver
         present = driver.present
         if now >= self._looked + _LOOK:
             self._looked = now

@@ -1,4 +1,4 @@
-"""Crew: the workers of a run as its driver sees them, whatever carries them; Host: what does."""
+"""Crew: the workers of a run, whatever carries them; WorkerHost: a process, or a job of Spark."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
 
-from sparknet.errors import DataError, PeerLost
+from sparknet.errors import DataError, PeerLost, SparkNetError, WorkerError
+from sparknet.training.driver.driver import Driver
 from sparknet.training.driver.failure import Failure
-
-if TYPE_CHECKING:
-    from sparknet.training.driver.membership import Membership
-    from sparknet.training.driver.run import Run
+from sparknet.training.driver.membership import Membership
+from sparknet.training.history import History
 
 TOO_FEW = 60.0
 """Seconds for which there may be fewer workers than needed, after a loss."""
@@ -31,7 +29,7 @@ _TRIES = 4
 """Losses in a row, without a snapshot between them, that end a run which starts again from one."""
 
 
-class Host(ABC):
+class WorkerHost(ABC):
     """What carries one or several workers: a process, a task of Spark, a stage of tasks."""
 
     restarts = False
@@ -63,7 +61,7 @@ class Host(ABC):
         return None
 
 
-MakeHost = Callable[[int, Callable[[], None]], Host]
+MakeHost = Callable[[int, Callable[[], None]], WorkerHost]
 """Makes the host of a place among the hosts; calls the function when it has ended."""
 
 
@@ -72,14 +70,14 @@ class _Place:
     """The place of one host, which another takes when it is lost."""
 
     number: int
-    host: Host | None = None
+    host: WorkerHost | None = None
     before: set[str] = field(default_factory=set)
     """Where the workers were of the host before it."""
     start: float = 0.0
     again: float = 0.0
     """The time from which another host may take it."""
     pause: float = 0.0
-    old: list[Host] = field(default_factory=list)
+    old: list[WorkerHost] = field(default_factory=list)
     """Hosts that were cancelled and may not have ended."""
 
     def leave(self, now: float) -> None:
@@ -96,10 +94,17 @@ class Crew:
     """The hosts of a run: entering starts them, leaving ends them all."""
 
     def __init__(
-        self, run: Run, make: MakeHost, hosts: int, least: int, restarts: float = inf
+        self,
+        driver: Driver,
+        history: History,
+        make: MakeHost,
+        hosts: int,
+        least: int,
+        restarts: float = inf,
+        foreign: type[SparkNetError] = WorkerError,
     ) -> None:
         """``least`` workers are enough, where members change; ``restarts`` hosts are replaced."""
-        self._run, self._driver = run, run.driver
+        self.driver, self._history, self._foreign = driver, history, foreign
         self._make, self.least, self._restarts = make, least, restarts
         self.places = [_Place(number) for number in range(hosts)]
         self._ends: SimpleQueue[int] = SimpleQueue()
@@ -129,7 +134,7 @@ class Crew:
             host.close()
 
     @property
-    def hosts(self) -> list[Host]:
+    def hosts(self) -> list[WorkerHost]:
         return [place.host for place in self.places if place.host is not None]
 
     def wait(self, seconds: float) -> bool:
@@ -138,7 +143,7 @@ class Crew:
             self._ends.get(timeout=seconds)
         if all(host.has_ended for host in self.hosts):
             return True
-        driver, now = self._driver, time.monotonic()
+        driver, now = self.driver, time.monotonic()
         if driver.members is None or driver.progress.outcome is None or driver.present:
             return False
         self._over = min(self._over, now)
@@ -163,8 +168,8 @@ class Crew:
     def hung(self) -> PeerLost | None:
         """Return a worker that hangs before its first call to the driver."""
         for host in self.hosts:
-            silent = [rank for rank in host.ranks if not self._driver.has_called(rank)]
-            fault = host.hung(self._run.deadline) if silent and not host.has_ended else None
+            silent = [rank for rank in host.ranks if not self.driver.has_called(rank)]
+            fault = host.hung(self.driver.deadline) if silent and not host.has_ended else None
             if fault is not None:
                 return PeerLost(silent[0], "this machine", fault)
         return None
@@ -181,9 +186,9 @@ class Crew:
                 return error
         if reports:
             return reports[0].error
-        if not self._driver.progress.starts:  # Spark skips tasks on an empty relation
+        if not self.driver.progress.starts:  # Spark skips tasks on an empty relation
             return DataError("the training data has no records")
-        return self._run.foreign("the workers ended, but none of them sent its weights")
+        return self._foreign("the workers ended, but none of them sent its weights")
 
     @property
     def coming(self) -> int:
@@ -221,23 +226,23 @@ class Crew:
 
     def check_progress(self) -> None:
         """Raise an error if a run that starts again after a loss never gets to a snapshot."""
-        members = self._driver.members
+        members = self.driver.members
         if members is None or members.elastic.goes_on:
             return
-        snapshots, starts = self._run.history.of_kind("snapshot"), self._driver.progress.starts
+        snapshots, starts = self._history.of_kind("snapshot"), self.driver.progress.starts
         newest = int(snapshots[-1]["round"]) if snapshots else 0
         if newest != self._snapshot:
             self._snapshot, self._starts = newest, starts
         if starts - self._starts >= _TRIES:
             words = f"; the last words: {self._loss}" if self._loss else ""
-            raise self._run.foreign(
+            raise self._foreign(
                 f"workers were lost {_TRIES} times in a row, with no snapshot between{words}"
             )
 
-    def _check(self, host: Host) -> None:
+    def _check(self, host: WorkerHost) -> None:
         """Raise what is wrong for good with a host that has ended."""
         error = host.failure(())
-        if error is None and not any(map(self._driver.has_called, host.ranks)):
+        if error is None and not any(map(self.driver.has_called, host.ranks)):
             error = DataError("the training data has no records")  # Spark runs no task of nothing
         if isinstance(error, PeerLost):
             self._loss = error
@@ -256,8 +261,8 @@ class Crew:
             place.start, place.before = now, self._where(place.host)
             place.host.start()
 
-    def _where(self, host: Host) -> set[str]:
+    def _where(self, host: WorkerHost) -> set[str]:
         """Return the hosts and processes of its workers, as they said last."""
-        readings = self._run.history.of_kind("reading")
+        readings = self._history.of_kind("reading")
         latest = {event["worker"]: event["where"] for event in readings}
         return {latest[rank] for rank in host.ranks if rank in latest}

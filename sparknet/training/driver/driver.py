@@ -79,7 +79,7 @@ class Driver:
             "aside": Rendezvous(),
             "training": self._training,
         }
-        self._deadline = deadline
+        self.deadline = deadline
         self._gate = Gate(secret, run, seal, self._serve, host, deadline)
         self.port = self._gate.port
 
@@ -99,7 +99,7 @@ class Driver:
 
     def standstill(self) -> Standstill | None:
         """Return what the workers do, if none of them has got on for the deadline."""
-        return self._training.standstill(self._deadline)
+        return self._training.standstill(self.deadline)
 
     def interrupt(self) -> None:
         """Ask the workers to write a snapshot and end after the current round."""
@@ -144,7 +144,7 @@ class Driver:
 
     def _miss(self, line: Line) -> None:
         """Report a worker that is silent, as it cannot do so itself."""
-        loss = self._training.miss(line, f"no heartbeat for {self._deadline:g} s")
+        loss = self._training.miss(line, f"no heartbeat for {self.deadline:g} s")
         if loss is not None and self.members is None and self.progress.outcome is None:
             report = {"worker": line.rank, **failure(PeerLost(*loss))}
             self.progress.failures.append(report)

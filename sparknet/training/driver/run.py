@@ -124,10 +124,9 @@ class Run:
     ) -> None:
         self._id, self._secret, self._seal = secrets.token_hex(8), make_secret(), seal
         self._history = History()
-        self._on_event, self.foreign = listener(on_event), foreign
+        self._on_event, self._foreign = listener(on_event), foreign
         self._observers = observers()
         self._stragglers = Stragglers()
-        self.deadline = deadline
         self._unsaved: set[str] = set()
         self._waiting, self._still = Waiting(min(FIRST, deadline)), Standing(deadline)
         self.driver = Driver(
@@ -169,7 +168,7 @@ class Run:
     def link(self, host: str = "127.0.0.1") -> Link:
         """Return the link for workers that reach the driver under the name ``host``."""
         address = host, self.driver.port
-        return Link(self._id, address, self._secret, self._seal, self.deadline)
+        return Link(self._id, address, self._secret, self._seal, self.driver.deadline)
 
     def supervise(self, crew: Crew) -> tuple[Outcome, NDArray]:
         """Wait until training has ended; returns its outcome and the weights.
@@ -233,7 +232,9 @@ class Run:
             raise self.driver.progress.broken
 
     def _failures(self) -> list[Failure]:
-        return [Failure.of(report, self.foreign) for report in tuple(self.driver.progress.failures)]
+        return [
+            Failure.of(report, self._foreign) for report in tuple(self.driver.progress.failures)
+        ]
 
     def _failure(self, crew: Crew) -> Exception:
         """Return the error of a run in which no worker sent weights."""

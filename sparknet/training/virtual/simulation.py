@@ -46,7 +46,7 @@ _IN_VAIN = 20
 """Losses in a row, without a new snapshot between them, after which a run ends."""
 
 
-class Crew:
+class VirtualCrew:
     """Trains with ``workers`` virtual workers, and starts them again when one is lost."""
 
     def __init__(
@@ -212,7 +212,7 @@ def simulate(given: SimulationSettings) -> Trained:
             setup.name, validates, len(records), setup.batch_size, setup.goals
         )
         with _computing_with(threads) if given.module is None else _same_random_numbers():
-            crew = Crew(
+            crew = VirtualCrew(
                 make_cast(setup, records, held_out, folder),
                 records,
                 held_out,

@@ -23,7 +23,7 @@ from sparknet.errors import PeerLost
 from sparknet.native import NDArray
 from sparknet.training.checkpoints.snapshot import newest
 from sparknet.training.checkpoints.store import Store
-from sparknet.training.driver.crew import Crew, Host
+from sparknet.training.driver.crew import Crew, WorkerHost
 from sparknet.training.driver.failure import Failure
 from sparknet.training.driver.membership import Elastic
 from sparknet.training.driver.run import Run
@@ -53,7 +53,7 @@ class Place:
     threads: int
 
 
-class ProcessHost(Host):
+class ProcessHost(WorkerHost):
     """A process of this machine, which carries one worker."""
 
     def __init__(self, place: Place, store: Store | None, when_ended: Callable[[], None]) -> None:
@@ -182,7 +182,7 @@ def conduct(
         spec = setup.spec(run.link(), None if store is None else store.place, **changed)
         threads = given.threads or share_of_cores(given.workers)
 
-        def host(rank: int, when_ended: Callable[[], None]) -> Host:
+        def host(rank: int, when_ended: Callable[[], None]) -> WorkerHost:
             own = Path(tempfile.mkdtemp(prefix=f"worker-{rank}-", dir=folder))
             worker = WorkerPlace(rank, given.workers, "127.0.0.1", own)
             return ProcessHost(
@@ -190,7 +190,9 @@ def conduct(
             )
 
         least = given.min_workers or given.workers
-        outcome, trained = run.supervise(Crew(run, host, given.workers, least, given.restarts))
+        outcome, trained = run.supervise(
+            Crew(run.driver, run.history, host, given.workers, least, given.restarts)
+        )
         if store is not None:
             store.clean()
     return outcome, trained, run
