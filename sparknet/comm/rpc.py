@@ -73,6 +73,14 @@ class Line:
             raise Refused(f"the driver refused '{what}': {answer['error']}")
         return answer, payload
 
+    def ask(self, what: str) -> bool:
+        """Call, and return the yes or no in the answer, which has the call's name."""
+        return bool(self.call(what)[0][what])
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Call with an event, which has no answer."""
+        self.call("event", event=event)
+
     def _answer(self, what: str) -> dict[str, Any]:
         while (answer := self.receive()) == _BUSY:
             pass

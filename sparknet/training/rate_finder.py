@@ -114,9 +114,7 @@ class RateCurve:
         return Panel(f"loss{text}", curves, "learning rate, power of ten")
 
     def plot(self, out: str | os.PathLike[str] | None = None) -> Curves:
-        """Return a picture, written to ``out``, a file named .svg, .png or .pdf, if that is
-        given.
-        """
+        """Return a picture, and write it to ``out`` if given, a file named .svg, .png or .pdf."""
         return Curves([self.panel()]).saved(out)
 
     def __repr__(self) -> str:

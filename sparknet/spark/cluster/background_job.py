@@ -92,9 +92,7 @@ class Job:
 
 
 def _pool(session: SparkSession) -> Any:
-    """Return the fair scheduler's pool of the calling thread: a thread of its own would not
-    have it.
-    """
+    """Return the fair scheduler's pool of the calling thread; a new thread would have none."""
     return session.sparkContext.getLocalProperty(_POOL) if is_classic(session) else None
 
 

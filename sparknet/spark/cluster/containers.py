@@ -83,9 +83,7 @@ def _share(path: Path) -> float | None:
 
 
 def is_contained(master: str) -> bool:
-    """Return whether executors are containers, which end when they use more memory than was
-    asked for.
-    """
+    """Return whether executors are containers, which end when they use too much memory."""
     return master.startswith(("yarn", "k8s"))
 
 
@@ -139,9 +137,7 @@ def nbytes(text: str) -> int:
 
 
 def losses_allowed(master: str, settings: Mapping[str, str], workers: int) -> tuple[str, bool]:
-    """Return what Spark does about lost workers and executors, and whether it ends the
-    application.
-    """
+    """Return what Spark does about lost workers, and whether it ends the application."""
     times = task_failures(master, settings)
     sentence = f"Spark starts the task of a worker {times} times (spark.task.maxFailures)"
     most = executor_failures(settings)

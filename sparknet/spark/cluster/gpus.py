@@ -97,9 +97,7 @@ def _begins(entry: str, names: set[str]) -> bool:
 
 
 def _number_of_all(address: str, machine: Sequence[ListedGpu]) -> int:
-    """Return the same where the process sees the whole machine: of parts CUDA shows it the
-    first alone.
-    """
+    """Return the same where the process sees all GPUs: of parts CUDA shows it the first alone."""
     for gpu in machine:
         if address == gpu.uuid:
             return gpu.number
@@ -138,9 +136,7 @@ def task_host() -> str:
 
 
 def gathered(message: str) -> tuple[int, list[str]]:
-    """Return the number of this task of a barrier stage, and what each task said, in their
-    order.
-    """
+    """Return the number of this task of a barrier stage, and what each task said, in order."""
     from pyspark import BarrierTaskContext
 
     context = BarrierTaskContext.get()

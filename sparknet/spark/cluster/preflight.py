@@ -24,7 +24,6 @@ from sparknet.spark.cluster.session import has_dead_java, is_local
 from sparknet.spark.hosts.resources import TaskResources
 from sparknet.training.driver.run import FIRST
 from sparknet.training.events import Event
-from sparknet.training.workers.worker import void
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +49,7 @@ def check(
     backend: str = EMBEDDED,
     device: str | None = None,
     resources: TaskResources | None = None,
-    say: Callable[[Event], None] = void,
+    say: Callable[[Event], None] = lambda event: None,
     together: bool = True,
 ) -> list[dict[str, Any]]:
     """Return the findings of each worker; SparkError with the setting to change if training
@@ -136,9 +135,7 @@ class Start:
         return max(min(_LOOK, self._begun + self._patience - self._clock()), 0)
 
     def is_over(self) -> bool:
-        """Return whether the workers' time is over; says that they are waited for when that is
-        due.
-        """
+        """Return whether the workers' time is over; tell of the wait when that is due."""
         seconds = self._clock() - self._begun
         if seconds >= self._patience:
             return True
@@ -300,9 +297,7 @@ def translated(error: Exception) -> SparkError:
 
 
 def _essence(text: str) -> str:
-    """Return the most useful line: the end of Python's traceback, or the first exception's
-    message.
-    """
+    """Return the last line of Python's traceback, or the first exception's message."""
     _, python, after = text.rpartition("Traceback (most recent call last):")
     if python:
         ends = (line for line in after.splitlines() if line and not line[0].isspace())

@@ -79,9 +79,7 @@ def local_directory() -> Path:
 
 
 def sweep(batches: Iterable[pa.RecordBatch], run: str) -> Iterator[pa.RecordBatch]:
-    """Yield a task that removes a run's abandoned folders, and kills processes that hang in the
-    run.
-    """
+    """Yield a task that removes a run's abandoned folders and kills its hanging processes."""
     import pyarrow as pa
 
     for _ in batches:

@@ -207,9 +207,7 @@ class Leaving:
         self._scala: Any = session.sparkContext._jsc.sc() if is_classic(session) else None
 
     def ranks(self, jobs: Mapping[int, Job]) -> set[int]:
-        """Return the keys of the jobs whose task runs on an executor that is being
-        decommissioned.
-        """
+        """Return the keys of the jobs whose task runs on an executor being decommissioned."""
         if self._scala is None:
             return set()
         from py4j.protocol import Py4JError

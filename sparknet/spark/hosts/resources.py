@@ -63,9 +63,7 @@ class TaskResources:
         return rows.mapInArrow(work, schema, barrier=barrier, profile=self._profile)
 
     def slots(self) -> int:
-        """Return the number of tasks that can run at once, as Spark counts it for a barrier
-        stage.
-        """
+        """Return the number of tasks that can run at once, as Spark counts for a barrier stage."""
         java: Any = None if self._profile is None else self._profile._java_resource_profile
         profile = self._manager.defaultResourceProfile() if java is None else java
         return int(self._session.sparkContext._jsc.sc().maxNumConcurrentTasks(profile))

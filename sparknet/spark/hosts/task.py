@@ -79,9 +79,7 @@ def sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _records(
     batches: Iterable[pa.RecordBatch], path: Path, columns: Columns, is_whole: bool
 ) -> WorkerRecords:
-    """Return the task's records; where each worker has all of them, one of an executor reads
-    them.
-    """
+    """Return the task's records; if all workers have the same, one of each executor reads them."""
 
     def read() -> None:
         write(sent(batches), path, columns.mapping, columns.shapes, columns.drops)

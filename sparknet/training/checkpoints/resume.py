@@ -265,9 +265,7 @@ def _share(comm: Comm, array: NDArray, found: Values | None, size: int | None) -
 
 
 def _read(saved: Saved, sliced: Collection[str]) -> tuple[Carried, dict[str, Values]]:
-    """Return what the files hold: means of all workers' arrays, and whole buffers of their
-    slices.
-    """
+    """Return the files' contents: means of all workers' arrays, and buffers joined from slices."""
     means: dict[str, _Mean] = {}
     slices: dict[str, list[Values]] = {}
     every: list[Json] = []

@@ -206,9 +206,7 @@ def packed(
 
 
 def parsed(path: str, data: memoryview, digest: Any) -> StateFile | None:
-    """Return what a file holds; None if it is not what was written, FileError if that was no
-    such file.
-    """
+    """Return a file's contents; None if it was changed, FileError if it never was such a file."""
     begins = bytes(data[: len(MAGIC)])
     end = FRONT + int.from_bytes(data[len(MAGIC) : FRONT], "little")
     of_first = begins == FIRST and digest_of([data]) == digest

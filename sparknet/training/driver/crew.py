@@ -160,9 +160,7 @@ class Crew:
         return any(host.restarts for host in self.hosts)
 
     def slots(self) -> tuple[int | None, int] | None:
-        """Return how many there are (None: not known) and are needed; None where no slots are
-        needed.
-        """
+        """Return the slots that are there (None: unknown) and those needed; None without slots."""
         return None
 
     def hung(self) -> PeerLost | None:
@@ -175,9 +173,7 @@ class Crew:
         return None
 
     def failure(self, reports: Sequence[Failure]) -> Exception:
-        """Return the error of a run without weights; that of a host that ended without a report
-        comes before the reports.
-        """
+        """Return the error of a run without weights; that of a host without a report is first."""
         spoke = {report.worker for report in reports}
         for host in self.hosts:
             is_silent = host.has_ended and (host.restarts or spoke.isdisjoint(host.ranks))

@@ -235,46 +235,32 @@ class Driver:
         self.progress.weights, self.progress.outcome = weights, call["outcome"]
         return {}, _NOTHING
 
-    def _put(self, call: dict[str, Any], line: Line) -> Answer:
-        chunks = line.chunks(_size(call["size"]))
+    def _use_store(self, call: dict[str, Any], line: Line) -> Answer:
+        """Answer a call of `DriverStore`."""
+        kind, round = str(call["call"]), int(call.get("round", 0))
+        chunks = line.chunks(_size(call["size"])) if kind == "put" else iter(())
         try:
-            self._snapshots().put(int(call["round"]), _name(call["name"]), chunks)
+            store = self._store
+            if store is None:
+                raise OSError("this run keeps no snapshots")
+            if kind == "put":
+                store.put(round, _name(call["name"]), chunks)
+            elif kind == "get":
+                return {}, store.get(round, _name(call["name"]))
+            elif kind == "path":
+                name = str(call["name"])
+                return {"path": store.path(round, name and _name(name))}, _NOTHING
+            elif kind == "rounds":
+                return {"rounds": list(store.rounds())}, _NOTHING
+            elif kind == "clean":
+                store.clean()
+            else:
+                {"begin": store.begin, "commit": store.commit, "drop": store.drop}[kind](round)
         finally:
             for _ in chunks:  # unread bytes would be taken for the next call
                 pass
+        self._saved |= kind == "commit"
         return {}, _NOTHING
-
-    def _get(self, call: dict[str, Any], line: Line) -> Answer:
-        return {}, self._snapshots().get(int(call["round"]), _name(call["name"]))
-
-    def _begin(self, call: dict[str, Any], line: Line) -> Answer:
-        self._snapshots().begin(int(call["round"]))
-        return {}, _NOTHING
-
-    def _commit(self, call: dict[str, Any], line: Line) -> Answer:
-        self._snapshots().commit(int(call["round"]))
-        self._saved = True
-        return {}, _NOTHING
-
-    def _drop(self, call: dict[str, Any], line: Line) -> Answer:
-        self._snapshots().drop(int(call["round"]))
-        return {}, _NOTHING
-
-    def _clean(self, call: dict[str, Any], line: Line) -> Answer:
-        self._snapshots().clean()
-        return {}, _NOTHING
-
-    def _rounds(self, call: dict[str, Any], line: Line) -> Answer:
-        return {"rounds": list(self._snapshots().rounds())}, _NOTHING
-
-    def _path(self, call: dict[str, Any], line: Line) -> Answer:
-        name = str(call["name"])
-        return {"path": self._snapshots().path(int(call["round"]), name and _name(name))}, _NOTHING
-
-    def _snapshots(self) -> Store:
-        if self._store is None:
-            raise OSError("this run keeps no snapshots")
-        return self._store
 
     _CALLS: ClassVar[dict[str, Callable[[Driver, dict[str, Any], Line], Answer]]] = {
         "here": _here,
@@ -286,14 +272,9 @@ class Driver:
         "arrived": _arrived,
         "failed": _failed,
         "done": _done,
-        "put": _put,
-        "get": _get,
-        "begin": _begin,
-        "commit": _commit,
-        "drop": _drop,
-        "clean": _clean,
-        "rounds": _rounds,
-        "path": _path,
+        **dict.fromkeys(
+            ("put", "get", "begin", "commit", "drop", "clean", "rounds", "path"), _use_store
+        ),
     }
 
 

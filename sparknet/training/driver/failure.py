@@ -41,9 +41,7 @@ def failure(error: BaseException) -> dict[str, str]:
 def error_of(
     said: Mapping[str, Any], worker: int, otherwise: type[SparkNetError] = WorkerError
 ) -> SparkNetError:
-    """Return the exception with the worker's number; of its own type if that is one of
-    sparknet's.
-    """
+    """Return the exception with the worker's number, of its own type if sparknet has that."""
     kind = getattr(errors, str(said["type"]), None)
     message = str(said["message"])
     if not (isinstance(kind, type) and issubclass(kind, SparkNetError)):

@@ -196,9 +196,7 @@ class Run:
         return not crew.keep_up(members)
 
     def _patience(self, crew: Crew) -> float:
-        """Return seconds to wait for the workers from now on; raises the error that ends the
-        run.
-        """
+        """Return the seconds to wait for the workers from now on; raise what ends the run."""
         progress = self.driver.progress
         members = self.driver.members
         if progress.outcome is not None:

@@ -282,9 +282,7 @@ def _by_rule(known: Sequence[Row], target: Target) -> tuple[Row, list[str]]:
 
 
 def _close(one: Trial, best: Trial) -> bool:
-    """Return whether no difference is seen over the seeds; within 5 % where there are too few
-    of them.
-    """
+    """Return whether two rows do not differ: over the seeds, or by 5 % where there are too few."""
     count = difference(best.by_seed, one.by_seed).is_significant
     return one is not best and (one.seconds <= 1.05 * best.seconds if count is None else not count)
 

@@ -288,9 +288,7 @@ def compared(
 
 
 def _reseeded(solver: Any, seed: int) -> Any:
-    """Return a solver that begins with other weights, where it names a seed; a net keeps its
-    weights.
-    """
+    """Return a solver with initial weights of another seed; a net keeps its weights."""
     if solver is None or isinstance(solver, Net) or not seed:
         return solver
     other = settings(solver)

@@ -47,9 +47,7 @@ class Setting:
 def setting(
     default: Value, kind: Kind, said: str, unit: str = "", or_none: bool | None = None
 ) -> Value:
-    """Return the right side of a field; None is allowed where it is the default, or with
-    ``or_none``.
-    """
+    """Return a field; None is allowed where it is the default, or with ``or_none``."""
     allowed = default is None if or_none is None else or_none
     description = Setting(kind, said, unit, allowed, default)
     return field(default=default, metadata={_KEY: description})

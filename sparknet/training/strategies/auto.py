@@ -52,9 +52,7 @@ class Costs:
 
 
 def added(sums: Spent, workers: Sequence[Spent], memory: float = 1.0) -> Spent:
-    """Return the sums with the mean of the workers' round; earlier rounds count ``memory``
-    times.
-    """
+    """Return the sums with a round's mean added; earlier rounds count ``memory`` times."""
     means = [sum(values) / len(workers) for values in zip(*workers, strict=True)]
     return [memory * old + new for old, new in zip(sums, means, strict=True)]
 

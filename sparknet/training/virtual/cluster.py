@@ -65,9 +65,7 @@ class Cluster:
         return replace(cluster, bandwidth=2 * (workers - 1) / workers * nbytes / seconds)
 
     def message(self, nbytes: float, workers: int) -> float:
-        """Return the seconds of a message to all others of which each worker sends ``nbytes``
-        in all.
-        """
+        """Return the seconds of a message to all others, ``nbytes`` in all from each worker."""
         if workers < 2:
             return 0.0
         grid = grid_of(workers)

@@ -25,8 +25,9 @@ from sparknet.training.checkpoints.snapshot import newest
 from sparknet.training.checkpoints.store import FolderStore
 from sparknet.training.driver.failure import failure
 from sparknet.training.driver.run import interruptible
+from sparknet.training.driver.setup import RunSetup
 from sparknet.training.driver.stragglers import Stragglers
-from sparknet.training.events import Event, OnEvent, tell
+from sparknet.training.events import Event, tell
 from sparknet.training.history import History
 from sparknet.training.opening import open_training
 from sparknet.training.result import Trained, whole
@@ -47,86 +48,72 @@ _IN_VAIN = 20
 
 
 class VirtualCrew:
-    """Trains with ``workers`` virtual workers, and starts them again when one is lost."""
+    """Workers in threads of this process, one of which runs at a time, in the order of their
+    clocks; when one is lost all start again from the newest snapshot."""
 
     def __init__(
         self,
+        given: SimulationSettings,
+        setup: RunSetup,
         cast: Cast,
         records: Records,
         held_out: Records | None,
         folder: Path,
-        identity: dict[str, Any],
-        cluster: Cluster,
-        workers: int,
-        metrics: Sequence[str] = (),
     ) -> None:
-        self._records, self._held_out, self._identity = records, held_out, identity
+        self._given, self._setup, self._cast = given, setup, cast
+        self._records, self._held_out, self._size = records, held_out, given.workers
         self._store = FolderStore(folder / "snapshots")
-        self._cluster, self._size, self._metrics = cluster, workers, tuple(metrics)
-        self._paces = [Pace(cluster, rank) for rank in range(workers)]
-        self._cast = cast
-        self._interrupted = False
+        self._cluster = given.cluster or Cluster()
+        self._paces = [Pace(self._cluster, rank) for rank in range(self._size)]
+        self._is_interrupted = False
 
-    def train(
-        self, strategy: Strategy, plan: RunPlan, initial: NDArray, on_event: OnEvent | None
-    ) -> tuple[Outcome, NDArray, History]:
+    def train(self, initial: NDArray, batch_size: int) -> tuple[Outcome, NDArray, History]:
         """Return the outcome, the weights and the events of a run."""
-        self._history, self._on_event = History(), on_event
-        self._stragglers, self._began, self._stage = Stragglers(), time.time(), Stage(self._size)
+        given, setup, records = self._given, self._setup, len(self._records)
+        validates = self._held_out is not None
+        plan = setup.settings.plan(setup.name, validates, records, batch_size, setup.goals)
+        plan = replace(plan, snapshot_every=given.snapshot_every)
+        self._history, self._stragglers = History(), Stragglers()
+        self._began, self._stage = time.time(), Stage(self._size)
         with interruptible(self._interrupt):
             in_vain, attempt = 0, 1
             while in_vain < _IN_VAIN:
                 self._introduce(attempt)
                 before = newest(self._store)
-                results = self._together(strategy, plan, initial, before)
+                results = perform(self._stage, partial(self._work, plan, initial, before))
                 if all(isinstance(one, tuple) for one in results):
-                    return self._result(*results[0])
+                    return *results[0], self._history
                 rank = self._lose(results)
                 attempt += 1
                 in_vain = in_vain + 1 if newest(self._store) == before else 0
         fault = f"a worker was lost {in_vain} times in a row: snapshots come too seldom"
         raise PeerLost(rank, "the virtual cluster", fault)
 
-    def _result(self, outcome: Outcome, weights: NDArray) -> tuple[Outcome, NDArray, History]:
-        return outcome, weights, self._history
-
     def _interrupt(self) -> None:
-        self._interrupted = True
+        self._is_interrupted = True
 
-    # -- the workers ---------------------------------------------------------------------
-
-    def _together(
-        self, strategy: Strategy, plan: RunPlan, initial: NDArray, resume: int | None
-    ) -> list[Any]:
-        """Return the outcome and weights of each worker, or its error."""
-
-        def run(rank: int) -> tuple[Outcome, NDArray]:
-            comm = VirtualComm(rank, self._stage, self._cluster, self._paces[rank])
-            learner = self._learner(comm, initial)
-            outcome = work(learner, strategy, comm, plan, self._hooks(comm, plan, resume))
-            return outcome, learner.weights
-
-        return perform(self._stage, run)
-
-    def _learner(self, comm: VirtualComm, initial: NDArray) -> Learner:
-        seed, shuffle = self._identity["order_seed"], self._identity["shuffle"]
-        order = Order(len(self._records), seed, shuffle, comm.rank, comm.size)
-        return self._cast.learner(comm, order, initial)
-
-    def _hooks(self, comm: VirtualComm, plan: RunPlan, resume: int | None) -> Hooks:
-        first = comm.rank == 0
-        held_out = self._held_out
-        return Hooks(
+    def _work(
+        self, plan: RunPlan, initial: NDArray, resume: int | None, rank: int
+    ) -> tuple[Outcome, NDArray]:
+        """Train as one of the workers; returns the outcome and its weights."""
+        comm = VirtualComm(rank, self._stage, self._cluster, self._paces[rank])
+        identity = self._setup.identity
+        seed, shuffle = identity["order_seed"], identity["shuffle"]
+        order = Order(len(self._records), seed, shuffle, rank, self._size)
+        learner = self._cast.learner(comm, order, initial)
+        first, metrics = rank == 0, tuple(self._given.metrics)
+        hooks = Hooks(
             on_event=partial(self._hear_at, comm) if first else None,
-            validate=None if held_out is None else self._cast.validation(comm, self._metrics),
-            metrics=self._metrics,
-            interrupted=(lambda: self._interrupted) if first else None,
+            validate=None if self._held_out is None else self._cast.validation(comm, metrics),
+            metrics=metrics,
+            interrupted=(lambda: self._is_interrupted) if first else None,
             store=self._store if plan.snapshot_every else None,
             resume=resume,
-            identity=self._identity,
+            identity=identity,
             own=True,
             layout=self._cast.layout if first else None,
         )
+        return work(learner, self._setup.strategy, comm, plan, hooks), learner.weights
 
     # -- what is lost --------------------------------------------------------------------
 
@@ -164,7 +151,7 @@ class VirtualCrew:
 
     def _hear(self, event: Event) -> None:
         self._history(event)
-        tell(self._on_event, event)
+        tell(self._given.on_event, event)
         for slow in self._stragglers.hear(event):
             self._hear(slow)
 
@@ -207,27 +194,11 @@ def simulate(given: SimulationSettings) -> Trained:
         opening = open_training(given, folder, settings)
         setup, records, held_out = opening.setup, opening.records, opening.held_out
         initial = setup.weights().flat
-        validates = held_out is not None
-        plan = setup.settings.plan(
-            setup.name, validates, len(records), setup.batch_size, setup.goals
+        crew = VirtualCrew(
+            given, setup, make_cast(setup, records, held_out, folder), records, held_out, folder
         )
         with _computing_with(threads) if given.module is None else _same_random_numbers():
-            crew = VirtualCrew(
-                make_cast(setup, records, held_out, folder),
-                records,
-                held_out,
-                folder,
-                setup.identity,
-                given.cluster or Cluster(),
-                given.workers,
-                given.metrics,
-            )
-            outcome, weights, history = crew.train(
-                make_strategy(given.strategy),
-                replace(plan, snapshot_every=given.snapshot_every),
-                initial,
-                given.on_event,
-            )
+            outcome, weights, history = crew.train(initial, setup.batch_size)
     return whole(setup.trained(outcome, weights, history))
 
 

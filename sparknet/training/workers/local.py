@@ -118,9 +118,7 @@ class ProcessHost(WorkerHost):
         return PeerLost(self._place.worker.rank, "this machine", f"{fault}; {self._saved()}")
 
     def hung(self, deadline: float) -> str | None:
-        """Return what shows that it hangs; a pause of this process itself counts for a moment
-        only.
-        """
+        """Return the fault if it hangs; a pause of this process itself counts for a moment only."""
         now, spent = time.monotonic(), processor_time(self.process.pid)
         moved = spent is None or spent != self._spent
         self._idle = 0.0 if moved else self._idle + min(now - self._looked, _LONGEST_LOOK)

@@ -60,9 +60,7 @@ def introduced(
     met: Sequence[Sequence[Any]],
     computes: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """Return all workers with their numbers of records, and with what each ``computes``, for an
-    event; DataError if there are no records.
-    """
+    """Return all workers with their numbers of records and engines, for an event."""
     shares = [_share(part, one, comm) for one in (part.training, part.validation)]
     counted = not part.is_whole or comm.rank == 0  # else all would count the same rows
     dropped = part.dropped if counted else 0
@@ -88,9 +86,7 @@ def introduced(
 
 
 def agreed(comm: Comm, part: WorkerRecords) -> int:
-    """Return the check sum of records that every worker has read; DataError if they are not the
-    same.
-    """
+    """Return the check sum of all workers' records; DataError if they are not the same."""
     if len({(one[0], one[1]) for one in comm.gather([part.check_sum, len(part.training)])}) > 1:
         raise DataError(
             "the workers have read different records: the DataFrame's rows differ each time that "

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -203,7 +204,7 @@ class _Participant:
             comm.barrier()
 
     def _say(self, kind: str, **fields: Any) -> None:
-        self.line.call("event", event={"event": kind, "time": time.time(), **fields})
+        self.line.tell({"event": kind, "time": time.time(), **fields})
 
     def _train(self, comm: Comm, met: Json) -> tuple[_Trained, Outcome]:
         """Begin, or go on where others have begun."""
@@ -239,9 +240,7 @@ class _Participant:
         return trained, trained.rounds.go_on()
 
     def _records(self, comm: Comm) -> tuple[Records, int, bool]:
-        """Return what this worker trains on, how many records all have, and whether all have
-        the same.
-        """
+        """Return this worker's records, the number of all, and whether all have the same."""
         records, is_whole = self.part.training, self.part.is_whole
         counts = [int(count) for count in comm.gather(len(records))]
         if not min(counts):
@@ -276,12 +275,10 @@ class _Participant:
         elif part.check_sum:
             identity["data"] = agreed(comm, part)
         return Hooks(
-            on_event=lambda event: void(line.call("event", event=event)),
+            on_event=line.tell,
             validate=validation(model, part, comm, metrics) if spec.validates else None,
             metrics=metrics,
-            interrupted=(lambda: bool(line.call("interrupted")[0]["interrupted"]))
-            if comm.rank == 0
-            else None,
+            interrupted=partial(line.ask, "interrupted") if comm.rank == 0 else None,
             store=None if spec.settings.snapshots is None else self._store(),
             resume=met["resume"],
             identity=identity,
@@ -289,9 +286,7 @@ class _Participant:
             layout=model.layout,
             inputs=model.ranges,
             chance=model.chance,
-            newcomers=(lambda: bool(line.call("newcomers")[0]["newcomers"]))
-            if self.goes_on
-            else None,
+            newcomers=partial(line.ask, "newcomers") if self.goes_on else None,
             leaves=(lambda: self.leaves() and self._leaves()) if self.goes_on else None,
             arrived=None if spec.settings.leave_behind is None else self._arrived,
         )
@@ -319,7 +314,3 @@ def _without_rank(error: CommError) -> CommError:
 
 def _connecting() -> Json:
     return {"doing": "connects to the others", "moved": int(time.process_time())}
-
-
-def void(_: object) -> None:
-    """Ignore the answer of a call."""
