@@ -6,7 +6,6 @@ the run has to end once the processes go on.  Afterwards the session has no job 
 run.
 """
 
-import faulthandler
 import os
 import random
 import re
@@ -14,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -31,9 +29,8 @@ from sparknet.training.driver.run import Run
 from tests.spark.cluster import parent, until
 from tests.spark.digits import solver, tuples
 from tests.training import attacker as attackers
-from tests.training import flows
 from tests.training.attacker import tap
-from tests.training.stops import DEADLINE, TRAINING, Fault, in_namespace, repeat
+from tests.training.stops import DEADLINE, TRAINING, Fault, Watched, in_namespace, repeat, send
 
 START = 120.0
 """Seconds that workers may take to start together."""
@@ -45,65 +42,51 @@ TELLING = ("standstill", "waiting", "failure")
 
 
 @dataclass
-class Disturbed:
+class Disturbed(Watched):
     """A run that something happens to, and when what was heard of it."""
 
-    fault: Fault
     begun: float = field(default_factory=time.monotonic)
-    acted: float | None = None
     told: float | None = None
-    hung: bool = False
     armed: bool = False
     started: bool = False
     """Whether the workers have started: before, they may take their time."""
     soon: float = SOON
-    stopped: list[int] = field(default_factory=list)
-    _timers: list[threading.Timer] = field(default_factory=list)
 
     def hear(self, event: Any) -> None:
         self.started = self.started or event["event"] == "start"
-        is_first = (event["event"], event.get("round")) == ("round", 1)
-        if self.fault.is_late and is_first and not self.armed:
-            self.armed = True  # a run that was begun again has a first round, too
-            self.later(self.fault.after, self.act)
+        if not self.armed:
+            super().hear(event)
+            self.armed = event["event"] == "round"  # a run that starts again has a first one, too
         if self.acted is not None and self.told is None and event["event"] in TELLING:
             self.told = time.monotonic()
             self.later(0, self._go_on)
 
-    def later(self, seconds: float, act: Any) -> None:
-        self._timers.append(threading.Timer(seconds, act))
-        self._timers[-1].daemon = True
-        self._timers[-1].start()
-
     def act(self) -> None:
-        fault, self.acted = self.fault, time.monotonic()
         self.soon = SOON if self.started else START + SOON
-        self.later(self.soon + PATIENCE, self._give_up)
-        if fault.cut is not None:
-            fault.cut.now.set()
-        elif fault.kind == "drop":
-            for sender, receiver in random.sample(found := own_flows(), min(1, len(found))):
-                flows.drop(sender, receiver)
-        else:
-            here = workers()
-            self.stopped = random.sample(here, min(len(fault.ranks), len(here)))
-            _signal(self.stopped, signal.SIGSTOP)
-            self.later(fault.pause if fault.kind == "pause" else self.soon, self._go_on)
+        self.later(self.soon + PATIENCE, lambda: self.give_up(workers()))
+        super().act()
+
+    def flows(self) -> list[tuple[int, int]]:
+        """Those that are not of Spark's JVM."""
+        command = ["ss", "-tnpHO", "state", "established"]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        rows = re.findall(r":(\d+)\s+\S+:(\d+)\s*(.*)", output)
+        foreign = {port for port, _, of in rows if '"java"' in of or not of}
+        return [(int(a), int(b)) for a, b, _ in rows if foreign.isdisjoint((a, b))]
+
+    def stop(self) -> None:
+        here = workers()
+        self.processes = random.sample(here, min(len(self.fault.ranks), len(here)))
+        send(self.processes, signal.SIGSTOP)
+        is_pause = self.fault.kind == "pause"
+        self.later(self.fault.pause if is_pause else self.soon, self._go_on)
 
     def _go_on(self) -> None:
-        _signal(self.stopped, signal.SIGCONT)
-
-    def _give_up(self) -> None:
-        self.hung = True
-        faulthandler.dump_traceback()
-        _signal(workers(), signal.SIGKILL)
+        send(self.processes, signal.SIGCONT)
 
     def close(self) -> None:
-        for timer in self._timers:
-            timer.cancel()
+        super().close()
         self._go_on()
-        if self.fault.kind == "drop":
-            flows.restore()
 
 
 def workers() -> list[int]:
@@ -123,21 +106,6 @@ def _is_ours(process: int) -> bool:
     while process > 1 and process != os.getpid():
         process = parent(process)
     return process == os.getpid()
-
-
-def own_flows() -> list[tuple[int, int]]:
-    """The ports, sender's and receiver's, of the flows that are not of Spark's JVM."""
-    command = ["ss", "-tnpHO", "state", "established"]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found = re.findall(r":(\d+)\s+\S+:(\d+)\s*(.*)", said)
-    foreign = {port for port, _, of in found if '"java"' in of or not of}
-    return [(int(a), int(b)) for a, b, _ in found if foreign.isdisjoint((a, b))]
-
-
-def _signal(processes: Sequence[int], number: signal.Signals) -> None:
-    for process in processes:
-        with suppress(ProcessLookupError):
-            os.kill(process, number)
 
 
 @contextmanager

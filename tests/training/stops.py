@@ -122,56 +122,66 @@ class Watched:
             self.begun = time.monotonic()
             self._look()
             if not self.fault.is_late:
-                self._later(self.fault.after, self._act)
+                self.later(self.fault.after, self.act)
 
     def hear(self, event: Any) -> None:
         if event["event"] != "standstill":
             self.heard = time.monotonic()
         if self.fault.is_late and (event["event"], event.get("round")) == ("round", 1):
-            self._later(self.fault.after, self._act)
+            self.later(self.fault.after, self.act)
 
-    def _later(self, seconds: float, act: Any) -> None:
+    def later(self, seconds: float, act: Any) -> None:
         self.timers.append(threading.Timer(seconds, act))
         self.timers[-1].daemon = True
         self.timers[-1].start()
 
-    def _act(self) -> None:
+    def act(self) -> None:
         fault, self.acted = self.fault, time.monotonic()
         if fault.cut is not None:
             fault.cut.now.set()
-            return
-        if fault.kind == "drop":
-            for _, sender, receiver in random.sample(found := flows.flows(), min(1, len(found))):
+        elif fault.kind == "drop":
+            for sender, receiver in random.sample(pairs := self.flows(), min(1, len(pairs))):
                 flows.drop(sender, receiver)
-            return
-        self._signal(signal.SIGSTOP)
-        if fault.kind == "pause":
-            self._later(fault.pause, lambda: self._signal(signal.SIGCONT))
+        else:
+            self.stop()
 
-    def _signal(self, number: signal.Signals) -> None:
-        for rank in self.fault.ranks:
-            if rank < len(self.processes):
-                with suppress(ProcessLookupError):
-                    os.kill(self.processes[rank], number)
+    def flows(self) -> list[tuple[int, int]]:
+        """The ports, sender's and receiver's, of the flows of which one is dropped."""
+        return [(sender, receiver) for _, sender, receiver in flows.flows()]
+
+    def stop(self) -> None:
+        processes = [
+            self.processes[rank] for rank in self.fault.ranks if rank < len(self.processes)
+        ]
+        send(processes, signal.SIGSTOP)
+        if self.fault.kind == "pause":
+            self.later(self.fault.pause, lambda: send(processes, signal.SIGCONT))
 
     def _look(self) -> None:
         """End a run of which nothing was heard for long."""
         since = time.monotonic() - max(self.begun, self.heard, self.acted or 0)
         if since > PATIENCE:
-            self._give_up()
+            self.give_up(self.processes)
         else:
-            self._later(PATIENCE - since + 1, self._look)
+            self.later(PATIENCE - since + 1, self._look)
 
-    def _give_up(self) -> None:
+    def give_up(self, processes: Sequence[int]) -> None:
         self.hung = True
         faulthandler.dump_traceback()
-        for process in self.processes:
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+        send(processes, signal.SIGKILL)
 
     def close(self) -> None:
         for timer in self.timers:
             timer.cancel()
+        if self.fault.kind == "drop":
+            flows.restore()
+
+
+def send(processes: Sequence[int], number: signal.Signals) -> None:
+    """Send a signal to those of the processes that there are."""
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
 @contextmanager
@@ -190,8 +200,6 @@ def disturbed(fault: Fault, folder: str) -> Iterator[Watched]:
         Run.link = link  # type: ignore[method-assign]
         tempfile.tempdir = before
         watched.close()
-        if fault.kind == "drop":
-            flows.restore()
 
 
 def outcome(fault: Fault) -> str:

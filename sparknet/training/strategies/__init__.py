@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
+from operator import attrgetter
+from pkgutil import iter_modules
 from typing import Any
 
 from sparknet.errors import SettingError
@@ -33,20 +37,18 @@ __all__ = [
     "make_strategy",
 ]
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    kind.name: kind
-    for kind in (
-        AllReduce,
-        Auto,
-        Averaging,
-        BMUF,
-        DiLoCo,
-        Downpour,
-        DynamicAveraging,
-        ElasticAveraging,
-        SlowMo,
-    )
-}
+
+def _kinds(base: type[Strategy]) -> Iterator[type[Strategy]]:
+    """Yield the strategies of the room's files, which are those with a name of their own."""
+    for kind in base.__subclasses__():
+        if "name" in vars(kind):
+            yield kind
+        yield from _kinds(kind)
+
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+STRATEGIES = {kind.name: kind for kind in sorted(_kinds(Strategy), key=attrgetter("name"))}
 
 
 def make_strategy(chosen: str | Strategy, **settings: Any) -> Strategy:
