@@ -111,7 +111,7 @@ def dropped(event: Mapping[str, Any]) -> str | None:
 
 
 def changed(event: Mapping[str, Any]) -> str | None:
-    """A line about a worker that was lost or has come, in a run whose members change, else None."""
+    """Return a line about a worker that was lost or has come, where members change, or None."""
     kind = event["event"]
     if kind not in {"lost", "joined", "behind"}:
         return None

@@ -50,7 +50,7 @@ def blob_name(parameter: Event) -> str:
 
 
 def edges(histogram: Event) -> list[float]:
-    """Where the bins of a histogram begin, and where the last one ends."""
+    """Return where the bins of a histogram begin, and where the last one ends."""
     low, high, count = histogram["low"], histogram["high"], len(histogram["counts"])
     return [low + (high - low) * place / count for place in range(count + 1)]
 

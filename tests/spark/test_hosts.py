@@ -53,7 +53,7 @@ def test_its_weights_are_those_of_processes_of_one_machine(session: Any, tmp_pat
 
 
 def test_a_worker_that_gets_sigterm_hands_in_its_work(spark: Any, tmp_path: Path) -> None:
-    """It leaves after its round, and its seat is taken again."""
+    """It leaves after its round, and its place is taken again."""
     told: list[int] = []
 
     def act(event: dict[str, Any]) -> None:

@@ -68,7 +68,7 @@ def _whole(path: Path) -> int | None:
 
 
 def _share(path: Path) -> float | None:
-    """Of a file with a quota and its period, or with a quota whose period lies beside it."""
+    """Return the cores of a file with a quota and its period, or with the period beside it."""
     try:
         words = path.read_text().split()
         if path.name == "cpu.cfs_quota_us":

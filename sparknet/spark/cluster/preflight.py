@@ -201,7 +201,7 @@ def _tell_of_losses(session: SparkSession, workers: int) -> None:
 def _awaited_slots(
     session: SparkSession, workers: int, start: Start, resources: TaskResources
 ) -> int:
-    """The number of slots, once there are enough: executors take a while to register.
+    """Return the number of slots, once there are enough: executors take a while to register.
 
     Those of a local master are there from the beginning.
     """

@@ -160,7 +160,7 @@ def check_arrow() -> None:
 
 
 def _is_connected() -> bool:
-    """Whether this process has a session of Spark Connect, in any thread, or is set to use one."""
+    """Return whether this process has a session of Spark Connect, or is set to use one."""
     from pyspark.sql.utils import is_remote
 
     return bool(is_remote() or os.environ.get("SPARK_REMOTE"))

@@ -102,7 +102,7 @@ def _removed(batches: Iterable[Any], name: str) -> Iterator[Any]:
 
 
 def received(name: str) -> Path:
-    """In a task: the file of this name that was sent."""
+    """Return the file of this name that was sent, in a task."""
     from pyspark import SparkFiles
 
     path = Path(SparkFiles.get(name))

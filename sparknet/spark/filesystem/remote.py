@@ -34,7 +34,7 @@ def said_by_java(path: str) -> Iterator[None]:
 
 
 def remote_file(url: str, session: SparkSession | None = None) -> RemoteFile:
-    """A file on whatever file system Spark takes the path for."""
+    """Return a file on whatever file system Spark takes the path for."""
     session = session or _session(url)
     return _HadoopFile(url, session) if is_classic(session) else _ConnectedFile(url, session)
 

@@ -30,7 +30,7 @@ SCHEMA = "removed int"
 
 @contextmanager
 def scratch(run: str, leave: Callable[[], None] | None = None) -> Iterator[Path]:
-    """A folder of this process for a run's files; it is removed at the end.
+    """Make a folder of this process for a run's files, and remove it at the end.
 
     SIGTERM calls ``leave``, or else ends the process at once.
     """

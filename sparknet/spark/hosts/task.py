@@ -99,7 +99,7 @@ def _trained(
     size: int,
     host: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """All files, ports and processes of the task end with it, however it ends.
+    """Train in a task; its files, ports and processes end with it, however it ends.
 
     A job of its own does not know its ``host``, which is then that of its line to the driver.
     """
@@ -115,12 +115,12 @@ def _trained(
             embedded = backend_called(str(spec.settings.backend)).is_embedded
             asks = not embedded or uses_task_gpu(spec.settings.device)
             device = device_of(resources) if asks else None
-            seat = WorkerPlace(rank, size, host or line.host, folder, device)
+            place = WorkerPlace(rank, size, host or line.host, folder, device)
 
             def read() -> WorkerRecords:
                 return _records(batches, folder / "records", columns, is_whole=host is None)
 
-            take_part(spec, seat, line, read, departure.is_set)
+            take_part(spec, place, line, read, departure.is_set)
 
     reporting(spec.link, rank, work)
     yield pa.RecordBatch.from_pydict({"worker": pa.array([rank], pa.int32())})

@@ -166,7 +166,7 @@ _PLACES = ("source", "root_folder", "mean_file")
 
 
 def identity(net: Net) -> Json:
-    """What of a net is known before training begins."""
+    """Return what is known of a net before training begins."""
     how = net.preprocessing
     return {
         **({} if how is None else {"preprocessing": how.to_json()}),

@@ -85,7 +85,7 @@ class Driver:
 
     @property
     def trouble(self) -> tuple[float, str]:
-        """For how many seconds no worker could connect, and why; 0 where all is well."""
+        """The seconds for which no worker could connect, and why; 0 where all is well."""
         return self._gate.trouble
 
     @property

@@ -132,7 +132,7 @@ class Membership(Meeting[_Member]):
             return PeerLost(*self._last_loss)
 
     def has_newcomers(self) -> bool:
-        """Whether a generation is to end after the round: somebody waits to come or to leave."""
+        """Return whether a generation ends after the round: a worker waits to come or to leave."""
         with self._lock:
             there = self._here.values()
             comes = any(one.ready and one.rank is None for one in there)
@@ -155,7 +155,7 @@ class Membership(Meeting[_Member]):
             return self._may_leave(one)
 
     def _may_leave(self, one: _Member) -> bool:
-        """Whether a worker was told to leave, and another one of its generation stays."""
+        """Return whether a worker was told to leave, and another one of its generation stays."""
         stays = (other.rank is not None and not other.leaves for other in self._here.values())
         return one.leaves and one.rank is not None and any(stays)
 

@@ -97,7 +97,7 @@ class RunSetup(ABC):
 
     @abstractmethod
     def weights(self) -> WeightCollection:
-        """The initial weights, once their shapes are known; refuses what cannot be trained."""
+        """Return the initial weights, once shapes are known; refuse what cannot be trained."""
 
     @property
     @abstractmethod
@@ -126,7 +126,7 @@ class RunSetup(ABC):
         return None
 
     def _with_end(self, given: RunSettings) -> RunSettings:
-        """The settings with an end."""
+        """Return the settings with an end."""
         if (given.steps, given.epochs, given.seconds) == (None, None, None):
             raise SettingError("training has no end: give steps, epochs or seconds")
         return given
@@ -164,7 +164,7 @@ class RunSetup(ABC):
             self.resumed.check({**mine, **known, **self.identity})
 
     def open_store(self) -> Store | None:
-        """Where this run's snapshots go.  It makes a folder, so all refusals come before it."""
+        """Return the store of this run's snapshots; it makes a folder, so refusals come before."""
         if self._runs is None:
             return None
         self._runs.prepare()
@@ -276,7 +276,7 @@ class NetSetup(RunSetup):
         return super().spec(link, folder, backend=backend, device=device, **changed)
 
     def _with_end(self, given: RunSettings) -> RunSettings:
-        """The settings with an end: the solver's max_iter where they have none."""
+        """Return the settings with an end: the solver's max_iter where they have none."""
         if (given.steps, given.epochs, given.seconds) != (None, None, None):
             return given
         steps = int(settings(self.net).max_iter)

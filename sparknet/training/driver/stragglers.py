@@ -119,7 +119,7 @@ class Arrivals:
         self._begun = self._looked = now
 
     def arrive(self, worker: int, round: int, seconds: float, now: float) -> list[Behind]:
-        """A worker has trained; returns whom the others leave after this round."""
+        """Note that a worker has trained; return whom the others leave behind after this round."""
         if round != self._round:
             self._round, self._seconds, self._begun = round, {}, now - seconds
         self._seconds[worker] = seconds

@@ -238,7 +238,7 @@ def _score(row: Row, target: Target) -> float:
 
 
 def advised(rows: Sequence[Row], trials: Sequence[Trial], target: Target) -> tuple[Row, list[str]]:
-    """The best row, and why it is the best."""
+    """Return the best row, and why it is the best."""
     candidates = promising(rows, target)
     reached = [one for one in trials if one.reached]
     if not reached:

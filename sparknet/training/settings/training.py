@@ -133,7 +133,7 @@ class TrainingSettings(Schedule):
         batch_size: int | None = None,
         goals: Mapping[str, Goal] | None = None,
     ) -> RunPlan:
-        """The plan, whose end by epochs is known when the records have been counted."""
+        """Return the plan, whose end by epochs is known when the records have been counted."""
         values = values_of(self, Schedule)
         if self.epochs is not None:
             values["steps"] = ENDLESS

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-def _kinds(base: type[Strategy]) -> Iterator[type[Strategy]]:
+def _kinds(base: Any) -> Iterator[type[Strategy]]:
     """Yield the strategies of the room's files, which are those with a name of their own."""
     for kind in base.__subclasses__():
         if "name" in vars(kind):

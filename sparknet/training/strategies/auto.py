@@ -33,7 +33,7 @@ class Costs:
 
     @classmethod
     def of(cls, sums: Spent, rounds: float) -> Costs:
-        """The means, from sums over so many rounds."""
+        """Return the means, from sums over so many rounds."""
         steps, computing, communicating = sums
         return cls(computing / steps, communicating / rounds)
 

@@ -157,7 +157,7 @@ class DiLoCo(Outer):
     # -- one part ------------------------------------------------------------------------
 
     def _span(self, learner: Learner, state: SharedModel) -> tuple[int, int]:
-        """Where this round's part lies."""
+        """Return the span of this round's part."""
         return bounds(learner.weights.size, self.fragments)[state.round % self.fragments]
 
     def _statistics(self, learner: Learner, state: SharedModel) -> list[tuple[int, int]]:

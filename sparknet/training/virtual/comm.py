@@ -69,7 +69,7 @@ class Stage:
         return self._met
 
     def lose(self, rank: int, at: float, why: str) -> None:
-        """The worker that runs is lost; it runs on until it leaves."""
+        """Note that the worker that runs is lost; it runs on until it leaves."""
         self.ended[rank] = why
         self.lost = min(self.lost or (at, rank), (at, rank))
 
@@ -84,7 +84,7 @@ class Stage:
         self._pass_on()
 
     def _hold(self, act: Act) -> None:
-        """The meeting itself, while everybody else waits."""
+        """Hold the meeting itself, while everybody else waits."""
         start = max(self.clocks)
         result, seconds = act(self._table)
         self.clocks = [start + seconds] * len(self.clocks)
@@ -238,7 +238,7 @@ class VirtualComm(Comm):
     # -- time ----------------------------------------------------------------------------
 
     def _in_bulk(self, value: Any, act: Act, sent: int, received: int) -> None:
-        """A meeting that moves bytes; waiting for it counts as such."""
+        """Meet to move bytes; waiting for it counts as such."""
         before = self.clock()
         _, start = self.stage.meet(self.rank, value, act)
         self.traffic.waiting += start - before
@@ -254,12 +254,12 @@ class VirtualComm(Comm):
         super().count(round(self._price * sent), round(self._price * received))
 
     def code(self, codec: Codec | None, nbytes: int) -> None:
-        """The time of coding a buffer."""
+        """Spend the time of coding a buffer."""
         if codec:
             self.spend(self.cluster.coding.get(codec, 0.0) * self._price * nbytes)
 
     def alone(self, nbytes: int) -> None:
-        """The time of a message that nobody waits for; then it is this worker's turn."""
+        """Spend the time of a message that nobody waits for; then it is this worker's turn."""
         with self._timed():
             self.spend(self._seconds(nbytes))
             self.stage.turn(self.rank)
@@ -302,7 +302,7 @@ class _VirtualServer(LocalServer):
         return super().raise_hand(more)
 
     def _take(self, buffer: NDArray, codec: Codec | None) -> None:
-        """The time of coding a buffer and of sending the other workers' parts."""
+        """Spend the time of coding a buffer and of sending the other workers' parts."""
         begin, end = self._spans[self._comm.rank]
         far = buffer.size - (end - begin)
         self._comm.code(codec, buffer.nbytes)

@@ -146,7 +146,7 @@ class VirtualCrew:
         self._hear({"event": "workers", "time": now, "attempt": attempt, "workers": workers})
 
     def _hear_at(self, comm: VirtualComm, event: Event) -> None:
-        """An event at the simulated time."""
+        """Hear an event at the simulated time."""
         self._hear({**event, "time": self._began + comm.clock()})
 
     def _hear(self, event: Event) -> None:

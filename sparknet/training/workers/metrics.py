@@ -75,7 +75,7 @@ def take_best(rounds: RunState) -> int | None:
 
 
 def _joined(parts: Sequence[Json]) -> tuple[int, dict[str, float]]:
-    """The means over all records, from the means of the workers' parts."""
+    """Return the means over all records, from the means of the workers' parts."""
     total = sum(int(part["records"]) for part in parts)
     sums: dict[str, float] = {}
     for part in parts:
@@ -105,7 +105,7 @@ def look(layout: Layout, weights: NDArray, gradients: NDArray) -> list[Json]:
 
 
 def summary(values: NDArray) -> Json:
-    """The norm (None where it is not finite), and the counts between ``low`` and ``high``."""
+    """Return the norm (None if it is not finite), and the counts between ``low`` and ``high``."""
     norm, some = values.norm2(), values.numpy()[:: -(-values.size // COUNTED)]
     if not isfinite(norm):
         some = some[np.isfinite(some)]

@@ -148,7 +148,7 @@ def _all_rows(comm: Comm, mine: Any) -> Any:
 
 
 def gathered(comm: Comm, mine: Records) -> Records:
-    """All workers' records, where there are too few for every worker to have some."""
+    """Return all workers' records, where there are too few for every worker to have some."""
     columns = {name: (one.dtype.str, list(one.shape)) for name, one in mine.columns.items()}
     listed = comm.gather({"columns": columns, "count": len(mine)})
     columns = next(one["columns"] for one in listed if one["count"])

@@ -59,7 +59,7 @@ class RunSpec:
         return self.is_elastic and make_strategy(self.settings.strategy).goes_on
 
     def plan(self, records: int, batch_size: int, begun_with: int) -> RunPlan:
-        """The plan, completed by what is known after the records are read.
+        """Return the plan, completed by what is known after the records are read.
 
         Iterations count by the number of workers that the run began with.
         """
@@ -67,46 +67,46 @@ class RunSpec:
         return settings.plan(self.net, self.validates, records, batch_size, self.goals)
 
 
-def make_model(spec: RunSpec, seat: WorkerPlace, part: WorkerRecords) -> Model:
+def make_model(spec: RunSpec, place: WorkerPlace, part: WorkerRecords) -> Model:
     """Return what a worker trains."""
-    if computes(spec, seat)["engine"] == "torch":
+    if computes(spec, place)["engine"] == "torch":
         need_torch().set_num_threads(native.threads())
     if not isinstance(spec.solver, Portable):
-        return TorchModel.learning(spec.solver, spec.seed, seat.rank)
-    solver = parse_solver(spec.solver.unpacked(seat.folder))
-    solver.snapshot_prefix = str(seat.folder / "solver")
+        return TorchModel.learning(spec.solver, spec.seed, place.rank)
+    solver = parse_solver(spec.solver.unpacked(place.folder))
+    solver.snapshot_prefix = str(place.folder / "solver")
     solver.snapshot_format = caffe_pb2.SolverParameter.BINARYPROTO
-    if seat.device is not None:
-        find_backend(spec.settings.backend, spec.settings.precision).use(seat.device)
+    if place.device is not None:
+        find_backend(spec.settings.backend, spec.settings.precision).use(place.device)
     net = Net(
         solver,
         seed=spec.seed,
         precision=spec.settings.precision,
-        device=_device(spec, seat),
+        device=_device(spec, place),
         preprocessing=spec.preprocessing,
         backend=spec.settings.backend,
     )
     if part.is_whole:
         net.set_training_data(part.training)  # the data may decide the net's shapes
-    return CaffeModel(net, spec.seed, seat.rank)
+    return CaffeModel(net, spec.seed, place.rank)
 
 
-def computes(spec: RunSpec, seat: WorkerPlace) -> dict[str, str]:
+def computes(spec: RunSpec, place: WorkerPlace) -> dict[str, str]:
     """Return what a worker computes with, for an event."""
     if not isinstance(spec.solver, Portable):
         return {"engine": "torch", "device": spec.solver.device}
     backend = str(spec.settings.backend)
     if not backend_called(backend).is_embedded:
-        on_gpu = seat.device not in (None, CPU)
-        return {"engine": backend, "device": f"cuda:{seat.device}" if on_gpu else "cpu"}
-    device = resolve_device(_device(spec, seat))
+        on_gpu = place.device not in (None, CPU)
+        return {"engine": backend, "device": f"cuda:{place.device}" if on_gpu else "cpu"}
+    device = resolve_device(_device(spec, place))
     if device is not None:
         return {"engine": "torch", "device": device}
     return {"engine": "native", "device": "cpu"}
 
 
-def _device(spec: RunSpec, seat: WorkerPlace) -> str | None:
+def _device(spec: RunSpec, place: WorkerPlace) -> str | None:
     if not backend_called(str(spec.settings.backend)).is_embedded:
         return spec.settings.device
-    gpu = None if seat.device == CPU else seat.device
-    return device_of_worker(spec.settings.device, seat.rank, gpu)
+    gpu = None if place.device == CPU else place.device
+    return device_of_worker(spec.settings.device, place.rank, gpu)

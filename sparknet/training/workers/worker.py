@@ -82,7 +82,7 @@ def _is_loss(error: Exception) -> bool:
 
 def take_part(
     spec: RunSpec,
-    seat: WorkerPlace,
+    place: WorkerPlace,
     line: Line,
     read: Callable[[], WorkerRecords],
     leaves: Callable[[], bool] = lambda: False,
@@ -91,7 +91,7 @@ def take_part(
 
     Where members change, a worker whose ``leaves`` has become true ends after its round.
     """
-    _Participant(spec, seat, line, leaves).run(read)
+    _Participant(spec, place, line, leaves).run(read)
 
 
 @dataclass
@@ -108,19 +108,19 @@ class _Participant:
     """One worker, through all generations that it is part of."""
 
     def __init__(
-        self, spec: RunSpec, seat: WorkerPlace, line: Line, leaves: Callable[[], bool]
+        self, spec: RunSpec, place: WorkerPlace, line: Line, leaves: Callable[[], bool]
     ) -> None:
-        self.spec, self.seat, self.line, self.leaves = spec, seat, line, leaves
+        self.spec, self.place, self.line, self.leaves = spec, place, line, leaves
         self.is_elastic, self.goes_on = spec.is_elastic, spec.goes_on
         self.presence: Presence
         self.part: WorkerRecords
         self.trained: _Trained | None = None
 
     def run(self, read: Callable[[], WorkerRecords]) -> None:
-        spec, seat = self.spec, self.seat
+        spec, place = self.spec, self.place
         deadline = spec.settings.deadline
-        with Presence(self.line, "training", seat.size, seat.where, deadline) as self.presence:
-            self._say("reading", worker=seat.rank, where=seat.where)
+        with Presence(self.line, "training", place.size, place.where, deadline) as self.presence:
+            self._say("reading", worker=place.rank, where=place.where)
             self.part = read()
             try:
                 self._take_part()
@@ -156,13 +156,13 @@ class _Participant:
         return bool(self.line.call("leave", wish=wish, now=now)[0]["leaves"])
 
     def _reason(self, error: CommError, places: Sequence[int]) -> list[Any]:
-        """Which worker is lost, its place and what happened."""
+        """Return which worker is lost, its place and what happened."""
         if isinstance(error, PeerLost) and error.rank < len(places):
             return [places[error.rank], error.where, error.what]
-        return [self.seat.rank, self.seat.where, str(error)]
+        return [self.place.rank, self.place.where, str(error)]
 
     def _meet(self, after: int, why: Any) -> tuple[Listener, Json]:
-        listener, host = _listener(self.seat.host, self.spec.settings.ports)
+        listener, host = _listener(self.place.host, self.spec.settings.ports)
         try:
             address = [host, listener.address[1], os.getpid()]
             return listener, self.presence.meet(address, after=after, why=why)
@@ -171,7 +171,7 @@ class _Participant:
             raise
 
     def _join(self, listener: Listener, met: Json) -> None:
-        link, rank = self.spec.link, met.get("rank", self.seat.rank)
+        link, rank = self.spec.link, met.get("rank", self.place.rank)
         deadline = self.spec.settings.deadline
         generation = met["attempt"]
         run = f"{link.run}/{generation}"
@@ -187,7 +187,7 @@ class _Participant:
         ended = (lambda error: mesh.fail(_without_rank(error))) if self.is_elastic else mesh.fail
         self.presence.go_on(mesh.report, ended, changing)
         with mesh as comm:
-            how = computes(self.spec, self.seat)
+            how = computes(self.spec, self.place)
             workers = introduced(comm, self.part, self.spec.validates, met["workers"], how)
             if rank == 0:
                 self._say("workers", attempt=generation, workers=workers)
@@ -214,7 +214,7 @@ class _Participant:
             trained.batches.close()  # nothing of it is of use
             trained = self.trained = None
         has_begun = self.is_elastic and comm.any(trained is not None)
-        model = trained.model if trained else make_model(self.spec, self.seat, self.part)
+        model = trained.model if trained else make_model(self.spec, self.place, self.part)
         records, total, is_whole = self._records(comm)
         if trained is None:
             trained = self._prepared(model, records, is_whole, comm)
@@ -250,8 +250,8 @@ class _Participant:
     def _prepared(self, model: Model, records: Records, is_whole: bool, comm: Comm) -> _Trained:
         """Return the learner, with a random seed of its own for each worker."""
         settings = self.spec.settings
-        place = (comm.rank, comm.size) if is_whole else (0, 1)
-        order = Order(len(records), settings.seed, settings.shuffle, *place)
+        share = (comm.rank, comm.size) if is_whole else (0, 1)
+        order = Order(len(records), settings.seed, settings.shuffle, *share)
         batches = Batches(records, model.batch_size, order, transforms=model.transforms)
         try:
             return _Trained(model, batches, model.learner(batches))
