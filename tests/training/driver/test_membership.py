@@ -106,3 +106,13 @@ def test_the_last_one_stays_until_another_has_come():
     assert not any(members.leaves(line, wish=True, now=True) for line in lines)
     meeting.call(Line(2))
     assert members.has_newcomers()
+
+
+def test_who_waits_when_training_ends_hears_of_it() -> None:
+    over, meeting = [False], Meeting()
+    meeting.members._is_over = lambda: over[0]
+    meeting.begun(0, 1)
+    late = Line(2)
+    assert meeting.call(late) == {"lost": None, "met": None}
+    over[0] = True
+    assert meeting.call(late) == {"lost": (2, "place 2", "training is over"), "met": None}
