@@ -18,7 +18,6 @@ from sparknet.loaders.records import Records
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.description import NetSource
-from sparknet.net.learner import Learner
 from sparknet.net.rows import Data
 from sparknet.net.scratch import scratch_folder
 from sparknet.training.checkpoints.snapshot import newest
@@ -36,7 +35,6 @@ from sparknet.training.settings.fields import called_with, metadata_of, setting,
 from sparknet.training.settings.kinds import Unwritten
 from sparknet.training.settings.module import ModuleKeywords, check_subject
 from sparknet.training.settings.training import LocalSettings, RunSettings, TrainingSettings
-from sparknet.training.strategies import Strategy, make_strategy
 from sparknet.training.virtual.cluster import Cluster, Pace
 from sparknet.training.virtual.comm import Stage, VirtualComm, perform
 from sparknet.training.virtual.learner import Cast, make_cast
