@@ -75,35 +75,16 @@ def _truth(raw: str, value: str) -> str:
 
 GLOG_SWITCHES = frozenset(
     {
-        "alsologtostderr",
-        "colorlogtostderr",
-        "colorlogtostdout",
-        "drop_log_memory",
-        "log_prefix",
-        "log_utc_time",
-        "log_year_in_prefix",
-        "logtostderr",
-        "logtostdout",
-        "stop_logging_if_full_disk",
-        "symbolize_stacktrace",
+        *("alsologtostderr", "colorlogtostderr", "colorlogtostdout", "drop_log_memory"),
+        *("log_prefix", "log_utc_time", "log_year_in_prefix", "logtostderr", "logtostdout"),
+        *("stop_logging_if_full_disk", "symbolize_stacktrace"),
     }
 )
 GLOG_VALUED = frozenset(
     {
-        "alsologtoemail",
-        "log_backtrace_at",
-        "log_dir",
-        "log_link",
-        "logbuflevel",
-        "logbufsecs",
-        "logemaillevel",
-        "logfile_mode",
-        "logmailer",
-        "max_log_size",
-        "minloglevel",
-        "stderrthreshold",
-        "v",
-        "vmodule",
+        *("alsologtoemail", "log_backtrace_at", "log_dir", "log_link", "logbuflevel"),
+        *("logbufsecs", "logemaillevel", "logfile_mode", "logmailer", "max_log_size"),
+        *("minloglevel", "stderrthreshold", "v", "vmodule"),
     }
 )
 LEVEL, FOLDER = "minloglevel", "log_dir"
@@ -154,17 +135,8 @@ def _user() -> str:
 
 
 CAFFE_VALUED = (
-    "gpu",
-    "solver",
-    "model",
-    "phase",
-    "level",
-    "stage",
-    "snapshot",
-    "weights",
-    "iterations",
-    "sigint_effect",
-    "sighup_effect",
+    *("gpu", "solver", "model", "phase", "level", "stage", "snapshot", "weights", "iterations"),
+    *("sigint_effect", "sighup_effect"),
 )
 CAFFE_SWITCHES = ("forward_only",)
 

@@ -3,155 +3,109 @@
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from sparknet.cli import flags, inputs, net_file, predict
 from sparknet.cli.predict import data_entry
-from sparknet.cli.record_files import ParquetWriter
+from sparknet.cli.record_files import parquet_writer
 from sparknet.cli.verb import Verb, WrongUse
 from sparknet.errors import DataError, FileError
 
-Rows = Mapping[str, Any]
+Add = Callable[[Mapping[str, Any]], object]
+"""Adds the rows of a batch, by blob."""
 
 
-class FeatureFile(ABC):
-    """Writes the rows of batches; the file gets its name when the exit stack ends without error."""
+@contextmanager
+def _numpy_file(path: str, blobs: Sequence[str]) -> Iterator[Add]:
+    """Write a .npy or .npz file; the rows stay in memory until the end."""
+    from sparknet.proto.byte_source import replacing
 
-    def __init__(self, stack: ExitStack, path: str, blobs: Sequence[str]) -> None:
-        self.path, self.blobs = path, blobs
-        self.open(stack)
-
-    @abstractmethod
-    def open(self, stack: ExitStack) -> None:
-        """Start the file; the stack finishes it."""
-
-    @abstractmethod
-    def add(self, rows: Rows) -> None:
-        """Add the rows of a batch, by blob."""
-
-    @staticmethod
-    def open_all(stack: ExitStack, paths: Sequence[str], blobs: Sequence[str]) -> list[FeatureFile]:
-        """Return the files for these blobs: one for each, or one for all."""
-        if len(paths) == 1 and (together := TOGETHER.get(Path(paths[0]).suffix)):
-            return [together(stack, paths[0], blobs)]
-        if len(paths) != len(blobs):
-            raise WrongUse(
-                f"{len(blobs)} blobs need as many files, or one .npz, .h5 or .parquet; "
-                f"-out names {len(paths)}"
-            )
-        for path in paths:
-            if (suffix := Path(path).suffix.lower()) in _OTHERS:
-                raise WrongUse(
-                    f"-out {path}: features are not written as {suffix}, but as .npy, .npz, .h5 or "
-                    ".parquet, or by a name without these as an LMDB"
-                )
-        return [
-            (NumpyFeatures if path.endswith(".npy") else LMDBFeatures)(stack, path, [blob])
-            for path, blob in zip(paths, blobs, strict=True)
-        ]
-
-
-class NumpyFeatures(FeatureFile):
-    """A .npy or .npz file; the rows stay in memory until the end."""
-
-    def open(self, stack: ExitStack) -> None:
-        from sparknet.proto.byte_source import replacing
-
-        self._draft = stack.enter_context(replacing(self.path))
-        self._parts: dict[str, list[Any]] = {name: [] for name in self.blobs}
-        stack.push(self._finish)
-
-    def add(self, rows: Rows) -> None:
-        for name in self.blobs:
-            self._parts[name].append(rows[name])
-
-    def _finish(self, kind: Any, error: Any, trace: Any) -> None:
-        if kind is not None:
-            return
-        arrays: dict[str, Any] = {
-            name: np.concatenate(parts) for name, parts in self._parts.items()
-        }
-        with self._draft.open("wb") as file:
-            if self.path.endswith(".npy"):
-                np.save(file, arrays[self.blobs[0]])
+    parts: list[Mapping[str, Any]] = []
+    with replacing(path) as draft:
+        yield parts.append
+        arrays = {name: np.concatenate([part[name] for part in parts]) for name in blobs}
+        with draft.open("wb") as file:
+            if path.endswith(".npy"):
+                np.save(file, arrays[blobs[0]])
             else:
-                np.savez(file, **arrays)
+                np.savez(file, **cast("dict[str, Any]", arrays))
 
 
-class HDF5Features(FeatureFile):
-    """An HDF5 file with a data set for each blob, for HDF5Data layers."""
+@contextmanager
+def _hdf5_file(path: str, blobs: Sequence[str]) -> Iterator[Add]:
+    """Write an HDF5 file with a data set for each blob, for HDF5Data layers."""
+    from sparknet.loaders.hdf5 import append_rows
+    from sparknet.proto.byte_source import replacing
 
-    def open(self, stack: ExitStack) -> None:
-        from sparknet.proto.byte_source import replacing
-
-        self._draft = stack.enter_context(replacing(self.path))
-        self._is_new = True
-
-    def add(self, rows: Rows) -> None:
-        from sparknet.loaders.hdf5 import append_rows
-
-        append_rows(str(self._draft), {name: rows[name] for name in self.blobs}, self._is_new)
-        self._is_new = False
+    is_new = chain([True], repeat(False))
+    with replacing(path) as draft:
+        yield lambda rows: append_rows(str(draft), {b: rows[b] for b in blobs}, next(is_new))
 
 
-class ParquetFeatures(FeatureFile):
-    """A Parquet file with a column for each blob."""
-
-    def open(self, stack: ExitStack) -> None:
-        self._writer = ParquetWriter(stack, self.path)
-
-    def add(self, rows: Rows) -> None:
-        self._writer.add({name: rows[name] for name in self.blobs})
+@contextmanager
+def _parquet_file(path: str, blobs: Sequence[str]) -> Iterator[Add]:
+    """Write a Parquet file with a column for each blob."""
+    with parquet_writer(path) as add:
+        yield lambda rows: add({name: rows[name] for name in blobs})
 
 
-TOGETHER: dict[str, type[FeatureFile]] = {
-    ".npz": NumpyFeatures,
-    ".h5": HDF5Features,
-    ".hdf5": HDF5Features,
-    ".parquet": ParquetFeatures,
+@contextmanager
+def _lmdb(path: str, blobs: Sequence[str]) -> Iterator[Add]:
+    """Write an LMDB of float Datums under the keys 0000000000, 0000000001, …, as Caffe does."""
+    from sparknet.loaders.lmdb import new_lmdb
+
+    with new_lmdb(path) as writer:
+
+        def add(rows: Mapping[str, Any]) -> None:
+            for values in rows[blobs[0]]:
+                writer.put(b"%010d" % writer.entries, feature_bytes(path, values))
+
+        yield add
+
+
+TOGETHER = {
+    ".npz": _numpy_file,
+    ".h5": _hdf5_file,
+    ".hdf5": _hdf5_file,
+    ".parquet": _parquet_file,
 }
 """Kinds of file that hold all blobs, by suffix."""
-_OTHERS = frozenset(
-    f".{name}"
-    for name in [
-        "arrow",
-        "avro",
-        "csv",
-        "feather",
-        "json",
-        "jsonl",
-        "mat",
-        "orc",
-        "pickle",
-        "pkl",
-        "pt",
-        "pth",
-        "tsv",
-        "txt",
-        "xlsx",
-    ]
-)
+_OTHERS = {
+    *(".arrow", ".avro", ".csv", ".feather", ".json", ".jsonl", ".mat", ".orc", ".pickle", ".pkl"),
+    *(".pt", ".pth", ".tsv", ".txt", ".xlsx"),
+}
 """Suffixes of other kinds of file, for which nobody means an LMDB."""
 
 
-class LMDBFeatures(FeatureFile):
-    """An LMDB of float Datums under the keys 0000000000, 0000000001, …, as Caffe writes it."""
+def _open_files(stack: ExitStack, paths: Sequence[str], blobs: Sequence[str]) -> list[Add]:
+    """Return what adds rows to the files for these blobs: one for each, or one for all.
 
-    def open(self, stack: ExitStack) -> None:
-        from sparknet.loaders.lmdb import new_lmdb
-
-        self._writer = stack.enter_context(new_lmdb(self.path))
-
-    def add(self, rows: Rows) -> None:
-        for values in rows[self.blobs[0]]:
-            self._writer.put(b"%010d" % self._writer.entries, feature_bytes(self.path, values))
+    A file gets its name when the exit stack ends without an error.
+    """
+    if len(paths) == 1 and (together := TOGETHER.get(Path(paths[0]).suffix)):
+        return [stack.enter_context(together(paths[0], blobs))]
+    if len(paths) != len(blobs):
+        raise WrongUse(
+            f"{len(blobs)} blobs need as many files, or one .npz, .h5 or .parquet; "
+            f"-out names {len(paths)}"
+        )
+    for path in paths:
+        if (suffix := Path(path).suffix.lower()) in _OTHERS:
+            raise WrongUse(
+                f"-out {path}: features are not written as {suffix}, but as .npy, .npz, .h5 or "
+                ".parquet, or by a name without these as an LMDB"
+            )
+    return [
+        stack.enter_context((_numpy_file if path.endswith(".npy") else _lmdb)(path, [blob]))
+        for path, blob in zip(paths, blobs, strict=True)
+    ]
 
 
 def feature_bytes(path: str, values: Any) -> bytes:
@@ -201,7 +155,7 @@ def _execute(chosen: Namespace) -> int:
     else:
         batches = own_data(chosen, blobs)
     with ExitStack() as stack:
-        files = FeatureFile.open_all(stack, outs, blobs)
+        files = _open_files(stack, outs, blobs)
         count = sum(_keep(files, values, rows) for values, rows in batches)
         if not count:
             raise DataError("there was no input that could be read")
@@ -222,12 +176,12 @@ def own_data(chosen: Namespace, blobs: Sequence[str]) -> Iterator[tuple[dict[str
         yield {name: np.array(values[name]) for name in blobs}, rows
 
 
-def _keep(files: Sequence[FeatureFile], found: dict[str, Any], rows: int) -> int:
+def _keep(files: Sequence[Add], found: dict[str, Any], rows: int) -> int:
     for name, values in found.items():
         if not values.ndim or len(values) != rows:
             raise DataError(f"'{name}' is {values.shape}, not one row for each of {rows} inputs")
-    for file in files:
-        file.add(found)
+    for add in files:
+        add(found)
     return rows
 
 

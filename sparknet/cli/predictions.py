@@ -63,17 +63,13 @@ def predictions(
         if not outputs:
             raise DataError("the net has no output for each input: name blobs by --outputs")
         for row, name in enumerate(names):
-            yield [
-                PrintedOutput(
-                    name, output, _best(name, output, values[row], top, words), values[row]
-                )
-                for output, values in outputs.items()
-                for words in [known if labels is None and _fit(known, values[row]) else labels]
-            ]
-
-
-def _fit(known: Sequence[str], values: Array) -> bool:
-    return len(known) == values.size
+            answers = []
+            for output, rows in outputs.items():
+                values = rows[row]
+                words = known if labels is None and len(known) == values.size else labels
+                classes = _best(name, output, values, top, words)
+                answers.append(PrintedOutput(name, output, classes, values))
+            yield answers
 
 
 def _best(

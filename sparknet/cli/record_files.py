@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,8 +15,6 @@ from sparknet.cli.verb import WrongUse
 from sparknet.errors import FileError, extra
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sparknet.cli.predictions import PrintedOutput
     from sparknet.loaders import Records
     from sparknet.loaders.datums import Mean
@@ -25,23 +23,28 @@ _ROWS = 1024
 """Answers that are written at a time."""
 
 
-class ParquetWriter:
-    """Writes tables of one schema, that of the first, to a file that gets its name at the end."""
+@contextmanager
+def parquet_writer(path: str) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Yield what adds rows (columns of numbers, of arrays or of lists of dicts) to a file.
 
-    def __init__(self, stack: ExitStack, path: str) -> None:
-        from sparknet.proto.byte_source import replacing
+    The first rows decide the schema; the file gets its name at the end.
+    """
+    from sparknet.proto.byte_source import replacing
 
-        self._draft: Path = stack.enter_context(replacing(path))
-        self._stack = stack
-        self._writer: Any = None
+    with extra("pyarrow", "parquet", "writing a Parquet file"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    with ExitStack() as stack:
+        draft = stack.enter_context(replacing(path))
+        writers: list[Any] = []
 
-    def add(self, columns: dict[str, Any]) -> None:
-        """Add rows: a column of numbers, of arrays or of lists of dicts each."""
-        pa, pq = _pyarrow()
-        table = pa.table({name: _column(pa, values) for name, values in columns.items()})
-        if self._writer is None:
-            self._writer = self._stack.enter_context(pq.ParquetWriter(self._draft, table.schema))
-        self._writer.write_table(table)
+        def add(columns: dict[str, Any]) -> None:
+            table = pa.table({name: _column(pa, values) for name, values in columns.items()})
+            if not writers:
+                writers.append(stack.enter_context(pq.ParquetWriter(draft, table.schema)))
+            writers[0].write_table(table)
+
+        yield add
 
 
 def write_answers(path: str, found: Iterator[list[PrintedOutput]]) -> None:
@@ -49,16 +52,9 @@ def write_answers(path: str, found: Iterator[list[PrintedOutput]]) -> None:
 
     A column holds the best classes as structs (label, name, score), or all values.
     """
-    with ExitStack() as stack:
-        writer = ParquetWriter(stack, path)
-        rows: list[list[PrintedOutput]] = []
-        for row in found:
-            rows.append(row)
-            if len(rows) == _ROWS:
-                writer.add(_columns(rows))
-                rows = []
-        if rows:
-            writer.add(_columns(rows))
+    with parquet_writer(path) as add:
+        while rows := list(islice(found, _ROWS)):
+            add(_columns(rows))
 
 
 def _columns(rows: list[list[PrintedOutput]]) -> dict[str, Any]:
@@ -92,13 +88,6 @@ def _column(pa: Any, values: Any) -> Any:
     return pa.array(values, pa.list_(pa.struct(fields)))
 
 
-def _pyarrow() -> tuple[Any, Any]:
-    with extra("pyarrow", "parquet", "writing a Parquet file"):
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    return pa, pq
-
-
 Record = tuple[str, Any, int]
 """The end of the key, an image or its encoded bytes, and the label."""
 AT_ONCE = 256
@@ -117,6 +106,7 @@ class Database(Protocol):
 def write_records(chosen: Namespace, records: Records) -> int:
     """Write the chosen part of records; a block file gets all their columns."""
     from sparknet.loaders import Subset, mean_of, write_blocks
+    from sparknet.proto import write_blob
 
     if chosen.to != "blocks":
         return write(chosen, _rows(records, chosen.out))
@@ -128,7 +118,7 @@ def write_records(chosen: Namespace, records: Records) -> int:
     )
     count = write_blocks(chosen.out, part)
     if chosen.mean:
-        _write_mean(chosen.mean, mean_of(part))
+        write_blob(chosen.mean, mean_of(part), legacy=True)
     return _message(chosen.out, count)
 
 
@@ -136,6 +126,7 @@ def write(chosen: Namespace, items: Iterable[Record]) -> int:
     """Write the chosen part of images, one by one."""
     from sparknet.loaders import write_blocks
     from sparknet.loaders.datums import Mean
+    from sparknet.proto import write_blob
 
     if chosen.mean and getattr(chosen, "encoded", False):
         raise FileError(
@@ -151,7 +142,7 @@ def write(chosen: Namespace, items: Iterable[Record]) -> int:
     if mean is not None:
         if not mean.count:
             raise FileError(chosen.mean, "cannot be the mean of no image")
-        _write_mean(chosen.mean, mean.value)
+        write_blob(chosen.mean, mean.value, legacy=True)
     return _message(chosen.out, count)
 
 
@@ -198,8 +189,6 @@ def _add_to_mean(items: Iterable[Record], mean: Mean | None, out: str) -> Iterat
 
 
 def _batches(items: Iterable[Record], out: str) -> Iterator[dict[str, Any]]:
-    import numpy as np
-
     items = iter(items)
     while part := list(islice(items, AT_ONCE)):
         shapes = {image.shape for _, image, _ in part}
@@ -222,12 +211,6 @@ def _datums(items: Iterable[Record]) -> Iterator[tuple[bytes, bytes]]:
             encoded_bytes(image, label) if isinstance(image, bytes) else datum_bytes(image, label)
         )
         yield f"{number:08d}{suffix}".encode("utf-8", "surrogateescape")[:511], value
-
-
-def _write_mean(path: str, mean: Any) -> None:
-    from sparknet.proto import write_blob
-
-    write_blob(path, mean, legacy=True)
 
 
 def _message(out: str, count: int) -> int:
