@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sparknet.graph import Graph
     from sparknet.net import Net as FedNet
     from sparknet.proto import Model
-    from sparknet.proto.caffe_pb2 import NetParameter
+    from sparknet.proto.caffe_pb2 import NetParameter, SolverParameter
 
 MODELS = (".caffemodel", ".onnx")
 NETS = (".prototxt", ".pt", *MODELS)
@@ -105,6 +105,50 @@ def take_solver(chosen: Namespace) -> None:
     chosen.solver = chosen.solver or chosen.file
     if not chosen.solver:
         raise WrongUse("give SOLVER or -solver")
+
+
+def read_solver(chosen: Namespace) -> SolverParameter:
+    """Return the solver of -solver, changed by -model, -weights, -iterations, -level, -stage and
+    --dialect."""
+    from sparknet.caffe.solvers.settings import settings
+    from sparknet.proto import solver_in_dialect
+    from sparknet.proto.untrusted import solver_with_trust
+
+    if is_recipe(chosen):
+        solver = _recipe(chosen)
+    else:
+        model = open_model_file(chosen.model, chosen) if chosen.model else None
+        net = read_text(chosen.model, chosen.trusted, model=model) if chosen.model else None
+        solver = solver_with_trust(settings(chosen.solver, net), chosen.trusted)
+        solver = solver_in_dialect(solver, chosen.dialect)
+    solver.train_state.level = chosen.level
+    solver.train_state.stage.extend(flags.stages(chosen))
+    if chosen.weights or chosen.snapshot:
+        # They replace those of the solver file.  Caffe: tools/caffe.cpp, train.
+        del solver.weights[:]
+    if chosen.weights:
+        solver.weights.append(chosen.weights)
+    if chosen.iterations:
+        solver.max_iter = chosen.iterations
+    return solver
+
+
+def is_recipe(chosen: Namespace) -> bool:
+    """Return whether a net that comes with its weights gets a new head."""
+    head = getattr(chosen, "head", None)
+    return bool(head and chosen.model and Path(chosen.model).suffix in MODELS)
+
+
+def _recipe(chosen: Namespace) -> SolverParameter:
+    """Return the solver, or the usual one, of a model that `sparknet.train` reads."""
+    from sparknet.caffe.solvers.settings import settings
+    from sparknet.net.recipe import usual
+
+    solver = settings(chosen.solver, chosen.model) if chosen.solver else usual()
+    solver.net = chosen.model
+    if not solver.snapshot_prefix:
+        solver.snapshot_prefix = str(Path(chosen.model).with_suffix(""))
+    return solver
 
 
 def add_out(parser: ArgumentParser, metavar: str, help: str) -> None:

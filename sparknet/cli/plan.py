@@ -7,7 +7,6 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from sparknet.cli import flags, image_flags, inputs, net_file, setting_flags
-from sparknet.cli.settings import read_settings
 from sparknet.cli.verb import Verb, WrongUse
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def _execute(chosen: Namespace) -> int:
 
     net_file.take_solver(chosen)
     on_spark = setting_flags.is_on_spark(chosen, setting_flags.SPARK_FLAGS[1:])
-    settings = read_settings(chosen)
+    settings = net_file.read_solver(chosen)
     keywords = setting_flags.keywords_of(chosen, setting_flags.of_plan().keys() - {"validation"})
     keywords |= {"cluster": _cluster(chosen), **image_flags.keywords(chosen)}
     if on_spark:
@@ -91,7 +90,6 @@ def _cluster(chosen: Namespace) -> Cluster | None:
 
 def _on_spark(chosen: Namespace, settings: SolverParameter, given: dict[str, Any]) -> Any:
     from sparknet.spark import get_session, runner
-    from sparknet.spark.filesystem.reading import query
     from sparknet.training.planning import plan
 
     if not (chosen.sql or chosen.data):
@@ -102,11 +100,7 @@ def _on_spark(chosen: Namespace, settings: SolverParameter, given: dict[str, Any
     session = get_session(max(given["workers"]), master=chosen.master, name="sparknet plan")
     try:
         how = image_flags.preprocessing(chosen)
-        frame = (
-            query(session, chosen.sql)
-            if chosen.sql
-            else setting_flags.open_by_spark(session, chosen.data, how)
-        )
+        frame = setting_flags.read_frame(session, chosen.sql, chosen.data, how)
         run = runner(frame, columns=setting_flags.columns(chosen), **image_flags.keywords(chosen))
         return plan(settings, run=run, **{"records": frame.count(), **given})
     finally:

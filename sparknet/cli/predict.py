@@ -83,14 +83,11 @@ def _data(session: Any, chosen: Namespace, entry: Entry) -> tuple[Any, dict[str,
     """Return the rows, and which of their columns the net's input is, where that is known."""
     from sparknet.loaders.image_files import SUFFIXES
     from sparknet.spark import read_images
-    from sparknet.spark.filesystem.reading import query
 
-    if chosen.sql:
-        return query(session, chosen.sql), {}
-    words = chosen.inputs
-    if all(_holds_images(word, SUFFIXES) for word in words):
-        return read_images(session, *words), {entry.name: "content"}
-    return setting_flags.open_by_spark(session, words, image_flags.preprocessing(chosen)), {}
+    if not chosen.sql and all(_holds_images(word, SUFFIXES) for word in chosen.inputs):
+        return read_images(session, *chosen.inputs), {entry.name: "content"}
+    how = None if chosen.sql else image_flags.preprocessing(chosen)
+    return setting_flags.read_frame(session, chosen.sql, chosen.inputs, how), {}
 
 
 def _holds_images(word: str, suffixes: set[str]) -> bool:

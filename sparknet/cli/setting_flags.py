@@ -56,16 +56,21 @@ def columns(chosen: Namespace) -> dict[str, str] | None:
     return columns_by_blob
 
 
-def open_by_spark(session: Any, words: Sequence[str], how: Any = None, solver: Any = None) -> Any:
-    """Open Parquet and remote files by Spark's own reader, others by sparknet's.
+def read_frame(
+    session: Any, sql: str | None, words: Sequence[str], how: Any = None, solver: Any = None
+) -> Any:
+    """Return the DataFrame of a query, of Parquet and remote files by Spark's own reader, or of
+    other files by sparknet's.
 
     ``how`` is the `Preprocessing` of images; a ``solver`` whose net has one channel gets grey ones.
     """
     from sparknet.net import Net
     from sparknet.net.rows import in_channels
     from sparknet.spark import read_records
-    from sparknet.spark.filesystem.reading import read_parquet
+    from sparknet.spark.filesystem.reading import query, read_parquet
 
+    if sql:
+        return query(session, sql)
     if all(word.rstrip("/").endswith(".parquet") or "://" in word for word in words):
         return read_parquet(session, words)
     records = inputs.open_records(words, how)

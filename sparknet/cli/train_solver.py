@@ -13,8 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from sparknet.cli import train_outputs
-from sparknet.cli.settings import read_settings
+from sparknet.cli import net_file, train_outputs
 from sparknet.cli.verb import WrongUse
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def train(chosen: Namespace) -> int:
     from sparknet.devices import take_gpu
     from sparknet.weights import check_layers, open_weights
 
-    settings = read_settings(chosen)
+    settings = net_file.read_solver(chosen)
     wants_gpu = settings.HasField("solver_mode") and settings.solver_mode == settings.GPU
     if not chosen.gpu and wants_gpu and (reason := take_gpu(settings.device_id)):
         say(f"solver_mode is GPU: {reason}")

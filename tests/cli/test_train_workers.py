@@ -12,7 +12,7 @@ import pytest
 
 from sparknet import Net
 from sparknet.cli import main
-from sparknet.cli.train_workers import parse_strategy
+from sparknet.cli.train import parse_strategy
 from sparknet.cli.verb import WrongUse
 from sparknet.errors import SettingError
 from sparknet.onnx import write_model
