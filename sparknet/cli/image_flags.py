@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,79 +16,41 @@ if TYPE_CHECKING:
     from sparknet.net.model_inputs import ModelInputs
 
 NAMES = (
-    "resize",
-    "resize_mode",
-    "pad",
-    "interpolation",
-    "crop",
-    "color",
-    "upright",
-    "mean_file",
-    "mean_value",
-    "scale",
-    "std",
-    "mirror",
+    *("resize", "resize_mode", "pad", "interpolation", "crop", "color", "upright"),
+    *("mean_file", "mean_value", "scale", "std", "mirror"),
 )
 
 
 def add(parser: ArgumentParser, training: bool = False) -> None:
-    group = parser.add_argument_group(
-        "images", "What happens to each image, in this order (docs/images.md)."
-    )
-    option = group.add_argument
-    option(
-        "--resize",
-        type=flags.size,
-        metavar="HEIGHTxWIDTH",
-        help="resize to this size; one number means a square",
-    )
+    title = "What happens to each image, in this order (docs/images.md)."
+    group = parser.add_argument_group("images", title)
+    channels, side = "B[,G,R]", "of this size; one number means a square"
+    crop = "a random crop" if training else "the centre crop"
+
+    def option(flag: str, metavar: str, help: str, type: Callable[[str], Any] = str) -> None:
+        group.add_argument(flag, metavar=metavar, help=help, type=type)
+
+    def switch(flag: str, help: str) -> None:
+        group.add_argument(flag, action="store_true", default=None, help=help)
+
+    option("--resize", "HEIGHTxWIDTH", "resize to this size; one number means a square", flags.size)
     option(
         "--resize-mode",
-        metavar="MODE",
-        help="exact: stretch the image (default); shorter: scale it to cover the size, and cut off "
+        "MODE",
+        "exact: stretch the image (default); shorter: scale it to cover the size, and cut off "
         "the rest; fit: scale it to fit, and pad the rest",
     )
-    option("--pad", type=numbers, metavar="B[,G,R]", help="the value to pad with")
-    option(
-        "--interpolation",
-        metavar="NAME",
-        help="how to interpolate, such as cv2.linear or pil.bicubic",
-    )
-    where = "a random crop" if training else "the centre crop"
-    option(
-        "--crop",
-        type=flags.size,
-        metavar="SIZE",
-        help=f"take {where} of this size; one number means a square",
-    )
-    option("--color", metavar="ORDER", help="the order of the channels: bgr, rgb or grey")
-    option(
-        "--upright",
-        action="store_true",
-        default=None,
-        help="rotate photos by the orientation in their EXIF data",
-    )
-    option("--mean-file", metavar="FILE", help="subtract this mean image, a .binaryproto or .npy")
-    option(
-        "--mean-value",
-        type=numbers,
-        metavar="B[,G,R]",
-        help="subtract this mean, one value or one per channel",
-    )
-    option("--scale", type=float, help="multiply by this after subtracting the mean")
-    option(
-        "--std",
-        type=numbers,
-        metavar="B[,G,R]",
-        help="divide by this at the end, one value or one per channel",
-    )
+    option("--pad", channels, "the value to pad with", numbers)
+    option("--interpolation", "NAME", "how to interpolate, such as cv2.linear or pil.bicubic")
+    option("--crop", "SIZE", f"take {crop} {side}", flags.size)
+    option("--color", "ORDER", "the order of the channels: bgr, rgb or grey")
+    switch("--upright", "rotate photos by the orientation in their EXIF data")
+    option("--mean-file", "FILE", "subtract this mean image, a .binaryproto or .npy")
+    option("--mean-value", channels, "subtract this mean, one value or one per channel", numbers)
+    option("--scale", "SCALE", "multiply by this after subtracting the mean", float)
+    option("--std", channels, "divide by this at the end, one value or one per channel", numbers)
     if training:
-        option(
-            "--mirror",
-            action="store_true",
-            default=None,
-            help="mirror half of the images, at random",
-        )
+        switch("--mirror", "mirror half of the images, at random")
 
 
 def numbers(text: str) -> tuple[float, ...]:

@@ -19,7 +19,6 @@ from sparknet.native.machine import Machine
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net
-    from sparknet.caffe.timing import Timing
     from sparknet.proto.caffe_pb2 import NetParameter
     from sparknet.weights import Opened
 
@@ -27,16 +26,8 @@ Row = dict[str, Any]
 
 PASSES = ("forward", "backward", "update")
 HEAD = (
-    "Layer",
-    "Type",
-    "Forward ms",
-    "Backward ms",
-    "Share",
-    "GFLOP/s",
-    "of peak",
-    "GB/s",
-    "of memory",
-    "Over limit ms",
+    *("Layer", "Type", "Forward ms", "Backward ms", "Share"),
+    *("GFLOP/s", "of peak", "GB/s", "of memory", "Over limit ms"),
 )
 WIDEST = 40
 
@@ -124,10 +115,6 @@ def _types(layers: Sequence[Row], total: float) -> list[Row]:
     return sorted(sums.values(), key=lambda kind: -float(kind["share"]))
 
 
-def as_json(found: dict[str, Any]) -> str:
-    return json.dumps(found, indent=1)
-
-
 def caffe_lines(found: dict[str, Any]) -> Iterator[str]:
     """Yield the lines that `caffe time` logs, for programs that parse them.
 
@@ -182,30 +169,19 @@ def kernels_table(found: dict[str, Any]) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    computed = bool(row["flops"])
+    computed, moved = bool(row["flops"]), bool(row["gbs"])
     return (
-        cell(row["name"], WIDEST),
-        row["type"],
-        _ms(row["forward_ms"]),
-        _ms(row["backward_ms"]),
+        *(cell(row["name"], WIDEST), row["type"], _ms(row["forward_ms"]), _ms(row["backward_ms"])),
         f"{row['share']:.1%}",
-        f"{row['gflops']:.1f}" if computed else "",
-        f"{row['of_peak']:.0%}" if computed else "",
-        f"{row['gbs']:.1f}" if row["gbs"] else "",
-        f"{row['of_memory']:.0%}" if row["gbs"] else "",
+        *((f"{row['gflops']:.1f}", f"{row['of_peak']:.0%}") if computed else ("", "")),
+        *((f"{row['gbs']:.1f}", f"{row['of_memory']:.0%}") if moved else ("", "")),
         _over(row),
     )
 
 
 def _kind_cells(kind: Row) -> tuple[str, ...]:
-    return (
-        kind["type"],
-        str(kind["layers"]),
-        _ms(kind["forward_ms"]),
-        _ms(kind["backward_ms"]),
-        f"{kind['share']:.1%}",
-        _over(kind),
-    )
+    passes = (_ms(kind["forward_ms"]), _ms(kind["backward_ms"]))
+    return (kind["type"], str(kind["layers"]), *passes, f"{kind['share']:.1%}", _over(kind))
 
 
 def _over(row: Row) -> str:
@@ -250,16 +226,8 @@ def trace(timing: Timing) -> str:
 
 def _event(name: str, kind: str, start: float, span: float, args: dict[str, Any]) -> dict[str, Any]:
     """Return a trace event; times are in microseconds."""
-    return {
-        "name": name,
-        "cat": kind,
-        "ph": "X",
-        "ts": start / 1e3,
-        "dur": span / 1e3,
-        "pid": 1,
-        "tid": 1,
-        "args": args,
-    }
+    times = {"ts": start / 1e3, "dur": span / 1e3}
+    return {"name": name, "cat": kind, "ph": "X", **times, "pid": 1, "tid": 1, "args": args}
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -325,7 +293,7 @@ def _execute(chosen: Namespace) -> int:
     if chosen.program == "caffe":
         for line in caffe_lines(figures):
             report_line(line)
-    print(as_json(figures) if chosen.json else as_table(figures))
+    print(json.dumps(figures, indent=1) if chosen.json else as_table(figures))
     if chosen.kernels and not chosen.json:
         print("", kernels_table(figures), sep="\n")
     return 0

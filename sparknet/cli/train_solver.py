@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import time
 from argparse import Namespace
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
@@ -46,16 +47,15 @@ def train(chosen: Namespace) -> int:
         say(f"solver_mode is GPU: {reason}")
     check_last_place(settings)  # the net takes a while to build
     with ExitStack() as stack:
-        events: SolverEvents | None = None
+        listener: Listener = _ignore
         if train_outputs.are_wanted(chosen):
             train_outputs.check(chosen, settings.snapshot_prefix)
-            events = SolverEvents(train_outputs.listener(chosen, settings, stack, bar=False))
+            listener = train_outputs.listener(chosen, settings, stack, bar=False)
         solver = get_solver(settings, precision=chosen.precision, keep_blobs=False)
         check_layers(solver.net, open_weights(weight_files(settings)))
         interrupts = stack.enter_context(Interrupts(chosen.sigint_effect, chosen.sighup_effect))
         _check_inputs(solver)
-        if events is not None:
-            events.follow(solver)
+        events = SolverEvents(listener, solver)
         _obey(solver, interrupts)
         try:
             say("Starting Optimization")
@@ -63,15 +63,17 @@ def train(chosen: Namespace) -> int:
         except Stopped:
             solver.snapshot_after_training()
             say("Optimization stopped early.")
-            if events is not None:
-                events.stop("interrupted")
+            events.stop("interrupted")
             return INTERRUPTED
-        if events is not None:
-            events.stop("steps")
+        events.stop("steps")
     if chosen.out:
         _save(solver, settings, chosen.out)
         train_outputs.say_written(chosen.out)
     return 0
+
+
+def _ignore(event: Mapping[str, Any]) -> None:
+    """Show and write nothing."""
 
 
 def _check_inputs(solver: Solver) -> None:
@@ -105,28 +107,23 @@ def _save(solver: Solver, settings: SolverParameter, out: str) -> None:
 class SolverEvents:
     """Passes on what a solver tells as the events of a training by one worker."""
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+    def __init__(self, listener: Listener, solver: Solver) -> None:
+        self._listener, self._solver = listener, solver
         self._losses: list[float] = []
         self._rounds = self._samples = 0
         self._snapshot: str | None = None
-        self._has_begun = False
-        self._begun = self._since = time.monotonic()
-
-    def follow(self, solver: Solver) -> None:
-        """Listen to a solver, and tell of the start before its first iteration."""
-        self._solver = solver
+        self._start_time = 0.0
         self._every = int(solver.param.display) or _ITERATIONS
-        tops = solver.net.blobs[next(iter(solver.net.blobs))].shape
-        self._batch = int(tops[0] if len(tops) else 1) * int(solver.param.iter_size)
+        first = solver.net.blobs[next(iter(solver.net.blobs))].shape
+        self._batch = int(first[0] if len(first) else 1) * int(solver.param.iter_size)
         solver.on_event = self._hear
         solver.add_callback(self._start)
 
     def _start(self) -> None:
-        if self._has_begun:
+        """Tell of the start before the first iteration."""
+        if self._start_time:
             return
-        self._has_begun, self._begun = True, time.monotonic()
-        self._since = self._begun
+        self._start_time = self._since = time.monotonic()
         steps = int(self._solver.param.max_iter)
         about = {"net": self._solver.net.name, "workers": 1, "strategy": "alone", "settings": {}}
         more = {"steps": steps, "seconds": None, "batch_size": self._batch, "resumed": None}
@@ -167,7 +164,7 @@ class SolverEvents:
             seconds_communicating=0.0,
             bytes_sent=0,
             total_samples=self._samples,
-            total_seconds=now - self._begun,
+            total_seconds=now - self._start_time,
         )
         self._losses, self._since = [], now
 

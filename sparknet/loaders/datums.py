@@ -132,7 +132,7 @@ class Datums(Opened):
     def take(self, indices: Indices) -> Batch:
         rows = rows_of(indices, len(self))
         self._check()
-        entries = self._found(rows)
+        entries = self._scan(rows)
         column = self.columns["data"]
         images = self._decoded(rows, entries)
         places = [place for place in range(len(rows)) if images.get(place, entries) is not None]
@@ -157,17 +157,13 @@ class Datums(Opened):
             return np.fromiter(chain.from_iterable(places), np.int64).reshape(-1, 2)
         return list(self._database.places())
 
-    def _found(self, rows: Rows) -> BatchItems:
+    def _scan(self, rows: Rows) -> BatchItems:
         if isinstance(self._database, LMDB):
             starts, sizes = self._places[rows].T
             return scan(self.path, rows.tolist(), self._database.memory, starts, sizes)
-        places = [self._places[row] for row in rows]
-        values: dict[bytes, bytes] = {}
-        for table in {number for _, number in places}:
-            keys = [key for key, number in places if number == table]
-            values.update(zip(keys, self._database.fetch(keys, table), strict=True))
-        keys = [key for key, _ in places]
-        return scan(self.path, keys, *join([values[key] for key in keys]))
+        keys = [self._places[row][0] for row in rows]
+        tables = [self._places[row][1] for row in rows]
+        return scan(self.path, keys, *join(fetch(self._database, keys, tables)))
 
     def _decoded(self, rows: Rows, found: BatchItems) -> dict[int, Any]:
         """Return the images of encoded records, by their place in the batch; None where one is

@@ -128,11 +128,10 @@ class ArrayRecords:
         return {name: values[rows] for name, values in self.arrays.items()}
 
 
-class Subset(Counted):
-    """Some of the rows of other records, in any order: for example a held-out part."""
+class View(Counted):
+    """Other records, seen otherwise."""
 
-    def __init__(self, records: Records, indices: Indices) -> None:
-        self.records, self.indices = records, rows_of(indices, len(records))
+    records: Records
 
     @property
     def columns(self) -> Mapping[str, Column]:
@@ -143,13 +142,23 @@ class Subset(Counted):
         return class_names(self.records)
 
     def __len__(self) -> int:
+        return len(self.records)
+
+
+class Subset(View):
+    """Some of the rows of other records, in any order: for example a held-out part."""
+
+    def __init__(self, records: Records, indices: Indices) -> None:
+        self.records, self.indices = records, rows_of(indices, len(records))
+
+    def __len__(self) -> int:
         return len(self.indices)
 
     def take(self, indices: Indices) -> Batch:
         return self.records.take(self.indices[rows_of(indices, len(self))])
 
 
-class NamedFor(Counted):
+class NamedFor(View):
     """Records whose column `data` has the name of a net's input."""
 
     def __init__(self, records: Records, name: str) -> None:
@@ -172,15 +181,8 @@ class NamedFor(Counted):
     def columns(self) -> Mapping[str, Column]:
         return {self._name(name): column for name, column in self.records.columns.items()}
 
-    def __len__(self) -> int:
-        return len(self.records)
-
     def take(self, indices: Indices) -> Batch:
         return {self._name(name): rows for name, rows in self.records.take(indices).items()}
-
-    @property
-    def classes(self) -> Sequence[str]:
-        return class_names(self.records)
 
     def _name(self, name: str) -> str:
         return self.name if name == "data" else name
@@ -234,19 +236,16 @@ def with_classes(
     return records if numbers is None else Renumbered(records, labels, numbers), labels
 
 
-class Renumbered(Counted):
+class Renumbered(View):
     """Records whose classes have the numbers of others with the same names."""
 
     def __init__(self, records: Records, classes: Sequence[str], numbers: Sequence[int]) -> None:
-        self.records, self.classes = records, tuple(classes)
+        self.records, self._classes = records, tuple(classes)
         self._numbers = np.array(numbers, np.int32)
 
     @property
-    def columns(self) -> Mapping[str, Column]:
-        return self.records.columns
-
-    def __len__(self) -> int:
-        return len(self.records)
+    def classes(self) -> Sequence[str]:
+        return self._classes
 
     def take(self, indices: Indices) -> Batch:
         rows = self.records.take(indices)
