@@ -13,9 +13,9 @@ from sparknet import renamed
 from sparknet.errors import ArrayError, FileError, SpecError
 from sparknet.loaders.batches import one_pass
 from sparknet.loaders.image import Size, image_shape
+from sparknet.loaders.image_files import LABEL, Color, PictureReader
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
-from sparknet.loaders.pictures import LABEL, Color, PictureReader
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Batch, Column, Indices, Opened, Records, Rows, rows_of
 from sparknet.native.alone import cached_property

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from sparknet.errors import DataError, SpecError
 from sparknet.layers import Shape
 from sparknet.layers.layer import shape_text
+from sparknet.loaders.image_files import in_grey
 from sparknet.loaders.opening import open_images
-from sparknet.loaders.pictures import in_grey
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import ArrayRecords, NamedFor, Records
 from sparknet.net.entries import DataTop, Entry

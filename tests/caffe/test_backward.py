@@ -122,7 +122,7 @@ def test_the_mean_of_a_loss_in_python_is_that_of_the_batch() -> None:
 
 
 @pytest.mark.parametrize("type_name", ["Convolution", "Deconvolution"])
-def test_pictures_without_rows(type_name: str) -> None:
+def test_image_files_without_rows(type_name: str) -> None:
     options = "convolution_param { num_output: 2 kernel_size: 1 }"
     net = built(type_name, Case(options, ((2, 3, 6, 5),)))
     net.blobs["x0"].data[...] = 1

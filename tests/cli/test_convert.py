@@ -11,8 +11,8 @@ from sparknet.loaders.lmdb import LMDB
 from sparknet.proto import caffe_pb2, read_blob
 from tests.goldens import GOLDENS
 from tests.layers.host.nets import images, lmdb, net, passes
+from tests.loaders.test_image_files import png, tar
 from tests.loaders.test_mnist import write_mnist
-from tests.loaders.test_pictures import png, tar
 
 
 def _records(path: Path) -> list[tuple[bytes, caffe_pb2.Datum]]:

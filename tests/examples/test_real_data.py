@@ -151,7 +151,7 @@ def test_gradients_of_stripes_are_across_them():
     assert bins[1, solar.BINS // 2 : solar.BINS // 2 + 2].sum() / bins[1].sum() > 0.99
 
 
-def test_pictures_of_cells_have_one_mean_and_deviation():
+def test_image_files_of_cells_have_one_mean_and_deviation():
     solar = importlib.import_module("solar")
     drawn = np.random.default_rng(0).integers(0, 90, (3, solar.DETAIL, solar.DETAIL), np.uint8)
     small = solar.prepared(drawn)

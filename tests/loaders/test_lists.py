@@ -87,7 +87,7 @@ def test_windows_end_at_the_last_pixel():
             warp_window(image, box, 4, 0, False)
 
 
-def test_pictures_of_too_many_pixels():
+def test_image_files_of_too_many_pixels():
     side = 1 << 13
     check_size(SimpleNamespace(size=(LARGEST // side, side)), "a")
     picture: Any = SimpleNamespace(size=(LARGEST // side + 1, side))

@@ -15,8 +15,8 @@ from sparknet.loaders import ArrayRecords, Chain, open_records, write_blocks
 from sparknet.loaders.opening import KINDS, kind_of
 from tests.goldens import ROOT
 from tests.loaders.test_datums import leveldb, lmdb, plain
+from tests.loaders.test_image_files import folder, png, tar
 from tests.loaders.test_mnist import write_mnist
-from tests.loaders.test_pictures import folder, png, tar
 
 IMAGE = np.zeros((1, 2, 2), np.uint8)
 

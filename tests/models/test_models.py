@@ -179,7 +179,7 @@ def test_nets_of_pictures_say_what_becomes_of_bytes(name):
 
 
 @pytest.mark.parametrize("name", ["alexnet", "caffenet"])
-def test_pictures_of_imagenet_as_the_zoos_files_cut_them(name, tmp_path):
+def test_image_files_of_imagenet_as_the_zoos_files_cut_them(name, tmp_path):
     image = pytest.importorskip("PIL.Image")
     picture = np.random.default_rng(0).integers(0, 256, (256, 256, 3), np.uint8)
     image.fromarray(picture).save(tmp_path / "one.png")

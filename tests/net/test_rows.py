@@ -448,7 +448,7 @@ def test_a_shape_is_taken_or_refused_each_time():
             flat.forward({"image": np.zeros((1, 12, 4, 4), np.float32)})
 
 
-def test_pictures_with_their_channels_last_are_told_of_any_size():
+def test_image_files_with_their_channels_last_are_told_of_any_size():
     with pytest.raises(DataError, match="9 x 7 x 3, the net wants 3 x 8 x 8; channels come first"):
         Net(picture_net("")).forward({"image": np.zeros((2, 9, 7, 3), np.float32)})
 

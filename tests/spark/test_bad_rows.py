@@ -232,7 +232,7 @@ def test_training_takes_a_row_or_not_by_that_row_alone(how, rows, size):
         assert part.reason is None
 
 
-def test_pictures_that_keep_their_sizes_need_one_size():
+def test_image_files_that_keep_their_sizes_need_one_size():
     assert ingested([("raw", 0), ("2 x 2", 0)], "crop", 2, True).dropped == 1
     message = (
         r"column 'photo' has records of 3 x 8 x 8 and of 3 x 20 x 30: give resize \(file:/1.png"

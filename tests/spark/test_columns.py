@@ -230,7 +230,7 @@ def test_nested_lists_have_a_shape(sizes, message):
     np.testing.assert_array_equal(column(flat, "x", (3, 8, 8)), rows.reshape(2, 3, 8, 8))
 
 
-def test_pictures_of_another_size():
+def test_image_files_of_another_size():
     """As many bytes, and still another picture."""
     image = {"height": 4, "width": 16, "nChannels": 3, "mode": 16, "data": bytes(192)}
     with pytest.raises(SparkError, match="column 'x': a record is 3 x 4 x 16, the net wants 3 x 8"):

@@ -167,7 +167,7 @@ def saved(tmp_path_factory):
     return path
 
 
-def test_pictures_in_every_form(session, saved, photographs):
+def test_image_files_in_every_form(session, saved, photographs):
     contents = [path.read_bytes() for path in photographs]
     data = session.createDataFrame([(one,) for one in contents], "content binary").coalesce(1)
     options: Any = {"top": 2, "labels": list("abcde"), "best": "class"}

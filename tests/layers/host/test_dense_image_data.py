@@ -40,7 +40,7 @@ def segmented(path: str, transform: str, options: str = "", tops: int = 2) -> st
     return source("ImageSegData", tops, image_data_param=words, transform_param=transform)
 
 
-def test_pictures_and_labels(pictures):
+def test_image_files_and_labels(pictures):
     path, pixels, labels = pictures
     made = net(dense(path))
     found = passes(made, 2).reshape(4, 3, 8, 10)
