@@ -63,9 +63,7 @@ def resolve_device(device: str | None) -> str | None:
 
 
 def requested_device(device: str | None) -> str | None:
-    """Return the device that a program names, in one of these ways; None if it leaves the
-    choice.
-    """
+    """Return the device that a program names; None if it leaves the choice."""
     if device is not None:
         return device
     if _of_process:

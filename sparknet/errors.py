@@ -72,9 +72,7 @@ def clean(name: object) -> str:
 
 
 def outside() -> int:
-    """Return the stack level, seen from who asks, of the caller outside this package: a
-    warning's.
-    """
+    """Return the stack level of the caller outside this package, for a warning."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("sparknet."):
         level, frame = level + 1, frame.f_back

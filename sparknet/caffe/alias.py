@@ -75,9 +75,7 @@ def _ours(home: str) -> ModuleSpec | None:
 
 
 def _forks(name: str) -> ModuleSpec | None:
-    """Return a fork's module by its name in this package, which ``from caffe import
-    model_libs`` uses.
-    """
+    """Return a fork's module by its name in this package (``from caffe import model_libs``)."""
     if _ours(name) is not None:
         return None
     alias = ALIAS + name[len(HOME) :]

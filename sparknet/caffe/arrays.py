@@ -80,9 +80,7 @@ def array_to_datum(arr: Array, label: int | None = None) -> caffe_pb2.Datum:
 
 
 def datum_to_array(datum: caffe_pb2.Datum) -> Array:
-    """Return the (channels, height, width) array of a datum: uint8 from bytes, float64 from
-    floats.
-    """
+    """Return the (channels, height, width) array of a datum: uint8 of bytes, float64 of floats."""
     if datum.encoded:
         raise ArrayError("the datum holds an encoded image: decode datum.data with an image reader")
     shape = (datum.channels, datum.height, datum.width)

@@ -77,18 +77,14 @@ class Detector(Net):
         return self.detect_windows(zip(image_fnames, windows, strict=True))
 
     def crop(self, im: Array, window: Iterable[float]) -> Array:
-        """Return the window, or with a context pad the window and its surroundings at the net's
-        size.
-        """
+        """Return the window at the net's size, with its surroundings if there is a context pad."""
         y0, x0, y1, x1 = (int(side) for side in window)
         if not self.context_pad:
             return im[y0:y1, x0:x1]
         return self._with_context(im, np.array([y0, x0, y1, x1], float), self.context_pad)
 
     def _with_context(self, im: Array, window: Array, pad_size: int) -> Array:
-        """Return the window with ``pad_size`` pixels around it; outside the image it holds the
-        mean.
-        """
+        """Return the window with ``pad_size`` pixels around it; the mean stands for the rest."""
         size = float(self.crop_size)
         half = (window[2:] - window[:2] + 1) / 2
         reach = half * size / (size - 2 * pad_size)

@@ -139,8 +139,7 @@ class Calibration:
         return param
 
     def mixed(self, losses: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
-        """For each blob the method by which the layers that read it lose least, of what each layer
-        loses by each method."""
+        """Choose for each blob the method by which its readers lose least."""
         group = _groups_of_blobs(self._graph)
         sums: dict[str, dict[str, float]] = {}
         for node in self._graph.nodes:

@@ -141,8 +141,7 @@ class Net(Contents):
         return self._runtime.int8_param
 
     def use_int8(self, given: caffe_pb2.Int8Parameter) -> None:
-        """Multiply numbers of eight bits from now on, where the processor does (ours, not
-        pycaffe's)."""
+        """Multiply numbers of eight bits, where the processor does (ours, not pycaffe's)."""
         self._runtime.precision = available("int8")
         self._runtime.use_int8(given)
 

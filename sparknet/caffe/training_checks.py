@@ -125,8 +125,7 @@ def _squashed_twice(net: Net) -> Iterator[str]:
 
 
 def idle_layers(net: Net) -> list[str]:
-    """The layers whose weights are 0 and get no gradient: every way to a loss leads through
-    another layer whose weights are 0."""
+    """Return the layers that learn nothing, because all later weights are 0 too."""
     zeros = _zeros(net)
     live, idle = set[int](), list[str]()
     for node in reversed(net.graph.nodes):

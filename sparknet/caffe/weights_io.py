@@ -127,9 +127,7 @@ def save_hdf5(runtime: Runtime, path: StrPath, write_diff: bool = False) -> None
 
 
 def as_model(runtime: Runtime, with_diffs: bool = False) -> Model:
-    """Return the net and views of its parameters; shared ones stand under every layer that uses
-    them.
-    """
+    """Return the net and views of its parameters; each layer that shares one has it."""
     net = caffe_pb2.NetParameter()
     net.CopyFrom(runtime.graph.parameter)
     arrays: list[LayerArrays] = [[blob.data for blob in own] for own in runtime.params]

@@ -137,9 +137,7 @@ def _look_at_net(text: bytes, name: str, trusted: bool) -> Found:
 
 
 def _known_types(text: bytes, name: str) -> set[str]:
-    """Return the types of a net's layers without fields that the schema lacks, if it is a net
-    then.
-    """
+    """Return the types of a net's layers, without the fields that the schema lacks."""
     from sparknet.proto import parse_net
 
     try:

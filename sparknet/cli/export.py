@@ -83,9 +83,7 @@ def _execute(chosen: Namespace) -> int:
 
 
 def _images(path: str, net: Any, model: Model | None) -> Preprocessing | None:
-    """Return what happens to images, by a .onnx, the net's transform_param or the file beside
-    it.
-    """
+    """Return what happens to images: by a .onnx, a transform_param or the file beside the net."""
     from sparknet.cli.image_flags import settings_beside
     from sparknet.loaders.preprocessing import Preprocessing
     from sparknet.onnx.metadata import preprocessing_of

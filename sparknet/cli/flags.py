@@ -93,8 +93,7 @@ def add_precision(parser: ArgumentParser, training: bool = False) -> None:
 
 
 def add_gpu(parser: ArgumentParser) -> None:
-    """Add the flag -gpu: the GPU that PyTorch computes on; where there is none, a line to stderr
-    says so."""
+    """Add the flag -gpu: the GPU that PyTorch computes on, or a warning that there is none."""
     add(
         parser,
         "gpu",

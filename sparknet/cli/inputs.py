@@ -24,9 +24,7 @@ HELP += "COLUMN=FILE.npy for arrays"
 
 
 def open_records(words: Sequence[str], how: Preprocessing | None = None) -> Records:
-    """Return the records of these files and folders, of any kind; images are resized as ``how``
-    says.
-    """
+    """Return the records of files and folders of any kind; ``how`` resizes images."""
     from sparknet.loaders.numpy_files import NumpyFiles
     from sparknet.loaders.opening import kind_of, open_images
     from sparknet.loaders.opening import open_records as opened

@@ -51,9 +51,7 @@ def predictions(
     labels: list[str] | None,
     known: Sequence[str] = (),
 ) -> Iterator[list[PrintedOutput]]:
-    """Yield the answers for each input in turn; ``known`` names the classes of outputs of as
-    many.
-    """
+    """Yield the answers for each input in turn; ``known`` names classes of as many values."""
     for names, batch in inputs:
         outputs = {
             output: values

@@ -199,9 +199,7 @@ def _table(rows: Sequence[Sequence[str]], words: int) -> Iterator[str]:
 
 
 def trace(timing: Timing) -> str:
-    """Return the measured iterations in Chrome's trace event format, without gaps between
-    layers.
-    """
+    """Return the measured iterations in Chrome's trace event format, without gaps."""
     events: list[dict[str, Any]] = []
     nodes = timing.graph.nodes
     for number, one in enumerate(timing.iterations):

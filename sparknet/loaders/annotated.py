@@ -139,9 +139,7 @@ def _sample(sampler: caffe_pb2.Sampler, rng: np.random.Generator) -> Box:
 
 
 def _meets(part: Box, boxes: Array, constraint: caffe_pb2.SampleConstraint) -> bool:
-    """Return whether one object meets a bound; of several kinds of bounds the first that holds
-    counts.
-    """
+    """Return whether one object meets the first kind of bound that holds."""
     common = shared(part, boxes)
     own, theirs = np.float32((part[2] - part[0]) * (part[3] - part[1])), areas(boxes)
     measured = {
@@ -176,8 +174,7 @@ def prepare(
     train: bool,
     jitter: float = 0.0,
 ) -> Annotated:
-    """Distort, expand, sample, resize, add noise, crop and mirror, in SSD's order; mean and scale
-    follow."""
+    """Distort, expand, sample, resize, add noise, crop and mirror, in SSD's order."""
     if transform.HasField("distort_param"):
         one = replace(one, image=distort(one.image, transform.distort_param, rng))
     if transform.HasField("expand_param"):
@@ -201,9 +198,7 @@ def prepare(
 
 
 def jittered(jitter: float, rng: np.random.Generator) -> Box:
-    """Return a part of the image with at least 1 - jitter of each side; the whole image by
-    chance.
-    """
+    """Return a part with at least 1 - jitter of each side, or by chance the whole image."""
     way = rng.choice(3, p=[0.2, 0.2, 0.6])
     if way == 0:
         return WHOLE

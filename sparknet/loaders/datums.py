@@ -166,9 +166,7 @@ class Datums(Opened):
         return scan(self.path, keys, *join(fetch(self._database, keys, tables)))
 
     def _decoded(self, rows: Rows, found: BatchItems) -> dict[int, Any]:
-        """Return the images of encoded records, by their place in the batch; None where one is
-        damaged.
-        """
+        """Decode encoded records, by their place in the batch; None for a damaged one."""
         encoded: Sequence[int] = found.of_kind(ENCODED)
         shape = self.columns["data"].shape
 

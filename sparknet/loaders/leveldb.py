@@ -80,9 +80,7 @@ class LevelDB:
         return record
 
     def places(self) -> Iterator[tuple[bytes, int]]:
-        """Yield the keys of the live records, and the number of the table where each lies, or
-        LOG.
-        """
+        """Yield the keys of the live records, and the table of each, or LOG."""
         last: bytes | None = None
         for (key, _, value), number in self._entries():
             if key != last and value is not None:

@@ -204,9 +204,7 @@ class Table:
             raise FileError(self.path, f"is damaged: {error}") from error
 
     def _handles(self) -> Iterator[tuple[bytes, tuple[int, int]]]:
-        """Yield the places of the blocks, in order, each with a key that none of its keys
-        exceeds.
-        """
+        """Yield the blocks' places in order, each with a key not below any of its keys."""
         end = 0
         for last, handle in _pairs(self._block(*self._index)):
             fields = Fields(handle)

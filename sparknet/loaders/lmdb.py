@@ -280,9 +280,7 @@ class LMDBWriter:
         self._nodes, self._room = [], SIZE - PAGE.size
 
     def _branches(self, level: list[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
-        """Return the pages above a level of pages; the first key of each is left out, as it is
-        implied.
-        """
+        """Return the pages above a level of pages; the first key of each is implied."""
         groups: list[list[tuple[bytes, int]]] = [[]]
         room = SIZE - PAGE.size
         for key, child in level:

@@ -99,9 +99,7 @@ class Parquet(Opened):
         return arrays
 
     def _table(self, group: int) -> Any:
-        """Return a row group, read piece by piece: runs of equal values take next to no room in
-        a file.
-        """
+        """Read a row group piece by piece: runs of equal values take no room in a file."""
         import pyarrow as pa
 
         most = max(LARGEST_GROUP, MOST_GROWTH * Path(self.path).stat().st_size)

@@ -122,9 +122,7 @@ class Preprocessing:
     def of_param(
         cls, options: caffe_pb2.TransformationParameter, mean: Floats | None
     ) -> Preprocessing:
-        """Return the description in a net's transform_param; ``mean`` is what its mean_file
-        holds.
-        """
+        """Return the description in a net's transform_param and its ``mean`` file."""
         values: dict[str, Any] = {
             "interpolation": "cv2.linear",
             "crop": options.crop_size or None,
@@ -144,9 +142,7 @@ class Preprocessing:
         channel_swap: Sequence[int] | None = None,
         crop: int | Sequence[int] | None = None,
     ) -> Preprocessing:
-        """Return the description in the terms of `caffe.Classifier`, whose pictures are from 0
-        to 1.
-        """
+        """Return the description as `caffe.Classifier` says it, for images from 0 to 1."""
         orders = {None: "rgb", (0, 1, 2): "rgb", (2, 1, 0): "bgr", (0,): "grey"}
         order = None if channel_swap is None else tuple(channel_swap)
         if order not in orders:

@@ -182,8 +182,7 @@ ELSEWHERE = {
 def refuse_foreign(
     parameter: caffe_pb2.TransformationParameter, known: Collection[str] = ()
 ) -> None:
-    """SpecError for a field that would change images in another fork; `known` are those that the
-    caller honours."""
+    """Refuse a field that changes images in another fork, unless it is `known`."""
     fields = {field.name for field, value in parameter.ListFields()} - set(known)
     for name in FOREIGN:
         if name in fields:

@@ -48,17 +48,13 @@ def onednn() -> str:
 
 
 def onednn_isa() -> str:
-    """Return the newest instructions that oneDNN uses on this processor; "" where it does not
-    say.
-    """
+    """Return the newest instructions that oneDNN uses here; "" if it does not say."""
     text: str = ffi.string(lib.sn_onednn_isa()).decode()
     return text
 
 
 def threads() -> int:
-    """Return how many threads a native call may use; 1 in a child forked after threads had
-    worked.
-    """
+    """Return how many threads a native call may use; 1 in a child that was forked late."""
     count: int = lib.sn_threads()
     return count
 

@@ -18,9 +18,7 @@ Taps = tuple[np.ndarray[Any, np.dtype[np.int32]], np.ndarray[Any, np.dtype[np.fl
 
 
 def resize_image(image: Bytes, height: int, width: int) -> Bytes:
-    """Return an image of height x width (x channels) bytes in another size, as OpenCV would
-    have it.
-    """
+    """Return an image of height x width (x channels) bytes in another size, as OpenCV does."""
     source = np.ascontiguousarray(image, np.uint8)
     channels = 1 if source.ndim == 2 else source.shape[2]
     out = np.empty((height, width, *source.shape[2:]), np.uint8)

@@ -20,9 +20,7 @@ NUMBERS: dict[np.dtype[Any], int] = {dtype: number for number, dtype in DTYPES.i
 
 
 def number_of(dtype: Any) -> int:
-    """Return the native core's number for a type, given as anything that numpy accepts as a
-    dtype.
-    """
+    """Return the native core's number for a dtype, in any form that numpy accepts."""
     try:
         return NUMBERS[np.dtype(dtype)]
     except (KeyError, TypeError):

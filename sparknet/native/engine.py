@@ -126,9 +126,7 @@ class NetEngine(Protocol):
         """Return a blob's newest values, or its gradient; what is written there counts."""
 
     def at_host(self, array: NDArray) -> NDArray:
-        """Return the array, or the part of one, that parameters lie in, with their newest
-        values.
-        """
+        """Return the array that parameters lie in, or a part of it, with newest values."""
 
     def clear(self, array: NDArray) -> None:
         """Parameters' gradients become zeros."""

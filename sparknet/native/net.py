@@ -234,8 +234,7 @@ class NativeNet:
         check(lib.sn_net_trim(self._net))
 
     def adopt(self, blob: int, values: NDArray) -> bool:
-        """Uses `values` as the blob's storage; where views of the blob exist, copies and returns
-        False."""
+        """Use `values` as the blob's storage; if it has views, copy and return False."""
         adopted = ffi.new("int *")
         check(lib.sn_net_adopt(adopted, self._net, blob, values._handle))
         return bool(adopted[0])

@@ -46,7 +46,7 @@ def test_images_have_the_nets_channels(channels, asks, tmp_path, monkeypatch):
         f"input_param {{ shape {{ dim: 2 dim: {channels} dim: 6 dim: 6 }} }} }} }}"
     )
     monkeypatch.setattr("sparknet.spark.read_records", lambda session, records: records)
-    records = setting_flags.open_by_spark(None, [str(tmp_path)], None, solver)
+    records = setting_flags.read_frame(None, None, [str(tmp_path)], None, solver)
     assert records.columns["data"].shape == (asks, 6, 6)
 
 

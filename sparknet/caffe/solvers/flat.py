@@ -49,8 +49,7 @@ class Flat:
 
     @property
     def buffers(self) -> list[NDArray]:
-        """The histories, each as one buffer, with their newest values; what is written there
-        counts."""
+        """The histories' newest values, one buffer each; what is written there counts."""
         return [self._runtime.engine.at_host(buffer) for buffer in self._buffers]
 
     def gradient_norm(self) -> float:
