@@ -67,7 +67,7 @@ class _Finder(MetaPathFinder):
 
 
 def _ours(home: str) -> ModuleSpec | None:
-    """A module of this package itself, even while its packages' paths are extended."""
+    """Return the spec of a module of this package itself, though its paths are extended."""
     if home == HOME:
         return find_spec(home)
     parent = sys.modules.get(home.rpartition(".")[0])
@@ -151,7 +151,7 @@ def _forget(name: str, module: ModuleType) -> None:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """A block in which ``import caffe`` means `sparknet.caffe`."""
+    """Make ``import caffe`` mean `sparknet.caffe` within a block."""
     install()
     try:
         yield

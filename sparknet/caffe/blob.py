@@ -46,7 +46,7 @@ class Blob(Sizes):
         most: int = MOST,
         channels: Channels = "bgr",
     ) -> Raster:
-        """Its values, or gradient, as a picture of `sparknet.report.tiles` (ours, not pycaffe's).
+        """Draw its values, or gradient, as `sparknet.report.tiles` does (ours, not pycaffe's).
 
         A notebook shows it; it is written to ``out``, a file named .png, if that is given.
         """

@@ -88,7 +88,7 @@ class Contents:
         return html_summary(self.graph)
 
     def plot(self, out: str | os.PathLike[str] | None = None) -> Drawing:
-        """Its layers as a picture, which a notebook shows; ``out`` is a file named .svg (ours)."""
+        """Draw its layers for a notebook, or into ``out``, a file named .svg (ours)."""
         return plotted(outline_of(self.graph), self.name).saved(out)
 
     @property

@@ -96,8 +96,10 @@ FOREIGN = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeErr
 
 @contextmanager
 def layer_errors(host: Host, node: Node, shapes: Sequence[Shape]) -> Iterator[None]:
-    """A layer of ours that lives in Python ends in an error that names it, whatever numpy says;
-    a user's own layer names itself.  ``shapes`` are those of all blobs of the net."""
+    """Name a layer of ours in its error, whatever numpy says; a user's own layer names itself.
+
+    ``shapes`` are those of all blobs of the net.
+    """
     try:
         yield
     except FOREIGN as error:

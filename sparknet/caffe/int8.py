@@ -237,7 +237,7 @@ def _multiplies(node: Node, known: Collection[str], graph: Graph, float32: Colle
 
 
 def _groups_of_blobs(graph: Graph) -> dict[str, str]:
-    """The blobs that hold numbers of each other have one name here."""
+    """Return one name for all blobs that hold numbers of each other."""
     parent = {name: name for name in graph.blob_names}
 
     def root(name: str) -> str:

@@ -212,7 +212,7 @@ class _Writer:
 
 
 def _set_option(layer: caffe_pb2.LayerParameter, name: str, value: Any) -> None:
-    """A ``…param`` keyword names a field of the layer; any other one the type's options first."""
+    """Set a field of the layer (``…param``), or else an option of its type, if it has it."""
     who = f"layer '{layer.name}'"
     stem = None if name.endswith("param") else _param_names().get(layer.type)
     if stem is not None:

@@ -47,7 +47,7 @@ class Timing:
         return median(one.backward[layer] for one in self.iterations) / 1e6
 
     def span_ms(self, which: int) -> float:
-        """Of the forward passes (0), the backward passes (1), the updates (2)."""
+        """Return the median of the forward passes (0), backward passes (1) or updates (2)."""
         return median(one.spans[which] for one in self.iterations) / 1e6
 
     @property

@@ -146,6 +146,6 @@ def _zeros(net: Net) -> frozenset[int]:
 
 
 def _is_zero(node: Node, zeros: frozenset[int]) -> bool:
-    """Whether a layer has weights, not only biases or one factor a channel, and they are 0."""
+    """Return whether a layer has weights (not only biases or channels' factors) that are 0."""
     weights = [ref for ref in node.params if len(ref.shape) > 1]
     return bool(weights) and all(ref.learnable in zeros for ref in weights)

@@ -84,7 +84,7 @@ def take(folder: Path, trusted: bool = False) -> Census:
 
 
 def _look(text: bytes, name: str, trusted: bool) -> Found | None:
-    """One bad file ends no census, whatever it makes of sparknet."""
+    """Examine a file; one bad file ends no census, whatever it makes of sparknet."""
     import warnings
 
     bare = _COMMENT.sub(b"", text)
@@ -147,7 +147,7 @@ def _known_types(text: bytes, name: str) -> set[str]:
 
 
 def _build(net: Any, trusted: bool, types: set[str]) -> tuple[str, str]:
-    """The result, in whichever phase is better; unknown types count in both."""
+    """Return the result in the better phase; unknown types count in both."""
     from sparknet.graph import build
     from sparknet.layers import TEST, TRAIN
     from sparknet.proto.untrusted import with_trust

@@ -156,7 +156,7 @@ FORMATS: dict[str, Callable[[Iterator[list[PrintedOutput]]], Iterator[str]]] = {
 
 @contextmanager
 def open_output(path: str) -> Iterator[TextIO]:
-    """A file that gets its name only when it is complete."""
+    """Open a file that gets its name only when it is complete."""
     from sparknet.proto.byte_source import replacing
 
     with (

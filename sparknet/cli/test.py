@@ -114,7 +114,7 @@ def _of_own_data(chosen: Namespace) -> Report:
 
 
 def score(net: Net, iterations: int) -> tuple[float, Means]:
-    """The means of the loss and of all outputs; each batch is reported on stderr."""
+    """Return the means of the loss and of all outputs, and report each batch on stderr."""
     losses, sums = 0.0, dict[str, Any]()
     for number in range(iterations):
         losses += net._forward(0, len(net.layers) - 1)

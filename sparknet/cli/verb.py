@@ -92,7 +92,7 @@ class Parser(ArgumentParser):
     """Names the verb with the error, and suggests similar words."""
 
     def __init__(self, *words: Any, **options: Any) -> None:
-        """No flag can be shortened: --metri may be --metric or --metrics."""
+        """Allow no flag to be shortened: --metri may be --metric or --metrics."""
         super().__init__(*words, **{"allow_abbrev": False, **options})
         self._within = False
 

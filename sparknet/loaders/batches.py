@@ -163,7 +163,7 @@ _running: WeakKeyDictionary[threading.Thread, SimpleQueue[Any]] = WeakKeyDiction
 
 @atexit.register
 def _end_all() -> None:
-    """A thread that the interpreter's end stops within h5py keeps h5py's lock: the exit hung."""
+    """End the threads: one that stops within h5py keeps h5py's lock, and the exit hangs."""
     running = [(thread, orders) for thread, orders in list(_running.items()) if thread.is_alive()]
     for _, orders in running:
         with suppress(Empty):

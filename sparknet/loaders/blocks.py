@@ -83,7 +83,7 @@ def map_file(path: StrPath, guards: list[Guard]) -> Bytes:
 
 
 def shaped(values: Array, shape: tuple[int, ...], path: StrPath, order: Order = "C") -> Array:
-    """In the shape that a file announces, which numpy may not know: 70 axes, or 0 x 2^40 x 2^40."""
+    """Reshape to what a file announces, which numpy may not know: 70 axes, 0 x 2^40 x 2^40."""
     try:
         return values.reshape(shape, order=order)
     except (ValueError, OverflowError, TypeError) as error:
@@ -197,7 +197,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 def _size(column: Column) -> int:
-    """As `Column.size`, for sizes that may overflow 64 bits."""
+    """Return `Column.size` for sizes that may overflow 64 bits."""
     size = column.dtype.itemsize
     for axis in column.shape:
         size *= axis

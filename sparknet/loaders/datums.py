@@ -272,7 +272,7 @@ def rounds(source: str, records: Callable[[], Iterable[Record]]) -> Iterator[Rec
 def scan(
     source: str, names: Sequence[object], memory: Any, starts: Sequence[int], sizes: Sequence[int]
 ) -> BatchItems:
-    """Where the values of Datum messages lie in one memory; `names` are for messages."""
+    """Find the values of Datum messages in one memory; `names` are for messages."""
     records = BatchItems(len(names))
     try:
         records.scan(memory, starts, sizes)

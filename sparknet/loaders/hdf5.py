@@ -172,7 +172,7 @@ def open_hdf5(path: str) -> Any:
 
 
 def open_dataset(file: Any, path: str, name: str) -> Any:
-    """A data set of numbers in the file itself, examined before memory is taken for its rows."""
+    """Return a data set of numbers in the file itself, checked before memory is taken."""
     what = f"data set '{clean(name)}'"
     *groups, last = [part for part in name.split("/") if part] or [name]
     try:

@@ -13,7 +13,7 @@ from sparknet.proto.byte_source import open_file
 
 
 def masked(data: bytes) -> int:
-    """As LevelDB stores it: turned by 15 bits, plus a constant (LevelDB: util/crc32c.h)."""
+    """Return a checksum as LevelDB stores it: turned by 15 bits, plus a constant."""
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 

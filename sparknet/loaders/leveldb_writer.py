@@ -211,7 +211,7 @@ def _common(one: bytes, other: bytes) -> int:
 
 @contextmanager
 def new_leveldb(path: str) -> Iterator[LevelDBWriter]:
-    """A new database in the folder `path`, which appears when the block ends without error.
+    """Write a database into the folder `path`, which appears if the block succeeds.
 
     An existing one is not replaced.
     """

@@ -157,7 +157,7 @@ class LMDB:
         return self._inside(number, PAGE.size, size)
 
     def _inside(self, number: int, skip: int, size: int) -> int:
-        """Where a part of a page or of several begins, if the file reaches so far."""
+        """Return where a part of a page or of several begins, if the file reaches so far."""
         start = number * self.tree.page_size + skip
         if start + size > (self.tree.last_page + 1) * self.tree.page_size:
             raise self._damaged(f"page {number} lies after its end")
@@ -309,7 +309,7 @@ class LMDBWriter:
         return self.pages - 1
 
     def _meta(self, transaction: int, depth: int, root: int) -> bytes:
-        """The older of the two describes an empty database."""
+        """Return a meta page; the older of the two describes an empty database."""
         full = transaction == 1
         tree = (self.branches, self.leaves, self.long_pages, self.entries) if full else (0,) * 4
         last = self.pages - 1 if full else 1
@@ -346,7 +346,7 @@ def _branch_nodes(group: list[tuple[bytes, int]]) -> list[bytes]:
 
 @contextmanager
 def new_lmdb(path: str) -> Iterator[LMDBWriter]:
-    """A new database in the folder `path`, which appears when the block ends without error.
+    """Write a database into the folder `path`, which appears if the block succeeds.
 
     An existing one is not replaced.
     """

@@ -81,7 +81,7 @@ class Order:
         self._ahead: Rows = np.zeros(0, np.int64)
 
     def next(self, count: int) -> Rows:
-        """The next records of this worker, across the ends of epochs."""
+        """Return this worker's next records, across the ends of epochs."""
         if count < 0:
             raise ArrayError(f"{count} records cannot be had")
         if len(self._ahead) < count:

@@ -252,7 +252,7 @@ class Preprocessing:
         )
 
     def inner_size(self, old: Size, name: str) -> Size:
-        """The size that an image of another size is resized to, before it is cut or padded."""
+        """Return the size that an image is resized to, before it is cut or padded."""
         assert self.resize is not None
         (height, width), (rows, columns) = self.resize, old
         is_flat = height * columns >= width * rows

@@ -57,7 +57,7 @@ def _axis(interpolation: str, old: int, new: int) -> Taps:
 
 
 def centres(old: int, new: int) -> Doubles:
-    """Where the centres of the output's pixels lie in the input."""
+    """Return where the centres of the output's pixels lie in the input."""
     points: Doubles = (np.arange(new, dtype=np.float64) + 0.5) * (old / new) - 0.5
     return points
 

@@ -96,7 +96,7 @@ class NetEngine(Protocol):
     def seed(self, seed: int) -> None: ...
 
     def draws(self) -> list[int]:
-        """How often each layer has drawn random numbers since the seed was set."""
+        """Return how often each layer has drawn random numbers since the seed was set."""
 
     def set_draws(self, draws: Sequence[int]) -> None: ...
 

@@ -22,7 +22,7 @@ EXTENSION = "sparknet.native._sparknet"
 
 
 def candidates() -> Iterator[Path]:
-    """Where oneDNN may lie, likeliest first."""
+    """Return where oneDNN may lie, likeliest first."""
     from importlib import metadata
 
     yield Path(__file__).parent / LIBRARY

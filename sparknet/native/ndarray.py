@@ -331,7 +331,7 @@ class NDArray(Arithmetic):
         return _borrowed(exchange.as_array(other, np.float32))
 
     def _names_element(self, key: Any, wanted: Selection) -> bool:
-        """An integer for every axis gives a number; `array[...]` is always a view."""
+        """Return whether an integer stands for every axis; `array[...]` is always a view."""
         integers = len(wanted.dropped) == self.ndim and not wanted.reshaped
         return integers and (self.ndim > 0 or key == ())
 

@@ -184,7 +184,7 @@ class NativeNet:
         check(lib.sn_net_seed(self._net, seed))
 
     def draws(self) -> list[int]:
-        """How often each layer has drawn random numbers since the seed was set."""
+        """Return how often each layer has drawn random numbers since the seed was set."""
         out = ffi.new("uint64_t[]", len(self._names))
         check(lib.sn_net_draws(out, self._net))
         return list(out)

@@ -58,7 +58,7 @@ class LocalRates:
         rate: float,
         momentum: float,
     ) -> list[float]:
-        """Of parameters (values, gradient, history); one whose own factor is 0 keeps it."""
+        """Return a factor for each parameter (values, gradient, history); 0 stays 0."""
         factors = []
         for number, (factor, (values, gradient, history)) in enumerate(
             zip(given, parts, strict=True)

@@ -57,7 +57,7 @@ class Flat:
         return float(np.float32(self._runtime.parameters.norm_of_diffs()))
 
     def parts(self, factor: float) -> list[tuple[Array, Array, Array]]:
-        """Of each parameter its values, its gradient times a factor, and its history, flat."""
+        """Return each parameter's values, gradient times a factor, and history, flat."""
         gradients = self._parts(np.asarray(self._runtime.parameters.diffs) * np.float32(factor))
         histories = self._parts(np.asarray(self.buffers[0]))
         values = (np.ravel(owner.data) for owner in self._owners)

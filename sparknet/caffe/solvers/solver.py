@@ -307,7 +307,7 @@ class Solver(ABC):
         return [self.test(number) for number in range(len(self._test_nets))]
 
     def test(self, number: int = 0) -> dict[str, Array]:
-        """The means of a test net's outputs over its test_iter passes (ours, not pycaffe's)."""
+        """Return the means of a test net's outputs over test_iter passes (ours)."""
         say(f"Iteration {self._iter}, Testing net (#{number})")
         net = self._test_nets[number]
         nets.share(net, self._net)
