@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sparknet import renamed
 from sparknet.errors import ArrayError
 from sparknet.loaders.records import Rows
 
@@ -57,6 +58,7 @@ class Dealt:
         return remaining
 
 
+@renamed.fields(left="remaining")
 class Order:
     """Endless epochs of `length` records, dealt out to `size` workers like cards.
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
+from sparknet import renamed
 from sparknet.errors import FileError, SpecError, clean
 from sparknet.loaders.image import LARGEST
 from sparknet.loaders.image_settings import CHECKS, Mean, Size
@@ -41,6 +42,7 @@ class ImageSettings(TypedDict, total=False):
     mirror: bool | Literal["always"] | None
 
 
+@renamed.fields(said="settings")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Preprocessing:
     """What happens to a picture, in this order: docs/images.md.
