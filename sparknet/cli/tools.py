@@ -134,11 +134,6 @@ def _cifar_records(files: Sequence[Path]) -> Iterator[tuple[bytes, bytes]]:
                 number += 1
 
 
-CONVERT_CIFAR_DATA = Tool(
-    "convert_cifar_data", "INPUT_FOLDER OUTPUT_FOLDER DB_TYPE", _convert_cifar
-)
-
-
 def _extract(words: list[str], flags: Flags) -> int:
     weights, described, names, outs, batches, backend, *device = words
     blobs, paths = names.split(","), outs.split(",")
@@ -180,13 +175,6 @@ def _net(described: str, weights: str, blobs: list[str]) -> Net:
     if net.inputs:
         raise SpecError(f"{described}: nothing feeds the net's inputs: {', '.join(net.inputs)}")
     return net
-
-
-EXTRACT_FEATURES = Tool(
-    "extract_features",
-    "WEIGHTS NET BLOB[,BLOB] DB_NAME[,DB_NAME] BATCHES DB_TYPE [CPU|GPU] [DEVICE_ID=0]",
-    _extract,
-)
 
 
 _SHUFFLE_SEED = 0
@@ -262,26 +250,6 @@ def _write_mean(words: list[str], flags: Flags) -> int:
     return 0
 
 
-CONVERT_IMAGESET = Tool(
-    "convert_imageset",
-    "ROOTFOLDER/ LISTFILE DB_NAME",
-    _convert_images,
-    {
-        "gray": False,
-        "shuffle": False,
-        "backend": "lmdb",
-        "resize_width": 0,
-        "resize_height": 0,
-        "check_size": False,
-        "encoded": False,
-        "encode_type": "",
-    },
-)
-COMPUTE_IMAGE_MEAN = Tool(
-    "compute_image_mean", "INPUT_DB [OUTPUT_FILE]", _write_mean, {"backend": ""}
-)
-
-
 AT_ONCE = 256
 _PAIR_SEED = 0
 
@@ -318,12 +286,7 @@ def _pairs(images: str, labels: str) -> Iterator[tuple[bytes, bytes]]:
             yield b"%08d" % number, datum_bytes(pair, int(alike))
 
 
-CONVERT_MNIST_DATA = Tool(
-    "convert_mnist_data", "IMAGE_FILE LABEL_FILE DB_NAME", _convert_mnist, {"backend": "lmdb"}
-)
-CONVERT_MNIST_SIAMESE_DATA = Tool(
-    "convert_mnist_siamese_data", "IMAGE_FILE LABEL_FILE DB_NAME", _convert_pairs
-)
+_MNIST = "IMAGE_FILE LABEL_FILE DB_NAME"
 
 
 def _upgrade(kind: str, name: str, words: list[str], flags: Flags) -> int:
@@ -332,27 +295,37 @@ def _upgrade(kind: str, name: str, words: list[str], flags: Flags) -> int:
     return status
 
 
-def _tool(name: str, kind: str) -> Tool:
-    return Tool(name, "OLD NEW", partial(_upgrade, kind, name))
-
-
-NET_TEXT = _tool("upgrade_net_proto_text", "net")
-NET_BINARY = _tool("upgrade_net_proto_binary", "model")
-SOLVER_TEXT = _tool("upgrade_solver_proto_text", "solver")
-
-
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
-        CONVERT_IMAGESET,
-        COMPUTE_IMAGE_MEAN,
-        EXTRACT_FEATURES,
-        CONVERT_MNIST_DATA,
-        CONVERT_MNIST_SIAMESE_DATA,
-        CONVERT_CIFAR_DATA,
-        NET_TEXT,
-        NET_BINARY,
-        SOLVER_TEXT,
+        Tool(
+            "convert_imageset",
+            "ROOTFOLDER/ LISTFILE DB_NAME",
+            _convert_images,
+            {
+                **dict.fromkeys(("gray", "shuffle", "check_size", "encoded"), False),
+                **dict.fromkeys(("resize_width", "resize_height"), 0),
+                "backend": "lmdb",
+                "encode_type": "",
+            },
+        ),
+        Tool("compute_image_mean", "INPUT_DB [OUTPUT_FILE]", _write_mean, {"backend": ""}),
+        Tool(
+            "extract_features",
+            "WEIGHTS NET BLOB[,BLOB] DB_NAME[,DB_NAME] BATCHES DB_TYPE [CPU|GPU] [DEVICE_ID=0]",
+            _extract,
+        ),
+        Tool("convert_mnist_data", _MNIST, _convert_mnist, {"backend": "lmdb"}),
+        Tool("convert_mnist_siamese_data", _MNIST, _convert_pairs),
+        Tool("convert_cifar_data", "INPUT_FOLDER OUTPUT_FOLDER DB_TYPE", _convert_cifar),
+        *(
+            Tool(name, "OLD NEW", partial(_upgrade, kind, name))
+            for name, kind in (
+                ("upgrade_net_proto_text", "net"),
+                ("upgrade_net_proto_binary", "model"),
+                ("upgrade_solver_proto_text", "solver"),
+            )
+        ),
     )
 }
 
