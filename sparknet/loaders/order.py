@@ -28,7 +28,7 @@ Cursor = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Dealt:
+class Deal:
     """What workers that took different numbers of records have left of a stream of places.
 
     All places below ``base`` are taken.  From there on worker i of K = len(counts) has taken
@@ -78,7 +78,7 @@ class Order:
         self.length, self.seed, self.shuffle = length, seed, shuffle
         self.rank, self.size = rank, size
         self._round = 0
-        self._dealt: list[Dealt] = []
+        self._deals: list[Deal] = []
         """What earlier numbers of workers took of the stream, the first one first."""
         self._ahead: Rows = np.zeros(0, np.int64)
 
@@ -103,7 +103,7 @@ class Order:
     def _places(self, numbers: Rows) -> Rows:
         """Return the places in the stream of this worker's next records, by number."""
         places: Rows = self._round + self.rank + numbers * self.size
-        for deal in reversed(self._dealt):
+        for deal in reversed(self._deals):
             places = deal.remaining(places)
         return places
 
@@ -115,7 +115,7 @@ class Order:
     @property
     def place(self) -> int:
         """The cursor as one number: records that all workers together have been dealt."""
-        return self._round + sum(deal.total for deal in self._dealt)
+        return self._round + sum(deal.total for deal in self._deals)
 
     @property
     def remaining(self) -> int:
@@ -132,7 +132,7 @@ class Order:
         the places are those of what they left.
         """
         epoch, position = divmod(self._round, self.length)
-        deals = [[one.base, *one.counts] for one in self._dealt]
+        deals = [[one.base, *one.counts] for one in self._deals]
         return {"epoch": epoch, "position": position, **({"dealt": deals} if deals else {})}
 
     def seek(self, cursor: Cursor) -> None:
@@ -146,24 +146,24 @@ class Order:
             self._seek_behind(cursor["of"])
         elif "share" in cursor:
             count, whole = cursor["share"]
-            self._round, self._dealt = count * self.length // whole, []
+            self._round, self._deals = count * self.length // whole, []
         else:
-            self._round, self._dealt = self._place_of(cursor), self._dealt_of(cursor)
+            self._round, self._deals = self._place_of(cursor), self._deals_of(cursor)
         self._ahead = self._ahead[:0]
 
     def _seek_behind(self, cursors: Sequence[Cursor]) -> None:
         rounds = [self._place_of(one) for one in cursors]
-        deals, base, size = self._dealt_of(cursors[0]), min(rounds), len(rounds)
+        deals, base, size = self._deals_of(cursors[0]), min(rounds), len(rounds)
         if any(
-            self._dealt_of(one) != deals or (place - base) % size
+            self._deals_of(one) != deals or (place - base) % size
             for one, place in zip(cursors, rounds, strict=True)
         ):
             raise ArrayError(f"{[*map(dict, cursors)]} are not the cursors of one run's workers")
         if max(rounds) == base:
-            self._round, self._dealt = base, deals
+            self._round, self._deals = base, deals
         else:
             counts = tuple((place - base) // size for place in rounds)
-            self._round, self._dealt = 0, [*deals, Dealt(base, counts)]
+            self._round, self._deals = 0, [*deals, Deal(base, counts)]
 
     def _place_of(self, cursor: Cursor) -> int:
         epoch, position = cursor.get("epoch", -1), cursor.get("position", -1)
@@ -174,8 +174,8 @@ class Order:
         place: int = epoch * self.length + position
         return place
 
-    def _dealt_of(self, cursor: Cursor) -> list[Dealt]:
-        return [Dealt(base, tuple(counts)) for base, *counts in cursor.get("dealt", ())]
+    def _deals_of(self, cursor: Cursor) -> list[Deal]:
+        return [Deal(base, tuple(counts)) for base, *counts in cursor.get("dealt", ())]
 
 
 def permuted(places: Rows, length: int, seed: int, epochs: Rows) -> Rows:
