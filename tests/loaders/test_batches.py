@@ -1,8 +1,13 @@
-"""Batches: the order's records, resumed bit for bit, around damaged ones, and with an end."""
+"""Batches: the order's records, resumed bit for bit, around damaged ones, and made ahead."""
+
+from __future__ import annotations
 
 import gc
 import json
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -10,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparknet.errors import ArrayError, FileError
-from sparknet.loaders.batches import Batches, one_pass
+from sparknet.loaders.batches import Batches, ahead, one_pass
 from sparknet.loaders.order import Order
 from sparknet.loaders.records import Array, ArrayRecords, Batch, Indices, rows_of
 
@@ -147,3 +152,74 @@ def test_batches_that_cannot_be():
         Batches(records, 0)
     with pytest.raises(ArrayError, match="an order of 4 records for 5"):
         Batches(records, 2, Order(4))
+
+
+def test_in_order_and_ahead():
+    second = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 1
+        second.set()
+        yield from range(2, 100)
+
+    made = ahead(items())
+    assert next(made) == 1
+    assert second.wait(10)  # while the first is in use
+    assert list(made) == list(range(2, 100))
+    assert list(ahead([])) == []
+
+
+def test_an_error_comes_where_its_item_would():
+    def items() -> Iterator[int]:
+        yield 1
+        raise ValueError("no second")
+
+    made = ahead(items())
+    assert next(made) == 1
+    with pytest.raises(ValueError, match="no second"):
+        next(made)
+
+
+def test_nobody_wants_more():
+    ended = threading.Event()
+
+    def items() -> Iterator[int]:
+        try:
+            yield from range(1000)
+        finally:
+            ended.set()
+
+    made = ahead(items())
+    assert next(made) == 0
+    made.close()
+    assert ended.wait(10)
+
+
+LEAVES = """
+import threading
+from sparknet.loaders.batches import Prefetch
+
+class Maker:
+    def make(self, number, spare):
+        if number == 2:
+            making.set()
+        return number
+
+    def close(self):
+        print("closed", flush=True)
+
+making = threading.Event()
+batches = Prefetch(lambda number: Maker())
+assert batches.take() == 0
+batches.give_back(None)
+making.wait()
+print("end", flush=True)
+"""
+
+
+def test_threads_end_before_the_interpreter_does():
+    """One that is stopped in the middle of h5py keeps its lock, which the exit waits for."""
+    ran = subprocess.run(
+        [sys.executable, "-c", LEAVES], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ran.stdout.split() == ["end", "closed"]

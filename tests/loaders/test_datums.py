@@ -1,4 +1,6 @@
-"""Databases of Datum as records, LMDB and LevelDB alike."""
+"""Databases of Datum as records, LMDB and LevelDB alike; one Datum; means of many."""
+
+from __future__ import annotations
 
 import io
 import pickle
@@ -11,8 +13,10 @@ import pytest
 from PIL import Image
 
 from sparknet.cli.record_files import write_database
-from sparknet.errors import FileError, SpecError
-from sparknet.loaders import Column, Datums, Records
+from sparknet.errors import ArrayError, FileError, SpecError
+from sparknet.loaders import ArrayRecords, Column, Datums, Records, mean_of
+from sparknet.loaders.datums import Mean, parse_datum, stored_shape
+from sparknet.loaders.image import image_shape
 from sparknet.proto import caffe_pb2
 from tests.goldens import GOLDENS
 from tests.loaders.databases import database
@@ -141,3 +145,70 @@ def test_what_is_no_database(tmp_path):
         Datums(lmdb(tmp_path / "empty", []))
     with pytest.raises(SpecError, match="backend 'bdb'"):
         Datums(tmp_path, "bdb")
+
+
+def test_raw():
+    datum = caffe_pb2.Datum(channels=2, height=3, width=1, data=b"123456")
+    assert stored_shape(datum, "db", b"k") == (2, 3, 1)
+    floats = caffe_pb2.Datum(channels=1, height=1, width=2, float_data=[1, 2])
+    assert stored_shape(floats, "db", b"k") == (1, 1, 2)
+    again = parse_datum(datum.SerializeToString(), "db", b"k")
+    assert again.data == b"123456"
+
+
+@pytest.mark.parametrize(
+    ("shape", "data"), [((2, 3, 1), b"12345"), ((-1, -1, 1), b"1"), ((2**31 - 1,) * 3, b"1")]
+)
+def test_refused(shape, data):
+    channels, height, width = shape
+    datum = caffe_pb2.Datum(channels=channels, height=height, width=width, data=data)
+    with pytest.raises(FileError, match=f"db: record b'k' says .* holds {len(data)} values"):
+        stored_shape(datum, "db", b"k")
+
+
+def test_no_datum():
+    with pytest.raises(FileError, match="record b'k' is no Datum"):
+        parse_datum(b"\xff\xff", "db", b"k")
+
+
+def _encoded(mode: str) -> bytes:
+    image = pytest.importorskip("PIL.Image")
+    out = io.BytesIO()
+    image.new(mode, (7, 5)).save(out, "PNG")
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(("mode", "channels"), [("RGB", 3), ("L", 1), ("P", 3), ("RGBA", 4)])
+def test_encoded(mode, channels):
+    data = _encoded(mode)
+    assert image_shape(data) == (channels, 5, 7)
+    datum = caffe_pb2.Datum(encoded=True, data=data)
+    assert stored_shape(datum, "db", b"k") == (channels, 5, 7)
+    assert stored_shape(datum, "db", b"k", color=True) == (3, 5, 7)
+    assert stored_shape(datum, "db", b"k", color=False) == (1, 5, 7)
+
+
+def test_no_image():
+    with pytest.raises(FileError, match="db, record b'k': is no image"):
+        stored_shape(caffe_pb2.Datum(encoded=True, data=b"none"), "db", b"k")
+
+
+def test_the_mean_of_many_is_exact():
+    data = np.full((3000, 1, 2, 2), 255, np.uint8)
+    data[::3] = 254
+    want = np.float32(255 - 1 / 3)
+    np.testing.assert_array_equal(mean_of(ArrayRecords(data=data)), np.full((1, 2, 2), want))
+    # A float32 sum would stop growing here.
+    large = np.full((70, 1, 1, 1), 2**24 + 2, np.float32)
+    assert mean_of(ArrayRecords(x=large), "x").item() == 2**24 + 2
+
+
+def test_what_has_no_mean():
+    with pytest.raises(FileError, match="have no column 'data': x"):
+        mean_of(ArrayRecords(x=[1]))
+    with pytest.raises(ArrayError, match="no image"):
+        mean_of(ArrayRecords(data=np.zeros((0, 3))))
+    mean = Mean()
+    mean.add(np.zeros((1, 3, 2, 2)))
+    with pytest.raises(ArrayError, match="image 1 is"):
+        mean.add(np.zeros((1, 1, 2, 2)))
