@@ -117,14 +117,7 @@ class HDF5Rows:
             np.take(column, rows, axis=0, out=out)
             return
         check_batch(str(self._held), column.name.lstrip("/"), column, len(rows))
-        # HDF5 wants rows in ascending order.
-        order = np.argsort(rows)
-        ordered = rows[order]
-        whole = len(rows) == ordered[-1] - ordered[0] + 1
-        try:
-            out[order] = column[ordered[0] : ordered[-1] + 1] if whole else column[ordered]
-        except (OSError, RuntimeError, ValueError) as error:
-            raise FileError(self._held, f"cannot be read: {error}") from error
+        read_rows(column, rows, out, str(self._held))
 
 
 def _values(column: Any, name: str) -> Array:
@@ -216,6 +209,19 @@ def check_batch(path: str, name: str, dataset: Any, count: int) -> None:
         )
 
 
+def read_rows(dataset: Any, rows: Rows, out: Array, path: str) -> None:
+    """Read rows in any order; HDF5 wants each once, in ascending order."""
+    ordered, places = np.unique(rows, return_inverse=True)
+    if not len(ordered):
+        return
+    whole = len(ordered) == ordered[-1] - ordered[0] + 1
+    try:
+        values = dataset[ordered[0] : ordered[-1] + 1] if whole else dataset[ordered]
+    except (OSError, RuntimeError, ValueError) as error:
+        raise FileError(path, f"cannot be read: {clean(error)}") from error
+    out[...] = values[places.reshape(-1)]
+
+
 def stored_bytes(dataset: Any) -> int:
     return int(min(dataset.id.get_storage_size(), dataset.file.id.get_filesize()))
 
@@ -298,16 +304,7 @@ class HDF5File(Opened):
         column, dataset = self._columns[name], open_dataset(file, self.path, name)
         check_batch(self.path, name, dataset, len(rows))
         out = np.empty((len(rows), *column.shape), column.dtype)
-        # HDF5 wants each row once, in ascending order.
-        ordered, places = np.unique(rows, return_inverse=True)
-        if not len(ordered):
-            return out
-        whole = len(ordered) == ordered[-1] - ordered[0] + 1
-        try:
-            values = dataset[ordered[0] : ordered[-1] + 1] if whole else dataset[ordered]
-        except (OSError, RuntimeError, ValueError) as error:
-            raise FileError(self.path, f"cannot be read: {clean(error)}") from error
-        out[...] = values[places.reshape(-1)]
+        read_rows(dataset, rows, out, self.path)
         return out
 
 
