@@ -314,7 +314,7 @@ class GridComm(WiredComm):
             self._receive(one, into)
 
     def _elements(self, buffer: NDArray, share: Span) -> Span:
-        """Where the slices of some workers lie, which follow each other."""
+        """Return the span of the slices of some workers in a row."""
         spans = self.bounds(buffer.size)
         return spans[share[0]][0], spans[share[1] - 1][1]
 

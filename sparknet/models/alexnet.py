@@ -34,7 +34,7 @@ def norm(name: str, bottom: str) -> LayerSpec:
 
 
 def convolutions(bias: float, norm_first: bool) -> list[LayerSpec]:
-    """The five convolutions; `norm_first` puts each LRN before its pooling."""
+    """Return the five convolutions; `norm_first` puts each LRN before its pooling."""
     layers = conv_relu("conv1", "data", 96, 11, "relu1", stride=4, **filled(0.01, 0))
     layers += norm_and_pool("1", norm_first)
     below = "pool1" if norm_first else "norm1"

@@ -32,7 +32,7 @@ def inputs(
 def conv_relu(
     name: str, bottom: str, filters: int, kernel: int, relu: str, **options: Any
 ) -> list[LayerSpec]:
-    """A convolution and its ReLU, in place."""
+    """Return a convolution and its ReLU, in place."""
     return [
         ConvLayer(name, bottom, kernel=kernel, num_filters=filters, **options),
         ActivationLayer(relu, name, activation="relu", in_place=True),

@@ -75,7 +75,7 @@ def cifar10_full(batch: int = 100, test_batch: int = 100) -> NetParams:
 
 
 def cifar10_full_solver() -> SolverParams:
-    """The zoo's three files (a tenth of the rate after 60,000 and 65,000) as one."""
+    """Return the zoo's three files (a tenth of the rate after 60,000 and 65,000) as one."""
     return SolverParams(
         net=cifar10_full(),
         snapshot_prefix="cifar10_full",
@@ -128,7 +128,7 @@ def cifar10_quick(batch: int = 100, test_batch: int = 100) -> NetParams:
 
 
 def cifar10_quick_solver() -> SolverParams:
-    """The zoo's two files (rate 0.001 to 4,000, then 0.0001 to 5,000) as one."""
+    """Return the zoo's two files (rate 0.001 to 4,000, then 0.0001 to 5,000) as one."""
     return SolverParams(
         net=cifar10_quick(),
         snapshot_prefix="cifar10_quick",

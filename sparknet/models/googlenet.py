@@ -74,7 +74,7 @@ def scores(head: str, bottom: str, loss: str, top: str, weight: float) -> list[L
 
 
 def side_head(number: int, bottom: str) -> list[LayerSpec]:
-    """An auxiliary classifier in the middle of the net, with weight 0.3."""
+    """Return an auxiliary classifier in the middle of the net, with weight 0.3."""
     head = f"loss{number}"
     return [
         PoolLayer(f"{head}/ave_pool", bottom, pool="ave", kernel=5, stride=3),
@@ -131,7 +131,7 @@ def net(batch: int = 32, test_batch: int = 50) -> NetParams:
 
 
 def solver() -> SolverParams:
-    """The zoo's quick_solver: polynomial decay."""
+    """Return the zoo's quick_solver: polynomial decay."""
     return SolverParams(
         net=net(),
         snapshot_prefix="googlenet",

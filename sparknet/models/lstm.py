@@ -43,7 +43,7 @@ def conv_lstm(
     kernel: int = 3,
     **options: Any,
 ) -> tuple[list[LayerSpec], ConvLSTMState]:
-    """One step in time of the ConvLSTM ``name``: its layers, and the state after it.
+    """Return one step in time of the ConvLSTM ``name``: its layers, and the state after it.
 
     ``bottom`` is a map, or None for a step that only goes on from its state; ``before`` is the
     state, which may be another ConvLSTM's, or None at the beginning.  All steps of one name share

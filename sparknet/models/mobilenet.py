@@ -44,7 +44,7 @@ BLOCKS = (
 def conv(
     name: str, bottom: str, filters: int, kernel: int, stride: int = 1, **options: Any
 ) -> list[LayerSpec]:
-    """A convolution without bias, normalised, with its ReLU."""
+    """Return a convolution without bias, normalised, with its ReLU."""
     return [
         ConvLayer(
             name,
@@ -64,7 +64,7 @@ def conv(
 
 
 def separable(name: str, bottom: str, channels: int, filters: int, stride: int) -> list[LayerSpec]:
-    """One 3x3 filter for each channel, without decay, then a 1x1 convolution."""
+    """Return one 3x3 filter for each channel, without decay, then a 1x1 convolution."""
     deep = f"conv{name}/dw"
     return [
         *conv(deep, bottom, channels, 3, stride, group=channels, lr_mult=1, decay_mult=0),

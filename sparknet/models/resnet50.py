@@ -53,7 +53,7 @@ def conv(
 
 
 def block(name: str, bottom: str, width: int, stride: int, project: bool) -> list[LayerSpec]:
-    """A bottleneck; `project` puts a convolution on the short cut."""
+    """Return a bottleneck; `project` puts a convolution on the short cut."""
     out = f"res{name}"
     short = conv(f"{name}_branch1", bottom, 4 * width, 1, stride, relu=False) if project else []
     return [
@@ -104,7 +104,7 @@ def net(batch: int = 256, test_batch: int = 50) -> NetParams:
 
 
 def solver() -> SolverParams:
-    """The paper's; it lowers the rate by hand at plateaus, here at every 150,000."""
+    """Return the paper's; it lowers the rate by hand at plateaus, here at every 150,000."""
     return SolverParams(
         net=net(),
         snapshot_prefix="resnet50",

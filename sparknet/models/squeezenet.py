@@ -78,7 +78,7 @@ def net(batch: int = 32, test_batch: int = 25) -> NetParams:
 
 
 def solver() -> SolverParams:
-    """The authors': an effective batch of 512 by gradient accumulation, a linear decay."""
+    """Return the authors': an effective batch of 512 by gradient accumulation, a linear decay."""
     return SolverParams(
         net=net(),
         snapshot_prefix="squeezenet",

@@ -108,7 +108,7 @@ def ssd(
 
 
 def _head(name: str, bottom: str, outputs: int, options: dict[str, Any]) -> list[LayerSpec]:
-    """A convolution whose values are in the order of places, one row for each record."""
+    """Return a convolution whose values are in the order of places, one row for each record."""
     return [
         Convolution(name, bottom, num_output=outputs, **options),
         Permute(f"{name}_perm", name, order=[0, 2, 3, 1]),
@@ -220,7 +220,7 @@ def ssd300_vgg16(batch: int = 32, test_batch: int = 8) -> NetParams:
 
 
 def ssd300_vgg16_solver() -> SolverParams:
-    """The authors': 120,000 iterations of 32, the rate cut tenfold twice."""
+    """Return the authors': 120,000 iterations of 32, the rate cut tenfold twice."""
     return SolverParams(
         net=ssd300_vgg16(),
         snapshot_prefix="ssd300_vgg16",

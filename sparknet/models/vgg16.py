@@ -59,7 +59,7 @@ def net(batch: int = 256, test_batch: int = 50) -> NetParams:
 
 
 def solver() -> SolverParams:
-    """The paper's: 370,000 iterations of 256, the rate cut tenfold three times."""
+    """Return the paper's: 370,000 iterations of 256, the rate cut tenfold three times."""
     return SolverParams(
         net=net(),
         snapshot_prefix="vgg16",

@@ -36,14 +36,14 @@ def lines(title: str, curves: Sequence[Curve], across: str) -> str:
     """Return a chart of curves, with a legend where there is more than one; empty without a
     point.
     """
-    visible = [Curve(c.name, _kept(c.points), c.shade, c.dashed) for c in curves]
+    visible = [Curve(c.name, _thinned_points(c.points), c.shade, c.dashed) for c in curves]
     visible = [curve for curve in visible if curve.points]
     if not visible:
         return ""
     return _figure(title, _legend(visible), _lines(visible, across), title)
 
 
-def _kept(points: Points) -> Points:
+def _thinned_points(points: Points) -> Points:
     """Return the points with finite values, thinned to `MOST`."""
     finite = [(x, y) for x, y in points if isfinite(x) and isfinite(y)]
     step = max(1, -(-len(finite) // MOST))
@@ -226,7 +226,7 @@ def _norms(looks: Sequence[Json], kind: str) -> str:
 
 
 def _over(looks: Sequence[Json], name: str, kind: str) -> Points:
-    points = [(float(look["iteration"]), _named(look, name)) for look in looks]
+    points = [(float(look["iteration"]), _value_of(look, name)) for look in looks]
     return [
         (at, float(one[kind]["norm"]))
         for at, one in points
@@ -234,14 +234,14 @@ def _over(looks: Sequence[Json], name: str, kind: str) -> Points:
     ]
 
 
-def _named(look: Json, name: str) -> Json | None:
+def _value_of(look: Json, name: str) -> Json | None:
     return next((one for one in look["parameters"] if blob_name(one) == name), None)
 
 
 def _table(looks: Sequence[Json], names: Sequence[str]) -> str:
     rows = []
     for name in names:
-        norms = [_named(look, name) for look in looks]
+        norms = [_value_of(look, name) for look in looks]
         if (last := norms[-1]) is not None:
             cells = [_norm(one, kind) for kind in KINDS for one in norms]
             rows.append([name, f"{last['size']:,}", *cells])
@@ -258,7 +258,7 @@ def _histogram(looks: Sequence[Json], name: str, kind: str) -> str:
     """Return the shares of the values in each bin, at the first look and at the last."""
     curves = []
     for shade, look in enumerate(looks[:1] if len(looks) == 1 else (looks[0], looks[-1])):
-        one = _named(look, name)
+        one = _value_of(look, name)
         if one is not None:
             ends, counts = edges(one[kind]), one[kind]["counts"]
             total = sum(counts) or 1

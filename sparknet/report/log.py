@@ -31,7 +31,7 @@ class JsonLines:
     ) -> None:
         self._clock = clock
         self._own = isinstance(out, (str, os.PathLike))
-        self._stream = _opened(out) if isinstance(out, (str, os.PathLike)) else out
+        self._stream = _open(out) if isinstance(out, (str, os.PathLike)) else out
 
     def __call__(self, event: Event) -> None:
         self._stream.write(as_json({"time": round(self._clock(), 3)} | dict(event)) + "\n")
@@ -42,7 +42,7 @@ class JsonLines:
             self._stream.close()
 
 
-def _opened(path: str | os.PathLike[str]) -> TextIO:
+def _open(path: str | os.PathLike[str]) -> TextIO:
     try:
         return Path(path).open("a", encoding="utf-8")
     except OSError as error:

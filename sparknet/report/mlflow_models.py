@@ -104,7 +104,7 @@ def save_model(
         files = Path(scratch, FLAVOR_NAME)
         files.mkdir()
         _write(model, files)
-        loaded = _read(files)
+        loaded = _load(files)
         if input_example is None and signature is None:
             input_example = example_of(loaded)
         if signature is None:
@@ -153,7 +153,7 @@ def load_model(model_uri: str, dst_path: str | None = None) -> LoadedModel:
     flavors = Model.load(str(folder)).flavors
     if FLAVOR_NAME not in flavors:
         raise FileError(folder, f"has the flavors {', '.join(flavors)}, and not {FLAVOR_NAME}")
-    return _read(folder / flavors[FLAVOR_NAME]["data"])
+    return _load(folder / flavors[FLAVOR_NAME]["data"])
 
 
 def get_default_pip_requirements(model: LoadedModel | None = None) -> list[str]:
@@ -183,7 +183,7 @@ class _PyFunc:
 
 
 def _load_pyfunc(path: str) -> _PyFunc:
-    return _PyFunc(_read(Path(path)))
+    return _PyFunc(_load(Path(path)))
 
 
 # -- files -------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def _check(model: Any) -> None:
         )
 
 
-def _read(folder: Path) -> LoadedModel:
+def _load(folder: Path) -> LoadedModel:
     if (folder / _MODULE_FILE).is_file():
         # MLflow imports what a model's own MLmodel names, so that it trusts a model anyway.
         return load(folder / _MODULE_FILE, trusted=True)

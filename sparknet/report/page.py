@@ -229,7 +229,7 @@ def report(*sources: StrPath, out: StrPath) -> str:
                 raise FileError(run.name, "has no round and no validation to report")
     summary = ""
     if len(runs) > 2 or any(isinstance(one, RunSet) for one in runs):
-        content = comparison(_named([RunSet(one.name, _runs(one)) for one in runs]))
+        content = comparison(_with_names([RunSet(one.name, _runs(one)) for one in runs]))
         summary = "\n".join(text(content))
         runs = [Document("comparison", content)]
     with replacing(out) as draft:
@@ -243,7 +243,7 @@ def _runs(one: ReportedRun | RunSet | Document) -> Sequence[ReportedRun]:
     return [one] if isinstance(one, ReportedRun) else []
 
 
-def _named(sets: list[RunSet]) -> list[RunSet]:
+def _with_names(sets: list[RunSet]) -> list[RunSet]:
     """Sets with names that differ."""
     if len({one.name for one in sets}) == len(sets):
         return sets

@@ -147,7 +147,7 @@ def write_tensors(path: StrPath, arrays: Mapping[str, Array], kind: str = "float
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     at = 0
     for name, array in arrays.items():
-        dtype = _told(path, name, array) if kind == "own" else _WRITTEN[kind]
+        dtype = _type_code(path, name, array) if kind == "own" else _WRITTEN[kind]
         size = array.size * _TYPES[dtype].itemsize
         header[name] = {
             "dtype": dtype,
@@ -169,7 +169,7 @@ def write_tensors(path: StrPath, arrays: Mapping[str, Array], kind: str = "float
         raise FileError(path, f"cannot be written: {error}") from error
 
 
-def _told(path: StrPath, name: str, array: Array) -> str:
+def _type_code(path: StrPath, name: str, array: Array) -> str:
     """Return what a file calls an array's own type."""
     for code, dtype in _TYPES.items():
         if dtype == array.dtype and code != "BF16":
