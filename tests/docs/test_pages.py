@@ -109,7 +109,12 @@ slow = pytest.mark.slow
 )
 def test_it_runs(name, tmp_path):
     page = Path(name).stem
-    for package in NEEDED if page in SLOW | {"onnx", "saved-models", "training"} else []:
+    for package in (
+        NEEDED
+        if page
+        in SLOW | {"caffemodel-to-onnx", "onnx", "onnx-to-caffe", "saved-models", "training"}
+        else []
+    ):
         pytest.importorskip(package)
     done = run_page(name, tmp_path)
     assert done.returncode == 0, done.stderr
