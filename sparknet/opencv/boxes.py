@@ -87,9 +87,11 @@ def _kept(
     order = [index for index in ranked if scores[index] > np.float32(score)]
     kept: list[int] = []
     threshold = float(np.float32(threshold))
+    overlaps = np.zeros(len(boxes))  # of each box, the largest with one that is kept
     for index in order[:top_k] if top_k > 0 else order:
-        if not kept or not (_overlaps(boxes[index], boxes[kept]) > threshold).any():
+        if not overlaps[index] > threshold:
             kept.append(index)
+            overlaps = np.maximum(overlaps, _overlaps(boxes[index], boxes))
             if eta < 1 and threshold > 0.5:
                 threshold *= eta
     return np.array(kept, np.int32) if kept else ()
