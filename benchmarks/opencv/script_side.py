@@ -109,10 +109,9 @@ def files(prototxt: Any, caffemodel: Any) -> tuple[str, str]:
                 net = next(iter(PLACE.glob(pattern)), None)
     if net is None:
         raise FileNotFoundError(f"no prototxt {prototxt}")
-    if "res10" in str(caffemodel):
-        return str(net), str(
-            next(iter(WORK.parent.rglob("res10_300x300_ssd_iter_140000.caffemodel")))
-        )
+    if "data_bn" in net.read_text(errors="replace"):
+        weights = next(iter(WORK.parent.rglob("res10_300x300_ssd_iter_140000.caffemodel")))
+        return str(net), str(weights)
     target = WORK / f"{_key(net)}.caffemodel"
     if not target.exists():
         _draw(net, target)
@@ -186,7 +185,6 @@ def stand_in(cv2: Any) -> None:
         "setMouseCallback",
     ):
         setattr(cv2, name, lambda *args, **kwargs: None)
-    cv2.imwrite = lambda *args: True
     cv2.VideoWriter = Stream
     cv2.VideoWriter_fourcc = lambda *args: 0
     video = import_module("imutils.video")
@@ -206,15 +204,14 @@ def arguments(parser: Any, *args: Any) -> Any:
         if isinstance(value, str) and action.type and not isinstance(action.type, str):
             value = action.type(value)
         if value in (None, argparse.SUPPRESS) and name != "help":
-            value = {
-                "prototxt": "deploy.prototxt.txt",
-                "model": "res10_300x300_ssd_iter_140000.caffemodel",
-            }.get(name)
             text = SCRIPT.read_text(errors="replace")
-            if ("MobileNetSSD" in text or "aeroplane" in text) and name in ("prototxt", "model"):
-                value = "MobileNetSSD_deploy." + (
-                    "prototxt" if name == "prototxt" else "caffemodel"
-                )
+            own = sorted(SCRIPT.parent.glob("*.prototxt*"))
+            mobile = "MobileNetSSD" in text or "aeroplane" in text
+            if name == "prototxt":
+                net = "MobileNetSSD_deploy.prototxt" if mobile else "deploy.prototxt.txt"
+                value = str(own[0]) if own else net
+            elif name in ("model", "caffemodel"):
+                value = f"{'MobileNetSSD_deploy' if mobile else 'res10'}.caffemodel"
             elif any(word in words for word in ("label", "class", "synset")):
                 value = str(LABELS)
             elif "image" in words or (action.required and value is None):

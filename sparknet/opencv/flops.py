@@ -38,7 +38,7 @@ def of(graph: Graph, node: Node) -> int:
         return outputs * (2 * kernel * inputs[0][1] + 1)
     if node.type == "Deconvolution":
         kernel = prod(node.params[0].shape[2:])
-        return 2 * graph.blob_shapes[node.top_ids[0]][1] * kernel * prod(inputs[0])
+        return 2 * node.params[0].shape[0] * kernel * prod(inputs[0])
     if node.type == "InnerProduct":
         return 3 * node.params[0].shape[1] * outputs
     if node.type == "Pooling":

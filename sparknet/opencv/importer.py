@@ -32,10 +32,14 @@ class Network:
     inputs: dict[str, Shape] = field(default_factory=dict)
     layers: list[caffe_pb2.LayerParameter] = field(default_factory=list)
     arrays: list[Arrays] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
+    """Names of the text whose layers OpenCV calls otherwise."""
 
     def number(self, name: str) -> int:
         """Return a layer's number, or -1."""
         names = ["_input", *(layer.name for layer in self.layers)]
+        if name not in names:
+            name = self.aliases.get(name, name)
         return names.index(name) if name in names else -1
 
     def ends(self) -> list[int]:
@@ -116,6 +120,10 @@ class _Renaming:
             del rules[:]
         stored = self._stored.get(source.name)
         arrays = stored.pop(0) if stored else []
+        if layer.type == "Convolution" and layer.top and layer.top[0] not in self._uses:
+            # OpenCV 4 calls a convolution after its blob.
+            self.network.aliases[layer.name] = layer.top[0]
+            layer.name = self._unused(layer.top[0])
         if layer.type == "ConvolutionDepthwise":
             layer.type = "Convolution"
         if layer.type == "BatchNorm" and _uses_batch_statistics(layer):

@@ -89,7 +89,16 @@ layer {{ name: "letters" type: "Reshape" bottom: "steps" top: "letters" reshape_
   shape {{ dim: 0 dim: 0 dim: -1 }} }} }}
 """
 
+NAMED_BY_TOP = f"""{DATA}
+layer {{ name: "first" type: "Convolution" bottom: "data" top: "map"
+  convolution_param {{ num_output: 4 kernel_size: 3 }} }}
+layer {{ name: "rectified" type: "ReLU" bottom: "map" top: "positive" }}
+layer {{ name: "second" type: "Deconvolution" bottom: "positive" top: "large"
+  convolution_param {{ num_output: 2 kernel_size: 2 stride: 2 }} }}
+"""
+
 NETS = {
+    "named_by_top": NAMED_BY_TOP,
     "letters": LETTERS,
     "chain": CHAIN,
     "branches": BRANCHES,

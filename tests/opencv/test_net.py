@@ -63,6 +63,14 @@ def test_a_registered_layer_computes_its_type(tmp_path: Path) -> None:
     assert_close(net.forward("crop"), "two_inputs/0/crop")
 
 
+def test_a_convolution_is_found_by_its_own_name_too(tmp_path):
+    net = read("named_by_top", tmp_path)
+    assert net.getLayerNames()[0] == "map"
+    assert net.getLayerId("first") == net.getLayerId("map") == 1
+    net.setInput(nets.inputs("named_by_top")[0]["data"])
+    np.testing.assert_array_equal(net.forward("first"), net.forward("map"))
+
+
 def chain(folder: Path) -> dnn.Net:
     net = read("chain", folder)
     net.setInput(nets.inputs("chain")[0]["data"])
