@@ -138,6 +138,8 @@ def _draw(net: Path, target: Path) -> None:
         for number, blob in enumerate(built.params.get(node.name, ())):
             fan = max(int(np.prod(blob.shape[1:])), 1)
             values = rng.normal(0, (2 / fan) ** 0.5 if number == 0 else 0.05, blob.shape)
+            if "mbox" in node.name:  # boxes that are no wider than thousands of pixels
+                values *= 0.01
             if node.type in ("BatchNorm", "Scale", "Normalize"):
                 values = (
                     np.abs(values) * 0.1 + 1 if number != 1 or node.type == "BatchNorm" else values
@@ -152,7 +154,9 @@ def stand_in(cv2: Any) -> None:
     LABELS.write_text("".join(f"n{number:08} label{number}\n" for number in range(1000)))
 
     def read_caffe(prototxt: Any, caffeModel: Any = "") -> Any:  # noqa: N803
-        return Recorder(read(*files(prototxt, caffeModel)))
+        net = read(*files(prototxt, caffeModel))
+        net.enableWinograd(False)
+        return Recorder(net)
 
     read_any = cv2.dnn.readNet
 
@@ -160,7 +164,7 @@ def stand_in(cv2: Any) -> None:
         names = [str(model), str(config)]
         if any(".caffemodel" in name or ".prototxt" in name for name in names):
             names.sort(key=lambda name: ".caffemodel" in name)
-            return Recorder(read(*files(*names)))
+            return read_caffe(*names)
         return read_any(model, config, framework)
 
     cv2.dnn.readNetFromCaffe, cv2.dnn.readNet = read_caffe, read_net
