@@ -91,7 +91,7 @@ class Reading:
         self.uses = Counter(name for node in self.nodes for name in node.inputs)
         self.uses.update(source.outputs)
         self.held: Counter[str] = Counter()
-        """How often the values of each blob are read, by all its names."""
+        """How often each blob is read, by all its names."""
         self.unrounded: list[str] = []
         """Nodes that round to whole numbers of a scale, which the net does not."""
         self.rounded: list[str] = []
@@ -115,9 +115,6 @@ class Reading:
         self.net.work_in_place(keep)
 
     # -- what converters ask -------------------------------------------------------------
-
-    def readers(self, blob: Computed) -> int:
-        return self.held[blob.name]
 
     def layer_name(self, node: OnnxNode) -> str:
         """Return the name of its weights without their ending, or the node's own."""
@@ -203,12 +200,11 @@ class Reading:
     def _outputs(self, node: OnnxNode) -> list[Value]:
         inputs = [self.values[name] if name else None for name in node.inputs]
         try:
-            values = self._converted(node, inputs)
+            return self._converted(node, inputs)
         except _WRONG as error:
             raise self.source.refuse(node, _problem(error)) from error
-        return values if isinstance(values, list) else [values]
 
-    def _converted(self, node: OnnxNode, inputs: list[Value | None]) -> Value | list[Value]:
+    def _converted(self, node: OnnxNode, inputs: list[Value | None]) -> list[Value]:
         if inputs and isinstance(inputs[0], np.ndarray) and self._is_several(node, inputs):
             inputs = [self._as_blob(node, inputs[0]), *inputs[1:]]
         constants = [one for one in inputs if not isinstance(one, Computed)]
@@ -264,11 +260,11 @@ class Reading:
         sizes = self.symbolic.get(name)
         if not self.counts or isinstance(value, Computed) or sizes is None or sizes.size != 1:
             return value
-        line = affine(sizes.flat[0], self.net.size_of(self.net.lengths[0]))
-        if line is None:
-            return value
-        number = length_number(Step(self, node, [value]), value, *line)
-        return set_type(number, constant_type(value))
+        line, step = (
+            affine(sizes.flat[0], self.net.size_of(self.net.lengths[0])),
+            Step(self, node, []),
+        )
+        return set_type(length_number(step, value, *line), constant_type(value)) if line else value
 
     def _for_any(self, inputs: list[Value | None]) -> list[Value | None]:
         """Constants that hold the same for each of the records of the file, for any number."""

@@ -239,7 +239,7 @@ class Step:
         """Return the layer that makes a blob which this node alone reads."""
         if not isinstance(value, Computed) or not value.is_plain:
             return None
-        if self.reading.readers(value) != 1:
+        if self.reading.held[value.name] != 1:
             return None
         maker = self.reading.net.makers.get(value.name)
         return maker if maker is not None and len(maker.parameter.top) == 1 else None

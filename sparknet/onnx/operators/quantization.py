@@ -84,7 +84,7 @@ def _clip(step: Step, low: float, high: float, rounded: tuple[float, bool] | Non
     """
     value, net = step.value(0), step.reading.net
     assert isinstance(value, Computed)
-    alone = step.reading.readers(value) == 1 and net.blobs[value.name].step in (None, rounded)
+    alone = step.reading.held[value.name] == 1 and net.blobs[value.name].step in (None, rounded)
     least, most = _reach(net, value.name, _FARTHEST)
     if alone and low <= least and most <= high:
         return value
