@@ -42,10 +42,26 @@ def pytest_runtest_setup(item: Any) -> None:
     """Give a test another session if the test before it killed or stopped the shared one."""
     if CONNECT or "pyspark" not in sys.modules:
         return
+    _see_java_end()
     forget_dead_java()
-    for fixture in item._request._fixturemanager.getfixturedefs("session", item) or ():
-        if fixture.cached_result and _is_stopped(fixture.cached_result[0]):
-            fixture.finish(item._request)
+    for name in ("spark", "session"):
+        for fixture in item._request._fixturemanager.getfixturedefs(name, item) or ():
+            if fixture.cached_result and _is_stopped(fixture.cached_result[0]):
+                fixture.finish(item._request)
+
+
+def _see_java_end() -> None:
+    """Wait for the end of a Java that no longer answers: one that was just killed may still die."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    if gateway is None or getattr(gateway, "proc", None) is None:
+        return
+    parameters = gateway.gateway_parameters
+    try:
+        socket.create_connection((parameters.address, parameters.port), 10).close()
+    except ConnectionRefusedError:
+        gateway.proc.wait(30)
 
 
 def _is_stopped(session: Any) -> bool:
