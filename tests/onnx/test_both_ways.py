@@ -1,7 +1,5 @@
 """What ONNX import reads and export does not write, and the reverse; each with its reason."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
 
@@ -83,7 +81,7 @@ def listed(reasons: dict[str, tuple[str, ...]]) -> list[str]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def registered() -> None:
+def registered():
     operators.load()
     writers.load()
 
@@ -107,15 +105,15 @@ def named(tree: ast.Module) -> Iterable[str]:
             yield node.value
 
 
-def test_operators_that_are_read_and_not_written() -> None:
+def test_operators_that_are_read_and_not_written():
     assert sorted(OPERATORS.keys() - written()) == listed(READ_ONLY)
 
 
-def test_operators_that_are_written_and_not_read() -> None:
+def test_operators_that_are_written_and_not_read():
     assert sorted(written() - OPERATORS.keys()) == listed(WRITE_ONLY)
 
 
-def test_layer_types_that_are_not_written() -> None:
+def test_layer_types_that_are_not_written():
     """Losses, data layers and what judges are left out of what is written."""
     missing = [
         name

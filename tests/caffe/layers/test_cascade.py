@@ -1,7 +1,5 @@
 """The layers that Cascade R-CNN's nets find boxes by, against plain loops."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -54,7 +52,7 @@ def cut(box: Any, high: float, wide: float) -> list[float]:
 
 
 @pytest.mark.parametrize("kind", ["IOU", "IOMU", "IOFU"])
-def test_groups_of_anchors(kind: str) -> None:
+def test_groups_of_anchors(kind):
     inputs = {
         "s": 1 / (1 + np.exp(-draw(4, 3, 3, 4))),
         "d": draw(4, 4, 3, 4, seed=1),
@@ -96,7 +94,7 @@ def test_groups_of_anchors(kind: str) -> None:
     same(made.blobs["r"].data[:, :, 0, 0], np.array(rows)[:, :5], 1e-4, 1e-3)
 
 
-def test_the_boxes_of_the_next_stage() -> None:
+def test_the_boxes_of_the_next_stage():
     deltas = draw(3, 8)
     text = layer_text("DecodeBBox", REG, "d r")
     made = build(text, {"d": deltas, "r": ROIS}, force=False, phase=1)
@@ -105,7 +103,7 @@ def test_the_boxes_of_the_next_stage() -> None:
     same(made.blobs["y"].data, np.array(want), 1e-4, 1e-3)
 
 
-def test_no_box_of_a_group() -> None:
+def test_no_box_of_a_group():
     group = "box_group_param { stride: 16 field_h: 30 field_w: 20 }"
     options = f"box_group_output_param {{ fg_thr: 2 {group} }}"
     inputs = {"s": draw(1, 3, 2, 2), "d": draw(1, 4, 2, 2)}
@@ -118,7 +116,7 @@ def test_no_box_of_a_group() -> None:
               inputs)  # fmt: skip
 
 
-def test_boxes_that_touch() -> None:
+def test_boxes_that_touch():
     """Boxes of one column in common overlap there, of one row they do not, nor with a gap."""
     first = [10.0, 10, 19, 19]
     others = [[19.0, 10, 28, 19], [10, 19, 19, 28], [19.5, 10, 28.5, 19], [30, 30, 20, 40]]
@@ -132,7 +130,7 @@ def test_boxes_that_touch() -> None:
 
 @pytest.mark.parametrize("kind", ["IOU", "IOMU", "IOFU"])
 @pytest.mark.parametrize("most", [0, 2])
-def test_detections(most: int, kind: str) -> None:
+def test_detections(most, kind):
     scores = np.array([[0.1, 0.8, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]], np.float32)
     inputs = {"s": scores, "d": draw(3, 8) * 0.1, "r": ROIS, "i": [[60, 80]]}
     limits = f"conf_thr: 0.2 iou_thr: 0.5 max_det_num: {most} nms_type: '{kind}'"
@@ -156,7 +154,7 @@ def test_detections(most: int, kind: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["", "output_directory", "label_map_file", "name_size_file"])
-def test_files_of_detections_are_refused(missing: str) -> None:
+def test_files_of_detections_are_refused(missing):
     """Where the forks write them: with all three names."""
     names = {"output_directory": "out", "label_map_file": "l.txt", "name_size_file": "n.txt"}
     words = " ".join(f"{key}: '{value}'" for key, value in names.items() if key != missing)

@@ -1,7 +1,5 @@
 """Blobs without axes and blobs without values: every layer type gives a result or one sentence."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from itertools import product
@@ -139,7 +137,7 @@ def bottoms(count: int) -> Iterator[tuple[Shape, ...]]:
 
 
 @pytest.mark.parametrize("kind", sorted(set(LAYERS) - READ_FILES_OR_CODE))
-def test_a_result_or_one_sentence(kind: str) -> None:
+def test_a_result_or_one_sentence(kind):
     layer = LAYERS[kind]
     ran, said = 0, list[str]()
     for count in {layer.bottoms.least, min(layer.bottoms.most or 99, layer.bottoms.least + 1)}:
@@ -164,7 +162,7 @@ def test_a_result_or_one_sentence(kind: str) -> None:
     "kind", ["AbsVal", "BNLL", "ELU", "Exp", "Log", "Permute", "Power", "ReLU", "ReLU6", "Sigmoid",
              "Split", "Swish", "TanH", "Threshold"],
 )  # fmt: skip
-def test_a_scalar_is_worth_what_a_vector_of_one_is(kind: str) -> None:
+def test_a_scalar_is_worth_what_a_vector_of_one_is(kind):
     for value in (-1.5, 0.25, 2.0):
         scalar = np.array(value, np.float32)
         if kind == "Log":
@@ -183,7 +181,7 @@ def test_a_scalar_is_worth_what_a_vector_of_one_is(kind: str) -> None:
 
 
 @pytest.mark.parametrize("before", ["Reduction", "EuclideanLoss"])
-def test_permute_behind_what_leaves_no_axes(before: str) -> None:
+def test_permute_behind_what_leaves_no_axes(before):
     x = values(2, 3)
     first = layer_text(before, "", "x z" if before == "EuclideanLoss" else "x", "s")
     inputs = {"x": x, "z": x[::-1].copy()} if before == "EuclideanLoss" else {"x": x}
@@ -196,7 +194,7 @@ def test_permute_behind_what_leaves_no_axes(before: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3), (2, 0, 3), (2, 3, 0, 4)])
-def test_sums_and_products_of_nothing(shape: Shape) -> None:
+def test_sums_and_products_of_nothing(shape):
     x = np.zeros(shape, np.float32)
     for axis in range(len(shape)):
         y = passes(layer_text("Reduction", f"reduction_param {{ axis: {axis} }}"), {"x": x})[0]
@@ -216,7 +214,7 @@ def test_sums_and_products_of_nothing(shape: Shape) -> None:
         assert y.shape == x.transpose(order).shape
 
 
-def test_prior_boxes_of_an_empty_image() -> None:
+def test_prior_boxes_of_an_empty_image():
     text = layer_text("PriorBox", "prior_box_param { min_size: 4 }", "x z")
     for shape in ((1, 3, 0, 4), (1, 3, 4, 0)):
         with pytest.raises(SparkNetError, match="layer 'l': PriorBox: the image is empty"):

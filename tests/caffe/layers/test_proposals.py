@@ -1,7 +1,5 @@
 """Proposal, and Faster R-CNN's Python layers that come with sparknet."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 
@@ -45,12 +43,12 @@ def python(layer: str, param_str: str, bottoms: str, tops: str) -> str:
     )
 
 
-def test_anchors() -> None:
+def test_anchors():
     assert anchors().tolist() == WELL_KNOWN
     assert grid(2, 3, 16, np.array([[0, 1, 2, 3]]))[4].tolist() == [16, 17, 18, 19]
 
 
-def test_boxes_move_there_and_back() -> None:
+def test_boxes_move_there_and_back():
     rng = np.random.default_rng(1)
     one, two = (np.sort(rng.uniform(0, 90, (7, 2, 2)), 1).reshape(7, 4) for _ in range(2))
     back = decode(one, encode(one, two))
@@ -90,7 +88,7 @@ def inputs() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["Proposal", "Python"])
-def test_proposals(kind: str) -> None:
+def test_proposals(kind):
     options = "proposal_param { min_size: 10 pre_nms_topn: 100 post_nms_topn: 20 }"
     text = layer_text("Proposal", options, "s d i", "r c")
     if kind == "Python":
@@ -106,20 +104,20 @@ def test_proposals(kind: str) -> None:
     assert not made.blobs["r"].data[:, 0].any()
 
 
-def test_no_box_is_large_enough() -> None:
+def test_no_box_is_large_enough():
     options = "proposal_param { min_size: 1000 }"
     made = build(layer_text("Proposal", options, "s d i", "r"), inputs(), force=False)
     made.forward()
     assert made.blobs["r"].data.tolist() == [[0, 0, 0, 0, 0]]
 
 
-def test_anchors_that_do_not_fit() -> None:
+def test_anchors_that_do_not_fit():
     given = {**inputs(), "s": draw(1, 12, 6, 8)}
     with pytest.raises(LayerError, match="9 anchors need scores of 1 x 18 x H x W"):
         build(layer_text("Proposal", "", "s d i", "r"), given)
 
 
-def test_anchor_targets() -> None:
+def test_anchor_targets():
     truth = np.array([[20, 20, 90, 80, 3], [70, 5, 120, 60, 1]], np.float32)
     given = {"s": draw(1, 18, 6, 8), "t": truth, "i": IMAGE, "x": draw(1, 3, 96, 128)}
     param = "'feat_stride': 16\\n'scales': !!python/tuple [2, 4]\\n'allowed_border': 20"
@@ -149,7 +147,7 @@ def test_anchor_targets() -> None:
     np.testing.assert_allclose(made.blobs["out"].data.max(), 1 / np.count_nonzero(labels >= 0))
 
 
-def test_few_anchors_are_taken() -> None:
+def test_few_anchors_are_taken():
     truth = np.array([[20, 20, 90, 80, 3]], np.float32)
     given = {"s": draw(1, 12, 6, 8), "t": truth, "i": IMAGE, "x": draw(1, 3, 96, 128)}
     param = "'feat_stride': 16\\n'scales': [2, 4]\\n'allowed_border': 20\\n'batch_size': 10"
@@ -159,7 +157,7 @@ def test_few_anchors_are_taken() -> None:
 
 
 @pytest.mark.parametrize(("classes", "column"), [(4, 12), (2, 4)])
-def test_proposal_targets(classes: int, column: int) -> None:
+def test_proposal_targets(classes, column):
     truth = np.array([[20, 20, 90, 80, 3]], np.float32)
     rois = np.array([[0, 22, 18, 92, 83], [0, 60, 60, 90, 90], [0, 0, 0, 9, 9]], np.float32)
     param = f"'num_classes': {classes}\\n'batch_size': -1"
@@ -183,14 +181,14 @@ def test_proposal_targets(classes: int, column: int) -> None:
     np.testing.assert_array_equal(weights, made.blobs["out"].data.reshape(4, -1))
 
 
-def test_a_class_that_is_none() -> None:
+def test_a_class_that_is_none():
     text = python("proposal_target_layer", "'num_classes': 3", "r t", "rois labels d in out")
     made = build(text, {"r": [[0, 20, 20, 90, 80]], "t": [[20, 20, 90, 80, 3]]}, force=False)
     with pytest.raises(LayerError, match="class 3: there are 3"):
         made.forward()
 
 
-def test_a_net_of_unknown_origin_may_use_them() -> None:
+def test_a_net_of_unknown_origin_may_use_them():
     """They are sparknet's own code; another module of that name is not imported."""
     given = inputs()
     text = "".join(input_layer(name, value.shape) for name, value in given.items())
@@ -206,17 +204,17 @@ def test_a_net_of_unknown_origin_may_use_them() -> None:
 @pytest.mark.parametrize(
     "text", ["'a': 1\n'b': !!python/tuple [4, 8]", "{'a': 1, 'b': (4, 8)}", "a: 1\nb: [4, 8]"]
 )
-def test_settings(text: str) -> None:
+def test_settings(text):
     found = settings(text, {"c": 2})
     assert (found["a"], list(found["b"]), found["c"]) == (1, [4, 8], 2)
 
 
-def test_settings_that_cannot_be_read() -> None:
+def test_settings_that_cannot_be_read():
     with pytest.raises(ValueError, match="param_str cannot be read: 'import os'"):
         settings("import os", {})
 
 
-def test_suppression() -> None:
+def test_suppression():
     boxes = np.array([[0, 0, 9, 9], [1, 0, 10, 9], [20, 20, 29, 29], [0, 0, 9, 12]])
     assert nms(boxes, 0.7, 10).tolist() == [0, 2]
     assert nms(boxes, 0.79, 10).tolist() == [0, 2, 3]
