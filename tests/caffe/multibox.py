@@ -107,8 +107,8 @@ class Image:
 
     def residual(self, p: int, which: int, truth: Row) -> Any:
         use = self.settings
-        wanted = encode(use.code, self.boxes[p], self.variances[p], truth[3:7], use.plain)
-        gap = (self.offsets[p, which] - wanted) / (self.variances[p] if use.plain else 1)
+        expected = encode(use.code, self.boxes[p], self.variances[p], truth[3:7], use.plain)
+        gap = (self.offsets[p, which] - expected) / (self.variances[p] if use.plain else 1)
         at = self.boxes[p] if use.by_prior else self.predicted(p, which)
         return np.where((at < 0) | (at > 1), 0, gap) if use.inside else gap
 

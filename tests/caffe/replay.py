@@ -23,15 +23,15 @@ def set_params(net: Any, arrays: Arrays, prefix: str = "param/") -> None:
 
 def set_inputs(net: Any, arrays: Arrays, prefix: str) -> None:
     """Put the inputs in, reshaping the net where they are of another size."""
-    given = dict(keys(arrays, prefix))
+    inputs = dict(keys(arrays, prefix))
     changed = False
-    for blob, value in given.items():
+    for blob, value in inputs.items():
         if tuple(net.blobs[blob].data.shape) != value.shape:
             net.blobs[blob].reshape(*value.shape)
             changed = True
     if changed:
         net.reshape()
-    for blob, value in given.items():
+    for blob, value in inputs.items():
         net.blobs[blob].data[...] = value
 
 

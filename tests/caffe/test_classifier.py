@@ -51,25 +51,25 @@ def test_whole_images(tmp_path):
     net = make(tmp_path)
     assert isinstance(net, caffe.Net)
     assert net.crop_dims.tolist() == net.image_dims.tolist() == [6, 8]
-    given = images(3, 6, 8)
-    got = net.predict(given, oversample=False)
+    inputs = images(3, 6, 8)
+    got = net.predict(inputs, oversample=False)
     assert got.shape == (3, 5)
-    np.testing.assert_allclose(got, by_hand(net, given), rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(got, by_hand(net, inputs), rtol=1e-3, atol=1e-6)
 
 
 def test_the_centre(tmp_path):
     net = make(tmp_path, image_dims=(11, 12))
-    given = images(6, 11, 12)
-    got = net.predict(given, oversample=False)
-    want = by_hand(net, [image[2:8, 2:10] for image in given])
+    inputs = images(6, 11, 12)
+    got = net.predict(inputs, oversample=False)
+    want = by_hand(net, [image[2:8, 2:10] for image in inputs])
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-6)
 
 
 def test_ten_crops(tmp_path):
     net = make(tmp_path, image_dims=(9, 12))
-    given = images(3, 9, 12)
-    got = net.predict(given)
-    for image, probabilities in zip(given, got, strict=True):
+    inputs = images(3, 9, 12)
+    got = net.predict(inputs)
+    for image, probabilities in zip(inputs, got, strict=True):
         places = [(0, 0), (0, 4), (3, 0), (3, 4), (1, 2)]
         crops = [image[y : y + 6, x : x + 8] for y, x in places]
         want = by_hand(net, crops + [crop[:, ::-1] for crop in crops]).mean(0)
@@ -78,9 +78,9 @@ def test_ten_crops(tmp_path):
 
 def test_images_of_other_sizes_are_resized(tmp_path):
     net = make(tmp_path, image_dims=(6, 8))
-    given = images(1, 13, 17) + images(1, 6, 8)
-    want = by_hand(net, [caffe.io.resize_image(given[0], (6, 8)), given[1]])
-    got = net.predict(given, oversample=False)
+    inputs = images(1, 13, 17) + images(1, 6, 8)
+    want = by_hand(net, [caffe.io.resize_image(inputs[0], (6, 8)), inputs[1]])
+    got = net.predict(inputs, oversample=False)
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-6)
 
 
@@ -93,8 +93,8 @@ def test_a_mean_of_the_images_size(tmp_path):
     plain = caffe.Classifier(*written, **options)
     small = caffe.io.resize_image(mean.transpose(1, 2, 0), (6, 8)).transpose(2, 0, 1)
     plain.transformer.set_mean("data", small)
-    given = images(2, 20, 16)
-    np.testing.assert_array_equal(net.predict(given), plain.predict(given))
+    inputs = images(2, 20, 16)
+    np.testing.assert_array_equal(net.predict(inputs), plain.predict(inputs))
 
 
 def test_wrong_use_is_a_sentence(tmp_path):
@@ -135,9 +135,9 @@ WINDOWS = np.array([[0, 0, 8, 8], [5, 10, 13, 18], [12, 22, 20, 30]])
 def test_windows(tmp_path):
     net = make_detector(tmp_path, raw_scale=255, channel_swap=(2, 1, 0), mean=np.array([1.0, 2, 3]))
     path, image = picture(tmp_path)
-    found = net.detect_windows([(path, WINDOWS), (path, WINDOWS[:1])])
-    assert [entry["filename"] for entry in found] == [path] * 4
-    for entry, window in zip(found, [*WINDOWS, WINDOWS[0]], strict=True):
+    actual = net.detect_windows([(path, WINDOWS), (path, WINDOWS[:1])])
+    assert [entry["filename"] for entry in actual] == [path] * 4
+    for entry, window in zip(actual, [*WINDOWS, WINDOWS[0]], strict=True):
         assert entry["window"].tolist() == window.tolist()
         y0, x0, y1, x1 = window
         want = 255 * image[y0:y1, x0:x1].mean((0, 1))[::-1] - [1, 2, 3]
@@ -147,9 +147,9 @@ def test_windows(tmp_path):
 def test_windows_are_warped(tmp_path):
     net = make_detector(tmp_path)
     path, image = picture(tmp_path)
-    (found,) = net.detect_windows([(path, [(2, 3, 19, 12)])])
+    (actual,) = net.detect_windows([(path, [(2, 3, 19, 12)])])
     want = caffe.io.resize_image(image[2:19, 3:12], (8, 8)).mean((0, 1))
-    np.testing.assert_allclose(found["prediction"].ravel(), want, rtol=1e-4)
+    np.testing.assert_allclose(actual["prediction"].ravel(), want, rtol=1e-4)
 
 
 def test_no_windows(tmp_path):
@@ -190,9 +190,9 @@ def test_a_net_of_one_channel(mean, tmp_path):
     window = np.array([8, 8, 11, 11])
     want = caffe.io.resize_image(shade[6:14, 6:14], (8, 8))
     np.testing.assert_allclose(net.crop(shade, window), want, atol=1e-6)
-    (found,) = net.detect_windows([(path, [window])])
+    (actual,) = net.detect_windows([(path, [window])])
     pooled = 255 * (want.mean() - beyond)
-    np.testing.assert_allclose(found["prediction"].ravel(), [pooled], rtol=1e-4)
+    np.testing.assert_allclose(actual["prediction"].ravel(), [pooled], rtol=1e-4)
 
 
 def test_what_is_not_there(tmp_path):

@@ -106,7 +106,7 @@ def test_detection_output(code, share, plain):
 
 def test_detection_output_thresholds():
     inputs = _detections(np.random.default_rng(3))
-    for text, wanted in (
+    for text, expected in (
         ("", {}),
         ("background_label_id: 2", {"background": 2}),
         ("background_label_id: -1", {"background": -1}),
@@ -115,7 +115,7 @@ def test_detection_output_thresholds():
         ("keep_top_k: 1", {"keep": 1}),
     ):
         net = _detect(f"num_classes: 4 {text}", inputs)
-        want = ssd.detect(*inputs.values(), classes=4, **wanted)
+        want = ssd.detect(*inputs.values(), classes=4, **expected)
         np.testing.assert_allclose(net.blobs["y"].data, want, rtol=1e-4, atol=1e-5)
 
 
@@ -253,10 +253,10 @@ def _loss(layer: str, inputs: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("name", CASES)
 def test_multibox_loss(name):
-    options, wanted = CASES[name]
+    options, expected = CASES[name]
     inputs = _adapt(options, _losses())
     got = _loss(_loss_layer(f"num_classes: 4 {options}"), inputs)
-    assert got == pytest.approx(multibox(*inputs.values(), classes=4, **wanted), rel=1e-5)
+    assert got == pytest.approx(multibox(*inputs.values(), classes=4, **expected), rel=1e-5)
 
 
 @pytest.mark.parametrize("by_prior", [True, False])
@@ -329,12 +329,13 @@ def test_multibox_loss_gradient_with_variances_in_target():
     assert not diff[2].any()
     for image, p in places:
         own = [row for row in inputs["truths"].reshape(-1, 8) if row[0] == image]
-        wanted = [
+        expected = [
             (inputs["loc"].reshape(3, -1, 4)[image, p] - (row[3:7] - boxes[p])) / variances[p]
             for row in own
         ]
         assert any(
-            np.allclose(diff[image, p] * len(places), want, rtol=1e-3, atol=1e-4) for want in wanted
+            np.allclose(diff[image, p] * len(places), want, rtol=1e-3, atol=1e-4)
+            for want in expected
         )
 
 

@@ -55,11 +55,11 @@ def test_no_filler_runs_for_a_file_that_holds_all(files, suffix, monkeypatch):
     filled = caffe.Net(net, caffe.TEST)
     assert not equal(values(filled), values(caffe.Net(net, caffe.TEST, weights=weights)))
     filled.copy_from(weights)
-    wanted = values(filled)
+    expected = values(filled)
     monkeypatch.setattr(parameters, "fill", refuse)
-    assert equal(values(caffe.Net(net, caffe.TEST, weights=weights)), wanted)
-    assert equal(values(caffe.Net(net, weights, caffe.TEST)), wanted)
-    assert equal(values(sparknet.Net(net, weights).net), wanted)
+    assert equal(values(caffe.Net(net, caffe.TEST, weights=weights)), expected)
+    assert equal(values(caffe.Net(net, weights, caffe.TEST)), expected)
+    assert equal(values(sparknet.Net(net, weights).net), expected)
     with pytest.raises(AssertionError, match="a filler ran"):
         caffe.Net(net, caffe.TEST)
 
@@ -74,9 +74,9 @@ def test_what_a_file_lacks_is_filled_as_without_it(files):
     caffe.set_random_seed(3)
     begun = values(caffe.Net(net, caffe.TEST))
     caffe.set_random_seed(3)
-    found = values(caffe.Net(net, caffe.TEST, weights=weights))
-    assert equal({"other": found["other"]}, {"other": begun["other"]})
-    assert not np.array_equal(found["one"][0], begun["one"][0])
+    actual = values(caffe.Net(net, caffe.TEST, weights=weights))
+    assert equal({"other": actual["other"]}, {"other": begun["other"]})
+    assert not np.array_equal(actual["one"][0], begun["one"][0])
 
 
 def test_a_file_that_does_not_fit_is_refused_as_ever(files):

@@ -12,8 +12,8 @@ def test_every_recorded_case_is_listed(suite):
 
 
 def test_every_suite_is_known():
-    found = {str(path.parent.relative_to(GOLDENS)) for path in GOLDENS.rglob("index.json")}
-    assert found == set(SUITES)
+    actual = {str(path.parent.relative_to(GOLDENS)) for path in GOLDENS.rglob("index.json")}
+    assert actual == set(SUITES)
 
 
 @pytest.mark.parametrize(

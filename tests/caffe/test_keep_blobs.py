@@ -49,9 +49,9 @@ def values(keep_blobs: bool, data: Any = IMAGE) -> dict[str, Any]:
 def test_a_blob_that_is_asked_for_is_right(name):
     want, net = values(True), build_net(False)
     for _ in range(3):
-        found = net.forward(data=IMAGE, blobs=[name])
-        assert sorted(found) == sorted({name, "prob"})
-        for one, got in found.items():
+        actual = net.forward(data=IMAGE, blobs=[name])
+        assert sorted(actual) == sorted({name, "prob"})
+        for one, got in actual.items():
             np.testing.assert_allclose(got, want[one], rtol=1e-5, atol=1e-6)
 
 
@@ -91,8 +91,8 @@ def test_less_memory_is_taken():
 
 def test_parts_of_a_pass():
     want, net = values(True), build_net(False)
-    found = net.forward(data=IMAGE, end="tanh")
-    np.testing.assert_allclose(found["tanh"], want["tanh"], rtol=1e-5, atol=1e-6)
+    actual = net.forward(data=IMAGE, end="tanh")
+    np.testing.assert_allclose(actual["tanh"], want["tanh"], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(net.forward(start="right")["prob"], want["prob"], rtol=1e-5)
     with pytest.raises(LayerError, match=GIVEN_BACK.format("right")):
         net.forward(start="both")
@@ -109,10 +109,10 @@ def test_an_empty_batch():
     for images in (2, 0, 0, 1):
         net.blobs["data"].reshape(images, *SHAPE[1:])
         for _ in range(2):
-            found = net.forward(data=IMAGE[:images])
-            assert found["prob"].shape == (images, 5)
+            actual = net.forward(data=IMAGE[:images])
+            assert actual["prob"].shape == (images, 5)
             want = values(True, IMAGE[:images])["prob"]
-            np.testing.assert_allclose(found["prob"], want, rtol=1e-5)
+            np.testing.assert_allclose(actual["prob"], want, rtol=1e-5)
 
 
 def test_callbacks_see_what_comes_next():
@@ -141,8 +141,8 @@ def test_layers_in_python():
         'name: "tanh" type: "TanH"',
         f'name: "tanh" type: "Python" python_param {{ module: "{__name__}" layer: "Doubled" }}',
     )
-    found = [build_net(keep, text).forward(data=IMAGE)["prob"] for keep in (True, False)]
-    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
+    actual = [build_net(keep, text).forward(data=IMAGE)["prob"] for keep in (True, False)]
+    np.testing.assert_allclose(actual[1], actual[0], rtol=1e-5)
 
 
 SCALE = "filler { type: 'uniform' min: 0.5 max: 2 }"

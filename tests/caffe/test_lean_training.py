@@ -289,7 +289,7 @@ def test_random_nets(d, seed, data):
     names = [name for name in kept.blobs if "_split_" not in name]
     for _ in range(3):
         inputs = _values(d, rng)
-        wanted = data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+        expected = data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
         slopes = {
             name: rng.standard_normal(kept.blobs[name].shape)
             for name in kept.outputs
@@ -297,11 +297,11 @@ def test_random_nets(d, seed, data):
         }
         found = []
         for net in (kept, lean):
-            values = net.forward(blobs=wanted, **inputs)
+            values = net.forward(blobs=expected, **inputs)
             net.clear_param_diffs()
             for name, slope in slopes.items():
                 net.blobs[name].diff[...] = slope
-            gradients = net.backward(diffs=wanted)
+            gradients = net.backward(diffs=expected)
             found.append([*values.values(), *gradients.values(), np.asarray(net.flat_diffs)])
         for want, got in zip(*found, strict=True):
             np.testing.assert_array_equal(got, want)

@@ -39,9 +39,9 @@ def test_a_convolution_of_a_picture(case, is_signed):
     numbers = np.clip(np.rint(data * (np.float32(1) / step)), low, high)
     sums = case.sums(numbers, rounded(weights, by.reshape(-1, 1, 1, 1)), np.int64)
     want = case.finished(sums * (by * step).reshape(1, -1, 1, 1), bias)
-    found = net.blobs["conv"].data
-    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
-    again = np.array(found)
+    actual = net.blobs["conv"].data
+    np.testing.assert_allclose(actual, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+    again = np.array(actual)
     np.testing.assert_array_equal(net.forward(data=data)["conv"], again)
 
 
@@ -52,13 +52,13 @@ def test_the_maximum_of_windows(case, is_signed):
     data = case.data
     steps = {"data": (0.03, True), "conv": (0.05, is_signed), "pool": (0.05, is_signed)}
     net = int8_net(case.text, data, steps, 1)
-    found = {name: np.array(net.forward([name], data=data)[name]) for name in ("conv", "pool")}
-    values = found["conv"]
+    actual = {name: np.array(net.forward([name], data=data)[name]) for name in ("conv", "pool")}
+    values = actual["conv"]
     np.testing.assert_allclose(
         values / np.float32(0.05), np.rint(values / np.float32(0.05)), atol=1e-3
     )
-    want = case.of(values, found["pool"].shape)
-    np.testing.assert_allclose(found["pool"], want, atol=0.05 if case.slope else 0, rtol=0)
+    want = case.of(values, actual["pool"].shape)
+    np.testing.assert_allclose(actual["pool"], want, atol=0.05 if case.slope else 0, rtol=0)
 
 
 def products_of(numbers: Any, weights: Any) -> tuple[Any, Any]:
@@ -173,7 +173,7 @@ def narrow_net(text: str, data: Any, seed: int) -> Any:
 def test_a_convolution_of_a_picture_in_bfloat16(case):
     data = case.data
     net = narrow_net(case.text, data, case.seed)
-    found = np.array(net.forward(data=data)["conv"])
+    actual = np.array(net.forward(data=data)["conv"])
     weights, bias = (np.array(blob.data) for blob in net.params["conv"])
     # A layer with a tap that always lies outside the picture stays in float32.
     axes = zip(case.kernel, (case.dilation, 1), case.stride, case.pad, case.size, strict=True)
@@ -181,8 +181,8 @@ def test_a_convolution_of_a_picture_in_bfloat16(case):
     values, taps = (data, weights) if idle else (narrow(data), narrow(weights))
     want = case.finished(case.sums(values, taps, np.float64), bias)
     # The sum is rounded once, to eight bits.
-    np.testing.assert_allclose(found, want, rtol=2**-8, atol=1e-5 * np.abs(want).max())
-    np.testing.assert_array_equal(net.forward(data=data)["conv"], found)
+    np.testing.assert_allclose(actual, want, rtol=2**-8, atol=1e-5 * np.abs(want).max())
+    np.testing.assert_array_equal(net.forward(data=data)["conv"], actual)
 
 
 @needs_bf16
@@ -191,11 +191,11 @@ def test_a_convolution_of_a_picture_in_bfloat16(case):
 def test_the_maximum_of_windows_in_bfloat16(case):
     data = case.data
     net = narrow_net(case.text, data, 1)
-    found = {name: np.array(net.forward([name], data=data)[name]) for name in ("conv", "pool")}
-    np.testing.assert_array_equal(found["conv"], narrow(found["conv"]))
-    want = case.of(found["conv"], found["pool"].shape)
+    actual = {name: np.array(net.forward([name], data=data)[name]) for name in ("conv", "pool")}
+    np.testing.assert_array_equal(actual["conv"], narrow(actual["conv"]))
+    want = case.of(actual["conv"], actual["pool"].shape)
     rtol = 2**-8 if case.slope else 0
-    np.testing.assert_allclose(found["pool"], want, rtol=rtol, atol=0)
+    np.testing.assert_allclose(actual["pool"], want, rtol=rtol, atol=0)
 
 
 @needs_bf16
@@ -218,8 +218,8 @@ def test_an_inner_product_of_planes(images, channels, size):
     planes = narrow(net.forward(["conv"], data=data)["conv"])
     weights, bias = (np.array(blob.data) for blob in net.params["ip"])
     want = planes.reshape(images, width).astype(np.float64) @ narrow(weights).T + bias
-    found = net.forward(data=data)["ip"]
-    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+    actual = net.forward(data=data)["ip"]
+    np.testing.assert_allclose(actual, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
 
 
 @needs_bf16
@@ -252,7 +252,7 @@ def test_windows_of_one_channel(channels, size, side, stride, pad, dilation, bia
     rng = np.random.default_rng(channels)
     data = rng.standard_normal((images, channels, height, width)).astype(np.float32)
     net = narrow_net(text, data, channels)
-    found = np.array(net.forward(data=data)[last])
+    actual = np.array(net.forward(data=data)[last])
     weights = np.array(net.params["conv"][0].data)
     shift = np.array(net.params["conv"][1].data) if bias else np.zeros(channels)
 
@@ -268,7 +268,7 @@ def test_windows_of_one_channel(channels, size, side, stride, pad, dilation, bia
     if adds:
         want += data if idle else narrow(data)
     want = np.maximum(want, 0) if relu else want
-    assert found.shape == want.shape
+    assert actual.shape == want.shape
     near = 1e-5 * np.abs(want).max()
-    np.testing.assert_allclose(found, want, rtol=2**-8, atol=near)
-    np.testing.assert_array_equal(net.forward(data=data)[last], found)
+    np.testing.assert_allclose(actual, want, rtol=2**-8, atol=near)
+    np.testing.assert_array_equal(net.forward(data=data)[last], actual)

@@ -267,10 +267,10 @@ def test_chains_are_fused_and_close_to_float32(channels, deep, size):
     data = rng.standard_normal(shape)
     want = expected.forward(data=data)["pool"].copy()
     net.time_layers(True)
-    found = net.forward(data=data)["pool"].copy()
+    actual = net.forward(data=data)["pool"].copy()
     # Five convolutions, one behind the other.
-    assert 1e-4 < distance(found, want) < 2 * CLOSE
-    np.testing.assert_array_equal(net.forward(data=data)["pool"], found)
+    assert 1e-4 < distance(actual, want) < 2 * CLOSE
+    np.testing.assert_array_equal(net.forward(data=data)["pool"], actual)
     times = dict(zip(net._layer_names, net.layer_times()[0], strict=True))
     alone = {name for name, spent in times.items() if spent > 0}
     assert not alone & {"sum", "sum/relu", "again", "deep/relu", "long/bn", "long/scale"}

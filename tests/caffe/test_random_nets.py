@@ -346,12 +346,12 @@ def _check_gradients(
         weight, shape = net.blob_loss_weights[name], net.blobs[name].data.shape
         top_diffs[name] = np.full(shape, weight) if weight else rng.uniform(-1, 1, shape)
         net.blobs[name].diff[...] = top_diffs[name]
-    wanted, wanted_params = reference.backward(top_diffs)
+    expected, wanted_params = reference.backward(top_diffs)
     net.clear_param_diffs()
     net.backward()
-    scale = max([1.0, *(np.abs(diff).max(initial=0) for diff in wanted.values())])
+    scale = max([1.0, *(np.abs(diff).max(initial=0) for diff in expected.values())])
     scale = max([scale, *(np.abs(diff).max(initial=0) for diff in wanted_params.values())])
-    for name, want in wanted.items():
+    for name, want in expected.items():
         if name not in net.outputs and not _is_label(net, name):
             _close(f"gradient of {name}", net.blobs[name].diff, want, scale)
     for name, own in net.params.items():

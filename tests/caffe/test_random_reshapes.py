@@ -73,7 +73,7 @@ def _check_pass(net: Any, first: int, last: int, phase: int) -> bool:
         shadow.blobs[name].reshape(*values.shape)
     for name, values in start.items():
         _put(shadow, name, values)
-    wanted: dict[str, Any] = {}
+    expected: dict[str, Any] = {}
     try:
         for number in range(first, last + 1):
             if net.graph.nodes[number].bottoms:
@@ -81,12 +81,12 @@ def _check_pass(net: Any, first: int, last: int, phase: int) -> bool:
                 for name, values in found.items():
                     shadow.blobs[name].reshape(*values.shape)
                     _put(shadow, name, values)
-                wanted |= found
+                expected |= found
     except LayerError as error:
         _refuses(net, first, last, error.layer)
         return False
     net._forward(first, last)
-    for name, values in wanted.items():
+    for name, values in expected.items():
         _close(f"{name} of {names[first]} … {names[last]}", _look(net, name), values)
     return True
 

@@ -35,8 +35,8 @@ def test_blobs_that_are_asked_for_agree(d, seed, data):
     kept, shared = _nets(d, rng)
     names = [name for name in kept.blobs if "_split_" not in name]
     for _ in range(3):
-        wanted = data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
+        expected = data.draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
         inputs = _values(d, rng)
         want = kept.forward(blobs=names, **inputs)
-        for name, got in shared.forward(blobs=wanted, **inputs).items():
+        for name, got in shared.forward(blobs=expected, **inputs).items():
             _close(name, got, want[name])

@@ -31,7 +31,7 @@ def _boxes(options: str, dialect: str | None) -> Any:
 
 
 def test_textboxes():
-    found = _boxes("min_size: 4.5 max_size: 18 aspect_ratio: 4 flip: false", "textboxes")
+    actual = _boxes("min_size: 4.5 max_size: 18 aspect_ratio: 4 flip: false", "textboxes")
     sizes = [(4.5, 4.5), (9, 9), (9, 2.25)]
     want = [
         [x - w / 2, y - h / 2, x + w / 2, y + h / 2]
@@ -39,13 +39,13 @@ def test_textboxes():
         for w, h in sizes
         for y in (50, 100)
     ]
-    same(found, np.clip(want, 0, [200, 100, 200, 100]), 1e-5, 1e-4)
+    same(actual, np.clip(want, 0, [200, 100, 200, 100]), 1e-5, 1e-4)
     assert _boxes("min_size: 4 clip: false", "textboxes")[:, 3].max() == pytest.approx(102)
     assert len(_boxes("min_size: 4", None)) == 2
 
 
 def test_faceboxes():
-    found = _boxes("min_size: 32 min_size: 64 min_size: 128 step: 32", "faceboxes")
+    actual = _boxes("min_size: 32 min_size: 64 min_size: 128 step: 32", "faceboxes")
     want = []
     for x in (16, 48):
         for size, apart, many in ((32, 8, 4), (64, 16, 2), (128, 0, 1)):
@@ -54,7 +54,7 @@ def test_faceboxes():
                     cx, cy = x + apart * (j - many // 2), 16 + apart * (i - many // 2)
                     half = (size - 1) / 2
                     want.append([cx - half, cy - half, cx + half, cy + half])
-    same(found, np.array(want, np.float32), 1e-5, 1e-4)
+    same(actual, np.array(want, np.float32), 1e-5, 1e-4)
 
 
 def test_clustered():
@@ -64,13 +64,13 @@ def test_clustered():
         {"map": np.zeros((1, 1, 1, 2)), "image": np.zeros((1, 3, 100, 200))},
     )
     net.forward()
-    found = net.blobs["y"].data[0, 0].reshape(-1, 4) * [200, 100, 200, 100]
+    actual = net.blobs["y"].data[0, 0].reshape(-1, 4) * [200, 100, 200, 100]
     want = [
         [x - w / 2, 20 - h / 2, x + w / 2, 20 + h / 2]
         for x in (20, 60)
         for w, h in ((10, 4), (3.5, 8))
     ]
-    same(found, np.array(want, np.float32), 1e-5, 1e-4)
+    same(actual, np.array(want, np.float32), 1e-5, 1e-4)
     with pytest.raises(LayerError, match="a height for each width; there are 1 and 0"):
         make_net(
             layer_text("PriorBoxClustered", "prior_box_param { width: 1 }", "a b"),
@@ -175,9 +175,9 @@ def test_loss_of_moved_priors():
         inputs["loc"], inputs["conf"], moved, inputs["truths"], classes=3, ratio=2,
         negative_overlap=1,
     )  # fmt: skip
-    found = _loss(LOSS.format(3, 2, ""), BOTTOMS, inputs)
-    assert found == pytest.approx(want, rel=1e-5)
-    assert found != pytest.approx(_loss(LOSS.format(3, 2, ""), BOTTOMS[:22], inputs), rel=1e-3)
+    actual = _loss(LOSS.format(3, 2, ""), BOTTOMS, inputs)
+    assert actual == pytest.approx(want, rel=1e-5)
+    assert actual != pytest.approx(_loss(LOSS.format(3, 2, ""), BOTTOMS[:22], inputs), rel=1e-3)
 
 
 def test_sure_background_teaches_nothing():

@@ -134,7 +134,7 @@ def test_a_blob_that_somebody_looks_at_is_whole():
     text, data = stage(3, 2), draw(2, 6, 12, 11)
     kept = build(text, data, keep=True)
     want = kept.forward()
-    wanted = {
+    expected = {
         "sum": np.array(kept.blobs["sum"].data),
         "middle": np.array(kept.blobs["middle"].data),
     }
@@ -143,7 +143,7 @@ def test_a_blob_that_somebody_looks_at_is_whole():
     with pytest.raises(ArrayError, match="were given back"):
         _ = net.blobs["sum"].data
     found = net.forward(["sum", "middle"])
-    same({name: found[name] for name in wanted}, wanted)
+    same({name: found[name] for name in expected}, expected)
     same({name: found[name] for name in want}, want)
 
 

@@ -79,10 +79,10 @@ def test_codes_and_errors_have_the_bits_of_numpy(codec, data):
     same_bits(np.asarray(ours), lost_by_numpy(values + errors, decoded))
     scales = 4 * -(-size // SCALED) if codec == "int8" else 2 * size
     kind = np.float32 if codec == "int8" else np.float16
-    found = np.frombuffer(code, np.uint8)
-    same_bits(found[:scales].view(kind), expected[:scales].view(kind))
+    actual = np.frombuffer(code, np.uint8)
+    same_bits(actual[:scales].view(kind), expected[:scales].view(kind))
     if codec == "int8":
-        np.testing.assert_array_equal(found[scales:], expected[scales:])
+        np.testing.assert_array_equal(actual[scales:], expected[scales:])
 
 
 def same_bits(found: Any, expected: Any) -> None:
@@ -133,11 +133,11 @@ def test_what_is_rounded_off_comes_later(codec):
         return delta, total, own, mean
 
     with group("local", 3) as comms:
-        found = together(comms, work)
-    truth = rounds * np.mean([delta for delta, *_ in found], axis=0, dtype=np.float64)
-    kept = np.mean([own for _, _, own, _ in found], axis=0, dtype=np.float64)
-    kept += np.concatenate([mean for *_, mean in found])
-    for _, total, _, _ in found:
+        actual = together(comms, work)
+    truth = rounds * np.mean([delta for delta, *_ in actual], axis=0, dtype=np.float64)
+    kept = np.mean([own for _, _, own, _ in actual], axis=0, dtype=np.float64)
+    kept += np.concatenate([mean for *_, mean in actual])
+    for _, total, _, _ in actual:
         np.testing.assert_allclose(total + kept, truth, rtol=1e-4, atol=1e-4)
 
 

@@ -72,7 +72,7 @@ def test_all_workers_have_the_same_bits_over_either_wire(groups, size, workers, 
         for kind in KINDS
     ]
     first = both[0][0]
-    assert all(one == first for found in both for one in found)
+    assert all(one == first for actual in both for one in actual)
     plain, weighted = (np.frombuffer(bits, np.float32) for bits in first[:2])
     np.testing.assert_allclose(plain, in_double(size, [1.0] * workers, seed), 1e-6, 1e-6)
     np.testing.assert_allclose(weighted, in_double(size, weights[:workers], seed), 1e-6, 1e-6)
@@ -168,12 +168,12 @@ def test_pushes_add_up_and_versions_count_them(kind):
         return versions, stale, into
 
     with group(kind, 3) as comms:
-        found = together(comms, work)
-    for versions, _, into in found:
+        actual = together(comms, work)
+    for versions, _, into in actual:
         assert versions == [12, 12, 12]
         assert into.equals([22.0] * size)
     for shard in range(3):  # every place in the line is taken once
-        assert sorted(s[shard] for _, stale, _ in found for s in stale) == list(range(12))
+        assert sorted(s[shard] for _, stale, _ in actual for s in stale) == list(range(12))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -261,9 +261,9 @@ def test_hands_are_counted(kind):
         return seen[0], mine, seen[1]
 
     with group(kind, 3) as comms:
-        found = together(comms, work)
-    assert [(before, after) for before, _, after in found] == [(0, 3)] * 3
-    assert sorted(mine for _, mine, _ in found) == [1, 2, 3]
+        actual = together(comms, work)
+    assert [(before, after) for before, _, after in actual] == [(0, 3)] * 3
+    assert sorted(mine for _, mine, _ in actual) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", KINDS)

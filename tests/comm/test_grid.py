@@ -82,8 +82,8 @@ def test_the_order_of_sums_of_sixteen():
     columns = [by_hand(parts[b::4], weights[b::4]) for b in range(4)]
     expected, _ = by_hand([part for part, _ in columns], [total for _, total in columns])
     given = [NDArray(part) for part in parts]
-    found = Grid(16).mean(given, weights, NDArray.empty((50,)))
-    assert found.numpy().tobytes() == expected.tobytes()
+    actual = Grid(16).mean(given, weights, NDArray.empty((50,)))
+    assert actual.numpy().tobytes() == expected.tobytes()
 
 
 def test_the_order_of_sums_of_seventeen():
@@ -97,8 +97,8 @@ def test_the_order_of_sums_of_seventeen():
         for b in range(4)
     ]
     expected, _ = by_hand([part for part, _ in columns], [total for _, total in columns])
-    found = Grid(17).mean([NDArray(one) for one in parts], [1.0] * 17, NDArray.empty((50,)))
-    assert found.numpy().tobytes() == expected.tobytes()
+    actual = Grid(17).mean([NDArray(one) for one in parts], [1.0] * 17, NDArray.empty((50,)))
+    assert actual.numpy().tobytes() == expected.tobytes()
 
 
 def operations(comm: Comm) -> dict[str, Any]:
@@ -191,20 +191,20 @@ def test_a_dozen_serve_all(codec):
         server.close()
         return raised, hands, max(versions), sum(versions), buffer.numpy().copy()
 
-    found = {}
+    actual = {}
     for kind in ("tcp", "local"):
         with group(kind, 17) as comms:
-            found[kind] = together(comms, work)
+            actual[kind] = together(comms, work)
             for comm in comms:
                 owners = comm.served_by()
                 assert owners == [0, 1, 2, 4, 5, 7, 8, 9, 11, 12, 14, 15]
                 if kind == "tcp":
                     expected = 16 if comm.rank in owners else 12
                     assert len(comm._requests) == expected
-    for one in (*found["tcp"], *found["local"]):
+    for one in (*actual["tcp"], *actual["local"]):
         assert one[1:4] == (17, 17, 17 * 12)
         assert np.allclose(one[4], sum(range(1, 18)), rtol=0.01 if codec else 0)
-    assert sorted(one[0] for one in found["tcp"]) == list(range(1, 18))
+    assert sorted(one[0] for one in actual["tcp"]) == list(range(1, 18))
 
 
 def test_who_is_lost_is_named_to_those_who_are_not_connected_with_it():

@@ -59,7 +59,7 @@ def test_what_is_sent_arrives_both_ways_on_every_channel(size):
         assert len(maker) == len(other) == CHANNELS
         for one, two in zip(maker, other, strict=True):
             here, there = os.urandom(size), os.urandom(size)
-            found = in_threads(
+            actual = in_threads(
                 [
                     lambda one=one, here=here: one.send(here),
                     lambda one=one: received(one, size),
@@ -67,7 +67,7 @@ def test_what_is_sent_arrives_both_ways_on_every_channel(size):
                     lambda two=two: received(two, size),
                 ]
             )
-            assert found == [None, there, None, here]
+            assert actual == [None, there, None, here]
 
 
 @settings(deadline=None, max_examples=30)
@@ -268,7 +268,7 @@ MACHINES: list[tuple[dict[int, str], list[list[int]]]] = [
 @pytest.mark.parametrize(("names", "near"), MACHINES)
 def test_the_bits_and_the_traffic_do_not_depend_on_the_machines(names, near, monkeypatch):
     with group("local", 4) as comms:
-        wanted = [one[:5] for one in together(comms, worked)]
+        expected = [one[:5] for one in together(comms, worked)]
     on_machines(monkeypatch, dict.fromkeys(range(4), ""))
     with group("tcp", 4) as comms:
         plain = together(comms, worked)
@@ -276,8 +276,8 @@ def test_the_bits_and_the_traffic_do_not_depend_on_the_machines(names, near, mon
     on_machines(monkeypatch, names)
     with group("tcp", 4) as comms:
         assert [shared(comm) for comm in comms] == near
-        found = together(comms, worked)
-    for mine, theirs, truth in zip(found, plain, wanted, strict=True):
+        actual = together(comms, worked)
+    for mine, theirs, truth in zip(actual, plain, expected, strict=True):
         for one, two, three in zip(mine[:4], theirs[:4], truth[:4], strict=True):
             assert np.array_equal(one, two)
             assert np.array_equal(one, three)

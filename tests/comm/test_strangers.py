@@ -145,14 +145,14 @@ def test_who_cannot_be_reached_is_named():
 def test_workers_of_two_secrets_do_not_meet():
     listeners = [Listener(), Listener()]
     addresses = [listener.address for listener in listeners]
-    found = in_threads(
+    actual = in_threads(
         [
             lambda: TcpComm.connect(listeners[0], 0, addresses, b"one", 0.5),
             lambda: TcpComm.connect(listeners[1], 1, addresses, b"two", 0.5),
         ]
     )
-    assert "worker 1 at" in str(found[0])
-    assert "does not take this worker for one of its run" in str(found[1])
+    assert "worker 1 at" in str(actual[0])
+    assert "does not take this worker for one of its run" in str(actual[1])
 
 
 def test_a_range_of_ports_is_tried_in_order():

@@ -184,12 +184,12 @@ def layers(draw: st.DrawFn) -> LayerSpec:
     tops = draw(st.none() | names)
     try:
         build = getattr(dsl, type_name)
-        made: LayerSpec = build(draw(TEXT), draw(names), tops=tops, **options)
+        net: LayerSpec = build(draw(TEXT), draw(names), tops=tops, **options)
     except LayerError as error:
         if "is required" not in str(error):  # some forks' messages have required fields
             raise
         reject()
-    return made
+    return net
 
 
 @settings(max_examples=50)

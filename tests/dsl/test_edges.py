@@ -26,5 +26,5 @@ def test_a_net_without_layers_is_one_for_training():
 
 @pytest.mark.parametrize(("length", "shown"), [(58, "x" * 58), (59, "x" * 56 + "...")])
 def test_values_are_shown_up_to_a_length(length, shown):
-    wanted = f"'{shown}'" if length == 58 else f"'{shown}"
-    assert short_repr("x" * length) == wanted
+    expected = f"'{shown}'" if length == 58 else f"'{shown}"
+    assert short_repr("x" * length) == expected

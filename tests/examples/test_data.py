@@ -138,20 +138,20 @@ def test_the_net_of_forecasts_begins_as_the_linear_regression():
     films = np.stack([film(np.random.default_rng(number)) for number in range(BATCH)])
     seen, future = np.split(films.astype(np.float32) / 255, [SEEN], 1)
     weights, biases = regression(seen, future)
-    rows, wanted, edge = [], [], (AROUND // 2, AROUND // 2)
+    rows, expected, edge = [], [], (AROUND // 2, AROUND // 2)
     for number, one in enumerate(seen):
         wide = np.pad(one, ((0, 0), edge, edge))
         for y in range(number % 4, SIDE, 4):
             for x in range(SIDE):
                 rows.append(wide[:, y : y + AROUND, x : x + AROUND].ravel())
-                wanted.append(future[number, :, y, x])
-    asked = linear_model.Ridge(alpha=0.1).fit(rows, wanted).predict(rows[:SIDE])
+                expected.append(future[number, :, y, x])
+    asked = linear_model.Ridge(alpha=0.1).fit(rows, expected).predict(rows[:SIDE])
     forecasts = straight_on(seen, weights, biases)
     assert forecasts[0, :, 0] == pytest.approx(asked.T, abs=0.005)
     net = Net(forecaster())
     net.set_weights(begun(weights, biases))
-    given = {"seen": films[:, :SEEN], "next": films[:, SEEN:]}
-    assert net.forward(given, ["linear"])["linear"] == pytest.approx(forecasts, abs=1e-4)
+    inputs = {"seen": films[:, :SEEN], "next": films[:, SEEN:]}
+    assert net.forward(inputs, ["linear"])["linear"] == pytest.approx(forecasts, abs=1e-4)
 
 
 def test_runs_of_letters_tell_languages_that_words_do_not():

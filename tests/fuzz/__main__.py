@@ -100,8 +100,8 @@ def run_batch(kind: str, files: list[bytes], seed: int, folder: Path) -> tuple[b
     os.close(writing)
     heard = listen(reading, child)
     _, status = os.waitpid(child, 0)
-    progress, _, said = heard.partition(b"!")
-    problem = said.decode("utf-8", "replace")
+    progress, _, message = heard.partition(b"!")
+    problem = message.decode("utf-8", "replace")
     if os.WIFSIGNALED(status):
         problem = f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
     return progress, problem

@@ -67,9 +67,9 @@ def test_vectors_of_layers_behind_others():
             dense("e", "z", "w"),
         )
     )
-    found = Outline(net.layer, TEST).vectors({"x": (4, 3, 2)})
-    assert found["d"] == ((3, 2),)
-    assert set(found) == {"r", "d"}
+    actual = Outline(net.layer, TEST).vectors({"x": (4, 3, 2)})
+    assert actual["d"] == ((3, 2),)
+    assert set(actual) == {"r", "d"}
 
 
 def test_layers_that_read_of_unknown_ones_are_left_out_until_another_writes():

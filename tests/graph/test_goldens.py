@@ -76,8 +76,8 @@ def test_gradients_reach_the_same_blobs(entry, monkeypatch):
         blob
         for node in graph.nodes
         if node.needs_backward
-        for blob, wanted in zip(node.bottoms, node.propagate_down, strict=True)
-        if wanted
+        for blob, expected in zip(node.bottoms, node.propagate_down, strict=True)
+        if expected
     }
     for key in entry.get("no_gradient", ()):
         assert key.rpartition("diff/")[2] not in given or entry["type"] == "Crop"

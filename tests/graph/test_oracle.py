@@ -142,8 +142,8 @@ def test_forcing_only_adds(net):
     forced = build(net)
     for one, other in zip(free.nodes, forced.nodes, strict=True):
         assert other.needs_backward
-        for bottom, (wanted, now) in enumerate(
+        for bottom, (expected, now) in enumerate(
             zip(one.propagate_down, other.propagate_down, strict=True)
         ):
             allowed = LAYERS[one.type](one.layer.parameter, TRAIN).force_backward(bottom)
-            assert now == (wanted or allowed)
+            assert now == (expected or allowed)

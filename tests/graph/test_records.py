@@ -133,9 +133,9 @@ def test_blobs_behind_a_reshape_of_fixed_size_have_their_axis():
     split = "reshape_param { shape { dim: [4, 4, 2, 3] } }"
     layers = lstm("r", "x cont", "y"), layer("Reshape", "f", "y", "z", split)
     outline = Outline(parse_net(text(*layers)).layer, TEST)
-    found = outline.input_axes(inputs)
-    assert outline.axes(inputs, found, follows=True)[1] == {"x": 1, "cont": 1, "y": 1, "z": 1}
-    assert outline.axes(inputs, found)[1] == {"x": 1, "cont": 1, "y": 1}
+    actual = outline.input_axes(inputs)
+    assert outline.axes(inputs, actual, follows=True)[1] == {"x": 1, "cont": 1, "y": 1, "z": 1}
+    assert outline.axes(inputs, actual)[1] == {"x": 1, "cont": 1, "y": 1}
 
 
 def joined(steps: int, records: int) -> tuple[dict[str, Shape], tuple[str, ...]]:

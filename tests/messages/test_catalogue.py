@@ -579,16 +579,16 @@ def test_there_are_more_than_a_hundred():
 @pytest.mark.filterwarnings("ignore")
 def test_in_python(name):
     mistake, names = PYTHON[name]
-    begun = time.process_time()
+    start = time.process_time()
     with pytest.raises(SparkNetError) as caught:
         mistake()
     assert judge(str(caught.value), names) == [], caught.value
-    assert time.process_time() - begun < SECONDS
+    assert time.process_time() - start < SECONDS
 
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_on_the_command_line(words, capsys):
-    begun = time.process_time()
+    start = time.process_time()
     try:
         status = main(words.split())
     except SystemExit as left:
@@ -599,4 +599,4 @@ def test_on_the_command_line(words, capsys):
     assert len(lines) <= 2, told
     assert lines[0].startswith("sparknet")
     assert judge(" ".join(lines), COMMANDS[words]) == [], told
-    assert time.process_time() - begun < SECONDS
+    assert time.process_time() - start < SECONDS

@@ -257,9 +257,9 @@ def sites(path: str, source: str) -> list[Site]:
 
 def mutated(source: str, numbers: dict[int, int]) -> str:
     """The source with some of its changes, ordinal → number; of two that overlap the first."""
-    wanted = [(edit, numbers[i]) for i, (_, edit) in enumerate(edits(source)) if i in numbers]
+    expected = [(edit, numbers[i]) for i, (_, edit) in enumerate(edits(source)) if i in numbers]
     result, at = "", 0
-    for edit, number in sorted(wanted, key=lambda pair: pair[0].begin):
+    for edit, number in sorted(expected, key=lambda pair: pair[0].begin):
         if edit.begin >= at:
             result += source[at : edit.begin] + edit.code(number)
             at = edit.end

@@ -35,9 +35,9 @@ def small_numbers(shape: tuple[int, ...], seed: int) -> Numbers:
 @st.composite
 def float_arrays(draw: st.DrawFn, shape: tuple[int, ...] | None = None) -> Numbers:
     """A float32 array of any layout with exact small values."""
-    wanted = draw(shapes) if shape is None else shape
-    array = draw(layouts(wanted))
-    array[...] = small_numbers(wanted, draw(st.integers(0, 1000)))
+    expected = draw(shapes) if shape is None else shape
+    array = draw(layouts(expected))
+    array[...] = small_numbers(expected, draw(st.integers(0, 1000)))
     return array
 
 

@@ -37,9 +37,9 @@ def test_what_lies_around_an_array_stays(name, size):
     whole, other = NDArray(values[0].copy()), NDArray(values[1].copy())
     IN_PLACE[name](whole[1000 : 1000 + size], other[1000 : 1000 + size])
     part = slice(1000, 1000 + size)
-    wanted = values[0].copy()
-    wanted[part] = WANTED[name](values[0][part], values[1][part])
-    np.testing.assert_array_equal(whole.numpy(), wanted)
+    expected = values[0].copy()
+    expected[part] = WANTED[name](values[0][part], values[1][part])
+    np.testing.assert_array_equal(whole.numpy(), expected)
     np.testing.assert_array_equal(other.numpy(), values[1])
 
 
@@ -50,8 +50,8 @@ def test_a_mean_is_of_its_arrays_alone(size):
     whole = NDArray(np.full(size + 4000, 7, np.float32))
     NDArray.weighted_mean(parts, list(range(1, 10)), out=whole[1000 : 1000 + size])
     weights, found = np.arange(1, 10) / 45, whole.numpy()
-    wanted = weights @ values[:, :size].astype(float)
-    np.testing.assert_allclose(found[1000 : 1000 + size], wanted, rtol=1e-6, atol=1e-5)
+    expected = weights @ values[:, :size].astype(float)
+    np.testing.assert_allclose(found[1000 : 1000 + size], expected, rtol=1e-6, atol=1e-5)
     assert (found[:1000] == 7).all()
     assert (found[1000 + size :] == 7).all()
 

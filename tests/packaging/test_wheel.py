@@ -48,8 +48,10 @@ def test_it_works_without_a_compiler(wheel, tmp_path):
     run(python, "-m", "pip", "install", "--only-binary", ":all:", wheel, cwd=tmp_path)
     nothing = tmp_path / "nothing"
     nothing.mkdir()
-    found = run(python, "-c", "import shutil; print(shutil.which('cc'))", cwd=nothing, PATH=nothing)
-    assert found == "None\n"
+    actual = run(
+        python, "-c", "import shutil; print(shutil.which('cc'))", cwd=nothing, PATH=nothing
+    )
+    assert actual == "None\n"
     assert tmp_path / "venv" in probe(python, nothing, PATH=nothing).parents
     run(python, "-c", TRAINS, cwd=nothing, PATH=nothing)
     run(python.with_name("sparknet"), "doctor", cwd=nothing, PATH=nothing)

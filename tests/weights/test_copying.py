@@ -70,10 +70,10 @@ def test_weights_of_no_layer_are_refused(way, suffix, tmp_path):
     Net(net_text("one", "two")).save(path)
     with pytest.raises(WeightsError) as caught:
         WAYS[way](path, ["four", "five"])
-    said = str(caught.value)
-    assert f"{path} has no weights for this layer nor any other of the net" in said
-    assert "layer 'four'" in said
-    assert "which has 'four', 'five'; it has 'one', 'two'" in said
+    message = str(caught.value)
+    assert f"{path} has no weights for this layer nor any other of the net" in message
+    assert "layer 'four'" in message
+    assert "which has 'four', 'five'; it has 'one', 'two'" in message
 
 
 @pytest.mark.parametrize("way", WAYS)

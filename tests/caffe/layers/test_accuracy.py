@@ -87,11 +87,11 @@ def test_accuracy(data, seed):
         'layer { name: "l" type: "Accuracy" bottom: "x" bottom: "label" top: "all" top: "each" '
         f"accuracy_param {{ {options} }} }}"
     )
-    found = run(text, {"x": x, "label": labels}, "all", "each")
+    actual = run(text, {"x": x, "label": labels}, "all", "each")
     want = shares(x, labels, top_k, ignore)
-    assert found[0].shape == ()
-    np.testing.assert_allclose(found[0], want[0], rtol=1e-6)
-    np.testing.assert_allclose(found[1], want[1], rtol=1e-6)
+    assert actual[0].shape == ()
+    np.testing.assert_allclose(actual[0], want[0], rtol=1e-6)
+    np.testing.assert_allclose(actual[1], want[1], rtol=1e-6)
 
 
 def test_a_net_that_says_nan_is_wrong():
@@ -115,18 +115,18 @@ def test_argmax(data, seed):
     options = f"top_k: {top_k} out_max_val: {str(values).lower()} "
     options += "" if axis is None else f"axis: {axis}"
     text = f'layer {{ name: "l" type: "ArgMax" bottom: "x" top: "y" argmax_param {{ {options} }} }}'
-    found = run(text, {"x": x}, "y")[0]
+    actual = run(text, {"x": x}, "y")[0]
     if axis is None:
         want = np.stack([order, best], 1) if values else order[:, None]
-        assert np.array_equal(found.reshape(want.shape), want)
+        assert np.array_equal(actual.reshape(want.shape), want)
     else:
-        assert np.array_equal(found, np.moveaxis(best if values else order, -1, axis))
+        assert np.array_equal(actual, np.moveaxis(best if values else order, -1, axis))
 
 
 def test_argmax_puts_nan_last():
     text = 'layer { name: "l" type: "ArgMax" bottom: "x" top: "y" argmax_param { top_k: 3 } }'
-    found = run(text, {"x": np.array([[np.nan, 1, np.nan, 2, 1]])}, "y")[0]
-    assert found.ravel().tolist() == [3, 4, 1]
+    actual = run(text, {"x": np.array([[np.nan, 1, np.nan, 2, 1]])}, "y")[0]
+    assert actual.ravel().tolist() == [3, 4, 1]
 
 
 @pytest.mark.parametrize(

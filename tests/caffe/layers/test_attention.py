@@ -110,12 +110,12 @@ class Attention:
         more: str = "",
         float32: tuple[str, ...] = (),
     ) -> Any:
-        made = parse_text(self.text() + more, caffe_pb2.NetParameter)
+        message = parse_text(self.text() + more, caffe_pb2.NetParameter)
         if precision == "int8":
-            made.int8_param.values.add(blob="q", step=0.1, is_signed=True)
-            made.int8_param.float32_layer.extend(float32)
+            message.int8_param.values.add(blob="q", step=0.1, is_signed=True)
+            message.int8_param.float32_layer.extend(float32)
         net = caffe.Net.from_proto(
-            made, caffe.TEST, keep_blobs=keep_blobs, precision=precision, seed=1
+            message, caffe.TEST, keep_blobs=keep_blobs, precision=precision, seed=1
         )
         for name, value in self.inputs.items():
             net.blobs[name].data[...] = value
@@ -249,10 +249,10 @@ def test_eight_bits_are_those_of_whole_numbers(name):
         want = np.where(np.isnan(want), 0, want)
     if case.closing:
         want = want.transpose(0, 2, 1, 3)
-    found = net.blobs["back" if case.closing else "mixed"].data
+    actual = net.blobs["back" if case.closing else "mixed"].data
     # One step more or less where a number lies between two.
-    np.testing.assert_allclose(found, want, atol=6e-3, rtol=6e-3)
-    close = np.abs(found - want) <= 2e-4 * np.abs(want) + 2e-4
+    np.testing.assert_allclose(actual, want, atol=6e-3, rtol=6e-3)
+    close = np.abs(actual - want) <= 2e-4 * np.abs(want) + 2e-4
     assert np.mean(close | np.isnan(want)) > 0.9
 
 
@@ -363,8 +363,8 @@ def test_slices_of_one_product():
     text += layer("scores", "MatMul", "q k", "matmul_param { transpose_b: true }")
     text += layer("softmax", "Softmax", "scores", "softmax_param { axis: -1 }")
     text += layer("mixed", "MatMul", "softmax v")
-    made = parse_text(text, caffe_pb2.NetParameter)
-    net = caffe.Net.from_proto(made, caffe.TEST, keep_blobs=False)
+    message = parse_text(text, caffe_pb2.NetParameter)
+    net = caffe.Net.from_proto(message, caffe.TEST, keep_blobs=False)
     x = np.random.default_rng(2).standard_normal((b, n, 3 * h * d)).astype(np.float32)
     net.blobs["x"].data[...] = x
     ran = alone(net)

@@ -67,8 +67,8 @@ def test_groups_of_anchors(kind):
     )
     limits = f"fg_thr: 0.4 iou_thr: 0.5 min_size: 12 max_nms_num: 20 nms_type: '{kind}'"
     options = f"box_group_output_param {{ {limits} {words} }} {REG}"
-    made = build(layer_text("BoxGroupOutput", options, "s d t e", "r c"), inputs, force=False)
-    made.forward()
+    net = build(layer_text("BoxGroupOutput", options, "s d t e", "r c"), inputs, force=False)
+    net.forward()
     rows = []
     for image in (0, 1):
         found = []
@@ -90,27 +90,27 @@ def test_groups_of_anchors(kind):
         rows += [[image, *box, score] for score, box in greedy(found[:20], 0.5, kind)]
     assert len(rows) > 6
     assert max(row[3] for row in rows) == 64
-    same(made.blobs["c"].data[:, :, 0, 0], np.array(rows), 1e-4, 1e-3)
-    same(made.blobs["r"].data[:, :, 0, 0], np.array(rows)[:, :5], 1e-4, 1e-3)
+    same(net.blobs["c"].data[:, :, 0, 0], np.array(rows), 1e-4, 1e-3)
+    same(net.blobs["r"].data[:, :, 0, 0], np.array(rows)[:, :5], 1e-4, 1e-3)
 
 
 def test_the_boxes_of_the_next_stage():
     deltas = draw(3, 8)
     text = layer_text("DecodeBBox", REG, "d r")
-    made = build(text, {"d": deltas, "r": ROIS}, force=False, phase=1)
-    made.forward()
+    net = build(text, {"d": deltas, "r": ROIS}, force=False, phase=1)
+    net.forward()
     want = [[0, *moved(deltas[n, 4:], ROIS[n, 1:])] for n in range(3)]
-    same(made.blobs["y"].data, np.array(want), 1e-4, 1e-3)
+    same(net.blobs["y"].data, np.array(want), 1e-4, 1e-3)
 
 
 def test_no_box_of_a_group():
     group = "box_group_param { stride: 16 field_h: 30 field_w: 20 }"
     options = f"box_group_output_param {{ fg_thr: 2 {group} }}"
     inputs = {"s": draw(1, 3, 2, 2), "d": draw(1, 4, 2, 2)}
-    made = build(layer_text("BoxGroupOutput", options, "s d", "r c"), inputs, force=False)
-    made.forward()
-    assert made.blobs["r"].data.ravel().tolist() == [0, 1, 1, 10, 10]
-    assert made.blobs["c"].data.ravel().tolist() == [0] * 6
+    net = build(layer_text("BoxGroupOutput", options, "s d", "r c"), inputs, force=False)
+    net.forward()
+    assert net.blobs["r"].data.ravel().tolist() == [0, 1, 1, 10, 10]
+    assert net.blobs["c"].data.ravel().tolist() == [0] * 6
     with pytest.raises(LayerError, match="nms_type 'NEW' must be one of IOU, IOMU, IOFU"):
         build(layer_text("BoxGroupOutput", options.replace("fg", "nms_type: 'NEW' fg"), "s d"),
               inputs)  # fmt: skip
@@ -135,8 +135,8 @@ def test_detections(most, kind):
     inputs = {"s": scores, "d": draw(3, 8) * 0.1, "r": ROIS, "i": [[60, 80]]}
     limits = f"conf_thr: 0.2 iou_thr: 0.5 max_det_num: {most} nms_type: '{kind}'"
     options = f"frcnn_output_param {{ {limits} }} {REG}"
-    made = build(layer_text("FrcnnOutput", options, "s d r i"), inputs, force=False)
-    made.forward()
+    net = build(layer_text("FrcnnOutput", options, "s d r i"), inputs, force=False)
+    net.forward()
     rows = []
     for label in (1, 2):
         found = []
@@ -150,7 +150,7 @@ def test_detections(most, kind):
     if most:
         least = sorted((row[6] for row in rows), reverse=True)[most - 1]
         rows = [row for row in rows if row[6] >= least]
-    same(made.blobs["y"].data[:, :, 0, 0], np.array([[0] + [-1] * 6, *rows]), 1e-4, 1e-3)
+    same(net.blobs["y"].data[:, :, 0, 0], np.array([[0] + [-1] * 6, *rows]), 1e-4, 1e-3)
 
 
 @pytest.mark.parametrize("missing", ["", "output_directory", "label_map_file", "name_size_file"])

@@ -26,8 +26,8 @@ def test_concat(option, axis):
     net = build(CONCAT.format(option), {"a": a, "b": b})
     net.forward()
     same(net.blobs["y"].data, np.concatenate([a, b], axis), 0, 0)
-    given = backward(net)
-    for name, want in zip("ab", np.split(given["y"], 2, axis), strict=True):
+    gradients = backward(net)
+    for name, want in zip("ab", np.split(gradients["y"], 2, axis), strict=True):
         same(net.blobs[name].diff, want, 0, 0)
     check_gradients(CONCAT.format(option), {"a": a, "b": b})
 
@@ -55,8 +55,8 @@ def test_slice(option, axis, points):
     net.forward()
     for name, want in zip("pqr", np.split(x, points, axis), strict=True):
         same(net.blobs[name].data, want, 0, 0)
-    given = backward(net)
-    same(net.blobs["x"].diff, np.concatenate([given[name] for name in "pqr"], axis), 0, 0)
+    gradients = backward(net)
+    same(net.blobs["x"].diff, np.concatenate([gradients[name] for name in "pqr"], axis), 0, 0)
     check_gradients(SLICE.format(option), {"x": x})
 
 
@@ -96,9 +96,9 @@ def test_spread_and_cut(x, sizes, want):
     window = tuple(slice(min(have, size)) for have, size in zip(lined, want, strict=True))
     taken = inputs["x"].reshape(lined)[window]
     same(net.blobs["y"].data, np.broadcast_to(taken, want), 0, 0)
-    given, diff = backward(net)["y"], np.zeros(lined, np.float32)
+    gradients, diff = backward(net)["y"], np.zeros(lined, np.float32)
     spread = tuple(axis for axis, size in enumerate(lined) if size == 1)
-    diff[window] = given.sum(spread, keepdims=True)
+    diff[window] = gradients.sum(spread, keepdims=True)
     same(net.blobs["x"].diff, diff.reshape(x))
     check_gradients(text(*sizes), inputs, of=["x"])
 
@@ -150,8 +150,8 @@ def test_repeat(scale):
     net = build(text, {"x": x})
     net.forward()
     same(net.blobs["y"].data, x.repeat(scale, 2).repeat(scale, 3), 0, 0)
-    given = backward(net)["y"]
-    same(net.blobs["x"].diff, given.reshape(2, 3, 2, scale, 4, scale).sum((3, 5)))
+    gradients = backward(net)["y"]
+    same(net.blobs["x"].diff, gradients.reshape(2, 3, 2, scale, 4, scale).sum((3, 5)))
     check_gradients(text, {"x": x})
 
 
@@ -174,8 +174,8 @@ def test_unpool(options, size):
     want = np.zeros((4, area), np.float32)
     np.put_along_axis(want, mask.reshape(4, 6), x.reshape(4, 6), 1)
     same(net.blobs["y"].data, want.reshape(2, 2, *size), 0, 0)
-    given = backward(net)["y"].reshape(4, area)
-    same(net.blobs["x"].diff, np.take_along_axis(given, mask.reshape(4, 6), 1).reshape(x.shape))
+    gradients = backward(net)["y"].reshape(4, area)
+    same(net.blobs["x"].diff, np.take_along_axis(gradients, mask.reshape(4, 6), 1).reshape(x.shape))
     assert not net.blobs["m"].diff.any()
     check_gradients(text, inputs, of=["x"])
 

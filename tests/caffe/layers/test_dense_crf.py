@@ -107,13 +107,13 @@ def test_mean_fields():
         draw(2, 3, *SIZE, seed=1),
         np.stack([picture(), draw(3, *SIZE)]),
     )
-    made = build(layer_text("MultiStageMeanfield", CRF, "u q i"), {"u": u, "q": q, "i": image})
+    net = build(layer_text("MultiStageMeanfield", CRF, "u q i"), {"u": u, "q": q, "i": image})
     weights = [draw(1, 1, 3, 3, seed=seed) for seed in (5, 6, 7)]
-    for blob, scale in zip(made.params["l"], (3, 5, -1), strict=True):
+    for blob, scale in zip(net.params["l"], (3, 5, -1), strict=True):
         same(blob.data, np.eye(3)[None, None] * scale)
-    for blob, value in zip(made.params["l"], weights, strict=True):
+    for blob, value in zip(net.params["l"], weights, strict=True):
         blob.data[...] = value
-    made.forward()
+    net.forward()
     spatial, bilateral, compare = (w[0, 0] for w in weights)
     for n in range(2):
         now = q[n].reshape(3, -1)
@@ -122,7 +122,7 @@ def test_mean_fields():
             near = blurred(grid(*SIZE, 2), chances)
             alike = blurred(coloured(image[n], 4, 10), chances)
             now = u[n].reshape(3, -1) - compare @ (spatial @ near + bilateral @ alike)
-        same(made.blobs["y"].data[n].reshape(3, -1), now, 1e-4, 1e-4)
+        same(net.blobs["y"].data[n].reshape(3, -1), now, 1e-4, 1e-4)
 
 
 def test_gradients_of_mean_fields():
@@ -142,27 +142,27 @@ def test_labels_that_the_picture_pulls():
     options = (
         "dense_crf_param { max_iter: 5 pos_w: 1 pos_xy_std: 1 bi_w: 4 bi_xy_std: 6 bi_rgb_std: 9 }"
     )
-    made = build(layer_text("DenseCRF", options, "s d i"), inputs, force=False)
-    made.forward()
-    found = made.blobs["y"].data[0]
-    assert (found.argmax(0) == (np.arange(6) > 2)).all()
+    net = build(layer_text("DenseCRF", options, "s d i"), inputs, force=False)
+    net.forward()
+    actual = net.blobs["y"].data[0]
+    assert (actual.argmax(0) == (np.arange(6) > 2)).all()
     now = first = scores[0].reshape(2, -1).astype(float)
     for _ in range(5):
         chances = softmax(now)
         now = first + blurred(grid(*SIZE, 1), chances)
         now = now + 4 * blurred(coloured(picture(), 6, 9), chances)
-    same(found.reshape(2, -1), softmax(now), 1e-4, 1e-5)
-    made = build(
+    same(actual.reshape(2, -1), softmax(now), 1e-4, 1e-5)
+    net = build(
         layer_text("DenseCRF", options.replace("{", "{ output_probability: false"), "s d i"),
         inputs,
         force=False,
     )
-    made.blobs["d"].data[...] = [3, 4]
-    made.forward()
+    net.blobs["d"].data[...] = [3, 4]
+    net.forward()
     # What lies outside of the picture is 0.
-    assert not made.blobs["y"].data[0, :, 3:].any()
-    assert not made.blobs["y"].data[0, :, :, 4:].any()
-    np.testing.assert_allclose(np.exp(made.blobs["y"].data[0, :, :3, :4]).sum(0), 1, rtol=1e-5)
+    assert not net.blobs["y"].data[0, :, 3:].any()
+    assert not net.blobs["y"].data[0, :, :, 4:].any()
+    np.testing.assert_allclose(np.exp(net.blobs["y"].data[0, :, :3, :4]).sum(0), 1, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

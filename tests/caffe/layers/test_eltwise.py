@@ -87,13 +87,13 @@ def test_ties_go_to_the_second_then_to_the_first():
     net.forward()
     net.blobs["y"].diff[...] = 3
     net.backward()
-    found = [float(net.blobs[name].diff.sum()) for name in "abc"]
-    assert found == [0, 12, 0]
+    actual = [float(net.blobs[name].diff.sum()) for name in "abc"]
+    assert actual == [0, 12, 0]
 
 
 def test_zero_in_a_product():
-    given = {"a": np.array([[0.0, 2]]), "b": np.array([[3.0, 4]])}
-    net = make_net(layer("operation: PROD", "ab"), given)
+    inputs = {"a": np.array([[0.0, 2]]), "b": np.array([[3.0, 4]])}
+    net = make_net(layer("operation: PROD", "ab"), inputs)
     net.forward()
     net.blobs["y"].diff[...] = 1
     net.backward()
@@ -113,12 +113,12 @@ def test_blocked(options, channels):
         + 'layer { name: "conv2" type: "Convolution" bottom: "y" top: "z" convolution_param { '
         'num_output: 2 kernel_size: 1 weight_filler { type: "gaussian" std: 1 } } }\n'
     )
-    given = {"x": rng.normal(size=(2, 4, 6, 7)), "r": rng.normal(size=(2, channels, 4, 5))}
-    net = make_net(text, given)
+    inputs = {"x": rng.normal(size=(2, 4, 6, 7)), "r": rng.normal(size=(2, channels, 4, 5))}
+    net = make_net(text, inputs)
     net.forward()
     net.blobs["z"].diff[...] = rng.normal(size=net.blobs["z"].data.shape)
     net.backward()
-    c, r = np.array(net.blobs["c"].data), given["r"].astype(np.float32)
+    c, r = np.array(net.blobs["c"].data), inputs["r"].astype(np.float32)
     dy = np.array(net.blobs["y"].diff)
     np.testing.assert_allclose(net.blobs["y"].data, OPERATIONS[options]([r, c]), rtol=1e-6)
     shares = {"PROD": (c, r), "SUM": (1, 1), "MAX": (r > c, r <= c)}
@@ -134,9 +134,11 @@ AXPY = 'layer { name: "l" type: "Axpy" bottom: "a" bottom: "x" bottom: "y" top: 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (2, 3, 2, 2)])
 def test_axpy(scale, shape):
     rng = np.random.default_rng(0)
-    given = {name: rng.normal(size=s) for name, s in zip("axy", (scale, shape, shape), strict=True)}
-    wide = given["a"].reshape(2, 3, *(1,) * (len(shape) - 2))
-    check(AXPY, given, wide * given["x"] + given["y"])
+    inputs = {
+        name: rng.normal(size=s) for name, s in zip("axy", (scale, shape, shape), strict=True)
+    }
+    wide = inputs["a"].reshape(2, 3, *(1,) * (len(shape) - 2))
+    check(AXPY, inputs, wide * inputs["x"] + inputs["y"])
 
 
 @pytest.mark.parametrize("channels", [3, 16, 20])
@@ -226,10 +228,10 @@ def test_values_and_gradient(a, b):
     net = build(TEXT, inputs)
     net.forward()
     same(net.blobs["y"].data, inputs["a"] / inputs["b"], 0, 0)
-    given = backward(net)["y"].astype(np.float64)
+    gradients = backward(net)["y"].astype(np.float64)
     one, other = (inputs[name].astype(np.float64) for name in "ab")
-    same(net.blobs["a"].diff, summed(given / other, one))
-    same(net.blobs["b"].diff, summed(-given * one / other**2, other))
+    same(net.blobs["a"].diff, summed(gradients / other, one))
+    same(net.blobs["b"].diff, summed(-gradients * one / other**2, other))
     check_gradients(TEXT, inputs)
 
 
@@ -268,9 +270,9 @@ def test_where(c, a, b):
     net = build(WHERE_TEXT, inputs)
     net.forward()
     same(net.blobs["y"].data, np.where(inputs["c"] != 0, inputs["a"], inputs["b"]), 0, 0)
-    given = backward(net)["y"]
+    gradients = backward(net)["y"]
     for name, taken in (("a", inputs["c"] != 0), ("b", inputs["c"] == 0)):
-        share = np.where(taken, given, 0)
+        share = np.where(taken, gradients, 0)
         shape = (1,) * (share.ndim - inputs[name].ndim) + inputs[name].shape
         spread = tuple(axis for axis, size in enumerate(shape) if size == 1)
         want = share.sum(spread, keepdims=True).reshape(inputs[name].shape)
@@ -284,9 +286,9 @@ def test_what_is_not_taken_does_not_matter():
     net = build(WHERE_TEXT, {"c": c, "a": a, "b": a[::-1].copy()})
     net.forward()
     np.testing.assert_array_equal(net.blobs["y"].data, [1, -np.inf, -np.inf, 1])
-    given = backward(net)["y"]
-    np.testing.assert_array_equal(net.blobs["a"].diff, given * c)
-    np.testing.assert_array_equal(net.blobs["b"].diff, given * (1 - c))
+    gradients = backward(net)["y"]
+    np.testing.assert_array_equal(net.blobs["a"].diff, gradients * c)
+    np.testing.assert_array_equal(net.blobs["b"].diff, gradients * (1 - c))
 
 
 def test_where_shapes_that_do_not_fit():

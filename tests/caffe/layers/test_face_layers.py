@@ -24,23 +24,23 @@ LABELS = np.array([1, 0, 2, 1], np.float32)
 def test_distances_from_centres(norm):
     x, centres = draw(4, 5), draw(3, 5, seed=1)
     options = f"center_loss_param {{ num_output: 3 distance_type: '{norm}' }}"
-    made = build(layer_text("CenterLoss", options, "x t"), {"x": x, "t": LABELS})
-    made.params["l"][0].data[...] = centres
-    made.forward()
+    net = build(layer_text("CenterLoss", options, "x t"), {"x": x, "t": LABELS})
+    net.params["l"][0].data[...] = centres
+    net.forward()
     away = x - centres[LABELS.astype(int)]
     far = (away**2).sum() / 2 if norm == "L2" else np.abs(away).sum()
-    same(made.blobs["y"].data, np.float32(far / 4), 1e-5)
-    made.clear_param_diffs()
-    made.blobs["y"].diff[...] = 0.5
-    made.backward()
+    same(net.blobs["y"].data, np.float32(far / 4), 1e-5)
+    net.clear_param_diffs()
+    net.blobs["y"].diff[...] = 0.5
+    net.backward()
     slope = away if norm == "L2" else np.sign(away)
-    same(made.blobs["x"].diff, slope * 0.5 / 4, 1e-5)
+    same(net.blobs["x"].diff, slope * 0.5 / 4, 1e-5)
     for label in range(3):
         own = slope[label == LABELS]
-        same(made.params["l"][0].diff[label], -own.sum(0) / (len(own) + 1), 1e-5)
-    made.blobs["t"].data[0] = 3
+        same(net.params["l"][0].diff[label], -own.sum(0) / (len(own) + 1), 1e-5)
+    net.blobs["t"].data[0] = 3
     with pytest.raises(LayerError, match="label 3 is not below 3 classes"):
-        made.forward()
+        net.forward()
 
 
 def test_gradients_of_centres_are_of_one_step():
@@ -50,18 +50,18 @@ def test_gradients_of_centres_are_of_one_step():
     net += layer_text("CenterLoss", "center_loss_param { num_output: 3 }", "f t").replace(
         '"l"', '"c"'
     )
-    made = caffe.SGDSolver(parse_solver(f"net_param {{ {net} }} base_lr: 0 lr_policy: 'fixed'"))
-    made.net.blobs["x"].data[...], made.net.blobs["t"].data[...] = draw(4, 5), LABELS
-    made.step(1)
+    solver = caffe.SGDSolver(parse_solver(f"net_param {{ {net} }} base_lr: 0 lr_policy: 'fixed'"))
+    solver.net.blobs["x"].data[...], solver.net.blobs["t"].data[...] = draw(4, 5), LABELS
+    solver.step(1)
     for _ in range(3):
-        made.net.clear_param_diffs()
-        made.net.forward()
-        made.net.backward()
-        once = np.array(made.net.params["c"][0].diff)
-    made.param.base_lr = 1
-    before = np.array(made.net.params["c"][0].data)
-    made.step(1)
-    same(made.net.params["c"][0].data, before - once, 1e-5)
+        solver.net.clear_param_diffs()
+        solver.net.forward()
+        solver.net.backward()
+        once = np.array(solver.net.params["c"][0].diff)
+    solver.param.base_lr = 1
+    before = np.array(solver.net.params["c"][0].data)
+    solver.step(1)
+    same(solver.net.params["c"][0].data, before - once, 1e-5)
 
 
 # -- TripletLoss, FocalLoss ------------------------------------------------------------------
@@ -70,11 +70,11 @@ def test_gradients_of_centres_are_of_one_step():
 def test_triplets():
     a, p, n = (draw(6, 4, seed=seed) for seed in range(3))
     text = layer_text("TripletLoss", "triplet_loss_param { margin: 0.5 }", "a p n")
-    made = build(text, {"a": a, "p": p, "n": n})
-    made.forward()
+    net = build(text, {"a": a, "p": p, "n": n})
+    net.forward()
     far = [max(0.5 + sum((a[i] - p[i]) ** 2) - sum((a[i] - n[i]) ** 2), 0) for i in range(6)]
     assert 0 < sum(one > 0 for one in far) < 6
-    same(made.blobs["y"].data, np.float32(sum(far) / 12), 1e-5)
+    same(net.blobs["y"].data, np.float32(sum(far) / 12), 1e-5)
     check_gradients(text, {"a": a, "p": p, "n": n}, step=1e-3)
 
 
@@ -89,8 +89,8 @@ def test_focal_loss(options, kind, gamma, alpha):
     text = layer_text(
         "FocalLoss", f"focal_loss_param {{ {options} }} loss_param {{ ignore_label: 255 }}", "x t"
     )
-    made = build(text.replace('top: "y"', 'top: "y" top: "p"'), inputs)
-    made.forward()
+    net = build(text.replace('top: "y"', 'top: "y" top: "p"'), inputs)
+    net.forward()
     total, chances = 0.0, np.zeros(x.shape)
     for n, i, j in np.ndindex(2, 2, 2):
         powers = np.exp(x[n, :, i, j].astype(float))
@@ -100,8 +100,8 @@ def test_focal_loss(options, kind, gamma, alpha):
             p = chances[n, label, i, j]
             factor = alpha * (1 - p) ** gamma if kind == "ORIGIN" else (alpha + p) ** gamma
             total -= factor * math.log(p)
-    same(made.blobs["y"].data, np.float32(total / 7), 1e-5)
-    same(made.blobs["p"].data, chances, 1e-5)
+    same(net.blobs["y"].data, np.float32(total / 7), 1e-5)
+    same(net.blobs["p"].data, chances, 1e-5)
     check_gradients(text, inputs, of=["x"])
 
 
@@ -137,12 +137,12 @@ def test_distances_from_rows(norm, own):
     options = f"inner_distance_param {{ num_output: 5 distance_type: '{norm}' }}"
     inputs = {"x": x} if own else {"x": x, "w": rows}
     text = layer_text("InnerDistance", options, " ".join(inputs))
-    made = build(text, inputs)
+    net = build(text, inputs)
     if own:
-        made.params["l"][0].data[...] = rows
-    made.forward()
+        net.params["l"][0].data[...] = rows
+    net.forward()
     away = x.reshape(4, 1, 6) - rows
-    same(made.blobs["y"].data, (away**2 if norm == "L2" else np.abs(away)).sum(2), 1e-5, 1e-5)
+    same(net.blobs["y"].data, (away**2 if norm == "L2" else np.abs(away)).sum(2), 1e-5, 1e-5)
     # Small steps keep the signs of L1's differences.
     params = {"l": [rows]} if own else None
     check_gradients(text, inputs, params, step=1e-3 if norm == "L1" else 1e-2, tolerance=2e-2)
@@ -151,42 +151,42 @@ def test_distances_from_rows(norm, own):
 def test_rows_that_learn_from_their_class_alone():
     x, rows = draw(4, 6), draw(3, 6, seed=1)
     options = "inner_distance_param { num_output: 3 update_center_only: true normalize: true }"
-    made = build(layer_text("InnerDistance", options, "x t"), {"x": x, "t": LABELS})
-    made.params["l"][0].data[...] = rows
-    made.forward()
+    net = build(layer_text("InnerDistance", options, "x t"), {"x": x, "t": LABELS})
+    net.params["l"][0].data[...] = rows
+    net.forward()
     short = rows / np.sqrt((rows**2).sum(1, keepdims=True) + 1e-6)
-    same(made.params["l"][0].data, short, 1e-5)
-    same(made.blobs["y"].data, ((x[:, None] - short) ** 2).sum(2), 1e-5, 1e-5)
+    same(net.params["l"][0].data, short, 1e-5)
+    same(net.blobs["y"].data, ((x[:, None] - short) ** 2).sum(2), 1e-5, 1e-5)
     given = draw(4, 3, seed=2)
-    made.clear_param_diffs()
-    made.blobs["y"].diff[...] = given
-    made.backward()
+    net.clear_param_diffs()
+    net.blobs["y"].diff[...] = given
+    net.backward()
     want = np.zeros_like(rows)
     for n, label in enumerate(LABELS.astype(int)):
         want[label] += 2 * given[n, label] * (short[label] - x[n])
-    same(made.params["l"][0].diff, want, 1e-4, 1e-5)
+    same(net.params["l"][0].diff, want, 1e-4, 1e-5)
     want = sum(2 * given[:, k : k + 1] * (x - short[k]) for k in range(3))
-    same(made.blobs["x"].diff, want, 1e-4, 1e-5)
+    same(net.blobs["x"].diff, want, 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (2, 3, 2, 2)])
 def test_scales_of_places(shape):
     x, scale = draw(*shape), draw(shape[0], *shape[2:], seed=1)
     text = layer_text("ChannelScale", "", "x s")
-    made = build(text, {"x": x, "s": scale})
-    made.forward()
-    same(made.blobs["y"].data, x * scale[:, None])
+    net = build(text, {"x": x, "s": scale})
+    net.forward()
+    same(net.blobs["y"].data, x * scale[:, None])
     check_gradients(text, {"x": x, "s": scale})
     off = "do_forward: false do_backward_feature: false do_backward_scale: false"
-    made = build(
+    net = build(
         layer_text("ChannelScale", f"channel_scale_param {{ {off} }}", "x s"), {"x": x, "s": scale}
     )
-    made.forward()
-    made.blobs["y"].diff[...] = x * 2
-    made.backward()
-    same(made.blobs["y"].data, x)
-    same(made.blobs["x"].diff, x * 2)
-    assert not made.blobs["s"].diff.any()
+    net.forward()
+    net.blobs["y"].diff[...] = x * 2
+    net.backward()
+    same(net.blobs["y"].data, x)
+    same(net.blobs["x"].diff, x * 2)
+    assert not net.blobs["s"].diff.any()
 
 
 # -- MarginInnerProduct, LabelSpecificAdd ----------------------------------------------------
@@ -205,28 +205,28 @@ def test_margins_of_angles(times):
     text = layer_text(
         "MarginInnerProduct", f"margin_inner_product_param {{ {options} }}", "x t", "y s"
     )
-    made = build(text, {"x": x, "t": LABELS})
-    made.params["l"][0].data[...] = rows * 3
+    net = build(text, {"x": x, "t": LABELS})
+    net.params["l"][0].data[...] = rows * 3
     for number in (1, 2):
-        made.forward()
+        net.forward()
         share = max(8 * (1 + 0.5 * number) ** -2, 0.1)
-        same(made.blobs["s"].data, np.array([share]), 1e-5)
+        same(net.blobs["s"].data, np.array([share]), 1e-5)
     short = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    same(made.params["l"][0].data, short, 1e-5, 1e-6)
+    same(net.params["l"][0].data, short, 1e-5, 1e-6)
     want = x @ short.T
     for n, label in enumerate(LABELS.astype(int)):
         length = float(np.linalg.norm(x[n]))
         if times > 1:
             bent = length * psi(math.acos(want[n, label] / length), times)
             want[n, label] = (share * want[n, label] + bent) / (1 + share)
-    same(made.blobs["y"].data, want, 1e-4, 1e-5)
+    same(net.blobs["y"].data, want, 1e-4, 1e-5)
     given = np.zeros((4, 3), np.float32)
     given[1] = [0, 2, -1]  # of other rows than the label's: plain products
-    made.clear_param_diffs()
-    made.blobs["y"].diff[...] = given
-    made.backward()
-    same(made.blobs["x"].diff, given @ short, 1e-4, 1e-5)
-    same(made.params["l"][0].diff, given.T @ x, 1e-4, 1e-5)
+    net.clear_param_diffs()
+    net.blobs["y"].diff[...] = given
+    net.backward()
+    same(net.blobs["x"].diff, given @ short, 1e-4, 1e-5)
+    same(net.params["l"][0].diff, given.T @ x, 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize("times", [2, 3, 4])
@@ -236,22 +236,22 @@ def test_slopes_of_margins_point_where_differences_do(times):
     x, rows = draw(4, 6), draw(3, 6, seed=1)
     kind = ("DOUBLE", "TRIPLE", "QUADRUPLE")[times - 2]
     options = f"margin_inner_product_param {{ num_output: 3 type: {kind} base: 0 }}"
-    made = build(layer_text("MarginInnerProduct", options, "x t"), {"x": x, "t": LABELS})
-    made.params["l"][0].data[...] = rows
-    made.forward()
+    net = build(layer_text("MarginInnerProduct", options, "x t"), {"x": x, "t": LABELS})
+    net.params["l"][0].data[...] = rows
+    net.forward()
     given = np.eye(3, dtype=np.float32)[LABELS.astype(int)]
-    made.blobs["y"].diff[...] = given
-    made.backward()
-    got = np.array(made.blobs["x"].diff)
+    net.blobs["y"].diff[...] = given
+    net.backward()
+    got = np.array(net.blobs["x"].diff)
     for n in range(4):
         want = []
         for k in range(6):
             ends = []
             for step in (1e-3, -1e-3):
-                made.blobs["x"].data[...] = x
-                made.blobs["x"].data[n, k] += step
-                made.forward()
-                ends.append(float((made.blobs["y"].data[n] * given[n]).sum()))
+                net.blobs["x"].data[...] = x
+                net.blobs["x"].data[n, k] += step
+                net.forward()
+                ends.append(float((net.blobs["y"].data[n] * given[n]).sum()))
             want.append((ends[0] - ends[1]) / 2e-3)
         row = rows[int(LABELS[n])] / np.linalg.norm(rows[int(LABELS[n])])
         parts = np.stack([row, x[n]], 1)
@@ -265,30 +265,30 @@ def test_margins_of_scores(phase):
     x = np.array([[0.5, -0.2], [0.9, 0.1], [0.1, 0.4]], np.float32)
     labels = np.array([0, 0, 1], np.float32)
     options = "label_specific_add_param { bias: -0.3 }"
-    made = build(
+    net = build(
         layer_text("LabelSpecificAdd", options, "x t", "y b"), {"x": x, "t": labels}, phase=phase
     )
-    made.forward()
+    net.forward()
     want = x + ([[-0.3, 0], [-0.3, 0], [0, -0.3]] if phase == 0 else 0)
-    same(made.blobs["y"].data, want)
-    same(made.blobs["b"].data, np.array([-0.3]))
-    made.blobs["y"].diff[...] = x
-    made.backward()
-    same(made.blobs["x"].diff, x)
+    same(net.blobs["y"].data, want)
+    same(net.blobs["b"].data, np.array([-0.3]))
+    net.blobs["y"].diff[...] = x
+    net.backward()
+    same(net.blobs["x"].diff, x)
     # What is not above -bias stays.
-    made.blobs["x"].data[...] = 0.2
-    made.forward()
-    same(made.blobs["y"].data, np.full((3, 2), 0.2))
+    net.blobs["x"].data[...] = 0.2
+    net.forward()
+    same(net.blobs["y"].data, np.full((3, 2), 0.2))
 
 
 def test_margins_that_grow():
     options = "bias_base: 0 bias_gamma: 1 bias_power: 0.5 bias_min: 0.1 bias_max: 0.6"
     text = layer_text("LabelSpecificAdd", f"label_specific_add_param {{ {options} }}", "x t", "y b")
-    made = build(text, {"x": np.ones((1, 2)), "t": [0]})
+    net = build(text, {"x": np.ones((1, 2)), "t": [0]})
     found = []
     for _ in range(4):
-        made.forward()
-        found.append(float(made.blobs["b"].data[0]))
+        net.forward()
+        found.append(float(net.blobs["b"].data[0]))
     np.testing.assert_allclose(found, [0.1, math.sqrt(2) - 1, 0.6, 0.6], rtol=1e-5)
 
 
@@ -296,9 +296,9 @@ def test_margins_in_place():
     text = biased("x") + layer_text(
         "LabelSpecificAdd", "label_specific_add_param { bias: 0.5 }", "xb t", "xb"
     )
-    made = build(text, {"x": np.ones((2, 2)), "t": [1, 0]}, force=False)
-    made.forward()
-    same(made.blobs["xb"].data, np.array([[1, 1.5], [1.5, 1]]))
+    net = build(text, {"x": np.ones((2, 2)), "t": [1, 0]}, force=False)
+    net.forward()
+    same(net.blobs["xb"].data, np.array([[1, 1.5], [1.5, 1]]))
 
 
 # -- CTC -------------------------------------------------------------------------------------
@@ -323,35 +323,35 @@ def test_sequences_without_places(blank):
     labels = np.array([[one, two, blank], [two, two, blank], [blank, one, blank]], np.float32)
     options = f"ctc_loss_param {{ alphabet_size: 3 time_step: 5 blank_label: {blank} }}"
     text = layer_text("CtcLoss", options, "x t")
-    made = build(text, {"x": scores, "t": labels})
-    made.forward()
+    net = build(text, {"x": scores, "t": labels})
+    net.forward()
     costs = [
         -math.log(chance(scores[:, n], [int(v) for v in labels[n] if v != blank], blank))
         for n in range(3)
     ]
-    same(made.blobs["y"].data, np.float32(np.mean(costs)), 1e-5)
-    made.blobs["y"].diff[...] = 1
-    made.backward()
-    got = np.array(made.blobs["x"].diff)
+    same(net.blobs["y"].data, np.float32(np.mean(costs)), 1e-5)
+    net.blobs["y"].diff[...] = 1
+    net.backward()
+    got = np.array(net.blobs["x"].diff)
     for at in np.ndindex(scores.shape):
         ends = []
         for step in (1e-2, -1e-2):
-            made.blobs["x"].data[...] = scores
-            made.blobs["x"].data[at] += step
-            made.forward()
-            ends.append(float(made.blobs["y"].data) * 3)
+            net.blobs["x"].data[...] = scores
+            net.blobs["x"].data[at] += step
+            net.forward()
+            ends.append(float(net.blobs["y"].data) * 3)
         assert abs(got[at] - (ends[0] - ends[1]) / 2e-2) < 2e-3
 
 
 def test_sequences_that_time_is_too_short_for():
     options = "ctc_loss_param { alphabet_size: 3 time_step: 2 blank_label: 2 }"
     inputs = {"x": draw(2, 1, 3), "t": [[0, 0]]}
-    made = build(layer_text("CtcLoss", options, "x t"), inputs)
-    made.forward()
-    made.blobs["y"].diff[...] = 1
-    made.backward()
-    assert float(made.blobs["y"].data) == 0
-    assert not made.blobs["x"].diff.any()
+    net = build(layer_text("CtcLoss", options, "x t"), inputs)
+    net.forward()
+    net.blobs["y"].diff[...] = 1
+    net.backward()
+    assert float(net.blobs["y"].data) == 0
+    assert not net.blobs["x"].diff.any()
     with pytest.raises(LayerError, match="time_step 3 must be from 1 to 2"):
         build(layer_text("CtcLoss", options.replace("step: 2", "step: 3"), "x t"), inputs)
 
@@ -360,11 +360,11 @@ def test_whole_sequences_right():
     scores = np.eye(4, dtype=np.float32)[[[0, 0, 3, 1], [1, 3, 1, 1], [2, 3, 3, 0]]]
     labels = np.array([[0, 1, 3], [1, 1, 3], [2, 1, 3]], np.float32)
     options = "labelsequence_accuracy_param { blank_label: 3 }"
-    made = build(
+    net = build(
         layer_text("LabelsequenceAccuracy", options, "x t"), {"x": scores, "t": labels}, force=False
     )
-    made.forward()
-    assert float(made.blobs["y"].data) == pytest.approx(2 / 3)
+    net.forward()
+    assert float(net.blobs["y"].data) == pytest.approx(2 / 3)
 
 
 def test_marks_of_sequences():
@@ -372,6 +372,6 @@ def test_marks_of_sequences():
         'layer { name: "l" type: "ContinuationIndicator" top: "y" '
         "continuation_indicator_param { time_step: 3 batch_size: 2 } }"
     )
-    made = build(text, {}, force=False)
-    made.forward()
-    assert made.blobs["y"].data.tolist() == [[0, 0], [1, 1], [1, 1]]
+    net = build(text, {}, force=False)
+    net.forward()
+    assert net.blobs["y"].data.tolist() == [[0, 0], [1, 1], [1, 1]]

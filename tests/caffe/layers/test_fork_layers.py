@@ -57,8 +57,8 @@ def test_flip(words, axes):
     net = build(text, {"x": x})
     net.forward()
     same(net.blobs["y"].data, np.flip(x, axes), 0, 0)
-    given = backward(net)["y"]
-    same(net.blobs["x"].diff, np.flip(given, axes), 0, 0)
+    gradients = backward(net)["y"]
+    same(net.blobs["x"].diff, np.flip(gradients, axes), 0, 0)
 
 
 def test_spatial_dropout_drops_whole_channels():
@@ -126,9 +126,9 @@ def test_rows_of_weights_with_length_one():
     rows = weights / np.linalg.norm(weights, axis=1, keepdims=True)
     same(net.params["l"][0].data, rows, 1e-5)
     same(net.blobs["y"].data, x @ rows.T, 1e-4, 1e-5)
-    given = backward(net)["y"]
-    same(net.blobs["x"].diff, given @ rows, 1e-4, 1e-5)
-    same(net.params["l"][0].diff, given.T @ x, 1e-4, 1e-5)
+    gradients = backward(net)["y"]
+    same(net.blobs["x"].diff, gradients @ rows, 1e-4, 1e-5)
+    same(net.params["l"][0].diff, gradients.T @ x, 1e-4, 1e-5)
 
 
 def softmax(x: Any) -> Any:

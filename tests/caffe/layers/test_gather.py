@@ -67,8 +67,8 @@ def test_batch_reindex(indices):
     net = build(REINDEX, inputs, force=False)
     net.forward()
     same(net.blobs["y"].data, x[indices], 0, 0)
-    given, want = backward(net)["y"], np.zeros_like(x)
-    np.add.at(want, np.array(indices, int), given)
+    gradients, want = backward(net)["y"], np.zeros_like(x)
+    np.add.at(want, np.array(indices, int), gradients)
     same(net.blobs["xb"].diff, want)
     check_gradients(REINDEX, inputs, of=[], force=False)
 
@@ -103,8 +103,8 @@ def test_filter_follows_its_selector():
         same(net.blobs["y"].data, x[kept], 0, 0)
         same(net.blobs["w"].data, z[kept], 0, 0)
         same(net.blobs["t"].data, x[kept].reshape(len(kept), 6).sum(1))
-        given = backward(net)
-        for blob, diff in (("xb", np.repeat(given["t"], 6)), ("zb", given["w"])):
+        gradients = backward(net)
+        for blob, diff in (("xb", np.repeat(gradients["t"], 6)), ("zb", gradients["w"])):
             want = np.zeros_like(net.blobs[blob].data)
             want[kept] = diff.reshape(want[kept].shape)
             same(net.blobs[blob].diff, want, 0, 0)
@@ -161,9 +161,9 @@ def test_places(axis, shape, places):
         [inputs["x"][(*lead[:own], drawn[lead])] for lead in np.ndindex(*places)]
     ).reshape(*places, *shape[own + 1 :])
     same(net.blobs["y"].data, want, 0, 0)
-    given, diff = backward(net)["y"], np.zeros(shape, np.float32)
+    gradients, diff = backward(net)["y"], np.zeros(shape, np.float32)
     for lead in np.ndindex(*places):
-        diff[(*lead[:own], drawn[lead])] += given[lead]
+        diff[(*lead[:own], drawn[lead])] += gradients[lead]
     same(net.blobs["x"].diff, diff)
     check_gradients(gather(axis), inputs, of=["x"])
 

@@ -58,10 +58,10 @@ def product(x: Any, matrix: Any, shift: Any) -> Any:
 def test_few_rows_of_any_size(rows, inputs, outputs, bias):
     x, matrix = draw(rows, inputs), draw(outputs, inputs, seed=1)
     shift = draw(outputs, seed=2) if bias else None
-    found = product(x, matrix, shift)
+    actual = product(x, matrix, shift)
     whole = x.astype(np.float64) @ matrix.T.astype(np.float64) + (shift if bias else 0)
     sizes = np.abs(x).astype(np.float64) @ np.abs(matrix.T) + 1
-    assert (np.abs(found - whole) <= 1e-6 * sizes).all()
+    assert (np.abs(actual - whole) <= 1e-6 * sizes).all()
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(2051, 1003), (64, 4096)])

@@ -67,9 +67,9 @@ def test_factors_and_shifts_behind(shape, bias, keep):
         for top in ("y", "n"):
             net = net_of(scaled(bias, top=top), shape, keep_blobs=keep)
             x = (2 * draw(*shape) + offset).astype(np.float32)
-            found = net.forward(x=x)[top]
+            actual = net.forward(x=x)[top]
             want = expected(net, x, -1 % len(shape))
-            same(found, want, 1e-5 if not offset else 1e-3, 1e-5 if not offset else 1e-3)
+            same(actual, want, 1e-5 if not offset else 1e-3, 1e-5 if not offset else 1e-3)
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -94,14 +94,14 @@ def test_what_lies_between_can_be_asked_for():
     x = draw(4, 33)
     for _ in range(2):
         same(net.forward(x=x)["y"], expected(net, x, 1), 1e-5, 1e-5)
-        found = net.forward(x=x, blobs=["n"])
-        same(found["n"], normalised(x, 1), 1e-5, 1e-5)
-        same(found["y"], expected(net, x, 1), 1e-5, 1e-5)
+        actual = net.forward(x=x, blobs=["n"])
+        same(actual["n"], normalised(x, 1), 1e-5, 1e-5)
+        same(actual["y"], expected(net, x, 1), 1e-5, 1e-5)
     reads = """layer { name: "r" type: "ReLU" bottom: "n" top: "r" }"""
     net = net_of(scaled(True) + reads, (4, 33), keep_blobs=False)
-    found = net.forward(x=x)
-    same(found["r"], np.maximum(normalised(x, 1), 0), 1e-5, 1e-5)
-    same(found["y"], expected(net, x, 1), 1e-5, 1e-5)
+    actual = net.forward(x=x)
+    same(actual["r"], np.maximum(normalised(x, 1), 0), 1e-5, 1e-5)
+    same(actual["y"], expected(net, x, 1), 1e-5, 1e-5)
 
 
 @pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")

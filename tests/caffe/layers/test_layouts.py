@@ -111,20 +111,20 @@ def plain(text: str, found: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_blocked_equals_plain(case):
-    found = run(CASES[case])
-    for key, want in plain(CASES[case], found).items():
-        same(found[key], want)
+    actual = run(CASES[case])
+    for key, want in plain(CASES[case], actual).items():
+        same(actual[key], want)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_number_of_threads(case):
     """The layer itself computes the same bits; what convolutions give may differ in the last."""
     text = next(line for line in CASES[case].splitlines() if 'name: "l"' in line)
-    found = run(CASES[case])
+    actual = run(CASES[case])
     results = []
     for threads in (1, 2, 5):
         native.set_threads(threads)
-        results.append(plain(text, found))
+        results.append(plain(text, actual))
     for other in results[1:]:
         for key, want in results[0].items():
             np.testing.assert_array_equal(other[key], want)

@@ -94,8 +94,8 @@ def test_weights_of_any_shape(data):
     before = rng.standard_normal(net.params["y"][0].diff.shape)
     net.forward()
     net.blobs["z"].diff[...] = rng.standard_normal(net.blobs["z"].shape)
-    found = [with_threads(count, net, before) for count in (1, 3)]
-    np.testing.assert_array_equal(*found)
+    actual = [with_threads(count, net, before) for count in (1, 3)]
+    np.testing.assert_array_equal(*actual)
     x, dy = (values.astype(np.float64) for values in (net.blobs["x"].data, net.blobs["y"].diff))
     taps = Taps(x, dy, kernel, pad, stride)
     weights = rounded(net.params["y"][0].data).astype(np.float64)

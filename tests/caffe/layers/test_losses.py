@@ -310,8 +310,8 @@ def test_the_loss_of_a_diverged_net_is_the_largest(kind, least, apart):
 @pytest.mark.parametrize("value", [0, -2, -1e30])
 def test_a_probability_below_zero_has_the_largest_loss(value):
     inputs = {"x": [[value, 1]], "t": [0]}
-    found = loss_of(layer("MultinomialLogisticLoss", "x t"), inputs)
-    assert found == pytest.approx(-np.log(1e-20), rel=1e-4)
+    actual = loss_of(layer("MultinomialLogisticLoss", "x t"), inputs)
+    assert actual == pytest.approx(-np.log(1e-20), rel=1e-4)
 
 
 @pytest.mark.parametrize("ignore", [-1, 255])

@@ -76,11 +76,11 @@ def test_two_directions(sizes, precision, keep):
         net.reshape()
         assert twins(net) == ({"there": "turned", "turned": "there"} if streams == 1 else {})
         for _ in range(2):
-            found = net.forward(x=data, cont=marks, blobs=["there", "again"])
+            actual = net.forward(x=data, cont=marks, blobs=["there", "again"])
             want = expected(net.params["there"], data, marks)
-            np.testing.assert_allclose(found["there"], want, rtol=0, atol=NEAR[precision])
+            np.testing.assert_allclose(actual["there"], want, rtol=0, atol=NEAR[precision])
             want = expected(net.params["turned"], data[::-1], marks)[::-1]
-            np.testing.assert_allclose(found["again"], want, rtol=0, atol=NEAR[precision])
+            np.testing.assert_allclose(actual["again"], want, rtol=0, atol=NEAR[precision])
 
 
 SQUARED = 'layer { name: "squared" type: "Power" bottom: "%s" top: "%s" power_param { %s } }'

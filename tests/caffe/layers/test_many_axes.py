@@ -113,5 +113,5 @@ def test_the_bias_is_added_once(shape, outputs, options, precision, phase):
     bias = (np.arange(outputs) - 3) / 8  # multiples of this are exact in eight bits
     bias = bias.clip(-3, 3)
     net.params["up"][1].data[...] = bias
-    found = net.forward(data=np.ones(shape, np.float32))["up"]
-    np.testing.assert_array_equal(found, np.broadcast_to(bias[:, None, None], found.shape))
+    actual = net.forward(data=np.ones(shape, np.float32))["up"]
+    np.testing.assert_array_equal(actual, np.broadcast_to(bias[:, None, None], actual.shape))

@@ -199,8 +199,8 @@ def test_a_factor_for_each_channel_of_each_record(shape, precision):
         + text("y", "Convolution", "x", "y", front)
         + text("s", "Scale", "y gate", "s", "scale_param { axis: 0 num_axes: 2 }")
     )
-    made = parse_net("force_backward: true " + layers)
-    net = caffe.Net.from_proto(made, caffe.TRAIN, seed=1, precision=precision)
+    message = parse_net("force_backward: true " + layers)
+    net = caffe.Net.from_proto(message, caffe.TRAIN, seed=1, precision=precision)
     draw_params(net, 3)
     rng = np.random.default_rng(2)
     net.forward(

@@ -52,8 +52,8 @@ def test_crop(options, axis, offset):
     window = tuple(slice(at, at + size[axis + i]) for i, at in enumerate(offset))
     window = (slice(None),) * axis + window
     same(net.blobs["y"].data, x[window], 0, 0)
-    given, want = backward(net)["y"], np.zeros_like(x)
-    want[window] = given
+    gradients, want = backward(net)["y"], np.zeros_like(x)
+    want[window] = gradients
     same(net.blobs["x"].diff, want, 0, 0)
     assert not net.blobs["r"].diff.any()
 
@@ -70,8 +70,8 @@ def test_tile(axis):
     net.forward()
     same(net.blobs["y"].data, np.concatenate([x] * 3, axis), 0, 0)
     same(net.blobs["x"].diff * 0, x * 0)
-    given = backward(net)["y"]
-    same(net.blobs["x"].diff, sum(np.split(given, 3, axis)))
+    gradients = backward(net)["y"]
+    same(net.blobs["x"].diff, sum(np.split(gradients, 3, axis)))
     check_gradients(text, {"x": x})
 
 
@@ -102,8 +102,8 @@ def test_permute(order):
     net = build(text, {"x": x})
     net.forward()
     same(net.blobs["y"].data, x.transpose(order), 0, 0)
-    given = backward(net)["y"]
-    same(net.blobs["x"].diff, given.transpose(np.argsort(order)), 0, 0)
+    gradients = backward(net)["y"]
+    same(net.blobs["x"].diff, gradients.transpose(np.argsort(order)), 0, 0)
 
 
 def test_permute_many_axes():
@@ -115,8 +115,8 @@ def test_permute_many_axes():
     net = build(text, {"x": x})
     net.forward()
     same(net.blobs["y"].data, x.transpose(order), 0, 0)
-    given = backward(net)["y"]
-    same(net.blobs["x"].diff, given.transpose(np.argsort(order)), 0, 0)
+    gradients = backward(net)["y"]
+    same(net.blobs["x"].diff, gradients.transpose(np.argsort(order)), 0, 0)
 
 
 def test_permute_gradient():

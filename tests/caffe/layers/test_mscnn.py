@@ -114,12 +114,12 @@ def test_discrepancy():
     spread = ((both[:, None] - both[None]) ** 2).sum()
     ways = [(s, t) for s in ((0, 1), (1, 0)) for t in ((0, 1), (1, 0))]
     gamma = 4 * 3 / spread
-    found = float(net.blobs["y"].data)
+    actual = float(net.blobs["y"].data)
     matching = [
         (one, two)
         for one in ways
         for two in ways
-        if abs(_discrepancy(a, b, (one, two), gamma) - found) < 1e-4
+        if abs(_discrepancy(a, b, (one, two), gamma) - actual) < 1e-4
     ]
     assert matching
     step = 1e-4

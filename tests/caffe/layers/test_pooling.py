@@ -258,10 +258,10 @@ def test_values_and_gradients(size, scale):
     net.forward()
     want, where = pooled(x, REGIONS, size, scale)
     same(net.blobs["y"].data, want, 0, 0)
-    given, diff = backward(net)["y"], np.zeros((2, 3, 36), np.float32)
+    gradients, diff = backward(net)["y"], np.zeros((2, 3, 36), np.float32)
     for at in np.argwhere(where >= 0):
         n, c, _, _ = at
-        diff[int(REGIONS[n][0]), c, where[tuple(at)]] += given[tuple(at)]
+        diff[int(REGIONS[n][0]), c, where[tuple(at)]] += gradients[tuple(at)]
     same(net.blobs["x"].diff, diff.reshape(x.shape))
     assert not net.blobs["r"].diff.any()
 

@@ -95,20 +95,20 @@ def test_proposals(kind):
         param = "'feat_stride': 16\\n'min_size': 10\\n'pre_nms_topn': 100\\n'post_nms_topn': 20"
         text = python("proposal_layer", param, "s d i", "r c")
     given = inputs()
-    made = build(text, given, force=False)
-    made.forward()
+    net = build(text, given, force=False)
+    net.forward()
     want = slow_proposals(given["s"][0, 9:], given["d"][0], 100, 20, 15)
     assert len(want) == 20
-    np.testing.assert_allclose(made.blobs["r"].data[:, 1:], [box for _, box in want], atol=1e-3)
-    np.testing.assert_allclose(made.blobs["c"].data.ravel(), [score for score, _ in want])
-    assert not made.blobs["r"].data[:, 0].any()
+    np.testing.assert_allclose(net.blobs["r"].data[:, 1:], [box for _, box in want], atol=1e-3)
+    np.testing.assert_allclose(net.blobs["c"].data.ravel(), [score for score, _ in want])
+    assert not net.blobs["r"].data[:, 0].any()
 
 
 def test_no_box_is_large_enough():
     options = "proposal_param { min_size: 1000 }"
-    made = build(layer_text("Proposal", options, "s d i", "r"), inputs(), force=False)
-    made.forward()
-    assert made.blobs["r"].data.tolist() == [[0, 0, 0, 0, 0]]
+    net = build(layer_text("Proposal", options, "s d i", "r"), inputs(), force=False)
+    net.forward()
+    assert net.blobs["r"].data.tolist() == [[0, 0, 0, 0, 0]]
 
 
 def test_anchors_that_do_not_fit():
@@ -119,14 +119,14 @@ def test_anchors_that_do_not_fit():
 
 def test_anchor_targets():
     truth = np.array([[20, 20, 90, 80, 3], [70, 5, 120, 60, 1]], np.float32)
-    given = {"s": draw(1, 18, 6, 8), "t": truth, "i": IMAGE, "x": draw(1, 3, 96, 128)}
+    inputs = {"s": draw(1, 18, 6, 8), "t": truth, "i": IMAGE, "x": draw(1, 3, 96, 128)}
     param = "'feat_stride': 16\\n'scales': !!python/tuple [2, 4]\\n'allowed_border': 20"
-    made = build(
+    net = build(
         python("anchor_target_layer", param, "s t i x", "l d in out"),
-        {**given, "s": draw(1, 12, 6, 8)},
+        {**inputs, "s": draw(1, 12, 6, 8)},
         force=False,
     )
-    made.forward()
+    net.forward()
     base = anchors(16, scales=(2, 4))
     places = grid(6, 8, 16, base)
     shared = overlaps(places, truth[:, :4])
@@ -137,23 +137,23 @@ def test_anchor_targets():
     labels[inside & best_of_box] = 1
     labels[inside & (shared.max(1) >= 0.7)] = 1
     assert np.count_nonzero(labels >= 0) < 256
-    got = made.blobs["l"].data.reshape(6, 6, 8).transpose(1, 2, 0).ravel()
+    got = net.blobs["l"].data.reshape(6, 6, 8).transpose(1, 2, 0).ravel()
     np.testing.assert_array_equal(got, labels)
-    targets = made.blobs["d"].data.reshape(6, 4, 6, 8).transpose(2, 3, 0, 1).reshape(-1, 4)
-    wanted = encode(places[inside], truth[shared[inside].argmax(1), :4])
-    np.testing.assert_allclose(targets[inside], wanted, rtol=1e-4, atol=1e-5)
-    weights = made.blobs["in"].data.reshape(6, 4, 6, 8).transpose(2, 3, 0, 1).reshape(-1, 4)
+    targets = net.blobs["d"].data.reshape(6, 4, 6, 8).transpose(2, 3, 0, 1).reshape(-1, 4)
+    expected = encode(places[inside], truth[shared[inside].argmax(1), :4])
+    np.testing.assert_allclose(targets[inside], expected, rtol=1e-4, atol=1e-5)
+    weights = net.blobs["in"].data.reshape(6, 4, 6, 8).transpose(2, 3, 0, 1).reshape(-1, 4)
     np.testing.assert_array_equal(weights, np.repeat(labels == 1, 4).reshape(-1, 4))
-    np.testing.assert_allclose(made.blobs["out"].data.max(), 1 / np.count_nonzero(labels >= 0))
+    np.testing.assert_allclose(net.blobs["out"].data.max(), 1 / np.count_nonzero(labels >= 0))
 
 
 def test_few_anchors_are_taken():
     truth = np.array([[20, 20, 90, 80, 3]], np.float32)
-    given = {"s": draw(1, 12, 6, 8), "t": truth, "i": IMAGE, "x": draw(1, 3, 96, 128)}
+    inputs = {"s": draw(1, 12, 6, 8), "t": truth, "i": IMAGE, "x": draw(1, 3, 96, 128)}
     param = "'feat_stride': 16\\n'scales': [2, 4]\\n'allowed_border': 20\\n'batch_size': 10"
-    made = build(python("anchor_target_layer", param, "s t i x", "l d in out"), given, force=False)
-    made.forward()
-    assert np.count_nonzero(made.blobs["l"].data >= 0) == 10
+    net = build(python("anchor_target_layer", param, "s t i x", "l d in out"), inputs, force=False)
+    net.forward()
+    assert np.count_nonzero(net.blobs["l"].data >= 0) == 10
 
 
 @pytest.mark.parametrize(("classes", "column"), [(4, 12), (2, 4)])
@@ -162,30 +162,30 @@ def test_proposal_targets(classes, column):
     rois = np.array([[0, 22, 18, 92, 83], [0, 60, 60, 90, 90], [0, 0, 0, 9, 9]], np.float32)
     param = f"'num_classes': {classes}\\n'batch_size': -1"
     text = python("proposal_target_layer", param, "r t", "rois labels d in out")
-    made = build(text, {"r": rois, "t": truth}, force=False)
-    made.forward()
-    chosen = made.blobs["rois"].data
+    net = build(text, {"r": rois, "t": truth}, force=False)
+    net.forward()
+    chosen = net.blobs["rois"].data
     assert chosen[:, 1:].tolist() == [
         rois[0, 1:].tolist(),
         truth[0, :4].tolist(),
         *rois[1:, 1:].tolist(),
     ]
-    assert made.blobs["labels"].data.ravel().tolist() == [3, 3, 0, 0]
-    deltas = made.blobs["d"].data.reshape(4, -1)
+    assert net.blobs["labels"].data.ravel().tolist() == [3, 3, 0, 0]
+    deltas = net.blobs["d"].data.reshape(4, -1)
     assert deltas.shape == (4, 4 * classes)
     want = encode(rois[:1, 1:], truth[:, :4])[0] / [0.1, 0.1, 0.2, 0.2]
     np.testing.assert_allclose(deltas[0, column : column + 4], want, rtol=1e-4)
     assert not deltas[1].any()
-    weights = made.blobs["in"].data.reshape(4, -1)
+    weights = net.blobs["in"].data.reshape(4, -1)
     assert weights.sum(1).tolist() == [4, 4, 0, 0]
-    np.testing.assert_array_equal(weights, made.blobs["out"].data.reshape(4, -1))
+    np.testing.assert_array_equal(weights, net.blobs["out"].data.reshape(4, -1))
 
 
 def test_a_class_that_is_none():
     text = python("proposal_target_layer", "'num_classes': 3", "r t", "rois labels d in out")
-    made = build(text, {"r": [[0, 20, 20, 90, 80]], "t": [[20, 20, 90, 80, 3]]}, force=False)
+    net = build(text, {"r": [[0, 20, 20, 90, 80]], "t": [[20, 20, 90, 80, 3]]}, force=False)
     with pytest.raises(LayerError, match="class 3: there are 3"):
-        made.forward()
+        net.forward()
 
 
 def test_a_net_of_unknown_origin_may_use_them():
@@ -193,11 +193,11 @@ def test_a_net_of_unknown_origin_may_use_them():
     given = inputs()
     text = "".join(input_layer(name, value.shape) for name, value in given.items())
     text += python("proposal_layer", "'feat_stride': 16", "s d i", "r")
-    made = caffe.Net.from_proto(with_trust(parse_net(text), False), 1)
+    message = caffe.Net.from_proto(with_trust(parse_net(text), False), 1)
     for name, value in given.items():
-        made.blobs[name].data[...] = value
-    made.forward()
-    assert len(made.blobs["r"].data) > 1
+        message.blobs[name].data[...] = value
+    message.forward()
+    assert len(message.blobs["r"].data) > 1
     assert "rpn" not in sys.modules
 
 
@@ -205,8 +205,8 @@ def test_a_net_of_unknown_origin_may_use_them():
     "text", ["'a': 1\n'b': !!python/tuple [4, 8]", "{'a': 1, 'b': (4, 8)}", "a: 1\nb: [4, 8]"]
 )
 def test_settings(text):
-    found = settings(text, {"c": 2})
-    assert (found["a"], list(found["b"]), found["c"]) == (1, [4, 8], 2)
+    actual = settings(text, {"c": 2})
+    assert (actual["a"], list(actual["b"]), actual["c"]) == (1, [4, 8], 2)
 
 
 def test_settings_that_cannot_be_read():

@@ -297,9 +297,9 @@ def test_step(cont):
     cell = f * c[0] + i * t
     same(net.blobs["d"].data[0], cell)
     same(net.blobs["h"].data[0], o * np.tanh(cell))
-    given = backward(net)
-    dh = given["h"][0]
-    dc = given["d"][0] + dh * o * (1 - np.tanh(cell) ** 2)
+    gradients = backward(net)
+    dh = gradients["h"][0]
+    dc = gradients["d"][0] + dh * o * (1 - np.tanh(cell) ** 2)
     same(net.blobs["c"].diff[0], dc * f, 1e-4)
     gates = [dc * t * i * (1 - i), dc * c[0] * f * (1 - f)]
     gates += [dh * np.tanh(cell) * o * (1 - o), dc * i * (1 - t**2)]
@@ -362,21 +362,21 @@ def walk(x: Any, cont: Any, hidden: Any, own: list[Any], after: bool) -> Any:
 @pytest.mark.parametrize("expose", [True, False])
 def test_values(after, expose):
     cont = np.array([[0, 1, 1], [1, 1, 0], [1, 0, 1], [1, 1, 1]], np.float32)
-    given = {"x": draw(GRU_STEPS, GRU_STREAMS, GRU_INPUTS), "cont": cont}
+    inputs = {"x": draw(GRU_STEPS, GRU_STREAMS, GRU_INPUTS), "cont": cont}
     if expose:
-        given["h0"] = draw(1, GRU_STREAMS, GRU_UNITS, seed=5)
+        inputs["h0"] = draw(1, GRU_STREAMS, GRU_UNITS, seed=5)
     own = parameters()
-    net = build(gru_layer(after, expose), given)
+    net = build(gru_layer(after, expose), inputs)
     set_params(net, {"l": own})
     net.forward()
-    start = given["h0"][0] if expose else np.zeros((GRU_STREAMS, GRU_UNITS))
-    want = walk(given["x"], cont, start, own, after)
+    start = inputs["h0"][0] if expose else np.zeros((GRU_STREAMS, GRU_UNITS))
+    want = walk(inputs["x"], cont, start, own, after)
     same(net.blobs["y"].data, want, 1e-5, 1e-5)
     if expose:
         same(net.blobs["hT"].data[0], want[-1], 1e-5, 1e-5)
     else:
         net.forward()
-        again = walk(given["x"], cont, want[-1], own, after)
+        again = walk(inputs["x"], cont, want[-1], own, after)
         same(net.blobs["y"].data, again, 1e-5, 1e-5)
 
 

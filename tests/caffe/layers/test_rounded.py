@@ -27,9 +27,9 @@ def product(name: str, bottom: str, outputs: int = WIDTH, axis: int = -1) -> str
 
 
 def net_of(text: str, *, keep_blobs: bool = False, precision: str = "bf16") -> Any:
-    made = parse_text(text, caffe_pb2.NetParameter)
+    message = parse_text(text, caffe_pb2.NetParameter)
     return caffe.Net.from_proto(
-        made, caffe.TEST, keep_blobs=keep_blobs, precision=precision, seed=5
+        message, caffe.TEST, keep_blobs=keep_blobs, precision=precision, seed=5
     )
 
 

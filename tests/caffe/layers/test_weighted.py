@@ -81,9 +81,9 @@ def test_taps_that_see_nothing_learn_nothing(kind, precision):
     for _ in range(2):
         net.forward()
         backward(net)
-        found = net.params["lnarrow"][0].diff
-        assert found[..., 2].any()
-        assert not found[..., [0, 1, 3, 4]].any()
+        actual = net.params["lnarrow"][0].diff
+        assert actual[..., 2].any()
+        assert not actual[..., [0, 1, 3, 4]].any()
 
 
 def test_an_empty_result_asks_nothing_of_its_input():

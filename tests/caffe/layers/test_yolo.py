@@ -74,12 +74,12 @@ def test_yolov2_boxes():
         "num_classes: 3 num_box: 2 confidence_threshold: 0.3 nms_threshold: 0.3 "
         f"{numbers('biases', V2)}"
     )
-    made = build(
+    net = build(
         layer_text("YoloDetectionOutput", f"yolo_detection_output_param {{ {options} }}"),
         {"x": x},
         force=False,
     )
-    made.forward()
+    net.forward()
     found = []
     for n, a, i, j, values in cells(x, 2):
         e = [math.exp(v) for v in values[5:]]
@@ -88,7 +88,7 @@ def test_yolov2_boxes():
             found.append((score, e.index(max(e)) + 1, box(values, i, j, (3, 4), V2[2 * a :]), n))
     want = survivors(found, 2, 0.3)
     assert len(want) > 4
-    same(made.blobs["y"].data[0, 0], want, 1e-4, 1e-5)
+    same(net.blobs["y"].data[0, 0], want, 1e-4, 1e-5)
 
 
 def test_yolov3_boxes():
@@ -98,14 +98,14 @@ def test_yolov3_boxes():
         f"{numbers('biases', V3)} {numbers('mask', [2, 1, 0, 3])} "
         "anchors_scale: 32 anchors_scale: 16"
     )
-    made = build(
+    net = build(
         layer_text(
             "Yolov3DetectionOutput", f"yolov3_detection_output_param {{ {options} }}", "a b"
         ),
         inputs,
         force=False,
     )
-    made.forward()
+    net.forward()
     found = []
     for name, mask, scale in (("a", [2, 1], 32), ("b", [0, 3], 16)):
         for n, a, i, j, values in cells(inputs[name], 2):
@@ -117,18 +117,18 @@ def test_yolov3_boxes():
                     found.append((score, c + 1, where, n))
     want = survivors(found, 2, 0.4)
     assert len(want) > 3
-    same(made.blobs["y"].data[0, 0], want, 1e-4, 1e-5)
+    same(net.blobs["y"].data[0, 0], want, 1e-4, 1e-5)
 
 
 def test_no_box_is_sure_enough():
     options = f"num_classes: 3 num_box: 2 confidence_threshold: 2 {numbers('biases', V2)}"
-    made = build(
+    net = build(
         layer_text("YoloDetectionOutput", f"yolo_detection_output_param {{ {options} }}"),
         {"x": draw(2, 16, 2, 2)},
         force=False,
     )
-    made.forward()
-    assert made.blobs["y"].data[0, 0].tolist() == [[0] + [-1] * 6, [1] + [-1] * 6]
+    net.forward()
+    assert net.blobs["y"].data[0, 0].tolist() == [[0] + [-1] * 6, [1] + [-1] * 6]
 
 
 WIDE, HIGH, STRIDE = 48, 32, 8
@@ -155,10 +155,10 @@ def test_boxes_are_clustered():
     text = _python("ClusterDetections", f"{size}, 0.5, 3, 0.02, 8, 1", "c b", "found")
     net = build(text, {"c": coverage, "b": corners}, force=False, phase=1)
     net.forward()
-    found = net.blobs["found"].data
-    assert found.shape == (1, 50, 5)
-    same(found[0, 0], np.float32([6, 5, 25, 27, np.float16(math.log(4))]))
-    assert not found[0, 1:].any()
+    actual = net.blobs["found"].data
+    assert actual.shape == (1, 50, 5)
+    same(actual[0, 0], np.float32([6, 5, 25, 27, np.float16(math.log(4))]))
+    assert not actual[0, 1:].any()
 
 
 def test_rectangles_that_agree():

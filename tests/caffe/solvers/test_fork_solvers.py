@@ -53,8 +53,8 @@ def test_momenta_and_decays():
         "momentum: 0.5 momentum_policy: 'poly' max_momentum: 0.9 momentum_power: 2 max_iter: 10 "
         "weight_decay: 0.1 weight_decay_policy: 'poly' max_weight_decay: 0.3"
     )
-    found = [momentum(solver, n, 1.0) for n in (0, 5, 10)]
-    np.testing.assert_allclose(found, [0.5, 0.6, 0.9], rtol=1e-6)
+    actual = [momentum(solver, n, 1.0) for n in (0, 5, 10)]
+    np.testing.assert_allclose(actual, [0.5, 0.6, 0.9], rtol=1e-6)
     np.testing.assert_allclose([weight_decay(solver, n) for n in (0, 5)], [0.1, 0.2], rtol=1e-6)
     solver = parse_solver("momentum: 0.5 momentum_policy: 'opt'")
     assert momentum(solver, 0, 0.04) == pytest.approx((1 - 0.1) ** 2)

@@ -141,9 +141,9 @@ def test_test_nets(monkeypatch):
             solver.net.blobs[blob].data[...] = values[step, 0]
         solver.step(1)
         compare_params(case, solver, {k: v[step] for k, v in keys(arrays, "param/")}, step)
-    for number, wanted in enumerate(case["test_nets"]):
+    for number, expected in enumerate(case["test_nets"]):
         net = solver.test_nets[number]
-        assert (net._layer_names, net.outputs) == (wanted["layers"], wanted["outputs"])
+        assert (net._layer_names, net.outputs) == (expected["layers"], expected["outputs"])
         for blob, value in keys(arrays, f"test{number}/in/"):
             net.blobs[blob].data[...] = value
         net.forward()

@@ -322,9 +322,9 @@ PYTORCH = {
 def test_rates_as_pytorch_has_them(text):
     solver = parse_solver(f"base_lr: 0.4 {text}")
     check_step(solver)
-    wanted = [float(one) for one in PYTORCH[text].split()]
-    found = [learning_rate(solver, iteration, 0) for iteration in range(len(wanted))]
-    np.testing.assert_allclose(found, wanted, rtol=2e-6)
+    expected = [float(one) for one in PYTORCH[text].split()]
+    actual = [learning_rate(solver, iteration, 0) for iteration in range(len(expected))]
+    np.testing.assert_allclose(actual, expected, rtol=2e-6)
 
 
 @pytest.mark.parametrize("policy", ["cosine", "onecycle"])

@@ -175,10 +175,10 @@ def child(options: argparse.Namespace) -> int:
     for case in zoo(precisions) if options.zoo else random_cases(options, precisions):
         print("case", case, flush=True)
         try:
-            said = check(case)
+            message = check(case)
         except Exception as failure:
-            said = f"{type(failure).__name__}: {failure}"
-        print("wrong " + said.replace("\n", " ") if said else "right", flush=True)
+            message = f"{type(failure).__name__}: {failure}"
+        print("wrong " + message.replace("\n", " ") if message else "right", flush=True)
     return 0
 
 

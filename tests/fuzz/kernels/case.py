@@ -84,19 +84,19 @@ def draw_params(net: Any, seed: int) -> None:
 def message(case: Case, steps: dict[str, float]) -> Any:
     text = "force_backward: true\n" if case.backward else ""
     text += "".join(input_layer(name, shape) for name, shape in case.inputs.items())
-    made = parse_net(text + case.layers)
+    message = parse_net(text + case.layers)
     for blob, step in steps.items():
-        made.int8_param.values.add(blob=blob, step=step, is_signed=True)
-    return made
+        message.int8_param.values.add(blob=blob, step=step, is_signed=True)
+    return message
 
 
 def ranges(case: Case, inputs: Arrays) -> dict[str, float]:
     """The steps of blobs in eight bits; a maximum of values has that of the values."""
-    made = caffe.Net.from_proto(message(case, {}), caffe.TEST, seed=case.seed)
-    draw_params(made, case.seed)
-    made.forward(**inputs)
-    found = {n: float(np.abs(b.data).max()) / 127 or 1.0 for n, b in made.blobs.items()}
-    for layer in made.graph.parameter.layer:
+    net = caffe.Net.from_proto(message(case, {}), caffe.TEST, seed=case.seed)
+    draw_params(net, case.seed)
+    net.forward(**inputs)
+    found = {n: float(np.abs(b.data).max()) / 127 or 1.0 for n, b in net.blobs.items()}
+    for layer in net.graph.parameter.layer:
         if layer.type == "Pooling":
             found[layer.top[0]] = found[layer.bottom[0]]
     return found
@@ -181,10 +181,10 @@ class Walk:
                 if top not in self.seen or self.last[top] != number:
                     continue
                 what = f"{layer.name}: {top}"
-                if said := self.compare(what, self.seen[top], ys):
+                if message := self.compare(what, self.seen[top], ys):
                     size = self.slack(number)
                     if not size or self.compare(what, self.seen[top], ys, size):
-                        return said
+                        return message
                 for oracle in self.oracles:
                     oracle.values[top] = self.seen[top].astype(np.float64)
         return ""
@@ -211,16 +211,16 @@ class Walk:
                 continue
             for i, blob in enumerate(self.net.params[layer.name]):
                 wants = [oracle.params[layer.name][i] for oracle in self.oracles]
-                if said := self.compare(f"{layer.name}[{i}]", np.array(blob.data), wants):
-                    return said
+                if message := self.compare(f"{layer.name}[{i}]", np.array(blob.data), wants):
+                    return message
         return ""
 
     def backward(self, given: Arrays, times: int) -> str:
         for oracle in self.oracles:
             oracle.diffs = {name: value.astype(np.float64) for name, value in given.items()}
         for number, layer in reversed(list(enumerate(self.layers))):
-            if said := self.meet(number, layer):
-                return said
+            if message := self.meet(number, layer):
+                return message
             dys = [self.exact.diffs[top] for top in layer.top]
             found = [oracle.backward(layer) for oracle in self.oracles]
             if layer.type == "BatchNorm":  # statistics learn nothing
@@ -234,13 +234,13 @@ class Walk:
                 size = times * float(terms) * (0.03 if wants[0].ndim > 1 else 5.0)
                 got = np.array(blob.diff)
                 what = f"{layer.name}[{i}]'s gradient"
-                if said := self.compare(what, got, wants, size):
+                if message := self.compare(what, got, wants, size):
                     size = max(size, times * largest(self.sizes[number](dys)[1][i : i + 1]))
                     if self.compare(what, got, wants, size):
-                        return said
+                        return message
         for name in self.case.inputs:
-            if name != "cont" and (said := self.compare_diff(name)):
-                return said
+            if name != "cont" and (message := self.compare_diff(name)):
+                return message
         return ""
 
     def compare_diff(self, name: str) -> str:
@@ -253,8 +253,8 @@ class Walk:
             is_given = top in self.net.outputs and self.last[top] == number
             if is_given or top in layer.bottom or not self.case.keep_blobs:
                 continue
-            if said := self.compare_diff(top):
-                return said
+            if message := self.compare_diff(top):
+                return message
             for oracle in self.oracles:
                 oracle.diffs[top] = np.array(self.net.blobs[top].diff, np.float64)
         return ""
@@ -339,10 +339,10 @@ def backward(case: Case, net: Any, walk: Walk) -> str:
     """Now and then twice: gradients of parameters add up."""
     times = 1 + case.seed % 2
     rng = np.random.default_rng(case.seed + 2)
-    given = {n: rng.standard_normal(net.blobs[n].data.shape, np.float32) for n in net.outputs}
+    inputs = {n: rng.standard_normal(net.blobs[n].data.shape, np.float32) for n in net.outputs}
     net.clear_param_diffs()
     for _ in range(times):
-        for name, diff in given.items():
+        for name, diff in inputs.items():
             net.blobs[name].diff[...] = diff
         net.backward()
-    return walk.backward(given, times)
+    return walk.backward(inputs, times)
