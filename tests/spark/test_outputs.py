@@ -192,7 +192,7 @@ def test_each_output_has_its_own_record_axis():
     net = Net(SENTENCES.replace("MORE", PROB), seed=1)
     found = find_outputs(net.tested, {name: name for name in ("prob", "lstm", "vectors")})
     assert [output.axis for output in found] == [0, 1, 1]
-    assert [output.blob for output in SparkModel(net).asked()] == ["prob"]
+    assert [output.blob for output in SparkModel(net).result_columns()] == ["prob"]
     with pytest.raises(
         SparkError, match=r"blob 'loss' is \(\): it has no row for each of 3 records"
     ):
