@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from math import prod
 from operator import mul
 from typing import Any
@@ -316,7 +315,7 @@ class Reading:
         if name not in self.grown:
             slope = self.drifts.get(name, 0)
             still = array - slope * self.net.lengths[0] if slope else array
-            blob = step.parameter(still, partial(grown, step, name))
+            blob = step.parameter(still, lambda long: grown(step, name, long))
             blob = with_length(step, blob, slope) if slope else blob
             self.grown[name] = set_type(blob, constant_type(array))
         return self.grown[name]
