@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparknet.errors import ArrayError, FileError, clean
-from sparknet.loaders.image import LUMINANCE, limit, open_image, plain_pixels
+from sparknet.loaders.image_decoding import LUMINANCE, limit, open_image, plain_pixels
 from sparknet.loaders.resize import Kernel, centres, cubic, linear, nearest
 
 Array = npt.NDArray[Any]

@@ -267,7 +267,7 @@ def _left_out(count: int) -> int:
 
 
 def _images(chosen: Namespace) -> int:
-    from sparknet.loaders.image import read_list
+    from sparknet.loaders.image_decoding import read_list
 
     if chosen.encoded and (chosen.resize or chosen.gray or chosen.to == "blocks"):
         raise FileError(
@@ -288,7 +288,7 @@ def _pictures(
     chosen: Namespace, lines: Iterable[tuple[str, int]], failed: list[str]
 ) -> Iterator[Record]:
     """Yields images that can be read, and names the others on stderr, as convert_imageset does."""
-    from sparknet.loaders.image import decode
+    from sparknet.loaders.image_decoding import decode
 
     first: Any = None
     for name, label in lines:

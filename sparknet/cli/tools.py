@@ -24,7 +24,7 @@ from sparknet.errors import FileError
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net
-    from sparknet.loaders.image import Pixels
+    from sparknet.loaders.image_decoding import Pixels
 
 Flags = dict[str, Any]
 
@@ -183,7 +183,7 @@ SAME = {"jpeg": "jpg"}
 
 def _convert_images(words: list[str], flags: Flags) -> int:
     from sparknet.loaders import Order
-    from sparknet.loaders.image import read_list
+    from sparknet.loaders.image_decoding import read_list
 
     root, list_file, out = words
     lines = list(read_list(list_file))
@@ -222,7 +222,7 @@ def _image_records(
 
 def _image(path: str, flags: Flags) -> tuple[Pixels, bytes | None]:
     """Return the image, and its file's bytes if images are stored encoded."""
-    from sparknet.loaders.image import decode, encode
+    from sparknet.loaders.image_decoding import decode, encode
 
     size = (flags["resize_height"], flags["resize_width"])
     new_size = size if min(size) > 0 else None

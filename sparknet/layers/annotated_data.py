@@ -17,7 +17,7 @@ from sparknet.loaders import augmentation
 from sparknet.loaders.annotated import Annotated, boxes_of, parse_annotated, prepare, resized
 from sparknet.loaders.batches import Array, Arrays, Maker
 from sparknet.loaders.datums import rounds, stored_shape
-from sparknet.loaders.image import Decoders, decode
+from sparknet.loaders.image_decoding import Decoders, decode
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.loaders.transform import mean_image

@@ -14,7 +14,7 @@ from sparknet.layers.layer import Plan, Shape, between, exactly, layer
 from sparknet.layers.source_layer import SourceLayer, TransformParam
 from sparknet.loaders.batches import Array, Arrays, Maker, room
 from sparknet.loaders.datums import Cursor, parse_datum, stored_shape
-from sparknet.loaders.image import Decoders, decode, image_shape, read_list
+from sparknet.loaders.image_decoding import Decoders, decode, image_shape, read_list
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.loaders.transform import RandomSize

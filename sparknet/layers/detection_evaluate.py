@@ -22,7 +22,7 @@ from sparknet.layers.layer import (
     shape_text,
 )
 from sparknet.loaders.annotated import areas, shared
-from sparknet.loaders.image import numbered_lines
+from sparknet.loaders.image_decoding import numbered_lines
 from sparknet.proto import caffe_pb2
 from sparknet.proto.untrusted import check_trusted
 

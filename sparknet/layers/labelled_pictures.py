@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError
-from sparknet.loaders.image import decode, numbered_lines
+from sparknet.loaders.image_decoding import decode, numbered_lines
 from sparknet.loaders.resize import resize
 
 Array = np.ndarray[Any, Any]

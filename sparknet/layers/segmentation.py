@@ -14,7 +14,7 @@ from sparknet.layers.labelled_pictures import Pair, load, read_pairs, strided, t
 from sparknet.layers.layer import TRAIN, Plan, Shape, between, exactly, layer
 from sparknet.layers.source_layer import SourceLayer
 from sparknet.loaders.batches import Array, Arrays, Maker
-from sparknet.loaders.image import Decoders, image_shape
+from sparknet.loaders.image_decoding import Decoders, image_shape
 from sparknet.loaders.transform import mean_image
 from sparknet.proto.untrusted import check_trusted
 

@@ -13,9 +13,9 @@ from sparknet.layers.host import BatchHost
 from sparknet.layers.layer import EVERY, Plan, exactly, layer, shape_text
 from sparknet.layers.source_layer import SourceLayer, TransformParam
 from sparknet.loaders.batches import Array, Arrays, Maker, room
-from sparknet.loaders.image import LARGEST_FILE, Decoders, Pixels, decode
+from sparknet.loaders.image_decoding import LARGEST_FILE, Decoders, Pixels, decode
 from sparknet.loaders.window import first_channels, read_windows, warp_window
-from sparknet.native.decoding import resize_image
+from sparknet.native.file_kernels import resize_image
 from sparknet.proto.byte_source import read_file
 
 

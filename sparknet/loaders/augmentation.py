@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.loaders.image import decode, encode
+from sparknet.loaders.image_decoding import decode, encode
 from sparknet.proto import caffe_pb2
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,7 @@ import numpy as np
 from sparknet import renamed
 from sparknet.errors import ArrayError, FileError, SpecError
 from sparknet.loaders.batches import one_pass
-from sparknet.loaders.image import Size, image_shape
+from sparknet.loaders.image_decoding import Size, image_shape
 from sparknet.loaders.image_files import LABEL, Color, PictureReader
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB

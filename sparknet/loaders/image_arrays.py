@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import DataError, FileError, OutOfMemory, SparkNetError, clean
-from sparknet.loaders.image import (
+from sparknet.loaders.image_decoding import (
     LUMINANCE,
     SHARED,
     check_size,

@@ -17,8 +17,16 @@ import numpy as np
 
 from sparknet import renamed
 from sparknet.errors import FileError, SpecError, clean, outside
-from sparknet.loaders.image import LARGEST, Decoders, Pixels, Size, decode, image_shape, read_list
 from sparknet.loaders.image_arrays import ImageArrays
+from sparknet.loaders.image_decoding import (
+    LARGEST,
+    Decoders,
+    Pixels,
+    Size,
+    decode,
+    image_shape,
+    read_list,
+)
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import (
     Batch,

@@ -16,7 +16,7 @@ import numpy as np
 
 from sparknet import renamed
 from sparknet.errors import FileError, SpecError, clean
-from sparknet.loaders.image import LARGEST
+from sparknet.loaders.image_decoding import LARGEST
 from sparknet.loaders.image_settings import CHECKS, Mean, Size
 from sparknet.native.batch_items import Transformation
 from sparknet.proto import caffe_pb2

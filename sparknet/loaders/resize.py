@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.native.decoding import Taps, resample_image, resize_image
+from sparknet.native.file_kernels import Taps, resample_image, resize_image
 
 Array = np.ndarray[Any, Any]
 Doubles = np.ndarray[Any, np.dtype[np.float64]]

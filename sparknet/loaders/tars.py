@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from sparknet import renamed
 from sparknet.errors import FileError, clean
-from sparknet.loaders.image import Size, read_list
+from sparknet.loaders.image_decoding import Size, read_list
 from sparknet.loaders.image_files import SUFFIXES, Color, PictureReader, Pictures
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.proto.byte_source import StrPath, check_is_file, open_file

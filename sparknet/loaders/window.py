@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sparknet.errors import FileError
-from sparknet.loaders.image import Pixels
+from sparknet.loaders.image_decoding import Pixels
 from sparknet.proto.byte_source import check_is_file, open_file
 
 HEAD = 1 << 16

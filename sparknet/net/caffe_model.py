@@ -16,11 +16,11 @@ from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.fed import FedNet
 from sparknet.net.feed import BatchPass
-from sparknet.net.first_records import chance_loss
 from sparknet.net.learner import Learner, NetFeed, SolverLearner
 from sparknet.net.model import AllRows, Array, Model
 from sparknet.net.portable import Portable, portable_net
 from sparknet.net.pycaffe_learner import PycaffeLearner
+from sparknet.net.record_checks import chance_loss
 from sparknet.net.scratch import scratch_folder
 from sparknet.weights import Layout, WeightCollection, layout_of
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError
-from sparknet.loaders.image import open_image
 from sparknet.loaders.image_arrays import ImageArrays, stacked
+from sparknet.loaders.image_decoding import open_image
 from sparknet.net.feed import raising
 
 Array = np.ndarray[Any, Any]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.errors import SparkError
-from sparknet.loaders.image import open_image
+from sparknet.loaders.image_decoding import open_image
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.predict.binary import Binary
-from sparknet.predict.outputs import (
+from sparknet.predict.output_columns import (
     Array,
     At,
     Collected,

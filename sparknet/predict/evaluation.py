@@ -13,7 +13,7 @@ import numpy as np
 
 from sparknet.errors import SparkError, outside
 from sparknet.net.heads import Head, Kind
-from sparknet.predict.columns import check_finite, column, plain
+from sparknet.predict.input_columns import check_finite, column, plain
 from sparknet.predict.prediction import BAD, in_one_line
 
 if TYPE_CHECKING:

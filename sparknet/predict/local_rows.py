@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from sparknet.errors import DataError
-from sparknet.loaders.image import LARGEST_FILE
+from sparknet.loaders.image_decoding import LARGEST_FILE
 from sparknet.loaders.records import match_classes
 from sparknet.net.feed import check_numbers
-from sparknet.predict.columns import plain
+from sparknet.predict.input_columns import plain
 from sparknet.proto.byte_source import read_file
 from sparknet.proto.suggest import did_you_mean
 

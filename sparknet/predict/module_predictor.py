@@ -13,11 +13,11 @@ import numpy as np
 from sparknet.errors import DataError, SettingError, SparkError, extra
 from sparknet.net.heads import Head, Kind
 from sparknet.net.model import Array
-from sparknet.predict.columns import InputSpec, column_map
 from sparknet.predict.evaluation import head_of
 from sparknet.predict.files import output_file
+from sparknet.predict.input_columns import InputSpec, column_map
 from sparknet.predict.local_rows import InputShape, ModuleInput
-from sparknet.predict.outputs import Best, Output
+from sparknet.predict.output_columns import Best, Output
 from sparknet.predict.prediction import Prediction
 from sparknet.predict.predictor import Predictor, Sizes, TableSchema
 from sparknet.predict.request import Request, check_used, output_of

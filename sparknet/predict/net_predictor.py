@@ -14,10 +14,10 @@ from sparknet.net.heads import Head, Kind, find_heads
 from sparknet.net.model_folder import save_model
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.ranges import warn_of_pictures
-from sparknet.predict.columns import InputSpec, column_map, holds_bytes, input_specs
 from sparknet.predict.detections import BoxFrames
 from sparknet.predict.files import exists, output_file
-from sparknet.predict.outputs import Output
+from sparknet.predict.input_columns import InputSpec, column_map, holds_bytes, input_specs
+from sparknet.predict.output_columns import Output
 from sparknet.predict.prediction import Prediction
 from sparknet.predict.predictor import Predictor, Sizes, TableSchema
 from sparknet.predict.request import Request, batch_for, find_outputs, largest_results

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sparknet.errors import DataError, FileError, SparkError, SparkNetError, bare
-from sparknet.predict.columns import InputSpec, arrays, plain
 from sparknet.predict.detections import BoxFrames
-from sparknet.predict.outputs import Array, At, Collected, Output
+from sparknet.predict.input_columns import InputSpec, arrays, plain
+from sparknet.predict.output_columns import Array, At, Collected, Output
 from sparknet.predict.texts import Texts
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from sparknet.net.heads import Head, Kind
 from sparknet.net.model import Array, Model, PortableModel
 from sparknet.predict.local_rows import InputShape
-from sparknet.predict.outputs import Output
+from sparknet.predict.output_columns import Output
 from sparknet.predict.prediction import Prediction
 from sparknet.predict.request import Request
 from sparknet.predict.texts import TokenizerFile

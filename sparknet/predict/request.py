@@ -15,10 +15,10 @@ from sparknet.layers import LAYERS, Layer, Shape
 from sparknet.loaders.image_files import read_labels
 from sparknet.net.entries import dependent
 from sparknet.net.fed import FedNet
-from sparknet.predict.columns import column_map
 from sparknet.predict.detections import Detections, Mask, PixelRuns
 from sparknet.predict.files import fetched
-from sparknet.predict.outputs import Best, Classes, Output, Scalar, Values, Vector
+from sparknet.predict.input_columns import column_map
+from sparknet.predict.output_columns import Best, Classes, Output, Scalar, Values, Vector
 from sparknet.predict.prediction import Invalid
 from sparknet.proto.byte_source import StrPath
 from sparknet.proto.suggest import did_you_mean

@@ -23,8 +23,8 @@ from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.scratch import scratch_folder
 from sparknet.onnx import open_model
 from sparknet.onnx.inputs import refuse_axes
-from sparknet.predict.columns import column_map
 from sparknet.predict.files import exists, fetched, local_path
+from sparknet.predict.input_columns import column_map
 from sparknet.predict.module_predictor import ModulePredictor
 from sparknet.predict.net_predictor import NetPredictor
 from sparknet.predict.predictor import Predictor

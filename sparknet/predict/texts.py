@@ -21,7 +21,7 @@ from sparknet.graph.records import Outline
 from sparknet.net.entries import NetMessage
 from sparknet.net.fed import FedNet
 from sparknet.predict.files import fetched
-from sparknet.predict.outputs import Array
+from sparknet.predict.output_columns import Array
 from sparknet.predict.worker_cache import cached
 from sparknet.proto import parse_net
 from sparknet.proto.byte_source import read_file

@@ -13,8 +13,8 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import ArrayRecords, Records, class_names, with_classes
 from sparknet.net import Net
 from sparknet.net.backend import EMBEDDED
-from sparknet.net.first_records import check_counts, check_names, look_at_first
 from sparknet.net.recipe import Recipe
+from sparknet.net.record_checks import check_counts, check_names, look_at_first
 from sparknet.net.rows import frame_columns, is_frame
 from sparknet.net.weighting import RowWeights, WeighedNets, label_input
 from sparknet.torch.modules.calling import ModuleLoss, arguments, chosen_inputs

@@ -12,7 +12,7 @@ from PIL import Image
 from sparknet.cli import main
 from sparknet.cli.alias import PLACES
 from sparknet.cli.tools import TOOLS
-from sparknet.loaders.image import decode
+from sparknet.loaders.image_decoding import decode
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.proto import caffe_pb2, read_blob, read_text

@@ -11,7 +11,7 @@ from unittest.mock import ANY, patch
 
 from sparknet.errors import SparkNetError
 from sparknet.loaders import NumpyFiles, leveldb_table, open_records
-from sparknet.loaders.image import decode
+from sparknet.loaders.image_decoding import decode
 from sparknet.loaders.mnist_cifar10 import IMAGES, read_idx
 from sparknet.onnx import OnnxWarning
 from sparknet.onnx import read_model as read_onnx

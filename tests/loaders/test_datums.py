@@ -16,7 +16,7 @@ from sparknet.cli.record_files import write_database
 from sparknet.errors import ArrayError, FileError, SpecError
 from sparknet.loaders import ArrayRecords, Column, Datums, Records, mean_of
 from sparknet.loaders.datums import Mean, parse_datum, stored_shape
-from sparknet.loaders.image import image_shape
+from sparknet.loaders.image_decoding import image_shape
 from sparknet.proto import caffe_pb2
 from tests.goldens import GOLDENS
 from tests.loaders.databases import database

@@ -10,7 +10,7 @@ from PIL import Image
 import sparknet.caffe as caffe
 from sparknet.errors import FileError
 from sparknet.loaders import ImageFiles
-from sparknet.loaders.image import FORMATS, decode, image_shape
+from sparknet.loaders.image_decoding import FORMATS, decode, image_shape
 
 PIXELS = np.full((8, 9, 3), (200, 10, 20), np.uint8)
 

@@ -11,7 +11,7 @@ import pytest
 from sparknet.errors import FileError, SpecError
 from sparknet.layers.detection_evaluate import in_pixels, read_sizes
 from sparknet.layers.labelled_pictures import read_pairs
-from sparknet.loaders.image import LARGEST, check_size
+from sparknet.loaders.image_decoding import LARGEST, check_size
 from sparknet.loaders.image_files import read_labels
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.window import read_windows, warp_window

@@ -16,7 +16,7 @@ import pytest
 import sparknet.caffe as caffe
 from sparknet.errors import FileError
 from sparknet.loaders import MNIST, Datums, NumpyFiles, Tars, open_records
-from sparknet.loaders.image import decode, read_list
+from sparknet.loaders.image_decoding import decode, read_list
 from sparknet.loaders.image_files import read_labels
 from sparknet.loaders.image_settings import read_mean
 from sparknet.loaders.leveldb_writer import new_leveldb

@@ -66,5 +66,5 @@ def test_a_batch_of_photographs_enters_few_files():
         sys.setprofile(None)
         threading.setprofile(None)
     steady = set().union(*entered[2:5])
-    assert {"predict/prediction.py", "predict/columns.py", "native/net.py"} <= steady
+    assert {"predict/prediction.py", "predict/input_columns.py", "native/net.py"} <= steady
     assert len(steady) <= FILES, sorted(steady)

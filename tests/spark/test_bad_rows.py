@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from sparknet.errors import SparkError, SparkNetError
 from sparknet.net import Net
-from sparknet.net.first_records import ClassNumbers, class_numbers
-from sparknet.predict.columns import InputSpec, input_specs
+from sparknet.net.record_checks import ClassNumbers, class_numbers
+from sparknet.predict.input_columns import InputSpec, input_specs
 from sparknet.predict.net_predictor import NetPredictor
 from sparknet.predict.request import Request
 from sparknet.spark import SparkModel

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import FileError, SparkError
-from sparknet.predict.columns import InputSpec, arrays, column
+from sparknet.predict.input_columns import InputSpec, arrays, column
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

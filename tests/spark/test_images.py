@@ -10,7 +10,7 @@ from sparknet import Net
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.image_arrays import ImageArrays
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.predict.columns import arrays, input_specs, pictures
+from sparknet.predict.input_columns import arrays, input_specs, pictures
 from sparknet.spark import SparkModel, Trainer
 from tests.loaders.random_images import encoded, files
 from tests.net.test_images import ECHO, MEAN, by_caffe, deploy

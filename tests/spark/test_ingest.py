@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparknet.errors import CommError, FileError, SparkError
-from sparknet.predict.columns import InputSpec
+from sparknet.predict.input_columns import InputSpec
 from sparknet.spark.hosts.task import sent
 from sparknet.spark.train.ingest import HELD, ROW, open_records, write
 from sparknet.training.workers.records import WorkerRecords

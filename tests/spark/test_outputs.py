@@ -8,7 +8,7 @@ import pytest
 from sparknet.errors import SparkError
 from sparknet.net import Net
 from sparknet.predict.detections import Detections
-from sparknet.predict.outputs import Classes, Scalar
+from sparknet.predict.output_columns import Classes, Scalar
 from sparknet.predict.request import Request, find_outputs
 from sparknet.spark import SparkModel
 from sparknet.spark.predict.transform import spark_type

@@ -14,7 +14,7 @@ from sparknet.devices import uses_task_gpu
 from sparknet.errors import CommError
 from sparknet.native import set_threads
 from sparknet.net.backend import backend_called
-from sparknet.predict.columns import InputSpec
+from sparknet.predict.input_columns import InputSpec
 from sparknet.spark.cluster.gpus import device_of, task_host
 from sparknet.spark.filesystem.scratch import once, scratch
 from sparknet.spark.train.ingest import about, open_records, write

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.errors import SparkError
-from sparknet.loaders.image import decode, encode
+from sparknet.loaders.image_decoding import decode, encode
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.predict.table import column_name, quoted, with_fields
 

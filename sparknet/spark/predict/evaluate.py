@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sparknet.net.heads import Head
-from sparknet.predict.columns import plain
 from sparknet.predict.evaluation import (
     SCHEMA,
     Evaluation,
@@ -18,6 +17,7 @@ from sparknet.predict.evaluation import (
     count_rows,
     head_columns,
 )
+from sparknet.predict.input_columns import plain
 from sparknet.spark.cluster.by_value import by_value
 from sparknet.spark.predict.table import column_name, quoted, with_classes, with_fields
 

@@ -17,11 +17,11 @@ from sparknet.net import Net
 from sparknet.net.heads import Head, Kind
 from sparknet.net.model import Array
 from sparknet.onnx.inputs import Axes, Shapes
-from sparknet.predict.columns import column_map
 from sparknet.predict.evaluation import INVALID, Evaluation
+from sparknet.predict.input_columns import column_map
 from sparknet.predict.module_predictor import ModulePredictor
 from sparknet.predict.net_predictor import NetPredictor
-from sparknet.predict.outputs import Output
+from sparknet.predict.output_columns import Output
 from sparknet.predict.prediction import Invalid
 from sparknet.predict.predictor import Predictor
 from sparknet.predict.request import FunctionOptions, Request, TransformOptions

@@ -13,7 +13,7 @@ from sparknet.loaders.batches import ahead
 from sparknet.native import set_threads
 from sparknet.net.backend import CPU
 from sparknet.net.model import Array, Model, PortableModel
-from sparknet.predict.columns import plain
+from sparknet.predict.input_columns import plain
 from sparknet.predict.prediction import (
     PredictedRows,
     Prediction,

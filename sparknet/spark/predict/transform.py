@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError
-from sparknet.predict.columns import plain
-from sparknet.predict.outputs import Output
+from sparknet.predict.input_columns import plain
+from sparknet.predict.output_columns import Output
 from sparknet.predict.prediction import Prediction
 from sparknet.predict.request import Request
 from sparknet.spark.cluster.background_job import is_classic

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.errors import SettingError, SparkError
 from sparknet.net.weighting import RowWeights
-from sparknet.predict.columns import column_map, plain
+from sparknet.predict.input_columns import column_map, plain
 from sparknet.predict.prediction import PATH
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.cluster.session import no_data, session_of

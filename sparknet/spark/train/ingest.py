@@ -16,9 +16,9 @@ import numpy as np
 from sparknet.errors import SparkError, SparkNetError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.records import ArrayRecords, Batch, Column, Records, Subset, column_of
-from sparknet.net.first_records import OUTLIER
+from sparknet.net.record_checks import OUTLIER
 from sparknet.net.scratch import PRIVATE_FILE
-from sparknet.predict.columns import InputSpec, arrays
+from sparknet.predict.input_columns import InputSpec, arrays
 from sparknet.predict.prediction import BAD, at_place
 from sparknet.proto.byte_source import replacing
 from sparknet.training.checkpoints.runs import check_sum

@@ -16,8 +16,8 @@ from sparknet.loaders.records import Records
 from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.entries import UnknownShape
-from sparknet.net.first_records import find_odd
 from sparknet.net.portable import Portable, portable_solver
+from sparknet.net.record_checks import find_odd
 from sparknet.net.scores import GOALS, Goal
 from sparknet.net.weighting import WeighedNets
 from sparknet.proto.solver import check_step

@@ -20,7 +20,7 @@ from sparknet.loaders.image_arrays import Found, ImageArrays, stacked
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.entries import CHANNELS, Entry
 from sparknet.net.feed import raising, shaped
-from sparknet.net.first_records import ClassNumbers
+from sparknet.net.record_checks import ClassNumbers
 from sparknet.predict.binary import Binary, Shape, Sizes
 
 if TYPE_CHECKING:
