@@ -19,7 +19,7 @@ TOP = ROOT.parent
 
 STOREYS = (
     {"errors", "renamed"},
-    {"devices"},
+    {"atomic_files", "devices"},
     {"proto"},
     {"native"},
     {"comm"},

@@ -25,10 +25,10 @@ Add = Callable[[Mapping[str, Any]], object]
 @contextmanager
 def _numpy_file(path: str, blobs: Sequence[str]) -> Iterator[Add]:
     """Write a .npy or .npz file; the rows stay in memory until the end."""
-    from sparknet.proto.byte_source import replacing
+    from sparknet.atomic_files import atomic_file
 
     parts: list[Mapping[str, Any]] = []
-    with replacing(path) as draft:
+    with atomic_file(path) as draft:
         yield parts.append
         arrays = {name: np.concatenate([part[name] for part in parts]) for name in blobs}
         with draft.open("wb") as file:
@@ -41,11 +41,11 @@ def _numpy_file(path: str, blobs: Sequence[str]) -> Iterator[Add]:
 @contextmanager
 def _hdf5_file(path: str, blobs: Sequence[str]) -> Iterator[Add]:
     """Write an HDF5 file with a data set for each blob, for HDF5Data layers."""
+    from sparknet.atomic_files import atomic_file
     from sparknet.loaders.hdf5 import append_rows
-    from sparknet.proto.byte_source import replacing
 
     is_new = chain([True], repeat(False))
-    with replacing(path) as draft:
+    with atomic_file(path) as draft:
         yield lambda rows: append_rows(str(draft), {b: rows[b] for b in blobs}, next(is_new))
 
 

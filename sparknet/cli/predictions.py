@@ -157,10 +157,10 @@ FORMATS: dict[str, Callable[[Iterator[list[PrintedOutput]]], Iterator[str]]] = {
 @contextmanager
 def open_output(path: str) -> Iterator[TextIO]:
     """Open a file that gets its name only when it is complete."""
-    from sparknet.proto.byte_source import replacing
+    from sparknet.atomic_files import atomic_file
 
     with (
-        replacing(path) as draft,
+        atomic_file(path) as draft,
         draft.open("w", encoding="utf-8", errors="surrogateescape") as out,
     ):
         yield out

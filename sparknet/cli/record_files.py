@@ -29,13 +29,13 @@ def parquet_writer(path: str) -> Iterator[Callable[[dict[str, Any]], None]]:
 
     The first rows decide the schema; the file gets its name at the end.
     """
-    from sparknet.proto.byte_source import replacing
+    from sparknet.atomic_files import atomic_file
 
     with extra("pyarrow", "parquet", "writing a Parquet file"):
         import pyarrow as pa
         import pyarrow.parquet as pq
     with ExitStack() as stack:
-        draft = stack.enter_context(replacing(path))
+        draft = stack.enter_context(atomic_file(path))
         writers: list[Any] = []
 
         def add(columns: dict[str, Any]) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError
-from sparknet.proto.byte_source import replacing
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,7 +29,7 @@ class Plot(ABC):
     def save(self, path: StrPath) -> None:
         """Write it in the format that the name's end says."""
         suffix = self.suffix_of(path)
-        with replacing(path) as draft:
+        with atomic_file(path) as draft:
             draft.write_bytes(self._file(suffix))
 
     def saved(self, path: StrPath | None) -> Self:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError, clean
 from sparknet.loaders.records import (
     Array,
@@ -31,7 +32,7 @@ from sparknet.loaders.records import (
     columns_text,
 )
 from sparknet.native.guard import Guard
-from sparknet.proto.byte_source import StrPath, check_is_file, open_file, replacing
+from sparknet.proto.byte_source import StrPath, check_is_file, open_file
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Order = Literal["C", "F"]
@@ -126,7 +127,7 @@ def write_blocks(
     read it, as far as the umask lets them.
     """
     batches = _batches(records, at_once) if isinstance(records, Records) else iter(records)
-    with replacing(path, mode) as draft, draft.open("wb") as file:
+    with atomic_file(path, mode) as draft, draft.open("wb") as file:
         file.write(bytes(START))
         columns: dict[str, Column] = {}
         count = 0

@@ -18,9 +18,10 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import BinaryIO
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError
 from sparknet.native.guard import Guard
-from sparknet.proto.byte_source import open_file, replacing
+from sparknet.proto.byte_source import open_file
 
 MAGIC, VERSION = 0xBEEFC0DE, 1
 META = struct.Struct("<16x IIQQ I44x IHH QQQQQ QQ")
@@ -360,7 +361,7 @@ def new_lmdb(path: str) -> Iterator[LMDBWriter]:
     except OSError as error:
         raise FileError(path, f"cannot be written: {error.strerror}") from error
     try:
-        with replacing(file) as draft, draft.open("wb") as out:
+        with atomic_file(file) as draft, draft.open("wb") as out:
             writer = LMDBWriter(out, path)
             yield writer
             writer.finish()

@@ -22,12 +22,13 @@ from urllib.request import urlopen
 
 import numpy as np
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.blocks import Bytes, FileRecords, map_file, most_unpacked, shaped
 from sparknet.loaders.opening import open_records
 from sparknet.loaders.records import Records
 from sparknet.native.guard import Guard
-from sparknet.proto.byte_source import StrPath, open_file, replacing
+from sparknet.proto.byte_source import StrPath, open_file
 
 IMAGES, LABELS = 0x803, 0x801
 GZIP = b"\x1f\x8b"
@@ -180,7 +181,7 @@ def fetch(file: Published, folder: StrPath, mirror: str | None = None) -> Path:
     if urlsplit(url).scheme not in SCHEMES:
         raise FileError(url, f"is no address that can be fetched from: {', '.join(SCHEMES)}")
     Path(folder).mkdir(parents=True, exist_ok=True)
-    with replacing(target) as draft:
+    with atomic_file(target) as draft:
         try:
             with urlopen(url, timeout=PATIENCE) as source, draft.open("wb") as out:
                 _copy(source, out, file, url)
@@ -233,7 +234,7 @@ def _unpacked(archive: Path) -> list[Path]:
                     )
                 path = missing.pop(Path(info.name).name, None)
                 if path is not None and (data := tar.extractfile(info)) is not None:
-                    with replacing(path) as draft, draft.open("wb") as out:
+                    with atomic_file(path) as draft, draft.open("wb") as out:
                         shutil.copyfileobj(data, out)
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise FileError(archive, f"cannot be unpacked: {error}") from error

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError, SparkNetError
 from sparknet.layers import LAYERS
 from sparknet.layers.losses import InfogainLoss
@@ -26,7 +27,7 @@ from sparknet.net.portable import Portable, portable_net, process_folder
 from sparknet.net.quantize import in_int8
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import Model, caffe_pb2, parse_net, write_model, write_text
-from sparknet.proto.byte_source import open_file, read_file, replacing
+from sparknet.proto.byte_source import open_file, read_file
 from sparknet.proto.untrusted import NET_FILES, check_solver_files, mark
 from sparknet.weights.files import WEIGHTS
 
@@ -56,7 +57,7 @@ def output_file_here(path: str) -> Iterator[Path]:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(path, f"its folder cannot be made: {error.strerror}") from error
-    with replacing(path) as draft:
+    with atomic_file(path) as draft:
         yield draft
 
 

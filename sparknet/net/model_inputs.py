@@ -9,9 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.proto.byte_source import replacing
 from sparknet.weights.files import DESCRIPTION
 
 StrPath = str | os.PathLike[str]
@@ -60,7 +60,7 @@ class ModelInputs:
         merged = replace(self, columns=before.columns | self.columns)
         if merged == before:
             return
-        with replacing(Path(model).with_suffix(self.SUFFIX)) as file:
+        with atomic_file(Path(model).with_suffix(self.SUFFIX)) as file:
             file.write_text(merged.to_json(), encoding="utf-8")
 
     def to_json(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError, LayerError, SettingError
 from sparknet.graph import Graph, Node, build
 from sparknet.graph.records import Outline
@@ -20,7 +21,6 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.onnx.layer_export import WRITERS, Draft, LayerExport, Rounding
 from sparknet.onnx.source import LABELS, PREPROCESSING, PRODUCER, Array, StrPath, onnx_package
 from sparknet.proto import Model, caffe_pb2
-from sparknet.proto.byte_source import replacing
 
 OPSETS = (13, 22)
 """The oldest and the newest operators that are written."""
@@ -67,7 +67,7 @@ def write_model(
         onnx.checker.check_model(proto)
     except ValueError as error:  # protobuf's own limit
         raise FileError(path, f"cannot hold the model: {error}") from error
-    with replacing(path) as draft:
+    with atomic_file(path) as draft:
         draft.write_bytes(proto.SerializeToString())
 
 

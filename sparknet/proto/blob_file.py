@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf.message import DecodeError, Message
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import ArrayError, FileError
 from sparknet.proto import caffe_pb2
-from sparknet.proto.byte_source import ByteSource, StrPath, open_source, replacing
+from sparknet.proto.byte_source import ByteSource, StrPath, open_source
 from sparknet.proto.wire import INT8, Kind, Payload, encode_varint, header, load, load_bytes, walk
 
 Array: TypeAlias = npt.NDArray[np.float32]
@@ -238,7 +239,7 @@ def chunk_size(chunk: Chunk) -> int:
 
 def write_chunks(path: StrPath, chunks: Iterable[Chunk]) -> None:
     """Writes chunks to a file, arrays straight from their memory."""
-    with replacing(path) as draft, draft.open("wb") as file:
+    with atomic_file(path) as draft, draft.open("wb") as file:
         for chunk in chunks:
             file.write(chunk if isinstance(chunk, bytes) else array_bytes(chunk))
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from sparknet.errors import FileError, SparkNetError, clean
+from sparknet.atomic_files import file_kind, io_reason
+from sparknet.errors import FileError, clean
 
 StrPath = str | os.PathLike[str]
 
@@ -97,10 +98,10 @@ def open_file(path: StrPath) -> BufferedReader:
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        raise FileError(clean(name), _reason(error)) from error
+        raise FileError(clean(name), io_reason(error)) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise FileError(name, what_it_is(name))
+        raise FileError(name, file_kind(name))
     return os.fdopen(descriptor, "rb")
 
 
@@ -113,7 +114,7 @@ def read_file(path: StrPath, max_bytes: int) -> bytes:
         try:
             return file.read(max_bytes)
         except OSError as error:
-            raise FileError(path, _reason(error)) from error
+            raise FileError(path, io_reason(error)) from error
 
 
 @contextmanager
@@ -126,40 +127,4 @@ def open_source(path: StrPath) -> Iterator[FileSource]:
 def check_is_file(path: StrPath) -> None:
     """FileError if there is no file of this name."""
     if not Path(path).is_file():
-        raise FileError(path, what_it_is(path) if Path(path).exists() else "does not exist")
-
-
-def what_it_is(path: StrPath) -> str:
-    """Return what is said of a thing that is there, and that is no file."""
-    return "is a folder, not a file" if Path(path).is_dir() else "is not an ordinary file"
-
-
-@contextmanager
-def replacing(path: StrPath, mode: int = 0o666) -> Iterator[Path]:
-    """Yields a new file beside `path` that takes its name when the block ends without error.
-
-    A reader of `path` sees the old content or the new, never a part.  ``mode`` says who may read
-    it, as far as the umask lets them.  The new file's name ends as ``path`` does.
-    """
-    target = Path(os.path.realpath(path))
-    draft = target.with_name(f".{os.getpid()}.{os.urandom(4).hex()}.{target.name[-200:]}")
-    try:
-        if target.exists() and not target.is_file():
-            raise FileError(path, what_it_is(path))
-        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode))
-        yield draft
-        draft.replace(target)
-    except (OSError, ValueError) as error:
-        if isinstance(error, SparkNetError):
-            raise
-        raise FileError(path, f"cannot be written: {_reason(error)}") from error
-    finally:
-        with suppress(OSError):  # of a folder that cannot be written at all
-            draft.unlink(missing_ok=True)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "no such file or folder"
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return text[:1].lower() + text[1:]
+        raise FileError(path, file_kind(path) if Path(path).exists() else "does not exist")

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError, SparkNetError, WeightsError, clean, extra
 from sparknet.proto import caffe_pb2
 from sparknet.proto.blob_file import Array, aligned, checked_count
-from sparknet.proto.byte_source import ByteSource, FileSource, StrPath, open_source, replacing
+from sparknet.proto.byte_source import ByteSource, FileSource, StrPath, open_source
 from sparknet.proto.model import LayerArrays, Model
 from sparknet.proto.wire import Piece, load
 
@@ -262,7 +263,7 @@ def _reading(path: StrPath) -> Iterator[_HDF5Reader]:
 @contextmanager
 def _writing(path: StrPath) -> Iterator[h5py.File]:
     h5 = h5py_module(f"writing {os.fspath(path)}")
-    with replacing(path) as draft, h5.File(draft, "w") as file:
+    with atomic_file(path) as draft, h5.File(draft, "w") as file:
         yield file
 
 

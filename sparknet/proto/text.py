@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError, LayerError, SolverError, SpecError, TextError, clean
 from sparknet.proto import caffe_pb2
-from sparknet.proto.byte_source import StrPath, open_source, replacing
+from sparknet.proto.byte_source import StrPath, open_source
 from sparknet.proto.forks import in_dialect, origin
 from sparknet.proto.message_fields import Field, table
 from sparknet.proto.text_parser import parse_into
@@ -155,7 +156,7 @@ def write_text(path: StrPath, message: Message) -> None:
     if isinstance(message, caffe_pb2.NetParameter):
         message = unmarked(message)
     text = format_text(message)
-    with replacing(path) as draft:
+    with atomic_file(path) as draft:
         draft.write_text(text, encoding="ascii")
 
 

@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError, SettingError
-from sparknet.proto.byte_source import replacing
 from sparknet.report import run_sections
 from sparknet.report.charts import Curve, lines, table
 from sparknet.report.runs import Document, Json, ReportedRun, RunSet, comparison, read, text
@@ -232,7 +232,7 @@ def report(*sources: StrPath, out: StrPath) -> str:
         content = comparison(_with_names([RunSet(one.name, _runs(one)) for one in runs]))
         summary = "\n".join(text(content))
         runs = [Document("comparison", content)]
-    with replacing(out) as draft:
+    with atomic_file(out) as draft:
         draft.write_text(html(runs), encoding="utf-8")
     return summary
 

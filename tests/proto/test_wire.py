@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError
 from sparknet.proto import caffe_pb2, wire
-from sparknet.proto.byte_source import ByteSource, FileSource, open_source, replacing
+from sparknet.proto.byte_source import ByteSource, FileSource, open_source
 
 FLOATS = st.lists(st.floats(width=32, allow_nan=False), max_size=40)
 
@@ -160,7 +161,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     path.write_bytes(b"old")
 
     def fail() -> None:
-        with replacing(path) as draft:
+        with atomic_file(path) as draft:
             draft.write_bytes(b"half")
             raise RuntimeError
 
@@ -168,10 +169,13 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
         fail()
     assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
     assert path.read_bytes() == b"old"
-    with replacing(path) as draft:
+    with atomic_file(path) as draft:
         draft.write_bytes(b"new")
     assert path.read_bytes() == b"new"
-    with pytest.raises(FileError, match="cannot be written"), replacing(tmp_path / "no" / "model"):
+    with (
+        pytest.raises(FileError, match="cannot be written"),
+        atomic_file(tmp_path / "no" / "model"),
+    ):
         pass
     with monkeypatch.context() as patch:  # a file system that is read alone
 
@@ -181,7 +185,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
         patch.setattr(os, "open", refuse)
         patch.setattr(Path, "unlink", refuse)
         said = r"model: cannot be written: read-only file system$"
-        with pytest.raises(FileError, match=said), replacing(path):
+        with pytest.raises(FileError, match=said), atomic_file(path):
             pass
-    with pytest.raises(FileError, match="not an ordinary file"), replacing("/dev/null"):
+    with pytest.raises(FileError, match="not an ordinary file"), atomic_file("/dev/null"):
         pass

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import SparkError, SparkNetError
 from sparknet.loaders.blocks import Blocks, write_blocks
 from sparknet.loaders.records import ArrayRecords, Batch, Column, Records, Subset, column_of
@@ -20,7 +21,6 @@ from sparknet.net.record_checks import OUTLIER
 from sparknet.net.scratch import PRIVATE_FILE
 from sparknet.predict.input_columns import InputSpec, arrays
 from sparknet.predict.prediction import BAD, at_place
-from sparknet.proto.byte_source import replacing
 from sparknet.training.checkpoints.runs import check_sum
 from sparknet.training.workers.records import WorkerRecords
 
@@ -55,7 +55,7 @@ def write(
     begin = next(pieces, None)
     if begin is not None:
         write_blocks(path, _again(begin, pieces), mode=PRIVATE_FILE)
-    with replacing(about(path), PRIVATE_FILE) as draft, draft.open("wb") as file:
+    with atomic_file(about(path), PRIVATE_FILE) as draft, draft.open("wb") as file:
         rows = np.concatenate([np.zeros(0, np.int64), *reading.rows])
         is_held = np.concatenate([np.zeros(0, bool), *reading.held])
         facts = [sum(reading.checks), reading.dropped, reading.reason, reading.outlier]
