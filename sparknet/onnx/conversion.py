@@ -19,7 +19,7 @@ from sparknet.onnx.inputs import Place, bound, one_number
 from sparknet.onnx.length_constants import grown, length_number, with_length
 from sparknet.onnx.limits import Room, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
-from sparknet.onnx.operators.arithmetic import exact_quotients
+from sparknet.onnx.operators.binary import exact_quotients
 from sparknet.onnx.records import beside
 from sparknet.onnx.sizes import RECORDS, Size, affine, symbols
 from sparknet.onnx.source import Array, Branch, OnnxNode, Source

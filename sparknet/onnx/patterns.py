@@ -10,8 +10,8 @@ import numpy as np
 from sparknet.errors import FileError, clean
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.limits import Room
-from sparknet.onnx.operators.activations import ACTIVATIONS, PROBE
 from sparknet.onnx.operators.detection import DetectionSearch
+from sparknet.onnx.operators.pointwise import ACTIVATIONS, PROBE
 from sparknet.onnx.source import Array, OnnxNode, Source
 
 _WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)

@@ -13,6 +13,7 @@ from sparknet.caffe import checks, weights_io
 from sparknet.caffe.net import Net
 from sparknet.caffe.precision import Precision
 from sparknet.caffe.solvers import adaptive, nets, rate, snapshot
+from sparknet.caffe.solvers.clipping import clip_factor
 from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.report import Display, say, say_outputs
 from sparknet.caffe.solvers.settings import NetSource, SolverSource, settings
@@ -285,11 +286,9 @@ class Solver(ABC):
         if limit < 0:
             return 1.0
         norm = float(np.float32(gradient_norm()))
-        if not norm > limit:
-            return 1.0
-        factor = float(np.float32(limit) / np.float32(norm))
-        self.clipped += 1
-        if self.tells_clipping:
+        factor = clip_factor(limit, norm)
+        self.clipped += norm > limit
+        if norm > limit and self.tells_clipping:
             say(
                 f"Gradient clipping: scaling down gradients (L2 norm {norm:g} > {limit:g}) "
                 f"by scale factor {factor:g}"

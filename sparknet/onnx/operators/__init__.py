@@ -5,8 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 
 _MODULES = (
-    *("activations", "arithmetic", "comparison", "convolution", "detection", "gather_scatter"),
-    *("matrix_products", "ml", "normalization", "pooling", "quantization", "recurrent"),
+    *("binary", "comparison", "convolution", "detection", "gather_scatter"),
+    *(
+        "matrix_products",
+        "ml",
+        "normalization",
+        "pointwise",
+        "pooling",
+        "quantization",
+        "recurrent",
+    ),
     *("reductions", "resize", "shapes", "slicing"),
 )
 

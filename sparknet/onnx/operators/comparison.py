@@ -6,7 +6,7 @@ import numpy as np
 
 from sparknet.onnx.limits import bounded
 from sparknet.onnx.netlist import LARGEST, Computed, Value
-from sparknet.onnx.operators.arithmetic import combine
+from sparknet.onnx.operators.binary import combine
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from sparknet.layers import Shape
 from sparknet.onnx.netlist import Computed, Value
-from sparknet.onnx.operators.arithmetic import combine
+from sparknet.onnx.operators.binary import combine
 from sparknet.onnx.operators.shapes import permute
 from sparknet.onnx.payloads import contiguous_transpose
 from sparknet.onnx.source import Array

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.onnx.netlist import LARGEST, TINY, Computed
-from sparknet.onnx.operators.arithmetic import combine
+from sparknet.onnx.operators.binary import combine
 from sparknet.onnx.operators.matrix_products import linear
 from sparknet.onnx.operators.reductions import PLACES, first_places
 from sparknet.onnx.operators.shapes import joined

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from sparknet.onnx.netlist import Computed, Value
-from sparknet.onnx.operators.arithmetic import combine
+from sparknet.onnx.operators.binary import combine
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sparknet.onnx.geometry import axes_of
 from sparknet.onnx.netlist import LARGEST, TINY, Computed
-from sparknet.onnx.operators.arithmetic import combine
+from sparknet.onnx.operators.binary import combine
 from sparknet.onnx.operators.pooling import over_all
 from sparknet.onnx.operators.slicing import gather_places
 from sparknet.onnx.step import Outputs, Step, reads

@@ -27,7 +27,6 @@ worker that comes later waits until the end of a round.  Events tell of it:
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,14 +35,12 @@ from typing import Any
 from sparknet.comm.rpc import Line
 from sparknet.errors import PeerLost
 from sparknet.training.driver.rendezvous import Json, Loss, Meeting, WorkerState
-from sparknet.training.driver.stragglers import Arrivals, Behind
+from sparknet.training.driver.stragglers import Arrivals, BackOff, Behind
 from sparknet.training.events import Event
 from sparknet.training.settings.training import RunSettings
 from sparknet.training.strategies import make_strategy
 
 _LEFT_BEHIND, _OVER = "it was left behind", "training is over"
-_AWAY = 60.0
-"""Seconds for which a worker stays away that was left behind twice, then thrice as many."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +108,7 @@ class Membership(Meeting[_Member]):
         self._arrivals: Arrivals | None = None
         if elastic.behind is not None:
             self._arrivals = Arrivals(elastic.behind, elastic.late)
-        self._behind: Counter[int] = Counter()
-        """How often a worker was left behind."""
-        self._barred: dict[int, float] = {}
-        """Until when a worker may not come back."""
+        self._back_off = BackOff()
 
     # -- what the driver asks ------------------------------------------------------------
 
@@ -220,9 +214,7 @@ class Membership(Meeting[_Member]):
 
     def _leave_behind(self, one: _Member, found: Behind) -> None:
         """Leave a worker behind; its back-off before a return grows each time."""
-        times = self._behind[one.worker]
-        self._behind[one.worker] = times + 1
-        self._barred[one.worker] = self._clock() + _AWAY * (2**times - 1)
+        self._back_off.leave(one.worker, self._clock())
         figures = {"seconds": found.seconds, "median": found.median, "factor": self.elastic.behind}
         self._add("behind", worker=one.worker, where=one.where, **figures)
 
@@ -257,7 +249,7 @@ class Membership(Meeting[_Member]):
             self._refused[line] = (one.worker, one.where, _OVER)
         elif any(other.worker == one.worker for other in self._here.values()):
             self._refused[line] = (one.worker, one.where, "another process has its place")
-        elif self._clock() < self._barred.get(one.worker, 0.0):
+        elif self._back_off.bars(one.worker, self._clock()):
             self._refused[line] = (one.worker, one.where, _LEFT_BEHIND)
         else:
             if not self._known:

@@ -17,6 +17,9 @@ _SECOND, _JITTER = 1.0, 0.3
 """Seconds of computing that are compared: rounds of less are compared together, as the scheduler of
 a machine takes milliseconds from a worker.  The second number is enough for the last rule."""
 
+_BACK_OFF = 60.0
+"""Seconds for which a worker stays away that was left behind twice."""
+
 
 @dataclass(frozen=True)
 class Slow:
@@ -147,3 +150,20 @@ class Arrivals:
     def _usual(self, worker: int) -> float:
         others = [self._seconds.get(one, inf) for one in self._here if one != worker]
         return median(others) if others else inf
+
+
+class BackOff:
+    """For how long workers stay away that were left behind; the time grows with each."""
+
+    def __init__(self) -> None:
+        self._times: Counter[int] = Counter()
+        self._until: dict[int, float] = {}
+
+    def leave(self, worker: int, now: float) -> None:
+        """Note that a worker was left behind: it may return at once, then after 60 s, 180 s …"""
+        self._until[worker] = now + _BACK_OFF * (2 ** self._times[worker] - 1)
+        self._times[worker] += 1
+
+    def bars(self, worker: int, now: float) -> bool:
+        """Return whether a worker has to stay away still."""
+        return now < self._until.get(worker, 0.0)

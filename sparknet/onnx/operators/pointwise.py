@@ -11,7 +11,7 @@ import numpy as np
 
 from sparknet.onnx.folding import TYPES
 from sparknet.onnx.netlist import FLOAT, LARGEST, Computed, Value
-from sparknet.onnx.operators.arithmetic import combine
+from sparknet.onnx.operators.binary import combine
 from sparknet.onnx.operators.comparison import differs
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Outputs, Step, reads
