@@ -132,7 +132,7 @@ def _draw(net: Path, target: Path) -> None:
     described = Net(read_network(str(net), None))
     shapes = {name: shape or (1, 3, 224, 224) for name, shape in described._shapes.items()}
     shapes = {name: tuple(max(size, 1) for size in shape) for name, shape in shapes.items()}
-    built = caffe.Net.from_proto(described._described(shapes), caffe.TEST)
+    built = caffe.Net.from_proto(described._net_message(shapes), caffe.TEST)
     rng = np.random.default_rng(3)
     for node in built.graph.nodes:
         for number, blob in enumerate(built.params.get(node.name, ())):

@@ -47,8 +47,8 @@ def downloads() -> Mapping[str, tuple[Download, ...]]:
     for line in Path(__file__).with_suffix(".tsv").read_text(encoding="utf-8").splitlines():
         model, kind, size, checksum, url = line.split("\t")
         bytes_ = int(size) if size != "-" else None
-        known = files.get((model, kind)) or Download(model, kind, bytes_, checksum, ())
-        files[model, kind] = replace(known, urls=(*known.urls, url))
+        download = files.get((model, kind)) or Download(model, kind, bytes_, checksum, ())
+        files[model, kind] = replace(download, urls=(*download.urls, url))
     models: dict[str, list[Download]] = {}
     for file in files.values():
         models.setdefault(file.model, []).append(file)
@@ -91,11 +91,11 @@ def fetch(file: Download, mirror: str | None = None) -> Path:
     raise FileError(
         target,
         "could not be fetched; get the file of "
-        f"{_described(file)} elsewhere and put it there. " + "; ".join(reasons),
+        f"{_description(file)} elsewhere and put it there. " + "; ".join(reasons),
     )
 
 
-def _described(file: Download) -> str:
+def _description(file: Download) -> str:
     size = "" if file.size is None else f"{file.size:,} bytes and "
     return f"{size}{_algorithm(file)} {file.checksum}"
 

@@ -27,7 +27,7 @@ def NMSBoxes(
 ) -> Indices:
     """Return the indices of boxes (x, y, width, height) that no better one overlaps."""
     boxes, values = _boxes(bboxes), np.asarray(scores, np.float32).reshape(-1)
-    return _kept(boxes, values, score_threshold, nms_threshold, eta, top_k)
+    return _best_boxes(boxes, values, score_threshold, nms_threshold, eta, top_k)
 
 
 def NMSBoxesBatched(
@@ -43,7 +43,7 @@ def NMSBoxesBatched(
     boxes, values = _boxes(bboxes), np.asarray(scores, np.float32).reshape(-1)
     offset = (boxes[:, :2] + boxes[:, 2:]).max(initial=0) + 1
     boxes[:, :2] += np.asarray(class_ids).reshape(-1, 1) * offset
-    return _kept(boxes, values, score_threshold, nms_threshold, eta, top_k)
+    return _best_boxes(boxes, values, score_threshold, nms_threshold, eta, top_k)
 
 
 def softNMSBoxes(
@@ -57,22 +57,22 @@ def softNMSBoxes(
 ) -> tuple[Any, Indices]:
     """Return the scores of the boxes that stay, lowered where better ones overlap, and indices."""
     boxes, values = _boxes(bboxes), np.array(scores, np.float32).reshape(-1)
-    left = list(range(len(values)))
+    candidates = list(range(len(values)))
     indices: list[int] = []
     updated: list[float] = []
-    while left and (top_k <= 0 or len(indices) < top_k):
-        best = max(left, key=lambda index: values[index])
+    while candidates and (top_k <= 0 or len(indices) < top_k):
+        best = max(candidates, key=lambda index: values[index])
         if not values[best] >= score_threshold:
             break
         indices.append(best)
         updated.append(float(values[best]))
-        left.remove(best)
-        overlap = _overlaps(boxes[best], boxes[left]).astype(np.float32)
+        candidates.remove(best)
+        overlap = _overlaps(boxes[best], boxes[candidates]).astype(np.float32)
         if method == SOFT_NMSMETHOD_SOFTNMS_GAUSSIAN:
-            values[left] *= np.exp(-(overlap * overlap) / np.float32(sigma))
+            values[candidates] *= np.exp(-(overlap * overlap) / np.float32(sigma))
         else:
-            values[left] *= np.where(overlap > nms_threshold, 1 - overlap, np.float32(1))
-        left = [index for index in left if values[index] >= score_threshold]
+            values[candidates] *= np.where(overlap > nms_threshold, 1 - overlap, np.float32(1))
+        candidates = [index for index in candidates if values[index] >= score_threshold]
     return np.array(updated, np.float32), np.array(indices, np.int32) if indices else ()
 
 
@@ -80,21 +80,21 @@ def _boxes(bboxes: Any) -> Doubles:
     return np.array(bboxes, np.float64).reshape(-1, 4)
 
 
-def _kept(
+def _best_boxes(
     boxes: Doubles, scores: Any, score: float, threshold: float, eta: float, top_k: int
 ) -> Indices:
     ranked = np.argsort(-scores, kind="stable").tolist()
     order = [index for index in ranked if scores[index] > np.float32(score)]
-    kept: list[int] = []
+    indices: list[int] = []
     threshold = float(np.float32(threshold))
     overlaps = np.zeros(len(boxes))  # of each box, the largest with one that is kept
     for index in order[:top_k] if top_k > 0 else order:
         if not overlaps[index] > threshold:
-            kept.append(index)
+            indices.append(index)
             overlaps = np.maximum(overlaps, _overlaps(boxes[index], boxes))
             if eta < 1 and threshold > 0.5:
                 threshold *= eta
-    return np.array(kept, np.int32) if kept else ()
+    return np.array(indices, np.int32) if indices else ()
 
 
 def _overlaps(box: Doubles, others: Doubles) -> Doubles:

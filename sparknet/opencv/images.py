@@ -95,7 +95,7 @@ def blobFromImagesWithParams(
     for image, planes in zip(arrays, blob, strict=True):
         if image.shape[2] != channels:
             raise ArgumentError(f"images have {channels} and {image.shape[2]} channels")
-        sized = _sized(image, height, width, how)
+        sized = _resized_image(image, height, width, how)
         for plane, channel in zip(planes, order, strict=True):
             np.subtract(sized[:, :, channel], mean[channel], out=plane, casting="unsafe")
             if scale[channel] != 1:
@@ -123,7 +123,7 @@ def _scalar(values: Scalar, same: bool = False) -> np.ndarray[Any, np.dtype[np.f
     return np.append(array, np.full(4, fill, np.float32))[:4]
 
 
-def _sized(image: Array, height: int, width: int, how: Any) -> Array:
+def _resized_image(image: Array, height: int, width: int, how: Any) -> Array:
     old = image.shape[:2]
     if old == (height, width):
         return image

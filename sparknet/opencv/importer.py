@@ -17,6 +17,7 @@ from sparknet.graph.state import filter_net, net_state
 from sparknet.layers import Shape
 from sparknet.proto import Model, caffe_pb2, parse_model, parse_text, read_model, upgrade_net
 from sparknet.proto.blob_file import Array
+from sparknet.proto.byte_source import open_file
 from sparknet.proto.text_tokens import Unknown
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview | Array"
@@ -44,9 +45,9 @@ class Network:
 
     def ends(self) -> list[int]:
         """Return the numbers of the layers whose outputs no layer reads."""
-        read = {bottom for layer in self.layers for bottom in layer.bottom}
+        bottoms = {bottom for layer in self.layers for bottom in layer.bottom}
         numbered = enumerate(self.layers, start=1)
-        return [number for number, layer in numbered if read.isdisjoint(layer.top)]
+        return [number for number, layer in numbered if bottoms.isdisjoint(layer.top)]
 
 
 def read_network(prototxt: Source, caffemodel: Source | None) -> Network:
@@ -66,7 +67,7 @@ def read_network(prototxt: Source, caffemodel: Source | None) -> Network:
 
 def _text(source: Source) -> tuple[bytes, str]:
     if isinstance(source, str | os.PathLike):
-        with open(source, "rb") as file:  # noqa: PTH123 - a name may be no Path
+        with open_file(source) as file:
             return file.read(), os.fspath(source)
     return bytes(source), "<buffer>"
 

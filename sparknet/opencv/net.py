@@ -136,14 +136,14 @@ class Net:
         return tuple(tuple(outputs) for outputs in rows)
 
     def _run(self, numbers: Sequence[int]) -> list[list[Array]]:
-        net, start = self._built(), perf_counter_ns()
+        net, start = self._ready_net(), perf_counter_ns()
         if not all(numbers):
             raise LayerError("_input", "forward() takes a layer; this one has the net's inputs")
-        chosen = [self._network.layers[number - 1] for number in numbers]
-        net._want(top for layer in chosen for top in layer.top)
+        layers = [self._network.layers[number - 1] for number in numbers]
+        net._want(top for layer in layers for top in layer.top)
         net._forward(0, self._places[max(numbers)])
         outputs = [
-            [self._output(layer, net.blobs[top].data) for top in layer.top] for layer in chosen
+            [self._output(layer, net.blobs[top].data) for top in layer.top] for layer in layers
         ]
         self._ticks = perf_counter_ns() - start
         return outputs
@@ -164,7 +164,7 @@ class Net:
 
     # -- the net below -------------------------------------------------------------------
 
-    def _built(self) -> CaffeNet:
+    def _ready_net(self) -> CaffeNet:
         if self._net is None:
             self._net = self._build(self._shapes)
             for name, values in self._waiting.items():
@@ -173,7 +173,7 @@ class Net:
         return self._net
 
     def _build(self, shapes: dict[str, Shape]) -> CaffeNet:
-        net = self._described(shapes)
+        net = self._net_message(shapes)
         pairs = zip(self._network.layers, self._network.arrays, strict=True)
         arrays: list[Arrays] = [[] for _ in shapes]
         arrays += [[] if registered.is_registered(layer.type) else own for layer, own in pairs]
@@ -193,7 +193,7 @@ class Net:
         self._places = {number: places[name] for number, name in names}
         return built
 
-    def _described(self, shapes: dict[str, Shape]) -> caffe_pb2.NetParameter:
+    def _net_message(self, shapes: dict[str, Shape]) -> caffe_pb2.NetParameter:
         """Return the net with these inputs, and with layers of registered classes."""
         if not self._network.layers:
             raise SpecError("the net is empty: read one with readNetFromCaffe")
@@ -204,7 +204,7 @@ class Net:
             source = net.layer.add(name=f"input#{name}", type="Input", top=[name])
             source.input_param.shape.add(dim=shape)
         for layer, stored in zip(self._network.layers, self._network.arrays, strict=True):
-            net.layer.append(as_caffe(registered.replaced(layer, stored)))
+            net.layer.append(as_caffe(registered.python_layer(layer, stored)))
         return net
 
     def _set_arrays(self, number: int, arrays: list[Array]) -> None:
@@ -275,8 +275,8 @@ class Net:
 
     def getFLOPS(self, *args: Any) -> int:
         """Return the operations of a net, or of the layer whose number comes first."""
-        number, shapes = self._asked(args)
-        graph = build(self._described(shapes), caffe_pb2.TEST)
+        number, shapes = self._layer_and_shapes(args)
+        graph = build(self._net_message(shapes), caffe_pb2.TEST)
         works = {node.name: flops.of(graph, node) for node in graph.nodes}
         if number is None:
             return sum(works.values())
@@ -284,19 +284,19 @@ class Net:
 
     def getMemoryConsumption(self, *args: Any) -> tuple[int, int]:
         """Return the bytes of weights and of blobs, each blob in memory of its own."""
-        number, shapes = self._asked(args)
+        number, shapes = self._layer_and_shapes(args)
         sizes = self._sizes(shapes)
         numbers = range(1, len(self._network.layers) + 1) if number is None else [number]
-        chosen = [self._network.layers[one - 1] for one in numbers]
-        held = [array for one in numbers for array in self._network.arrays[one - 1]]
-        weights = sum(4 * array.size for array in held if array is not None)
-        tops = [top for layer in chosen for top in layer.top]
+        layers = [self._network.layers[one - 1] for one in numbers]
+        arrays = [array for one in numbers for array in self._network.arrays[one - 1]]
+        weights = sum(4 * array.size for array in arrays if array is not None)
+        tops = [top for layer in layers for top in layer.top]
         inputs = list(self._network.inputs) if number is None else []
         return weights, sum(4 * count(sizes[name]) for name in (*inputs, *tops))
 
     def getLayersShapes(self, *args: Any) -> tuple[Any, Any, Any]:
         """Return the layers' numbers, and the shapes of their inputs and outputs."""
-        _, shapes = self._asked(args)
+        _, shapes = self._layer_and_shapes(args)
         sizes = {name: np.array(shape, np.int32) for name, shape in self._sizes(shapes).items()}
         inputs = tuple(sizes[name] for name in self._network.inputs)
         bottoms = [tuple(sizes[name] for name in layer.bottom) for layer in self._network.layers]
@@ -306,14 +306,14 @@ class Net:
 
     def _sizes(self, shapes: dict[str, Shape]) -> dict[str, Shape]:
         """Return the shapes of all blobs, by name, for these of the inputs."""
-        graph = build(self._described(shapes), caffe_pb2.TEST)
+        graph = build(self._net_message(shapes), caffe_pb2.TEST)
         sizes = dict(zip(graph.blob_names, graph.blob_shapes, strict=True))
         for layer in self._network.layers:
             if layer.detection_output_param.keep_top_k > 0:
                 sizes[layer.top[0]] = self._boxes_shape(layer, shapes)
         return sizes
 
-    def _asked(self, args: Sequence[Any]) -> tuple[int | None, dict[str, Shape]]:
+    def _layer_and_shapes(self, args: Sequence[Any]) -> tuple[int | None, dict[str, Shape]]:
         """Return a layer's number, if it comes first, and the inputs' shapes."""
         number = self._number(args[0]) if len(args) > 1 or not np.ndim(args[0]) else None
         shapes = args[-1] if np.ndim(args[-1][0]) else [args[-1]]

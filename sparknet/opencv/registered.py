@@ -34,7 +34,7 @@ def is_registered(layer_type: str) -> bool:
     return layer_type in _classes
 
 
-def replaced(layer: caffe_pb2.LayerParameter, arrays: LayerArrays) -> caffe_pb2.LayerParameter:
+def python_layer(layer: caffe_pb2.LayerParameter, arrays: LayerArrays) -> caffe_pb2.LayerParameter:
     """Return the layer, or a Python layer in the place of one whose type is registered."""
     if layer.type not in _classes:
         return layer

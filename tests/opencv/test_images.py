@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparknet.errors import ArgumentError, SettingError, SpecError
+from sparknet.errors import ArgumentError, FileError, SettingError, SpecError
 from sparknet.opencv import dnn
 from tests.opencv import images, nets
 from tests.opencv.test_net import RECORDED, assert_close
@@ -51,6 +51,8 @@ def test_an_image_may_lie_anywhere_in_memory() -> None:
         ),
         (lambda: dnn.imagesFromBlob(np.zeros((2, 3))), ArgumentError, "4 axes"),
         (lambda: dnn.readNet("net.onnx"), SpecError, "not Caffe's"),
+        (lambda: dnn.readNetFromCaffe("nowhere.prototxt"), FileError, "nowhere.prototxt"),
+        (lambda: dnn.readNetFromCaffe(b"name: 'x'"), SpecError, "has no layers"),
     ],
 )
 def test_what_cannot_be_done_is_said(call, kind: type[Exception], words: str) -> None:
