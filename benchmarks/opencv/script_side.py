@@ -128,6 +128,7 @@ def _draw(net: Path, target: Path) -> None:
     from sparknet import caffe
     from sparknet.opencv.importer import read_network
     from sparknet.opencv.net import Net
+    from sparknet.proto import read_model, write_model
 
     described = Net(read_network(str(net), None))
     shapes = {name: shape or (1, 3, 224, 224) for name, shape in described._shapes.items()}
@@ -146,6 +147,11 @@ def _draw(net: Path, target: Path) -> None:
                 )
             blob.data[...] = values
     built.save(str(target))
+    names = {shown: own for own, shown in described._network.aliases.items()}
+    model = read_model(target)
+    for layer in model.net.layer:
+        layer.name = names.get(layer.name, layer.name)
+    write_model(target, model)
 
 
 def stand_in(cv2: Any) -> None:
@@ -189,6 +195,7 @@ def stand_in(cv2: Any) -> None:
         "setMouseCallback",
     ):
         setattr(cv2, name, lambda *args, **kwargs: None)
+    cv2.selectROI = lambda title, image, *args: (0, 0, image.shape[1], image.shape[0])
     cv2.VideoWriter = Stream
     cv2.VideoWriter_fourcc = lambda *args: 0
     video = import_module("imutils.video")
@@ -236,7 +243,7 @@ def main() -> None:
     argparse.ArgumentParser.parse_args = arguments  # type: ignore[assignment]
     sys.meta_path.append(Missing())
     os.chdir(SCRIPT.parent)
-    sys.argv = [str(SCRIPT)]
+    sys.argv = [str(SCRIPT), str(PHOTOGRAPH)]
     try:
         runpy.run_path(str(SCRIPT), run_name="__main__")
     finally:
@@ -272,6 +279,9 @@ class Anything(types.ModuleType):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self
+
+    def __iter__(self) -> Any:
+        return iter((self, self))
 
 
 main()
