@@ -74,7 +74,7 @@ struct Net {
     void gather_threads();
     void make_ready(Layer& layer);
     double forward_layers(size_t first, size_t last);
-    // plan/fuse_inference.cpp
+    // plan/fuse_into_convolution.cpp
     bool is_hidden(const Blob& blob) const;
     bool goes_on(const Layer& before, const Layer& layer) const;
     bool can_add(const Layer& head, const Layer& before, const Layer& sum) const;

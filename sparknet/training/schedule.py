@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil, inf, isnan, nan
+from math import ceil, inf, nan
 from typing import Any
 
 from sparknet.errors import SettingError
 from sparknet.loaders.batches import Batches
 from sparknet.net.scores import Goal
-from sparknet.proto.suggest import did_you_mean
 from sparknet.training.checkpoints.store import Store
 from sparknet.training.events import OnEvent
 from sparknet.training.settings.fields import check_settings, setting
@@ -172,14 +171,6 @@ _OF_A_WORKER = (
 _MEANS = tuple(name for name in _OF_A_WORKER if name.startswith("seconds_"))
 
 
-def unknown_goal(metric: str) -> str:
-    """Return the sentence for a metric whose better values are not known."""
-    return (
-        f"nothing says whether a larger or a smaller '{metric}' is better: give goal='max' or "
-        "goal='min'"
-    )
-
-
 @dataclass
 class Tally:
     """Sums over rounds, and the results of validations."""
@@ -238,27 +229,6 @@ class Tally:
             self.first_loss = event["loss"]
         totals = ("total_samples", "total_bytes_sent", "total_seconds")
         return event | {name: getattr(self, name) for name in totals}
-
-    def judge(self, metrics: dict[str, float], plan: RunPlan, iteration: int) -> bool:
-        """Add a validation; returns whether it is the best so far."""
-        self.metrics, self.validated = metrics, iteration
-        if not metrics:
-            return False
-        name = plan.metric or next(iter(metrics))
-        if name not in metrics:
-            near = did_you_mean(name, metrics)
-            raise SettingError(f"metric is '{name}', and validation gives {sorted(metrics)}{near}")
-        goal = plan.goal or plan.goals.get(name.partition("[")[0])
-        if goal is None:
-            if plan.metric is not None or plan.patience is not None:
-                raise SettingError(unknown_goal(name))
-            return False
-        score = metrics[name] if goal == "max" else -metrics[name]
-        better = not isnan(score) and (self.best is None or score > self.best)
-        self.without_best = 0 if better else self.without_best + 1
-        if better:
-            self.best, self.best_iteration, self.best_metrics = score, iteration, metrics
-        return better
 
     def forget_best(self) -> None:
         """Forget the best validation, because its weights are gone."""

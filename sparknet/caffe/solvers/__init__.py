@@ -1,9 +1,11 @@
-"""Caffe's solvers: a loop that all share (solver.py), and each one's rule (rules.py)."""
+"""Caffe's solvers: a loop that all share (solver.py), and each one's rule (solver_types.py)."""
 
 from __future__ import annotations
 
 from sparknet.caffe.precision import Precision
-from sparknet.caffe.solvers.rules import (
+from sparknet.caffe.solvers.settings import NetSource, SolverSource, settings
+from sparknet.caffe.solvers.solver import Solver
+from sparknet.caffe.solvers.solver_types import (
     SOLVERS,
     AdaDeltaSolver,
     AdaGradSolver,
@@ -12,8 +14,6 @@ from sparknet.caffe.solvers.rules import (
     RMSPropSolver,
     SGDSolver,
 )
-from sparknet.caffe.solvers.settings import NetSource, SolverSource, settings
-from sparknet.caffe.solvers.solver import Solver
 from sparknet.proto import check_construction, parse_solver
 
 __all__ = [

@@ -12,7 +12,7 @@ import numpy as np
 from sparknet.caffe import checks, weights_io
 from sparknet.caffe.net import Net
 from sparknet.caffe.precision import Precision
-from sparknet.caffe.solvers import adaptive, nets, rate, snapshot
+from sparknet.caffe.solvers import layer_rates, nets, rate, snapshot
 from sparknet.caffe.solvers.clipping import clip_factor
 from sparknet.caffe.solvers.flat import Flat
 from sparknet.caffe.solvers.report import Display, say, say_outputs
@@ -61,7 +61,7 @@ class Solver(ABC):
         self._net, tests = nets.build(self.param, precision, keep_blobs, device)
         self._test_nets = NetVec(tests)
         self._flat = Flat(self._net, self.histories)
-        self._local = adaptive.LocalRates(len(self._flat.rates))
+        self._local = layer_rates.LocalRates(len(self._flat.rates))
         self._iter = 0
         self._current_step = 0
         self.clipped = 0
@@ -250,13 +250,13 @@ class Solver(ABC):
             say(f"Iteration {self._iter}, lr = {now:g}")
         numbers: dict[str, Any] = {
             "rate": now,
-            "decay": adaptive.weight_decay(self.param, self._iter),
+            "decay": layer_rates.weight_decay(self.param, self._iter),
             "l1": self.param.regularization_type == "L1",
             "clip": self._clip(norm),
             "share": float(np.float32(1) / np.float32(self.param.iter_size)),
         }
         rule_settings = self._settings()
-        if adaptive.LocalRates.wanted(self.param):
+        if layer_rates.LocalRates.wanted(self.param):
             numbers["factors"] = self._local_rates(numbers, rule_settings, whole)
         # An interrupt that arrives during the pass is raised right after it: count before it.
         self._iter, self._current_step = self._iter + 1, current_step

@@ -25,9 +25,9 @@ from sparknet.proto.suggest import did_you_mean
 from sparknet.torch.modules.flat_module import PortableModule
 from sparknet.training.checkpoints.runs import Runs, find_resumed, identity
 from sparknet.training.checkpoints.store import Store
+from sparknet.training.early_stopping import unknown_goal
 from sparknet.training.history import History
 from sparknet.training.result import Trained
-from sparknet.training.schedule import unknown_goal
 from sparknet.training.settings.training import RunSettings
 from sparknet.training.strategies import make_strategy
 from sparknet.training.training_net import check_backend, seed_of, settings

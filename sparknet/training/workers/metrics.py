@@ -10,6 +10,7 @@ import numpy as np
 
 from sparknet.native import NDArray
 from sparknet.net.scores import NAMES, finished
+from sparknet.training.early_stopping import judge
 from sparknet.training.schedule import Validate
 from sparknet.training.workers.state import RunState
 from sparknet.weights import Layout, Span
@@ -27,7 +28,7 @@ def validate(rounds: RunState) -> None:
     records, metrics = _measured(rounds, rounds.hooks.validate, model)
     nbytes = rounds.sent_since(before)
     rounds.tally.total_bytes_validating += nbytes
-    best = rounds.tally.judge(metrics, rounds.plan, rounds.learner.iter)
+    best = judge(rounds.tally, metrics, rounds.plan, rounds.learner.iter)
     if best and rounds.best is not None:
         rounds.best.copy_from(model)
     spent = rounds.comm.clock() - start

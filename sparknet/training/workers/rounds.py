@@ -14,6 +14,7 @@ from sparknet.errors import Diverged
 from sparknet.native import NDArray
 from sparknet.net.learner import Learner, Redo
 from sparknet.training.checkpoints.resume import changing, check_weights, resume, save
+from sparknet.training.early_stopping import is_out_of_patience
 from sparknet.training.schedule import ENDLESS, Hooks, RunPlan
 from sparknet.training.strategies.strategy import Round, Strategy, follow_first, warm_up
 from sparknet.training.workers.metrics import look, take_best, validate
@@ -270,7 +271,7 @@ class Rounds(RunState):
             return "steps"
         if plan.seconds is not None and tally.total_seconds >= plan.seconds:
             return "seconds"
-        if plan.patience is not None and tally.without_best >= plan.patience:
+        if is_out_of_patience(tally, plan):
             return "patience"
         return None
 

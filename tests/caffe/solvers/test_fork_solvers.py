@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparknet import caffe
-from sparknet.caffe.solvers.adaptive import momentum, weight_decay
+from sparknet.caffe.solvers.layer_rates import momentum, weight_decay
 from sparknet.caffe.solvers.rate import learning_rate
 from sparknet.errors import SolverError, TextError
 from sparknet.proto import parse_solver

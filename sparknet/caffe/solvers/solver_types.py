@@ -9,7 +9,7 @@ from typing import final
 
 import numpy as np
 
-from sparknet.caffe.solvers.adaptive import momentum
+from sparknet.caffe.solvers.layer_rates import momentum
 from sparknet.caffe.solvers.solver import Solver
 
 
