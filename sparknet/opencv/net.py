@@ -71,6 +71,8 @@ class Net:
         self._net: CaffeNet | None = None
         self._device: str | None = None
         self._ticks = 0
+        self._wanted: set[int] = set()
+        """Numbers of the layers whose outputs the net keeps."""
 
     # -- inputs and outputs --------------------------------------------------------------
 
@@ -80,18 +82,19 @@ class Net:
         array = np.asarray(blob)
         if array.dtype.kind not in "fuib":
             raise ArgumentError(f"setInput takes numbers; the blob is of {array.dtype}")
-        if any(mean if np.ndim(mean) else (mean,)):
+        if not (isinstance(mean, tuple) and not any(mean)) and np.any(mean):
             offsets = np.resize(np.append(np.float32(mean), np.zeros(4, np.float32)), 4)
             channels = array.shape[1] if array.ndim > 1 else 1
             shape = (-1, *[1] * (array.ndim - 2))
             array = array - offsets[:channels].reshape(shape)
-        self._shapes[key] = array.shape
         if self._net is None:
+            self._shapes[key] = array.shape
             self._waiting[key] = np.multiply(array, scalefactor, dtype=np.float32)
             return
         target = self._net.blobs[key]
-        if target.shape != array.shape:
+        if self._shapes[key] != array.shape:
             target.reshape(*array.shape)
+            self._shapes[key] = array.shape
         if scalefactor == 1:
             np.copyto(target.data, array, casting="unsafe")
         else:
@@ -124,7 +127,8 @@ class Net:
         """Run up to a layer, by default the last, and return its output; for names a tuple."""
         names = outBlobNames if outputName is None else outputName
         if names is None or isinstance(names, str):
-            return self._run([self._number(names or len(self._network.layers))])[0][0]
+            number = self._number(names) if names else len(self._network.layers)
+            return self._run([number])[0][0]
         return tuple(outputs[0] for outputs in self._run([self._number(name) for name in names]))
 
     def forwardAndRetrieve(
@@ -140,7 +144,9 @@ class Net:
         if not all(numbers):
             raise LayerError("_input", "forward() takes a layer; this one has the net's inputs")
         layers = [self._network.layers[number - 1] for number in numbers]
-        net._want(top for layer in layers for top in layer.top)
+        if not self._wanted.issuperset(numbers):
+            self._wanted.update(numbers)
+            net._want(top for layer in layers for top in layer.top)
         net._forward(0, self._places[max(numbers)])
         outputs = [
             [self._output(layer, net.blobs[top].data) for top in layer.top] for layer in layers
@@ -220,6 +226,7 @@ class Net:
             blobs = self._net.blobs
             self._waiting = {name: blobs[name].data.copy() for name in self._network.inputs}
             self._net = None
+            self._wanted.clear()
 
     # -- layers --------------------------------------------------------------------------
 
