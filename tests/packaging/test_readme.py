@@ -55,7 +55,11 @@ def test_its_commands_run_as_they_stand(wheel, tmp_path):
     (folder / "dist").mkdir(parents=True)
     shutil.copy(wheel, folder / "dist")
     path = os.pathsep.join([str(python.parent), "/usr/bin", "/bin"])
-    programs = [block for block in blocks("README.md") if not block.mark.startswith("fragment")]
+    programs = [
+        block
+        for block in blocks("README.md")
+        if block.word != "text" and not block.mark.startswith("fragment")
+    ]
     assert len(programs) > 4
     said = ""
     for block in programs:
