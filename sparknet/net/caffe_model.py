@@ -50,7 +50,7 @@ class CaffeModel(Model):
 
     @property
     def device(self) -> str | None:
-        device: str | None = self.tested.net.device
+        device: str | None = getattr(self.tested.net, "device", None)  # other pycaffes have none
         return device
 
     def forward(self, values: dict[str, Array], outputs: Sequence[str]) -> dict[str, Array]:

@@ -87,8 +87,8 @@ def test_a_difference_that_the_digits_do_not_show_is_none():
     task = Task("cancer", "", 30, 8, (0.1,), 16, "loss")
     share = replace(task, measure="accuracy")
     far, near = (Difference(Spread(mean, 1e-6, 5), 4, paired=True) for mean in (0.00006, 0.00004))
-    assert far.seen
-    assert near.seen
+    assert far.is_significant
+    assert near.is_significant
     assert [verdict(task, one) for one in (far, near)] == ["worse", "no difference seen"]
     assert [verdict(share, one) for one in (far, near)] == ["better", "no difference seen"]
 

@@ -7,7 +7,9 @@ pytest no longer reads.
 from xdist.scheduler import LoadScopeScheduling
 
 FILES = {
-    "the standalone cluster": ["elastic", "faults", "killed_driver", "lost_machine", "submit"],
+    "the standalone cluster": [
+        *("elastic", "executors", "faults", "killed_driver", "lost_machine", "submit"),
+    ],
     "the local session": [
         "attacks",
         "detect_and_match",

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 from sparknet.errors import SparkError, SparkNetError
 from sparknet.net import Net
+from sparknet.net.caffe_model import CaffeModel
 from sparknet.net.record_checks import ClassNumbers, class_numbers
 from sparknet.predict.input_columns import InputSpec, input_specs
-from sparknet.predict.net_predictor import NetPredictor
 from sparknet.predict.request import Request
 from sparknet.spark import SparkModel
-from sparknet.spark.predict.task import ModelTask, SentModel, predicted, structs
+from sparknet.spark.predict.task import ModelTask, SentModel, WorkerModel, predicted, structs
 from sparknet.spark.train.ingest import HELD, NAMED, ROW, open_records, write
 
 pytest.importorskip("pyspark")
@@ -94,7 +94,7 @@ class _Local(SentModel):
     def open(self) -> Any:
         portable: Any = self.model
         made = Net(NET, seed=1, preprocessing=portable.preprocessing)
-        return NetPredictor(made)
+        return WorkerModel(CaffeModel(made))
 
 
 def task_of(how: str, batch: int, invalid: Any) -> ModelTask:

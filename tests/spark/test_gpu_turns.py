@@ -12,7 +12,7 @@ import pytest
 from sparknet import models
 from sparknet.errors import SettingError, SparkError
 from sparknet.net import Net
-from sparknet.predict.net_predictor import NetPredictor
+from sparknet.net.caffe_model import CaffeModel
 from sparknet.spark import SparkModel
 from sparknet.spark.cluster.gpus import Turns
 from sparknet.spark.predict.task import WorkerModel
@@ -104,8 +104,8 @@ def test_a_net_computes_in_its_turn():
     """And gives back what only the pass needed before another's begins."""
     net = Net(models.net("lenet"))
     values = {"data": np.ones((2, 1, 28, 28), np.float32)}
-    usual = WorkerModel(NetPredictor(net)).forward(values, ["ip2"])["ip2"].copy()
-    worker = WorkerModel(NetPredictor(net), turns=Turns(GPU, 1, patience=0))
+    usual = WorkerModel(CaffeModel(net)).forward(values, ["ip2"])["ip2"].copy()
+    worker = WorkerModel(CaffeModel(net), turns=Turns(GPU, 1, patience=0))
     np.testing.assert_array_equal(worker.forward(values, ["ip2"])["ip2"], usual)
     with Turns(GPU, 1).take(), pytest.raises(SparkError, match="other tasks kept all turns"):
         worker.forward(values, ["ip2"])

@@ -10,7 +10,7 @@ pytest.importorskip("xdist")
 from tests.spark.groups import GROUPS, Groups
 
 HERE = Path(__file__).parent
-USES = {"the standalone cluster": r"standalone: Cluster", "the Connect server": r"connect_server: "}
+USES = {"the standalone cluster": r"\bstandalone\b", "the Connect server": r"\bconnect_server\b"}
 
 
 def test_the_tests_are_there():
