@@ -28,7 +28,10 @@ TYPES_ONLY = {
     ("sparknet.caffe.blob", "sparknet.caffe.runtime"): "a blob lies in the memory of its net",
     ("sparknet.native.arithmetic", "sparknet.native.ndarray"): "the operators of NDArray",
     ("sparknet.onnx.step", "sparknet.onnx.conversion"): "a step of the walk over a model",
-    ("sparknet.spark.predict.evaluate", "sparknet.spark.predict.model"): "a method of SparkModel",
+    (
+        "sparknet.spark.predict.evaluate_frame",
+        "sparknet.spark.predict.model",
+    ): "a method of SparkModel",
 }
 """Imports for type checkers alone, which would close a circle: part, whole, and what it is."""
 

@@ -21,7 +21,7 @@ from sparknet.caffe.precision import Precision, available
 from sparknet.caffe.runtime import Runtime
 from sparknet.errors import LayerError, SpecError
 from sparknet.graph import Graph, build, build_in_state
-from sparknet.graph.budget import check_budget
+from sparknet.graph.untrusted_budget import check_budget
 from sparknet.native import NDArray
 from sparknet.proto import Model, caffe_pb2, read_net
 from sparknet.proto.suggest import one_of

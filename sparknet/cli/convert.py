@@ -90,7 +90,7 @@ def _add_safetensors(parser: ArgumentParser) -> None:
 def _safetensors(chosen: Namespace) -> int:
     from sparknet.onnx import open_model
     from sparknet.proto import write_model
-    from sparknet.weights.tensors import (
+    from sparknet.weights.safetensors import (
         from_state_dict,
         is_safetensors,
         read_tensors,

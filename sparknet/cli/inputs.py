@@ -134,7 +134,7 @@ class Inputs:
 
     def _of_images(self) -> Iterator[Batch]:
         from sparknet.loaders.image_arrays import stacked
-        from sparknet.net.ranges import warn_of_pictures
+        from sparknet.net.input_warnings import warn_of_pictures
 
         arrays = self._entry.images(training=False)
         for begin in range(0, len(self._images), self._batch):

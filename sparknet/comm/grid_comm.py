@@ -14,11 +14,11 @@ from typing import Any
 
 from sparknet.comm.codecs import Codec
 from sparknet.comm.collectives import Accept, Server, raw_bytes
-from sparknet.comm.connections import WiredComm
 from sparknet.comm.grid import Span
 from sparknet.comm.mesh import DOWNWARD, UPWARD
 from sparknet.comm.parameter_server import Shard, TcpServer
 from sparknet.comm.wire import RECORD, Pipe, Wire
+from sparknet.comm.wired_comm import WiredComm
 from sparknet.errors import CommError
 from sparknet.native import NDArray
 

@@ -14,10 +14,10 @@ from time import perf_counter
 
 from sparknet.comm.codecs import CODES, Codec
 from sparknet.comm.collectives import Accept, Comm, Server, raw_bytes
-from sparknet.comm.connections import WiredComm
 from sparknet.comm.grid import Span, bounds
 from sparknet.comm.threads import start
 from sparknet.comm.wire import Pipe, Wire, drain, fill
+from sparknet.comm.wired_comm import WiredComm
 from sparknet.errors import CommError
 from sparknet.native import NDArray
 from sparknet.native.codes import code_length, decode, encode

@@ -200,7 +200,7 @@ class Layer(ABC):
 
     def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
         """Estimate a forward pass, in multiplications that last as long: the products, or a bound
-        where loops are longer than the blobs (`sparknet.graph.budget`)."""
+        where loops are longer than the blobs (`sparknet.graph.untrusted_budget`)."""
         return self.products(plan, bottoms)
 
     def multiplies_narrow(self, plan: Plan) -> bool:

@@ -28,7 +28,7 @@ from sparknet.net.entries import (
     with_inputs,
 )
 from sparknet.net.feed import ENCODED, Array, BatchPass, Feed, Preparation, decoded, misfit, reshape
-from sparknet.net.ranges import warn_of_pictures, warn_of_range
+from sparknet.net.input_warnings import warn_of_pictures, warn_of_range
 from sparknet.net.rows import (
     Block,
     Rows,

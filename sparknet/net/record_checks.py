@@ -23,8 +23,8 @@ from sparknet.layers.losses import (
 from sparknet.loaders.records import ClassesWarning, Records
 from sparknet.net.entries import LayerMessage
 from sparknet.net.feed import ENCODED, Feed
+from sparknet.net.input_warnings import RangeWarning, warn_of_range
 from sparknet.net.net import Net
-from sparknet.net.ranges import RangeWarning, warn_of_range
 
 Array = np.ndarray[Any, Any]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.errors import FileError, clean
-from sparknet.graph.budget import Budget
+from sparknet.graph.untrusted_budget import Budget
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.inputs import Place, bound, one_number
 from sparknet.onnx.length_constants import grown, length_number, with_length

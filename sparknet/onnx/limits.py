@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.graph.budget import TooLarge, untrusted_numbers
+from sparknet.graph.untrusted_budget import TooLarge, untrusted_numbers
 
 Array = np.ndarray[Any, Any]
 

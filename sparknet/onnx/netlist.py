@@ -12,7 +12,7 @@ import numpy as np
 
 from sparknet.dsl.fields import set_fields
 from sparknet.errors import SpecError
-from sparknet.graph.budget import Budget, TooLarge
+from sparknet.graph.untrusted_budget import Budget, TooLarge
 from sparknet.layers import LAYERS, TEST, Layer, Plan, Shape, make
 from sparknet.onnx.sizes import RECORDS, Size, evaluate_all, symbols
 from sparknet.onnx.source import Array

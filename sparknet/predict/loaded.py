@@ -17,7 +17,6 @@ from sparknet.loaders.batches import ahead
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.net.model import Array, Model
 from sparknet.net.model_folder import check_files
-from sparknet.predict.evaluation import Evaluation, evaluate_rows, head_columns
 from sparknet.predict.files import local_path
 from sparknet.predict.input_columns import column_map, holds_bytes
 from sparknet.predict.local_rows import (
@@ -30,6 +29,7 @@ from sparknet.predict.local_rows import (
     numbers,
     with_features,
 )
+from sparknet.predict.metrics import Evaluation, evaluate_rows, head_columns
 from sparknet.predict.output_columns import Best
 from sparknet.predict.prediction import Prediction, RowReader, pieces
 from sparknet.predict.predictor import Predictor

@@ -13,10 +13,10 @@ import numpy as np
 from sparknet.errors import DataError, SettingError, SparkError, extra
 from sparknet.net.heads import Head, Kind
 from sparknet.net.model import Array
-from sparknet.predict.evaluation import head_of
 from sparknet.predict.files import output_file
 from sparknet.predict.input_columns import InputSpec, column_map
 from sparknet.predict.local_rows import InputShape, ModuleInput
+from sparknet.predict.metrics import head_of
 from sparknet.predict.output_columns import Best, Output
 from sparknet.predict.prediction import Prediction
 from sparknet.predict.predictor import Predictor, Sizes, TableSchema

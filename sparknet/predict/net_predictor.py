@@ -11,9 +11,9 @@ from sparknet.net import Net
 from sparknet.net.caffe_model import CaffeModel, PortableNet
 from sparknet.net.entries import dependent, predictions
 from sparknet.net.heads import Head, Kind, find_heads
+from sparknet.net.input_warnings import warn_of_pictures
 from sparknet.net.model_folder import save_model
 from sparknet.net.model_inputs import ModelInputs
-from sparknet.net.ranges import warn_of_pictures
 from sparknet.predict.detections import BoxFrames
 from sparknet.predict.files import exists, output_file
 from sparknet.predict.input_columns import InputSpec, column_map, holds_bytes, input_specs

@@ -31,7 +31,7 @@ from sparknet.predict.predictor import Predictor
 from sparknet.predict.texts import TokenizerFile
 from sparknet.torch.modules.saved_module import MODULE, SavedModule, beside, read_description
 from sparknet.weights.files import is_model_folder
-from sparknet.weights.tensors import is_safetensors
+from sparknet.weights.safetensors import is_safetensors
 
 StrPath = str | os.PathLike[str]
 

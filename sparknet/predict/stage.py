@@ -18,7 +18,7 @@ from sparknet.net import Net
 from sparknet.net.heads import Head, HeadBlobs, Kind, find_heads, served
 from sparknet.net.model import Array
 from sparknet.net.model_folder import load_net, save_net
-from sparknet.predict.evaluation import head_of
+from sparknet.predict.metrics import head_of
 from sparknet.predict.module_predictor import ModulePredictor
 from sparknet.predict.net_predictor import NetPredictor
 from sparknet.predict.prediction import Invalid

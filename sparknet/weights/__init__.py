@@ -13,7 +13,7 @@ from sparknet.weights.files import (
     open_weights,
 )
 from sparknet.weights.layout import LayerBlobs, Layout, Scattered, Span, layout_of
-from sparknet.weights.tensors import from_state_dict, read_tensors, state_dict, write_tensors
+from sparknet.weights.safetensors import from_state_dict, read_tensors, state_dict, write_tensors
 
 __all__ = [
     "NOTHING",

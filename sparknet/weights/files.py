@@ -16,7 +16,7 @@ from sparknet.proto import Model, caffe_pb2, write_model
 from sparknet.proto.model import WeightsWarning
 from sparknet.weights.layout import Layout, Layouts, Span
 
-_TORCH = "name it .caffemodel, or torch.save what sparknet.weights.tensors makes"
+_TORCH = "name it .caffemodel, or torch.save what sparknet.weights.safetensors makes"
 _OTHERS = {
     ".pt": _TORCH,
     ".pth": _TORCH,

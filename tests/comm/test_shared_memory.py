@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparknet.comm import connections as wired
 from sparknet.comm import shared_memory
 from sparknet.comm import tcp_comm as tcp
+from sparknet.comm import wired_comm as wired
 from sparknet.comm.shared_memory import (
     CAPACITY,
     CHANNELS,

@@ -35,7 +35,7 @@ from sparknet.proto import (
     write_model,
 )
 from sparknet.proto.state_file import SolverState, write_state
-from sparknet.weights.tensors import read_tensors, write_tensors
+from sparknet.weights.safetensors import read_tensors, write_tensors
 from tests.caffe.gradient import input_layer
 
 Make = Callable[[int, Path], Callable[[], Any]]

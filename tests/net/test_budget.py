@@ -8,7 +8,7 @@ from sparknet import caffe
 from sparknet.cli import main
 from sparknet.errors import LayerError, SettingError
 from sparknet.graph import build
-from sparknet.graph.budget import FOR_EACH_WEIGHT, MEMORY, check_budget, untrusted_numbers
+from sparknet.graph.untrusted_budget import FOR_EACH_WEIGHT, MEMORY, check_budget, untrusted_numbers
 from sparknet.proto import parse_net
 from sparknet.proto.model import Model
 from sparknet.proto.model_file import write_model

@@ -10,7 +10,7 @@ import pytest
 
 from sparknet.cli import main
 from sparknet.errors import FileError
-from sparknet.graph.budget import untrusted_numbers
+from sparknet.graph.untrusted_budget import untrusted_numbers
 from tests.onnx.graphs import draw, graph, helper, node, numpy_helper, onnx, read_model
 
 X = ["n", 3, 8, 8]

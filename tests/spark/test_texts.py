@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sparknet import load
 from sparknet.errors import FileError, MissingExtra, SparkError, SpecError
-from sparknet.predict.evaluation import Classified
+from sparknet.predict.metrics import Classified
 from sparknet.predict.texts import Texts
 from sparknet.spark import SparkModel
 from tests.onnx.graphs import draw, graph, node, onnx, run

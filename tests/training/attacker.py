@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sparknet.comm import connections as wired
+from sparknet.comm import wired_comm as wired
 from sparknet.comm.handshake import MAGIC, NONCE, SAID
 from sparknet.comm.mesh import Listener
 from sparknet.comm.rpc import Line, Link

@@ -11,7 +11,7 @@ from pyspark.ml import Model
 
 from sparknet.errors import SparkError
 from sparknet.net.heads import Head
-from sparknet.predict.evaluation import Evaluation
+from sparknet.predict.metrics import Evaluation
 from sparknet.predict.stage import load_parts, save_parts, stage_columns
 from sparknet.spark.pipeline.params import COLUMNS, OUTPUT, ParamSetting, StageParams, brief
 from sparknet.spark.pipeline.persistence import SavedStage

@@ -17,8 +17,8 @@ from sparknet.net import Net
 from sparknet.net.heads import Head, Kind
 from sparknet.net.model import Array
 from sparknet.onnx.inputs import Axes, Shapes
-from sparknet.predict.evaluation import INVALID, Evaluation
 from sparknet.predict.input_columns import column_map
+from sparknet.predict.metrics import INVALID, Evaluation
 from sparknet.predict.module_predictor import ModulePredictor
 from sparknet.predict.net_predictor import NetPredictor
 from sparknet.predict.output_columns import Output
@@ -29,7 +29,7 @@ from sparknet.predict.source import predictor_of, with_texts
 from sparknet.predict.texts import TokenizerFile
 from sparknet.spark.cluster.session import running_session
 from sparknet.spark.filesystem.broadcast import send_texts, send_weights, weights_name, withdraw
-from sparknet.spark.predict.evaluate import evaluate
+from sparknet.spark.predict.evaluate_frame import evaluate
 from sparknet.spark.predict.table import FrameTable
 from sparknet.spark.predict.task import ModelTask, SentModel
 from sparknet.spark.predict.transform import ColumnFunction, frame_session, transformed

@@ -21,7 +21,7 @@ from sparknet.net.model_folder import Writer, output_file_here, write_folder
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.torch.modules.flat_module import tensors_of
 from sparknet.torch.modules.named_code import NamedCode, Role
-from sparknet.weights.tensors import SUFFIX, read_tensors, write_tensors
+from sparknet.weights.safetensors import SUFFIX, read_tensors, write_tensors
 
 Array = np.ndarray[Any, Any]
 StrPath = str | os.PathLike[str]

@@ -13,8 +13,8 @@ import sparknet
 from sparknet.cli import main
 from sparknet.errors import FileError, SpecError
 from sparknet.net import Net
+from sparknet.net.input_warnings import PreprocessingWarning
 from sparknet.net.model_inputs import ModelInputs
-from sparknet.net.ranges import PreprocessingWarning
 from sparknet.spark.predict.model import SparkModel
 
 pytest.importorskip("pyarrow")

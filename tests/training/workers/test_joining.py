@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparknet.comm import connections as wired
 from sparknet.comm import tcp_comm as tcp
+from sparknet.comm import wired_comm as wired
 from sparknet.comm.mesh import Listener
 from sparknet.comm.tcp_comm import TcpComm
 from sparknet.comm.wire import Pipe

@@ -8,7 +8,7 @@ import pytest
 
 from sparknet import Net, train
 from sparknet.errors import DataError
-from sparknet.net.ranges import RangeWarning
+from sparknet.net.input_warnings import RangeWarning
 from tests.net.test_images import MEAN, deploy
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (2, 3, 24, 24)).astype(np.float32)

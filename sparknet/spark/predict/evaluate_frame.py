@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sparknet.net.heads import Head
-from sparknet.predict.evaluation import (
+from sparknet.predict.input_columns import plain
+from sparknet.predict.metrics import (
     SCHEMA,
     Evaluation,
     HeadColumns,
@@ -17,7 +18,6 @@ from sparknet.predict.evaluation import (
     count_rows,
     head_columns,
 )
-from sparknet.predict.input_columns import plain
 from sparknet.spark.cluster.by_value import by_value
 from sparknet.spark.predict.table import column_name, quoted, with_classes, with_fields
 

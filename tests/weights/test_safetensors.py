@@ -14,7 +14,7 @@ from sparknet.cli import main
 from sparknet.errors import FileError, WeightsError
 from sparknet.proto import read_model
 from sparknet.weights import from_state_dict, read_tensors, state_dict, write_tensors
-from sparknet.weights.tensors import MOST_HEADER
+from sparknet.weights.safetensors import MOST_HEADER
 
 NET = """
 name: "modules"
