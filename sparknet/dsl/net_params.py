@@ -145,7 +145,7 @@ class NetParams(Content):
         render(self.to_dot(phase), Path(path))
 
     def plot(self, out: str | os.PathLike[str] | None = None, phase: Phase = None) -> Drawing:
-        """Its layers as a picture, which a notebook shows; no Graphviz is needed.
+        """Draw its layers as a picture, which a notebook shows; no Graphviz is needed.
 
         It is written to ``out``, a file named .svg, if that is given.
         """

@@ -40,7 +40,7 @@ class Plot(ABC):
 
     @classmethod
     def suffix_of(cls, path: StrPath) -> str:
-        """A name's end, which is refused if it is no format of these pictures."""
+        """Return a name's end; refuse one that is no format of these pictures."""
         suffix = Path(path).suffix.lower()
         if suffix not in cls.FORMATS:
             raise FileError(path, f"a plot's name ends in {', '.join(cls.FORMATS)}")

@@ -52,7 +52,7 @@ _LARGEST = 1 << 28
 
 @contextmanager
 def output_file_here(path: str) -> Iterator[Path]:
-    """A draft of a file of this machine, which takes its place; its folder is made."""
+    """Yield a draft of a file of this machine, which takes its place; its folder is made."""
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -35,7 +35,7 @@ class ModelInputs:
 
     @classmethod
     def place(cls, model: StrPath) -> Path:
-        """Where the file of a model lies: x.sparknet.json, or model.json in a model's folder."""
+        """Return where the file of a model lies: x.sparknet.json, or model.json in a folder."""
         path = Path(model)
         shared = (path if path.is_dir() else path.parent) / cls.FOLDER
         return shared if shared.is_file() else path.with_suffix(cls.SUFFIX)

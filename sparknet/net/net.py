@@ -283,7 +283,7 @@ class Net:
     def test(
         self, steps: int | None = None, net: int = 0, metrics: Sequence[str] = ()
     ) -> dict[str, float]:
-        """The means of the test net's outputs, over all records or ``steps`` batches.
+        """Return the means of the test net's outputs, over all records or ``steps`` batches.
 
         An output of several numbers, as Accuracy's per class, becomes ``name[0]``, ``name[1]`` …
         ``metrics`` are further ones by name: confusion, class_accuracy, mean_iou, mae, rmse, r2.
@@ -406,6 +406,6 @@ class Net:
         return escape(repr(self))
 
     def plot(self, out: StrPath | None = None) -> Drawing:
-        """Its layers as a picture, which a notebook shows; ``out`` is a file named .svg."""
+        """Draw its layers as a picture, which a notebook shows; ``out`` is a file named .svg."""
         main = self._nets.main.described
         return plotted(outline(main), main.name).saved(out)

@@ -165,7 +165,7 @@ class Nets:
 
 
 def run_test(nets: Nets, number: int, steps: int | None, scores: Scores | None) -> Means:
-    """The means of a test net's outputs, over all records or ``steps`` batches.
+    """Return the means of a test net's outputs, over all records or ``steps`` batches.
 
     ``scores`` are given the predictions beside the targets.
     """

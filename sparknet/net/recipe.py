@@ -270,7 +270,7 @@ def multiply(net: NetMessage, pattern: str, factor: float) -> None:
 
 
 def tuned(solver: Any, settings: Mapping[str, Any], batch: int | None = None) -> Any:
-    """The solver (whatever `Net` takes) with other ``settings``, by Caffe's names.
+    """Return the solver (whatever `Net` takes) with other ``settings``, by Caffe's names.
 
     A Net becomes another one, with the same weights.
     """

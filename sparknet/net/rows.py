@@ -331,7 +331,7 @@ class Stream:
         self.taken = 0
 
     def take(self, count: int) -> Block | None:
-        """The next `count` records, fewer where the data ends, None after its end."""
+        """Return the next `count` records, fewer where the data ends, None after its end."""
         parts: list[Block] = []
         missing = count
         while missing:

@@ -63,7 +63,7 @@ def _is_abandoned(path: Path) -> bool:
 
 @cache
 def _machine() -> str:
-    """Where a process number means the same process: a host, and a container's own numbers."""
+    """Return where a process number means the same process: a host, and a container's numbers."""
     numbers = Path("/proc/self/ns/pid")
     space = str(numbers.readlink()) if numbers.is_symlink() else ""
     return hashlib.sha256(f"{socket.gethostname()} {space}".encode()).hexdigest()[:8]
