@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sparknet.net.model_inputs import ModelInputs
 
 NAMES = (
-    *("resize", "resize_mode", "pad", "interpolation", "crop", "color", "upright"),
+    *("resize", "resize_mode", "pad", "interpolation", "crop", "color", "upright", "exact"),
     *("mean_file", "mean_value", "scale", "std", "mirror"),
 )
 
@@ -45,6 +45,7 @@ def add(parser: ArgumentParser, training: bool = False) -> None:
     option("--crop", "SIZE", f"take {crop} {side}", flags.size)
     option("--color", "ORDER", "the order of the channels: bgr, rgb or grey")
     switch("--upright", "rotate photos by the orientation in their EXIF data")
+    switch("--exact", "decode JPEGs in full, though a smaller size is enough")
     option("--mean-file", "FILE", "subtract this mean image, a .binaryproto or .npy")
     option("--mean-value", channels, "subtract this mean, one value or one per channel", numbers)
     option("--scale", "SCALE", "multiply by this after subtracting the mean", float)

@@ -11,6 +11,7 @@ from sparknet.errors import DataError, FileError, OutOfMemory, SparkNetError, cl
 from sparknet.loaders.image_decoding import (
     LUMINANCE,
     SHARED,
+    Part,
     check_size,
     eight_bits,
     limit,
@@ -18,9 +19,11 @@ from sparknet.loaders.image_decoding import (
     pixels_of,
     plain_pixels,
     recolored,
+    reduce_jpeg,
+    upright_size,
 )
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.loaders.resize import resize
+from sparknet.loaders.resize import resize, resize_picture
 
 Array = np.ndarray[Any, Any]
 Size = tuple[int, int]
@@ -71,7 +74,7 @@ class ImageArrays:
         with open_image(image, name) as picture:
             check_size(picture, name)
             try:
-                return self._kept(self._planes(self._read(picture, name), name))
+                return self._kept(self._decoded(picture, name))
             except (SparkNetError, MemoryError):
                 raise
             except Exception as error:  # Pillow raises many a builtin one for a damaged file
@@ -87,7 +90,7 @@ class ImageArrays:
         elif not is_whole:
             pixels = pixels.astype(np.float32)
         planes = pixels[:, :, 2::-1] if pixels.shape[2] > 1 else pixels[:, :, 0]
-        array = self._planes(self._recolored(planes), name)
+        array = self._sized(self._recolored(planes), name, self.how.color != "rgb")
         return self._kept(array) if is_whole else array
 
     def of_planes(self, planes: Array) -> Array:
@@ -106,18 +109,33 @@ class ImageArrays:
 
     # -- reading ---------------------------------------------------------------------------
 
-    def _read(self, picture: Any, name: str) -> Array:
-        """Height x width of grey, or height x width x 3 of red, green and blue."""
-        color = self.channels == 3
-        if self.how.upright:
+    def _decoded(self, picture: Any, name: str) -> Array:
+        """Return the planes of a picture, of a JPEG in no more detail than its new size needs."""
+        color, upright, part = self.channels == 3, self.how.upright, None
+        size = upright_size(picture, upright) if self.how.resize is not None else None
+        inner = None if size is None else self.how.inner_size(size, name)
+        if inner is not None and not self.how.is_exact:
+            part = reduce_jpeg(picture, inner, color or self.how.library != "cv2", upright)
+        if upright:
             from PIL import ImageOps
 
             picture = ImageOps.exif_transpose(picture)
+        pixels = self._read(picture, name, inner, part)
+        return self._sized(pixels, name, self.how.color != "rgb", inner, part)
+
+    def _read(self, picture: Any, name: str, inner: Size | None, part: Part | None) -> Array:
+        """Height x width of grey, or height x width x 3 of red, green and blue.
+
+        Pillow resizes at once, to the ``inner`` size.
+        """
+        color = self.channels == 3
         if self.how.library == "cv2":
             return pixels_of(picture, name, color)
         if self.how.library == "pil":
-            mode = "RGB" if color else "L"
-            return np.asarray(eight_bits(picture).convert(mode))
+            picture = eight_bits(picture).convert("RGB" if color else "L")
+            return np.asarray(
+                picture if inner is None else resize_picture(picture, inner, self.how.way, part)
+            )
         pixels = plain_pixels(picture)
         if pixels.dtype != np.uint8:
             pixels = self._without_depth(pixels, limit(pixels, name))
@@ -151,14 +169,18 @@ class ImageArrays:
 
     # -- sizing ----------------------------------------------------------------------------
 
-    def _planes(self, pixels: Array, name: str) -> Array:
-        return self._sized(pixels, name, swapped=self.how.color != "rgb")
-
-    def _sized(self, pixels: Array, name: str, swapped: bool) -> Array:
+    def _sized(
+        self,
+        pixels: Array,
+        name: str,
+        swapped: bool,
+        inner: Size | None = None,
+        part: Part | None = None,
+    ) -> Array:
         """Resized, with channels first; red and blue change places if ``swapped``."""
         if self.how.resize is not None:
-            inner = self.how.inner_size(pixels.shape[:2], name)
-            pixels = self.how.crop_resized(resize(pixels, inner, self.how.way))
+            inner = inner or self.how.inner_size(pixels.shape[:2], name)
+            pixels = self.how.crop_resized(resize(pixels, inner, self.how.way, part))
         elif self._cut is not None:
             pixels = _middle(pixels, self._cut, name)
         planes = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)

@@ -61,6 +61,8 @@ def _plain_mode(image: Any) -> str:
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 Size = tuple[int, int]
+Part = tuple[float, float]
+"""A height and a width, of pixels and parts of them."""
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """Pillow chooses by content, not by name, and lets Ghostscript run the program in an EPS file."""
@@ -118,6 +120,32 @@ def _check_scans(picture: Any, data: bytes, name: str) -> None:
         raise FileError(
             name, f"has {scans} scans of {height} x {width} pixels, which take too long"
         )
+
+
+def orientation(picture: Any, upright: bool) -> int:
+    """Return EXIF's number for how an opened image is turned; 1 unless ``upright`` wants that."""
+    return int(picture.getexif().get(274, 1)) if upright else 1
+
+
+def upright_size(picture: Any, upright: bool) -> Size:
+    """Return the height and width of an opened image, with ``upright`` as its EXIF data turn it."""
+    width, height = picture.size
+    return (width, height) if orientation(picture, upright) > 4 else (height, width)
+
+
+def reduce_jpeg(picture: Any, size: Size, color: bool, upright: bool) -> Part | None:
+    """Let libjpeg decode a half, a quarter or an eighth of a JPEG, no smaller than ``size``.
+
+    Returns the height and width of the whole picture among the decoded pixels, whose last row and
+    column it may not fill; None for other files.
+    """
+    turn, (height, width) = orientation(picture, upright), size
+    if turn != 1 and any(side % 8 for side in picture.size):
+        return None  # once turned it may not fill the first row
+    reduced = picture.draft(
+        None if color else "L", (height, width) if turn > 4 else (width, height)
+    )
+    return None if reduced is None or turn != 1 else (reduced[1][3], reduced[1][2])
 
 
 def check_size(picture: Any, name: str) -> None:

@@ -129,6 +129,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "crop": _size,
     "color": _one_of(None, *COLORS),
     "upright": _one_of(False, True),
+    "exact": _one_of(None, False, True),
     "mean": _mean,
     "scale": _scale,
     "std": _std,
@@ -155,6 +156,7 @@ class ImageKeywords:
     crop: Sides | None = None
     color: str | None = None
     upright: bool | None = None
+    exact: bool | None = None
     mean: MeanKeyword | None = None
     scale: float | None = None
     std: Channels | None = None

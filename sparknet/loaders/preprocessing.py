@@ -36,6 +36,7 @@ class ImageSettings(TypedDict, total=False):
     crop: int | Sequence[int] | None
     color: Literal["bgr", "rgb", "grey"] | None
     upright: bool | None
+    exact: bool | None
     mean: float | Sequence[float] | np.ndarray[Any, Any] | str | os.PathLike[str] | None
     scale: float | None
     std: float | Sequence[float] | None
@@ -67,6 +68,9 @@ class Preprocessing:
     """The order of the channels; None is grey for one channel and Caffe's bgr for three."""
     upright: bool = False
     """Whether a photograph is turned as its EXIF data say; Caffe does not."""
+    exact: bool | None = None
+    """Whether a JPEG is decoded in full before it shrinks.  None: unless `interpolation` smooths,
+    as Pillow's ways and cv2.area do."""
     mean: Mean | None = None
     """Subtracted: a value, or one a channel, or a picture (channels x height x width, or the path
     of a .binaryproto or .npy)."""
@@ -178,6 +182,12 @@ class Preprocessing:
     def library(self) -> str:
         """The library whose numbers are given: "caffe" (caffe.io), "cv2" or "pil"."""
         return self.way.partition(".")[0]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether JPEGs are decoded in full."""
+        smooths = self.way == "cv2.area" or (self.library == "pil" and self.way != "pil.nearest")
+        return not smooths if self.exact is None else self.exact
 
     @property
     def way(self) -> str:

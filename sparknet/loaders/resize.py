@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import ceil
 from typing import Any
 
 import numpy as np
 
+from sparknet.loaders.image_decoding import Part
 from sparknet.native.file_kernels import Taps, resample_image, resize_image
 
 Array = np.ndarray[Any, Any]
@@ -17,26 +19,29 @@ Kernel = Callable[[Doubles], tuple[np.ndarray[Any, np.dtype[np.int64]], Doubles]
 """Places between the input's pixels → the pixels around them, and their weights."""
 
 
-def resize(image: Array, size: Size, interpolation: str) -> Array:
+def resize(image: Array, size: Size, interpolation: str, part: Part | None = None) -> Array:
     """Return an image of height x width (x channels), bytes or float32, in another size.
 
-    Bytes stay bytes, except by caffe.io's ways, which do not round.
+    Bytes stay bytes, except by caffe.io's ways, which do not round.  ``part`` is the height and
+    width of the image's upper left that is resized.
     """
     if image.shape[:2] == size:
         return image
-    library, _, way = interpolation.partition(".")
+    library = interpolation.partition(".")[0]
     if library == "pil":
-        return _by_pillow(image, size, way)
-    halved = interpolation == "cv2.area" and image.shape[:2] == (2 * size[0], 2 * size[1])
-    if image.dtype == np.uint8 and (interpolation == "cv2.linear" or halved):
+        return _by_pillow(image, size, interpolation)
+    old = part or image.shape[:2]
+    halved = interpolation == "cv2.area" and old == (2 * size[0], 2 * size[1])
+    direct = halved or (interpolation == "cv2.linear" and old == image.shape[:2])
+    if image.dtype == np.uint8 and direct:
         return resize_image(image, *size)
-    rows, columns = axes(interpolation, image.shape[:2], size)
+    rows, columns = axes(interpolation, old, size)
     bounded = library == "caffe"
     rounded = not bounded and image.dtype == np.uint8
     return resample_image(image, rows, columns, bounded=bounded, rounded=rounded)
 
 
-def axes(interpolation: str, old: Size, new: Size) -> tuple[Taps, Taps]:
+def axes(interpolation: str, old: Part, new: Size) -> tuple[Taps, Taps]:
     """Return what each row and each column of the output is made of."""
     if interpolation == "cv2.area":
         shrinks = all(before >= after for before, after in zip(old, new, strict=True))
@@ -46,17 +51,17 @@ def axes(interpolation: str, old: Size, new: Size) -> tuple[Taps, Taps]:
 
 
 @lru_cache(64)
-def _axis(interpolation: str, old: int, new: int) -> Taps:
+def _axis(interpolation: str, old: float, new: int) -> Taps:
     if interpolation == "cv2.nearest":
-        at = np.minimum(np.floor(np.arange(new) * (1 / (new / old))), old - 1)
+        at = np.minimum(np.floor(np.arange(new) * (1 / (new / old))), ceil(old) - 1)
         return at[:, None].astype(np.int32), np.ones((new, 1), np.float32)
     where, weights = KERNELS[interpolation](centres(old, new))
     if interpolation.startswith("caffe."):
         weights = weights * ((where >= 0) & (where < old))
-    return np.clip(where, 0, old - 1).astype(np.int32), weights.astype(np.float32)
+    return np.clip(where, 0, ceil(old) - 1).astype(np.int32), weights.astype(np.float32)
 
 
-def centres(old: int, new: int) -> Doubles:
+def centres(old: float, new: int) -> Doubles:
     """Return where the centres of the output's pixels lie in the input."""
     points: Doubles = (np.arange(new, dtype=np.float64) + 0.5) * (old / new) - 0.5
     return points
@@ -104,7 +109,7 @@ KERNELS: dict[str, Kernel] = {
 
 
 @lru_cache(64)
-def _averaged(old: int, new: int) -> Taps:
+def _averaged(old: float, new: int) -> Taps:
     """Return each output is the mean over the part of the input that it covers."""
     scale = old / new
     begin = np.arange(new) * scale
@@ -115,17 +120,17 @@ def _averaged(old: int, new: int) -> Taps:
     # OpenCV leaves out slivers.
     weights[weights < 1e-3] = 0
     weights /= weights.sum(1, keepdims=True)
-    return np.clip(where, 0, old - 1).astype(np.int32), weights.astype(np.float32)
+    return np.clip(where, 0, ceil(old) - 1).astype(np.int32), weights.astype(np.float32)
 
 
 @lru_cache(64)
-def _widened(old: int, new: int) -> Taps:
+def _widened(old: float, new: int) -> Taps:
     """Return what OpenCV takes for its INTER_AREA where an axis grows: pixels with sharp edges."""
     scale = old / new
     first = np.floor(np.arange(new) * scale).astype(np.int64)
     t = np.arange(new) + 1 - (first + 1) / scale
     t = np.where(t <= 0, 0, t - np.floor(t))
-    where = np.minimum(first[:, None] + np.arange(2), old - 1)
+    where = np.minimum(first[:, None] + np.arange(2), ceil(old) - 1)
     return where.astype(np.int32), np.stack([1 - t, t], 1).astype(np.float32)
 
 
@@ -133,12 +138,18 @@ def _by_pillow(image: Array, size: Size, way: str) -> Array:
     """Pillow itself; it works without the interpreter's lock."""
     from PIL import Image
 
-    filter_ = Image.Resampling[way.upper()]
-    height, width = size
     if image.dtype != np.uint8 and image.ndim == 3:
         planes = [_by_pillow(plane, size, way) for plane in image.transpose(2, 0, 1)]
         return np.stack(planes, 2)
     if image.dtype != np.uint8:
         image = image.astype(np.float32, copy=False)
     picture = Image.fromarray(np.ascontiguousarray(image))
-    return np.asarray(picture.resize((width, height), filter_))
+    return np.asarray(resize_picture(picture, size, way))
+
+
+def resize_picture(picture: Any, size: Size, way: str, part: Part | None = None) -> Any:
+    """Return a picture of Pillow's, or the upper left ``part`` of it, in another size."""
+    from PIL import Image
+
+    box = None if part is None else (0, 0, part[1], part[0])
+    return picture.resize(size[::-1], Image.Resampling[way.removeprefix("pil.").upper()], box=box)

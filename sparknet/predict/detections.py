@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparknet.errors import SparkError
-from sparknet.loaders.image_decoding import open_image
+from sparknet.loaders.image_decoding import open_image, upright_size
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.predict.binary import Binary
 from sparknet.predict.output_columns import (
@@ -250,16 +250,10 @@ class BoxFrames:
 def encoded_size(data: bytes, upright: bool) -> Size:
     """The size that an encoded picture says it has."""
     with open_image(data, "the record") as image:
-        width, height = image.size
         try:
-            turned = upright and image.getexif().get(_ORIENTATION, 1) > 4
+            return upright_size(image, upright)
         except (OSError, ValueError, SyntaxError) as error:
             raise SparkError(f"the record has damaged EXIF data: {error}") from error
-    return (width, height) if turned else (height, width)
-
-
-_ORIENTATION = 274
-"""EXIF's number for how a picture is turned; from 5 on its sides are exchanged."""
 
 
 def frame(given: Preprocessing, size: Size, net: Size) -> tuple[float, float, float, float]:

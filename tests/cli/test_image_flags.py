@@ -37,7 +37,10 @@ WAYS: list[tuple[list[str], dict[str, Any]]] = [
         ["--resize=24", "--resize-mode=fit", "--pad=9,8,7", "--color=rgb", "--std=2,3,4"],
         {"resize": 24, "resize_mode": "fit", "pad": (9, 8, 7), "color": "rgb", "std": (2, 3, 4)},
     ),
-    (["--upright", "--scale=0.5", "--mean-file=MEAN"], {"upright": True, "scale": 0.5, "mean": ""}),
+    (
+        ["--upright", "--exact", "--scale=0.5", "--mean-file=MEAN"],
+        {"upright": True, "exact": True, "scale": 0.5, "mean": ""},
+    ),
 ]
 
 

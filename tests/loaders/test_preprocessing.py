@@ -17,6 +17,7 @@ EVERYTHING: dict[str, Any] = {
     "crop": 224,
     "color": "rgb",
     "upright": True,
+    "exact": True,
     "mean": (104, 117, 123.5),
     "scale": 0.017,
     "std": (1, 2, 3),

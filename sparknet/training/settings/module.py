@@ -13,7 +13,7 @@ from sparknet.training.settings.kinds import Choice, InProgram, Number, Unwritte
 _OF_NETS = (
     *("head", "lr_mult", "batch_axis", "dialect", "features", "label"),
     *("resize", "resize_mode", "pad", "interpolation", "crop", "color", "upright", "mean"),
-    *("scale", "std", "mirror"),
+    *("exact", "scale", "std", "mirror"),
 )
 """Settings that a module does not have, all of them None unless given."""
 _CURES = {
