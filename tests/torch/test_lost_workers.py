@@ -113,3 +113,7 @@ def test_a_killed_executor_costs_no_more_than_since_the_snapshot(session, tmp_pa
     same(trained, whole)
     made = trained.model.transform(data, best="class").select("class", "label").collect()
     assert np.mean([row["class"] == row["label"] for row in made]) > 0.8
+
+
+def test_workers_of_one_process_have_random_numbers_of_their_own():
+    same(local(hosts=1, steps=12), local(steps=12))

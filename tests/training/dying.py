@@ -57,12 +57,12 @@ def arm() -> None:
     kind, name = PHASES[phase]
     run = local_worker.run
 
-    def armed(place: Any, line: Any) -> Any:
-        if place.worker.rank == int(rank):
+    def armed(place: Any, worker: int, line: Any) -> Any:
+        if worker == int(rank):
             method = getattr(kind, name)
             how = signal.SIGSTOP if phase == "silent" else signal.SIGKILL
             setattr(kind, name, last(method, int(count), halfway(phase, method), how))
-        return run(place, line)
+        return run(place, worker, line)
 
     local_worker.run = armed
 

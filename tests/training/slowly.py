@@ -38,10 +38,10 @@ def arm() -> None:
         wait(float(seconds))
         return method(*arguments)
 
-    def armed(place: Any, line: Any) -> Any:
-        if place.worker.rank == int(rank):
+    def armed(place: Any, worker: int, line: Any) -> Any:
+        if worker == int(rank):
             setattr(kind, name, slow)
-        return run(place, line)
+        return run(place, worker, line)
 
     local_worker.run = armed
 

@@ -268,7 +268,7 @@ def test_a_killed_worker(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_process_that_hangs_up_and_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_launcher, "_END", 0.05)
-    place: Any = SimpleNamespace(worker=SimpleNamespace(rank=0))
+    place: Any = SimpleNamespace(ranks=[0])
     host = local_launcher.ProcessHost(place, None, lambda: None)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         host.process = process

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sparknet.comm.wire import choose_seal
-from sparknet.errors import SparkError
+from sparknet.errors import SettingError, SparkError
 from sparknet.native import NDArray
 from sparknet.net.backend import EMBEDDED
 from sparknet.spark.cluster import preflight
@@ -44,6 +44,8 @@ def conduct(
     Each worker has a partition of them (`partitions`), and needs so many bytes of memory; its task
     has the resources of a ``profile`` of PySpark's, if one is given.
     """
+    if given.hosts not in (None, given.workers):
+        raise SettingError("hosts= is for sparknet.train: on Spark each worker is a task")
     resources = TaskResources(session, profile)
     store = setup.open_store()
     usual: Protection = "encrypted" if is_encrypted(session) else "sealed"

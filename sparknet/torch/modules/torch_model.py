@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from sparknet.loaders.batches import Batches, one_pass
 from sparknet.loaders.records import Records
 from sparknet.native import NDArray
+from sparknet.net.learner import Learner
 from sparknet.net.model import AllRows, Array, Model
 from sparknet.net.scores import Scores
 from sparknet.torch.modules.calling import (
@@ -22,6 +23,7 @@ from sparknet.torch.modules.calling import (
 )
 from sparknet.torch.modules.flat_module import FlatModule, ModuleParts, PortableModule, packed
 from sparknet.torch.modules.learner import ModuleFeed, TorchLearner
+from sparknet.torch.modules.own_random import OwnRandom, random_state
 from sparknet.weights import Layout
 
 Step = Literal["softmax", "sigmoid", "pair", "argmax"]
@@ -52,6 +54,8 @@ class TorchModel(Model):
         self.derived: Mapping[str, Derived] = {}
         """What else is made of the module's outputs, by name."""
         self._held_out: Records | None = None
+        self._random: Any = None
+        """The state of torch's generator at the beginning of a worker's training."""
         if sent is not None and parts is not None:
             self.batch_size, self.iter_size = sent.batch_size, sent.accumulate
             self._sent, self._parts, self._loss = sent, parts, ModuleLoss(parts.loss)
@@ -59,11 +63,10 @@ class TorchModel(Model):
     @classmethod
     def learning(cls, sent: PortableModule, seed: int, rank: int) -> TorchModel:
         """Return the model of a worker that trains."""
-        import torch
-
         parts = sent.unpacked()
-        torch.manual_seed(seed + _PRIME * rank)
-        return cls(parts.module, FlatModule(parts.module), sent, parts)
+        model = cls(parts.module, FlatModule(parts.module), sent, parts)
+        model._random = random_state(seed + _PRIME * rank)
+        return model
 
     @property
     def weights(self) -> NDArray:
@@ -95,11 +98,13 @@ class TorchModel(Model):
         assert self.flat is not None
         return self.flat.layout
 
-    def learner(self, batches: Batches) -> TorchLearner:
+    def learner(self, batches: Batches) -> Learner:
         assert self.flat is not None
         self._feed = ModuleFeed(batches, self._sent)
         train_mode(self.module)
-        return TorchLearner(self.flat, self._parts, self._feed, self._sent)
+        inner = TorchLearner(self.flat, self._parts, self._feed, self._sent)
+        learner: Any = OwnRandom(inner, self._random)
+        return cast(Learner, learner)
 
     def set_validation_data(self, records: Records) -> None:
         self._held_out = records

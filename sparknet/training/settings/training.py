@@ -155,6 +155,13 @@ class TrainingSettings(Schedule):
 class RunSettings(TrainingSettings):
     """The settings of a training by processes: on this machine, or on Spark."""
 
+    hosts: int | None = setting(
+        None,
+        Whole(1),
+        "The processes, or tasks of Spark, that carry the workers; one for each worker unless "
+        "given.  The trained weights do not depend on it.",
+        "hosts",
+    )
     min_workers: int | None = setting(
         None,
         Whole(1),
@@ -219,6 +226,8 @@ class RunSettings(TrainingSettings):
             object.__setattr__(self, "deadline", usual)
         if self.snapshot_every and self.snapshots is None:
             raise SettingError(f"snapshot_every={self.snapshot_every} needs snapshots, a path")
+        if self.hosts is not None and self.hosts > self.workers:
+            raise SettingError(f"hosts={self.hosts} is more than workers={self.workers}")
         if self.min_workers is not None:
             self._check_least(self.min_workers)
         if self.leave_behind is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from sparknet.loaders.batches import Batches, BatchMaker, BatchWork
 from sparknet.loaders.order import Order
@@ -235,9 +235,6 @@ def _engine_net(net: Net, folder: Path, seed: int) -> Net:
     )
 
 
-T = TypeVar("T")
-
-
 class ModuleCast:
     """A module for each worker, made as workers make it."""
 
@@ -276,14 +273,10 @@ def make_cast(setup: RunSetup, records: Records, held_out: Records | None, folde
 
 
 class VirtualModule:
-    """A `Learner` whose steps take what the comm's cluster says, with random numbers of its own:
-    torch has one generator for all workers of a process."""
+    """A `Learner` whose steps take what the comm's cluster says."""
 
     def __init__(self, inner: Learner, comm: VirtualComm) -> None:
-        import torch
-
         self._inner, self._comm = inner, comm
-        self._random = torch.get_rng_state()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -297,29 +290,14 @@ class VirtualModule:
         self._inner.on_gradient = call
 
     def step(self, count: int) -> Steps:
-        done = self._own(lambda: repeat(lambda: self._timed(self._inner.step(1)), count))
+        done = repeat(lambda: self._timed(self._inner.step(1)), count)
         self._comm.spend(done.seconds)
         return done
 
     def compute_gradient(self) -> Steps:
-        done = self._own(lambda: self._timed(self._inner.compute_gradient()))
+        done = self._timed(self._inner.compute_gradient())
         self._comm.spend(done.seconds)
         return done
 
-    def state(self) -> dict[str, Any]:
-        return self._own(self._inner.state)
-
-    def restore(self, state: Mapping[str, Any]) -> str:
-        return self._own(lambda: self._inner.restore(state))
-
     def _timed(self, step: Steps) -> Steps:
         return replace(step, seconds=self._comm.pace.step(step.seconds), loading=0.0)
-
-    def _own(self, call: Callable[[], T]) -> T:
-        """Return what a call gives with this worker's random numbers."""
-        import torch
-
-        torch.set_rng_state(self._random)
-        returned = call()
-        self._random = torch.get_rng_state()
-        return returned

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sparknet.comm.grid import bounds
 from sparknet.comm.threads import start
 from sparknet.comm.wire import choose_seal
 from sparknet.errors import PeerLost
@@ -29,7 +30,6 @@ from sparknet.training.driver.membership import Elastic
 from sparknet.training.driver.run import Run
 from sparknet.training.driver.setup import RunSetup
 from sparknet.training.settings.training import ProcessSettings
-from sparknet.training.workers.records import WorkerPlace
 from sparknet.training.workers.rounds import Outcome
 from sparknet.training.workers.run_spec import RunSpec
 
@@ -42,10 +42,11 @@ _LONGEST_LOOK = 1.0
 
 @dataclass(frozen=True)
 class Place:
-    """What a worker process is given."""
+    """What a process is given."""
 
     spec: RunSpec
-    worker: WorkerPlace
+    ranks: Sequence[int]
+    """The workers that it carries."""
     folder: str
     """The run's temporary folder; a worker whose parent is gone removes it."""
     records: str
@@ -54,10 +55,10 @@ class Place:
 
 
 class ProcessHost(WorkerHost):
-    """A process of this machine, which carries one worker."""
+    """A process of this machine, which carries one or several workers."""
 
     def __init__(self, place: Place, store: Store | None, when_ended: Callable[[], None]) -> None:
-        self.ranks = [place.worker.rank]
+        self.ranks = place.ranks
         self._place, self._store, self._when_ended = place, store, when_ended
         self.process: subprocess.Popen[bytes]
         self._channel: socket.socket
@@ -115,7 +116,7 @@ class ProcessHost(WorkerHost):
 
     def failure(self, reports: Sequence[Failure]) -> PeerLost:
         fault = f"process {self.process.pid} {self._end()}"
-        return PeerLost(self._place.worker.rank, "this machine", f"{fault}; {self._saved()}")
+        return PeerLost(self.ranks[0], "this machine", f"{fault}; {self._saved()}")
 
     def hung(self, deadline: float) -> str | None:
         """Return the fault if it hangs; a pause of this process itself counts for a moment only."""
@@ -180,16 +181,16 @@ def conduct(
         spec = setup.spec(run.link(), None if store is None else store.place, **changed)
         threads = given.threads or share_of_cores(given.workers)
 
-        def host(rank: int, when_ended: Callable[[], None]) -> WorkerHost:
-            own = Path(tempfile.mkdtemp(prefix=f"worker-{rank}-", dir=folder))
-            worker = WorkerPlace(rank, given.workers, "127.0.0.1", own)
-            return ProcessHost(
-                Place(spec, worker, folder, **shared, threads=threads), store, when_ended
-            )
+        hosts = given.hosts or given.workers
+        shares = [range(begin, end) for begin, end in bounds(given.workers, hosts)]
 
-        least = given.min_workers or given.workers
+        def host(number: int, when_ended: Callable[[], None]) -> WorkerHost:
+            place = Place(spec, shares[number], folder, **shared, threads=threads)
+            return ProcessHost(place, store, when_ended)
+
+        least = given.min_workers or hosts
         outcome, trained = run.supervise(
-            Crew(run.driver, run.history, host, given.workers, least, given.restarts)
+            Crew(run.driver, run.history, host, hosts, least, given.restarts)
         )
         if store is not None:
             store.clean()

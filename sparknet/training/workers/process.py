@@ -1,4 +1,4 @@
-"""A worker process of this machine: python -m sparknet.training.workers.process FILE_NUMBER
+"""A process with workers of this machine: python -m sparknet.training.workers.process FILE_NUMBER
 
 FILE_NUMBER is a socket to the process that started it (`sparknet.training.workers.local`).  This
 process ends when that one does.
@@ -11,16 +11,19 @@ import pickle
 import shutil
 import socket
 import sys
+import tempfile
 import threading
 from functools import partial
+from pathlib import Path
 
 from sparknet.comm.rpc import Line
 from sparknet.comm.threads import start
 from sparknet.native import set_threads
+from sparknet.training.workers.host import carry
 from sparknet.training.workers.local import Place
-from sparknet.training.workers.records import WorkerRecords
+from sparknet.training.workers.records import WorkerPlace, WorkerRecords
 from sparknet.training.workers.shared_data import open_shared
-from sparknet.training.workers.worker import reporting, take_part
+from sparknet.training.workers.worker import take_part
 
 
 def main(number: int) -> int:
@@ -31,15 +34,17 @@ def main(number: int) -> int:
         place: Place = pickle.load(file)  # from the process that started this one
     start(threading.Thread(target=_leave_with, args=(parent, place.folder), daemon=True))
     try:
-        reporting(place.spec.link, place.worker.rank, partial(run, place))
+        carry(place.spec.link, place.ranks, partial(run, place))
     except Exception:  # it was reported to the driver
         return 1
     return 0
 
 
-def run(place: Place, line: Line) -> None:
+def run(place: Place, rank: int, line: Line) -> None:
     set_threads(place.threads)
-    take_part(place.spec, place.worker, line, partial(_part, place))
+    folder = Path(tempfile.mkdtemp(prefix=f"worker-{rank}-", dir=place.folder))
+    worker = WorkerPlace(rank, place.spec.settings.workers, "127.0.0.1", folder)
+    take_part(place.spec, worker, line, partial(_part, place))
 
 
 def _part(place: Place) -> WorkerRecords:
