@@ -67,9 +67,13 @@ def fit(
     workers: int = 2,
     recorder: dict[str, Any] | None = None,
     lenet: int | None = None,
+    path: str | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """With ``lenet``, a seed, LeNet learns MNIST's digits instead, and is tested on others."""
+    """With ``lenet``, a seed, LeNet learns MNIST's digits instead, and is tested on others.
+
+    The bits depend on the order of the rows: those of a file at ``path`` have one everywhere.
+    """
     if isinstance(strategy, dict):
         strategy = make_strategy(**strategy)
     if lenet is not None:
@@ -86,7 +90,8 @@ def fit(
         on_event=on_event,
         **settings,
     )
-    return outcome(trainer.fit(pixels(session, 200), resume=resume))
+    data = pixels(session, 200) if path is None else session.read.parquet(path)
+    return outcome(trainer.fit(data, resume=resume))
 
 
 def learned(session: Any, seed: int, strategy: Any, settings: dict[str, Any]) -> Any:
@@ -104,12 +109,15 @@ def outcome(trained: Any) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    builder = SparkSession.builder.master(sys.argv[1]).appName("faults")
-    for name, value in (SETTINGS | json.loads(sys.argv[2])).items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+def main(url: str, settings: dict[str, str]) -> None:
+    if url.startswith("sc://"):
+        session = SparkSession.builder.remote(url).getOrCreate()
+    else:
+        builder = SparkSession.builder.master(url).appName("faults")
+        for name, value in (SETTINGS | settings).items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
     for line in sys.stdin:
         try:
             result = fit(session, **json.loads(line))
@@ -120,4 +128,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1], json.loads(sys.argv[2]))

@@ -29,14 +29,16 @@ class Job:
         frame: DataFrame,
         name: str,
         when_ended: Callable[[], None] = lambda: None,
+        on_row: Callable[[Any], None] | None = None,
     ) -> None:
+        """``on_row`` takes each row as it comes, where Spark Connect streams them."""
         self._session, self._frame, self._name = session, frame, name
         self._tag = f"sparknet-{uuid.uuid4().hex}"
         self._rows: list[Any] = []
         self._error: Exception | None = None
         # The thread is not joined: an interrupted join marks it as ended (CPython 45274).
         self._done = threading.Event()
-        self._when_ended = when_ended
+        self._when_ended, self._on_row = when_ended, on_row
         self._pool = _pool(session)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -83,7 +85,11 @@ class Job:
                 context.setLocalProperty(_POOL, self._pool)
             else:
                 self._session.addTag(self._tag)
-            self._rows = self._frame.collect()
+            if self._on_row is None:
+                self._rows = self._frame.collect()
+            else:
+                for row in self._frame.toLocalIterator():
+                    self._on_row(row)
         except Exception as error:  # raised by result()
             self._error = error
         finally:

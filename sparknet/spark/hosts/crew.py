@@ -23,6 +23,7 @@ from sparknet.spark.cluster.background_job import Job, is_classic
 from sparknet.spark.cluster.session import is_local
 from sparknet.spark.filesystem import scratch
 from sparknet.spark.hosts import task
+from sparknet.spark.hosts.remote_driver import RemoteDriver
 from sparknet.spark.hosts.resources import TaskResources
 from sparknet.spark.hosts.task import Columns
 from sparknet.training.driver.crew import SOON, Crew, WorkerHost
@@ -165,6 +166,22 @@ class SparkCrew(Crew):
         """Seconds for which too few workers hold their slots, before the run begins."""
         self._back = time.monotonic() + self._held
         self._looked = 0.0
+
+    def wait(self, seconds: float) -> bool:
+        ended = super().wait(seconds)
+        if ended:
+            self._catch_up()
+        return ended
+
+    def keep_up(self, members: Membership) -> bool:
+        if self.some_ended:
+            self._catch_up()
+        return super().keep_up(members)
+
+    def _catch_up(self) -> None:
+        """Hear the last words of workers that have ended."""
+        if isinstance(self.driver, RemoteDriver):
+            self.driver.catch_up()
 
     def slots(self) -> tuple[int | None, int]:
         return self._tasks.slots(), self.least

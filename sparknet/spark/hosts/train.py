@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sparknet.comm.wire import choose_seal
@@ -10,10 +12,13 @@ from sparknet.errors import SettingError, SparkError
 from sparknet.native import NDArray
 from sparknet.net.backend import EMBEDDED
 from sparknet.spark.cluster import preflight
+from sparknet.spark.cluster.background_job import is_classic
 from sparknet.spark.cluster.session import bind_address, driver_address, is_encrypted
 from sparknet.spark.hosts.crew import SparkCrew, WorkerTasks, stored
+from sparknet.spark.hosts.remote_driver import RemoteDriver, reaches_client
 from sparknet.spark.hosts.resources import TaskResources
 from sparknet.spark.hosts.task import Columns
+from sparknet.training.driver.driver import Driver
 from sparknet.training.driver.membership import Elastic
 from sparknet.training.driver.run import Run
 from sparknet.training.driver.setup import RunSetup
@@ -49,6 +54,11 @@ def conduct(
     resources = TaskResources(session, profile)
     store = setup.open_store()
     usual: Protection = "encrypted" if is_encrypted(session) else "sealed"
+    make_driver: Callable[..., Driver] = Driver
+    if not (is_classic(session) or reaches_client(session, patience)):
+        make_driver = partial(
+            RemoteDriver, session=session, workers=given.workers, patience=patience
+        )
     with Run(
         initial,
         store,
@@ -59,8 +69,11 @@ def conduct(
         deadline=given.deadline,
         foreign=SparkError,
         elastic=Elastic.of(given),
+        make_driver=make_driver,
     ) as run:
-        link = run.link(driver_address(session, 0)[0])
+        driver = run.driver
+        host = driver.host if isinstance(driver, RemoteDriver) else driver_address(session, 0)[0]
+        link = run.link(host)
         preflight.check(
             session,
             given.workers,

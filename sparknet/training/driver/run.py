@@ -121,6 +121,7 @@ class Run:
         deadline: float = 60.0,
         foreign: type[SparkNetError] = WorkerError,
         elastic: Elastic | None = None,
+        make_driver: Callable[..., Driver] = Driver,
     ) -> None:
         self._id, self._secret, self._seal = secrets.token_hex(8), make_secret(), seal
         self._history = History()
@@ -129,7 +130,7 @@ class Run:
         self._stragglers = Stragglers()
         self._unsaved: set[str] = set()
         self._waiting, self._still = Waiting(min(FIRST, deadline)), Standing(deadline)
-        self.driver = Driver(
+        self.driver = make_driver(
             self._secret,
             np.asarray(weights).data.cast("B"),
             store,
