@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.opencv.files import photograph, places
 from benchmarks.opencv.models import MODELS, PackagedModel, exported
+from sparknet import caffe
 from sparknet.opencv import dnn
 
 LIMIT = 1e-4
@@ -47,14 +48,17 @@ def main() -> int:
 
 
 def compared(folder: Path, model: PackagedModel, run: Callable[[Path, Any], list[Any]]) -> float:
-    """Return the largest difference of a runner's outputs from ours, by the largest value."""
+    """Return the largest difference of a runner's outputs from Caffe's, by the largest value."""
     image = photograph(model.grey)
     blob = dnn.blobFromImage(image, model.scale, model.sizes[0], model.mean)
-    net = dnn.readNetFromCaffe(*model.files(folder))
-    net.setInput(blob)
+    prototxt, caffemodel = model.files(folder)
+    net = caffe.Net(prototxt, caffe.TEST, weights=caffemodel)
+    data = net.blobs[net.inputs[0]]
+    data.reshape(*blob.shape)
+    data.data[...] = blob
     outputs = run(exported(folder, model), blob)
     worst = 0.0
-    for expected in net.forward(net.getUnconnectedOutLayersNames()):
+    for expected in net.forward().values():
         if expected.shape[-1] == 7:
             expected = expected[:, :, expected[0, 0, :, 2] > 0]
             outputs = [output.reshape(1, 1, -1, 7) for output in outputs]
@@ -77,7 +81,8 @@ def _opencv(path: Path, blob: Any) -> list[Any]:
 
     net = cv2.dnn.readNetFromONNX(str(path))
     net.setInput(blob)
-    return list(net.forward(net.getUnconnectedOutLayersNames()))
+    outputs = net.forward(net.getUnconnectedOutLayersNames())
+    return [np.zeros((1, 1, 0, 7)) if array is None else array for array in outputs]
 
 
 def _onnxruntime(path: Path, blob: Any) -> list[Any]:

@@ -72,11 +72,18 @@ def places(boxes: Any) -> Any:
 
 
 def photograph(grey: bool = False) -> Any:
-    """A photograph of scikit-learn's, in BGR."""
+    """A photograph of scikit-learn's, in BGR; or a grey one with a QR code in it."""
     from sklearn.datasets import load_sample_image
 
-    image = load_sample_image("china.jpg")[:, :, ::-1]
-    return np.ascontiguousarray(image.mean(axis=2).astype(np.uint8) if grey else image)
+    image = np.ascontiguousarray(load_sample_image("china.jpg")[:, :, ::-1])
+    if grey:
+        image = image.mean(axis=2).astype(np.uint8)
+        code = _cv2().QRCodeEncoder.create().encode("readNetFromCaffe")
+        side = 160
+        image[120 : 120 + side, 300 : 300 + side] = _cv2().resize(
+            code, (side, side), interpolation=_cv2().INTER_NEAREST
+        )
+    return image
 
 
 def _cv2() -> Any:

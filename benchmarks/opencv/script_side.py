@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import builtins
-import json
+import itertools
 import os
+import re
 import runpy
 import sys
 import time
@@ -24,25 +25,31 @@ WORK = Path(os.environ["SCRIPT_WORK"])
 PHOTOGRAPH, LABELS = WORK / "photograph.jpg", WORK / "labels.txt"
 FRAMES = 2
 outputs: list[Any] = []
+nets: list[str] = []
 
 
 def photograph() -> Any:
-    from sklearn.datasets import load_sample_image
+    """A portrait of scikit-image's, in BGR."""
+    from skimage.data import astronaut
 
-    return np.ascontiguousarray(load_sample_image("china.jpg")[:, :, ::-1])
+    return np.ascontiguousarray(astronaut()[:, :, ::-1])
 
 
 class Camera:
-    """VideoCapture, and imutils' streams: a photograph, a few times."""
+    """VideoCapture, and imutils' streams: a photograph, a few times.
+
+    A file ends behind its frames; somebody interrupts the script at the end of a camera's.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.left = FRAMES
         self.stream = self
+        self.is_file = any(isinstance(word, str) for word in (*args, *kwargs.values()))
 
     def read(self) -> Any:
         self.left -= 1
         frame = photograph() if self.left >= 0 else None
-        if self.left < -FRAMES:
+        if self.left < (-FRAMES if self.is_file else 0):
             raise KeyboardInterrupt
         return frame if self.is_stream else (frame is not None, frame)
 
@@ -84,7 +91,7 @@ class Recorder:
         return getattr(self._net, name)
 
 
-def found(name: Any, suffixes: tuple[str, ...]) -> Path | None:
+def find_file(name: Any, suffixes: tuple[str, ...]) -> Path | None:
     """Return a file of this name: where it is said to be, beside the script, or anywhere."""
     path = Path(str(name).replace("\\", "/"))
     if path.is_file():
@@ -97,21 +104,36 @@ def found(name: Any, suffixes: tuple[str, ...]) -> Path | None:
     return None
 
 
+KNOWN = {
+    "res10": "sr6033*/deploy.prototxt.txt",
+    "mobilenet": "djmv*/*.prototxt",
+    "colorization": "molnarkg7*/*.prototxt",
+    "age": "aarohi1822*/age_deploy.prototxt",
+    "gender": "Sayali2408*/gender_deploy.prototxt",
+    "mpi": "toUpperCase78*/pose/mpi/pose_deploy_linevec.prototxt",
+    "coco": "toUpperCase78*/pose/coco/pose_deploy_linevec.prototxt",
+    "hed": "EWassmann*/deploy.prototxt",
+}
+"""Prototxts for scripts whose repository has none, by a word of their files' names."""
+
+
 def files(prototxt: Any, caffemodel: Any) -> tuple[str, str]:
     """Return both files' names; drawn weights where there are none."""
-    kinds = (".prototxt", ".txt")
-    net = found(prototxt, kinds)
+    net = find_file(prototxt, (".prototxt", ".txt"))
+    names = f"{Path(str(caffemodel)).name} {Path(str(prototxt)).name}".lower()
     if net is None:
-        words = Path(str(caffemodel)).stem.lower()
-        known = {"res10": "sr6033*/deploy.prototxt.txt", "mobilenet": "djmv*/*.prototxt"}
-        for key, pattern in known.items():
-            if key in words or key in str(prototxt).lower():
-                net = next(iter(PLACE.glob(pattern)), None)
+        pattern = next((value for key, value in KNOWN.items() if key in names), "")
+        net = next(iter(PLACE.glob(pattern)), None) if pattern else None
     if net is None:
         raise FileNotFoundError(f"no prototxt {prototxt}")
-    if "data_bn" in net.read_text(errors="replace"):
+    text = net.read_text(errors="replace")
+    title = re.search(r'^\s*name\s*:\s*["\']([^"\']+)', text)
+    if "data_bn" in text:
+        nets.append("res10")
         weights = next(iter(WORK.parent.rglob("res10_300x300_ssd_iter_140000.caffemodel")))
         return str(net), str(weights)
+    name = net.name.split(".")[0]
+    nets.append(f"{title[1] if title else name}, drawn")
     target = WORK / f"{_key(net)}.caffemodel"
     if not target.exists():
         _draw(net, target)
@@ -171,7 +193,13 @@ def stand_in(cv2: Any) -> None:
         if any(".caffemodel" in name or ".prototxt" in name for name in names):
             names.sort(key=lambda name: ".caffemodel" in name)
             return read_caffe(*names)
-        return read_any(model, config, framework)
+        return read_any(*(existing(name) for name in names), framework)
+
+    def existing(name: str) -> str:
+        """Return the name of a file of TensorFlow's, where any of the repositories has it."""
+        ends = (".pb", ".pbtxt")
+        path = find_file(name, ends) if name.endswith(ends) else None
+        return str(path) if path else name
 
     cv2.dnn.readNetFromCaffe, cv2.dnn.readNet = read_caffe, read_net
     cv2.VideoCapture = Camera
@@ -182,7 +210,14 @@ def stand_in(cv2: Any) -> None:
         return photograph() if image is None else image
 
     cv2.imread = read_image
-    cv2.waitKey = lambda *args: ord("q")
+    load = np.load
+    np.load = lambda name, *args, **kwargs: load(
+        find_file(name, (".npy",)) if str(name).endswith(".npy") else name, *args, **kwargs
+    )
+    read_tensorflow = cv2.dnn.readNetFromTensorflow
+    cv2.dnn.readNetFromTensorflow = lambda *names: read_tensorflow(*map(existing, names))
+    keys = itertools.chain([-1] * FRAMES, itertools.cycle([ord("q"), 27]))
+    cv2.waitKey = lambda delay=0: next(keys) if delay > 0 else ord("q")
     for name in (
         "imshow",
         "namedWindow",
@@ -192,6 +227,7 @@ def stand_in(cv2: Any) -> None:
         "resizeWindow",
         "setWindowProperty",
         "createTrackbar",
+        "startWindowThread",
         "setMouseCallback",
     ):
         setattr(cv2, name, lambda *args, **kwargs: None)
@@ -246,12 +282,10 @@ def main() -> None:
     sys.argv = [str(SCRIPT), str(PHOTOGRAPH)]
     try:
         runpy.run_path(str(SCRIPT), run_name="__main__")
+    except KeyboardInterrupt:  # how a camera ends an endless loop
+        pass
     finally:
-        names = [f"o{number}" for number in range(len(outputs))]
-        if outputs:
-            np.savez(
-                OUT, order=np.array(json.dumps(names)), **dict(zip(names, outputs, strict=True))
-            )
+        np.savez(OUT, *outputs, nets=np.array(sorted(set(nets)), np.str_))
 
 
 class Missing(MetaPathFinder, Loader):

@@ -216,6 +216,10 @@ class Net:
     def _set_arrays(self, number: int, arrays: list[Array]) -> None:
         if not number:
             raise LayerError("_input", "the inputs have no weights")
+        before = self._network.arrays[number - 1]
+        for place, (array, old) in enumerate(zip(arrays, before, strict=False)):
+            if old is not None and array.size == old.size:  # (1, 313) for a Scale of 313 channels
+                arrays[place] = array.reshape(old.shape)
         self._network.arrays[number - 1] = list(arrays)
         if self._net is not None:
             self._keep_inputs()

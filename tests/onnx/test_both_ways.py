@@ -26,7 +26,7 @@ READ_ONLY = {
             "GroupNormalization",
         ),
         *("ImageScaler", "InstanceNormalization", "LpNormalization", "Mean", "Neg"),
-        *("Pad", "RMSNormalization", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"),
+        *("RMSNormalization", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"),
         *("ReduceMin", "ScatterND", "Selu", "Softsign", "SpaceToDepth", "Sum", "ThresholdedRelu"),
         *("ConstantOfShape", "Range", "Swish", "Trilu", "Upsample"),
     ),

@@ -239,6 +239,19 @@ def test_recurrent_layers(kind, expose, tmp_path):
     agree(net_of(text, shapes), tmp_path, feeds, dynamic_batch=False)
 
 
+def test_a_small_kernel_with_padding_is_a_pad_and_a_convolution(tmp_path):
+    """OpenCV 5.0 reads beyond the image where a 1 x 1 convolution has padding."""
+    text = """layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param {
+      num_output: 3 kernel_size: 1 pad_h: 1 pad_w: 2 weight_filler { type: "xavier" } } }"""
+    feeds = {"x": draw(2, 4, 5, 6)}
+    path = agree(net_of(text, {"x": (2, 4, 5, 6)}), tmp_path, feeds)
+    pad, conv = onnx.load(str(path)).graph.node
+    assert (pad.op_type, conv.op_type) == ("Pad", "Conv")
+    model, _ = converted(path, feeds, tmp_path)
+    options = model.net.layer[-1].convolution_param
+    assert (options.pad_h, options.pad_w) == (1, 2) or list(options.pad) == [1, 2]
+
+
 SSD = """
 layer { name: "c" type: "Convolution" bottom: "x" top: "c"
   convolution_param { num_output: 32 kernel_size: 1 } }
@@ -272,6 +285,9 @@ def test_detections(keep, top, tmp_path):
     path = agree(net, tmp_path, feeds)
     found = np.array(net.blobs["d"].data)
     assert found.shape[2] > 5
+    written = onnx.load(str(path)).graph
+    sizes = {node.input[1] for node in written.node if node.op_type == "TopK"}
+    assert sizes <= {one.name for one in written.initializer}  # OpenCV 5 takes no TopK of nothing
     model, again = converted(path, {"x": feeds["x"]}, tmp_path)
     assert model.net.layer[-1].type == "DetectionOutput"
     np.testing.assert_allclose(again["d"], found, atol=1e-5)

@@ -142,6 +142,10 @@ def test_weights_are_read_and_set(tmp_path: Path) -> None:
     np.testing.assert_allclose(net.forward("conv"), before, rtol=1e-5, atol=1e-5)
     assert (layer.name, layer.type, layer.outputNameToIndex("conv")) == ("conv", "Convolution", 0)
     assert [net.getLayer(0).outputNameToIndex(name) for name in ("data", "nothing")] == [0, -1]
+    scale = net.getLayer("scale").blobs[0]
+    net.getLayer("scale").blobs = [scale.reshape(1, -1), *net.getLayer("scale").blobs[1:]]
+    np.testing.assert_allclose(net.forward("conv"), before, rtol=1e-5, atol=1e-5)
+    assert net.getParam("scale").shape == scale.shape
 
 
 def test_weights_may_be_set_where_the_file_has_none(tmp_path: Path) -> None:

@@ -75,13 +75,12 @@ class DetectionSearch:
         gather = self._maker(name, "Gather")
         if gather is None or gather.attributes.get("axis", 0) != 0:
             return None
-        return (
-            (gather.inputs[0], gather.inputs[1]) if self._maker(gather.inputs[1], "TopK") else None
-        )
+        return gather.inputs[0], gather.inputs[1]
 
     def _most(self, places: str) -> int | None:
-        ordered = self._maker(places, "TopK")
-        count = self._maker(ordered.inputs[1], "Min") if ordered is not None else None
+        """Return how many rows stay: the end of a Slice, or a TopK's count in older files."""
+        node = self._maker(places, "Slice") or self._maker(places, "TopK")
+        count = self._maker(node.inputs[2 if node.op == "Slice" else 1], "Min") if node else None
         numbers = [self._numbers(name) for name in count.inputs] if count is not None else []
         counts = [one[0] for one in numbers if one]
         return int(counts[0]) if len(counts) == 1 else None

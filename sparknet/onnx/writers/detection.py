@@ -135,11 +135,17 @@ def _scores(place: LayerExport) -> str:
     return place.put("Where", [below, lowest, scores])
 
 
-def _best(place: LayerExport, score: str, most: int) -> str:
-    """Return the places of the highest scores, in the order in which they stand."""
-    count = place.put("Min", [place.put("Shape", [score]), place.whole([most])])
+def _best(place: LayerExport, score: str, max_rows: int) -> str:
+    """Return the places of the highest scores, in the order in which they stand.
+
+    OpenCV 5.0 takes no TopK of nothing: rows behind the last are cut off again.
+    """
+    rows = place.constant(np.full(max_rows, LOWEST))
     values, places = f"{score}/best", f"{score}/places"
-    place.put("TopK", [score, count], [values, places], axis=0)
+    inputs = [place.put("Concat", [score, rows], axis=0), place.whole([max_rows])]
+    place.put("TopK", inputs, [values, places], axis=0)
     ordered = f"{places}/ordered"
-    place.put("TopK", [places, count], [ordered, f"{ordered}/from"], axis=0, largest=0)
-    return ordered
+    inputs = [places, place.whole([max_rows])]
+    place.put("TopK", inputs, [ordered, f"{ordered}/from"], axis=0, largest=0)
+    count = place.put("Min", [place.put("Shape", [score]), place.whole([max_rows])])
+    return place.put("Slice", [ordered, place.whole([0]), count, place.whole([0])])

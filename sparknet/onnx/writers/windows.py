@@ -44,6 +44,11 @@ def _windows(place: LayerExport, op: str) -> None:
             ]
         images = axis != 1
         blobs = place.view(x, (-1, *shape[axis:])) if images else x
+        sides = [*pads, *after]
+        if op == "Conv" and any(sides) and {*kernel, *values["stride"]} == {1}:
+            # OpenCV 5.0 reads beyond the image where a 1 x 1 kernel has padding.
+            blobs = place.put("Pad", [blobs, place.whole([0, 0, *pads, 0, 0, *after])])
+            sides = [0] * len(sides)
         blobs = place.put(
             op,
             [blobs, *numbers],
@@ -51,7 +56,7 @@ def _windows(place: LayerExport, op: str) -> None:
             kernel_shape=kernel,
             strides=[int(size) for size in values["stride"]],
             dilations=[int(size) for size in values["dilation"]],
-            pads=[int(pad) for pad in (*pads, *after)],
+            pads=[int(pad) for pad in sides],
             group=shape[axis] // channels if op == "Conv" else int(values.get("group", 1)),
         )
         if images:
