@@ -30,9 +30,7 @@ nets: list[str] = []
 
 def photograph() -> Any:
     """A portrait of scikit-image's, in BGR."""
-    from skimage.data import astronaut
-
-    return np.ascontiguousarray(astronaut()[:, :, ::-1])
+    return np.ascontiguousarray(import_module("skimage.data").astronaut()[:, :, ::-1])
 
 
 class Camera:
@@ -211,9 +209,12 @@ def stand_in(cv2: Any) -> None:
 
     cv2.imread = read_image
     load = np.load
-    np.load = lambda name, *args, **kwargs: load(
-        find_file(name, (".npy",)) if str(name).endswith(".npy") else name, *args, **kwargs
-    )
+
+    def load_array(name: Any, *args: Any, **kwargs: Any) -> Any:
+        path = find_file(name, (".npy",)) if str(name).endswith(".npy") else None
+        return load(path or name, *args, **kwargs)
+
+    np.load = load_array  # type: ignore[assignment]
     read_tensorflow = cv2.dnn.readNetFromTensorflow
     cv2.dnn.readNetFromTensorflow = lambda *names: read_tensorflow(*map(existing, names))
     keys = itertools.chain([-1] * FRAMES, itertools.cycle([ord("q"), 27]))
