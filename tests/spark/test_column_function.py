@@ -110,7 +110,6 @@ def test_vectors_for_pyspark_ml(frame, net):
 
 
 def test_a_function_on_a_stream(session, frame, net, tmp_path):
-    """Under Connect a stream's tasks get no files, which only they can tell."""
     from pyspark.sql.functions import expr
 
     frame.select("n", "x", "`y.z`").write.parquet(str(tmp_path / "rows"))
@@ -120,10 +119,6 @@ def test_a_function_on_a_stream(session, frame, net, tmp_path):
     made = arriving.select("n", expr("of_a_stream(x, `y.z`)").alias("prob"))
     writer = made.writeStream.format("parquet").trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(tmp_path / "seen")).start(str(tmp_path / "out"))
-    if CONNECT:
-        with pytest.raises(Exception, match="predict streams in a classic session"):
-            query.awaitTermination(120)
-        return
     assert query.awaitTermination(120)
     found = session.read.parquet(str(tmp_path / "out")).orderBy("n").collect()
     np.testing.assert_allclose([row.prob for row in found], expected(net, "prob"), rtol=1e-5)

@@ -28,6 +28,7 @@ FILES = [
     "test_box_frames.py",
     "test_cutouts.py",
     "test_texts.py",
+    "test_streams.py",
 ]
 LONG = {
     "test_column_function.py",

@@ -13,8 +13,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 from sparknet.net import Net
-from sparknet.spark import SparkModel
+from sparknet.spark import SparkModel, Trainer
 from tests.spark.cluster import until
+from tests.spark.digits import solver, tuples
 
 NET = """
 name: "stream"
@@ -73,6 +74,30 @@ def test_a_stream_that_is_started_again_takes_the_model_of_then(session, tmp_pat
         mine = records()[files[0] * EACH : (files[-1] + 1) * EACH]
         expected.append(model.net.forward({"x": mine})["ip"])
     check(session, tmp_path, np.concatenate(expected))
+
+
+def test_a_function_of_batches_trains_and_predicts(session, tmp_path):
+    """Under Connect it runs in a Python process of the server."""
+    rows = [(image.ravel().tolist(), label) for image, label in tuples(60)]
+    parts = session.createDataFrame(rows, "data array<float>, label int").coalesce(1)
+    parts.write.parquet(str(tmp_path / "in"))
+    parts.write.mode("append").parquet(str(tmp_path / "in"))
+
+    def learn(batch: Any, number: int) -> None:
+        last = tmp_path / "0.caffemodel" if number else None
+        trainer = Trainer(solver(steps=40), workers=2, weights=last)
+        trained = trainer.fit(batch)
+        trained.net.save(str(tmp_path / f"{number}.caffemodel"))
+        guesses = trained.model.transform(batch, ["ip"], best="guess")
+        guesses.write.parquet(str(tmp_path / f"guesses-{number}"))
+
+    source = session.readStream.schema(parts.schema).option("maxFilesPerTrigger", 1)
+    query = source.parquet(str(tmp_path / "in")).writeStream.foreachBatch(learn)
+    query = query.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    assert query.trigger(availableNow=True).start().awaitTermination(300)
+    for number in range(2):
+        guesses = session.read.parquet(str(tmp_path / f"guesses-{number}"))
+        assert guesses.where("guess = label").count() > 50
 
 
 @pytest.mark.slow

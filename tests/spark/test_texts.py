@@ -16,7 +16,6 @@ from sparknet.predict.metrics import Classified
 from sparknet.predict.texts import Texts
 from sparknet.spark import SparkModel
 from tests.onnx.graphs import draw, graph, node, onnx, run
-from tests.spark.conftest import CONNECT
 
 tokenizers = pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
 
@@ -257,10 +256,6 @@ def test_a_stream(tokenizer, model, frame, session, tmp_path):
     frame.write.parquet(str(tmp_path / "in"))
     arriving = session.readStream.schema(frame.schema).parquet(str(tmp_path / "in"))
     embed = SparkModel(model, tokenizer=tokenizer, columns=COLUMNS, pooling="cls")
-    if CONNECT:
-        with pytest.raises(SparkError, match="under Spark Connect a stream's tasks get no files"):
-            embed.transform(arriving)
-        return
     stream = embed.transform(arriving).writeStream.format("parquet")
     stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = stream.trigger(availableNow=True).start(str(tmp_path / "out"))

@@ -108,8 +108,8 @@ def received(name: str) -> Path:
     path = Path(SparkFiles.get(name))
     if not path.exists():
         raise SparkError(
-            f"this task was given no file {name} of the model, as the tasks of streams are given "
-            "none under Spark Connect: predict streams in a classic session"
+            f"this task got no file {name} of the model, as tasks of streams get none under Spark "
+            "Connect: predict streams with SparkModel.transform, or in foreachBatch"
         )
     return path
 
@@ -121,6 +121,24 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 _DIGEST = 16
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def goes_inside(session: SparkSession, size: int, is_stream: bool) -> bool:
+    """Return whether a model of so many bytes travels inside the function that tasks call.
+
+    Under Spark Connect tasks of streams get no files, and a message holds 128 MiB.
+    """
+    if is_classic(session):
+        return False
+    if is_stream and size > _LARGEST:
+        raise SparkError(
+            f"the weights have {size / 2**20:.0f} MiB, and under Spark Connect the tasks of a "
+            f"stream take {_LARGEST >> 20} at most: predict its batches in foreachBatch"
+        )
+    return is_stream or size <= _SMALL
+
+
+_LARGEST, _SMALL = 100 << 20, 4 << 20
 
 
 class SharedWeights:

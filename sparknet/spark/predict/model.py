@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from sparknet.errors import SettingError, SparkError, clean, outside
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.native import NDArray
@@ -28,7 +30,13 @@ from sparknet.predict.request import FunctionOptions, Request, TransformOptions
 from sparknet.predict.source import predictor_of, with_texts
 from sparknet.predict.texts import TokenizerFile
 from sparknet.spark.cluster.session import running_session
-from sparknet.spark.filesystem.broadcast import send_texts, send_weights, weights_name, withdraw
+from sparknet.spark.filesystem.broadcast import (
+    goes_inside,
+    send_texts,
+    send_weights,
+    weights_name,
+    withdraw,
+)
 from sparknet.spark.predict.evaluate_frame import evaluate
 from sparknet.spark.predict.table import FrameTable
 from sparknet.spark.predict.task import ModelTask, SentModel
@@ -294,11 +302,21 @@ class SparkModel:
         """Return the task for a DataFrame, or for columns of any."""
         model = self.predictor
         plan = model.plan(request, None if data is None else FrameTable(data))
-        if isinstance(model, NetPredictor) and model.tokens is not None:
-            plan = replace(plan, texts=send_texts(session, model.tokens, model.net.tested))
-        weights = send_weights(session, model.model.weights)
+        flat, content = model.model.weights, None
+        is_stream = data is not None and data.isStreaming
+        tokens = model.tokens if isinstance(model, NetPredictor) else None
+        size = 4 * flat.size + (0 if tokens is None else len(tokens.text))
+        is_inside = goes_inside(session, size, is_stream)
+        if tokens is not None:
+            net = self.net.tested
+            texts = tokens.here(net) if is_inside else send_texts(session, tokens, net)
+            plan = replace(plan, texts=texts)
+        if is_inside:
+            name, content = weights_name(flat), bytes(np.asarray(flat).data)
+        else:
+            name = send_weights(session, flat)
         device = self.device or model.model.device
-        sent_model = SentModel(model.portable(), weights, device, self.tasks_per_gpu)
+        sent_model = SentModel(model.portable(), name, content, device, self.tasks_per_gpu)
         return ModelTask(plan, sent_model)
 
     def save(self, path: StrPath) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from sparknet.devices import device_identity, device_of_worker, uses_task_gpu
 from sparknet.errors import SparkError
 from sparknet.loaders.batches import ahead
-from sparknet.native import set_threads
+from sparknet.native import NDArray, set_threads
 from sparknet.net.backend import CPU
 from sparknet.net.model import Array, Model, PortableModel
 from sparknet.predict.input_columns import plain
@@ -31,11 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SentModel:
-    """A model without its weights, which executors fetch as a file, once."""
+    """A model and its weights, which executors usually fetch as a file, once."""
 
     model: PortableModel
     weights: str
     """The file of the weights, as SparkFiles knows it."""
+    content: bytes | None = field(default=None, repr=False)
+    """The weights, where tasks get no file."""
     device: str | None = None
     """PyTorch's name of where the model computes."""
     tasks_per_gpu: int | None = None
@@ -49,8 +53,13 @@ class SentModel:
     def open(self) -> WorkerModel:
         """Make the model, in a task."""
         set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-        weights = SharedWeights(received(self.weights))
-        model, turns = self.model.open(weights.flat, self._device), None
+        weights = None
+        if self.content is None:
+            weights = SharedWeights(received(self.weights))
+            flat = weights.flat
+        else:
+            flat = NDArray.view(np.frombuffer(bytearray(self.content), np.float32))
+        model, turns = self.model.open(flat, self._device), None
         if model.device is not None and self.tasks_per_gpu is not None:
             turns = Turns(device_identity(model.device), self.tasks_per_gpu)
         return WorkerModel(model, weights, turns)

@@ -16,7 +16,6 @@ from sparknet.predict.input_columns import plain
 from sparknet.predict.output_columns import Output
 from sparknet.predict.prediction import Prediction
 from sparknet.predict.request import Request
-from sparknet.spark.cluster.background_job import is_classic
 from sparknet.spark.cluster.by_value import by_value
 from sparknet.spark.cluster.session import no_data, running_session, session_of
 from sparknet.spark.predict.table import (
@@ -35,13 +34,7 @@ def frame_session(data: Any) -> SparkSession:
     """Return the session of a DataFrame to predict; SparkError if it cannot be."""
     if not hasattr(data, "mapInArrow"):
         raise SparkError(f"the data is {no_data(data, 'a DataFrame')}")
-    session = session_of(data, "the data")
-    if data.isStreaming and not is_classic(session):
-        raise SparkError(
-            "under Spark Connect a stream's tasks get no files, so no weights: predict streams in "
-            "a classic session"
-        )
-    return session
+    return session_of(data, "the data")
 
 
 def transformed(
