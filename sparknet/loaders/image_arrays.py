@@ -24,6 +24,7 @@ from sparknet.loaders.image_decoding import (
 )
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.resize import resize, resize_picture
+from sparknet.loaders.stopwatch import timed
 
 Array = np.ndarray[Any, Any]
 Size = tuple[int, int]
@@ -111,31 +112,36 @@ class ImageArrays:
 
     def _decoded(self, picture: Any, name: str) -> Array:
         """Return the planes of a picture, of a JPEG in no more detail than its new size needs."""
-        color, upright, part = self.channels == 3, self.how.upright, None
+        upright, part = self.how.upright, None
         size = upright_size(picture, upright) if self.how.resize is not None else None
         inner = None if size is None else self.how.inner_size(size, name)
-        if inner is not None and not self.how.is_exact:
-            part = reduce_jpeg(picture, inner, color or self.how.library != "cv2", upright)
-        if upright:
-            from PIL import ImageOps
+        with timed("decoding"):
+            if inner is not None and not self.how.is_exact:
+                color = self.channels == 3 or self.how.library != "cv2"
+                part = reduce_jpeg(picture, inner, color, upright)
+            if upright:
+                from PIL import ImageOps
 
-            picture = ImageOps.exif_transpose(picture)
-        pixels = self._read(picture, name, inner, part)
-        return self._sized(pixels, name, self.how.color != "rgb", inner, part)
+                picture = ImageOps.exif_transpose(picture)
+            pixels = self._read(picture, name)
+        with timed("resizing"):
+            if inner is not None and self.how.library == "pil":
+                pixels = resize_picture(pixels, inner, self.how.way, part)
+            return self._sized(np.asarray(pixels), name, self.how.color != "rgb", inner, part)
 
-    def _read(self, picture: Any, name: str, inner: Size | None, part: Part | None) -> Array:
+    def _read(self, picture: Any, name: str) -> Any:
         """Height x width of grey, or height x width x 3 of red, green and blue.
 
-        Pillow resizes at once, to the ``inner`` size.
+        Where Pillow resizes it is Pillow's picture.
         """
         color = self.channels == 3
         if self.how.library == "cv2":
             return pixels_of(picture, name, color)
         if self.how.library == "pil":
-            picture = eight_bits(picture).convert("RGB" if color else "L")
-            return np.asarray(
-                picture if inner is None else resize_picture(picture, inner, self.how.way, part)
-            )
+            mode = "RGB" if color else "L"
+            picture = eight_bits(picture)
+            picture.load()
+            return picture if picture.mode == mode else picture.convert(mode)
         pixels = plain_pixels(picture)
         if pixels.dtype != np.uint8:
             pixels = self._without_depth(pixels, limit(pixels, name))
@@ -206,8 +212,9 @@ def stacked(found: Sequence[Array]) -> Array:
     """Return one array of arrays of one shape; float32 where some are."""
     kind = np.uint8 if all(one.dtype == np.uint8 for one in found) else np.float32
     out = np.empty((len(found), *found[0].shape), kind)
-    for row, one in zip(out, found, strict=True):
-        row[...] = one
+    with timed("copies", out.nbytes):
+        for row, one in zip(out, found, strict=True):
+            row[...] = one
     return out
 
 

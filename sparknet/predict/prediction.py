@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sparknet.errors import DataError, FileError, SparkError, SparkNetError, bare
+from sparknet.loaders.stopwatch import timed
 from sparknet.predict.detections import BoxFrames
 from sparknet.predict.input_columns import InputSpec, arrays, plain
 from sparknet.predict.output_columns import Array, At, Collected, Output
@@ -113,6 +114,10 @@ class _Piece:
 
     def _run(self, part: RowPart) -> None:
         blobs = self._forward(part.values, self._blobs)
+        with timed("results"):
+            self._put(part, blobs)
+
+    def _put(self, part: RowPart, blobs: dict[str, Array]) -> None:
         at: Any = part.at
         if len(at) == at[-1] - at[0] + 1 and (at[1:] > at[:-1]).all():
             at = slice(int(at[0]), int(at[-1]) + 1)
@@ -135,7 +140,8 @@ class _Piece:
         import pyarrow as pa
 
         valid = self._is_done
-        columns = [column.arrow(valid) for column in self._columns]
+        with timed("results"):
+            columns = [column.arrow(valid) for column in self._columns]
         if self._given.reason is not None:
             reasons = [self._errors.get(number) for number in range(self._rows.num_rows)]
             columns.append(pa.array(reasons, pa.string()))
@@ -244,7 +250,8 @@ class RowReader:
             return self._place(rows, number, before)
 
         (column,) = plan.mapping.values()
-        token_lists, errors = texts.read(rows.column(plain(column)), column)
+        with timed("columns"), timed("tokens"):
+            token_lists, errors = texts.read(rows.column(plain(column)), column)
         bad = min(errors) if errors and plan.invalid == "raise" else None
         good = sorted(
             set(range(len(token_lists))[:bad]) - errors.keys(),
@@ -314,7 +321,8 @@ class RowReader:
 
     def _group(self, at: Array, part: pa.RecordBatch) -> _Group:
         plan = self._given
-        values = arrays(part, plan.mapping, plan.shapes)
+        with timed("columns"):
+            values = arrays(part, plan.mapping, plan.shapes)
         frames = None
         if plan.pictures is not None and len(at):
             frames = plan.pictures.frames(part.column(plain(plan.pictures.column)))

@@ -25,8 +25,8 @@ layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
   inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
 layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
 """
-FILES = 20
-"""In order: the task, columns and their images, the net and its memory, and the result."""
+FILES = 21
+"""In order: the task and its stopwatch, columns and images, the net and its memory, the result."""
 
 
 def photograph(number: int) -> bytes:

@@ -26,6 +26,7 @@ from sparknet.predict.net_predictor import NetPredictor
 from sparknet.predict.output_columns import Output
 from sparknet.predict.prediction import Invalid
 from sparknet.predict.predictor import Predictor
+from sparknet.predict.profile import Profile
 from sparknet.predict.request import FunctionOptions, Request, TransformOptions
 from sparknet.predict.source import predictor_of, with_texts
 from sparknet.predict.texts import TokenizerFile
@@ -38,6 +39,7 @@ from sparknet.spark.filesystem.broadcast import (
     withdraw,
 )
 from sparknet.spark.predict.evaluate_frame import evaluate
+from sparknet.spark.predict.profiling import task_accumulator
 from sparknet.spark.predict.table import FrameTable
 from sparknet.spark.predict.task import ModelTask, SentModel
 from sparknet.spark.predict.transform import ColumnFunction, frame_session, transformed
@@ -82,6 +84,9 @@ class SparkModel:
     the data's first ones are looked at.  ``kind`` is what the numbers of the first output are, for
     `evaluate`: "classes" (scores), "labels" (logits) or "numbers".
     """
+
+    profile: Profile | None = None
+    """Where the time of the last `transform` with ``profile=True`` goes, as far as tasks ended."""
 
     def __init__(
         self,
@@ -187,6 +192,7 @@ class SparkModel:
         labels: Sequence[str] | StrPath | None = None,
         mask: Literal["bytes", "runs"] | None = None,
         vectors: bool = False,
+        profile: bool = False,
     ) -> DataFrame:
         """Return the data with a column for each of ``outputs``, blobs of the net (its own by
         default).  An RDD has records as for `Trainer.fit`, or without the labels.
@@ -209,6 +215,9 @@ class SparkModel:
         ``reason`` names a column for what is wrong with them.  Messages name a row by the column
         ``key``; else by a column ``path`` or an image's origin, where there is one, or by its
         partition and number.
+
+        With ``profile`` each task measures where its time goes: `profile` has the sums, and the
+        driver prints how many rows are done and what is left, at most every ten seconds.
         """
         data = self._frame(data, columns, outputs)
         session = frame_session(data)
@@ -230,7 +239,16 @@ class SparkModel:
         features = {
             name: parts for name, parts in self.predictor.features.items() if name not in own
         }
-        return transformed(data, own.values(), features, partial(self.prediction, session, request))
+        predict = partial(self.prediction, session, request)
+        if not profile:
+            return transformed(data, own.values(), features, predict)
+        self.profile = Profile(self.predictor.name)
+        tasks = task_accumulator(session, self.profile)
+
+        def measured(rows: DataFrame) -> ModelTask:
+            return replace(predict(rows), profiles=tasks)
+
+        return transformed(data, own.values(), features, measured)
 
     def evaluate(
         self,

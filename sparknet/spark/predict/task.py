@@ -12,6 +12,7 @@ import numpy as np
 from sparknet.devices import device_identity, device_of_worker, uses_task_gpu
 from sparknet.errors import SparkError
 from sparknet.loaders.batches import ahead
+from sparknet.loaders.stopwatch import timed, timed_items
 from sparknet.native import NDArray, set_threads
 from sparknet.net.backend import CPU
 from sparknet.net.model import Array, Model, PortableModel
@@ -26,6 +27,7 @@ from sparknet.predict.prediction import (
 from sparknet.predict.worker_cache import cached
 from sparknet.spark.cluster.gpus import Turns, device_of
 from sparknet.spark.filesystem.broadcast import SharedWeights, received
+from sparknet.spark.predict.profiling import profiled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,6 +84,8 @@ class ModelTask:
 
     prediction: Prediction
     model: SentModel
+    profiles: Any = None
+    """The accumulator of tasks' profiles, where they are asked for."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +97,13 @@ class WorkerModel:
     turns: Turns | None = None
 
     def forward(self, values: dict[str, Array], blobs: Sequence[str]) -> dict[str, Array]:
-        if self.turns is None:
-            tops = self.model.forward(values, blobs)
-        else:
-            with self.turns.take():
+        with timed("net", sum(array.nbytes for array in values.values())):
+            if self.turns is None:
                 tops = self.model.forward(values, blobs)
-                self.model.trim()
+            else:
+                with self.turns.take():
+                    tops = self.model.forward(values, blobs)
+                    self.model.trim()
         if self.weights is not None:
             self.weights.check()
         return tops
@@ -114,9 +119,15 @@ def predicted(batches: Iterable[pa.RecordBatch], task: ModelTask) -> Iterator[Pr
 
     context: Any = TaskContext.get()
     reader = RowReader(task.prediction, context.partitionId() if context is not None else 0)
-    with in_one_line():
-        worker = cached(task.model.key, task.model.open)
-        yield from pieces(ahead(reader.parts(ahead(batches))), task.prediction, worker.forward)
+    with in_one_line(), profiled(task.profiles, context) as rows:
+        with timed("model"):
+            worker = cached(task.model.key, task.model.open)
+        batches = timed_items("input", batches, lambda batch: batch.nbytes)
+        parts = timed_items("waiting", ahead(reader.parts(ahead(batches))))
+        for piece in pieces(parts, task.prediction, worker.forward):
+            rows.append(piece.rows.num_rows)
+            with timed("writing", sum(column.nbytes for column in piece.columns)):
+                yield piece
         worker.model.trim()
 
 
