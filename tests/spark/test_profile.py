@@ -8,7 +8,7 @@ from sparknet.errors import SparkError
 from sparknet.predict.profile import PHASES, Profile, TaskProfile
 from sparknet.report import report
 from sparknet.spark import SparkModel
-from sparknet.spark.predict.profiling import TasksProgress, TasksParam, task_accumulator
+from sparknet.spark.predict.profiling import TasksParam, TasksProgress, task_accumulator
 from tests.loaders.random_images import encoded
 
 NET = """
