@@ -89,15 +89,15 @@ class Recorder:
         return getattr(self._net, name)
 
 
-def find_file(name: Any, suffixes: tuple[str, ...]) -> Path | None:
+def find_file(name: Any, suffixes: tuple[str, ...], anywhere: bool = True) -> Path | None:
     """Return a file of this name: where it is said to be, beside the script, or anywhere."""
     path = Path(str(name).replace("\\", "/"))
     if path.is_file():
         return path
     roots = [SCRIPT.parent, PLACE / SCRIPT.relative_to(PLACE).parts[0], PLACE]
-    for root in roots:
+    for root in roots if anywhere else roots[:2]:
         for other in sorted(root.rglob(f"{path.name}*")):
-            if other.name.startswith(path.name) and other.name.endswith(suffixes):
+            if other.name.endswith(suffixes) and other.stat().st_size:
                 return other
     return None
 
@@ -106,7 +106,7 @@ KNOWN = {
     "res10": "sr6033*/deploy.prototxt.txt",
     "mobilenet": "djmv*/*.prototxt",
     "colorization": "molnarkg7*/*.prototxt",
-    "age": "aarohi1822*/age_deploy.prototxt",
+    "age_": "aarohi1822*/age_deploy.prototxt",
     "gender": "Sayali2408*/gender_deploy.prototxt",
     "mpi": "toUpperCase78*/pose/mpi/pose_deploy_linevec.prototxt",
     "coco": "toUpperCase78*/pose/coco/pose_deploy_linevec.prototxt",
@@ -117,11 +117,12 @@ KNOWN = {
 
 def files(prototxt: Any, caffemodel: Any) -> tuple[str, str]:
     """Return both files' names; drawn weights where there are none."""
-    net = find_file(prototxt, (".prototxt", ".txt"))
+    kinds = (".prototxt", ".txt")
+    net = find_file(prototxt, kinds, anywhere=False)
     names = f"{Path(str(caffemodel)).name} {Path(str(prototxt)).name}".lower()
     if net is None:
         pattern = next((value for key, value in KNOWN.items() if key in names), "")
-        net = next(iter(PLACE.glob(pattern)), None) if pattern else None
+        net = next(iter(PLACE.glob(pattern)), None) if pattern else find_file(prototxt, kinds)
     if net is None:
         raise FileNotFoundError(f"no prototxt {prototxt}")
     text = net.read_text(errors="replace")
@@ -159,7 +160,7 @@ def _draw(net: Path, target: Path) -> None:
         for number, blob in enumerate(built.params.get(node.name, ())):
             fan = max(int(np.prod(blob.shape[1:])), 1)
             values = rng.normal(0, (2 / fan) ** 0.5 if number == 0 else 0.05, blob.shape)
-            if "mbox" in node.name:  # boxes that are no wider than thousands of pixels
+            if "mbox" in node.name or "score" in node.name:  # small boxes, sigmoids that move
                 values *= 0.01
             if node.type in ("BatchNorm", "Scale", "Normalize"):
                 values = (
@@ -242,6 +243,17 @@ def stand_in(cv2: Any) -> None:
     builtins.input = lambda *args: "1"
 
 
+def describe() -> tuple[str, str]:
+    """Return the names of a prototxt and a caffemodel that a script means."""
+    text = SCRIPT.read_text(errors="replace")
+    if "class8_ab" in text:
+        return "colorization_deploy_v2.prototxt", "colorization_release_v2.caffemodel"
+    name = "MobileNetSSD_deploy" if "MobileNetSSD" in text or "aeroplane" in text else "res10"
+    own = sorted(SCRIPT.parent.glob("*.prototxt*"))
+    fallback = "deploy.prototxt.txt" if name == "res10" else "MobileNetSSD_deploy.prototxt"
+    return str(own[0]) if own else fallback, f"{name}.caffemodel"
+
+
 def arguments(parser: Any, *args: Any) -> Any:
     """Values for a parser: files by the arguments' names."""
     values = {}
@@ -252,14 +264,13 @@ def arguments(parser: Any, *args: Any) -> Any:
         if isinstance(value, str) and action.type and not isinstance(action.type, str):
             value = action.type(value)
         if value in (None, argparse.SUPPRESS) and name != "help":
-            text = SCRIPT.read_text(errors="replace")
-            own = sorted(SCRIPT.parent.glob("*.prototxt*"))
-            mobile = "MobileNetSSD" in text or "aeroplane" in text
+            net = describe()
             if name == "prototxt":
-                net = "MobileNetSSD_deploy.prototxt" if mobile else "deploy.prototxt.txt"
-                value = str(own[0]) if own else net
+                value = net[0]
             elif name in ("model", "caffemodel"):
-                value = f"{'MobileNetSSD_deploy' if mobile else 'res10'}.caffemodel"
+                value = net[1]
+            elif name == "points":
+                value = "pts_in_hull.npy"
             elif any(word in words for word in ("label", "class", "synset")):
                 value = str(LABELS)
             elif "image" in words or (action.required and value is None):

@@ -1,13 +1,15 @@
 """Prototxts and caffemodels of published models: fetched once, by size and checksum.
 
 downloads.tsv has a line for each mirror of a file: model, kind, bytes, SHA-256 (SHA-1 where only
-that is published) and URL.
+that is published) and URL.  A URL that ends in ``#name`` is an archive's, whose bytes and checksum
+these are; the file is the one of that name in it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -38,6 +40,11 @@ class Download:
     @property
     def name(self) -> str:
         return f"{self.model}.{self.kind}"
+
+    @property
+    def member(self) -> str:
+        """The file's name in an archive; "" for a file that is fetched as it is."""
+        return next(iter(self.urls), "").partition("#")[2]
 
 
 @cache
@@ -77,6 +84,9 @@ def fetch(file: Download, mirror: str | None = None) -> Path:
     from http.client import HTTPException
 
     target = cache_folder() / file.name
+    if file.member:
+        urls = tuple(url.partition("#")[0] for url in file.urls)
+        return _extract(fetch(replace(file, kind="tar.gz", urls=urls), mirror), file.member, target)
     if target.is_file() and _problem(file, target) is None:
         return target
     first = [f"{mirror.rstrip('/')}/{file.name}"] if mirror else []
@@ -93,6 +103,23 @@ def fetch(file: Download, mirror: str | None = None) -> Path:
         "could not be fetched; get the file of "
         f"{_description(file)} elsewhere and put it there. " + "; ".join(reasons),
     )
+
+
+def _extract(archive: Path, member: str, target: Path) -> Path:
+    """Write one regular file of a tar archive, whatever else is in there."""
+    import tarfile
+
+    with tarfile.open(archive) as tar:
+        names = {info.name: info for info in tar}
+        info = names.get(member)
+        if info is None or not info.isfile() or not 0 < info.size <= MAX_BYTES:
+            raise FileError(archive, f"it has no file '{member}' of at most {MAX_BYTES:,} bytes")
+        if not target.is_file() or target.stat().st_size != info.size:
+            part = target.with_name(f"{target.name}.part")
+            with tar.extractfile(info) as source, part.open("wb") as copy:  # type: ignore[union-attr]
+                shutil.copyfileobj(source, copy)
+            part.replace(target)
+    return target
 
 
 def _description(file: Download) -> str:

@@ -5,6 +5,7 @@ OpenCV: modules/dnn/src/nms.cpp and nms.inl.hpp.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,22 @@ def NMSBoxes(
 ) -> Indices:
     """Return the indices of boxes (x, y, width, height) that no better one overlaps."""
     boxes, values = _boxes(bboxes), np.asarray(scores, np.float32).reshape(-1)
-    return _best_boxes(boxes, values, score_threshold, nms_threshold, eta, top_k)
+    return _best_boxes(boxes, _overlaps, values, score_threshold, nms_threshold, eta, top_k)
+
+
+def NMSBoxesRotated(
+    bboxes: Any,
+    scores: Any,
+    score_threshold: float,
+    nms_threshold: float,
+    eta: float = 1.0,
+    top_k: int = 0,
+) -> Indices:
+    """`NMSBoxes` of boxes ((x, y), (width, height), degrees) around their middle."""
+    boxes = np.array([[*middle, *sides, angle] for middle, sides, angle in bboxes], np.float64)
+    values = np.asarray(scores, np.float32).reshape(-1)
+    args = (score_threshold, nms_threshold, eta, top_k)
+    return _best_boxes(boxes.reshape(-1, 5), _turned_overlaps, values, *args)
 
 
 def NMSBoxesBatched(
@@ -43,7 +59,7 @@ def NMSBoxesBatched(
     boxes, values = _boxes(bboxes), np.asarray(scores, np.float32).reshape(-1)
     offset = (boxes[:, :2] + boxes[:, 2:]).max(initial=0) + 1
     boxes[:, :2] += np.asarray(class_ids).reshape(-1, 1) * offset
-    return _best_boxes(boxes, values, score_threshold, nms_threshold, eta, top_k)
+    return _best_boxes(boxes, _overlaps, values, score_threshold, nms_threshold, eta, top_k)
 
 
 def softNMSBoxes(
@@ -81,7 +97,13 @@ def _boxes(bboxes: Any) -> Doubles:
 
 
 def _best_boxes(
-    boxes: Doubles, scores: Any, score: float, threshold: float, eta: float, top_k: int
+    boxes: Doubles,
+    overlaps_of: Callable[[Doubles, Doubles], Doubles],
+    scores: Any,
+    score: float,
+    threshold: float,
+    eta: float,
+    top_k: int,
 ) -> Indices:
     ranked = np.argsort(-scores, kind="stable").tolist()
     order = [index for index in ranked if scores[index] > np.float32(score)]
@@ -91,7 +113,7 @@ def _best_boxes(
     for index in order[:top_k] if top_k > 0 else order:
         if not overlaps[index] > threshold:
             indices.append(index)
-            overlaps = np.maximum(overlaps, _overlaps(boxes[index], boxes))
+            overlaps = np.maximum(overlaps, overlaps_of(boxes[index], boxes))
             if eta < 1 and threshold > 0.5:
                 threshold *= eta
     return np.array(indices, np.int32) if indices else ()
@@ -104,3 +126,53 @@ def _overlaps(box: Doubles, others: Doubles) -> Doubles:
     shared = sides[:, 0] * sides[:, 1]
     union = box[2] * box[3] + others[:, 2] * others[:, 3] - shared
     return np.where(union > 0, shared / np.where(union > 0, union, 1), 1.0)
+
+
+def _turned_overlaps(box: Doubles, others: Doubles) -> Doubles:
+    """Intersection over union; 1 where one box lies in the other and touches no side."""
+    corners = _corners(box)
+    values = []
+    for other in others:
+        pair = corners, _corners(other)
+        if any((_depths(inner, outer) > 1e-6).all() for inner, outer in (pair, pair[::-1])):
+            values.append(1.0)
+            continue
+        shared = _area(_clip(*pair))
+        values.append(shared / max(box[2] * box[3] + other[2] * other[3] - shared, 1e-12))
+    return np.array(values)
+
+
+def _corners(box: Doubles) -> Doubles:
+    """Return a turned box's corners, one after the other around it."""
+    cosine, sine = np.cos(np.radians(box[4])), np.sin(np.radians(box[4]))
+    signs = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) / 2
+    corners: Doubles = box[:2] + signs * box[2:4] @ np.array([[cosine, sine], [-sine, cosine]])
+    return corners
+
+
+def _depths(points: Doubles, window: Doubles) -> Doubles:
+    """Return how far each point lies within each side of a polygon: sides x points."""
+    sides = np.roll(window, -1, axis=0) - window
+    across = np.stack([-sides[:, 1], sides[:, 0]], axis=1)
+    depths: Doubles = np.einsum("sc,spc->sp", across, points[None] - window[:, None])
+    return depths
+
+
+def _clip(polygon: Doubles, window: Doubles) -> Doubles:
+    """Cut a convex polygon at each side of another one (Sutherland and Hodgman)."""
+    for side in range(len(window)):
+        depths = _depths(polygon, window)[side]
+        points: list[Any] = []
+        for place, (point, depth) in enumerate(zip(polygon, depths, strict=True)):
+            if depths[place - 1] * depth < 0:
+                share = depth / (depth - depths[place - 1])
+                points.append(point + share * (polygon[place - 1] - point))
+            if depth >= 0:
+                points.append(point)
+        polygon = np.array(points).reshape(-1, 2)
+    return polygon
+
+
+def _area(polygon: Doubles) -> float:
+    x, y = polygon.T
+    return float(abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2)

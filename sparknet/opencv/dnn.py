@@ -7,6 +7,7 @@ from sparknet.opencv.boxes import (
     SOFT_NMSMETHOD_SOFTNMS_LINEAR,
     NMSBoxes,
     NMSBoxesBatched,
+    NMSBoxesRotated,
     softNMSBoxes,
 )
 from sparknet.opencv.constants import *  # noqa: F403
@@ -42,6 +43,7 @@ __all__ = [
     "Model",
     "NMSBoxes",
     "NMSBoxesBatched",
+    "NMSBoxesRotated",
     "Net",
     "SegmentationModel",
     "TextRecognitionModel",

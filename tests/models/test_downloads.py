@@ -1,6 +1,8 @@
 """Weights are fetched once, by size and checksum, from servers that are slow, cut or wrong."""
 
 import hashlib
+import io
+import tarfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -30,7 +32,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         if path == "/unranged":
             start = 0
-        body = {"/wrong": BODY[::-1], "/short": BODY[:99], "/long": BODY * 3}.get(path, BODY)
+        body = {"/wrong": BODY[::-1], "/short": BODY[:99], "/long": BODY * 3}.get(path, server.body)
         self.send_response(206 if start else 200)
         self.send_header("Content-Length", str(len(body) - start))
         self.end_headers()
@@ -53,7 +55,7 @@ def server(monkeypatch, tmp_path):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.requests, server.released = [], threading.Event()
+    server.requests, server.released, server.body = [], threading.Event(), BODY
     server.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -142,6 +144,37 @@ def test_only_http_is_fetched(tmp_path, monkeypatch):
         downloads.fetch(
             downloads.Download("net", "x", None, "0" * 40, (f"file://{tmp_path}/here",))
         )
+
+
+def archive(**members):
+    """A tar archive of these files; None makes a symbolic link out of the folder."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as tar:
+        for name, body in members.items():
+            info = tarfile.TarInfo(f"../{name}")
+            info.size = len(body or b"")
+            if body is None:
+                info.type, info.linkname = tarfile.SYMTYPE, "/etc/hostname"
+            tar.addfile(info, io.BytesIO(body or b""))
+    return stream.getvalue()
+
+
+def test_a_file_of_an_archive_is_written_under_its_own_name(server):
+    server.body = archive(net=BODY, link=None, empty=b"")
+    checksum = hashlib.sha256(server.body).hexdigest()
+
+    def member(name):
+        urls = (f"{server.url}/missing#{name}", f"{server.url}/archive#{name}")
+        return downloads.Download("net", "caffemodel", len(server.body), checksum, urls)
+
+    for _ in range(2):
+        assert downloads.fetch(member("../net")).read_bytes() == BODY
+    folder = downloads.cache_folder()
+    assert sorted(path.name for path in folder.iterdir()) == ["net.caffemodel", "net.tar.gz"]
+    assert [path for path, _ in server.requests] == ["/missing", "/archive"]
+    for name in ("../link", "../empty", "net"):
+        with pytest.raises(FileError, match=f"it has no file '{name}'"):
+            downloads.fetch(member(name))
 
 
 def test_the_table_is_whole():

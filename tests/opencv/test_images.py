@@ -40,6 +40,21 @@ def test_an_image_may_lie_anywhere_in_memory() -> None:
 
 
 @pytest.mark.parametrize(
+    ("threshold", "more", "expected"),
+    [(0.2, (), [3, 0, 5]), (0.8, (), [3, 0, 2, 5]), (0.9, (), [3, 0, 1, 2, 5])]
+    + [(0.8, (1.0, 3), [3, 0]), (0.9, (0.5,), [3, 0, 5])],
+)
+def test_turned_boxes_suppress_each_other(threshold, more, expected) -> None:
+    """What OpenCV 4.14 returned; the fifth box lies within the third and the fourth."""
+    boxes = [((50, 40), (40, 20), 30), ((52, 41), (38, 22), 25), ((90, 40), (30, 30), 0)]
+    boxes += [((92, 42), (28, 28), 45), ((90, 40), (10, 10), 80), ((20, 90), (60, 8), -60)]
+    boxes += [((20, 90), (8, 60), 30)]
+    scores = [0.9, 0.8, 0.7, 0.95, 0.6, 0.5, 0.4]
+    assert dnn.NMSBoxesRotated(boxes, scores, 0.3, threshold, *more).tolist() == expected
+    assert dnn.NMSBoxesRotated([], [], 0.3, threshold) == ()
+
+
+@pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
         (lambda: dnn.blobFromImage(None), ArgumentError, "height x width"),
