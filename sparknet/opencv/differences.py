@@ -5,16 +5,21 @@ from __future__ import annotations
 from math import sqrt
 
 from sparknet.proto import caffe_pb2
+from sparknet.proto.model import LayerArrays
 
 
-def as_caffe(layer: caffe_pb2.LayerParameter) -> caffe_pb2.LayerParameter:
+def as_caffe(layer: caffe_pb2.LayerParameter, arrays: LayerArrays) -> caffe_pb2.LayerParameter:
     """Return the layer, or one in its place whose result is OpenCV's."""
+    has_bias = not (layer.HasField("convolution_param") and len(arrays) == 1)
     change = _CHANGES.get(layer.type)
-    if change is None:
+    if change is None and has_bias:
         return layer
     copy = caffe_pb2.LayerParameter()
     copy.CopyFrom(layer)
-    change(copy)
+    if not has_bias:  # OpenCV counts the blobs: a script sets the weights of colorization alone
+        copy.convolution_param.bias_term = False
+    if change is not None:
+        change(copy)
     return copy
 
 

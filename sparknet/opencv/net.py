@@ -210,7 +210,7 @@ class Net:
             source = net.layer.add(name=f"input#{name}", type="Input", top=[name])
             source.input_param.shape.add(dim=shape)
         for layer, stored in zip(self._network.layers, self._network.arrays, strict=True):
-            net.layer.append(as_caffe(registered.python_layer(layer, stored)))
+            net.layer.append(as_caffe(registered.python_layer(layer, stored), stored))
         return net
 
     def _set_arrays(self, number: int, arrays: list[Array]) -> None:

@@ -41,8 +41,13 @@ def test_an_image_may_lie_anywhere_in_memory() -> None:
 
 @pytest.mark.parametrize(
     ("threshold", "more", "expected"),
-    [(0.2, (), [3, 0, 5]), (0.8, (), [3, 0, 2, 5]), (0.9, (), [3, 0, 1, 2, 5])]
-    + [(0.8, (1.0, 3), [3, 0]), (0.9, (0.5,), [3, 0, 5])],
+    [
+        (0.2, (), [3, 0, 5]),
+        (0.8, (), [3, 0, 2, 5]),
+        (0.9, (), [3, 0, 1, 2, 5]),
+        (0.8, (1.0, 3), [3, 0]),
+        (0.9, (0.5,), [3, 0, 5]),
+    ],
 )
 def test_turned_boxes_suppress_each_other(threshold, more, expected) -> None:
     """What OpenCV 4.14 returned; the fifth box lies within the third and the fourth."""

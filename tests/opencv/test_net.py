@@ -146,6 +146,11 @@ def test_weights_are_read_and_set(tmp_path: Path) -> None:
     net.getLayer("scale").blobs = [scale.reshape(1, -1), *net.getLayer("scale").blobs[1:]]
     np.testing.assert_allclose(net.forward("conv"), before, rtol=1e-5, atol=1e-5)
     assert net.getParam("scale").shape == scale.shape
+    net.setParam("conv", 1, 0 * layer.blobs[1])
+    expected = net.forward("conv")
+    layer.blobs = [weights]
+    np.testing.assert_allclose(net.forward("conv"), expected, rtol=1e-5, atol=1e-5)
+    assert not np.allclose(expected, before)
 
 
 def test_weights_may_be_set_where_the_file_has_none(tmp_path: Path) -> None:
