@@ -68,7 +68,7 @@ EXTRAS = {
     "cloudpickle",
     "cv2",
 }
-APART = {"spark/pipeline"}
+APART = {"spark/pipeline", "spark/sources"}
 """Packages that no other module imports, as their classes derive from an extra's."""
 WHOLLY = {"torch"}
 """Rooms that import the extra of their name at the top, but for their __init__."""

@@ -17,7 +17,16 @@ from sparknet.loaders.image_files import LABEL, Color, PictureReader
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.loaders.preprocessing import Preprocessing
-from sparknet.loaders.records import Batch, Column, Indices, Opened, Records, Rows, rows_of
+from sparknet.loaders.records import (
+    Array,
+    Batch,
+    Column,
+    Indices,
+    Opened,
+    Records,
+    Rows,
+    rows_of,
+)
 from sparknet.native.alone import cached_property
 from sparknet.native.batch_items import ENCODED, SCATTERED, BatchItems, RecordError
 from sparknet.proto import caffe_pb2
@@ -144,6 +153,15 @@ class Datums(Opened):
             out[...] = values
         self._check()
         return {"data": data, "label": entries.table["label"][places].astype(np.int32)}
+
+    def take_labels(self, indices: Indices) -> Array:
+        """Return the labels of rows, decoding no image unless damaged ones are left out."""
+        if self.reader.skips:
+            return self.take(indices)["label"]
+        self._check()
+        labels = self._scan(rows_of(indices, len(self))).table["label"]
+        self._check()
+        return np.asarray(labels, np.int32)
 
     def _check(self) -> None:
         if isinstance(self._database, LMDB):

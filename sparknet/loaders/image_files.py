@@ -29,6 +29,7 @@ from sparknet.loaders.image_decoding import (
 )
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import (
+    Array,
     Batch,
     Chain,
     ClassesWarning,
@@ -154,6 +155,12 @@ class Pictures(Opened, ABC):
         for out, place in zip(data, places, strict=True):
             out[...] = images[place]
         return {"data": data, "label": self.labels[rows[places]]}
+
+    def take_labels(self, indices: Indices) -> Array:
+        """Return the labels of rows, decoding no image unless damaged ones are left out."""
+        if self.reader.skips:
+            return self.take(indices)["label"]
+        return self.labels[rows_of(indices, len(self))]
 
     @abstractmethod
     def name(self, number: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,9 @@ from sparknet.net import Net
 from sparknet.net.scratch import scratch_folder
 from sparknet.predict.loaded import LoadedModel, load
 from sparknet.predict.module_predictor import ModulePredictor
+from sparknet.predict.request import batch_for
 from sparknet.predict.stage import stage_metadata
+from sparknet.report.joined_calls import JoinedCalls
 from sparknet.spark.predict.model import SparkModel
 from sparknet.torch.modules.saved_module import beside, read_description
 
@@ -174,12 +176,31 @@ class _PyFunc:
 
     def __init__(self, model: LoadedModel) -> None:
         self._model = model
+        self._joined = JoinedCalls(model.predict, _shared_rows(model))
 
     def predict(self, model_input: Any, params: Mapping[str, Any] | None = None) -> Any:
+        if isinstance(model_input, dict) and _are_rows(model_input.values()):
+            return self._joined(model_input)
         return self._model.predict(model_input)
 
     def get_raw_model(self) -> LoadedModel:
         return self._model
+
+
+def _shared_rows(model: LoadedModel) -> int:
+    """Return how many rows of several requests may be one batch; 1 if they affect each other."""
+    predictor: Any = model.model
+    if isinstance(predictor, ModulePredictor) or predictor.tokens is not None:
+        return 1
+    tested = predictor.net.tested
+    rows = batch_for(tested, list(tested.net.blobs))
+    return 1 if rows == tested.batch else rows
+
+
+def _are_rows(columns: Collection[Any]) -> bool:
+    """Return whether columns are arrays of as many numbers, as a signature of tensors has them."""
+    are_arrays = all(isinstance(one, np.ndarray) and one.ndim for one in columns)
+    return are_arrays and len({len(one) for one in columns}) == 1
 
 
 def _load_pyfunc(path: str) -> _PyFunc:

@@ -29,6 +29,7 @@ FILES = [
     "test_cutouts.py",
     "test_texts.py",
     "test_streams.py",
+    "test_sources.py",
 ]
 LONG = {
     "test_column_function.py",

@@ -204,6 +204,22 @@ def test_arrays(saved):
     assert loaded.predict(values, ["prob", "conv"])["conv"].shape == (9, 5, 10, 10)
 
 
+@pytest.mark.parametrize("options", [{}, {"best": "class"}, {"outputs": ["conv", "prob"]}])
+def test_arrays_of_the_nets_own_shape_need_no_arrow(options, monkeypatch):
+    """Lists of arrays go through Arrow, and all bits of the results are the same."""
+    loaded = sparknet.load(Net(PHOTOGRAPHS, seed=1))
+    values = np.random.default_rng(0).random((9, 3, 12, 12), np.float32)
+    wanted = loaded.predict(list(values), **options)
+    monkeypatch.setattr("sparknet.predict.loaded.batch_of", None)
+    for rows in (values, values.astype(np.float64), {"data": values}):
+        found = loaded.predict(rows, **options)
+        assert found.keys() == wanted.keys()
+        for name, column in wanted.items():
+            assert (found[name].dtype, found[name].shape) == (column.dtype, column.shape)
+            assert np.array_equal(found[name], column)
+            assert found[name].flags.owndata
+
+
 def test_rows_without_a_value_and_results_of_ones_own():
     text = HEAD.removeprefix("net_param { ") + scores("ip", 3)
     loaded = sparknet.load(Net(text, seed=1))

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from sparknet.errors import FileError, SparkError
 from sparknet.loaders import Records, open_records, tars
 from sparknet.loaders.image_files import image_paths
-from sparknet.loaders.records import Array, Column, class_names
 from sparknet.predict.prediction import in_one_line
 from sparknet.proto.byte_source import StrPath
 from sparknet.spark.cluster.by_value import by_value
-from sparknet.spark.predict.table import CLASSES, SHAPE
+from sparknet.spark.filesystem.record_batches import BATCH_BYTES, RecordBatches
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructField
 
 STORED = ("path", "content")
 """The columns of `read_images`, as Spark's binaryFile source names them."""
-_AT_ONCE = 16 << 20
-"""Bytes of records in one Arrow batch."""
 
 
 def read_records(
@@ -36,58 +29,12 @@ def read_records(
     """Return the records of ``data`` (Records, or the path of a data set) as a DataFrame.
 
     Each of ``parts`` partitions (the cluster's default unless given) opens the files itself, so
-    every executor must reach them by the same path.  Single numbers become long or double;
-    arrays become binary: uint8 arrays as their bytes, others as float32, with their shape in the
-    column's metadata.
+    every executor must reach them by the same path.  `RecordBatches.schema` has the columns'
+    types.
     """
-    from pyspark.sql.types import StructType
-
-    records = data if isinstance(data, Records) else open_records(data)
-    numbers = session.range(0, len(records), 1, parts)
-    names = class_names(records)
-    schema = StructType([_field(name, column, names) for name, column in records.columns.items()])
-    return numbers.mapInArrow(by_value(partial(_record_batches, records=records)), schema)
-
-
-def _field(name: str, column: Column, classes: Sequence[str]) -> StructField:
-    from pyspark.sql.types import BinaryType, DoubleType, LongType, StructField
-
-    if column.shape:
-        return StructField(name, BinaryType(), metadata={SHAPE: list(column.shape)})
-    metadata = {CLASSES: list(classes)} if name == "label" and classes else None
-    kind = DoubleType() if column.dtype.kind == "f" else LongType()
-    return StructField(name, kind, metadata=metadata)
-
-
-def _record_batches(
-    batches: Iterable[pa.RecordBatch], records: Records
-) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    size = sum(column.size for column in records.columns.values())
-    rows = max(1, _AT_ONCE // max(size, 1))
-    with in_one_line():
-        for batch in batches:
-            numbers = batch.column(0).to_numpy()
-            for begin in range(0, len(numbers), rows):
-                columns = records.take(numbers[begin : begin + rows])
-                kinds = records.columns.items()
-                yield pa.RecordBatch.from_pydict(
-                    {name: _column(columns[name], kind) for name, kind in kinds}
-                )
-
-
-def _column(values: Array, column: Column) -> pa.Array:
-    import pyarrow as pa
-
-    if not column.shape:
-        return pa.array(values.astype(np.float64 if column.dtype.kind == "f" else np.int64))
-    array = values if values.dtype == np.uint8 else values.astype(np.float32)
-    flat = np.ascontiguousarray(array).reshape(len(array), -1).view(np.uint8)
-    fixed = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(flat.shape[1]), len(flat), [None, pa.py_buffer(flat.ravel())]
-    )
-    return fixed.cast(pa.binary())
+    records = RecordBatches(data if isinstance(data, Records) else open_records(data))
+    numbers = session.range(0, len(records.records), 1, parts)
+    return numbers.mapInArrow(by_value(records.read_numbers), records.schema())
 
 
 def read_images(session: SparkSession, *sources: StrPath) -> DataFrame:
@@ -135,7 +82,7 @@ def _read_stored(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for place in batch.to_pylist():
                 paths.append(place["path"])
                 contents.append(_stored(place))
-                if sum(map(len, contents)) >= _AT_ONCE:
+                if sum(map(len, contents)) >= BATCH_BYTES:
                     yield batch_of(paths, contents)
                     paths, contents = [], []
             if paths:
