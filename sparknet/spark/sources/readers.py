@@ -20,8 +20,6 @@ from sparknet.spark.predict.table import SHAPE
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sparknet.spark.sources.formats import CaffeSource
-
 PARTITION_BYTES = 128 << 20
 """Bytes of records in a partition, as Spark divides files."""
 
@@ -58,7 +56,8 @@ class FolderReader(DataSourceStreamReader, *_AVAILABLE_NOW):  # type: ignore[mis
     computed again reads the same files.
     """
 
-    def __init__(self, source: CaffeSource, schema: Any) -> None:
+    def __init__(self, source: Any, schema: Any) -> None:
+        """``source`` is the `CaffeSource` whose path is the folder."""
         self.source, self.schema = source, schema
         self._until: dict[str, int] | None = None
 
