@@ -229,7 +229,10 @@ def arrived():
     ran = subprocess.run(
         command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    log = ran.stdout + ran.stderr
+    assert "Run is COMPLETED" in log
+    # PySpark 4.3 does not know the metrics that tasks of Python send after the last event.
+    assert ran.returncode == 0 or "[UNKNOWN_RESPONSE] Unknown response: Plan observed" in log
     import pyarrow.dataset as dataset
 
     for table in ("points", "arrived"):
