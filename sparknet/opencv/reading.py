@@ -46,5 +46,5 @@ def shrinkCaffeModel(
     dst: StrPath,
     layersTypes: Sequence[str] = (),
 ) -> None:
-    """Write a caffemodel with weights of half the size, for all types of layers."""
-    write_model(dst, read_model(src), half=True)
+    """Write a caffemodel with weights of half the size, of these types of layers."""
+    write_model(dst, read_model(src), half=layersTypes or ("Convolution", "InnerProduct"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -45,11 +45,12 @@ def parse_model(
 
 
 def write_model(
-    path: StrPath, model: Model, write_diff: bool = False, *, half: bool = False
+    path: StrPath, model: Model, write_diff: bool = False, *, half: bool | Sequence[str] = False
 ) -> None:
     """Writes a caffemodel that Caffe reads: HDF5 if the name ends in .h5, otherwise binary.
 
-    With ``half`` the weights are halves, as NVIDIA's Caffe writes and OpenCV reads them.
+    With ``half`` the weights are halves, of all layers or of these types, as NVIDIA's Caffe writes
+    and OpenCV reads them.  A blob with a value that no half holds stays as it is.
     """
     if not hdf5.has_suffix(path):
         write_chunks(path, list(_net_chunks(model, write_diff, half)))
@@ -102,7 +103,7 @@ def _layer_arrays(
     ]
 
 
-def _net_chunks(model: Model, write_diff: bool, half: bool) -> Iterator[Chunk]:
+def _net_chunks(model: Model, write_diff: bool, half: bool | Sequence[str]) -> Iterator[Chunk]:
     """Yield the bytes that protobuf would write: layers come last, each blob among its layer's
     fields.
     """
@@ -113,7 +114,8 @@ def _net_chunks(model: Model, write_diff: bool, half: bool) -> Iterator[Chunk]:
     yield before
     for index, layer in enumerate(model.net.layer):
         diffs = model.diffs[index] if write_diff and model.diffs is not None else []
-        yield from wrapped(_LAYER, _layer_chunks(layer, model.arrays[index], diffs, half))
+        is_half = half if isinstance(half, bool) else layer.type in half
+        yield from wrapped(_LAYER, _layer_chunks(layer, model.arrays[index], diffs, is_half))
     yield after
 
 
@@ -131,11 +133,6 @@ def _layer_chunks(
             raise WeightsError(
                 layer.name, f"parameter {index} is stored with another layer: write HDF5 (.h5)"
             )
-        if half and array.size and (high := float(np.abs(array).max())) > LARGEST_HALF:
-            raise WeightsError(
-                layer.name,
-                f"parameter {index} has the value {high:g}; a half holds {LARGEST_HALF:g} at most",
-            )
         is_described = index < len(layer.blobs)
         description = layer.blobs[index] if is_described else caffe_pb2.BlobProto()
         diff: Array | None = diffs[index] if index < len(diffs) else None
@@ -144,7 +141,8 @@ def _layer_chunks(
                 layer.name,
                 f"parameter {index} has shape {array.shape}, its diff has {diff.shape}",
             )
-        yield from wrapped(_BLOBS, blob_chunks(array, diff, description, half))
+        fits = half and not np.abs(array).max(initial=0) > LARGEST_HALF
+        yield from wrapped(_BLOBS, blob_chunks(array, diff, description, fits))
     yield after
 
 

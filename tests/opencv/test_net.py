@@ -11,6 +11,7 @@ import pytest
 
 from sparknet.errors import LayerError, SpecError
 from sparknet.opencv import dnn
+from sparknet.proto import read_model
 from tests.opencv import nets, record
 
 RECORDED = np.load(record.RECORDED)
@@ -170,6 +171,14 @@ def test_halves_compute_almost_the_same(tmp_path: Path) -> None:
     net.setInput(nets.inputs("chain")[0]["data"])
     np.testing.assert_allclose(net.forward(), RECORDED["chain/0/last"], atol=5e-3)
     assert (tmp_path / "half.caffemodel").stat().st_size < Path(caffemodel).stat().st_size
+    full, halves = (read_model(name) for name in (caffemodel, tmp_path / "half.caffemodel"))
+    same = {
+        layer.type: bool((a[0] == b[0]).all())
+        for layer, a, b in zip(full.net.layer, full.arrays, halves.arrays, strict=True)
+        if a and a[0] is not None
+    }
+    assert same["Scale"]
+    assert not same["Convolution"]
 
 
 @pytest.mark.parametrize(
