@@ -147,12 +147,25 @@ class Net:
         if not self._wanted.issuperset(numbers):
             self._wanted.update(numbers)
             net._want(top for layer in layers for top in layer.top)
-        net._forward(0, self._places[max(numbers)])
+        try:
+            net._forward(0, self._places[max(numbers)])
+        except LayerError as error:
+            if words := self._other_channels():
+                raise SpecError(f"{error}{words}") from error
+            raise
         outputs = [
             [self._output(layer, net.blobs[top].data) for top in layer.top] for layer in layers
         ]
         self._ticks = perf_counter_ns() - start
         return outputs
+
+    def _other_channels(self) -> str:
+        """Return words about the first input whose channels are not those of the prototxt."""
+        for name, declared in self._network.inputs.items():
+            shape = self._shapes[name]
+            if declared[1:2] != shape[1:2] and min(len(declared), len(shape)) > 1:
+                return f"; input '{name}' has {shape[1]} channels, the prototxt names {declared[1]}"
+        return ""
 
     def _output(self, layer: caffe_pb2.LayerParameter, values: Array) -> Array:
         """Return a copy; boxes stand in order of their scores, before rows of zeros."""
@@ -192,8 +205,8 @@ class Net:
                 device=self._device,
             )
         except WeightsError as error:
-            cure = "give readNetFromCaffe the caffemodel of this net, or set getLayer().blobs"
-            raise SpecError(f"{error}; {cure}") from error
+            cure = "; give readNetFromCaffe the caffemodel of this net, or set getLayer().blobs"
+            raise SpecError(f"{error}{self._other_channels() or cure}") from error
         places = {name: place for place, name in enumerate(built._layer_names)}
         names = enumerate(self.getLayerNames(), start=1)
         self._places = {number: places[name] for number, name in names}

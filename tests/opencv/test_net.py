@@ -214,6 +214,17 @@ def test_a_net_asks_for_its_weights_and_sizes(tmp_path: Path) -> None:
         read("two_inputs", tmp_path).forward()
 
 
+def test_an_input_of_other_channels_is_named(tmp_path: Path) -> None:
+    new, used = read("chain", tmp_path), chain(tmp_path)
+    used.forward()
+    for net in (new, used):
+        net.setInput(np.zeros((1, 1, 20, 20), np.float32))
+        with pytest.raises(SpecError, match="input 'data' has 1 channels, the prototxt names 3"):
+            net.forward()
+    used.setInput(nets.inputs("chain")[0]["data"])
+    assert_close(used.forward(), "chain/0/last")
+
+
 def test_targets_are_accepted_and_said(tmp_path: Path) -> None:
     net = chain(tmp_path)
     net.setPreferableBackend(dnn.DNN_BACKEND_OPENCV)
