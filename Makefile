@@ -198,10 +198,11 @@ docs: setup
 	@echo '==> the documentation as a site: build/site/index.html'
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
 
+# MACHINE=aarch64: by Debian's cross compiler (g++-aarch64-linux-gnu).
 wheel: setup
 	@echo '==> a wheel that needs no compiler, and the archive of the source, in dist'
 	@rm -rf dist
-	@$(PY) .ci/wheel.py dist
+	@$(PY) .ci/wheel.py dist $(MACHINE)
 	@$(PY) -m build --sdist --outdir dist > /dev/null
 
 # $(call own_extension,FOLDER,OPTIONS): a copy of the tree in FOLDER/tree, with an extension of its own.

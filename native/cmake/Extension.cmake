@@ -49,7 +49,11 @@ set_target_properties(_sparknet PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_R
 
 if(SPARKNET_ONEDNN_BUNDLE)
   if(SKBUILD_WHEEL)
-    install(FILES "${SPARKNET_ONEDNN_BUNDLE}" DESTINATION sparknet/native RENAME libdnnl.so.3)
+    # A fifth of its bytes are the names of its own functions.
+    set(stripped "${CMAKE_CURRENT_BINARY_DIR}/libdnnl.so.3")
+    execute_process(COMMAND "${CMAKE_STRIP}" --strip-unneeded -o "${stripped}" "${SPARKNET_ONEDNN_BUNDLE}"
+                    COMMAND_ERROR_IS_FATAL ANY)
+    install(FILES "${stripped}" DESTINATION sparknet/native)
     file(GLOB notices "${pip_prefix}/share/doc/onednn/*")
     install(FILES ${notices} DESTINATION sparknet/native/onednn)
   else()
@@ -82,8 +86,18 @@ if(SKBUILD_WHEEL)
           DESTINATION sparknet/proto)
 endif()
 
+# Licences and the list of what is inside, which .ci/wheel.py writes.
+if(SPARKNET_NOTICES)
+  install(DIRECTORY "${SPARKNET_NOTICES}/" DESTINATION "${SKBUILD_METADATA_DIR}")
+endif()
+
 # A source tree's stubs are made by `make setup`. A wheel's need the package whole: its Python files beside what was built.
-if(SKBUILD_WHEEL)
+if(SKBUILD_WHEEL AND CMAKE_CROSSCOMPILING)
+  # Nothing can be run: the ones of the tree.
+  foreach(room IN ITEMS dsl spark/pipeline)
+    install(FILES "${PROJECT_SOURCE_DIR}/sparknet/${room}/typed.pyi" DESTINATION sparknet/${room})
+  endforeach()
+elseif(SKBUILD_WHEEL)
   set(whole "${CMAKE_CURRENT_BINARY_DIR}/whole")
   set(copy "${CMAKE_COMMAND}" -E copy_directory)
   set(libraries "${whole}/sparknet/native")
