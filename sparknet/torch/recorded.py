@@ -6,6 +6,7 @@ brought there first; afterwards blobs have what it has computed, as after any ot
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -245,7 +246,8 @@ class RecordedPasses:
                 before = [(memory.values, memory.gone) for memory in memories]
                 for layer in layers:
                     layer.key = keys[layer.number]
-                tape.record(run)
+                with _without_collection():
+                    tape.record(run)
                 recorded.checks = list(checks)
                 recorded.after = [
                     (memory, memory.values, memory.gone)
@@ -325,6 +327,19 @@ def _from_outside(
                 if needs_gradient
             }
     return list(outer.values())
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Keep garbage collection from an older graph: destroying it spoils the one in the making."""
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager

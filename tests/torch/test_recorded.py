@@ -1,5 +1,6 @@
 """Passes that are recorded and replayed, against those that run layer by layer."""
 
+import gc
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -69,6 +70,21 @@ def tapes(monkeypatch):
 
     monkeypatch.setattr(recorded, "tape_of", tape_of)
     return made
+
+
+def test_nothing_is_collected_while_a_pass_is_recorded(tapes, monkeypatch):
+    collects = []
+    record = CpuTape.record
+
+    def note(tape: CpuTape, work: Callable[[], None]) -> None:
+        collects.append(gc.isenabled())
+        record(tape, work)
+
+    monkeypatch.setattr(CpuTape, "record", note)
+    net, _ = nets(PICTURES, monkeypatch)
+    for _ in range(3):
+        net.forward()
+    assert (collects, gc.isenabled()) == ([False], True)
 
 
 def nets(text: str, monkeypatch: pytest.MonkeyPatch, **more: Any) -> list[Any]:
