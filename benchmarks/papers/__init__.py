@@ -1,8 +1,10 @@
-"""The figures and tables of four papers on data that two cores can train."""
+"""The figures and tables of papers on data that two cores can train."""
 
 from __future__ import annotations
 
 PARTS = {
+    "fawaz": "Fawaz et al., deep nets for time series on five data sets of the UCR archive",
+    "statlog": "StatLog: letters and a satellite's pixels",
     "figure3": "SparkNet, Figure 3: speed-up over workers and steps of a round",
     "figure4": "SparkNet, Figure 4: speed-up over the cost of a synchronisation",
     "figure4long": "the same until a higher accuracy",
@@ -19,7 +21,14 @@ PARTS = {
 """What each part is, in the page's order."""
 
 PAGES = {
-    "experiments.md": ("figure3", "figure4", "figure4long", "figures5and6", "figures5and6_of_gpu"),
+    "experiments.md": ("fawaz", "statlog"),
+    "experiments-sparknet.md": (
+        "figure3",
+        "figure4",
+        "figure4long",
+        "figures5and6",
+        "figures5and6_of_gpu",
+    ),
     "experiments-spark.md": ("dynamic", "table2", "bigdl67", "bigdl8", "tensorspark"),
     "experiments-controls.md": ("controls_digits", "controls_cancer"),
 }

@@ -1,4 +1,4 @@
-"""Writes and checks the papers' figures and tables: docs/experiments.md and its two neighbours.
+"""Writes and checks the papers' figures and tables: docs/experiments.md and its neighbours.
 
     python -m benchmarks.papers [figure3 …] [--write]
     python -m benchmarks.papers --check [--share 0.1] [--seed 0] [--write]

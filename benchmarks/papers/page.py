@@ -19,7 +19,9 @@ from benchmarks.papers import (
     bigdl,
     controls,
     dynamic,
+    fawaz_tables,
     sparknet_figures,
+    statlog,
     tensorspark,
     trainings,
 )
@@ -27,10 +29,15 @@ from benchmarks.papers.cells import Part
 from sparknet.graph.curves import Panel, svg
 
 HEADS = (
+    """# Published tables
+
+Tables that others published, made again by one command each. Pages of their own have
+[SparkNet's figures](experiments-sparknet.md), [three papers on Spark](experiments-spark.md) and the
+[controls of the strategies](experiments-controls.md).""",
     """# SparkNet's figures
 
-The figures of SparkNet's paper on a small net. [Three more papers](experiments-spark.md) and the
-[controls of the strategies](experiments-controls.md) have pages of their own. On all three, unless
+The figures of SparkNet's paper on a small net. Here, on
+[the next page](experiments-spark.md) and on [that of the controls](experiments-controls.md), unless
 a section says otherwise:
 
 - The net has 32 hidden units. It learns {digits} at 14 x 14 pixels
@@ -42,17 +49,19 @@ a section says otherwise:
 - A difference counts as seen where Student's t gives it 95% confidence, in pairs of the same seed.
 - Bytes are those that the transport counts for training, without validations and snapshots.
 
-`python -m benchmarks.papers --write` makes the three pages, with a part's name that part.
+`python -m benchmarks.papers --write` makes all pages, with a part's name that part.
 `python -m benchmarks.papers --check` draws a random tenth of each part's cells again, from new
 trainings, and compares them; cells that a clock measured are left out of it.""",
     """# Dynamic averaging, BigDL and TensorSpark
 
 The figures and tables of Alkhoury et al. (2021, dynamic averaging on Spark), of BigDL and of
-TensorSpark on small nets. [SparkNet's figures](experiments.md) say what holds for all.""",
+TensorSpark on small nets.
+What holds for all stands [above SparkNet's](experiments-sparknet.md).""",
     """# Controls of the strategies
 
 Each strategy is held against plain averaging that sends as many bytes, and against plain averaging
-that synchronises as often. [SparkNet's figures](experiments.md) say what holds for all.""",
+that synchronises as often.
+What holds for all stands [above SparkNet's](experiments-sparknet.md).""",
 )
 """What stands above the parts of each page of `PAGES`."""
 
@@ -60,6 +69,8 @@ that synchronises as often. [SparkNet's figures](experiments.md) say what holds 
 def makers() -> dict[str, Callable[[], Part]]:
     """What computes each of `PARTS`."""
     found: dict[str, Callable[[], Part]] = {
+        "fawaz": fawaz_tables.fawaz,
+        "statlog": statlog.statlog,
         "figure3": sparknet_figures.figure3,
         "figure4": lambda: sparknet_figures.figure4(sparknet_figures.SHORT),
         "figure4long": lambda: sparknet_figures.figure4(sparknet_figures.LONG),

@@ -60,7 +60,7 @@ def test_a_run_leaves_a_page_pictures_and_a_report(tmp_path, monkeypatch, capsys
     assert out.index("## Of figure3") < out.index("## Of dynamic")
     assert "| 2 | 95.10 ± 0.40 % |" in out
     assert "digits: " in err
-    written = (tmp_path / "experiments.md").read_text()
+    written = (tmp_path / "experiments-sparknet.md").read_text()
     assert "![Accuracy](experiments/figure3.svg)" in written
     assert "benchmarks.papers dynamic`" not in written
     other = (tmp_path / "experiments-spark.md").read_text()
@@ -77,7 +77,7 @@ def test_a_part_that_is_none(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["papers", "figure33"])
     with pytest.raises(SystemExit, match="2"):
         papers.main()
-    assert "there is no part 'figure33': there are figure3, " in capsys.readouterr().err
+    assert "there is no part 'figure33': there are fawaz, " in capsys.readouterr().err
 
 
 def test_other_parts_of_the_page_stay(tmp_path):
