@@ -17,7 +17,7 @@ class Move {
 
    private:
     dnnl::memory::desc from_, to_;
-    bool steps_ = false;
+    bool steps_ = false, rounds_ = false;
     int threads_ = 0;
     dnnl::reorder primitive_;
     std::optional<NarrowWeights> weights_;

@@ -1,8 +1,11 @@
 #include "primitive.hpp"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "bfloat16.hpp"
+#include "int8.hpp"
 #include "move.hpp"
 #include "parallel.hpp"
 #include "pass.hpp"
@@ -48,6 +51,31 @@ dnnl::memory zeroed(const dnnl::memory::desc& desc) {
     return made;
 }
 
+namespace {
+// Whether values in float32 become numbers of eight bits in the same places, without gaps.
+bool rounds_in_place(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+    const auto type = to.get_data_type();
+    return (type == dnnl::memory::data_type::s8 || type == dnnl::memory::data_type::u8) &&
+           from.get_data_type() == dnnl::memory::data_type::f32 &&
+           from.get_size() == 4 * to.get_size() && from.get_inner_nblks() == 0 &&
+           to.get_inner_nblks() == 0 && from.get_dims() == to.get_dims() &&
+           from.get_strides() == to.get_strides() &&
+           to.get_size() == static_cast<size_t>(count(to.get_dims()));
+}
+
+template <class T>
+void round_values(const float* x, T* y, int64_t size, float by) {
+    constexpr float least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
+    parallel(size, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+        for (int64_t i = begin; i < end; ++i) {
+            const float scaled = x[i] * by, low = scaled < least ? least : scaled;
+            y[i] = static_cast<T>(static_cast<int32_t>(std::nearbyintf(low > most ? most : low)));
+        }
+    });
+}
+}  // namespace
+
 void Move::run(const dnnl::memory& from, float from_step, const dnnl::memory& to, float to_step) {
     const auto before = from.get_desc(), after = to.get_desc();
     const bool steps = from_step != to_step;
@@ -58,11 +86,17 @@ void Move::run(const dnnl::memory& from, float from_step, const dnnl::memory& to
         primitive_ =
             dnnl::reorder(dnnl::reorder::primitive_desc(cpu(), before, cpu(), after, with));
         weights_ = steps ? std::nullopt : NarrowWeights::of(before, after);
+        rounds_ = steps && rounds_in_place(before, after);
         from_ = before, to_ = after, threads_ = threads(), steps_ = steps;
     }
     if (weights_) return weights_->run(values_of<float>(from), to.get_data_handle());
     Arguments arguments = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
     float by = from_step / to_step;
+    if (rounds_)
+        return typed_bytes(after, [&](auto type) {
+            round_values(values_of<float>(from), values_of<decltype(type)>(to),
+                         static_cast<int64_t>(after.get_size()), by);
+        });
     if (steps) arguments.add(DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, {plain_desc({1}), cpu(), &by});
     sn::run(primitive_, arguments);
 }

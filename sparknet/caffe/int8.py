@@ -190,15 +190,9 @@ def _narrow(graph: Graph, given: caffe_pb2.Int8Parameter) -> list[int]:
     ]
 
 
-def check_pass(graph: Graph, given: caffe_pb2.Int8Parameter | None, blobs: Sequence[Any]) -> None:
-    """Refuse a pass in eight bits of a net that has no steps, or over inputs with NaN.
-
-    ``blobs`` are the net's, or none if the pass starts behind the inputs.
-    """
-    if given is not None:
-        names = graph.inputs if blobs else ()
-        refuse_nan({name: blobs[graph.blob_names.index(name)].data for name in names})
-    elif any(node.layer.multiplies_int8(node.plan) for node in graph.nodes):
+def refuse_without_steps(graph: Graph) -> None:
+    """Raise SpecError if layers of a net without steps multiply numbers of eight bits."""
+    if any(node.layer.multiplies_int8(node.plan) for node in graph.nodes):
         raise SpecError(
             "precision='int8' needs a quantised model: make one with `sparknet quantize` or "
             "Net.quantize"

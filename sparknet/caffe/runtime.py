@@ -279,8 +279,8 @@ class Runtime:
     def forward(self, first: int, last: int) -> float:
         if self.parameters.apart:
             self.parameters.check(self.nodes, self.params)
-        if self.precision == "int8":
-            int8.check_pass(self.graph, self.int8_param, self.blobs if first == 0 else ())
+        if self.precision == "int8" and self.int8_param is None:
+            int8.refuse_without_steps(self.graph)
         loss = 0.0
         for segment in self.segments:
             begin, end = max(first, segment.first), min(last, segment.last)
