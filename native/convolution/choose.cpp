@@ -206,8 +206,11 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
 
 template <class Family>
 void WindowKernel<Family>::make_forward(const Layer& layer) {
-    forward_ = make_pass(layer, *window_, false);
-    if (has_fused_) fused_ = make_pass(layer, *fused_window_, true);
+    // Fused layers run alone only where somebody asks for what lies between them.
+    if (!has_fused_ || layer.has_gradients()) forward_ = make_pass(layer, *window_, false);
+    if (!has_fused_) return;
+    fused_ = make_pass(layer, *fused_window_, true);
+    folded_ = layer.pack<FoldedWeights>(fused_.weights, 0);
 }
 
 template <class Family>
@@ -267,7 +270,7 @@ void WindowKernel<Family>::reshape(Layer& layer) {
     window_.emplace(layer, Family::reverse, false);
     fused_window_.emplace(layer, Family::reverse, true);
     has_fused_ = !Family::reverse && layer.fused_last != nullptr;
-    folded_ = {};
+    folded_.reset();
     if (layer.bottoms[0]->count() == 0 || layer.tops[0]->count() == 0) return;
     if (!Family::reverse && (make_picture(layer) || make_int8(layer))) return;
     if (has_fused_) fused_pass_ = FusedPass::make(layer, *fused_window_);
@@ -297,7 +300,7 @@ std::string WindowKernel<Family>::method(const Layer& layer, Kernel::Part part) 
     if (int8_) return int8_->name();
     const bool fuse = has_fused_ && layer.fused;
     if (fuse && fused_pass_) return fused_pass_->name();
-    const ForwardPass& pass = fuse ? fused_ : forward_;
+    const ForwardPass& pass = fuse || !forward_ ? fused_ : forward_;
     return pass.fast ? pass.fast->name() : direct(pass.desc);
 }
 

@@ -52,8 +52,9 @@ void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
     const bool folds = fuse && !layer.fused_affine.empty();
     const bool unended = fuse && would_lose_nan(layer, bottom);
     if (unended && !unended_.primitive) unended_ = make_pass(layer, *fused_window_, true, false);
+    if (!fuse && !forward_) forward_ = make_pass(layer, *window_, false);
     const ForwardPass& pass = unended ? unended_ : fuse ? fused_ : forward_;
-    const memory weights = folds ? folded_.weights(layer, pass.weights, window_->plain_weights)
+    const memory weights = folds ? folded_->weights(layer, pass.weights, window_->plain_weights)
                                  : layer.params[0]->data.read(pass.weights, window_->plain_weights);
     const memory from = bottom.read(pass.source);
     Tensor& top = fuse ? layer.fused_last->tops[0]->data : layer.tops[i]->data;
@@ -61,7 +62,7 @@ void WindowKernel<Family>::forward(Layer& layer, size_t i, bool fuse) {
         fuse && layer.fused_sum ? edit_other(layer, pass.target) : top.write(pass.target);
     const float* bias = nullptr;
     if (folds)
-        bias = folded_.bias();
+        bias = folded_->bias();
     else if (window_->bias)
         bias = layer.param(1);
     if (pass.fast) {
@@ -109,7 +110,7 @@ void WindowKernel<Family>::forward(Layer& layer) {
     if (many_axes_) return many_axes_->forward(layer);
     const bool fuse = has_fused_ && layer.fused;
     if (fuse && fused_pass_) return fused_pass_->run(layer);
-    if (fuse && !int8_ && !picture_ && !layer.fused_affine.empty()) folded_.follow(layer);
+    if (fuse && !int8_ && !picture_ && !layer.fused_affine.empty()) folded_->follow(layer);
     for (size_t i = 0; i < layer.bottoms.size(); ++i) {
         if (layer.tops[i]->count() == 0) continue;
         if (layer.bottoms[i]->count() == 0) {
@@ -119,7 +120,7 @@ void WindowKernel<Family>::forward(Layer& layer) {
         if (fuse && layer.top_every > 1)
             layer.fused_last->tops[0]->data.storage().note_only(fused_window_->target);
     }
-    folded_.drop_unkept();
+    if (folded_) folded_->drop_unkept();
 }
 
 template <class Family>

@@ -71,6 +71,7 @@ class WindowKernel final : public Kernel {
     bool joins(const Layer& layer, const Layer& product) const override;
     int64_t reads_every(const Layer& layer) const override;
     bool only_reads() const override { return true; }
+    bool stays_beside_others(const Layer& layer) const override { return !layer.has_gradients(); }
     bool prefers_blocks(const Layer& layer) const override;
     std::optional<double> products(const Layer& layer) const override;
     std::string method(const Layer& layer, Kernel::Part part) const override;
@@ -106,12 +107,14 @@ class WindowKernel final : public Kernel {
         dnnl::memory::desc source, weights, target;
         // Whether it computes the function at its end, too.
         bool ends = false;
+        explicit operator bool() const { return fast || primitive; }
     };
     ForwardPass make_pass(const Layer& layer, const Window& window, bool fused,
                           bool may_end = true) const;
     bool would_lose_nan(const Layer& layer, const Tensor& bottom);
 
-    // The last one leaves the function at the end out.
+    // The first is made when it runs, where others are fused in; the last one leaves the function
+    // at the end out.
     ForwardPass forward_, fused_, unended_;
     // The version of the weights that were searched for NaN, and whether there is one.
     uint64_t searched_ = 0;
@@ -122,7 +125,7 @@ class WindowKernel final : public Kernel {
     bool has_fused_ = false;
     // The pixels that this layer reads, of a whole blob.
     Tensor picked_;
-    FoldedWeights folded_;
+    std::shared_ptr<FoldedWeights> folded_;
     typename BackwardData::primitive_desc data_desc_;
     BackwardData data_;
     typename BackwardWeights::primitive_desc weights_desc_;

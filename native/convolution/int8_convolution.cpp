@@ -50,7 +50,6 @@ std::unique_ptr<Int8Convolution> Int8Convolution::make(const Layer& layer, const
 
 Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool fuse)
     : fuse_(fuse), order_(window.plain_weights), outputs_(window.outputs) {
-    folded_.correct_int8();
     const Blob* bottom = layer.bottoms[0];
     const bool sums = fuse && layer.fused_sum;
     const auto stored = stored_in_int8(layer, window, fuse);
@@ -90,6 +89,8 @@ Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool 
     if (kernel.find("ref") != std::string::npos || loses_weights(window, kernel)) return;
     primitive_ = dnnl::convolution_forward(description_);
     packed_ = description_.weights_desc(), results_ = description_.dst_desc();
+    weights_ = layer.pack<Weights>(packed_, fuse);
+    weights_->folded.correct_int8();
     one_ = plain_desc({1}), each_ = plain_desc({outputs_});
     source_ = {values, bottom->step};
     if (!narrow) return;
@@ -100,18 +101,19 @@ Int8Convolution::Int8Convolution(const Layer& layer, const Window& window, bool 
 }
 
 memory Int8Convolution::weights(const Layer& layer) {
+    FoldedWeights& folded = weights_->folded;
     if (fuse_)
-        folded_.follow(layer);
+        folded.follow(layer);
     else
-        folded_.follow_alone(layer);
-    if (!pages_) pages_ = pages().take(packed_.get_size());
-    const memory& made = packed_view_.of(packed_, pages_.get());
-    if (!folded_.is_stale(layer)) return made;
-    const auto rows = folded_.rows(layer);
+        folded.follow_alone(layer);
+    if (!weights_->pages) weights_->pages = pages().take(packed_.get_size());
+    const memory& made = packed_view_.of(packed_, weights_->pages.get());
+    if (!folded.is_stale(layer)) return made;
+    const auto rows = folded.rows(layer);
     const int64_t row = layer.params[0]->count() / outputs_;
-    const auto numbers = round_rows(rows.get(), outputs_, row, steps_);
+    const auto numbers = round_rows(rows.get(), outputs_, row, weights_->steps);
     const memory::desc order(order_.get_dims(), memory::data_type::s8, order_.get_strides());
-    pack_.run({order, cpu(), const_cast<int8_t*>(numbers.data())}, made);
+    weights_->pack.run({order, cpu(), const_cast<int8_t*>(numbers.data())}, made);
     return made;
 }
 
@@ -128,10 +130,10 @@ void Int8Convolution::run(Layer& layer, const Tensor& bottom, size_t i) {
     Arguments arguments = {
         {DNNL_ARG_SRC, from},
         {DNNL_ARG_WEIGHTS, packed},
-        {DNNL_ARG_BIAS, bias_.of(each_, folded_.bias())},
+        {DNNL_ARG_BIAS, bias_.of(each_, weights_->folded.bias())},
         {DNNL_ARG_DST, to},
         {DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, source_step_.of(one_, &source_.step)},
-        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, weight_steps_.of(each_, steps_.data())}};
+        {DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, weight_steps_.of(each_, weights_->steps.data())}};
     if (target_)
         arguments.add(DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, target_step_.of(one_, &target_->step));
     sn::run(primitive_, arguments);

@@ -37,10 +37,13 @@ class Int8Convolution {
     // is read before it is overwritten.
     Int8 source_;
     std::optional<Int8> target_, other_;
-    FoldedWeights folded_;
-    Move pack_;
-    std::vector<float> steps_;
-    std::shared_ptr<float> pages_;
+    struct Weights {
+        FoldedWeights folded;
+        Move pack;
+        std::vector<float> steps;
+        std::shared_ptr<float> pages;
+    };
+    std::shared_ptr<Weights> weights_;
 };
 
 }  // namespace sn

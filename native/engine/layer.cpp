@@ -75,10 +75,32 @@ bool all_shapes(const Layer& layer, F&& visit) {
 }
 }  // namespace
 
-void Layer::note_shapes() {
+namespace {
+std::vector<Shape> shapes_of(const Layer& layer) {
     std::vector<Shape> shapes;
-    all_shapes(*this, [&](const Shape& shape) { return shapes.push_back(shape), true; });
-    prepared = std::move(shapes);
+    all_shapes(layer, [&](const Shape& shape) { return shapes.push_back(shape), true; });
+    return shapes;
+}
+}  // namespace
+
+bool Layer::exchange_kernel() {
+    constexpr size_t most = 3;
+    if (!prepared || !kernel->stays_beside_others(*this)) return prepared.reset(), false;
+    const auto shapes = shapes_of(*this);
+    const auto known = std::find_if(shelf.begin(), shelf.end(),
+                                    [&](const auto& one) { return one.first == shapes; });
+    auto next = known == shelf.end() ? make_kernel(type) : std::move(known->second);
+    const bool is_prepared = known != shelf.end();
+    if (is_prepared) shelf.erase(known);
+    if (shelf.size() == most) shelf.erase(shelf.begin());
+    shelf.emplace_back(std::move(*prepared), std::move(kernel));
+    kernel = std::move(next);
+    prepared.reset();
+    return is_prepared;
+}
+
+void Layer::note_shapes() {
+    prepared = shapes_of(*this);
     ready_at = 0;
 }
 

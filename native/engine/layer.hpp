@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <typeindex>
 #include <vector>
 
 #include "plan/attention.hpp"
@@ -195,6 +196,9 @@ class Kernel {
     // Whether, in place, a value stays above zero, or not, wherever its gradient is not zero: a
     // ReLU before it needs no copy.
     virtual bool leaves_signs(const Layer&) const { return false; }
+    // Whether a kernel for other shapes is kept beside this one, as nothing but shapes decides what
+    // it is, and it shares no blobs.
+    virtual bool stays_beside_others(const Layer&) const { return false; }
     // Which loops compute a part of the work, and why, for people; empty where there is one way.
     enum class Part { forward, data, weights };
     virtual std::string method(const Layer& layer, Part part) const {
@@ -287,8 +291,18 @@ struct Layer {
     // The shapes of bottoms, tops and parameters that the kernel was prepared for; empty
     // if it is not prepared.
     std::optional<std::vector<Shape>> prepared;
+    // Kernels for other shapes, the oldest first: batches of a few sizes take turns.
+    std::vector<std::pair<std::vector<Shape>, std::unique_ptr<Kernel>>> shelf;
 
     void note_shapes();
+    // Puts the kernel on the shelf, where that is allowed, and another in its place; whether that
+    // one is prepared for the shapes of now.
+    bool exchange_kernel();
+    // Drops all kernels for other reasons than shapes.
+    void forget() { prepared.reset(), shelf.clear(), packs_.clear(); }
+    // Weights that kernels for several shapes use: one object for each layout and variant.
+    template <class T>
+    std::shared_ptr<T> pack(const dnnl::memory::desc& layout, int variant) const;
     // The changes of shapes that any tensors had undergone when this layer was last found ready.
     mutable uint64_t ready_at = 0;
     // A kernel that runs on other shapes than it was prepared for would write outside its blobs.
@@ -314,7 +328,26 @@ struct Layer {
         return params[i]->diff.edit();
     }
     [[noreturn]] void refuse(const std::string& message) const { throw Refusal(message); }
+
+   private:
+    struct Pack {
+        std::type_index type;
+        dnnl::memory::desc layout;
+        int variant;
+        std::weak_ptr<void> weights;
+    };
+    mutable std::vector<Pack> packs_;
 };
+
+template <class T>
+std::shared_ptr<T> Layer::pack(const dnnl::memory::desc& layout, int variant) const {
+    for (const Pack& pack : packs_)
+        if (pack.type == typeid(T) && pack.variant == variant && pack.layout == layout)
+            if (auto weights = pack.weights.lock()) return std::static_pointer_cast<T>(weights);
+    auto weights = std::make_shared<T>();
+    packs_.push_back({typeid(T), layout, variant, weights});
+    return weights;
+}
 
 // For a kernel that moves values: whether all layers behind it round them.
 inline bool leaves_to_rounding(const Layer& layer) {

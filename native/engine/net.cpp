@@ -106,10 +106,9 @@ void Net::gather_threads() {
     if (team == threads_) return;
     threads_ = team;
     for (auto& layer : layers) {
-        if (layer.is_ready())
-            make_ready(layer);
-        else
-            layer.prepared.reset();
+        const bool was_ready = layer.is_ready();
+        layer.forget();
+        if (was_ready) make_ready(layer);
     }
 }
 
@@ -127,7 +126,7 @@ double Layer::in_float32(double products) const {
 }
 
 void Net::make_ready(Layer& layer) {
-    layer.prepared.reset();
+    const bool is_prepared = layer.exchange_kernel();
     layer.fused = false;
     layer.alone = false;
     guarded(layer, [&] {
@@ -135,7 +134,7 @@ void Net::make_ready(Layer& layer) {
             is_little(layer) && !(layer.fused_product && !is_little(*layer.fused_product));
         std::optional<Team> team;
         if (layer.alone) team.emplace(1);
-        layer.kernel->reshape(layer);
+        if (!is_prepared) layer.kernel->reshape(layer);
         for (size_t t = 0; t < layer.loss_weights.size(); ++t) {
             if (layer.loss_weights[t] == 0.0F) continue;
             Tensor& diff = layer.tops[t]->diff;
@@ -146,7 +145,6 @@ void Net::make_ready(Layer& layer) {
 }
 
 void Net::prepare(size_t first, size_t last) {
-    pages.clear();
     gather_threads();
     follow_fusions();
     find_gates();

@@ -82,7 +82,7 @@ sn::Shape axes(int ndim, const int64_t* shape) {
 // Options and gradients affect what a kernel prepares.
 sn::Layer& changed(sn::Net& net, int number) {
     sn::Layer& layer = layer_at(net, number);
-    layer.prepared.reset();
+    layer.forget();
     return layer;
 }
 
@@ -120,7 +120,7 @@ sn_status sn_net_use_bf16(sn_net* net) {
     return guard(net, [&](sn::Net& n) {
         if (!sn_has_bf16()) throw sn::Failure(SN_ERROR_ARRAY, "the processor has no bfloat16");
         n.factors = dnnl::memory::data_type::bf16;
-        for (auto& layer : n.layers) layer.prepared.reset();
+        for (auto& layer : n.layers) layer.forget();
     });
 }
 
@@ -131,7 +131,7 @@ sn_status sn_net_use_int8(sn_net* net, int layer, int on, const float* bias, int
         sn::Layer& found = layer_at(n, layer);
         found.int8 = on != 0;
         found.int8_bias.assign(bias, bias + (on != 0 ? count : 0));
-        for (auto& one : n.layers) one.prepared.reset();
+        for (auto& one : n.layers) one.forget();
     });
 }
 
@@ -143,14 +143,14 @@ sn_status sn_net_set_step(sn_net* net, int blob, float step, int is_signed, int 
         found.step = step;
         found.is_signed = is_signed != 0;
         found.may_be_int8 = may_be_int8 != 0 && step > 0;
-        for (auto& layer : n.layers) layer.prepared.reset();
+        for (auto& layer : n.layers) layer.forget();
     });
 }
 
 sn_status sn_net_share_blobs(sn_net* net) {
     return guard(net, [&](sn::Net& n) {
         n.keeps_blobs = false;
-        for (auto& layer : n.layers) layer.prepared.reset();
+        for (auto& layer : n.layers) layer.forget();
     });
 }
 
@@ -197,7 +197,7 @@ sn_status sn_net_share_param(sn_net* net, int param, const sn_array* data) {
             throw sn::Failure(SN_ERROR_ARRAY, "a shared parameter differs in shape");
         blob.data.share(std::make_shared<sn::Storage>(std::move(values)));
         // Blobs that share the parameter's values share the new ones.
-        for (auto& layer : n.layers) layer.prepared.reset();
+        for (auto& layer : n.layers) layer.forget();
     });
 }
 

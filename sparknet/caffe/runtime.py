@@ -23,7 +23,7 @@ from sparknet.caffe.precision import Precision, available
 from sparknet.devices import resolve_device
 from sparknet.errors import LayerError, SpecError, outside
 from sparknet.graph import Graph, Node
-from sparknet.graph.reshape import follow
+from sparknet.graph.reshape import Plans
 from sparknet.layers import Shape
 from sparknet.layers.host import Host
 from sparknet.layers.layer import TRAIN
@@ -182,11 +182,11 @@ class Runtime:
             for blob in {*node.bottom_ids, *node.top_ids}:
                 self._users[blob].append(number)
         self._ran: set[int] = set()
-        """Numbers of the layers that a forward pass has come through with the shapes of now: what
-        their backward pass reads is there."""
+        """Numbers of the layers that a forward pass has come through with the shapes of now."""
+        self._plans = Plans()
         self._stale: set[int] = set()
-        """Numbers of the layers whose plans and kernels are for other shapes than their blobs have;
-        they are updated when they run (Caffe: layer.hpp, Forward)."""
+        """Numbers of the layers to prepare for the shapes of now before they run (Caffe:
+        layer.hpp, Forward)."""
 
     @property
     def graph(self) -> Graph:
@@ -237,7 +237,7 @@ class Runtime:
             self._stale.difference_update(followed)
 
     def _follow_layer(self, number: int) -> None:
-        node = self.nodes[number] = follow(self.nodes[number], self._shapes)
+        node = self.nodes[number] = self._plans.follow(number, self.nodes[number], self._shapes)
         for blob, shape in zip(node.top_ids, node.plan.tops, strict=True):
             if shape != self._shapes[blob]:
                 self.engine.reshape_blob(blob, shape)

@@ -7,7 +7,11 @@ import pytest
 
 import sparknet.caffe as caffe
 from sparknet.errors import LayerError
+from sparknet.native import has_bf16, has_int8
 from sparknet.proto import parse_net
+from tests.caffe.gradient import input_layer
+from tests.caffe.test_int8 import calibrated
+from tests.caffe.test_skipped_pixels import conv, relu
 
 NET = """
 force_backward: true
@@ -215,3 +219,54 @@ def test_half_of_a_chain_with_a_blob_of_another_size():
     same(net.forward(start="scale2")["c"], np.maximum(values * factor + shift, 0))
     with pytest.raises(LayerError, match="layer 'norm2'"):
         net.backward(c=draw(5, 8))
+
+
+CHAIN = (
+    input_layer("data", (4, 3, 20, 20))
+    + conv("first", "data", 16, "kernel_size: 3")
+    + relu("first")
+    + conv("wide", "first", 32)
+    + relu("wide")
+    + conv("windows", "wide", 32, "kernel_size: 3 group: 32")
+    + relu("windows")
+    + conv("last", "windows", 8)
+    + """layer { name: "ip" type: "InnerProduct" bottom: "last" top: "ip"
+          inner_product_param { num_output: 4 weight_filler { type: "msra" } } }"""
+)
+PRECISIONS = ["float32", *["bf16"] * has_bf16(), *["int8"] * has_int8()]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_batches_of_sizes_that_take_turns(precision):
+    """Kernels and packed weights for a size that came before are used again, with newest values."""
+    values = draw(5, 3, 20, 20)
+
+    def built() -> caffe.Net:
+        net = make(text=CHAIN, precision=precision, keep_blobs=False)
+        if precision == "int8":
+            net.use_int8(steps)
+        return net
+
+    def run(net: caffe.Net, size: int) -> Any:
+        net.blobs["data"].reshape(size, 3, 20, 20)
+        return net.forward(data=values[:size])["ip"].copy()
+
+    measured = make(text=CHAIN)
+    measured.forward(data=values[:4])
+    steps = calibrated(measured)
+    net, taken = built(), set()
+    for turn, size in enumerate((4, 3, 4, 1, 2, 5, 3, 4, 3, 4)):
+        fresh = built()
+        net.params["wide"][0].data[...] *= 1.1
+        net.params["last_scale"][0].data[...] += turn // 2
+        fresh.flat_params[...] = np.array(net.flat_params)
+        np.testing.assert_array_equal(run(net, size), run(fresh, size))
+        taken.add(net._runtime.engine.memory()["pages"])
+    assert max(taken) < 2 * run_memory(built(), values)
+
+
+def run_memory(net: caffe.Net, values: Any) -> int:
+    """Return the bytes that a net holds after a pass of all records."""
+    net.blobs["data"].reshape(*values.shape)
+    net.forward(data=values)
+    return net._runtime.engine.memory()["pages"]

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <new>
@@ -53,7 +54,11 @@ struct PagePool::Spare {
     std::shared_ptr<float> find(size_t& bytes) {
         const std::lock_guard<std::mutex> held(lock);
         const auto found = pages.lower_bound(bytes);
-        if (found == pages.end() || found->first / 2 > bytes) return nullptr;
+        if (found == pages.end() || found->first / 2 > bytes) {
+            // Where blobs grow, larger pages replace smaller ones.
+            if (found != pages.begin()) pages.erase(std::prev(found));
+            return nullptr;
+        }
         bytes = found->first;
         auto taken = std::move(found->second);
         pages.erase(found);

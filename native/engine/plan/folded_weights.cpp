@@ -89,7 +89,7 @@ bool FoldedWeights::is_stale(const Layer& head) {
 
 dnnl::memory FoldedWeights::weights(const Layer& head, const dnnl::memory::desc& wanted,
                                     const dnnl::memory::desc& rows) {
-    if (!pages_) pages_ = pages().take(wanted.get_size());
+    if (!pages_ || !view_.is_of(wanted)) pages_ = pages().take(wanted.get_size()), version_ = 0;
     const dnnl::memory& made = view_.of(wanted, pages_.get());
     if (is_stale(head)) {
         const auto scaled = this->rows(head);

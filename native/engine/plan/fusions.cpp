@@ -72,7 +72,9 @@ void Net::follow_fusions() {
         const bool same =
             old && layer.attention ? *old == *layer.attention : old == layer.attention;
         if (same && chain(layer) == before[layer.index]) continue;
-        if (layer.is_ready()) make_ready(layer);
+        const bool was_ready = layer.is_ready();
+        layer.forget();
+        if (was_ready) make_ready(layer);
         layer.fused = false;
     }
     find_rounded();
