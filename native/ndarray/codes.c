@@ -6,10 +6,11 @@
 #include "array.h"
 #include "map.h"
 #include "processor.h"
+#include "sparse_code.h"
 #include "threads.h"
 
-/* Numbers that a thread takes at once: whole blocks of both codes. */
-enum { TAKEN = 4 * SN_SCALED };
+/* Numbers that a thread takes at once: whole blocks of all codes. */
+enum { TAKEN = SN_CHUNK };
 
 typedef struct code_job {
     const sn_code_kernels* loops;
@@ -31,12 +32,63 @@ static int64_t scales_of(int64_t count) {
 }
 
 int64_t sn_code_length(sn_code code, int64_t count) {
-    if (code == SN_HALVES) return count * (int64_t)sizeof(uint16_t);
-    return scales_of(count) * ((int64_t)sizeof(float) + SN_SCALED);
+    switch (code) {
+        case SN_HALVES:
+            return count * (int64_t)sizeof(uint16_t);
+        case SN_BYTES:
+            return scales_of(count) * ((int64_t)sizeof(float) + SN_SCALED);
+        case SN_SPARSE:
+            return (count + SN_CHUNK - 1) / SN_CHUNK * SN_SPARSE_BYTES;
+        default:
+            return scales_of(count) * ((int64_t)sizeof(float) + SN_SCALED / 2);
+    }
 }
 
 static int64_t up_to(int64_t most, int64_t count) {
     return count < most ? count : most;
+}
+
+static void pack(uint8_t* out, const int8_t* codes) {
+    for (int i = 0; i < SN_SCALED / 2; ++i)
+        out[i] = (uint8_t)((codes[2 * i] & 15) | (codes[2 * i + 1] & 15) << 4);
+}
+
+/* `sign` is 8 where the highest of four bits is a sign of the integer, else 0. */
+static void unpack(int8_t* codes, const uint8_t* data, int sign) {
+    for (int i = 0; i < SN_SCALED / 2; ++i) {
+        codes[2 * i] = (int8_t)(((data[i] & 15) ^ sign) - sign);
+        codes[2 * i + 1] = (int8_t)((data[i] >> 4 ^ sign) - sign);
+    }
+}
+
+/* A block of a code with scales. */
+static bool encode_block(const code_job* job, int64_t start, int64_t count) {
+    float* scale = (float*)job->out + start / SN_SCALED;
+    char* codes = job->out + scales_of(job->size) * (int64_t)sizeof(float);
+    const float* values = job->values + start;
+    float* errors = job->floats + start;
+    if (job->code == SN_BYTES)
+        return job->loops->encode_bytes((int8_t*)codes + start, scale, values, errors, count, 127);
+    int8_t block[SN_SCALED];
+    const bool finite = job->code == SN_NIBBLES
+                            ? job->loops->encode_bytes(block, scale, values, errors, count, 7)
+                            : job->loops->encode_floats(block, scale, values, errors, count);
+    pack((uint8_t*)codes + start / 2, block);
+    return finite;
+}
+
+static void decode_block(const code_job* job, int64_t start, int64_t count) {
+    const float scale = ((const float*)job->data)[start / SN_SCALED];
+    const char* codes = job->data + scales_of(job->size) * (int64_t)sizeof(float);
+    float* out = job->floats + start;
+    if (job->code == SN_BYTES) {
+        job->loops->decode_bytes(out, (const int8_t*)codes + start, scale, count);
+        return;
+    }
+    int8_t block[SN_SCALED];
+    const bool is_whole = job->code == SN_NIBBLES;
+    unpack(block, (const uint8_t*)codes + start / 2, is_whole ? 8 : 0);
+    (is_whole ? job->loops->decode_bytes : job->loops->decode_floats)(out, block, scale, count);
 }
 
 static bool encode_part(const code_job* job, int64_t start, int64_t count) {
@@ -44,27 +96,24 @@ static bool encode_part(const code_job* job, int64_t start, int64_t count) {
     float* errors = job->floats + start;
     if (job->code == SN_HALVES)
         return job->loops->encode_halves((uint16_t*)job->out + start, values, errors, count);
-    float* scales = (float*)job->out;
-    int8_t* codes = (int8_t*)(scales + scales_of(job->size));
+    if (job->code == SN_SPARSE)
+        return sn_encode_chunk(job->out + start / SN_CHUNK * SN_SPARSE_BYTES, values, errors,
+                               count);
     bool finite = true;
     for (int64_t i = 0; i < count; i += SN_SCALED)
-        finite = job->loops->encode_bytes(codes + start + i, scales + (start + i) / SN_SCALED,
-                                          values + i, errors + i, up_to(SN_SCALED, count - i)) &&
-                 finite;
+        finite = encode_block(job, start + i, up_to(SN_SCALED, count - i)) && finite;
     return finite;
 }
 
 static void decode_part(const code_job* job, int64_t start, int64_t count) {
     float* out = job->floats + start;
-    if (job->code == SN_HALVES) {
+    if (job->code == SN_HALVES)
         job->loops->decode_halves(out, (const uint16_t*)job->data + start, count);
-        return;
-    }
-    const float* scales = (const float*)job->data;
-    const int8_t* codes = (const int8_t*)(scales + scales_of(job->size));
-    for (int64_t i = 0; i < count; i += SN_SCALED)
-        job->loops->decode_bytes(out + i, codes + start + i, scales[(start + i) / SN_SCALED],
-                                 up_to(SN_SCALED, count - i));
+    else if (job->code == SN_SPARSE)
+        sn_decode_chunk(out, job->data + start / SN_CHUNK * SN_SPARSE_BYTES, count);
+    else
+        for (int64_t i = 0; i < count; i += SN_SCALED)
+            decode_block(job, start + i, up_to(SN_SCALED, count - i));
 }
 
 static void encode_parts(void* context, int64_t begin, int64_t end) {
@@ -86,7 +135,7 @@ static void run(code_job* job, sn_body body) {
 }
 
 static sn_status check(sn_code code, const sn_array* array, const void* bytes) {
-    if (code != SN_HALVES && code != SN_BYTES)
+    if (code < SN_HALVES || code > SN_SPARSE)
         return sn_fail(SN_ERROR_ARRAY, "there is no code number %d", (int)code);
     if (bytes == NULL && array->size > 0)
         return sn_fail(SN_ERROR_ARRAY, "a code needs memory of its own");

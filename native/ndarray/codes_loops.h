@@ -122,29 +122,35 @@ static void decode_halves(float* out, const uint16_t* data, int64_t count) {
     memcpy(out + done, last, (size_t)(count - done) * sizeof *last);
 }
 
-static bool encode_bytes(int8_t* out, float* scale, const float* values, float* errors,
-                         int64_t count) {
-    float wanted[SN_SCALED];
+/* Adds the errors; whether all sums are finite. The scale is the largest one by `most`. */
+SN_INLINE bool sum_up(float* wanted, float* scale, const float* values, const float* errors,
+                      int64_t count, float most) {
     /* As integers, magnitudes are in the same order, and NaN is beyond infinity. */
-    int32_t most = 0;
+    int32_t largest = 0;
     for (int64_t i = 0; i < count; ++i) wanted[i] = values[i] + errors[i];
     for (int64_t i = 0; i < count; ++i) {
         int32_t bits;
         memcpy(&bits, wanted + i, sizeof bits);
-        most = (bits & MAGNITUDE) > most ? bits & MAGNITUDE : most;
+        largest = (bits & MAGNITUDE) > largest ? bits & MAGNITUDE : largest;
     }
-    float largest;
-    memcpy(&largest, &most, sizeof largest);
-    *scale = largest / 127.0F;
+    float magnitude;
+    memcpy(&magnitude, &largest, sizeof magnitude);
+    *scale = magnitude / most;
+    return largest < INFINITE;
+}
+
+static bool encode_bytes(int8_t* out, float* scale, const float* values, float* errors,
+                         int64_t count, float most) {
+    float wanted[SN_SCALED];
     memset(out, 0, SN_SCALED);
-    if (most >= INFINITE) return false;
+    if (!sum_up(wanted, scale, values, errors, count, most)) return false;
     const float divisor = *scale > 0 ? *scale : 1.0F, step = *scale;
     /* Adding and subtracting this rounds to nearest, ties to even. */
     const float whole = 0x1.8p23F;
     SN_EACH(i, count) {
         const float quotient = wanted[i] / divisor;
         /* A scale that is no normal number is far from exact. */
-        const float bounded = quotient > 127 ? 127 : quotient < -127 ? -127 : quotient;
+        const float bounded = quotient > most ? most : quotient < -most ? -most : quotient;
         const int32_t code = (int32_t)((bounded + whole) - whole);
         out[i] = (int8_t)code;
         errors[i] = wanted[i] - (float)code * step;
@@ -156,4 +162,33 @@ static void decode_bytes(float* out, const int8_t* data, float scale, int64_t co
     SN_EACH(i, count) out[i] = (float)data[i] * scale;
 }
 
-const sn_code_kernels SN_TABLE = {encode_halves, decode_halves, encode_bytes, decode_bytes};
+SN_INLINE float small_float(int32_t code) {
+    const int32_t place = code & 7;
+    const float half = 0.5F * (float)place, high = place == 7 ? 6.0F : (float)(place - 2);
+    const float magnitude = place < 4 ? half : high;
+    return code & 8 ? -magnitude : magnitude;
+}
+
+static bool encode_floats(int8_t* out, float* scale, const float* values, float* errors,
+                          int64_t count) {
+    float wanted[SN_SCALED];
+    memset(out, 0, SN_SCALED);
+    if (!sum_up(wanted, scale, values, errors, count, 6.0F)) return false;
+    const float divisor = *scale > 0 ? *scale : 1.0F, step = *scale;
+    SN_EACH(i, count) {
+        const float quotient = wanted[i] / divisor, size = quotient < 0 ? -quotient : quotient;
+        /* How many of the middles between two neighbours it is beyond. */
+        const int32_t code = (size > 0.25F) + (size > 0.75F) + (size > 1.25F) + (size > 1.75F) +
+                             (size > 2.5F) + (size > 3.5F) + (size > 5.0F) + (quotient < 0 ? 8 : 0);
+        out[i] = (int8_t)code;
+        errors[i] = wanted[i] - small_float(code) * step;
+    }
+    return true;
+}
+
+static void decode_floats(float* out, const int8_t* data, float scale, int64_t count) {
+    SN_EACH(i, count) out[i] = small_float(data[i]) * scale;
+}
+
+const sn_code_kernels SN_TABLE = {encode_halves, decode_halves, encode_bytes,
+                                  decode_bytes,  encode_floats, decode_floats};

@@ -22,3 +22,9 @@ sn_status sn_adam_step(const sn_step* step, float momentum, float momentum2, flo
     const float settings[] = {momentum, momentum2, delta, correction};
     return sn_take_step(step, 2, rule, settings);
 }
+
+sn_status sn_adamw_step(const sn_step* step, float momentum, float momentum2, float delta,
+                        float correction) {
+    const float settings[] = {momentum, momentum2, delta, correction};
+    return sn_take_decoupled_step(step, 2, rule, settings);
+}

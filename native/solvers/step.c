@@ -10,6 +10,7 @@ typedef struct step_job {
     const sn_step* step;
     sn_rule rule;
     const float* settings;
+    bool is_decoupled;
     sn_stretch all;
 } step_job;
 
@@ -29,6 +30,10 @@ SN_KERNEL static void add_sign(float* gradient, const float* weights, int64_t co
     }
 }
 
+SN_KERNEL static void shrink(float* weights, int64_t count, float share) {
+    SN_EACH(i, count) weights[i] -= share * weights[i];
+}
+
 static void take(const step_job* job, int parameter, int64_t begin, int64_t end) {
     const sn_step* step = job->step;
     sn_stretch stretch = {.count = end - begin, .rate = step->rate * step->rate_factors[parameter]};
@@ -39,7 +44,9 @@ static void take(const step_job* job, int parameter, int64_t begin, int64_t end)
     const float decay = step->decay * step->decay_factors[parameter];
     if (step->clip != 1 || step->share != 1)
         scale(stretch.gradient, stretch.count, step->clip, step->share);
-    if (decay != 0)
+    if (decay != 0 && job->is_decoupled)
+        shrink(stretch.weights, stretch.count, stretch.rate * decay);
+    else if (decay != 0)
         (step->l1 ? add_sign : add_weight)(stretch.gradient, stretch.weights, stretch.count, decay);
     job->rule(&stretch, job->settings);
 }
@@ -105,17 +112,28 @@ static sn_status check_ends(const sn_step* step) {
     return SN_OK;
 }
 
-sn_status sn_take_step(const sn_step* step, int histories, sn_rule rule, const float* settings) {
+static sn_status take_step(const sn_step* step, int histories, sn_rule rule, const float* settings,
+                           bool is_decoupled) {
     sn_array* const buffers[] = {step->weights, step->gradient, step->history, step->history2};
     sn_status status = check_buffers(2 + histories, buffers);
     if (status == SN_OK) status = check_ends(step);
     if (status != SN_OK) return status;
     const int64_t size = step->weights->size;
     step_job job = {.step = step, .rule = rule, .settings = settings, .all = {.count = size}};
+    job.is_decoupled = is_decoupled;
     job.all.weights = (float*)(void*)step->weights->data;
     job.all.gradient = (float*)(void*)step->gradient->data;
     for (int i = 0; i < histories; ++i) job.all.history[i] = (float*)(void*)buffers[2 + i]->data;
     sn_parallel((size + STRETCH - 1) / STRETCH, size, take_blocks, &job);
     for (int i = 0; i < 2 + histories; ++i) sn_storage_changed(buffers[i]->storage);
     return SN_OK;
+}
+
+sn_status sn_take_step(const sn_step* step, int histories, sn_rule rule, const float* settings) {
+    return take_step(step, histories, rule, settings, false);
+}
+
+sn_status sn_take_decoupled_step(const sn_step* step, int histories, sn_rule rule,
+                                 const float* settings) {
+    return take_step(step, histories, rule, settings, true);
 }

@@ -22,4 +22,8 @@ typedef void (*sn_rule)(const sn_stretch* stretch, const float* settings);
 /* Checks the step, prepares the gradient, and applies the rule to all parameters. */
 sn_status sn_take_step(const sn_step* step, int histories, sn_rule rule, const float* settings);
 
+/* The same, with the decay apart from the gradient. */
+sn_status sn_take_decoupled_step(const sn_step* step, int histories, sn_rule rule,
+                                 const float* settings);
+
 #endif

@@ -97,14 +97,21 @@ static void variants_agree(const sn_code_kernels* first, const sn_code_kernels* 
         for (int64_t i = 0; i < count; ++i)
             EXPECT(errors[0][i] == errors[1][i] || isnan(errors[0][i]));
         for (int64_t i = 0; i < count; ++i) errors[0][i] = errors[1][i] = 0.25F;
-        const bool finite = first->encode_bytes(bytes[0], scales, values, errors[0], count);
-        EXPECT(finite == other->encode_bytes(bytes[1], scales + 1, values, errors[1], count));
+        const bool finite = first->encode_bytes(bytes[0], scales, values, errors[0], count, 7);
+        EXPECT(finite == other->encode_bytes(bytes[1], scales + 1, values, errors[1], count, 7));
         EXPECT(memcmp(bytes[0], bytes[1], sizeof bytes[0]) == 0);
         EXPECT(memcmp(scales, scales + 1, sizeof *scales) == 0);
         if (!finite) continue;
         EXPECT(memcmp(errors[0], errors[1], (size_t)count * sizeof(float)) == 0);
         first->decode_bytes(back[0], bytes[0], scales[0], count);
         other->decode_bytes(back[1], bytes[0], scales[0], count);
+        EXPECT(memcmp(back[0], back[1], (size_t)count * sizeof(float)) == 0);
+        EXPECT(first->encode_floats(bytes[0], scales, values, errors[0], count));
+        EXPECT(other->encode_floats(bytes[1], scales + 1, values, errors[1], count));
+        EXPECT(memcmp(bytes[0], bytes[1], sizeof bytes[0]) == 0);
+        EXPECT(memcmp(errors[0], errors[1], (size_t)count * sizeof(float)) == 0);
+        first->decode_floats(back[0], bytes[0], scales[0], count);
+        other->decode_floats(back[1], bytes[0], scales[0], count);
         EXPECT(memcmp(back[0], back[1], (size_t)count * sizeof(float)) == 0);
     }
 }
@@ -142,7 +149,7 @@ static void what_does_not_fit_is_refused(void) {
     EXPECT(sn_encode(bytes, SN_HALVES, values, few) == SN_ERROR_ARRAY);
     EXPECT(sn_encode(bytes, SN_HALVES, values, other) == SN_ERROR_ARRAY);
     EXPECT(sn_encode(bytes, SN_HALVES, errors, errors) == SN_ERROR_ARRAY);
-    EXPECT(sn_encode(bytes, (sn_code)2, values, errors) == SN_ERROR_ARRAY);
+    EXPECT(sn_encode(bytes, (sn_code)5, values, errors) == SN_ERROR_ARRAY);
     EXPECT(sn_encode((char*)bytes + 1, SN_BYTES, values, errors) == SN_ERROR_ARRAY);
     EXPECT(sn_encode(NULL, SN_BYTES, values, errors) == SN_ERROR_ARRAY);
     EXPECT(sn_decode(gaps, SN_BYTES, bytes) == SN_ERROR_ARRAY);
@@ -159,12 +166,13 @@ int main(void) {
         halves_are_the_nearest(loops[i]);
         variants_agree(loops[0], loops[i]);
     }
-    const int64_t sizes[] = {0, 1, 15, 16, 17, 255, 256, 257, 1024, 1025, MANY};
+    const int64_t sizes[] = {0, 1, 15, 17, 63, 64, 65, 255, 256, 257, 4096, 4097, MANY};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
-        codes_go_there_and_back(SN_HALVES, sizes[i]);
-        codes_go_there_and_back(SN_BYTES, sizes[i]);
+        for (int code = SN_HALVES; code <= SN_SPARSE; ++code)
+            codes_go_there_and_back((sn_code)code, sizes[i]);
     }
     EXPECT(sn_code_length(SN_HALVES, 257) == 514 && sn_code_length(SN_BYTES, 257) == 520);
+    EXPECT(sn_code_length(SN_NIBBLES, 257) == 264 && sn_code_length(SN_SPARSE, 4097) == 240);
     what_does_not_fit_is_refused();
     EXPECT(sn_live_storages() == 0);
     return 0;

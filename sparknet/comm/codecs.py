@@ -10,13 +10,29 @@ from collections.abc import Sequence
 from typing import Literal
 
 from sparknet.native import NDArray
-from sparknet.native.codes import BYTES, HALVES, decode, encode, room
+from sparknet.native.codes import (
+    BYTES,
+    HALVES,
+    NIBBLES,
+    SMALL_FLOATS,
+    SPARSE,
+    decode,
+    encode,
+    room,
+)
 
-Codec = Literal["fp16", "int8"]
+Codec = Literal["fp16", "int8", "int4", "fp4", "sparse"]
 Span = tuple[int, int]
 
-CODES: dict[str, int] = {"fp16": HALVES, "int8": BYTES}
-"""Codes by name: half precision, and signed bytes with a scale for every 256 numbers."""
+CODES: dict[str, int] = {
+    "fp16": HALVES,
+    "int8": BYTES,
+    "int4": NIBBLES,
+    "fp4": SMALL_FLOATS,
+    "sparse": SPARSE,
+}
+"""Codes by name: half precision; bytes, and integers and floats of four bits, each with a scale for
+256 numbers; of 4,096 numbers the 64 largest in two bits (SparseLoCo, arXiv 2508.15706)."""
 
 OWN_ERRORS, MEAN_ERRORS = "codec's own errors", "codec's errors of means"
 """The names of rounding errors in snapshots."""

@@ -11,10 +11,12 @@ from sparknet.errors import ArrayError
 from sparknet.native.core import check, ffi, lib
 from sparknet.native.ndarray import NDArray
 
-HALVES, BYTES = 0, 1
+HALVES, BYTES, NIBBLES, SMALL_FLOATS, SPARSE = range(5)
 
 SCALED = 256
-"""Numbers that share a scale in `BYTES`."""
+"""Numbers that share a scale in `BYTES`, `NIBBLES` and `SMALL_FLOATS`."""
+CHUNK, KEPT = 4096, 64
+"""`SPARSE` has so many numbers of each chunk."""
 
 
 def code_length(code: int, size: int) -> int:

@@ -21,7 +21,7 @@ Net = caffe_pb2.NetParameter
 NetState = caffe_pb2.NetState
 Solver = caffe_pb2.SolverParameter
 
-SOLVER_TYPES = ("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam")
+SOLVER_TYPES = ("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam", "AdamW")
 MOMENTUM_POLICIES = ("fixed", "poly", "opt")
 DECAY_POLICIES = ("fixed", "poly")
 LARC_POLICIES = ("scale", "clip")

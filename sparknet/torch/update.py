@@ -90,10 +90,13 @@ class DevicePass(SolverPass):
                 return
             if clip != 1 or share != 1:
                 gradient.mul_(_single(clip)).mul_(_single(share))
-            if decay != 0:
+            rates = _times(self._rates if factors is None else self._spread(factors), rate)
+            if decay != 0 and rule == "adamw":
+                share = rates * _times(self._decays, decay)
+                weights.sub_((_single(share) if isinstance(share, float) else share) * weights)
+            elif decay != 0:
                 term = weights.sign() if l1 else weights
                 gradient.add_(_times(self._decays, decay) * term)
-            rates = _times(self._rates if factors is None else self._spread(factors), rate)
             step = _RULES[rule](gradient, history, rates, [_single(one) for one in settings])
             gradient.copy_(step)
             weights.sub_(step)
@@ -233,4 +236,5 @@ _RULES: dict[str, Rule] = {
     "rmsprop": _rmsprop,
     "adadelta": _adadelta,
     "adam": _adam,
+    "adamw": _adam,
 }

@@ -12,7 +12,7 @@ from sparknet.comm.codecs import CODES, Codec
 from sparknet.comm.collectives import Comm
 from sparknet.errors import ArrayError
 from sparknet.native import NDArray
-from sparknet.native.codes import SCALED, code_length, decode, encode
+from sparknet.native.codes import CHUNK, KEPT, SCALED, code_length, decode, encode
 from tests.comm.groups import group, together
 
 SIZES = st.integers(0, 3 * SCALED)
@@ -37,17 +37,56 @@ def encoded_by_numpy(codec: Codec, wanted: Any) -> tuple[Any, Any]:
     if codec == "fp16":
         halves = np.clip(wanted, -65504, 65504).astype(np.float16)
         return halves.view(np.uint8), halves.astype(np.float32)
-    count = -(-wanted.size // SCALED)
+    if codec == "sparse":
+        return sparse_by_numpy(wanted)
+    count, most = -(-wanted.size // SCALED), np.float32(MOST[codec])
     blocks = np.zeros((count, SCALED), np.float32)
     blocks.ravel()[: wanted.size] = wanted
-    scales = np.abs(blocks).max(axis=1, keepdims=True) / np.float32(127)
+    scales = np.abs(blocks).max(axis=1, keepdims=True) / most
     blocks[~np.isfinite(scales[:, 0])] = 0  # whatever the bytes are, times the scale it is NaN
     steps = np.where(scales > 0, scales, np.float32(1))
-    # A scale below the normal numbers is rounded so coarsely that quotients pass 127.
-    quotients = np.clip(blocks / np.where(np.isfinite(steps), steps, np.float32(1)), -127, 127)
-    codes = np.rint(quotients).astype(np.int8)
-    data = np.concatenate([scales.view(np.uint8).ravel(), codes.view(np.uint8).ravel()])
-    return data, (codes * scales).ravel()[: wanted.size]
+    # A scale below the normal numbers is rounded so coarsely that quotients pass the most.
+    quotients = np.clip(blocks / np.where(np.isfinite(steps), steps, np.float32(1)), -most, most)
+    if codec == "fp4":
+        codes = np.searchsorted((E2M1[1:] + E2M1[:-1]) / 2, np.abs(quotients))
+        numbers = np.where(quotients < 0, -E2M1[codes], E2M1[codes])
+        codes += 8 * (quotients < 0)
+    else:
+        codes = numbers = np.rint(quotients).astype(np.int8)
+    data = codes.astype(np.uint8)
+    if codec != "int8":
+        data = (data[:, ::2] & 15) | (data[:, 1::2] << 4)
+    decoded = (numbers * scales).ravel()[: wanted.size]
+    return np.concatenate([scales.view(np.uint8).ravel(), data.ravel()]), decoded
+
+
+MOST = {"int8": 127, "int4": 7, "fp4": 6}
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+
+
+def sparse_by_numpy(wanted: Any) -> tuple[Any, Any]:
+    codes, decoded = [np.zeros(0, np.uint8)], np.zeros_like(wanted)
+    for begin in range(0, wanted.size, CHUNK):
+        chunk = wanted[begin : begin + CHUNK]
+        if not np.isfinite(chunk).all():
+            decoded[begin : begin + CHUNK] = np.nan
+            codes.append(np.full(2, np.nan, np.float32).view(np.uint8))
+            codes.append(np.zeros(112, np.uint8))
+            continue
+        sizes = np.abs(chunk)
+        places = np.sort(np.argsort(-sizes, kind="stable")[:KEPT])
+        kept = sizes[places].astype(np.float64)
+        is_high = kept > kept.mean()
+        means = [kept[part].mean() if part.any() else 0 for part in (~is_high, is_high)]
+        magnitudes = np.array(means, np.float32)
+        is_negative = chunk[places] < 0
+        decoded[begin + places] = magnitudes[is_high.astype(int)] * np.where(is_negative, -1, 1)
+        padded = np.pad(places, (0, KEPT - len(places)), constant_values=CHUNK - 1)
+        numbers = np.pad(is_high + 2 * is_negative, (0, KEPT - len(places)))
+        bits = (padded[:, None] >> np.arange(12) & 1, numbers[:, None] >> np.arange(2) & 1)
+        codes.append(magnitudes.view(np.uint8))
+        codes += [np.packbits(part.ravel(), bitorder="little") for part in bits]
+    return np.concatenate(codes), decoded
 
 
 def lost_by_numpy(wanted: Any, decoded: Any) -> Any:
@@ -63,7 +102,7 @@ def there_and_back(codec: Codec, values: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
-@pytest.mark.parametrize("codec", ["fp16", "int8"])
+@pytest.mark.parametrize("codec", CODES)
 @given(data=st.data())
 def test_codes_and_errors_have_the_bits_of_numpy(codec, data):
     """NaN is NaN, whatever its bits are: those of a scale are of no interest."""
@@ -77,12 +116,37 @@ def test_codes_and_errors_have_the_bits_of_numpy(codec, data):
     decode(CODES[codec], code, back)
     same_bits(np.asarray(back), decoded)
     same_bits(np.asarray(ours), lost_by_numpy(values + errors, decoded))
-    scales = 4 * -(-size // SCALED) if codec == "int8" else 2 * size
-    kind = np.float32 if codec == "int8" else np.float16
+    blocks = CHUNK if codec == "sparse" else SCALED
+    scales = 2 * size if codec == "fp16" else -(-size // blocks) * (8 if codec == "sparse" else 4)
+    kind = np.float16 if codec == "fp16" else np.float32
     actual = np.frombuffer(code, np.uint8)
     same_bits(actual[:scales].view(kind), expected[:scales].view(kind))
-    if codec == "int8":
-        np.testing.assert_array_equal(actual[scales:], expected[scales:])
+    np.testing.assert_array_equal(actual[scales:], expected[scales:])
+
+
+@given(st.integers(0, 3 * CHUNK), st.sampled_from([0.0, 1.0, 8.0]), st.integers(0, 99))
+def test_of_each_chunk_the_largest_come_back(size, levels, seed):
+    """Of few levels many magnitudes are equal: the first ones are kept."""
+    values = np.random.default_rng(seed).standard_normal(size).astype(np.float32)
+    if levels:
+        values = np.round(levels * values) / np.float32(levels)
+    expected, decoded = sparse_by_numpy(values)
+    errors, back = NDArray.zeros((size,)), NDArray.empty((size,))
+    code = encode(CODES["sparse"], NDArray(values), errors)
+    decode(CODES["sparse"], code, back)
+    np.testing.assert_array_equal(np.frombuffer(code, np.uint8), expected)
+    same_bits(np.asarray(back), decoded)
+    np.testing.assert_array_equal(np.asarray(errors), values - decoded)
+
+
+def test_any_bytes_are_decoded_within_the_array():
+    """A code comes from another machine."""
+    bytes_ = np.random.default_rng(0).integers(0, 256, 120 * 50, np.uint8)
+    bytes_.reshape(50, 120)[:, :8] = np.array([1, 2], np.float32).view(np.uint8)
+    for size in (49 * CHUNK + 1, 50 * CHUNK):
+        back = NDArray.empty((size,))
+        decode(CODES["sparse"], bytes_.data, back)
+        assert set(np.unique(np.asarray(back))) <= {-2, -1, 0, 1, 2}
 
 
 def same_bits(found: Any, expected: Any) -> None:
@@ -109,6 +173,8 @@ def test_bytes_are_off_by_half_a_step_of_their_block(values):
 def test_sizes_in_bytes():
     assert [code_length(CODES["fp16"], size) for size in (0, 1, 257)] == [0, 2, 514]
     assert [code_length(CODES["int8"], size) for size in (0, 1, 256, 257)] == [0, 260, 260, 520]
+    assert [code_length(CODES["int4"], size) for size in (0, 1, 256, 257)] == [0, 132, 132, 264]
+    assert [code_length(CODES["sparse"], size) for size in (0, 1, 4096, 4097)] == [0, 120, 120, 240]
 
 
 def test_a_code_of_another_length_is_refused():
@@ -116,7 +182,7 @@ def test_a_code_of_another_length_is_refused():
         decode(CODES["fp16"], memoryview(bytes(4)), NDArray.empty((3,)))
 
 
-@pytest.mark.parametrize("codec", ["fp16", "int8"])
+@pytest.mark.parametrize("codec", CODES)
 def test_what_is_rounded_off_comes_later(codec):
     """The sum of many means is nearer to the truth than as many roundings would leave it."""
     rounds, size = 50, 600
@@ -141,7 +207,7 @@ def test_what_is_rounded_off_comes_later(codec):
         np.testing.assert_allclose(total + kept, truth, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("codec", ["fp16", "int8"])
+@pytest.mark.parametrize("codec", CODES)
 def test_a_nan_is_seen_by_all_and_does_not_come_back(codec):
     def work(comm: Comm) -> tuple[bool, bool]:
         buffer = NDArray.full((10,), float("nan") if comm.rank else 1.0)

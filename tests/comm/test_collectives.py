@@ -20,7 +20,7 @@ from tests.comm.groups import group, together
 
 KINDS = ("local", "tcp")
 SIZES = (0, 1, 2, 7, 1000, 4099)
-CODECS: tuple[Codec | None, ...] = (None, "fp16", "int8")
+CODECS: tuple[Codec | None, ...] = (None, "fp16", "int8", "sparse")
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
+import torch
+
 from sparknet import caffe
 from sparknet.native import NDArray
 from sparknet.native.solver import SolverPass
@@ -26,6 +28,7 @@ RULES = {
     "rmsprop": (0.98, 1e-8),
     "adadelta": (0.95, 1e-6),
     "adam": (0.9, 0.999, 1e-8, 0.31),
+    "adamw": (0.9, 0.999, 1e-8, 0.31),
 }
 NUMBERS = {
     "plain": {"rate": 0.013},
@@ -48,7 +51,7 @@ def test_the_numbers_of_the_native_pass(rule, factors, numbers):
     own = factors == "their own"
     rates, decays = ([1, 2, 0.1, 2], [1, 0, 1, 0.3]) if own else ([1] * 4, [1] * 4)
     here, there = buffers(), buffers()
-    histories = 2 if rule in ("adadelta", "adam") else 1
+    histories = 2 if rule in ("adadelta", "adam", "adamw") else 1
     native = SolverPass(*here[:2], here[2 : 2 + histories], ENDS, rates, decays)
     held = [hold(one, APART) for one in there]
     device = DevicePass(APART, *there[:2], there[2 : 2 + histories], ENDS, rates, decays)
@@ -173,3 +176,19 @@ def test_an_interrupt_waits_for_the_end_of_the_update(monkeypatch):
     assert solver.iter == 1
     np.testing.assert_array_equal(small.weights(solver), small.weights(whole))
     np.testing.assert_array_equal(solver.history[0], whole.history[0])
+
+
+def test_adamw_is_that_of_pytorch():
+    """But for the place of epsilon, which Caffe's Adam adds before the correction."""
+    text = "weight_decay: 0.1 momentum: 0.9 momentum2: 0.999 delta: 1e-12 base_lr: 0.05"
+    solver = caffe.get_solver(small.settings("AdamW", text))
+    weights = torch.tensor(np.array(solver.net.flat_params, np.float64), requires_grad=True)
+    theirs = torch.optim.AdamW([weights], lr=0.05, weight_decay=0.1, eps=1e-12)
+    draw = np.random.default_rng(0)
+    for _ in range(20):
+        gradient = draw.standard_normal(weights.numel())
+        np.asarray(solver.net.flat_diffs)[:] = gradient
+        weights.grad = torch.tensor(gradient)
+        solver.apply_update()
+        theirs.step()
+    np.testing.assert_allclose(solver.net.flat_params, weights.detach(), rtol=1e-4, atol=1e-5)

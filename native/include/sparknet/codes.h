@@ -24,7 +24,25 @@ typedef enum sn_code {
      * all scales, as float32, before all bytes; the last block is filled up with zeros. A block
      * with a number that is not finite is NaN when it is decoded.
      */
-    SN_BYTES = 1
+    SN_BYTES = 1,
+    /*
+     * Four bits, two numbers a byte, the first one in the lower half; else like SN_BYTES:
+     * integers from -7 to 7, the scale a seventh of the block's largest magnitude.
+     */
+    SN_NIBBLES = 2,
+    /*
+     * The same with the magnitudes 0, 1/2, 1, 3/2, 2, 3, 4 and 6 (E2M1) and a sign, the scale a
+     * sixth of the largest magnitude.
+     */
+    SN_SMALL_FLOATS = 3,
+    /*
+     * Of each chunk of 4,096 numbers the 64 of largest magnitude; of equal ones the first. A chunk
+     * has two magnitudes as float32, the means of those below and above the mean of all 64; then
+     * 64 places in 12 bits, in rising order, and 64 numbers in 2 bits: which magnitude, and the
+     * sign. A place behind the last chunk's numbers is none. A chunk with a number that is not
+     * finite is NaN when it is decoded.
+     */
+    SN_SPARSE = 4
 } sn_code;
 
 /* The number of bytes that a code of `count` numbers takes. */

@@ -76,6 +76,14 @@ SN_API sn_status sn_adadelta_step(const sn_step* step, float momentum, float del
 SN_API sn_status sn_adam_step(const sn_step* step, float momentum, float momentum2, float delta,
                               float correction);
 
+/*
+ * The same, with decoupled decay (Loshchilov and Hutter, 2019): no decay term is added to the
+ * gradient; before the rule weight = weight - rate decay weight, which the gradient's buffer does
+ * not hold. l1 is ignored.
+ */
+SN_API sn_status sn_adamw_step(const sn_step* step, float momentum, float momentum2, float delta,
+                               float correction);
+
 #ifdef __cplusplus
 }
 #endif

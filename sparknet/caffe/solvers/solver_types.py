@@ -80,7 +80,6 @@ class AdaDeltaSolver(SGDSolver):
         return (self.param.momentum, self.param.delta)
 
 
-@final
 class AdamSolver(SGDSolver):
     """Momentum over RMSProp, corrected for the histories' start at zero.
 
@@ -98,7 +97,15 @@ class AdamSolver(SGDSolver):
         return (first, second, self.param.delta, float(np.float32(correction)))
 
 
-_KINDS: tuple[type[Solver], ...] = (SGDSolver, *SGDSolver.__subclasses__())
+@final
+class AdamWSolver(AdamSolver):
+    """Adam with decoupled decay: weights also lose rate · weight_decay of themselves.  Ours."""
+
+    type = "AdamW"
+    rule = "adamw"
+
+
+_KINDS: tuple[type[Solver], ...] = (SGDSolver, *SGDSolver.__subclasses__(), AdamWSolver)
 
 SOLVERS = {kind.type: kind for kind in _KINDS}
 """All of them, by the type that a solver file names."""

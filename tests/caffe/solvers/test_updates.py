@@ -23,6 +23,7 @@ NUMBERS = {
     "rmsprop": (0.95, 1e-8),
     "adadelta": (0.95, 1e-6),
     "adam": (0.9, 0.999, 1e-8),
+    "adamw": (0.9, 0.999, 1e-8),
 }
 
 
@@ -61,13 +62,17 @@ def compare(solver: Solver, factors: list[tuple[float, float]], rng: np.random.G
     flat = np.asarray(solver.net.flat_diffs)
     for time in range(1, 4):
         flat[:] = rng.standard_normal(weights.size)
+        is_apart = solver.rule == "adamw"
         prepared = oracle.prepared(
-            flat.astype(np.float64), weights, 1 / param.iter_size, param.clip_gradients, decays,
+            flat.astype(np.float64), weights, 1 / param.iter_size, param.clip_gradients,
+            0 * decays if is_apart else decays,
             param.regularization_type == "L1",
         )  # fmt: skip
-        numbers = solver._settings()[: 3 if solver.rule == "adam" else None]
-        extra = (time,) if solver.rule == "adam" else ()
-        step = getattr(oracle, solver.rule)(prepared, history, rates, *numbers, *extra)
+        weights = weights - rates * decays * weights * is_apart
+        name = solver.rule.removesuffix("w")
+        numbers = solver._settings()[: 3 if name == "adam" else None]
+        extra = (time,) if name == "adam" else ()
+        step = getattr(oracle, name)(prepared, history, rates, *numbers, *extra)
         weights = weights - step
         solver.apply_update()
         np.testing.assert_allclose(flat, step, rtol=2e-3, atol=2e-5)
@@ -84,9 +89,9 @@ def stepped(rule: str, size: int, count: int) -> list[np.ndarray[Any, Any]]:
     buffers = [NDArray(array) for array in arrays]
     ends = [*sorted(rng.integers(0, size, count - 1).tolist()), size]
     factors = rng.uniform(0, 2, count).tolist()
-    used = 2 if rule in ("adadelta", "adam") else 1
+    used = 2 if rule in ("adadelta", "adam", "adamw") else 1
     step = SolverPass(buffers[0], buffers[1], buffers[2 : 2 + used], ends, factors, factors)
-    extra = (0.3,) if rule == "adam" else ()
+    extra = (0.3,) if rule.startswith("adam") else ()
     for _ in range(3):
         step.take(rule, NUMBERS[rule] + extra, rate=0.1, decay=0.01, clip=0.9, share=0.5)
     return [np.array(buffer) for buffer in buffers]
