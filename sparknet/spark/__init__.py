@@ -10,6 +10,7 @@ from sparknet.spark.cluster.session import get_session, local_session
 from sparknet.spark.filesystem.reading import read_images, read_records
 from sparknet.spark.predict.cutouts import cut_out
 from sparknet.spark.predict.model import ModuleModel, SparkModel
+from sparknet.spark.predict.states import transform_with_states
 from sparknet.spark.rdd.net_rdd import NetRDD, net_rdd, tree_mean
 from sparknet.spark.train.result import SparkTrained
 from sparknet.spark.train.trainer import Trainer, runner
@@ -29,6 +30,7 @@ __all__ = [
     "read_images",
     "read_records",
     "runner",
+    "transform_with_states",
     "tree_mean",
 ]
 

@@ -63,6 +63,12 @@ def test_the_demo(tmp_path):
     assert left == {"digits.caffemodel", "digits.jsonl", "digits.svg"}
 
 
+@pytest.mark.slow
+def test_the_stuck_sensor_has_the_highest_scores():
+    pytest.importorskip("pyspark", minversion="4.0")
+    assert re.match(r"sensor 5: 0\.\d+ \(stuck\)\n", output("sensors.py"))
+
+
 @pytest.mark.parametrize(
     ("name", "words", "least"),
     [
