@@ -4,7 +4,8 @@
 
 `make test-mlflow` makes the environment.  Each client sends one record at a time over a connection
 that it keeps, as fast as answers come.  The two servers run in turns, each with one process and as
-many threads, and only one of them runs at a time.  Figures are medians of the rounds.
+many threads, and only one of them runs at a time.  Figures are medians of the rounds.  The time of
+processors that a server takes for a request is the measure where other programs run beside it.
 """
 
 from __future__ import annotations
@@ -45,8 +46,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="of a turn")
     parser.add_argument("--threads", type=int, default=1, help="of a server")
     asked = parser.parse_args()
-    print("| net | clients | sparknet, requests/s | p95, ms | onnxruntime | p95, ms | ratio |")
-    print("|---|---|---|---|---|---|---|")
+    columns = ["requests/s", "p95, ms", "CPU, ms"]
+    print(
+        "| net | clients |",
+        " | ".join(f"{way}, {one}" for way in WAYS for one in columns),
+        end=" | ",
+    )
+    print("ratio of requests | ratio of CPU |")
+    print("|---" * 10 + "|")
     for name in asked.nets:
         with TemporaryDirectory() as folder:
             record = models(name, Path(folder))
@@ -84,11 +91,13 @@ def measured(folder: Path, record: list[Any], asked: argparse.Namespace) -> dict
     found: dict[Any, list[Any]] = {}
     for number in range(asked.rounds):
         for way in WAYS if number % 2 else WAYS[::-1]:
-            with served(folder / way, asked.threads) as port:
+            with served(folder / way, asked.threads) as (port, server):
                 said = loaded(port, body, 1, 1.0)[2]
                 for clients in asked.clients:
-                    one = loaded(port, body, clients, asked.seconds)
-                    found.setdefault((way, clients), []).append(one)
+                    before = processor_seconds(server)
+                    rate, slow, _, count = loaded(port, body, clients, asked.seconds)
+                    cost = 1000 * (processor_seconds(server) - before) / count
+                    found.setdefault((way, clients), []).append((rate, slow, cost))
             found.setdefault(way, []).append(said)
     first, second = (np.ravel(answer(found[way][0])) for way in WAYS)
     np.testing.assert_allclose(first, second, rtol=1e-3, atol=1e-5)
@@ -103,8 +112,18 @@ def answer(text: bytes) -> Any:
     return made
 
 
-def loaded(port: int, body: bytes, clients: int, seconds: float) -> tuple[float, float, bytes]:
-    """Requests a second, their 95th percentile in milliseconds, and the last answer."""
+def processor_seconds(session: int) -> float:
+    """Return the time of processors that a session of processes has taken."""
+    ticks = 0
+    for process in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = process.read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12]) if int(fields[3]) == session else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def loaded(port: int, body: bytes, clients: int, seconds: float) -> tuple[float, float, bytes, int]:
+    """Requests a second, their 95th percentile in milliseconds, the last answer, and how many."""
     end = time.perf_counter() + seconds
 
     def client(_: int) -> tuple[list[float], bytes]:
@@ -126,12 +145,12 @@ def loaded(port: int, body: bytes, clients: int, seconds: float) -> tuple[float,
     taken = time.perf_counter() - begin
     times = [one for part, _ in made for one in part]
     slow = quantiles(times, n=20)[-1] if len(times) > 1 else times[0]
-    return len(times) / taken, 1000 * slow, made[0][1]
+    return len(times) / taken, 1000 * slow, made[0][1], len(times)
 
 
 @contextmanager
-def served(model: Path, threads: int) -> Iterator[int]:
-    """MLflow's scoring server of a model, with one process; yields its port."""
+def served(model: Path, threads: int) -> Iterator[tuple[int, int]]:
+    """MLflow's scoring server of a model, with one process; yields its port and its session."""
     with closing(socket.socket()) as bound:
         bound.bind(("127.0.0.1", 0))
         port = int(bound.getsockname()[1])
@@ -149,7 +168,7 @@ def served(model: Path, threads: int) -> Iterator[int]:
     )
     try:
         wait(port, server)
-        yield port
+        yield port, server.pid
     finally:
         with suppress(ProcessLookupError):
             os.killpg(server.pid, 15)
@@ -174,12 +193,17 @@ def wait(port: int, server: subprocess.Popen[bytes]) -> None:
 
 def row(name: str, clients: int, found: dict[Any, list[Any]]) -> str:
     ours, theirs = (found[way, clients] for way in WAYS)
-    ratios = [one[0] / other[0] for one, other in zip(ours, theirs, strict=True)]
     cells = [name, str(clients)]
-    for made in (ours, theirs):
-        cells += [f"{median(one[0] for one in made):,.0f}", f"{median(one[1] for one in made):.1f}"]
-    told = f"{min(ratios):.2f}, **{median(ratios):.2f}**, {max(ratios):.2f}"
-    return f"| {' | '.join([*cells, told])} |"
+    for rounds in (ours, theirs):
+        rate, slow, cost = (median(column) for column in zip(*rounds, strict=True))
+        cells += [f"{rate:,.0f}", f"{slow:.1f}", f"{cost:.2f}"]
+    pairs = list(zip(ours, theirs, strict=True))
+    for ratios in (
+        [one[0] / other[0] for one, other in pairs],
+        [other[2] / one[2] for one, other in pairs],
+    ):
+        cells.append(f"{min(ratios):.2f}, **{median(ratios):.2f}**, {max(ratios):.2f}")
+    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

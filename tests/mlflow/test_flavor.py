@@ -259,6 +259,39 @@ def test_mlflow_serves_it_without_spark(tmp_path):
         assert "is no image that can be read" in told.value.read().decode()
 
 
+def test_a_function_of_spark_predicts_what_a_spark_model_predicts(tmp_path):
+    from sparknet.spark import local_session
+
+    net = Net(POINTS, seed=1)
+    sparknet.mlflow.save_model(net, tmp_path / "model")
+    points = np.random.default_rng(0).normal(size=(20, 2))
+    spark = local_session(2)
+    try:
+        rows = [(number, one.tolist()) for number, one in enumerate(points)]
+        data = spark.createDataFrame(rows, "number long, data array<double>")
+        udf = mlflow.pyfunc.spark_udf(
+            spark,
+            str(tmp_path / "model"),
+            env_manager="local",
+            result_type="struct<ip: array<float>>",
+        )
+        ours = SparkModel(net).transform(data).orderBy("number").collect()
+        theirs = data.select("number", udf("data")["ip"].alias("ip")).orderBy("number").collect()
+    finally:
+        spark.stop()
+    np.testing.assert_allclose([row.ip for row in theirs], [row.ip for row in ours], rtol=1e-6)
+
+
+def test_requests_that_wait_share_a_batch_unless_records_affect_each_other(tmp_path, monkeypatch):
+    from sparknet.report.mlflow_models import _shared_rows
+
+    assert _shared_rows(sparknet.load(Net(POINTS, seed=1))) > 8
+    statistics = "batch_norm_param { use_global_stats: false }"
+    layer = f'layer {{ name: "bn" type: "BatchNorm" bottom: "data" top: "bn" {statistics} }}'
+    mixing = POINTS.replace('bottom: "data" top: "ip"', 'bottom: "bn" top: "ip"') + layer
+    assert _shared_rows(sparknet.load(Net(mixing, seed=1))) == 1
+
+
 def test_autolog_through_a_tracking_server(tmp_path):
     port = free_port()
     words = ["server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
