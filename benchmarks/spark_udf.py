@@ -50,11 +50,11 @@ def main() -> None:
             "SparkModel": lambda: model.transform(data).select("number", output),
             "spark_udf": lambda: data.select("number", udf(column)[output].alias(output)),
         }
-        values = [
+        ours, theirs = (
             np.array([row[output] for row in way().orderBy("number").limit(100).collect()])
             for way in ways.values()
-        ]
-        np.testing.assert_allclose(*values, rtol=1e-5, atol=1e-6)
+        )
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
         rates: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(chosen.rounds):
             for name, way in ways.items():

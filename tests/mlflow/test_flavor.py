@@ -282,13 +282,14 @@ def test_a_function_of_spark_predicts_what_a_spark_model_predicts(tmp_path):
     np.testing.assert_allclose([row.ip for row in theirs], [row.ip for row in ours], rtol=1e-6)
 
 
-def test_requests_that_wait_share_a_batch_unless_records_affect_each_other(tmp_path, monkeypatch):
+def test_requests_that_wait_share_a_batch_unless_records_affect_each_other():
     from sparknet.report.mlflow_models import _shared_rows
 
     assert _shared_rows(sparknet.load(Net(POINTS, seed=1))) > 8
     statistics = "batch_norm_param { use_global_stats: false }"
     layer = f'layer {{ name: "bn" type: "BatchNorm" bottom: "data" top: "bn" {statistics} }}'
-    mixing = POINTS.replace('bottom: "data" top: "ip"', 'bottom: "bn" top: "ip"') + layer
+    mixing = POINTS.replace('bottom: "data" top: "ip"', 'bottom: "bn" top: "ip"')
+    mixing = mixing.replace('layer { name: "ip"', f'{layer}\nlayer {{ name: "ip"')
     assert _shared_rows(sparknet.load(Net(mixing, seed=1))) == 1
 
 
