@@ -190,10 +190,10 @@ class _PyFunc:
 def _shared_rows(model: LoadedModel) -> int:
     """Return how many rows of several requests may be one batch; 1 if they affect each other."""
     predictor: Any = model.model
-    if isinstance(predictor, ModulePredictor) or predictor.tokens is not None:
+    if model.is_stage or isinstance(predictor, ModulePredictor) or predictor.tokens is not None:
         return 1
     tested = predictor.net.tested
-    rows = batch_for(tested, list(tested.net.blobs))
+    rows = batch_for(tested, predictor.blobs(None))
     return 1 if rows == tested.batch else rows
 
 
