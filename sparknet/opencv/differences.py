@@ -45,4 +45,9 @@ def _prior_box(layer: caffe_pb2.LayerParameter) -> None:
     options.height.extend(height for _, height in boxes)
 
 
-_CHANGES = {"PriorBox": _prior_box}
+def _silence(layer: caffe_pb2.LayerParameter) -> None:
+    layer.type = "Split"
+    del layer.bottom[1:]
+
+
+_CHANGES = {"PriorBox": _prior_box, "Silence": _silence}

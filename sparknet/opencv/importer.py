@@ -127,6 +127,8 @@ class _Renaming:
             layer.name = self._unused(layer.top[0])
         if layer.type == "ConvolutionDepthwise":
             layer.type = "Convolution"
+        if layer.type == "Silence":  # the last layer of colorization: it returns its input
+            layer.top.append(top_name(layer.name, 0))
         if layer.type == "BatchNorm" and _uses_batch_statistics(layer):
             arrays = self._normalize_first(layer, arrays)
         self._append(layer, arrays)

@@ -72,6 +72,23 @@ def test_a_convolution_is_found_by_its_own_name_too(tmp_path):
     np.testing.assert_array_equal(net.forward("first"), net.forward("map"))
 
 
+SILENT = b"""input: "data" input_shape { dim: 1 dim: 2 dim: 3 dim: 4 }
+layer { name: "twice" type: "Power" bottom: "data" top: "twice" power_param { scale: 2 } }
+layer { name: "both" type: "Power" bottom: "twice" top: "both" power_param { scale: 3 } }
+layer { name: "end" type: "Silence" bottom: "twice" bottom: "both" }"""
+
+
+def test_silence_returns_its_first_input() -> None:
+    """As OpenCV 4.14: colorization ends in such a layer, and scripts call forward()."""
+    net = dnn.readNetFromCaffe(SILENT)
+    values = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
+    net.setInput(values)
+    np.testing.assert_array_equal(net.forward(), 2 * values)
+    np.testing.assert_array_equal(net.forward("both"), 6 * values)
+    assert net.getUnconnectedOutLayersNames() == ("end",)
+    assert net.getLayer("end").type == "Silence"
+
+
 def chain(folder: Path) -> dnn.Net:
     net = read("chain", folder)
     net.setInput(nets.inputs("chain")[0]["data"])
