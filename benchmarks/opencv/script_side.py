@@ -160,8 +160,8 @@ def _draw(net: Path, target: Path) -> None:
         for number, blob in enumerate(built.params.get(node.name, ())):
             fan = max(int(np.prod(blob.shape[1:])), 1)
             values = rng.normal(0, (2 / fan) ** 0.5 if number == 0 else 0.05, blob.shape)
-            if "mbox" in node.name or "score" in node.name:  # small boxes, sigmoids that move
-                values *= 0.01
+            if any(word in node.name for word in ("mbox", "score", "313")):
+                values *= 0.01  # small boxes; sigmoids and softmaxes that are no steps
             if node.type in ("BatchNorm", "Scale", "Normalize"):
                 values = (
                     np.abs(values) * 0.1 + 1 if number != 1 or node.type == "BatchNorm" else values

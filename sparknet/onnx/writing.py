@@ -133,10 +133,14 @@ class Writing:
             if node.layer.is_view and not node.tops
             for blob in node.bottom_ids
         }
-        outputs = {
-            self.names[blob]: self.graph.blob_shapes[blob]
-            for blob in sorted(tops - silent)
+        ends = {
+            blob
+            for blob in sorted(tops)
             if self.names[blob] not in self.read and self.names[blob] not in dict(inputs)
+        }
+        # A net of which all ends are silent has no others (colorization).
+        outputs = {
+            self.names[blob]: self.graph.blob_shapes[blob] for blob in sorted(ends - silent or ends)
         }
         used = self.draft.prune(outputs)
         inputs = [one for one in inputs if one[0] in used]

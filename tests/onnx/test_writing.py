@@ -335,6 +335,14 @@ def test_models_there_and_back(name, tmp_path):
     assert largest_difference(again, {n: np.array(net.blobs[n].data) for n in names}) <= 1e-5
 
 
+def test_a_net_of_silent_ends_has_them_as_outputs(tmp_path):
+    """Colorization's last layer is a Silence."""
+    ends = """layer { name: "c" type: "Power" bottom: "x" top: "c" power_param { scale: 2 } }
+    layer { name: "quiet" type: "Silence" bottom: "c" }"""
+    path = agree(net_of(ends, {"x": (2, 3)}), tmp_path, {"x": draw(2, 3)})
+    assert [one.name for one in onnx.load(str(path)).graph.output] == ["c"]
+
+
 def test_losses_and_what_only_they_read_are_left_out(tmp_path):
     proto = models.net("lenet").to_proto()
     path = tmp_path / "net.onnx"
