@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sparknet.errors import extra
+
 __all__ = ["install", "uninstall"]
 
 _before: list[tuple[Any, str, Any]] = []
@@ -15,7 +17,8 @@ _before: list[tuple[Any, str, Any]] = []
 
 def install() -> None:
     """Put readNetFromCaffe and what belongs to it back into cv2, where it lacks them."""
-    import cv2
+    with extra("opencv-python", "", "sparknet.opencv.install()"):
+        import cv2
 
     if hasattr(cv2.dnn, "readNetFromCaffe"):
         return

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sparknet.opencv
-from sparknet.errors import SpecError
+from sparknet.errors import MissingExtra, SpecError
 from sparknet.opencv import dnn
 from tests.opencv import nets
 
@@ -105,3 +105,9 @@ def test_an_opencv_with_caffe_keeps_its_own(monkeypatch: pytest.MonkeyPatch) -> 
 def test_readnet_without_opencv_knows_caffe_alone() -> None:
     with pytest.raises(SpecError, match="not Caffe's files"):
         dnn.readNet("net.pb", "net.pbtxt")
+
+
+def test_an_environment_without_opencv_is_told_what_to_install(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    with pytest.raises(MissingExtra, match=r"'opencv-python': run pip install opencv-python$"):
+        sparknet.opencv.install()
