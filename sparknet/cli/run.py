@@ -12,6 +12,7 @@ from argparse import REMAINDER, ArgumentParser, Namespace
 from importlib.util import find_spec
 
 from sparknet.cli.verb import Verb
+from sparknet.errors import MissingExtra
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -34,7 +35,10 @@ def _execute(chosen: Namespace) -> int:
     if chosen.opencv:
         import sparknet.opencv
 
-        sparknet.opencv.install()
+        try:
+            sparknet.opencv.install()
+        except MissingExtra as error:
+            return _refuse(str(error))
     if chosen.module:
         return _run_module(chosen.module)
     return _run_script(chosen.script)
