@@ -20,7 +20,7 @@ def test_the_version_is_one_everywhere():
 
 
 def test_the_changelog_has_a_part_for_each_version():
-    first, *versions = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    first, *versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert first == "Unreleased"
     assert versions[0] == sparknet.__version__
     numbers = [tuple(int(part) for part in version.split(".")) for version in versions]
