@@ -27,6 +27,10 @@ SHIM = """
 #define HIDDEN __attribute__((visibility("hidden")))
 HIDDEN char __libc_single_threaded = 0;
 HIDDEN int fstat(int file, void *facts) { return (int)syscall(SYS_fstat, file, facts); }
+HIDDEN unsigned arc4random(void) {
+    unsigned number = 0;
+    return syscall(SYS_getrandom, &number, sizeof number, 0) == sizeof number ? number : 4;
+}
 """
 
 

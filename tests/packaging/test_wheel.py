@@ -35,6 +35,15 @@ def test_its_name_says_which_glibc_it_needs(wheel):
     assert wheel.name.endswith(f"-cp310-abi3-{tag[1]}.whl")
 
 
+def test_every_symbol_is_somebodys(wheel, tmp_path):
+    """One that the older glibc lacks has no version, and no linker misses it in a library."""
+    with zipfile.ZipFile(wheel) as archive:
+        path = archive.extract("sparknet/native/_sparknet.abi3.so", tmp_path)
+    symbols = re.findall(r"^ +U (\w+)$", run("nm", "-D", path, cwd=tmp_path), re.M)
+    assert "dnnl_sgemm" in symbols
+    assert not [one for one in symbols if not one.startswith(("Py", "_Py", "dnnl_"))]
+
+
 @pytest.mark.long
 def test_two_builds_are_one_file(wheel, tmp_path):
     run(sys.executable, ROOT / ".ci" / "wheel.py", tmp_path / "again", cwd=tmp_path)
