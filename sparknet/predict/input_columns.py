@@ -355,9 +355,12 @@ _DEPTHS = {0: "u1", 1: "i1", 2: "<u2", 3: "<i2", 4: "<i4", 5: "<f4", 6: "<f8"}
 
 def _vectors(values: Any, name: str, length: int) -> Array:
     """Convert pyspark.ml's vectors, dense or sparse, by the buffers of Arrow's struct."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     parts = {one: values.field(values.type.get_field_index(one)) for one in VECTOR}
+    parts["size"] = parts["size"].cast(pa.int32())  # PySpark 3.5: null if all are dense
+    parts["indices"] = parts["indices"].cast(pa.list_(pa.int32()))
     flat = parts["values"].flatten()
     if flat.null_count:
         raise SparkError(f"column '{name}' has nulls inside its lists")

@@ -143,6 +143,10 @@ def test_vectors():
     for begin, end in ((0, 5), (1, 4), (3, 4), (4, 5), (0, 1)):
         made = column(values.slice(begin, end - begin), "x", (3,))
         np.testing.assert_array_equal(made, want[begin:end])
+    # PySpark 3.5 gives dense vectors' size and indices no type.
+    cells = {"type": [1, 1], "size": [None] * 2, "indices": [None] * 2, "values": [[1.0], [2.0]]}
+    dense = pa.RecordBatch.from_pydict(cells).to_struct_array()
+    np.testing.assert_array_equal(column(dense, "x", (1,)), [[1], [2]])
 
 
 def test_vectors_are_not_read_row_by_row():
