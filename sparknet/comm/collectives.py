@@ -167,6 +167,11 @@ class Comm(ABC):
         with self._timed():
             self._broadcast(whole, root)
 
+    def exchange(self, outgoing: Sequence[memoryview], incoming: Sequence[memoryview]) -> None:
+        """Send each worker its bytes, and receive theirs; nearly as many as all others do."""
+        with self._timed():
+            self._exchange(outgoing, incoming)
+
     def bounds(self, size: int) -> list[Span]:
         """Return the slice of a buffer that each worker owns, in order, of nearly equal sizes."""
         return bounds(size, self.size)

@@ -279,15 +279,6 @@ class Batches:
         self._work.cursor = order.cursor
         self._start()
 
-    def deal(self, rank: int, size: int, cursor: Mapping[str, Any]) -> None:
-        """Go on as another of so many workers, where their cursor was taken."""
-        order = copy.copy(self._work.order)
-        order.rank, order.size = rank, size
-        order.seek(cursor)
-        self.close()
-        self._work.order, self._work.cursor = order, order.cursor
-        self._start()
-
     def close(self) -> None:
         """End the thread."""
         self._dropped.detach()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol
@@ -296,81 +294,3 @@ class NetFeed:
 
     def seek(self, cursor: Mapping[str, int]) -> None:
         self.batches.seek(cursor)
-
-
-Json = dict[str, Any]
-Arrays = Callable[[], Mapping[str, NDArray]]
-Arrived = Callable[[int, float], None]
-
-
-class Redo:
-    """Of one worker's round: what it has trained, and its buffers and numbers before the others'.
-
-    ``arrays`` are the buffers that a synchronisation changes; ``arrived`` hears of a round that was
-    trained, and of its seconds.
-    """
-
-    def __init__(self, learner: Learner, arrays: Arrays, arrived: Arrived | None = None) -> None:
-        self._learner, self._arrays, self._arrived = learner, arrays, arrived
-        self._begun = 0.0
-        self.done: Steps | None = None
-        """What this worker has trained in this round, once that is done."""
-        self.before = learner.iter
-        """The iteration at the beginning of the round."""
-        self.over = 0
-        """The steps that made no whole iteration then."""
-        self.numbers: Json = {}
-        """The strategy's numbers at the beginning of the round."""
-        self.learner: Json = {}
-        """The learner's state after its training."""
-        self.is_open = False
-        """Whether a round is under way."""
-        self._kept: dict[str, NDArray] = {}
-        self._room: dict[str, NDArray] = {}
-
-    def begin(self, numbers: Json) -> None:
-        """Start a round, or go on with one."""
-        if self.done is None:
-            self.before, self.numbers = self._learner.iter, deepcopy(numbers)
-            self._kept = {}
-            self._begun = time.monotonic()
-        self.is_open = True
-
-    def end(self) -> None:
-        """Note that all have finished the round."""
-        self.done, self._kept, self.is_open = None, {}, False
-
-    def trained(self, train: Callable[[], Steps]) -> Steps:
-        """Train, unless this was done; then keep what the synchronisation will change."""
-        if self.done is None:
-            done = train()
-            self.keep()
-            self.done = done
-            if self._arrived is not None:
-                self._arrived(self.numbers["round"] + 1, time.monotonic() - self._begun)
-        return self.done
-
-    def keep(self) -> None:
-        """Keep the buffers as they are now."""
-        self.learner = self._learner.state()
-        for name, array in self._arrays().items():
-            room = self._room.get(name)
-            if room is None or room.size != array.size:
-                room = self._room[name] = array.copy()
-            else:
-                room.copy_from(array)
-            self._kept[name] = room
-
-    def renew(self, arrays: Mapping[str, NDArray]) -> None:
-        """Keep some buffers as they are now, if any are kept."""
-        self._kept |= {name: one.copy() for name, one in arrays.items() if self._kept}
-
-    def restore(self) -> None:
-        """Put back what was kept."""
-        if not self._kept:
-            return
-        arrays = self._arrays()
-        for name, value in self._kept.items():
-            if name in arrays and arrays[name].size == value.size:
-                arrays[name].copy_from(value)
-        self._learner.restore(self.learner)

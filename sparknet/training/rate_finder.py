@@ -44,6 +44,8 @@ _OWN = (
     "patience",
     "on_event",
     "resume",
+    "hosts",
+    "min_hosts",
     "min_workers",
     "diverged",
     "lr_schedule",

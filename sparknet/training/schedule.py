@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, inf, nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SettingError
-from sparknet.loaders.batches import Batches
 from sparknet.net.scores import Goal
 from sparknet.training.checkpoints.store import Store
 from sparknet.training.events import OnEvent
 from sparknet.training.settings.fields import check_settings, setting
 from sparknet.training.settings.kinds import Choice, Name, Number, Switch, Whole
 from sparknet.weights import Layout
+
+if TYPE_CHECKING:
+    from sparknet.training.workers.host_memory import HostMemory
 
 ENDLESS = 1 << 62
 
@@ -138,13 +140,12 @@ class Hooks:
     """Whether each worker has records of its own, not the same ones as all others."""
     layout: Layout | None = None
     """The layout of the learner's weights."""
-    records: Batches | None = None
-    """The batches of a worker that all have the same records: they are dealt anew when members
-    change."""
+    memory: HostMemory | None = None
+    """The memory of this worker's host, where hosts come and go."""
+    hosts: Sequence[int] = ()
+    """The hosts of all workers, by rank."""
     newcomers: Callable[[], bool] | None = None
-    """Called after each round where members change: whether somebody waits to be taken in."""
-    leaves: Callable[[], bool] | None = None
-    """Called after each round where members change: whether this worker was told to leave."""
+    """Called after each round where hosts come and go: whether workers move to others."""
     arrived: Callable[[int, float], None] | None = None
     """Called where slow workers are left behind: a round was trained, in so many seconds."""
     chance: float | None = None
@@ -177,7 +178,7 @@ class Tally:
 
     total_samples: int = 0
     steps_over: int = 0
-    """Steps of single workers that make no whole iteration yet: see `_Rounds._keep_time`."""
+    """Steps of single workers that make no whole iteration yet: see `Rounds._keep_time`."""
     total_bytes_sent: int = 0
     """By all workers, for training: without the three that follow."""
     total_bytes_starting: int = 0

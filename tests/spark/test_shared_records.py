@@ -186,7 +186,7 @@ def test_the_workers_of_an_executor_map_one_file(spark, tmp_path):
         solver(),
         columns={"data": "pixels", "label": "digit"},
         workers=SLOTS,
-        min_workers=SLOTS,
+        min_hosts=SLOTS,
         steps=20,
         on_event=look,
     )

@@ -19,16 +19,16 @@ CODED = DiLoCo(8, fragments=2, overlap=2, codec="int8")
 
 
 @cache
-def here(strategy: DiLoCo) -> Any:
+def here(strategy: DiLoCo, workers: int = 2) -> Any:
     """The weights of processes of one machine."""
     images, labels = records(200)
     rows = {"data": images.astype(np.float32), "label": labels}
-    settings: dict[str, Any] = {"workers": 2, "min_workers": 2, "steps": STEPS}
+    settings: dict[str, Any] = {"workers": workers, "min_hosts": workers, "steps": STEPS}
     return np.array(train(solver(), rows, strategy=strategy, **settings).weights.flat)
 
 
 def fit(session: Any, folder: Path, strategy: DiLoCo, resume: bool = False, **more: Any) -> Any:
-    settings = {"workers": 2, "min_workers": 2, "steps": STEPS, "start_wait": 60.0, **more}
+    settings = {"workers": 2, "min_hosts": 2, "steps": STEPS, "start_wait": 60.0, **more}
     settings |= {"snapshots": folder, "snapshot_every": 3}
     trainer = Trainer(solver(), strategy, columns=COLUMNS, **settings)
     return trainer.fit(pixels(session, 200).coalesce(1), resume=resume)
@@ -45,14 +45,11 @@ def test_a_resumed_run_ends_with_the_weights_of_one_machine(session, tmp_path, s
     np.testing.assert_array_equal(np.asarray(second.weights.flat), here(strategy))
 
 
-def test_those_that_are_left_go_on(session, tmp_path):
-    settings = {"workers": 3, "min_workers": 2, "on_event": Killer()}
+def test_others_carry_the_workers_of_a_lost_task(session, tmp_path):
+    settings = {"workers": 3, "min_hosts": 2, "on_event": Killer()}
     trained = fit(session, tmp_path, CODED, **settings)
     (lost,) = trained.history.of_kind("lost")
     assert "process" in lost["where"]
     assert len(trained.history.of_kind("start")) == 1
-    assert [one["workers"] for one in trained.history.of_kind("generation")][:2] == [3, 2]
-    rounds = [one["round"] for one in trained.history.of_kind("round")]
-    assert rounds == [*range(1, len(rounds) + 1)]
-    assert trained.outcome.iteration == STEPS
-    assert trained.outcome.samples == pytest.approx(STEPS * 3 * 20, abs=3 * 20)
+    assert len(trained.history.of_kind("generation")) >= 2
+    np.testing.assert_array_equal(np.asarray(trained.weights.flat), here(CODED, workers=3))

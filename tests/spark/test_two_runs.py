@@ -88,7 +88,7 @@ def test_one_of_two_runs_gives_its_slots_back(
 
     def fit(pool: str) -> Any:
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
-        settings: Any = {"workers": SLOTS, "min_workers": SLOTS - 1, "steps": 40, "start_wait": 1.0}
+        settings: Any = {"workers": SLOTS, "min_hosts": SLOTS - 1, "steps": 40, "start_wait": 1.0}
         return Trainer(solver(), columns=COLUMNS, **settings).fit(pixels(spark, 200))
 
     with ThreadPoolExecutor(2) as threads:
@@ -97,5 +97,5 @@ def test_one_of_two_runs_gives_its_slots_back(
     for trained in both:
         assert trained.outcome.iteration == 40
         assert len(trained.history.of_kind("start")) == 1
-        sizes = {one["workers"] for one in trained.history.of_kind("generation")}
+        sizes = {one["hosts"] for one in trained.history.of_kind("generation")}
         assert sizes <= {SLOTS - 1, SLOTS}

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from time import sleep
 from typing import Any
 
 from sparknet.comm.tcp_comm import TcpComm
@@ -38,6 +39,7 @@ def last(
         if calls == count:
             die(*arguments)
             os.kill(os.getpid(), how)
+            sleep(1.0)  # the signal may reach another thread first
         return method(*arguments)
 
     return replaced
@@ -57,12 +59,12 @@ def arm() -> None:
     kind, name = PHASES[phase]
     run = local_worker.run
 
-    def armed(place: Any, worker: int, line: Any) -> Any:
-        if worker == int(rank):
+    def armed(place: Any, memory: Any, worker: int, line: Any) -> Any:
+        if worker == place.number == int(rank):
             method = getattr(kind, name)
             how = signal.SIGSTOP if phase == "silent" else signal.SIGKILL
             setattr(kind, name, last(method, int(count), halfway(phase, method), how))
-        return run(place, worker, line)
+        return run(place, memory, worker, line)
 
     local_worker.run = armed
 

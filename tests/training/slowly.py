@@ -38,10 +38,10 @@ def arm() -> None:
         wait(float(seconds))
         return method(*arguments)
 
-    def armed(place: Any, worker: int, line: Any) -> Any:
-        if worker == int(rank):
+    def armed(place: Any, memory: Any, worker: int, line: Any) -> Any:
+        if worker == place.number == int(rank):
             setattr(kind, name, slow)
-        return run(place, worker, line)
+        return run(place, memory, worker, line)
 
     local_worker.run = armed
 

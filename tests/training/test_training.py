@@ -330,32 +330,12 @@ def test_a_snapshot_of_another_run_is_refused(tmp_path: Path) -> None:
         train(SOLVER, ARRAYS, workers=2, steps=40, snapshots=tmp_path, resume=True, seed=5)
 
 
-def test_those_that_are_left_go_on_from_a_snapshot(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One of three is killed for good: the histories of allreduce are those of the snapshot."""
-    monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.dying")
-    monkeypatch.setenv("DYING", "computing:2:14")
-    settings: dict[str, Any] = {"workers": 3, "steps": 20, "strategy": AllReduce(4)}
-    settings |= {"snapshots": tmp_path, "snapshot_every": 1}
-    begun, slow = time.monotonic(), 30
-    trained = train(SOLVER, ARRAYS, min_workers=2, **settings)
-    assert time.monotonic() - begun < slow
-    starts = [event for event in trained.history if event["event"] == "start"]
-    assert [event["workers"] for event in starts] == [3, 2]
-    kept = starts[1]["iteration"]
-    assert 0 < kept < 20
-    assert str(starts[1]["resumed"]).startswith(starts[0]["run"])
-    assert trained.outcome.iteration in {20, 21}
-    batch = trained.outcome.samples / (3 * 20)
-    assert batch == pytest.approx(starts[0]["batch_size"], rel=0.05)
-
-
-def test_fewer_workers_of_allreduce_need_a_snapshot(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="min_workers=2 needs snapshots, a path, and snapshot_e"):
-        train(SOLVER, ARRAYS, workers=3, min_workers=2, steps=5, strategy="allreduce")
-    with pytest.raises(SettingError, match="min_workers=4 is more than workers=3"):
-        train(SOLVER, ARRAYS, workers=3, min_workers=4, steps=5, snapshots=tmp_path)
+def test_the_fewest_hosts_have_an_old_name() -> None:
+    with (
+        pytest.warns(DeprecationWarning, match="min_workers= is called min_hosts= now"),
+        pytest.raises(SettingError, match="min_hosts=4 is more than workers=3"),
+    ):
+        train(SOLVER, ARRAYS, workers=3, min_workers=4, steps=5)
 
 
 def test_another_number_of_workers_goes_on(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """The crew of a run on Spark: jobs of one task each, or one barrier stage.
 
 A barrier stage needs all its slots, fails as a whole (SPARK-24942) and is run again by Spark.
-Where members change, each worker is a job of one task, which waits in Spark's queue until there is
-a slot: so the run begins with those that came, and a machine that comes later takes a free slot.
+Where hosts change, each is a job of one task, which waits in Spark's queue until there is a slot:
+so the run begins with those that came, and a machine that comes later takes a free slot.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _LOST = re.compile(
 
 @dataclass(frozen=True)
 class WorkerTasks:
-    """What all workers of a run have in common."""
+    """What all hosts of a run have in common."""
 
     session: SparkSession
     rows: DataFrame
@@ -62,17 +62,17 @@ class WorkerTasks:
     columns: Columns
     name: str
     timeout: float | None
-    """Seconds within which enough workers must have started; None is no limit."""
+    """Seconds within which enough hosts must have started; None is no limit."""
     resources: TaskResources
 
-    def host(self, rank: int, when_ended: Callable[[], None]) -> JobHost:
-        """Return the job of one worker; of all of them, in a run whose members stay."""
+    def host(self, number: int, when_ended: Callable[[], None]) -> JobHost:
+        """Return the job of one host; of all workers, in a run whose hosts stay."""
         size, spec, columns = self.given.workers, self.spec, self.columns
         if spec.is_elastic:
-            body = partial(task.run_worker, spec=spec, columns=columns, rank=rank, size=size)
+            body = partial(task.run_host, spec=spec, columns=columns, number=number)
             frame = self.resources.mapped(self.rows.coalesce(1), body, task.SCHEMA)
-            job = Job(self.session, frame, f"{self.name}, worker {rank}", when_ended)
-            return JobHost(job, [rank])
+            job = Job(self.session, frame, f"{self.name}, host {number}", when_ended)
+            return JobHost(job, [number], is_elastic=True)
         whole = partial(task.train, spec=spec, columns=columns)
         # The stage feeds a shuffle: so Spark runs it again when a worker is lost, and the workers
         # continue from the newest snapshot (docs/decisions/0009).
@@ -81,7 +81,7 @@ class WorkerTasks:
 
     def tidy(self) -> None:
         """Remove the folders that killed processes left on the executors."""
-        size, barrier = self.given.workers, not self.spec.is_elastic
+        size, barrier = self.hosts, not self.spec.is_elastic
         rows = self.session.range(0, size, 1, size)
         sweep = partial(scratch.sweep, run=self.spec.link.run)
         frame = self.resources.mapped(rows, sweep, scratch.SCHEMA, barrier=barrier)
@@ -92,19 +92,24 @@ class WorkerTasks:
         return self.resources.slots() if is_classic(self.session) else None
 
     @property
+    def hosts(self) -> int:
+        """The tasks of the run."""
+        return self.given.hosts or self.given.workers
+
+    @property
     def least(self) -> int:
-        return self.given.min_workers or self.given.workers
+        return self.given.min_hosts or self.hosts
 
     @property
     def patience(self) -> float:
-        """Seconds that enough workers may take to start."""
+        """Seconds that enough hosts may take to start."""
         return inf if self.timeout is None else self.timeout
 
     def too_few(self, slots: int | None) -> SparkError:
         there = "" if slots is None else f", and there were {slots}"
         return SparkError(
             f"at least {self.least} workers need as many slots at once{there} (they may "
-            f"take {self.patience:g} s, start_timeout=): ask for fewer (min_workers=), or give the "
+            f"take {self.patience:g} s, start_timeout=): ask for fewer (min_hosts=), or give the "
             "cluster more free slots"
         )
 
@@ -120,8 +125,8 @@ class JobHost(WorkerHost):
 
     restarts = True
 
-    def __init__(self, job: Job, ranks: Sequence[int]) -> None:
-        self.job, self.ranks = job, ranks
+    def __init__(self, job: Job, ranks: Sequence[int], is_elastic: bool = False) -> None:
+        self.job, self.ranks, self._is_elastic = job, ranks, is_elastic
 
     def start(self) -> None:
         self.job.__enter__()
@@ -145,7 +150,7 @@ class JobHost(WorkerHost):
             if reports:
                 last = reports[-1].error
                 cause = SparkError(f"{preflight.tried(error)}; the last words: {last}")
-            elif len(self.ranks) == 1 and _LOST.search(str(error)):
+            elif self._is_elastic and _LOST.search(str(error)):
                 words = str(cause).rpartition("; Spark says: ")[2]
                 cause = PeerLost(self.ranks[0], "its executor", words)
             cause.__cause__ = error
@@ -157,13 +162,13 @@ class SparkCrew(Crew):
     """A crew whose hosts need slots, which other runs may want, too."""
 
     def __init__(self, run: Run, tasks: WorkerTasks) -> None:
-        hosts = tasks.given.workers if tasks.spec.is_elastic else 1
+        hosts = tasks.hosts if tasks.spec.is_elastic else 1
         super().__init__(
             run.driver, run.history, tasks.host, hosts, tasks.least, foreign=SparkError
         )
         self._tasks, self._leaving = tasks, Leaving(tasks.session)
         self._held = tasks.given.start_wait + SOON
-        """Seconds for which too few workers hold their slots, before the run begins."""
+        """Seconds for which too few hosts hold their slots, before the run begins."""
         self._back = time.monotonic() + self._held
         self._looked = 0.0
 
@@ -187,7 +192,7 @@ class SparkCrew(Crew):
         return self._tasks.slots(), self.least
 
     def look(self, members: Membership, now: float) -> None:
-        """Raise an error if there are too few workers for too long.
+        """Raise an error if there are too few hosts for too long.
 
         A run that has not begun leaves its slots to others for a moment: two of them might hold
         half of the slots each.
@@ -198,7 +203,7 @@ class SparkCrew(Crew):
         if now >= self._looked + _LOOK:
             self._looked = now
             jobs = {one.ranks[0]: one.job for one in self.hosts if isinstance(one, JobHost)}
-            members.send_away(self._leaving.ranks(jobs))
+            members.send_away(self._leaving.hosts(jobs))
         if present >= self.least:
             self.enough = now
             self._back = now + self._held
@@ -223,7 +228,7 @@ class Leaving:
     def __init__(self, session: SparkSession) -> None:
         self._scala: Any = session.sparkContext._jsc.sc() if is_classic(session) else None
 
-    def ranks(self, jobs: Mapping[int, Job]) -> set[int]:
+    def hosts(self, jobs: Mapping[int, Job]) -> set[int]:
         """Return the keys of the jobs whose task runs on an executor being decommissioned."""
         if self._scala is None:
             return set()

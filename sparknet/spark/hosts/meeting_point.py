@@ -51,7 +51,6 @@ class Brief:
     """The run's link; its address is not known yet."""
     size: int
     """Bytes of weights."""
-    workers: int
     resume: bool
     place: str | None
     """The path of the run's snapshots on the client, if it has any."""
@@ -236,10 +235,9 @@ class MeetingPoint(Driver):
     def _state(self, call: dict[str, Any], line: Line) -> Answer:
         """Return what the client's side asks its driver."""
         members, progress = self.members, self.progress
-        ranks = range(self._brief.workers)
         state = {
             "present": self.present,
-            "called": [rank for rank in ranks if self.has_called(rank)],
+            "called": self._training.entered(),
             "standstill": self.standstill(),
             "trouble": self.trouble,
             "starts": progress.starts,

@@ -94,11 +94,11 @@ class _RemoteMembers(Membership):
 
     def __init__(self, elastic: Elastic) -> None:
         self.elastic, self.state = elastic, dict[str, Any]()
-        self._lost_places: list[str] = []
+        self._lost: list[int] = []
 
     def note_state(self, state: dict[str, Any]) -> None:
         self.state = state
-        self._lost_places += state["gone"]
+        self._lost += state["gone"]
 
     @property
     def lacks(self) -> bool:
@@ -109,14 +109,14 @@ class _RemoteMembers(Membership):
         loss = self.state.get("lost")
         return None if loss is None else PeerLost(*loss)
 
-    def gone(self) -> list[str]:
-        places, self._lost_places = self._lost_places, []
-        return places
+    def gone(self) -> list[int]:
+        losses, self._lost = self._lost, []
+        return losses
 
     def leave_behind(self) -> None:
         """Do nothing: the meeting point does it."""
 
-    def send_away(self, workers: object) -> None:
+    def send_away(self, hosts: object) -> None:
         """Do nothing: under Spark Connect nobody knows which executors leave."""
 
 
@@ -137,7 +137,6 @@ class RemoteDriver(Driver):
         deadline: float,
         elastic: Elastic | None,
         session: SparkSession,
-        workers: int,
         patience: float | None,
     ) -> None:
         self.progress, self.deadline = RunProgress(), deadline
@@ -154,7 +153,7 @@ class RemoteDriver(Driver):
         rounds = [] if store is None else list(store.rounds())
         link = Link(run, ("", 0), secret, seal, deadline)
         place = None if store is None else store.place
-        brief = Brief(link, weights.nbytes, workers, resume, place, rounds, elastic)
+        brief = Brief(link, weights.nbytes, resume, place, rounds, elastic)
         self._point = self._held(brief)
         try:
             address = self._address(patience)

@@ -1,11 +1,13 @@
-"""The tasks of training: a worker of a barrier stage, or of a job of its own."""
+"""The tasks of training: a worker of a barrier stage, or a job that carries several workers."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +20,11 @@ from sparknet.predict.input_columns import InputSpec
 from sparknet.spark.cluster.gpus import device_of, task_host
 from sparknet.spark.filesystem.scratch import once, scratch
 from sparknet.spark.train.ingest import about, open_records, write
+from sparknet.training.workers.host import Departure, carry, carry_for
+from sparknet.training.workers.host_memory import HostMemory
 from sparknet.training.workers.records import WorkerPlace, WorkerRecords
 from sparknet.training.workers.run_spec import RunSpec
-from sparknet.training.workers.worker import reporting, take_part
+from sparknet.training.workers.worker import take_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,14 +52,53 @@ def train(
 
     context = BarrierTaskContext.get()
     rank, size = context.partitionId(), len(context.getTaskInfos())
-    yield from _trained(batches, spec, columns, rank, size, host=task_host())
+    host = task_host()
+    with scratch(spec.link.run) as folder:
+        place = WorkerPlace(rank, size, host, folder, _device(spec))
+
+        def work(rank: int, line: Line) -> None:
+            take_part(spec, place, line, partial(_records, batches, folder, columns, False))
+
+        carry(spec.link, [rank], work)
+    yield _row(rank)
 
 
-def run_worker(
-    batches: Iterable[pa.RecordBatch], spec: RunSpec, columns: Columns, rank: int, size: int
+def run_host(
+    batches: Iterable[pa.RecordBatch], spec: RunSpec, columns: Columns, number: int
 ) -> Iterator[pa.RecordBatch]:
-    """Train as one of ``size`` jobs, each of which reads all rows; yields a row at the end."""
-    yield from _trained(batches, spec, columns, rank, size)
+    """Carry workers in a job of its own, which reads all rows; yields a row at the end."""
+    departure, turn, memory = Departure(), threading.Lock(), HostMemory()
+    with scratch(spec.link.run, departure.ask) as folder:
+        device = _device(spec)
+
+        def read() -> WorkerRecords:
+            with turn:  # the first worker reads for all
+                return _records(batches, folder, columns, True)
+
+        def work(rank: int, line: Line) -> None:
+            own = Path(tempfile.mkdtemp(prefix=f"worker-{rank}-", dir=folder))
+            size = spec.settings.workers
+            place = WorkerPlace(rank, size, line.host, own, device, number, memory)
+            take_part(spec, place, line, read)
+
+        carry_for(spec.link, number, work, departure)
+    yield _row(number)
+
+
+def _device(spec: RunSpec) -> int | None:
+    """Return the task's GPU, if the run asks for one; set the threads of its workers."""
+    from pyspark import TaskContext
+
+    set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    embedded = backend_called(str(spec.settings.backend)).is_embedded
+    asks = not embedded or uses_task_gpu(spec.settings.device)
+    return device_of(TaskContext.get().resources()) if asks else None
+
+
+def _row(number: int) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict({"worker": pa.array([number], pa.int32())})
 
 
 def sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -77,50 +120,16 @@ def sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _records(
-    batches: Iterable[pa.RecordBatch], path: Path, columns: Columns, is_whole: bool
+    batches: Iterable[pa.RecordBatch], folder: Path, columns: Columns, is_whole: bool
 ) -> WorkerRecords:
     """Return the task's records; if all workers have the same, one of each executor reads them."""
+    path = folder / "records"
 
     def read() -> None:
         write(sent(batches), path, columns.mapping, columns.shapes, columns.drops)
 
-    if is_whole:
-        once(path.parent, (path.name, about(path).name), read)
-    else:
+    if not is_whole:
         read()
+    elif not about(path).exists():
+        once(folder, (path.name, about(path).name), read)
     return replace(open_records(path, columns.shapes), is_whole=is_whole)
-
-
-def _trained(
-    batches: Iterable[pa.RecordBatch],
-    spec: RunSpec,
-    columns: Columns,
-    rank: int,
-    size: int,
-    host: str | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Train in a task; its files, ports and processes end with it, however it ends.
-
-    A job of its own does not know its ``host``, which is then that of its line to the driver.
-    """
-    import pyarrow as pa
-    from pyspark import TaskContext
-
-    resources = TaskContext.get().resources()
-    set_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-
-    def work(line: Line) -> None:
-        departure = threading.Event()
-        with scratch(spec.link.run, departure.set if spec.goes_on else None) as folder:
-            embedded = backend_called(str(spec.settings.backend)).is_embedded
-            asks = not embedded or uses_task_gpu(spec.settings.device)
-            device = device_of(resources) if asks else None
-            place = WorkerPlace(rank, size, host or line.host, folder, device)
-
-            def read() -> WorkerRecords:
-                return _records(batches, folder / "records", columns, is_whole=host is None)
-
-            take_part(spec, place, line, read, departure.is_set)
-
-    reporting(spec.link, rank, work)
-    yield pa.RecordBatch.from_pydict({"worker": pa.array([rank], pa.int32())})

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sparknet.comm.wire import choose_seal
-from sparknet.errors import SettingError, SparkError
+from sparknet.errors import SparkError
 from sparknet.native import NDArray
 from sparknet.net.backend import EMBEDDED
 from sparknet.spark.cluster import preflight
@@ -49,16 +49,12 @@ def conduct(
     Each worker has a partition of them (`partitions`), and needs so many bytes of memory; its task
     has the resources of a ``profile`` of PySpark's, if one is given.
     """
-    if given.hosts not in (None, given.workers):
-        raise SettingError("hosts= is for sparknet.train: on Spark each worker is a task")
-    resources = TaskResources(session, profile)
+    resources, hosts = TaskResources(session, profile), given.hosts or given.workers
     store = setup.open_store()
     usual: Protection = "encrypted" if is_encrypted(session) else "sealed"
     make_driver: Callable[..., Driver] = Driver
     if not (is_classic(session) or reaches_client(session, patience)):
-        make_driver = partial(
-            RemoteDriver, session=session, workers=given.workers, patience=patience
-        )
+        make_driver = partial(RemoteDriver, session=session, patience=patience)
     with Run(
         initial,
         store,
@@ -76,15 +72,15 @@ def conduct(
         link = run.link(host)
         preflight.check(
             session,
-            given.workers,
+            hosts,
             link,
             patience,
-            needed=needed,
+            needed=needed * -(-given.workers // hosts),
             backend=backend,
             device=given.device,
             resources=resources,
             say=run.say,
-            together=given.min_workers is None,
+            together=given.min_hosts is None,
         )
         spec = setup.spec(link, **changed)
         name = f"sparknet: training {setup.name}"
@@ -104,4 +100,4 @@ def conduct(
 
 def partitions(given: RunSettings) -> int | None:
     """Return the partitions of the rows that workers read; None where each reads all of them."""
-    return given.workers if given.min_workers is None else None
+    return given.workers if given.min_hosts is None else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from sparknet import renamed
@@ -42,9 +42,9 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
     In place of a solver it takes a ``module`` of PyTorch: docs/pytorch-modules.md.
 
     ``workers`` tasks run together in one barrier stage and synchronise by a strategy.  A run that
-    lost a worker continues from its newest snapshot.  With ``min_workers`` each worker is a job of
-    its own, and a run begins and goes on with as many as there are slots for
-    (docs/spark-failures.md).
+    lost a worker continues from its newest snapshot.  With ``hosts`` or ``min_hosts`` a host is a
+    job of one task, which carries several workers, and a run begins and goes on with as many hosts
+    as there are slots for (docs/spark-failures.md).
     Training ends after ``steps``, ``epochs`` or ``seconds``, with ``patience`` also when validation
     gets no better.
 
@@ -84,7 +84,7 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
     start_timeout: float | None = setting(
         preflight.PATIENCE,
         Number(least=0, finite=False),
-        "The time within which all workers must start, or min_workers of them; None is no limit.",
+        "The time within which all hosts must start, or min_hosts of them; None is no limit.",
         "seconds",
         or_none=True,
     )
@@ -126,8 +126,11 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
 
     @property
     def run_settings(self) -> RunSettings:
-        """The settings of the run itself."""
-        return RunSettings(**values_of(self, RunSettings))
+        """The settings of the run itself; tasks of several workers are jobs of their own."""
+        settings = RunSettings(**values_of(self, RunSettings))
+        if settings.hosts in (None, settings.workers) or settings.min_hosts is not None:
+            return settings
+        return replace(settings, min_hosts=settings.hosts)
 
 
 _ANY_LOSS = 1e30

@@ -35,13 +35,27 @@ def resume(rounds: RunState, round: int) -> None:
     rounds.begun_with = snapshot_files.begun_with
     if snapshot_files.workers == rounds.comm.size:
         saved = snapshot_files.load(
-            rounds.comm.rank, _arrays(rounds), _sliced(rounds), (_BEST, _MODEL)
+            rounds.comm.rank, arrays_of(rounds), _sliced(rounds), (_BEST, _MODEL)
         )
         rounds.lost = rounds.learner.restore(saved["learner"])
         _restore(rounds, saved)
     else:
         _go_on_with_others(rounds, snapshot_files)
     rounds.saved = round
+
+
+def restore_numbers(rounds: RunState, saved: Json) -> None:
+    """Take over what `numbers_of` returned on this worker, but for its learner."""
+    _restore(rounds, saved)
+    rounds.begun_with, rounds.saved = saved["begun_with"], saved["saved"]
+    rounds.last, rounds.is_doubted = saved["last"], saved["is_doubted"]
+
+
+def numbers_of(rounds: RunState) -> Json:
+    """Return all state beside the arrays, for the same run."""
+    rounds.tally.total_seconds = rounds.comm.clock() - rounds.begun
+    own = {name: getattr(rounds, name) for name in ("begun_with", "saved", "last", "is_doubted")}
+    return {**_numbers(rounds), **own}
 
 
 def _restore(rounds: RunState, saved: Json) -> None:
@@ -57,7 +71,7 @@ def _go_on_with_others(rounds: RunState, found: snapshot.Saved) -> None:
     comm, learner, alone = rounds.comm, rounds.learner, (_BEST, _MODEL)
     parts = rounds.strategy.parts
     optional = (*alone, *of_parts(OWN_ERRORS, parts), *of_parts(MEAN_ERRORS, parts))
-    carried = regroup(found, comm, _arrays(rounds), _sliced(rounds), optional, alone)
+    carried = regroup(found, comm, arrays_of(rounds), _sliced(rounds), optional, alone)
     _restore(rounds, carried.numbers)
     mine = carried.learner_of(comm.rank, learner.state())
     samples, records = rounds.tally.total_samples, rounds.plan.records
@@ -67,14 +81,8 @@ def _go_on_with_others(rounds: RunState, found: snapshot.Saved) -> None:
     rounds.strategy.regroup(learner, comm, rounds.state, found.workers)
 
 
-def _arrays(rounds: RunState) -> dict[str, NDArray]:
-    """Return all buffers of a snapshot."""
-    best = {} if rounds.best is None else {_BEST: rounds.best}
-    return {**changing(rounds), **best}
-
-
-def changing(rounds: RunState) -> dict[str, NDArray]:
-    """Return the buffers that rounds change."""
+def arrays_of(rounds: RunState) -> dict[str, NDArray]:
+    """Return all buffers of a worker's state."""
     learner = rounds.learner
     begin, end = 0, learner.weights.size
     if rounds.strategy.slices_histories:
@@ -84,7 +92,8 @@ def changing(rounds: RunState) -> dict[str, NDArray]:
     }
     mine = {f"strategy {name}": one for name, one in rounds.state.arrays().items()}
     extras = rounds.strategy.extras(learner, rounds.comm)
-    return {"weights": learner.weights, **histories, **mine, **extras}
+    best = {} if rounds.best is None else {_BEST: rounds.best}
+    return {"weights": learner.weights, **histories, **mine, **extras, **best}
 
 
 def _sliced(rounds: RunState) -> list[str]:
@@ -123,7 +132,7 @@ def save(rounds: RunState) -> None:
     check_weights(rounds)
     start, before = rounds.comm.clock(), rounds.comm.traffic.sent
     rounds.tally.total_seconds = start - rounds.begun
-    round, arrays = rounds.state.round, _arrays(rounds)
+    round, arrays = rounds.state.round, arrays_of(rounds)
     numbers = {**_numbers(rounds), "model": _modelled(rounds, arrays)}
     run, layout = {**_run(rounds), "workers": rounds.begun_with}, rounds.hooks.layout
     done = snapshot.save(store, rounds.comm, round, run, arrays, numbers, layout)

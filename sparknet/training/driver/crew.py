@@ -1,4 +1,4 @@
-"""Crew: the workers of a run, whatever carries them; WorkerHost: a process, or a job of Spark."""
+"""Crew: the hosts of a run, whatever they are; WorkerHost: a process, or a job of Spark."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from sparknet.training.driver.membership import Membership
 from sparknet.training.history import History
 
 TOO_FEW = 60.0
-"""Seconds for which there may be fewer workers than needed, after a loss."""
+"""Seconds for which there may be fewer hosts than needed, after a loss."""
 SOON = 10.0
 """Seconds: the place of a host that ended earlier is not taken at once."""
 _LONGEST_PAUSE = 30.0
 """Seconds until it is."""
 _LAST = 2.0
 """Seconds that hosts may take to end after their workers' last word to the driver."""
-_TRIES = 4
-"""Losses in a row, without a snapshot between them, that end a run which starts again from one."""
+_TRIES = 12
+"""Generations in a row, without a further round in any of them, that end a run."""
 
 
 class WorkerHost(ABC):
@@ -36,6 +36,7 @@ class WorkerHost(ABC):
     """Whether what carries the workers starts all of them again after a loss."""
 
     ranks: Sequence[int]
+    """The workers that it carries to the end; where hosts change, its number."""
 
     @abstractmethod
     def start(self) -> None: ...
@@ -62,7 +63,7 @@ class WorkerHost(ABC):
 
 
 MakeHost = Callable[[int, Callable[[], None]], WorkerHost]
-"""Makes the host of a place among the hosts; calls the function when it has ended."""
+"""Makes a host by its number, which no other has; calls the function when it has ended."""
 
 
 @dataclass
@@ -71,8 +72,8 @@ class _Place:
 
     number: int
     host: WorkerHost | None = None
-    before: set[str] = field(default_factory=set)
-    """Where the workers were of the host before it."""
+    hosts: int = 0
+    """How many hosts took it so far."""
     start: float = 0.0
     again: float = 0.0
     """The time from which another host may take it."""
@@ -103,19 +104,19 @@ class Crew:
         restarts: float = inf,
         foreign: type[SparkNetError] = WorkerError,
     ) -> None:
-        """``least`` workers are enough, where members change; ``restarts`` hosts are replaced."""
+        """``least`` hosts are enough, where they change; ``restarts`` of them are replaced."""
         self.driver, self._history, self._foreign = driver, history, foreign
         self._make, self.least, self._restarts = make, least, restarts
         self.places = [_Place(number) for number in range(hosts)]
         self._ends: SimpleQueue[int] = SimpleQueue()
         self.enough = time.monotonic()
-        """The time at which there were enough workers, or none had been started."""
+        """The time at which there were enough hosts, or none had been started."""
         self._over = inf
         """The time at which training was over and all workers had hung up."""
         self._loss: PeerLost | None = None
         """The loss of the host that ended last."""
-        self._snapshot, self._starts = 0, 1
-        """The round of the newest snapshot, and how often the run had started when it came."""
+        self._round, self._starts = 0, 1
+        """The farthest round, and how often the run had started when it ended."""
 
     def __enter__(self) -> Crew:
         try:
@@ -189,11 +190,11 @@ class Crew:
     @property
     def coming(self) -> int:
         """How many hosts there are, or may come."""
-        free = len(self.places) - len(self.hosts)
-        return sum(not host.has_ended for host in self.hosts) + int(min(free, self._restarts))
+        there = sum(not host.has_ended for host in self.hosts)
+        return there + int(min(len(self.places) - there, self._restarts))
 
     def keep_up(self, members: Membership) -> bool:
-        """Let others come for workers that are lost, where members change; returns whether any
+        """Let others come for hosts that are lost, where they change; returns whether any
         are there or may come, and raises the loss if there are too few for too long.
         """
         members.leave_behind()
@@ -203,7 +204,7 @@ class Crew:
                 continue
             if host.has_ended:
                 self._check(host)
-            if host.has_ended or not gone.isdisjoint(self._where(host) - place.before):
+            if host.has_ended or not gone.isdisjoint(host.ranks):
                 place.leave(now)
         self.look(members, now)
         self._start(now)
@@ -221,18 +222,15 @@ class Crew:
             raise loss
 
     def check_progress(self) -> None:
-        """Raise an error if a run that starts again after a loss never gets to a snapshot."""
-        members = self.driver.members
-        if members is None or members.elastic.goes_on:
-            return
-        snapshots, starts = self._history.of_kind("snapshot"), self.driver.progress.starts
-        newest = int(snapshots[-1]["round"]) if snapshots else 0
-        if newest != self._snapshot:
-            self._snapshot, self._starts = newest, starts
+        """Raise an error if a run whose hosts are lost never gets any further."""
+        rounds, starts = self._history.of_kind("round"), self.driver.progress.starts
+        newest = int(rounds[-1]["round"]) if rounds else 0
+        if newest > self._round:
+            self._round, self._starts = newest, starts
         if starts - self._starts >= _TRIES:
             words = f"; the last words: {self._loss}" if self._loss else ""
             raise self._foreign(
-                f"workers were lost {_TRIES} times in a row, with no snapshot between{words}"
+                f"hosts were lost {_TRIES} times in a row, and no round was new{words}"
             )
 
     def _check(self, host: WorkerHost) -> None:
@@ -253,12 +251,7 @@ class Crew:
                 if self._restarts < 1:
                     continue
                 self._restarts -= 1
-            place.host = self._make(place.number, partial(self._ends.put, place.number))
-            place.start, place.before = now, self._where(place.host)
+            number = place.number + len(self.places) * place.hosts
+            place.host = self._make(number, partial(self._ends.put, place.number))
+            place.start, place.hosts = now, place.hosts + 1
             place.host.start()
-
-    def _where(self, host: WorkerHost) -> set[str]:
-        """Return the hosts and processes of its workers, as they said last."""
-        readings = self._history.of_kind("reading")
-        latest = {event["worker"]: event["where"] for event in readings}
-        return {latest[rank] for rank in host.ranks if rank in latest}

@@ -61,13 +61,11 @@ class Driver:
         deadline: float = 60.0,
         elastic: Elastic | None = None,
     ) -> None:
-        """``elastic`` lets workers go and come; else all that begin are needed to the end."""
+        """``elastic`` lets hosts go and come; else all that begin are needed to the end."""
         self._weights, self._store, self._on_event = weights, store, on_event
         self._resume = resume
         self._stop = False
         self._saved = False
-        self._heard = -1
-        """The last round whose event came."""
         self._lock = threading.Lock()
         self.progress = RunProgress()
         self.members: Membership | None = None
@@ -94,8 +92,9 @@ class Driver:
         return self._training.present
 
     def has_called(self, worker: int) -> bool:
-        """Return whether a worker has ever called, so that its line is watched."""
-        return self._training.has_entered(worker)
+        """Return whether a worker has ever called, so that its line is watched; where hosts change,
+        whether a host has, by its number."""
+        return worker in self._training.entered()
 
     def standstill(self) -> Standstill | None:
         """Return what the workers do, if none of them has got on for the deadline."""
@@ -174,17 +173,13 @@ class Driver:
             self._store.clean()
             rounds = self._store.rounds() if again or self._resume else ()
             newest = rounds[-1] if rounds else None
-        attempt = {"resume": newest, "own": self._saved, "attempt": self.progress.starts}
-        return attempt if self.members is None else {**attempt, "heard": self._heard}
+        return {"resume": newest, "own": self._saved, "attempt": self.progress.starts}
 
     def _initial(self, call: dict[str, Any], line: Line) -> Answer:
         return {}, self._weights
 
     def _event(self, call: dict[str, Any], line: Line) -> Answer:
-        event = call["event"]
-        if event.get("event") == "round":
-            self._heard = int(event["round"])
-        self.hear(event)
+        self.hear(call["event"])
         return {}, _NOTHING
 
     def hear(self, event: Event) -> None:
@@ -218,11 +213,12 @@ class Driver:
         waiting = self.members is not None and self.members.has_newcomers()
         return {"newcomers": waiting}, _NOTHING
 
-    def _leave(self, call: dict[str, Any], line: Line) -> Answer:
-        """Tell a worker whether it leaves after its round, as it or the driver wishes."""
+    def _carry(self, call: dict[str, Any], line: Line) -> Answer:
+        """Tell a host which workers it carries."""
         assert self.members is not None
-        leaves = self.members.leaves(line, bool(call["wish"]), bool(call["now"]))
-        return {"leaves": leaves}, _NOTHING
+        known = [int(worker) for worker in call["known"]]
+        host = int(call["host"]), str(call["where"]), bool(call["leaves"])
+        return self.members.carry(line, *host, known), _NOTHING
 
     def _arrived(self, call: dict[str, Any], line: Line) -> Answer:
         assert self.members is not None
@@ -233,6 +229,8 @@ class Driver:
         weights = bytearray(self._weights.nbytes)
         line.receive_into(memoryview(weights))
         self.progress.weights, self.progress.outcome = weights, call["outcome"]
+        if self.members is not None:
+            self.members.wake()
         return {}, _NOTHING
 
     def _use_store(self, call: dict[str, Any], line: Line) -> Answer:
@@ -268,7 +266,7 @@ class Driver:
         "event": _event,
         "interrupted": _interrupted,
         "newcomers": _newcomers,
-        "leave": _leave,
+        "carry": _carry,
         "arrived": _arrived,
         "failed": _failed,
         "done": _done,

@@ -67,7 +67,7 @@ class Meeting(ABC, Generic[State]):
         self._refused: dict[Line, Loss] = {}
         """Lines that are no longer part of it, and the loss that they hear of."""
         self._known: set[int] = set()
-        """The workers that ever called."""
+        """The workers, or the hosts, that ever called."""
         self._moved = clock()
         """The time at which a worker last got on."""
         self._lock = threading.Condition(threading.Lock())
@@ -78,10 +78,10 @@ class Meeting(ABC, Generic[State]):
         with self._lock:
             return len(self._here)
 
-    def has_entered(self, worker: int) -> bool:
-        """Return whether a worker ever called."""
+    def entered(self) -> list[int]:
+        """Return the workers that ever called; where hosts change, the hosts."""
         with self._lock:
-            return worker in self._known
+            return sorted(self._known)
 
     def standstill(self, seconds: float) -> Standstill | None:
         """Return what the workers do, if there are some and none of them got on for so long."""
@@ -265,12 +265,15 @@ class Rendezvous(Meeting[WorkerState]):
 class Presence:
     """The worker's side: sends heartbeats to the driver, and meets the others."""
 
-    def __init__(self, line: Line, place: str, size: int, where: str, deadline: float) -> None:
+    def __init__(
+        self, line: Line, place: str, size: int, where: str, deadline: float, host: int = 0
+    ) -> None:
         self._line, self._deadline = line, deadline
         self._said: Json = {
             "place": place,
             "of": size,
             "where": where,
+            "host": host,
             "deadline": deadline,
             "ready": False,
             "said": None,

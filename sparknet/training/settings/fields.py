@@ -90,7 +90,7 @@ def described(kind: type[Settings]) -> type[Settings]:
 
 GROUPS = {
     "Workers": (
-        *("strategy", "workers", "hosts", "min_workers", "start_wait", "leave_behind"),
+        *("strategy", "workers", "hosts", "min_hosts", "min_workers", "start_wait", "leave_behind"),
         *("restarts", "cluster"),
         *("threads", "precision", "device", "backend", "resources"),
     ),

@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
+from sparknet import renamed
 from sparknet.errors import ArgumentError, SettingError, outside
 from sparknet.loaders.image_settings import ImageKeywords
 from sparknet.net import Net
@@ -162,23 +163,25 @@ class RunSettings(TrainingSettings):
         "given.  The trained weights do not depend on it.",
         "hosts",
     )
-    min_workers: int | None = setting(
+    min_hosts: int | None = setting(
         None,
         Whole(1),
-        "The fewest workers to begin with, and to go on with when others are lost.  Unless given, "
-        "training needs all of them.",
+        "The fewest hosts to begin with, and to go on with when others are lost: those carry all "
+        "workers.  Unless given, training needs all hosts.",
+        "hosts",
     )
+    min_workers: int | None = setting(None, Whole(1), "The old name of min_hosts.", "hosts")
     start_wait: float = setting(
         10.0,
         Number(least=0),
-        "How long a run with min_workers waits for more of its workers, once these are there.",
+        "How long a run with min_hosts waits for more of its hosts, once these are there.",
         "seconds",
     )
     leave_behind: float | None = setting(
         None,
         Number(above=1),
-        "In a run with min_workers, how many times as long as the others a worker may take for a "
-        "round before they go on without it; unless given, they wait for it.",
+        "In a run with min_hosts, how many times as long as the others a worker may take for a "
+        "round before other hosts carry it; unless given, they wait for it.",
         "factor",
     )
     weight_column: str | None = setting(
@@ -206,7 +209,7 @@ class RunSettings(TrainingSettings):
         None,
         Number(above=0),
         "The time without a heartbeat after which a worker counts as lost; 60 unless given, with "
-        "min_workers 20.",
+        "min_hosts 20.",
         "seconds",
     )
     backend: str | ModuleType = setting(
@@ -221,34 +224,28 @@ class RunSettings(TrainingSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.min_workers is not None:
+            renamed.warn("min_workers=", "min_hosts=", outside())
+            object.__setattr__(self, "min_hosts", self.min_hosts or self.min_workers)
+            object.__setattr__(self, "min_workers", None)
         if self.deadline is None:
-            usual = 60.0 if self.min_workers is None else 20.0
+            usual = 60.0 if self.min_hosts is None else 20.0
             object.__setattr__(self, "deadline", usual)
         if self.snapshot_every and self.snapshots is None:
             raise SettingError(f"snapshot_every={self.snapshot_every} needs snapshots, a path")
         if self.hosts is not None and self.hosts > self.workers:
             raise SettingError(f"hosts={self.hosts} is more than workers={self.workers}")
-        if self.min_workers is not None:
-            self._check_least(self.min_workers)
+        hosts = self.hosts or self.workers
+        if self.min_hosts is not None and self.min_hosts > hosts:
+            name = "workers" if self.hosts is None else "hosts"
+            raise SettingError(f"min_hosts={self.min_hosts} is more than {name}={hosts}")
         if self.leave_behind is not None:
             self._check_behind(self.leave_behind)
 
-    def _check_least(self, least: int) -> None:
-        if least > self.workers:
-            raise SettingError(f"min_workers={least} is more than workers={self.workers}")
-        strategy = make_strategy(self.strategy)
-        if strategy.goes_on:
-            return
-        if self.snapshots is None or not self.snapshot_every:
-            raise SettingError(
-                f"min_workers={least} needs snapshots, a path, and snapshot_every: "
-                f"those that are left go on from the newest one with {strategy.name}"
-            )
-
     def _check_behind(self, factor: float) -> None:
-        if self.min_workers is None:
+        if self.min_hosts is None:
             raise SettingError(
-                f"leave_behind={factor:g} needs min_workers, how many workers are enough"
+                f"leave_behind={factor:g} needs min_hosts, how many hosts are enough"
             )
         strategy = make_strategy(self.strategy)
         if not strategy.leaves_behind:
@@ -302,8 +299,8 @@ class ProcessSettings(LocalSettings, RunSettings, ModuleKeywords):
     restarts: int = setting(
         3,
         Whole(0),
-        "How many lost workers are replaced by new ones, in a run with min_workers.",
-        "workers",
+        "How many lost hosts are replaced by new ones, in a run with min_hosts.",
+        "hosts",
     )
 
     def __post_init__(self) -> None:

@@ -140,14 +140,6 @@ class Auto(Strategy):
         state.spent = []  # was measured with other workers
         self._averaging(1, averages_momentum=True).regroup(learner, comm, state, before)
 
-    def begins_with(self, learner: Learner, state: State) -> NDArray:
-        return self._averaging(1, averages_momentum=True).begins_with(learner, state)
-
-    def rejoin(self, learner: Learner, comm: Comm, state: State, before: int) -> None:
-        assert isinstance(state, Tuned)
-        state.spent = []
-        self._averaging(1, averages_momentum=True).rejoin(learner, comm, state, before)
-
     def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
         return self._averaging(1, averages_momentum=True).extras(learner, comm)
 

@@ -72,15 +72,6 @@ class Periodic(Strategy):
         if before == 1:  # one worker moves no center
             state.center.copy_from(learner.weights)
 
-    def begins_with(self, learner: Learner, state: State) -> NDArray:
-        assert isinstance(state, SharedModel)
-        return state.center
-
-    def rejoin(self, learner: Learner, comm: Comm, state: State, before: int) -> None:
-        assert isinstance(state, SharedModel)
-        if before == 1:  # one worker moves no center
-            state.center.copy_from(learner.weights)
-
     def check_learner(self, learner: Learner) -> None:
         """Refuse settings that this solver cannot follow."""
         if self.momentum == "reset" and not learner.momentum:

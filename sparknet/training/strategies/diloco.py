@@ -26,8 +26,6 @@ from sparknet.training.strategies.strategy import (
 class Streamed(Moving):
     """x, the outer momentum, and the part whose mean is under way."""
 
-    sent: NDArray | None = field(default=None, metadata={"transient": True})
-    """What this worker sent of it in this round."""
     mean: NDArray | None = field(default=None, metadata={"transient": True})
     ends: Callable[[], None] | None = field(default=None, metadata={"transient": True})
     """Waits for the mean."""
@@ -101,8 +99,7 @@ class DiLoCo(Outer):
             return learner.step(steps)
         late = min(self.overlap, steps)
         done = learner.step(steps - late)
-        state.sent = self._changed(learner, state)
-        state.mean = state.sent.copy()
+        state.mean = self._changed(learner, state)
         state.ends = comm.begin_mean(state.mean, self.codec, part)
         return done + learner.step(late)
 
@@ -139,9 +136,8 @@ class DiLoCo(Outer):
         weights.axpy(self.outer_momentum, velocity)
         weights.axpby(1.0, center, -self.outer_lr)
 
-    def part(self, state: State, whole: bool) -> None:
-        assert isinstance(state, Streamed)
-        state.ends = None
+    def keeps_apart(self, state: State) -> bool:
+        return self.streams
 
     def model(self, learner: Learner, comm: Comm, state: State) -> NDArray:
         if not self.streams:
@@ -182,11 +178,8 @@ class DiLoCo(Outer):
             mean = self._changed(learner, state)
             comm.mean(mean, codec=self.codec, part=part)
             return mean
-        if state.ends is None:  # another worker was lost meanwhile: take it again
-            assert state.sent is not None
-            state.mean = state.sent.copy()
-            state.ends = comm.begin_mean(state.mean, self.codec, part)
+        assert state.ends is not None
+        assert state.mean is not None
         ends, state.ends = state.ends, None
         ends()
-        assert state.mean is not None
         return state.mean

@@ -9,7 +9,7 @@ from typing import ClassVar, final
 from sparknet.comm.codecs import CODES, OWN_ERRORS, Codec
 from sparknet.comm.collectives import Comm, Server
 from sparknet.native import NDArray
-from sparknet.net.learner import Learner, Redo, Steps
+from sparknet.net.learner import Learner, Steps
 from sparknet.training.strategies.strategy import (
     Round,
     RoundMeter,
@@ -35,14 +35,8 @@ class Served(State):
     """The iteration after the last round: the run may count on from another one."""
     hands: int = field(default=0, metadata={"transient": True})
     """How many hands the workers have raised in the rounds so far."""
-    first: NDArray | None = field(default=None, metadata={"transient": True})
-    """Where members change: the weights at the beginning of the round."""
-    given: NDArray | None = field(default=None, metadata={"transient": True})
-    """What this worker owed then, a codec's rounding errors, and what it has pushed since."""
     dropped: int = field(default=0, metadata={"transient": True})
     """How many of this worker's pushes the server dropped in this round."""
-    sums: NDArray | None = field(default=None, metadata={"transient": True})
-    """BatchNorm's running sums of this worker, when another one was lost."""
 
     @property
     def pushes(self) -> int:
@@ -112,23 +106,15 @@ class Downpour(Strategy):
         if self.codec is not None and comm.size > 1:  # what all workers still owe stays the same
             comm.feedback(self.codec, learner.weights.size)[0].scale(before / comm.size)
 
-    def begins_with(self, learner: Learner, state: State) -> NDArray:
+    def part(self, state: State) -> None:
         assert isinstance(state, Served)
-        is_under_way = state.redo is not None and state.redo.done is not None
-        return state.first if is_under_way and state.first is not None else learner.weights
-
-    def part(self, state: State, whole: bool) -> None:
-        assert isinstance(state, Served)
-        if whole and state.server is not None:
+        if state.server is not None:
             state.server.close()
-        state.server, state.hands = None, 0
 
     def round(self, learner: Learner, comm: Comm, state: State, most: int) -> Round:
         assert isinstance(state, Served)
-        meter, redo = RoundMeter(comm), state.redo
-        if redo is not None and comm.any(redo.done is not None):
-            done = self._after_loss(learner, comm, state, redo, most)
-        elif comm.size == 1:
+        meter = RoundMeter(comm)
+        if comm.size == 1:
             done = learner.step(min(self.steps, most))
         else:
             done = self._together(learner, comm, state, most)
@@ -136,42 +122,8 @@ class Downpour(Strategy):
         dropped, state.dropped = state.dropped, 0
         return replace(meter.round(state.round, done, 0.0), dropped_pushes=dropped)
 
-    def _after_loss(
-        self, learner: Learner, comm: Comm, state: Served, redo: Redo, most: int
-    ) -> Steps:
-        """End a round without the server: what those that are left pushed in it counts in full.
-
-        So does what they owed before it, and they owe nothing then.
-        """
-        spans = learner.statistics
-        if redo.done is None:
-            self._remember(learner, comm, state)
-            redo.done = learner.step(min(self.steps, most))
-            assert state.first is not None
-            assert state.given is not None
-            state.given.add(learner.weights.copy().subtract(state.first))
-            clear_statistics(state.given, spans)
-        assert state.first is not None
-        assert state.given is not None
-        weights = learner.weights
-        if state.sums is None:
-            state.sums = take_statistics(weights, spans)
-        moved, sums = state.given.copy(), state.sums.copy()
-        comm.mean(moved)
-        if spans:
-            comm.mean(sums)
-        steps = sum(int(one) for one in comm.gather(redo.done.steps))
-        weights.copy_from(state.first).axpy(comm.size, moved)
-        if self.codec is not None:
-            comm.feedback(self.codec, weights.size)[0].fill(0.0)
-        put_statistics(weights, spans, sums)
-        learner.seek(redo.before + round(steps / comm.size))
-        return redo.done
-
     def finish(self, learner: Learner, comm: Comm, state: State) -> None:
-        assert isinstance(state, Served)
-        if state.server is not None:
-            state.server.close()
+        self.part(state)
 
     def _together(self, learner: Learner, comm: Comm, state: Served, most: int) -> Steps:
         server = self._server(learner, comm, state)
@@ -188,7 +140,6 @@ class Downpour(Strategy):
         enough = pushes(last - state.begun)
         target = min(state.pushes + pushes(self.steps), enough)
         state.hands += comm.size
-        self._remember(learner, comm, state)
         done, count, raised = Steps(), 0, False
         while state.pushes < enough:
             if state.pushes >= target:
@@ -196,7 +147,7 @@ class Downpour(Strategy):
                     break
                 raised = True
             done += learner.step(self.push_every)
-            staleness = _push(server, learner, state, done)
+            staleness = _push(server, learner, state)
             state.dropped += not self.factor(staleness, comm.size)
             count += 1
             if count % self.pull_every == 0:
@@ -210,19 +161,6 @@ class Downpour(Strategy):
         state.ended = learner.iter
         return done
 
-    def _remember(self, learner: Learner, comm: Comm, state: Served) -> None:
-        """Keep what the others need if one of them is lost."""
-        if state.redo is None:
-            return
-        if state.first is None or state.given is None:
-            state.first, state.given = learner.weights.copy(), NDArray.empty(learner.weights.shape)
-        state.first.copy_from(learner.weights)
-        if self.codec is None:
-            state.given.fill(0.0)
-        else:
-            state.given.copy_from(comm.feedback(self.codec, learner.weights.size)[0])
-        state.sums = None
-
     def _server(self, learner: Learner, comm: Comm, state: Served) -> Server:
         """Return the server; made in the first round, when a resumed run has its weights."""
         if state.server is None:
@@ -235,13 +173,10 @@ class Downpour(Strategy):
         return state.server
 
 
-def _push(server: Server, learner: Learner, state: Served, done: Steps) -> int:
+def _push(server: Server, learner: Learner, state: Served) -> int:
     """Send the changes since the last pull; return the largest staleness of a shard."""
     delta = state.pulled.axpby(1.0, learner.weights, -1.0)
     clear_statistics(delta, learner.statistics)
-    if state.redo is not None and state.given is not None:
-        state.given.add(delta)
-        state.redo.done = done
     staleness = server.push(delta, state.versions)
     state.pulled.copy_from(learner.weights)
     return max(staleness)

@@ -80,9 +80,9 @@ class DynamicAveraging(Periodic):
         state.center.copy_from(learner.weights)
         state.steps = 0
 
-    def rejoin(self, learner: Learner, comm: Comm, state: State, before: int) -> None:
-        if before == 1:
-            self.regroup(learner, comm, state, before)
+    def keeps_apart(self, state: State) -> bool:
+        assert isinstance(state, Apart)
+        return state.steps > 0
 
     def model(self, learner: Learner, comm: Comm, state: State) -> NDArray:
         assert isinstance(state, Apart)

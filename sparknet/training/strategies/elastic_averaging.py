@@ -49,6 +49,9 @@ class ElasticAveraging(Periodic):
         if comm.size == 1:  # which trains the model itself
             learner.weights.copy_from(state.center)
 
+    def keeps_apart(self, state: State) -> bool:
+        return True
+
     def train(self, learner: Learner, most: int) -> Steps:
         return learner.step(min(self.every, most))
 

@@ -6,6 +6,7 @@ numbers, which `Strategy.round` changes and snapshots contain.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -18,7 +19,7 @@ import numpy as np
 from sparknet.comm.collectives import Comm
 from sparknet.errors import SettingError
 from sparknet.native import NDArray
-from sparknet.net.learner import Learner, Redo, Steps, repeat
+from sparknet.net.learner import Learner, Steps, repeat
 from sparknet.weights import Span
 
 
@@ -28,12 +29,18 @@ class State:
 
     round: int = field(default=0, kw_only=True)
     """Rounds done so far."""
-    redo: Redo | None = field(default=None, kw_only=True, metadata={"transient": True})
-    """Given where a round goes on after the loss of a worker."""
+    arrived: Callable[[int, float], None] | None = field(
+        default=None, kw_only=True, metadata={"transient": True}
+    )
+    """Hears of a round that this worker has trained, and of its seconds."""
 
     def trained(self, train: Callable[[], Steps]) -> Steps:
-        """Train, unless this worker has done that before another one was lost."""
-        return train() if self.redo is None else self.redo.trained(train)
+        """Train in a round whose workers are waited for."""
+        begun = time.monotonic()
+        done = train()
+        if self.arrived is not None:
+            self.arrived(self.round + 1, time.monotonic() - begun)
+        return done
 
     def arrays(self) -> dict[str, NDArray]:
         """Return the buffers, for snapshots."""
@@ -84,11 +91,6 @@ class Strategy(ABC):
     """Its name in `STRATEGIES` and on the command line."""
     slices_histories: ClassVar[bool] = False
     """Whether of the solver's histories each worker has its own slice alone."""
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether those that are left can go on when a worker is lost."""
-        return not self.slices_histories
 
     @property
     def parts(self) -> int:
@@ -165,18 +167,12 @@ class Strategy(ABC):
         Weights, histories and state are the same on all, the means of what each worker had.
         """
 
-    def begins_with(self, learner: Learner, state: State) -> NDArray:
-        """Return the weights of a worker that comes in the middle of a round."""
-        return learner.weights
+    def keeps_apart(self, state: State) -> bool:
+        """Return whether workers have weights of their own after this round."""
+        return False
 
-    def part(self, state: State, whole: bool) -> None:  # noqa: B027
-        """Called when a generation ends, after a round where it is ``whole``, else after a loss."""
-
-    def rejoin(self, learner: Learner, comm: Comm, state: State, before: int) -> None:  # noqa: B027
-        """Called on those that are left when others go on with them, first ``before`` workers.
-
-        Weights, histories and state are each worker's own.
-        """
+    def part(self, state: State) -> None:  # noqa: B027
+        """Called when a generation ends after a round."""
 
     def extras(self, learner: Learner, comm: Comm) -> dict[str, NDArray]:
         """Further buffers that snapshots contain."""

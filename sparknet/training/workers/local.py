@@ -45,8 +45,9 @@ class Place:
     """What a process is given."""
 
     spec: RunSpec
+    number: int
     ranks: Sequence[int]
-    """The workers that it carries."""
+    """The workers that it carries to the end; where hosts change, its number."""
     folder: str
     """The run's temporary folder; a worker whose parent is gone removes it."""
     records: str
@@ -182,13 +183,14 @@ def conduct(
         threads = given.threads or share_of_cores(given.workers)
 
         hosts = given.hosts or given.workers
-        shares = [range(begin, end) for begin, end in bounds(given.workers, hosts)]
+        shares = [[*range(begin, end)] for begin, end in bounds(given.workers, hosts)]
 
         def host(number: int, when_ended: Callable[[], None]) -> WorkerHost:
-            place = Place(spec, shares[number], folder, **shared, threads=threads)
+            ranks = [number] if spec.is_elastic else shares[number]
+            place = Place(spec, number, ranks, folder, **shared, threads=threads)
             return ProcessHost(place, store, when_ended)
 
-        least = given.min_workers or hosts
+        least = given.min_hosts or hosts
         outcome, trained = run.supervise(
             Crew(run.driver, run.history, host, hosts, least, given.restarts)
         )

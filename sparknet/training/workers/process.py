@@ -19,7 +19,8 @@ from pathlib import Path
 from sparknet.comm.rpc import Line
 from sparknet.comm.threads import start
 from sparknet.native import set_threads
-from sparknet.training.workers.host import carry
+from sparknet.training.workers.host import Departure, carry, carry_for
+from sparknet.training.workers.host_memory import HostMemory
 from sparknet.training.workers.local import Place
 from sparknet.training.workers.records import WorkerPlace, WorkerRecords
 from sparknet.training.workers.shared_data import open_shared
@@ -34,16 +35,22 @@ def main(number: int) -> int:
         place: Place = pickle.load(file)  # from the process that started this one
     start(threading.Thread(target=_leave_with, args=(parent, place.folder), daemon=True))
     try:
-        carry(place.spec.link, place.ranks, partial(run, place))
+        memory = HostMemory() if place.spec.is_elastic else None
+        work = partial(run, place, memory)
+        if memory is None:
+            carry(place.spec.link, place.ranks, work)
+        else:
+            carry_for(place.spec.link, place.number, work, Departure())
     except Exception:  # it was reported to the driver
         return 1
     return 0
 
 
-def run(place: Place, rank: int, line: Line) -> None:
+def run(place: Place, memory: HostMemory | None, rank: int, line: Line) -> None:
     set_threads(place.threads)
     folder = Path(tempfile.mkdtemp(prefix=f"worker-{rank}-", dir=place.folder))
-    worker = WorkerPlace(rank, place.spec.settings.workers, "127.0.0.1", folder)
+    size = place.spec.settings.workers
+    worker = WorkerPlace(rank, size, "127.0.0.1", folder, None, place.number, memory)
     take_part(place.spec, worker, line, partial(_part, place))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from sparknet.errors import DataError
 from sparknet.loaders.records import ArrayRecords, Records, Subset
 from sparknet.net.model import Model
 from sparknet.training.schedule import Validate
+
+if TYPE_CHECKING:
+    from sparknet.training.workers.host_memory import HostMemory
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,10 @@ class WorkerPlace:
     """The folder of its files."""
     device: int | None = None
     """The number of its GPU, or CPU, for a backend that can choose; None where nobody says."""
+    number: int = 0
+    """The number of the host that carries it."""
+    memory: HostMemory | None = None
+    """That of the host, where hosts come and go."""
 
     @property
     def where(self) -> str:

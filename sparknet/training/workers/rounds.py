@@ -5,20 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from math import ceil, isfinite
 from typing import Any
 
 from sparknet.comm.collectives import Comm
 from sparknet.errors import Diverged
 from sparknet.native import NDArray
-from sparknet.net.learner import Learner, Redo
-from sparknet.training.checkpoints.resume import changing, check_weights, resume, save
+from sparknet.net.learner import Learner
+from sparknet.training.checkpoints.resume import check_weights, resume, save
 from sparknet.training.early_stopping import is_out_of_patience
 from sparknet.training.schedule import ENDLESS, Hooks, RunPlan
 from sparknet.training.strategies.strategy import Round, Strategy, follow_first, warm_up
+from sparknet.training.workers.host_memory import Agreed
 from sparknet.training.workers.metrics import look, take_best, validate
-from sparknet.training.workers.state import DONE, SAVED, VALIDATED, Milestone, RunState
+from sparknet.training.workers.recovery import keep, restore
+from sparknet.training.workers.state import RunState
 
 Json = dict[str, Any]
 
@@ -59,52 +60,42 @@ def work(
 
 
 class Parting(Exception):
-    """The end of a generation after a round: others are to be taken in."""
+    """The end of a generation after a round: workers move to other hosts."""
 
 
 class Rounds(RunState):
-    """The rounds of one worker.
-
-    Where members change, `join` follows a loss, or a `Parting`, and then `go_on` again.
-    """
+    """The rounds of one worker, in one generation."""
 
     def go_on(self) -> Outcome:
-        """Train to the end, from wherever this worker is in a round."""
-        assert self.place is not None
-        while True:
-            if self.place.stage == DONE:
-                if self._every(self.plan.validate_every):
-                    validate(self)
-                self.place.stage = VALIDATED
-            if self.place.stage == VALIDATED:
-                if self._every(self.plan.snapshot_every):
-                    save(self)
-                self.place.stage = SAVED
-            is_under_way = self.redo is not None and self.redo.done is not None
-            if not is_under_way and (reason := self._reason()) is not None:
-                return self._stop(reason)
+        """Train to the end."""
+        while (reason := self._reason()) is None:
             if self.parts:
-                self.strategy.part(self.state, whole=True)
+                self.strategy.part(self.state)
                 raise Parting
             self._round()
+            if self._every(self.plan.validate_every):
+                validate(self)
+            if self._every(self.plan.snapshot_every):
+                save(self)
+            if self.hooks.memory is not None:
+                keep(self, self.hooks.memory, self.hooks.hosts)
+        return self._stop(reason)
 
     # -- the beginning -------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Begin, or go on from a snapshot; all workers call it."""
-        self._start()
-        if self.elastic:
-            if self.best is not None:  # a snapshot's is that of worker 0
-                self.comm.broadcast(self.best)
-            self.make_redo()
-            if self.hooks.records is not None:
-                self.cursors = self.comm.gather(self.hooks.records.cursor)
-        self.place = Milestone()
-
-    def make_redo(self) -> None:
-        self.redo = self.state.redo = Redo(
-            self.learner, partial(changing, self), self.hooks.arrived
-        )
+    def start(self, agreed: Agreed | None = None) -> None:
+        """Begin, or go on from a snapshot or from hosts' memory; all workers call it."""
+        if agreed is None:
+            self._start()
+        else:
+            assert self.hooks.memory is not None
+            self.state = self.strategy.start(self.learner, self.comm)
+            restore(self, self.hooks.memory, agreed)
+            self.tally.total_bytes_starting += self.sent_since(0)
+            self.begun = self.comm.clock() - self.tally.total_seconds
+        if self.hooks.memory is not None and self.best is not None and agreed is None:
+            self.comm.broadcast(self.best)  # a snapshot's is that of worker 0
+        self.state.arrived = self.hooks.arrived
 
     def _start(self) -> None:
         if self.hooks.resume is None:
@@ -128,20 +119,13 @@ class Rounds(RunState):
     # -- a round -------------------------------------------------------------------------
 
     def _round(self) -> None:
-        assert self.place is not None
         if self._is_watched():
             self.learner.on_gradient = self._look
-        before, over = self.learner.iter, self.tally.steps_over
-        if self.redo is not None:
-            self.redo.begin(self.state.numbers())
-            before, self.redo.over = self.redo.before, over
+        before = self.learner.iter
         done = self.strategy.round(self.learner, self.comm, self.state, self._steps_left())
         self._keep_time(before)
         self._account(done)
-        self.place = Milestone(self.place.rounds + 1, DONE, self.place.dealt)
         self.got_on = True
-        if self.redo is not None:
-            self.redo.end()
 
     def _steps_left(self) -> int:
         """Return the steps left for each worker."""
@@ -153,8 +137,8 @@ class Rounds(RunState):
     def _keep_time(self, before: int) -> None:
         """Let the iteration follow the records that were seen.
 
-        An iteration is one step of each of the workers that the run began with.  Where others go
-        on, their steps count for more or less of it; the learning rate follows.
+        An iteration is one step of each of the workers that the run began with.  Where another
+        number of them resumed it, their steps count for more or less; the learning rate follows.
         """
         if self.comm.size == self.begun_with:
             return
@@ -172,12 +156,11 @@ class Rounds(RunState):
         clipped, self.clipped = self.learner.clipped - self.clipped, self.learner.clipped
         own = {**asdict(mine), "now": now, "interrupted": wish, "clipped": clipped}
         own["sent"] = self._uncounted()
-        if self.elastic:
-            own |= self._whereabouts()
+        if self.comm.rank == 0 and self.hooks.newcomers is not None:
+            own["newcomers"] = self.hooks.newcomers()
         reports = self.comm.gather(own)
         self.interrupted = any(report["interrupted"] for report in reports)
-        self.parts = any(report.get("newcomers") for report in reports)
-        self.cursors = [report["cursor"] for report in reports if report.get("cursor")]
+        self.parts = bool(reports[0].get("newcomers"))
         event = self.tally.add(reports)
         self._check_loss(reports, event["loss"])
         self.last = {"warmup": warmup, "rate": self.learner.rate, **event}
@@ -185,15 +168,6 @@ class Rounds(RunState):
         self._look_at_loss(event["loss"])
         if mine.note:
             self.say("note", text=mine.note)
-
-    def _whereabouts(self) -> Json:
-        """Return what those that are left need to know if this worker is lost."""
-        asks, records = self.hooks.newcomers, self.hooks.records
-        leaves = self.hooks.leaves is not None and self.hooks.leaves()
-        return {
-            "newcomers": leaves or (self.comm.rank == 0 and asks is not None and asks()),
-            "cursor": records and records.cursor,
-        }
 
     def _uncounted(self) -> int:
         """Return the bytes that this worker's transport sent since the last call."""
@@ -278,10 +252,6 @@ class Rounds(RunState):
     def _stop(self, reason: str) -> Outcome:
         if self.plan.snapshot_every or reason == "interrupted":
             save(self)
-        if self.redo is not None:
-            self.redo.begin(self.state.numbers())
-            self.redo.over = self.tally.steps_over
-            self.redo.keep()
         if self.comm.size > 1:
             self.strategy.finish(self.learner, self.comm, self.state)
         check_weights(self)

@@ -21,7 +21,6 @@ from sparknet.torch.modules.flat_module import PortableModule
 from sparknet.torch.modules.torch_model import TorchModel
 from sparknet.training.schedule import RunPlan
 from sparknet.training.settings.training import RunSettings
-from sparknet.training.strategies import make_strategy
 from sparknet.training.workers.records import WorkerPlace, WorkerRecords
 
 
@@ -50,13 +49,8 @@ class RunSpec:
 
     @property
     def is_elastic(self) -> bool:
-        """Whether members change: a run goes on when workers are lost, and takes in others."""
-        return self.settings.min_workers is not None
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether those that are left go on then; else all start again from the newest snapshot."""
-        return self.is_elastic and make_strategy(self.settings.strategy).goes_on
+        """Whether hosts come and go: others carry the workers of one that is lost."""
+        return self.settings.min_hosts is not None
 
     def plan(self, records: int, batch_size: int, begun_with: int) -> RunPlan:
         """Return the plan, completed by what is known after the records are read.

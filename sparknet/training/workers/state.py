@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any
 
 from sparknet.comm.collectives import Comm
-from sparknet.net.learner import Learner, Redo
+from sparknet.net.learner import Learner
 from sparknet.training.schedule import Hooks, RunPlan, Tally
 from sparknet.training.strategies.strategy import State, Strategy
 
 Json = dict[str, Any]
-
-DONE, VALIDATED, SAVED = range(3)
-
-
-@dataclass
-class Milestone:
-    """How far a worker is: what it has finished together with the others."""
-
-    rounds: int = 0
-    stage: int = SAVED
-    """What of the last round is finished."""
-    dealt: int = 0
-    """How often records were dealt anew."""
 
 
 class RunState(ABC):
@@ -41,7 +27,6 @@ class RunState(ABC):
         comm: Comm,
         plan: RunPlan,
         hooks: Hooks,
-        elastic: bool = False,
     ) -> None:
         self.learner, self.strategy, self.comm = learner, strategy, comm
         self.plan, self.hooks = plan, hooks
@@ -51,25 +36,17 @@ class RunState(ABC):
         self.tally = Tally()
         self.interrupted = self.is_doubted = False
         self.begun_with = comm.size
-        """The number of workers at the beginning, by whose steps iterations count; where members
-        change, the number that was asked for."""
+        """The number of workers at the beginning, by whose steps iterations count."""
         self.saved: int | None = None
         self.lost = ""
         """What of a snapshot could not be restored."""
         self.keeps_best = plan.patience is not None and hooks.validate is not None
-        holds_best = self.keeps_best and (elastic or comm.rank == 0)
+        holds_best = self.keeps_best and (hooks.memory is not None or comm.rank == 0)
         self.best = learner.weights.copy() if holds_best else None
-        self.elastic = elastic
-        self.redo: Redo | None = None
-        self.place: Milestone | None = None
         self.got_on = False
         """Whether a round ended in this generation."""
         self.parts = False
         """Whether this generation ends after this round."""
-        self.cursors: list[Json] = []
-        """Where all workers of this generation were after the last round."""
-        self.rank_dealt = comm.rank
-        """The rank by which this worker's records were dealt."""
         self.last: Json = {}
         """The event of the last round."""
 

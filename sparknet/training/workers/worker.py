@@ -35,7 +35,7 @@ from sparknet.training.driver.failure import failure
 from sparknet.training.driver.rendezvous import Presence
 from sparknet.training.schedule import Hooks
 from sparknet.training.strategies import make_strategy
-from sparknet.training.workers.join import join
+from sparknet.training.workers.host_memory import Agreed, agree
 from sparknet.training.workers.records import (
     WorkerPlace,
     WorkerRecords,
@@ -85,13 +85,9 @@ def take_part(
     place: WorkerPlace,
     line: Line,
     read: Callable[[], WorkerRecords],
-    leaves: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Train together with the other workers; ``read`` gives the records.
-
-    Where members change, a worker whose ``leaves`` has become true ends after its round.
-    """
-    _Participant(spec, place, line, leaves).run(read)
+    """Train together with the other workers; ``read`` gives the records."""
+    _Participant(spec, place, line).run(read)
 
 
 @dataclass
@@ -101,17 +97,14 @@ class _Trained:
     model: Model
     batches: Batches
     learner: Learner
-    rounds: Rounds | None = None
 
 
 class _Participant:
     """One worker, through all generations that it is part of."""
 
-    def __init__(
-        self, spec: RunSpec, place: WorkerPlace, line: Line, leaves: Callable[[], bool]
-    ) -> None:
-        self.spec, self.place, self.line, self.leaves = spec, place, line, leaves
-        self.is_elastic, self.goes_on = spec.is_elastic, spec.goes_on
+    def __init__(self, spec: RunSpec, place: WorkerPlace, line: Line) -> None:
+        self.spec, self.place, self.line = spec, place, line
+        self.is_elastic, self.got_on = spec.is_elastic, False
         self.presence: Presence
         self.part: WorkerRecords
         self.trained: _Trained | None = None
@@ -119,7 +112,8 @@ class _Participant:
     def run(self, read: Callable[[], WorkerRecords]) -> None:
         spec, place = self.spec, self.place
         deadline = spec.settings.deadline
-        with Presence(self.line, "training", place.size, place.where, deadline) as self.presence:
+        said = place.size, place.where, deadline, place.number
+        with Presence(self.line, "training", *said) as self.presence:
             self._say("reading", worker=place.rank, where=place.where)
             self.part = read()
             try:
@@ -129,36 +123,29 @@ class _Participant:
                     self.trained.batches.close()
 
     def _take_part(self) -> None:
-        """Train to the end, through all generations where members change."""
+        """Train to the end, through all generations where hosts change."""
         after, why, idle = 0, None, 0
         while True:
             listener, meeting = self._meet(after, why)
-            places, after = meeting.get("places"), int(meeting["attempt"])
+            if "moved" in meeting:
+                return listener.close()
+            after, why, self.got_on = int(meeting["attempt"]), None, False
             try:
                 return self._join(listener, meeting)
             except Parting:
-                why = None
-                if self._leaves(now=True):
-                    return None
+                idle = 0
             except CommError as error:
                 if not self.is_elastic:
                     raise
-                rounds = None if self.trained is None else self.trained.rounds
-                got_on = rounds is not None and rounds.got_on
-                idle = 1 if got_on else idle + 1
+                idle = 1 if self.got_on else idle + 1
                 if idle > _MOST_IDLE:
                     raise
-                why = self._reason(error, places or [])
+                why = self._reason(error)
 
-    def _leaves(self, now: bool = False) -> bool:
-        """Return whether this worker leaves after its round, and is no loss then."""
-        wish = self.leaves()
-        return bool(self.line.call("leave", wish=wish, now=now)[0]["leaves"])
-
-    def _reason(self, error: CommError, places: Sequence[int]) -> list[Any]:
+    def _reason(self, error: CommError) -> list[Any]:
         """Return which worker is lost, its place and what happened."""
-        if isinstance(error, PeerLost) and error.rank < len(places):
-            return [places[error.rank], error.where, error.what]
+        if isinstance(error, PeerLost):
+            return [error.rank, error.where, error.what]
         return [self.place.rank, self.place.where, str(error)]
 
     def _meet(self, after: int, why: Any) -> tuple[Listener, Json]:
@@ -171,21 +158,18 @@ class _Participant:
             raise
 
     def _join(self, listener: Listener, met: Json) -> None:
-        link, rank = self.spec.link, met.get("rank", self.place.rank)
+        link, rank = self.spec.link, self.place.rank
         deadline = self.spec.settings.deadline
         generation = met["attempt"]
         run = f"{link.run}/{generation}"
         addresses = [(host, port) for host, port, _ in met["workers"]]
         changing = generation if self.is_elastic else None
         if self.is_elastic:
-            self.presence.go_on(
-                _connecting, lambda error: listener.give_up(_without_rank(error)), changing
-            )
+            self.presence.go_on(_connecting, listener.give_up, changing)
         mesh = TcpComm.connect(
             listener, rank, addresses, link.secret, deadline, run, link.seal, generation
         )
-        ended = (lambda error: mesh.fail(_without_rank(error))) if self.is_elastic else mesh.fail
-        self.presence.go_on(mesh.report, ended, changing)
+        self.presence.go_on(mesh.report, mesh.fail, changing)
         with mesh as comm:
             how = computes(self.spec, self.place)
             workers = introduced(comm, self.part, self.spec.validates, met["workers"], how)
@@ -208,36 +192,38 @@ class _Participant:
 
     def _train(self, comm: Comm, met: Json) -> tuple[_Trained, Outcome]:
         """Begin, or go on where others have begun."""
+        memory = self.place.memory
+        agreed = None if memory is None else agree(comm, memory)
+        if self.trained is not None and agreed is None:
+            self.trained.batches.close()  # all begin anew, or from a snapshot
+            self.trained = None
         trained = self.trained
-        began = trained is not None and trained.rounds is not None and trained.rounds.place
-        if trained is not None and not (self.goes_on and began):
-            trained.batches.close()  # nothing of it is of use
-            trained = self.trained = None
-        has_begun = self.is_elastic and comm.any(trained is not None)
         model = trained.model if trained else make_model(self.spec, self.place, self.part)
         records, total, is_whole = self._records(comm)
         if trained is None:
-            trained = self._prepared(model, records, is_whole, comm)
-            self.trained = trained
-        if not has_begun:
+            trained = self.trained = self._prepared(model, records, is_whole, comm)
+        if agreed is None:
             self._first_weights(trained.learner, comm)
         hooks = self._hooks(trained, comm, met)
         hooks.shares = not is_whole
-        if self.goes_on and is_whole:
-            hooks.records = trained.batches
-        begun_with = self.spec.settings.workers if self.is_elastic else comm.size
-        if hooks.store is not None and hooks.resume is not None and not has_begun:
-            begun_with = snapshot.Saved(hooks.store, hooks.resume).begun_with
-        if trained.rounds is None:
-            plan = self.spec.plan(total, model.batch_size * model.iter_size, begun_with)
-            strategy = make_strategy(self.spec.settings.strategy)
-            trained.rounds = Rounds(trained.learner, strategy, comm, plan, hooks, self.goes_on)
-            trained.rounds.begun_with = begun_with
-        if has_begun:
-            join(trained.rounds, comm, hooks, met["heard"])
-        else:
-            trained.rounds.start()
-        return trained, trained.rounds.go_on()
+        begun_with = self._begun_with(comm, hooks, agreed)
+        plan = self.spec.plan(total, model.batch_size * model.iter_size, begun_with)
+        strategy = make_strategy(self.spec.settings.strategy)
+        rounds = Rounds(trained.learner, strategy, comm, plan, hooks)
+        rounds.begun_with = begun_with
+        try:
+            rounds.start(agreed)
+            return trained, rounds.go_on()
+        finally:
+            self.got_on = rounds.got_on
+
+    def _begun_with(self, comm: Comm, hooks: Hooks, agreed: Agreed | None) -> int:
+        """Return the number of workers by whose steps iterations count."""
+        if agreed is not None:
+            return int(agreed.numbers[comm.rank]["begun_with"])
+        if hooks.store is not None and hooks.resume is not None:
+            return int(snapshot.Saved(hooks.store, hooks.resume).begun_with)
+        return comm.size
 
     def _records(self, comm: Comm) -> tuple[Records, int, bool]:
         """Return this worker's records, the number of all, and whether all have the same."""
@@ -286,8 +272,9 @@ class _Participant:
             layout=model.layout,
             inputs=model.ranges,
             chance=model.chance,
-            newcomers=partial(line.ask, "newcomers") if self.goes_on else None,
-            leaves=(lambda: self.leaves() and self._leaves()) if self.goes_on else None,
+            memory=self.place.memory,
+            hosts=met.get("hosts", ()),
+            newcomers=partial(line.ask, "newcomers") if self.is_elastic else None,
             arrived=None if spec.settings.leave_behind is None else self._arrived,
         )
 
@@ -305,11 +292,6 @@ def _listener(host: str, ports: Sequence[int]) -> tuple[Listener, str]:
         return Listener(host, ports), host
     except CommError:  # a container's address as seen from outside
         return Listener("", ports), host
-
-
-def _without_rank(error: CommError) -> CommError:
-    """Return an error that names a worker by its place, which is not its rank."""
-    return CommError(str(error))
 
 
 def _connecting() -> Json:

@@ -70,7 +70,7 @@ def test_a_slow_store_costs_its_time_and_nothing_else(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [{}, {"min_workers": 2, "leave_behind": 20.0}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"min_hosts": 2, "leave_behind": 20.0}], ids=str)
 def test_a_store_slower_than_the_deadline(settings, tmp_path, monkeypatch):
     """Nobody is lost or left behind meanwhile: all send heartbeats, and nobody is in a round."""
     monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.slowly")

@@ -35,15 +35,14 @@ class Members:
     """Three workers, of which two are enough; as many are present as are said."""
 
     def __init__(self) -> None:
-        self.elastic = SimpleNamespace(goes_on=True)
-        self.lost_places: list[str] = []
+        self.lost_hosts: list[int] = []
         self.lacks, self.lost = False, None
 
     def leave_behind(self) -> None: ...
 
-    def gone(self) -> list[str]:
-        places, self.lost_places = self.lost_places, []
-        return places
+    def gone(self) -> list[int]:
+        losses, self.lost_hosts = self.lost_hosts, []
+        return losses
 
 
 @pytest.fixture
@@ -67,10 +66,6 @@ def crew_of(members: Any, restarts: float) -> tuple[Crew, History]:
     return Crew(driver, history, Host, 3, 2, restarts), history
 
 
-def read(history: History, worker: int, where: str) -> None:
-    history({"event": "reading", "time": 0.0, "worker": worker, "where": where})
-
-
 def test_a_place_is_taken_again_after_a_pause_that_grows(members: Any, clock: Any) -> None:
     workers, _ = crew_of(members, 2)
     workers.__enter__()
@@ -91,17 +86,17 @@ def test_a_place_is_taken_again_after_a_pause_that_grows(members: Any, clock: An
 
 
 def test_a_late_word_of_a_loss_does_not_end_who_came_for_it(members: Any, clock: Any) -> None:
-    workers, history = crew_of(members, 5)
+    workers, _ = crew_of(members, 5)
     workers.__enter__()
-    read(history, 0, "process 1")
-    members.lost_places = ["process 1"]  # silent, it has not ended
+    members.lost_hosts = [0]  # silent, it has not ended
     first = workers.hosts[0]
     workers.keep_up(members)
     assert first.has_ended
     clock.now += 1.1
     workers.keep_up(members)
-    members.lost_places = ["process 1"]
+    members.lost_hosts = [0]
     second = workers.hosts[0]
+    assert second.ranks == [3]
     workers.keep_up(members)
     assert second is not first
     assert not second.has_ended
@@ -128,14 +123,14 @@ def test_a_host_whose_worker_never_calls_has_no_records(members: Any, clock: Any
         workers.keep_up(members)
 
 
-def test_a_run_that_never_gets_to_a_snapshot_ends(members: Any, clock: Any) -> None:
+def test_a_run_that_never_gets_further_ends(members: Any, clock: Any) -> None:
     workers, history = crew_of(members, 0)
-    members.elastic.goes_on = False
-    workers.driver.progress.starts = 4
+    workers.driver.progress.starts = 12
     workers.check_progress()
-    history({"event": "snapshot", "time": 0.0, "round": 2})
-    workers.driver.progress.starts = 5
+    history({"event": "round", "time": 0.0, "round": 2})
+    workers.driver.progress.starts = 13
     workers.check_progress()
-    workers.driver.progress.starts = 9
-    with pytest.raises(Exception, match="lost 4 times in a row, with no snapshot between"):
+    history({"event": "round", "time": 0.0, "round": 1})
+    workers.driver.progress.starts = 25
+    with pytest.raises(Exception, match="lost 12 times in a row, and no round was new"):
         workers.check_progress()

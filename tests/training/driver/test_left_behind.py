@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from sparknet.errors import SettingError
-from sparknet.training.driver.membership import Elastic, Membership
 from sparknet.training.driver.stragglers import Arrivals, Behind
 from sparknet.training.local_training import train
 from sparknet.training.result import Trained
@@ -14,7 +13,7 @@ from sparknet.training.virtual import Cluster
 from sparknet.training.virtual.cluster import Pace
 from sparknet.training.workers import local as local_launcher
 from tests.training import small
-from tests.training.driver.test_membership import Line
+from tests.training.driver.test_membership import Line, Meeting
 from tests.training.test_changing import ARRAYS, SOLVER, of_kind
 from tests.training.test_training import nothing_is_left  # noqa: F401
 
@@ -103,122 +102,94 @@ def test_a_pause_of_the_driver_counts_for_nobody():
     assert arrivals.late(1000.2) == [Behind(1, pytest.approx(1.2), 0.1)]
 
 
-class Meeting:
-    """The driver's side of a run of at most three workers, of which one is enough."""
-
-    def __init__(self, least: int = 1) -> None:
-        self.now, self.generation = 0.0, 0
-        self.events: list[dict[str, Any]] = []
-        elastic = Elastic(3, least, wait=10.0, behind=10.0, late=1.0)
-        self.members = Membership(elastic, self._begin, self.events.append, bool, self._clock)
-
-    def _clock(self) -> float:
-        return self.now
-
-    def _begin(self) -> dict[str, Any]:
-        self.generation += 1
-        return {"attempt": self.generation}
-
-    def call(self, line: Any, ready: bool = True, after: int = 0) -> dict[str, Any]:
-        said = {"where": f"place {line.rank}", "said": line.rank, "ready": ready, "after": after}
-        return self.members.hear(line, {**said, "why": None})
-
-    def meet(self, *lines: Any) -> None:
-        """These begin a generation."""
-        after = self.generation
-        for line in lines:
-            self.call(line, after=after)
-        for line in lines:
-            assert self.call(line, after=after)["met"] is not None
-            self.call(line, ready=False, after=self.generation)
-
-    def pass_time(self, seconds: float) -> None:
-        for _ in range(round(seconds)):
-            self.now += 1.0
-            self.members.leave_behind()
+Hosts = list[Any]
 
 
-def lines(*ranks: int) -> list[Any]:
-    return [Line(rank) for rank in ranks]
+def begun(least: int = 1) -> tuple[Meeting, Hosts, dict[int, Any]]:
+    """Three hosts of one worker each, which have just begun the first round."""
+    meeting = Meeting(3, 3, least, behind=10.0, late=1.0)
+    hosts: Hosts = [Line(number) for number in range(3)]
+    lines = dict[int, Any]()
+    assert [meeting.carry(host) for host in hosts[::-1]] == [[], [], [0]]
+    meeting.meet(hosts, lines)
+    return meeting, hosts, lines
 
 
-def begun(least: int = 1) -> tuple[Meeting, list[Any]]:
-    """Three workers that have just begun the first round, whoever came first."""
-    meeting, three = Meeting(least), lines(0, 1, 2)
-    for line in three:
-        meeting.call(line, ready=False)
-    meeting.meet(*three)
-    return meeting, three
+def pass_time(meeting: Meeting, seconds: float) -> None:
+    for _ in range(round(seconds)):
+        meeting.now += 1.0
+        meeting.members.leave_behind()
 
 
-def test_one_that_is_late_is_lost_and_told_so():
-    meeting, (first, second, slow) = begun()
-    for line in (first, second):
-        meeting.members.arrive(line, 1, 0.5)
-    meeting.pass_time(4)
-    assert [event["event"] for event in meeting.events] == ["generation"]
-    meeting.pass_time(1)
+def test_a_host_that_is_late_is_lost_and_told_so():
+    meeting, hosts, lines = begun()
+    for worker in (0, 1):
+        meeting.members.arrive(lines[worker], 1, 0.5)
+    pass_time(meeting, 4)
+    assert meeting.kinds() == ["generation"]
+    pass_time(meeting, 1)
     behind, lost = meeting.events[1:]
     figures = {"worker": 2, "where": "place 2", "seconds": 5.5, "median": 0.5, "factor": 10.0}
     assert behind.items() >= {"event": "behind", "generation": 1, **figures}.items()
     assert lost.items() >= {"event": "lost", "worker": 2, "message": "it was left behind"}.items()
-    assert meeting.call(slow, ready=False, after=1)["lost"] == (2, "place 2", "it was left behind")
-    assert meeting.call(first, ready=False, after=1)["lost"] == (2, "place 2", "it was left behind")
-    assert meeting.members.gone() == ["place 2"]
+    told = (2, "place 2", "it was left behind")
+    assert meeting.call(lines[2], 2, ready=False, after=1)["lost"] == told
+    assert meeting.call(lines[0], 0, ready=False, after=1)["lost"] == told
+    assert meeting.carry(hosts[2]) == [-1]
+    assert meeting.members.gone() == [2]
+    assert [meeting.carry(one) for one in hosts[:2]] == [[0, 2], [1]]
 
 
 def test_it_may_come_back_at_once_and_the_second_time_after_a_minute():
-    meeting, (first, second, slow) = begun()
+    meeting, hosts, lines = begun()
     for number in (1, 2):
-        meeting.members.arrive(first, number, 0.5)
-        meeting.members.arrive(second, number, 0.5)
-        meeting.pass_time(6)
-        meeting.members.leave(slow)
-        slow = Line(2)
+        for worker in (0, 1):
+            meeting.members.arrive(lines[worker], number, 0.5)
+        pass_time(meeting, 6)
+        late = lines.pop(2)
+        for line in (late, hosts[2]):
+            meeting.members.leave(line)
+        hosts[2] = Line(2 + 3 * number)
         if number == 1:
-            assert meeting.call(slow)["lost"] is None
-            meeting.meet(first, second, slow)
-    assert [event["event"] for event in meeting.events].count("behind") == 2
-    assert meeting.call(slow)["lost"] == (2, "place 2", "it was left behind")
+            assert meeting.carry(hosts[2]) == [2]
+            meeting.meet(hosts, lines)
+    assert meeting.kinds().count("behind") == 2
+    assert meeting.carry(hosts[2]) == [-1]
     meeting.now += 60
-    assert meeting.call(Line(2))["lost"] is None
+    assert meeting.carry(Line(2)) != [-1]
 
 
 def test_it_is_left_behind_also_when_the_others_have_lost_another_one():
     """They wait for it where the next generation begins."""
-    meeting, (first, second, _) = begun()
-    meeting.members.arrive(first, 1, 0.5)
-    meeting.members.arrive(second, 1, 0.5)
-    meeting.members.leave(second)
-    assert meeting.call(first, after=1)["met"] is None
-    meeting.pass_time(6)
-    assert meeting.call(first, after=1)["met"]["places"] == [0]
-    assert [event["event"] for event in meeting.events[1:]] == [
-        "lost",
-        "behind",
-        "lost",
-        "generation",
-    ]
+    meeting, hosts, lines = begun()
+    for worker in (0, 1):
+        meeting.members.arrive(lines[worker], 1, 0.5)
+    for line in (lines.pop(1), hosts[1]):
+        meeting.members.leave(line)
+    assert meeting.call(lines[0], 0, after=1)["met"] is None
+    pass_time(meeting, 6)
+    assert meeting.carry(hosts[0]) == [0, 1, 2]
+    assert meeting.kinds()[1:] == ["lost", "behind", "lost"]
 
 
 def test_those_that_are_needed_are_waited_for():
-    meeting, (first, second, _) = begun(least=3)
-    for line in (first, second):
-        meeting.members.arrive(line, 1, 0.5)
-    meeting.pass_time(100)
-    assert [event["event"] for event in meeting.events] == ["generation"]
+    meeting, _, lines = begun(least=3)
+    for worker in (0, 1):
+        meeting.members.arrive(lines[worker], 1, 0.5)
+    pass_time(meeting, 100)
+    assert meeting.kinds() == ["generation"]
 
 
 @pytest.mark.parametrize("strategy", [AllReduce(), Downpour()], ids=lambda one: one.name)
-def test_a_strategy_whose_workers_do_not_wait(strategy, tmp_path):
-    settings: dict[str, Any] = {"snapshots": tmp_path, "snapshot_every": 1, "strategy": strategy}
+def test_a_strategy_whose_workers_do_not_wait(strategy):
+    settings: dict[str, Any] = {"strategy": strategy}
     said = f"leave_behind=50 is of no use with {strategy.name}"
     with pytest.raises(SettingError, match=said):
-        train(SOLVER, ARRAYS, workers=2, min_workers=1, leave_behind=50, steps=2, **settings)
+        train(SOLVER, ARRAYS, workers=2, min_hosts=1, leave_behind=50, steps=2, **settings)
 
 
 def test_it_needs_to_know_how_many_are_enough():
-    with pytest.raises(SettingError, match="leave_behind=50 needs min_workers"):
+    with pytest.raises(SettingError, match="leave_behind=50 needs min_hosts"):
         train(SOLVER, ARRAYS, workers=2, leave_behind=50, steps=2)
 
 
@@ -234,7 +205,7 @@ def test_a_stopped_worker_is_left_behind_before_its_silence_is_a_loss(monkeypatc
     """It gets SIGSTOP in the second step of its fourth round."""
     monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.dying")
     monkeypatch.setenv("DYING", "silent:1:14")
-    settings: dict[str, Any] = {"workers": 3, "min_workers": 2, "restarts": 0, "steps": 40}
+    settings: dict[str, Any] = {"workers": 3, "min_hosts": 2, "restarts": 0, "steps": 40}
     settings |= {"strategy": Averaging(4), "deadline": 6.0, "leave_behind": 20.0}
     trained = train(SOLVER, ARRAYS, **settings)
     behind, (lost,) = behind_in(trained), of_kind(trained, "lost")
@@ -242,8 +213,7 @@ def test_a_stopped_worker_is_left_behind_before_its_silence_is_a_loss(monkeypatc
     assert lost["message"] == "it was left behind"
     assert 1.5 < behind["seconds"] < 6.0
     assert behind["seconds"] > 20 * behind["median"]
-    assert [event["workers"] for event in of_kind(trained, "generation")] == [3, 2]
-    assert [len(event["workers"]) for event in of_kind(trained, "round")][:4] == [3, 3, 3, 2]
+    assert [event["hosts"] for event in of_kind(trained, "generation")] == [3, 2]
     assert trained.outcome.iteration == 40
     assert trained.outcome.samples == 3 * 40 * small.BATCH
 
@@ -251,29 +221,24 @@ def test_a_stopped_worker_is_left_behind_before_its_silence_is_a_loss(monkeypatc
 def test_one_that_computes_slowly_hands_in_its_third_round(monkeypatch):
     monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.slowly")
     monkeypatch.setenv("SLOWLY", "computing:2:0.03")
-    settings: dict[str, Any] = {"workers": 3, "min_workers": 2, "restarts": 0, "steps": 40}
+    settings: dict[str, Any] = {"workers": 3, "min_hosts": 2, "restarts": 0, "steps": 40}
     trained = train(SOLVER, ARRAYS, **settings, strategy=Averaging(4), leave_behind=8.0)
     behind, (left,) = behind_in(trained), of_kind(trained, "left")
     assert (behind["worker"], left["worker"]) == (2, 2)
     assert behind["seconds"] > max(4 * 0.03, 8 * behind["median"])
     assert of_kind(trained, "lost") == []
-    rounds = of_kind(trained, "round")
-    sizes = [len(event["workers"]) for event in rounds]
-    assert sizes[:3] == [3, 3, 3]
-    assert sizes[-1] == 2
-    assert sizes == sorted(sizes, reverse=True)
-    assert trained.outcome.iteration == 40
-    assert trained.outcome.samples == pytest.approx(3 * 40 * small.BATCH, abs=8 * small.BATCH)
+    assert [event["hosts"] for event in of_kind(trained, "generation")] == [3, 2]
+    assert trained.outcome.samples == 3 * 40 * small.BATCH
 
 
 def test_one_that_computes_very_slowly_is_left_in_its_round(monkeypatch):
     """It sends heartbeats all the while; nothing of its round counts."""
     monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.slowly")
     monkeypatch.setenv("SLOWLY", "computing:0:30")
-    settings: dict[str, Any] = {"workers": 3, "min_workers": 2, "restarts": 0, "steps": 40}
+    settings: dict[str, Any] = {"workers": 3, "min_hosts": 2, "restarts": 0, "steps": 40}
     trained = train(SOLVER, ARRAYS, **settings, strategy=Averaging(4), deadline=4, leave_behind=15)
     behind, (lost,) = behind_in(trained), of_kind(trained, "lost")
     assert (behind["worker"], lost["worker"]) == (0, 0)
     assert 15 * behind["median"] < behind["seconds"] < 25
-    assert {len(event["workers"]) for event in of_kind(trained, "round")} == {2}
+    assert [event["hosts"] for event in of_kind(trained, "generation")] == [3, 2]
     assert trained.outcome.samples == 3 * 40 * small.BATCH

@@ -1,8 +1,11 @@
-"""Who is part of a run whose members change, as the driver sees it: with a clock of ours."""
+"""Which hosts a run has, and whom they carry, as the driver sees it: with a clock of ours."""
 
 from typing import Any
 
+import pytest
+
 from sparknet.training.driver.membership import Elastic, Membership
+from sparknet.training.driver.placement import shares
 
 
 class Line:
@@ -11,108 +14,154 @@ class Line:
 
 
 class Meeting:
-    """The driver's side of a run of two workers or more, at most four."""
+    """The driver's side of a run of four workers on two hosts or more, at most three."""
 
-    def __init__(self) -> None:
+    def __init__(self, workers: int = 4, most: int = 3, least: int = 2, **more: Any) -> None:
         self.now, self.generation = 0.0, 0
         self.events: list[dict[str, Any]] = []
+        self.over = False
+        elastic = Elastic(workers, most, least, wait=10.0, **more)
         self.members = Membership(
-            Elastic(4, 2, wait=10.0), self._begin, self.events.append, bool, lambda: self.now
+            elastic, self._begin, self.events.append, lambda: self.over, lambda: self.now
         )
 
     def _begin(self) -> dict[str, Any]:
         self.generation += 1
         return {"attempt": self.generation}
 
-    def call(self, line: Line, ready: bool = True, after: int = 0) -> dict[str, Any]:
-        said = {"where": f"place {line.rank}", "said": line.rank, "ready": ready, "after": after}
-        answer: dict[str, Any] = self.members.hear(line, {**said, "why": None})  # type: ignore[arg-type]
-        return answer
+    def carry(self, line: Any, leaves: bool = False) -> list[int]:
+        """The workers that a host carries, who does not wait for news."""
+        before = self.members._of(line) if line in self.members._hosts else [-1]
+        known = [*before, -1]
+        answer = self.members.carry(line, line.rank, f"place {line.rank}", leaves, known)
+        workers: list[int] = [-1] if answer["over"] else answer["workers"]
+        return workers
 
-    def begun(self, *ranks: int) -> list[Line]:
-        """Those that are in the first generation."""
-        lines = [Line(rank) for rank in ranks]
-        for line in lines:
-            self.call(line)
-        self.now += 10
-        for line in lines:
-            assert self.call(line)["met"] is not None
-            self.call(line, ready=False, after=1)
-        return lines
+    def call(self, line: Any, host: int, ready: bool = True, after: int = 0) -> dict[str, Any]:
+        said = {"where": f"place {host}", "host": host, "said": line.rank, "ready": ready}
+        return self.members.hear(line, {**said, "after": after, "why": None})
+
+    def meet(self, hosts: list[Any], lines: dict[int, Any]) -> dict[str, Any]:
+        """All workers begin a generation: new lines for those without; returns what they hear."""
+        after, met = self.generation, dict[str, Any]()
+        places = {worker: host.rank for host in hosts for worker in self.carry(host)}
+        for worker in sorted(places):
+            lines.setdefault(worker, Line(worker))
+        for worker, line in lines.items():
+            self.call(line, places[worker], after=after)
+        for worker, line in lines.items():
+            met = self.call(line, places[worker], after=after)["met"]
+            self.call(line, places[worker], ready=False, after=self.generation)
+        return met
 
     def kinds(self) -> list[str]:
         return [event["event"] for event in self.events]
 
 
-def test_those_that_are_enough_wait_for_more():
-    meeting, lines = Meeting(), [Line(3), Line(1)]
-    for now in (0.0, 9.9):
-        meeting.now = now
-        assert [meeting.call(line)["met"] for line in lines] == [None, None]
+def begun() -> tuple[Meeting, list[Any], dict[int, Any]]:
+    """Two hosts whose workers have begun the first generation."""
+    meeting, hosts, lines = Meeting(), [Line(0), Line(1)], dict[int, Any]()
+    for host in hosts:
+        assert meeting.carry(host) == []
     meeting.now = 10.0
-    meeting.call(lines[0])
-    assert [meeting.call(line)["met"]["rank"] for line in lines] == [1, 0]
-    assert meeting.events == [
-        {
-            "event": "generation",
-            "time": meeting.events[0]["time"],
-            "generation": 1,
-            "workers": 2,
-            "seconds": 10.0,
-            "message": None,
-        }
-    ]
+    assert [meeting.carry(host) for host in hosts] == [[0, 1], [2, 3]]
+    assert meeting.meet(hosts, lines)["hosts"] == [0, 0, 1, 1]
+    return meeting, hosts, lines
 
 
-def test_the_second_task_for_a_seat_is_refused():
-    meeting = Meeting()
-    first = meeting.begun(0, 1)
-    assert meeting.call(Line(1))["lost"] == (1, "place 1", "another process has its place")
+@pytest.mark.parametrize(
+    ("carried", "expected"),
+    [
+        ({5: (), 7: ()}, {5: {0, 1, 2}, 7: {3, 4}}),
+        ({5: {0, 1, 2}, 7: {3, 4}}, {5: {0, 1, 2}, 7: {3, 4}}),
+        ({5: {0, 1}, 7: {2, 3, 4}}, {5: {0, 1}, 7: {2, 3, 4}}),
+        ({5: {0, 1, 2}, 9: ()}, {5: {0, 1, 2}, 9: {3, 4}}),
+        ({5: {0, 1, 2}, 7: {3, 4}, 9: ()}, {5: {0, 1}, 7: {3, 4}, 9: {2}}),
+    ],
+)
+def test_few_workers_move(carried: Any, expected: Any) -> None:
+    assert shares(5, carried) == expected
+
+
+def test_hosts_that_are_enough_wait_for_more() -> None:
+    meeting, _, _ = begun()
+    assert meeting.kinds() == ["generation"]
+    figures = {"generation": 1, "workers": 4, "hosts": 2, "seconds": 10.0, "message": None}
+    assert meeting.events[0].items() >= figures.items()
+
+
+def test_others_carry_the_workers_of_a_lost_host() -> None:
+    meeting, hosts, lines = begun()
+    third = Line(2)
+    assert meeting.carry(third) == []
+    for line in (lines.pop(2), lines.pop(3), hosts.pop()):
+        meeting.members.leave(line)
+    assert meeting.members.gone() == [1]
+    assert meeting.carry(third) == [2, 3]
+    assert meeting.meet([hosts[0], third], lines)["hosts"] == [0, 0, 2, 2]
+    kinds = ["generation", "lost", "lost", "joined", "joined", "generation"]
+    assert meeting.kinds() == kinds
+    assert [one["worker"] for one in meeting.events if one["event"] == "lost"] == [2, 3]
+
+
+def test_a_newcomer_takes_workers_over_after_a_round() -> None:
+    meeting, hosts, lines = begun()
+    third = Line(2)
+    assert meeting.carry(third) == []
+    assert meeting.members.has_newcomers()
+    assert meeting.call(lines[0], 0, after=1)["met"] is None
+    assert [meeting.carry(one) for one in (*hosts, third)] == [[0, 1], [2], [3]]
+    assert meeting.call(lines.pop(3), 1, after=1)["met"] == {"moved": True}
+    assert meeting.meet([*hosts, third], lines)["hosts"] == [0, 0, 1, 2]
+    assert meeting.kinds() == ["generation", "joined", "generation"]
+
+
+def test_a_second_line_of_a_host_is_refused() -> None:
+    meeting, hosts, _ = begun()
+    assert meeting.carry(Line(1)) == [-1]
+    assert meeting.carry(hosts[1]) == [2, 3]
+
+
+def test_a_host_that_is_told_to_leave_is_no_loss() -> None:
+    meeting, hosts, lines = begun()
+    third = Line(2)
+    meeting.carry(third)
+    assert meeting.carry(hosts[0], leaves=True) == [0, 1]
+    assert meeting.members.has_newcomers()
+    meeting.call(lines[2], 1, after=1)
+    assert meeting.carry(hosts[0]) == [-1]
+    meeting.members.leave(hosts.pop(0))
+    del lines[0], lines[1]
+    assert meeting.meet([*hosts, third], lines)["hosts"] == [2, 2, 1, 1]
+    assert [one["worker"] for one in meeting.events if one["event"] == "left"] == [0, 1]
+    assert "lost" not in meeting.kinds()
+    assert meeting.members.gone() == []
+
+
+def test_the_only_host_hands_over_in_two_steps() -> None:
+    """It has the state of all workers: so it keeps a half until another one has the other half."""
+    meeting = Meeting(workers=2, most=1, least=1)
+    first, second, lines = Line(0), Line(1), dict[int, Any]()
+    assert meeting.carry(first) == [0, 1]
+    meeting.meet([first], lines)
+    meeting.members.send_away([0])
     assert not meeting.members.has_newcomers()
-    meeting.members.leave(first[1])  # type: ignore[arg-type]
-    assert meeting.call(Line(1))["lost"] is None
+    meeting.carry(second)
+    assert meeting.members.has_newcomers()
+    meeting.call(lines[0], 0, after=1)
+    assert [meeting.carry(one) for one in (first, second)] == [[0], [1]]
+    del lines[1]
+    meeting.meet([first, second], lines)
+    assert meeting.members.has_newcomers()
+    meeting.call(lines[1], 1, after=2)
+    assert meeting.carry(second) == [0, 1]
+    assert meeting.carry(first) == [-1]
 
 
-def test_one_that_is_told_to_leave_is_no_loss():
-    meeting = Meeting()
-    stays, goes = meeting.begun(0, 1)
-    members: Any = meeting.members
-    assert not members.has_newcomers()
-    members.send_away([1])
-    assert members.has_newcomers()
-    assert not members.leaves(stays, wish=False, now=True)
-    assert members.leaves(goes, wish=False, now=True)
-    members.leave(goes)
-    assert meeting.kinds() == ["generation", "left"]
-    assert meeting.events[1]["where"] == "place 1"
-
-
-def test_one_that_is_told_to_leave_and_is_killed_in_its_round_is_a_loss():
-    meeting = Meeting()
-    _, goes = meeting.begun(0, 1)
-    members: Any = meeting.members
-    assert members.leaves(goes, wish=True, now=False)
-    members.leave(goes)
-    assert meeting.kinds() == ["generation", "lost"]
-
-
-def test_the_last_one_stays_until_another_has_come():
-    """It has the weights."""
-    meeting = Meeting()
-    lines = meeting.begun(0, 1)
-    members: Any = meeting.members
-    members.send_away([0, 1])
-    assert not members.has_newcomers()
-    assert not any(members.leaves(line, wish=True, now=True) for line in lines)
-    meeting.call(Line(2))
-    assert members.has_newcomers()
-
-
-def test_who_waits_when_training_ends_hears_of_it() -> None:
-    over, meeting = [False], Meeting()
-    meeting.members._is_over = lambda: over[0]
-    meeting.begun(0, 1)
-    late = Line(2)
-    assert meeting.call(late) == {"lost": None, "met": None}
-    over[0] = True
-    assert meeting.call(late) == {"lost": (2, "place 2", "training is over"), "met": None}
+def test_hosts_hear_that_training_is_over() -> None:
+    meeting, hosts, _ = begun()
+    late = Line(0)
+    meeting.over = True
+    assert meeting.carry(hosts[0]) == [-1]
+    assert meeting.carry(Line(2)) == [-1]
+    assert meeting.call(late, 0) == {"lost": (0, "place 0", "training is over"), "met": None}

@@ -121,12 +121,15 @@ def test_each_attempt_has_its_number(new_line):
 Waiting = tuple[Callable[[int], Presence], "SimpleQueue[float]"]
 
 
-@pytest.fixture(params=[None, Elastic(2, 2, wait=0.0)], ids=["fixed", "elastic"])
+@pytest.fixture(params=[None, Elastic(2, 1, 1, wait=0.0)], ids=["fixed", "elastic"])
 def waiting(request):
     """Workers by rank, of two that are needed, and the times of their calls."""
     times: SimpleQueue[float] = SimpleQueue()
     with Driver(SECRET, memoryview(b""), None, lambda _: None, elastic=request.param) as driver:
         place: Any = driver._places["training"]
+        if driver.members is not None:
+            host: Any = None
+            driver.members.carry(host, 0, "here", False, [])
         hear = place.hear
 
         def noted(line: Line, call: dict[str, Any]) -> Any:
@@ -211,7 +214,7 @@ def test_one_that_is_silent_while_the_other_calls_was_not_paused():
 def test_one_that_never_calls_is_lost(deadline, patience):
     """Spark starts all tasks at once, but Python may have to be started first."""
     place = Clocked(0, deadline=deadline)
-    assert not place.place.has_entered(1)
+    assert 1 not in place.place.entered()
     assert [place.after(1) for _ in range(patience)] == [None] * patience
     said = f"it did not call the driver within {patience} s of the others"
     assert place.after(1) == (1, "an unknown place", said)
