@@ -34,6 +34,11 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.3.0"
 
+if archive := getattr(getattr(__spec__, "loader", None), "archive", None):
+    from sparknet.zip_import import unpack
+
+    __path__ = [unpack(archive)]
+
 _HOMES = {
     "sparknet.errors": ("SparkNetError",),
     "sparknet.native": ("NDArray",),

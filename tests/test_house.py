@@ -18,7 +18,7 @@ ROOT = Path(sparknet.__file__).resolve().parent
 TOP = ROOT.parent
 
 STOREYS = (
-    {"errors", "renamed"},
+    {"errors", "renamed", "zip_import"},
     {"atomic_files", "devices"},
     {"proto"},
     {"native"},
