@@ -1,4 +1,4 @@
-"""spark-submit with a packed environment, on a standalone cluster of two workers."""
+"""spark-submit brings sparknet to a standalone cluster of two workers, whose Python lacks it."""
 
 import re
 import shutil
@@ -15,6 +15,7 @@ venv_pack = pytest.importorskip("venv_pack")
 
 from tests.spark.cluster import HOME, ROOT, Cluster, environment, until  # noqa: E402
 from tests.spark.java import quick  # noqa: E402
+from tests.test_zip_import import zipped  # noqa: E402
 
 PROGRAM = """
 import sparknet
@@ -69,19 +70,33 @@ def submit(running: Cluster, *words: str, **variables: str) -> str:
     return done.stdout
 
 
-def test_a_packed_environment(standalone, tmp_path):
-    archive = packed(tmp_path)
-    program = tmp_path / "program.py"
+def check(cluster: Cluster, folder: Path, *words: str, python: str) -> None:
+    """Both executors have sparknet from what was sent, and train."""
+    program = folder / "program.py"
     program.write_text(PROGRAM)
-    said = submit(
-        standalone,
-        *("--archives", f"{archive}#env", "--conf", "spark.executorEnv.PYTHONPATH=", str(program)),
-        PYSPARK_PYTHON="./env/bin/python",
-    )
+    options = [*words, "--conf", "spark.executorEnv.PYTHONPATH="]
+    said = submit(cluster, *options, str(program), PYSPARK_PYTHON=python)
     places = [line.split()[1:] for line in said.splitlines() if line.startswith("executor")]
     assert len(places) == 2
-    assert all(python.endswith("env/bin/python") for _, python in places)
+    for path, of_executor in places:
+        assert of_executor.endswith(python.lstrip("."))
+        assert not path.startswith(str(ROOT))
     assert float(re.findall(r"^accuracy ([0-9.]+)", said, re.M)[0]) > 0.95
+
+
+def test_a_packed_environment(standalone, tmp_path):
+    archive = packed(tmp_path)
+    check(standalone, tmp_path, "--archives", f"{archive}#env", python="./env/bin/python")
+
+
+def test_a_zip(standalone, tmp_path):
+    """The wheel's own form; the Python there has what sparknet needs."""
+    place = tmp_path / "theirs"
+    venv.create(place, symlinks=True)
+    (site,) = place.glob("lib/python3*/site-packages")
+    (site / "theirs.pth").write_text(sysconfig.get_path("purelib"))
+    python = str(place / "bin" / "python")
+    check(standalone, tmp_path, "--py-files", str(zipped(tmp_path)), python=python)
 
 
 @pytest.mark.parametrize("example", [["train_on_sql.py"], ["rdd_averaging.py", "4"]])

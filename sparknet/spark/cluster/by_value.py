@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 MISSING = (
-    "the executors' Python cannot import sparknet: install it there, or send a packed environment "
-    "with spark.archives and set PYSPARK_PYTHON to the Python in it"
+    "the executors' Python cannot import sparknet: install it there, or send the wheel with "
+    "--py-files (docs/clusters.md), or a packed environment with spark.archives and set "
+    "PYSPARK_PYTHON to the Python in it"
 )
 
 
