@@ -53,6 +53,7 @@ def conduct(
     store = setup.open_store()
     usual: Protection = "encrypted" if is_encrypted(session) else "sealed"
     make_driver: Callable[..., Driver] = Driver
+    # Two slots more than a driver of this process: not for classic sessions, which executors reach.
     if not (is_classic(session) or reaches_client(session, patience)):
         make_driver = partial(RemoteDriver, session=session, patience=patience)
     with Run(
