@@ -36,6 +36,11 @@ class JoinedCalls:
         self._turn = Lock()
 
     def __call__(self, columns: Columns) -> dict[str, Any]:
+        if self._turn.acquire(blocking=False):
+            try:
+                return self._function(columns)
+            finally:
+                self._turn.release()
         call = _Call(columns)
         self._waiting.append(call)
         with self._turn:
