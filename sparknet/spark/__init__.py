@@ -8,6 +8,7 @@ from sparknet import renamed
 from sparknet.predict.worker_cache import cached, clear_cache
 from sparknet.spark.cluster.session import get_session, local_session
 from sparknet.spark.filesystem.reading import read_images, read_records
+from sparknet.spark.filesystem.videos import read_videos
 from sparknet.spark.predict.cutouts import cut_out
 from sparknet.spark.predict.model import ModuleModel, SparkModel
 from sparknet.spark.predict.states import transform_with_states
@@ -29,6 +30,7 @@ __all__ = [
     "net_rdd",
     "read_images",
     "read_records",
+    "read_videos",
     "runner",
     "transform_with_states",
     "tree_mean",
