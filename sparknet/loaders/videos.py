@@ -19,7 +19,7 @@ Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 @dataclass(frozen=True)
-class Frame:
+class VideoFrame:
     """A picture of a video."""
 
     index: int
@@ -38,7 +38,7 @@ def video_seconds(path: str) -> float:
 
 def video_frames(
     path: str, begin: float = 0.0, end: float = math.inf, every: float | None = None
-) -> Iterator[Frame]:
+) -> Iterator[VideoFrame]:
     """Yield the frames from ``begin`` to before ``end``, in seconds.
 
     With ``every`` the first of each so many seconds, counted from the video's beginning.
@@ -54,7 +54,7 @@ def video_frames(
                 before, slot = slot, int((seconds + _HALF_A_MILLISECOND) / every)
                 if slot == before:
                     continue
-            yield Frame(round(seconds * video.rate), seconds, pixels())
+            yield VideoFrame(round(seconds * video.rate), seconds, pixels())
 
 
 _HALF_A_MILLISECOND = 5e-4

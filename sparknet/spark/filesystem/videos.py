@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import SparkError
 from sparknet.loaders.image_decoding import encode
-from sparknet.loaders.videos import Frame, video_frames, video_seconds
+from sparknet.loaders.videos import VideoFrame, video_frames, video_seconds
 from sparknet.predict.prediction import in_one_line
 from sparknet.proto.byte_source import StrPath
 from sparknet.proto.suggest import one_of
@@ -85,7 +85,7 @@ def _read(
     with in_one_line():
         for batch in batches:
             for part in batch.to_pylist():
-                frames, size = list[Frame](), 0
+                frames, size = list[VideoFrame](), 0
                 for frame in video_frames(part["path"], part["begin"], part["end"], every):
                     frames.append(frame)
                     size += frame.pixels.nbytes
@@ -96,7 +96,7 @@ def _read(
                     yield _batch(part["path"], frames, columns)
 
 
-def _batch(path: str, frames: Sequence[Frame], columns: Sequence[str]) -> pa.RecordBatch:
+def _batch(path: str, frames: Sequence[VideoFrame], columns: Sequence[str]) -> pa.RecordBatch:
     import pyarrow as pa
 
     makers = {
@@ -111,7 +111,7 @@ def _batch(path: str, frames: Sequence[Frame], columns: Sequence[str]) -> pa.Rec
     return pa.RecordBatch.from_pydict({name: makers[name]() for name in columns})
 
 
-def _images(path: str, frames: Sequence[Frame]) -> Any:
+def _images(path: str, frames: Sequence[VideoFrame]) -> Any:
     import pyarrow as pa
 
     shapes = [frame.pixels.shape for frame in frames]
