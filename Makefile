@@ -172,7 +172,7 @@ bench-strategies: setup
 bench-spark: setup
 	@$(PY) -m benchmarks.spark_sync
 	@$(PY) -m benchmarks.spark_overhead
-	@$(PY) -m benchmarks.spark_images
+	@$(PY) -m benchmarks.jobs --rows 256 --engines sparknet-float32 udf-onnxruntime
 	@$(PY) -m benchmarks.spark_strategies --write
 
 bench-peers: setup

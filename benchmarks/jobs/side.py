@@ -166,7 +166,9 @@ def ray(chosen: argparse.Namespace, job: Job, library: str) -> tuple[Step, Step]
 
     import ray as engine
 
-    engine.init(num_cpus=chosen.tasks, logging_level=logging.ERROR, include_dashboard=False)
+    # Logical cores: reading needs some beside those of the actors.
+    cores = 2 * chosen.tasks
+    engine.init(num_cpus=cores, logging_level=logging.ERROR, include_dashboard=False)
     arguments = (chosen.folder, chosen.job, library, chosen.threads)
 
     class Model:
