@@ -28,7 +28,6 @@ class Peer:
             from tokenizers import Tokenizer
 
             self._tokenizer = Tokenizer.from_file(str(Path(folder) / "minilm.json"))
-            self._tokenizer.enable_truncation(256)
             self._tokenizer.enable_padding()
 
     def __call__(self, values: Values) -> Any:
