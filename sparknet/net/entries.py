@@ -318,7 +318,7 @@ class UnknownShape(SpecError):
 def dependent(net: NetMessage, missing: Sequence[str]) -> dict[str, str]:
     """Return the blobs that depend on missing blobs, each with one that it needs."""
     causes = {name: name for name in missing}
-    for layer in net.layer:
+    for layer in net.layer if causes else ():
         lacking = next((causes[name] for name in layer.bottom if name in causes), None)
         for top in layer.top if layer.bottom else ():
             causes.pop(top, None)

@@ -384,3 +384,14 @@ def test_a_loss_that_is_no_number_is_told_once():
     lost.net.params["ip"][1].data[1] = np.nan
     with pytest.warns(LossWarning, match="0: the loss is nan, and layer 'ip': parameter 1 holds n"):
         lost.train(1)
+
+
+def test_batches_of_one_shape_share_a_pass():
+    described = NetParams("n", RDDLayer("data", [8, 4]), LinearLayer("ip", "data", num_outputs=3))
+    fed, rows = Net(described).tested, np.ones((2, 4), np.float32)
+    passes = [
+        fed.batch_pass({"data": values}, outputs)[0]
+        for values, outputs in [(rows, None)] * 3 + [(rows[:1], None), (rows, ["data"])]
+    ]
+    assert passes[1] is passes[2]
+    assert len({*map(id, passes[2:])}) == 3
