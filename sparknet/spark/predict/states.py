@@ -66,17 +66,17 @@ def transform_with_states(
     names = [one.blob for one in own if outputs is not None or one.blob not in states.values()]
     mapping = predictor.mapping(Request(outputs=[*names, *states.values()]))
     columns = {name: column for name, column in mapping.items() if name not in states}
-    kept = [key] if order is None else [key, order]
-    for column in (*kept, *columns.values()):
+    row_names = [key] if order is None else [key, order]
+    for column in (*row_names, *columns.values()):
         if column not in data.columns:
             raise SparkError(
                 f"the data has no column '{column}'{did_you_mean(column, data.columns)}"
             )
     check_types(data, columns.values(), "the stream")
-    fields = [data.schema[column] for column in kept]
+    fields = [data.schema[column] for column in row_names]
     fields += [StructField(one.column, spark_type(one)) for one in own if one.blob in names]
-    rows = data.select(*map(quoted, dict.fromkeys([*kept, *columns.values()])))
-    processor = KeyedStates(loaded, kept, mapping, dict(states), names, version)
+    rows = data.select(*map(quoted, dict.fromkeys([*row_names, *columns.values()])))
+    processor = KeyedStates(loaded, row_names, mapping, dict(states), names, version)
     return rows.groupBy(quoted(key)).transformWithStateInPandas(
         processor, StructType(fields), "append", "none"
     )
@@ -88,13 +88,13 @@ class KeyedStates:
     def __init__(
         self,
         model: LoadedModel,
-        kept: Sequence[str],
+        row_names: Sequence[str],
         mapping: Mapping[str, str],
         states: Mapping[str, str],
         outputs: Sequence[str],
         version: int,
     ) -> None:
-        self._model, self._kept, self._mapping = model, kept, mapping
+        self._model, self._row_names, self._mapping = model, row_names, mapping
         self._states, self._outputs, self._version = states, outputs, version
 
     def init(self, handle: Any) -> None:
@@ -108,7 +108,7 @@ class KeyedStates:
         import pandas as pd
 
         table = pd.concat(list(rows), ignore_index=True)
-        table = table.sort_values(self._kept[-1], kind="stable", ignore_index=True)
+        table = table.sort_values(self._row_names[-1], kind="stable", ignore_index=True)
         values = {name: self._state(name) for name in self._states}
         blobs = list(dict.fromkeys([*self._outputs, *self._states.values()]))
         results: dict[str, list[Any]] = {name: [] for name in self._outputs}
@@ -117,14 +117,14 @@ class KeyedStates:
                 for name in self._mapping.keys() - self._states.keys():
                     values[name] = self._record(name, table[self._mapping[name]].iat[number])
                 row = {self._mapping[name]: array for name, array in values.items()}
-                found = self._model.predict(row, blobs)
+                tops = self._model.predict(row, blobs)
                 for name, state in self._states.items():
-                    values[name] = np.asarray(found[state], np.float32).reshape(values[name].shape)
+                    values[name] = np.asarray(tops[state], np.float32).reshape(values[name].shape)
                 for name in self._outputs:
-                    results[name].append(self._cell(found[name][0]))
+                    results[name].append(self._cell(tops[name][0]))
         for name, state in self._stored.items():
             state.update((self._version, values[name].ravel().tolist()))
-        yield table[self._kept].assign(**results)
+        yield table[self._row_names].assign(**results)
 
     def close(self) -> None:
         """Do nothing, as nothing is open."""
