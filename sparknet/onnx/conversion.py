@@ -16,12 +16,13 @@ from sparknet.errors import FileError, clean
 from sparknet.graph.untrusted_budget import Budget
 from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.inputs import Place, bound, one_number
-from sparknet.onnx.length_constants import grown, length_number, with_length
-from sparknet.onnx.limits import Room, spread
+from sparknet.onnx.length_constants import Growth, grown, of_length
+from sparknet.onnx.limits import MALFORMED, Room, spread
 from sparknet.onnx.netlist import FLOAT, Computed, Netlist, Value
 from sparknet.onnx.operators.binary import exact_quotients
 from sparknet.onnx.records import beside
-from sparknet.onnx.sizes import RECORDS, Size, affine, symbols
+from sparknet.onnx.replay import Folds
+from sparknet.onnx.sizes import RECORDS, Size, symbols
 from sparknet.onnx.source import Array, Branch, OnnxNode, Source
 from sparknet.onnx.step import OPERATORS, Step
 from sparknet.onnx.value_types import (
@@ -39,9 +40,6 @@ from sparknet.onnx.value_types import (
     set_type,
 )
 
-_WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
-"""What a malformed node makes code fail with."""
-
 
 @dataclass(eq=False)
 class Reading:
@@ -56,12 +54,6 @@ class Reading:
     """What stands for the other sizes that are open, of sequences and images."""
     images: dict[str, int] = field(default_factory=dict)
     """The names of open sizes of images, with usual values."""
-    drifts: Mapping[str, int] = field(default_factory=dict)
-    """Constants of which all values grow by so much with each place of the input."""
-    turned: Mapping[str, int] = field(default_factory=dict)
-    """Constants that are the last places of longer ones, by the axis."""
-    counts: bool = False
-    """Whether the net computes with the length of sequences, of which there is one."""
 
     def __post_init__(self) -> None:
         source = self.source
@@ -80,6 +72,8 @@ class Reading:
         self.bounds: dict[str, int] = {}
         """For how long a sequence a table of the model has places, by the name of what is taken."""
         self.grown: dict[str, Computed] = {}
+        """Constants that change with the length, as blobs."""
+        self.growths: list[Growth] = []
         self.whole: dict[str, Computed] = {}
         """The blobs of whole numbers that casts make, by what they are made from."""
         self.symbolic: dict[str, Array] = {}
@@ -87,6 +81,9 @@ class Reading:
         self.exact = exact_quotients(self.nodes)
         """Values that shall be what a division gives, to the last digit."""
         self.values: dict[str, Value] = dict(source.constants)
+        named = {str(one): int(one) for one in self.lengths.values()}
+        open_sizes = {RECORDS: self.records, **named}
+        self.folds = Folds(source, self.values, open_sizes, named.keys() - self.images.keys())
         self.uses = Counter(name for node in self.nodes for name in node.inputs)
         self.uses.update(source.outputs)
         self.held: Counter[str] = Counter()
@@ -135,8 +132,6 @@ class Reading:
         for node in nodes:
             values = self._branch(node) if node.op == "If" else self._outputs(node)
             for name, value in zip(node.outputs, values, strict=False):
-                if node.op == "Cast" and value.dtype.kind == "f":
-                    value = self._counted(node, node.inputs[0], value)
                 if name:
                     self.bind(name, value)
 
@@ -186,7 +181,7 @@ class Reading:
         node = OnnxNode("Input", name, [], [name])
         try:
             blob = Step(self, node, []).layer("Input", [], shape={"dim": shape})
-        except _WRONG as error:
+        except MALFORMED as error:
             raise self.source.refuse(node, _problem(error)) from error
         blob.stored = tuple(shape)
         self.net.note_sizes(blob)
@@ -199,11 +194,12 @@ class Reading:
     def _outputs(self, node: OnnxNode) -> list[Value]:
         inputs = [self.values[name] if name else None for name in node.inputs]
         try:
-            return self._converted(node, inputs)
-        except _WRONG as error:
+            return self.converted(node, inputs)
+        except MALFORMED as error:
             raise self.source.refuse(node, _problem(error)) from error
 
-    def _converted(self, node: OnnxNode, inputs: list[Value | None]) -> list[Value]:
+    def converted(self, node: OnnxNode, inputs: list[Value | None]) -> list[Value]:
+        """Return what a node makes of its inputs."""
         if inputs and isinstance(inputs[0], np.ndarray) and self._is_several(node, inputs):
             inputs = [self._as_blob(node, inputs[0]), *inputs[1:]]
         constants = [one for one in inputs if not isinstance(one, Computed)]
@@ -216,12 +212,12 @@ class Reading:
                 self.symbolic[node.outputs[0]] = sizes[
                     node.attributes.get("start", 0) : node.attributes.get("end")
                 ]
+            self.folds.note(node, [*map(self.net.size_of, shape)])
             return list(fold(node, [np.broadcast_to(np.float32(0), shape)]))
         if self.source.fixed and node.op in SPREADING:
             inputs = self._for_any(inputs)
         if node.op in SPREADING:
-            pairs = zip(node.inputs, inputs, strict=True)
-            inputs = [one if one is None else self._counted(node, name, one) for name, one in pairs]
+            inputs = [of_length(self, *pair) for pair in zip(node.inputs, inputs, strict=True)]
         given_inputs = inputs
         inputs = [
             self._sliced_constant(node, name, one) if isinstance(one, np.ndarray) else one
@@ -253,17 +249,6 @@ class Reading:
             set_type(one, kind, whole) if isinstance(one, Computed) and one not in computed else one
             for one in outputs
         ]
-
-    def _counted(self, node: OnnxNode, name: str, value: Value) -> Value:
-        """Return a number that grows evenly with the length as what the net makes of the length."""
-        sizes = self.symbolic.get(name)
-        if not self.counts or isinstance(value, Computed) or sizes is None or sizes.size != 1:
-            return value
-        line, step = (
-            affine(sizes.flat[0], self.net.size_of(self.net.lengths[0])),
-            Step(self, node, []),
-        )
-        return set_type(length_number(step, value, *line), constant_type(value)) if line else value
 
     def _for_any(self, inputs: list[Value | None]) -> list[Value | None]:
         """Constants that hold the same for each of the records of the file, for any number."""
@@ -313,10 +298,7 @@ class Reading:
         if not any(size and size % one == 0 for size in array.shape for one in lengths):
             return array
         if name not in self.grown:
-            slope = self.drifts.get(name, 0)
-            still = array - slope * self.net.lengths[0] if slope else array
-            blob = step.parameter(still, lambda long: grown(step, name, long))
-            blob = with_length(step, blob, slope) if slope else blob
+            blob = step.parameter(array, lambda long: grown(step, name, long))
             self.grown[name] = set_type(blob, constant_type(array))
         return self.grown[name]
 
@@ -327,6 +309,7 @@ class Reading:
             if rows is not None:
                 self.bounds[node.outputs[0]] = rows
         self.room.take(results, inputs)
+        self.folds.note(node)
         if node.op in WITH_SIZES and not self.symbolic.keys().isdisjoint(node.inputs):
             self._note_sizes(node, inputs)
         return results
@@ -341,7 +324,7 @@ class Reading:
             parts.append(self.symbolic.get(name, one))
         if any(one is not None and one.size > MOST_SIZES for one in parts):
             return
-        with suppress(*_WRONG):
+        with suppress(*MALFORMED):
             for name, sizes in zip(node.outputs, fold(node, parts), strict=False):
                 if sizes.dtype == object:
                     self.symbolic[name] = sizes
@@ -373,7 +356,7 @@ class Reading:
                 if fed or blob.name in blobs.values() or self.net.is_read(blob):
                     blob = step.layer("Power", [blob], part="copy")
                     self.net.move_up(blob)
-            except _WRONG as error:
+            except MALFORMED as error:
                 raise self.source.refuse(node, _problem(error)) from error
             blobs[name] = blob.name
         for name, old in blobs.items():

@@ -9,71 +9,111 @@ counted from the end), the length is added.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparknet.errors import FileError, clean
-from sparknet.onnx.netlist import Computed, Growth, NetLayer, Netlist, Value
+from sparknet.layers import Shape
+from sparknet.onnx.limits import MALFORMED
+from sparknet.onnx.netlist import Computed, NetLayer, Value
+from sparknet.onnx.replay import Replay
+from sparknet.onnx.sizes import affine, evaluate_all
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Step
+from sparknet.onnx.value_types import constant_type, set_type
+
+if TYPE_CHECKING:
+    from sparknet.onnx.conversion import Reading
+
+CURE = "give the input's whole shape (shapes=)"
+_ROUNDING = 1e-6
+Part = Callable[[Array], Array]
 
 
-class Drifting(FileError):
-    """All values of a constant grow by `slope` with each place of the input."""
+@dataclass(frozen=True)
+class Growth:
+    """A layer that holds a constant as long as the input, or a part of one."""
 
-    def __init__(self, path: str, problem: str, name: str, slope: int) -> None:
-        super().__init__(path, problem)
-        self.name, self.slope = name, slope
-
-
-class FromTheEnd(FileError):
-    """A constant is the last places of a longer one, along an axis."""
-
-    def __init__(self, path: str, problem: str, name: str, axis: int) -> None:
-        super().__init__(path, problem)
-        self.name, self.axis = name, axis
+    layer: NetLayer
+    name: str
+    slope: int
+    """By how much all values grow with each place of the input."""
+    part: Part
 
 
 def grown(step: Step, name: str, array: Array) -> Computed:
     """Return a constant that is as long as the input, or twice as long, as a blob."""
-    end = step.reading.turned.get(name)
-    if end is not None:
-        growth = Growth(name, turned=end)
-        last = _trim(step, np.flip(array, end), growth, "whole_from_the_end", "from_the_end")
-        return step.layer("Reverse", [last], part="constant", axis=end)
     axis = _doubled(step, array.shape)
-    if axis is None:
-        return _trim(step, array, Growth(name), "whole", "constant")
-    before, behind = np.split(array, 2, axis)
-    first = _trim(step, np.flip(before, axis), Growth(name, axis, True), "whole_before", "before")
-    turned = step.layer("Reverse", [first], part="turned", axis=axis)
-    last = _trim(step, behind, Growth(name, axis), "whole_behind", "behind")
-    return step.layer("Concat", [turned, last], part="constant", axis=axis)
+    if axis is not None:
+        before, behind = _halves(axis)
+        first = _trim(step, name, array, "whole_before", "before", before)
+        turned = step.layer("Reverse", [first], part="turned", axis=axis)
+        last = _trim(step, name, array, "whole_behind", "behind", behind)
+        return step.layer("Concat", [turned, last], part="constant", axis=axis)
+    shorter = _like(step.reading.folds.shorter.array(name), array)
+    slope = _slope(array, shorter) if len(step.reading.net.lengths) == 1 else 0
+    if slope:
+        still = array - array.dtype.type(slope * step.reading.net.lengths[0])
+        blob = _trim(step, name, still, "whole", "constant", slope=slope)
+        return step.layer("Bias", [blob, _times_length(step, slope)], part="with_length", axis=0)
+    end = _end(array, shorter)
+    if end is None:
+        return _trim(step, name, array, "whole", "constant")
+    last = _trim(step, name, array, "whole_from_the_end", "from_the_end", _flip(end))
+    return step.layer("Reverse", [last], part="constant", axis=end)
 
 
-def _doubled(step: Step, shape: tuple[int, ...]) -> int | None:
-    lengths, anchors = step.reading.net.lengths, step.reading.net.anchors
-    axes = [axis for axis, size in enumerate(shape) if size % 2 == 0 and size // 2 in lengths]
-    loose = [size for size in shape if step.is_open(size) and size not in anchors]
-    return axes[0] if len(axes) == len(loose) == 1 else None
+def grow(reading: Reading, longest: int) -> None:
+    """Let each constant that is as long as the input be as long as the longest one."""
+    path, net = reading.source.path, reading.net
+    sizes = reading.folds.sizes(length=lambda _: longest)
+    replay = Replay(reading.folds, sizes)
+    for growth in reading.growths:
+        layer, short = growth.layer, growth.layer.arrays[0]
+        problem = f"'{clean(growth.name)}' is a constant that changes with the length of the input"
+        try:
+            constant = replay.array(growth.name)
+        except MALFORMED as error:
+            raise FileError(path, f"{problem}: {error}; {longest} is the longest: {CURE}") from None
+        if growth.slope:
+            constant = constant - constant.dtype.type(growth.slope * longest)
+        whole = growth.part(constant)
+        if whole.ndim != short.ndim:
+            raise FileError(path, f"{problem}: {CURE}")
+        long = np.ascontiguousarray(_like(whole, short), np.float32)
+        if not _begins(long, short):
+            raise FileError(path, f"{problem} otherwise than by its end: {CURE}")
+        layer.arrays = [long]
+        layer.parameter.parameter_param.shape.dim[:] = long.shape
+        net.blobs[layer.parameter.top[0]].stored = long.shape
+        net.replan(layer)
+    _check_shapes(reading, sizes, longest)
 
 
-def _trim(step: Step, array: Array, growth: Growth, whole: str, part: str) -> Computed:
-    shape = {"dim": list(array.shape)}
-    constant = step.layer("Parameter", [], [array], part=whole, shape=shape)
-    step.reading.net.layers[-1].grows = growth
-    return step.sized_by_inputs(constant, array.shape, part)
+def _check_shapes(reading: Reading, sizes: Mapping[str, int], longest: int) -> None:
+    """Refuse a net whose layers do not fit each other for the longest input."""
+    shapes = dict[str, Shape]()
+    for layer in reading.net.layers:
+        tops, bottoms = layer.parameter.top, layer.parameter.bottom
+        if layer.layer.is_input:
+            shapes |= {top: evaluate_all(reading.net.blobs[top].stored, sizes) for top in tops}
+            continue
+        try:
+            plan = layer.layer.plan([shapes[name] for name in bottoms])
+        except MALFORMED as error:
+            what = f"layer '{clean(layer.parameter.name)}' ({layer.type}): {error}"
+            raise FileError(
+                reading.source.path,
+                f"{what} for {longest} places, the longest input; the exporter may have fixed a "
+                f"size: {CURE}",
+            ) from None
+        shapes.update(zip(tops, plan.tops, strict=True))
 
 
-def with_length(step: Step, x: Computed, slope: float) -> Computed:
-    """Return the values, and the length times a number."""
-    length = times_length(step, slope)
-    return step.layer("Bias", [x, length], part="with_length", axis=0)
-
-
-def times_length(step: Step, slope: float) -> Computed:
+def _times_length(step: Step, slope: float) -> Computed:
     """Return the length times a number."""
     net = step.reading.net
     like, axis = net.anchors[net.lengths[0]]
@@ -83,79 +123,98 @@ def times_length(step: Step, slope: float) -> Computed:
     return step.layer("Reduction", [steps], part="length", operation="SUM", axis=0)
 
 
-def length_number(step: Step, array: Array, start: int, slope: int) -> Computed:
+def of_length(reading: Reading, name: str, value: Value | None) -> Value | None:
+    """Return a number that changes with the length as what the net makes of the length."""
+    if name in reading.grown:
+        return reading.grown[name]
+    if not isinstance(value, np.ndarray) or value.size != 1 or len(reading.net.lengths) != 1:
+        return value
+    if not reading.folds.depends_on_length(name):
+        return value
+    (node, shape), sizes = reading.folds.nodes[name], reading.symbolic.get(name, np.zeros(1))
+    line = affine(sizes.flat[0], reading.net.size_of(reading.net.lengths[0]))
+    if line is not None:
+        number = _length_number(Step(reading, node, []), value, *line)
+        reading.grown[name] = set_type(number, constant_type(value))
+    elif shape is None:
+        inputs = [of_length(reading, one, reading.values.get(one)) for one in node.inputs]
+        if any(isinstance(one, Computed) for one in inputs):
+            output = reading.converted(node, inputs)[node.outputs.index(name)]
+            if isinstance(output, Computed):
+                reading.grown[name] = output
+    return reading.grown.get(name, value)
+
+
+def _length_number(step: Step, array: Array, start: int, slope: int) -> Computed:
     """Return `start` and `slope` times the length, in the shape of the constant."""
-    length = times_length(step, slope)
+    length = _times_length(step, slope)
     if start:
         length = step.pointwise("Power", of=length, part="number", shift=float(start))
     return step.reshape(length, array.shape, part="as_constant")
 
 
-def grow(
-    path: str, net: Netlist, values: Mapping[str, Value], longest: int, drifts: Mapping[str, int]
-) -> None:
-    """Let each constant that is as long as the input be as long as in `values`."""
-    for layer in net.layers:
-        if layer.grows is not None:
-            slope = drifts.get(layer.grows.name, 0)
-            whole = _part(values[layer.grows.name], layer.grows, slope * longest)
-            _lengthen(path, net, layer, whole, longest)
+def _doubled(step: Step, shape: tuple[int, ...]) -> int | None:
+    lengths, anchors = step.reading.net.lengths, step.reading.net.anchors
+    axes = [axis for axis, size in enumerate(shape) if size % 2 == 0 and size // 2 in lengths]
+    loose = [size for size in shape if step.is_open(size) and size not in anchors]
+    return axes[0] if len(axes) == len(loose) == 1 else None
 
 
-def _part(whole: Value, growth: Growth, shift: int) -> Array | None:
-    if not isinstance(whole, np.ndarray):
-        return None
-    whole = whole - whole.dtype.type(shift) if shift else whole
-    if growth.turned is not None:
-        return np.flip(whole, growth.turned) if growth.turned < whole.ndim else None
-    if growth.axis is None:
-        return whole
-    if growth.axis >= whole.ndim or whole.shape[growth.axis] % 2:
-        return None
-    halves = np.split(whole, 2, growth.axis)
-    return np.flip(halves[0], growth.axis) if growth.before else halves[1]
+def _halves(axis: int) -> tuple[Part, Part]:
+    """Return what lies before the middle, from there to the beginning, and what lies behind."""
+    return (
+        lambda whole: np.flip(np.split(whole, 2, axis)[0], axis),
+        lambda whole: np.split(whole, 2, axis)[1],
+    )
 
 
-def _lengthen(path: str, net: Netlist, layer: NetLayer, whole: Array | None, longest: int) -> None:
-    short, growth = layer.arrays[0], layer.grows
-    assert growth is not None
-    what = f"'{clean(growth.name)}' is a constant that changes with the length of the input"
-    cure = "give the input's whole shape (shapes=)"
-    if whole is None or whole.ndim != short.ndim:
-        raise FileError(path, f"{what}: {cure}")
-    pairs = list(zip(whole.shape, short.shape, strict=True))
-    long = whole[tuple(slice(have if want != 1 else 1) for have, want in pairs)]
-    long = np.ascontiguousarray(long, np.float32)
-    piece = long[tuple(map(slice, short.shape))]
-    if not np.array_equal(piece, short, equal_nan=True):
-        problem = f"{what} otherwise than by its end: {cure}"
-        slope = _slope(piece, short, longest - net.lengths[0]) if len(net.lengths) == 1 else 0
-        if slope and growth.axis is None:
-            raise Drifting(path, problem, growth.name, slope)
-        end = _end(whole, short) if growth == Growth(growth.name) else None
-        if end is not None:
-            raise FromTheEnd(path, problem, growth.name, end)
-        raise FileError(path, problem)
-    layer.arrays = [long]
-    layer.parameter.parameter_param.shape.dim[:] = long.shape
-    net.blobs[layer.parameter.top[0]].stored = long.shape
-    net.replan(layer)
+def _flip(axis: int) -> Part:
+    return lambda whole: np.flip(whole, axis)
+
+
+def _trim(
+    step: Step,
+    name: str,
+    array: Array,
+    whole: str,
+    part: str,
+    cut: Part = np.asarray,
+    slope: int = 0,
+) -> Computed:
+    array, reading = cut(array), step.reading
+    shape = {"dim": list(array.shape)}
+    constant = step.layer("Parameter", [], [array], part=whole, shape=shape)
+    reading.growths.append(Growth(reading.net.layers[-1], name, slope, cut))
+    return step.sized_by_inputs(constant, array.shape, part)
+
+
+def _like(whole: Array, short: Array) -> Array:
+    """Return a constant that has one value along an axis where the other has one."""
+    return whole[tuple(slice(1 if size == 1 else None) for size in short.shape[: whole.ndim])]
+
+
+def _begins(long: Array, short: Array) -> bool:
+    """Return whether a constant begins as a shorter one; products of matrices round by size."""
+    piece, short = long[tuple(map(slice, short.shape))], short.astype(np.float64)
+    slack = _ROUNDING * np.abs(short, where=np.isfinite(short), out=np.zeros_like(short)).max()
+    return piece.shape == short.shape and np.allclose(piece, short, 0, slack, equal_nan=True)
 
 
 def _end(whole: Array, short: Array) -> int | None:
-    """Return the axis along which a constant is the last places of the whole one."""
-    pairs = enumerate(zip(whole.shape, short.shape, strict=True))
-    axes = [axis for axis, (have, want) in pairs if have > want > 1]
-    if len(axes) != 1:
+    """Return the axis along which a constant has a shorter one at its end, not at its beginning."""
+    if whole.ndim != short.ndim or _begins(whole, short):
         return None
-    last = np.flip(np.flip(whole, axes[0])[tuple(map(slice, short.shape))], axes[0])
-    same = np.array_equal(last.astype(np.float32), short, equal_nan=True)
-    return axes[0] if same else None
+    axes = [axis for axis, size in enumerate(short.shape) if whole.shape[axis] > size > 1]
+    turned = len(axes) == 1 and _begins(np.flip(whole, axes[0]), np.flip(short, axes[0]))
+    return axes[0] if turned else None
 
 
-def _slope(long: Array, short: Array, places: int) -> int:
-    """By how much all values grow with each place, if they do; else 0."""
-    if long.shape != short.shape or not np.isfinite(short).all() or not places:
+def _slope(array: Array, shorter: Array) -> int:
+    """Return by how much all values grow with one place more, if they do; else 0."""
+    if array.ndim != shorter.ndim:
         return 0
-    apart: Any = np.unique(long.astype(np.float64) - short)
-    return int(apart[0]) // places if apart.size == 1 and apart[0] % places == 0 else 0
+    piece = array[tuple(map(slice, shorter.shape))]
+    if piece.shape != shorter.shape or not np.isfinite(shorter).all():
+        return 0
+    apart: Any = np.unique(piece.astype(np.float64) - shorter)
+    return int(apart[0]) if apart.size == 1 and apart[0] % 1 == 0 else 0

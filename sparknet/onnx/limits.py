@@ -12,6 +12,11 @@ from sparknet.graph.untrusted_budget import TooLarge, untrusted_numbers
 
 Array = np.ndarray[Any, Any]
 
+MALFORMED = (
+    *(ArithmeticError, AttributeError, LookupError, MemoryError),
+    *(RecursionError, TypeError, ValueError),
+)
+"""What a malformed node makes code fail with."""
 _SHARE = 4
 """The part of the memory of a net of unknown origin that its constants may take."""
 _WIDEST = 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -25,11 +25,7 @@ from sparknet.onnx.inputs import (
     refuse_axes,
     tell,
 )
-from sparknet.onnx.length_constants import (
-    Drifting,
-    FromTheEnd,
-    grow,
-)
+from sparknet.onnx.length_constants import grow
 from sparknet.onnx.patterns import simplified
 from sparknet.onnx.records import (
     FEW_PIXELS,
@@ -57,8 +53,6 @@ from sparknet.onnx.source import (
 )
 from sparknet.proto import Model
 from sparknet.proto.untrusted import mark
-
-_TRIES = 3
 
 
 class OnnxWarning(UserWarning):
@@ -162,9 +156,6 @@ class _Trial:
         self.lengths = open_lengths(self.source)
         self.images = image_names(self.source, self.lengths)
         self.pixels: Sequence[int] = PIXELS
-        self.drifts: dict[str, int] = {}
-        self.turned: dict[str, int] = {}
-        self.counts = False
 
     def settled(self) -> tuple[Reading, Model]:
         """Where several lengths are open and do not fit each other, they are one: exporters name
@@ -201,7 +192,7 @@ class _Trial:
 
     def agreed(self, primes: Sequence[int]) -> tuple[Reading, Model]:
         readings: list[Reading] = []
-        failed: list[tuple[Sequence[int], FileError]] = []
+        problem: FileError | None = None
         least = 2 if is_open(self.source) else 1
         remaining = len({*self.lengths.values()}.difference(self.images))
         for records, *lengths in unlikely(
@@ -215,37 +206,19 @@ class _Trial:
                 self._fix(error)
                 return self.agreed(primes)
             except FileError as error:
-                failed.append(((records, *lengths), error))
-            if least in (len(readings), len(failed)):
+                if problem is not None or least == 1:
+                    raise (problem or counted(reading, error)) from None
+                problem = counted(reading, error)
+            if len(readings) == least:
                 break
-        if len(failed) >= max(1, len(readings)):
-            raise counted(self.source.path, failed, is_open(self.source)) from None
-        try:
-            self._grow(readings, primes)
-        except Drifting as error:
-            if error.name in self.drifts:
-                raise
-            self.drifts[error.name] = error.slope
-            return self.agreed(primes)
-        except FromTheEnd as error:
-            self.turned[error.name] = error.axis
-            return self.agreed(primes)
+        if problem is not None and len(readings) < least:
+            raise problem
+        self._grow(readings)
         models = [reading.net.model(self._usual(reading, readings)) for reading in readings]
         if len(models) > 1:
-            try:
-                check_alike(self.source.path, models[0], models[1], bool(self.lengths))
-            except FileError:
-                if self.counts or len(readings[0].net.lengths) != 1:
-                    raise
-                self.counts = True
-                with suppress(FileError):
-                    return self.agreed(primes)
-                self.counts = False
-                raise
+            check_alike(self.source.path, models[0], models[1], bool(self.lengths))
             if not self.lengths:
-                check_compared(
-                    self.source, self.nodes, *((one.records, one.values) for one in readings)
-                )
+                check_compared(*readings)
         return readings[0], models[0]
 
     def _fix(self, error: FixedSize) -> None:
@@ -270,9 +243,6 @@ class _Trial:
             records,
             {place: sizes[name] for place, name in self.lengths.items()},
             self.images,
-            self.drifts,
-            self.turned,
-            self.counts,
         )
 
     def _usual(self, reading: Reading, readings: Sequence[Reading]) -> dict[int, int]:
@@ -281,40 +251,12 @@ class _Trial:
         others = {size: self.images.get(str(size), length) for size in reading.lengths.values()}
         return {reading.records: self.batch, **others}
 
-    def _grow(self, readings: Sequence[Reading], primes: Sequence[int]) -> None:
+    def _grow(self, readings: Sequence[Reading]) -> None:
         """Put constants in for the longest input that the model takes."""
-        if not any(layer.grows for one in readings for layer in one.net.layers):
-            return
         longest = _longest(readings)
-        whole = self._whole(self._shapes(longest), self._counts(longest, primes), longest)
         for one in readings:
-            grow(self.source.path, one.net, whole.values, longest, self.drifts)
-
-    def _shapes(self, length: int) -> dict[str, Sequence[Any]]:
-        shapes: dict[str, Sequence[Any]] = {**self.source.inputs}
-        for name, axis in self.lengths:
-            shapes[name] = [*shapes[name][:axis], length, *shapes[name][axis + 1 :]]
-        return {**shapes, **self.shapes}
-
-    def _counts(self, length: int, primes: Sequence[int]) -> list[int]:
-        choices = (*unlikely(self.source, SMALL), *unlikely(self.source, primes))
-        return [one for (one,) in choices if length % one][:_TRIES]
-
-    def _whole(
-        self, shapes: Mapping[str, Sequence[Any]], counts: Sequence[int], longest: int
-    ) -> Reading:
-        """Read the longest input, whose rest may be a multiple of one of these record counts."""
-        for records in counts:
-            whole = Reading(self.source, self.nodes, shapes, records)
-            try:
-                whole.walk()
-            except FileError as error:
-                if records == counts[-1]:
-                    where = f" for {longest} places, the longest input"
-                    raise counted(self.source.path, [((records,), error)], True, where) from None
-            else:
-                break
-        return whole
+            if one.growths:
+                grow(one, longest)
 
 
 def _longest(readings: Sequence[Reading]) -> int:

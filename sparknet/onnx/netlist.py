@@ -67,18 +67,6 @@ class Computed:
 Value = Array | Computed
 
 
-@dataclass(frozen=True)
-class Growth:
-    """A constant of the model that grows with a length: all of it, or one half along an axis."""
-
-    name: str
-    axis: int | None = None
-    before: bool = False
-    """The first half, from the middle to the beginning."""
-    turned: int | None = None
-    """An axis from whose end all of it begins."""
-
-
 @dataclass(eq=False)
 class NetLayer:
     """A layer of the net."""
@@ -88,8 +76,6 @@ class NetLayer:
     layer: Layer
     in_int8: bool = False
     """Whether it multiplies numbers of eight bits."""
-    grows: Growth | None = None
-    """The constant that it holds, if that grows with a length."""
 
     @property
     def type(self) -> str:

@@ -9,12 +9,11 @@ import numpy as np
 
 from sparknet.errors import FileError, clean
 from sparknet.onnx.folding import fold, foldable
-from sparknet.onnx.limits import Room
+from sparknet.onnx.limits import MALFORMED, Room
 from sparknet.onnx.operators.detection import DetectionSearch
 from sparknet.onnx.operators.pointwise import ACTIVATIONS, PROBE
 from sparknet.onnx.source import Array, OnnxNode, Source
 
-_WRONG = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 _NUMBER_OR_WORD = (int, float, str, bytes)
 _SMALL = 16
 """Values of a constant that is compared with others."""
@@ -28,7 +27,7 @@ def simplified(source: Source) -> tuple[list[OnnxNode], dict[str, Array]]:
     _check_order(source)
     try:
         return _simplified(source)
-    except _WRONG as error:
+    except MALFORMED as error:
         raise FileError(source.path, f"has a malformed node: {clean(error)}") from error
 
 
@@ -172,7 +171,7 @@ class _Graph:
             try:
                 results = fold(node, inputs)
                 room.take(results, inputs)
-            except _WRONG as error:
+            except MALFORMED as error:
                 raise self.source.refuse(node, clean(error)) from error
             self.constants.update(zip(node.outputs, results, strict=False))
             if self._is_quantised(node, inputs):
@@ -300,7 +299,7 @@ class _Graph:
                 if any(one is None or one.size not in (1, PROBE.size) for one in feeds):
                     return None
                 values[node.outputs[0]] = fold(node, feeds)[0]
-        except _WRONG:
+        except MALFORMED:
             return None
         result = values[end.outputs[0]]
         for op, function in ACTIVATIONS.items():

@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparknet.errors import FileError, SpecError, clean
 from sparknet.graph.records import Outline
 from sparknet.layers import TEST, Shape
-from sparknet.onnx.folding import fold, foldable
 from sparknet.onnx.geometry import reshaped
 from sparknet.onnx.inputs import OPEN, input_shapes
-from sparknet.onnx.source import Array, OnnxNode, Source
+from sparknet.onnx.limits import MALFORMED
+from sparknet.onnx.replay import Replay
+from sparknet.onnx.source import Array, Source
 from sparknet.proto import Model, caffe_pb2
+
+if TYPE_CHECKING:
+    from sparknet.onnx.conversion import Reading
 
 LARGE = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181)
 MEDIUM = (29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, *LARGE)
@@ -29,8 +34,9 @@ _GIVE = "give the input's whole shape (shapes=)"
 COMPUTES = f"it computes with the number of records, which the model leaves open: {_GIVE}"
 COMPUTES_WITH_LENGTH = COMPUTES.replace("records,", "records or the length of sequences,")
 _COMPARING = ("Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min")
-_NUMBERS = (1, 2, 3, 64, 10**6)
-_NUMBER = re.compile(r"[0-9]+")
+_NUMBERS = (1, 2, 3, 64, 10**4)
+_MOST = 10**6
+_NUMBER = re.compile(r"\b[0-9]+\b")
 _MISFIT = re.compile(r"do not fit each other$|does not become \[[^]]*\]$")
 _LARGE = re.compile(r" is the most$|the constants that the model computes are too large$")
 
@@ -88,126 +94,61 @@ def _same(one: Array | None, other: Array | None) -> bool:
     return one is other or np.array_equal(one, other, equal_nan=True)
 
 
-def check_compared(
-    source: Source,
-    nodes: Sequence[OnnxNode],
-    one: tuple[int, Mapping[str, Any]],
-    other: tuple[int, Mapping[str, Any]],
-) -> None:
+def check_compared(first: Reading, second: Reading) -> None:
     """Refuse a model that computes with the number of records what does not grow evenly with it,
     as comparisons and roots do: other numbers than the two for which it was read give others."""
-    for node in nodes:
-        if foldable(node.op) and turns(node, one, other):
-            raise source.refuse(node, COMPUTES)
+    folds, lines, numbers = first.folds, dict[str, tuple[Any, Any]](), set(_NUMBERS)
+    for name in folds.nodes:
+        start, end = first.values[name], second.values.get(name)
+        if (
+            isinstance(start, np.ndarray)
+            and isinstance(end, np.ndarray)
+            and start.shape == end.shape
+        ):
+            with np.errstate(invalid="ignore"):
+                slope = (end.astype(float) - start) / (second.records - first.records)
+            lines[name] = start.astype(float), np.where(start == end, 0, slope)
+    for node, _ in folds.nodes.values():
+        if node.op in _COMPARING and not lines.keys().isdisjoint(node.inputs):
+            values = [lines.get(name, (first.values.get(name), 0)) for name in node.inputs if name]
+            for (start, slope), (other, its) in pairwise(values):
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    meets = np.unique(first.records + (other - start) / (slope - its))
+                numbers.update(int(one) for one in meets[np.isfinite(meets)] if 1 <= one < _MOST)
+    for number in numbers:
+        replay = Replay(folds, folds.sizes(number - first.records))
+        for name, (start, slope) in lines.items():
+            line = start + slope * (number - first.records)
+            with suppress(*MALFORMED), np.errstate(invalid="ignore"):
+                array = replay.array(name)
+                slack = 0 if array.dtype.kind in "biu" else 0.01
+                apart = np.abs(array.astype(float) - line) > 0.01 * np.abs(line) + slack
+                if array.shape != line.shape or apart.any():
+                    raise first.source.refuse(folds.nodes[name][0], COMPUTES)
 
 
-def turns(
-    node: OnnxNode, one: tuple[int, Mapping[str, Any]], other: tuple[int, Mapping[str, Any]]
-) -> bool:
-    """Return whether a node makes of values that grow evenly others that do not."""
-    names = [name for name in (*node.inputs, *node.outputs) if name]
-    lines: dict[str, _Line] = {}
-    for name in names:
-        start, end = one[1].get(name), other[1].get(name)
-        if not isinstance(start, np.ndarray) or not isinstance(end, np.ndarray):
-            return False
-        if start.shape != end.shape:
-            return False
-        lines[name] = _Line(one[0], other[0], start, end)
-    inputs = [lines[name] for name in node.inputs if name]
-    if not any(line.slope.any() for line in inputs):
-        return False
-    numbers = set(_NUMBERS)
-    if node.op in _COMPARING:
-        for first, second in pairwise(inputs):
-            numbers.update(first.meets(second))
-    return any(_differ(node, lines, number) for number in numbers)
+def counted(reading: Reading, error: FileError) -> FileError:
+    """Return a refusal with sizes instead of the numbers that stand for them."""
+    path, net = reading.source.path, reading.net
 
+    opens = [net.size_of(one) for one in (net.batch, *net.lengths)]
 
-def _differ(node: OnnxNode, lines: Mapping[str, _Line], number: int) -> bool:
-    try:
-        results = fold(node, [lines[name].at(number) if name else None for name in node.inputs])
-    except (ArithmeticError, LookupError, TypeError, ValueError):
-        return False  # as for the numbers for which the model was read, or else refused there
-    pairs = [
-        (array, lines[name].at(number))
-        for name, array in zip(node.outputs, results, strict=False)
-        if name
-    ]
-    return any(array.shape != line.shape or _is_apart(array, line) for array, line in pairs)
+    def in_terms(number: re.Match[str]) -> str:
+        size = int(number[0])
+        if size < min(opens):
+            return number[0]
+        times = (f"{size // int(one)}{one}" for one in opens if size % int(one) == 0)
+        return str(net.sizes.get(size) or (next(times, size) if is_large else size))
 
-
-def _is_apart(array: Array, line: Array) -> bool:
-    if array.dtype.kind == "b":
-        return not np.array_equal(array, line)
-    apart = np.abs(array.astype(np.float64) - line.astype(np.float64))
-    return bool((apart > 0.01 * np.abs(line) + (0 if array.dtype.kind in "iu" else 0.01)).any())
-
-
-class _Line:
-    """Values that grow evenly with the number of records."""
-
-    def __init__(self, first: int, second: int, start: Array, end: Array) -> None:
-        self.first, self.start, self._exact = first, start.astype(np.float64), start
-        still = (start == end) | ((start != start) & (end != end))  # infinity, too
-        with np.errstate(invalid="ignore"):
-            slope = (end.astype(np.float64) - self.start) / (second - first)
-        self.slope = np.where(still, 0.0, slope)
-
-    def at(self, number: int) -> Array:
-        """What stands still is kept: the largest whole numbers have no double (Slice's ends)."""
-        with np.errstate(invalid="ignore"):
-            moved = (self.start + self.slope * (number - self.first)).astype(self._exact.dtype)
-        return np.asarray(np.where(self.slope == 0, self._exact, moved))
-
-    def meets(self, other: _Line) -> set[int]:
-        """For which numbers of records some value is the other's."""
-        apart, closing = np.broadcast_arrays(other.start - self.start, self.slope - other.slope)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            crossings = self.first + apart / closing
-        return {
-            int(n) for n in np.unique(crossings[np.isfinite(crossings)]) if n >= 1 and n == int(n)
-        }
-
-
-def counted(
-    path: str,
-    failed: Sequence[tuple[Sequence[int], FileError]],
-    is_open: bool,
-    where: str = "",
-) -> FileError:
-    """Return the first of two refusals, each with what stood for the open sizes: what depends on
-    the number of records is in terms of N, and on the length of sequences in terms of L.
-    """
-    (sizes, error), *more = failed
     text = str(error).removeprefix(f"{path}: ")
-    its = str(more[0][1]).removeprefix(f"{path}: ") if more else ""
-    if _NUMBER.sub("", text) == _NUMBER.sub("", its):
-        pairs = [*zip("NL", sizes, more[0][0], strict=False)]
-        both = zip(_NUMBER.findall(text), _NUMBER.findall(its), strict=True)
-        message = (
-            one if one == other else _in_terms(int(one), int(other), pairs) for one, other in both
-        )
-        text = _NUMBER.sub(lambda _: next(message), text)
-    else:
-        text = re.sub(rf"\b{sizes[0]}\b", "N", text)
-    if is_open and _MISFIT.search(text):
-        text += f"{where}; the exporter may have fixed a size: {_GIVE}"
-    elif is_open and _LARGE.search(text):
-        text += f", and the model is read for several numbers of records: {_GIVE}"
+    is_large = _LARGE.search(text)
+    if is_open(reading.source):
+        text = _NUMBER.sub(in_terms, text)
+        if _MISFIT.search(text):
+            text += f"; the exporter may have fixed a size: {_GIVE}"
+        elif is_large:
+            text += f", and the model is read for several numbers of records: {_GIVE}"
     return FileError(path, text)
-
-
-def _in_terms(one: int, other: int, sizes: Iterable[tuple[str, int, int]]) -> str:
-    """So many times an open size and some more: of several the one with the least more."""
-    terms: list[tuple[int, str]] = []
-    for name, its, others in sizes:
-        factor, rest = divmod(other - one, others - its)
-        more = one - factor * its
-        if not rest and factor > 0:
-            product = name if factor == 1 else f"{factor}{name}"
-            terms.append((abs(more), f"{product}{more:+d}" if more else product))
-    return min(terms)[1] if terms else "?"
 
 
 def fixed_records(source: Source) -> int | None:
