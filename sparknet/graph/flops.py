@@ -55,14 +55,17 @@ def _shapes(graph: Graph, node: Node) -> tuple[list[Shape], list[Shape]]:
     )
 
 
+def _gathers_weights(node: Node) -> bool:
+    """Return whether a layer reads only as many weights as it writes values (Embed)."""
+    return node.layer.takes(0) == "indices"
+
+
 def _forward_bytes(graph: Graph, node: Node) -> int:
     if node.layer.is_view:
         return 0
     bottoms, tops = _shapes(graph, node)
     moved = sum(map(count, bottoms + tops))
-    return FLOAT_BYTES * (
-        moved + (count(tops[0]) if node.layer.gathers_weights else node.param_count)
-    )
+    return FLOAT_BYTES * (moved + (count(tops[0]) if _gathers_weights(node) else node.param_count))
 
 
 def _backward_bytes(graph: Graph, node: Node) -> int:
@@ -81,7 +84,7 @@ def _backward_bytes(graph: Graph, node: Node) -> int:
     )
     learned = sum(count(ref.shape) for ref in node.params if ref.needs_gradient)
     moved = sum(map(count, tops)) + out
-    if node.layer.gathers_weights:
+    if _gathers_weights(node):
         return FLOAT_BYTES * (moved + 2 * count(tops[0]))
     if learned:
         moved += sum(map(count, bottoms)) + 2 * learned

@@ -25,7 +25,7 @@ class Accuracy(Layer):
     tops = between(1, 2)
     has_gradient = False
     compares_labels = True
-    has_classes = True
+    other_bottoms = "classes"
     plain_options = ("top_k",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
@@ -94,7 +94,7 @@ class SegAccuracy(Layer):
     """
 
     host = SegAccuracyHost
-    has_labels = True
+    other_bottoms = "indices"
     field = "seg_accuracy_param"
     bottoms = exactly(2)
     has_gradient = False

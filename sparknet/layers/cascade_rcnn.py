@@ -170,7 +170,7 @@ class ScaleRoute(Layer):
     tops = Arity(1, None, like_bottoms=True)
     has_gradient = False
     has_dynamic_tops = True
-    has_labels = True
+    other_bottoms = "indices"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options

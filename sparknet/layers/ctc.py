@@ -86,7 +86,7 @@ class CtcLoss(Loss):
     field = "ctc_loss_param"
     score_function = "softmax"
     is_time_major = True
-    has_labels = True
+    other_bottoms = "indices"
     plain_options = ("time_step",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -122,7 +122,7 @@ class MarginInnerProduct(Layer):
     field = "margin_inner_product_param"
     bottoms = exactly(2)
     tops = between(1, 2)
-    has_classes = True
+    other_bottoms = "classes"
     plain_options = ("num_output", "base", "gamma", "power", "lambda_min", "iteration")
     bottoms_without_gradient = (1,)
 
@@ -193,7 +193,7 @@ class LabelSpecificAdd(Layer):
     bottoms = exactly(2)
     tops = between(1, 2)
     works_in_place = True
-    has_classes = True
+    other_bottoms = "classes"
     plain_options = ("bias", "iteration")
     bottoms_without_gradient = (1,)
 

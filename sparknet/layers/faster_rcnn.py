@@ -22,7 +22,7 @@ from sparknet.layers.losses import Loss, SoftmaxWithLoss, normalization, normali
 class Regions(Layer):
     """Bottom 1 has a region in each row: (image, x1, y1, x2, y2)."""
 
-    has_labels = True
+    other_bottoms = "indices"
     bottoms = exactly(2)
     mixes_records = True
 
@@ -204,7 +204,7 @@ class BoxAnnotatorOHEM(Layer):
     bottoms = exactly(4)
     tops = exactly(2)
     has_gradient = False
-    has_labels = True
+    other_bottoms = "indices"
     plain_options = ("roi_per_img", "ignore_label")
     mixes_records = True
 

@@ -86,7 +86,7 @@ class FocalLoss(Loss):
     fields = ("loss_param", "softmax_param")
     tops = between(1, 2)
     score_function = "softmax"
-    has_classes = True
+    other_bottoms = "classes"
     plain_options = ("gamma", "alpha")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

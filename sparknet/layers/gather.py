@@ -14,7 +14,7 @@ class BatchReindex(Layer):
     Values: num (items in bottom 0; an index at or above it is refused), inner.
     """
 
-    has_labels = True
+    other_bottoms = "indices"
     bottoms = exactly(2)
     mixes_records = True
 
@@ -92,7 +92,7 @@ class Filter(Layer):
     the shapes of the bottoms.  Values: num.
     """
 
-    has_labels = True
+    other_bottoms = "indices"
     has_dynamic_tops = True
     bottoms = at_least(2)
     tops = at_least(1)

@@ -55,7 +55,6 @@ class Embed(Layer):
     No gradient reaches the indices."""
 
     field = "embed_param"
-    gathers_weights = True
     plain_options = ("bias_term",)
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -108,40 +108,26 @@ class Layer(ABC):
     """The layer has a backward pass.  False: Accuracy, ArgMax, data layers …"""
     is_constant: ClassVar[bool] = False
     """The values of the tops depend on the bottoms' shapes alone (PriorBox)."""
-    freezes_by_default: ClassVar[bool] = False
-    """The blobs are statistics: a missing ``param { }`` entry means ``lr_mult: 0`` (BatchNorm)."""
     statistics: ClassVar[slice] = slice(0)
     """The blobs that the forward pass computes and no gradient changes."""
     holds_records: ClassVar[bool] = False
     """The tops hold records, which a caller may also feed."""
-    is_input: ClassVar[bool] = False
-    """The tops are inputs of the net, which its caller fills (Caffe: Net::input_blobs)."""
     is_time_major: ClassVar[bool] = False
     """Time is axis 0 of the first bottom, and records lie side by side on axis 1 (LSTM, RNN)."""
     compares_labels: ClassVar[bool] = False
     """Compares predictions with labels: losses and Accuracy."""
-    has_classes: ClassVar[bool] = False
-    """Bottom 1 holds class numbers."""
+    other_bottoms: ClassVar[str] = "numbers"
+    """What bottoms after the first hold: "numbers", "indices" (labels, places), or "classes"."""
     score_function: ClassVar[str | None] = None
     """How scores become probabilities here: "softmax" or "sigmoid"."""
-    has_row_numbers: ClassVar[bool] = False
-    """A record gives any number of rows of the top; each row begins with the record's number
-    (DetectionOutput)."""
     padding_value: ClassVar[float | None] = None
     """The value of rows that fill up a record of the first bottom that has fewer (TrueBoxes)."""
     is_view: ClassVar[bool] = False
     """The forward pass moves no values: the tops share the bottoms' memory, or there are none."""
-    is_split: ClassVar[bool] = False
-    """Only passes a blob to several readers; tables and drawings leave the layer out."""
-    gathers_weights: ClassVar[bool] = False
-    """Reads only as many weights as it writes values, not all of them (Embed)."""
     has_dynamic_tops: ClassVar[bool] = False
     """The shapes of the tops depend on data: they are known after the forward pass (Filter)."""
     is_stock: ClassVar[bool] = False
     """BVLC's Caffe has the type, not only a fork or sparknet."""
-    has_labels: ClassVar[bool] = False
-    """Bottoms after the first hold labels or places, not numbers to compute with."""
-
     bottoms_without_gradient: ClassVar[tuple[int, ...]] = ()
     """Bottoms that ``force_backward`` does not reach."""
     mixes_records: ClassVar[bool] = False
@@ -175,6 +161,11 @@ class Layer(ABC):
             self.fail(f"{what} {axis} is out of range for the shape {shape_text(shape)}")
         return axis % len(shape)
 
+    @property
+    def freezes_by_default(self) -> bool:
+        """Whether all blobs are statistics: without ``param { }`` they have ``lr_mult: 0``."""
+        return self.statistics.start is None and self.statistics != slice(0)
+
     def force_backward(self, bottom: int) -> bool:
         """Return whether ``force_backward`` reaches this bottom (Caffe's AllowForceBackward)."""
         return not self.is_constant and bottom not in self.bottoms_without_gradient
@@ -192,7 +183,7 @@ class Layer(ABC):
 
     def takes(self, bottom: int) -> str:
         """Return what a bottom holds: "numbers", "indices", or "marks" of where sequences go on."""
-        return "indices" if bottom and (self.has_labels or self.has_classes) else "numbers"
+        return "indices" if bottom and self.other_bottoms != "numbers" else "numbers"
 
     def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
         """Multiplications with an addition each, in the matrix products of a forward pass."""
@@ -293,10 +284,11 @@ class Layer(ABC):
 
 
 class BoxRows(Layer):
-    """A layer type whose top has a row for each box; how many is known after the forward pass."""
+    """A layer type whose top has a row for each box; how many is known after the forward pass.
+
+    Each row begins with the record's number."""
 
     has_gradient = False
-    has_row_numbers = True
     has_dynamic_tops = True
 
 

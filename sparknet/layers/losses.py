@@ -135,7 +135,7 @@ class HingeLoss(Loss):
     Values: num, channels, norm ("l1" or "l2")."""
 
     field = "hinge_loss_param"
-    has_classes = True
+    other_bottoms = "classes"
     plain_options = ("norm",)
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class MultinomialLogisticLoss(Loss):
 
     Values: num, channels."""
 
-    has_classes = True
+    other_bottoms = "classes"
 
     def examine(self, bottoms: Sequence[Shape]) -> dict[str, Any]:
         check_one_label_each(self, bottoms[1])
@@ -169,7 +169,7 @@ class InfogainLoss(Loss):
     fields = ("loss_param",)
     bottoms = between(2, 3)
     tops = between(1, 2)
-    has_classes = True
+    other_bottoms = "classes"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)
@@ -220,7 +220,7 @@ class SigmoidCrossEntropyLoss(Loss):
     """
 
     score_function = "sigmoid"
-    has_labels = True
+    other_bottoms = "indices"
     field = "sigmoid_param"
     fields = ("loss_param",)
 
@@ -251,7 +251,7 @@ class SoftmaxWithLoss(Loss):
     field = "softmax_param"
     fields = ("loss_param",)
     tops = between(1, 3)
-    has_classes = True
+    other_bottoms = "classes"
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         self.check_batch(bottoms)

@@ -39,7 +39,7 @@ class ContrastiveLoss(Loss):
     Values: num, channels, margin, legacy_version.
     """
 
-    has_labels = True
+    other_bottoms = "indices"
     field = "contrastive_loss_param"
     bottoms = exactly(3)
     plain_options = ("margin", "legacy_version")
@@ -226,7 +226,7 @@ class CenterLoss(Loss):
 
     host = CenterLossHost
     field = "center_loss_param"
-    has_labels = True
+    other_bottoms = "indices"
     mixes_records = True
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:

@@ -40,7 +40,6 @@ class BatchNorm(Layer):
     field = "batch_norm_param"
     accepts_int8 = True
     works_in_place = True
-    freezes_by_default = True
     statistics = slice(STATISTICS)
     plain_options = ("moving_average_fraction", "eps")
 

@@ -84,7 +84,7 @@ class TrueBoxes(Layer):
     """
 
     has_gradient = False
-    has_labels = True
+    other_bottoms = "indices"
     padding_value = -1.0
     mixes_records = True
 
@@ -109,7 +109,7 @@ class MultiBoxLoss(Loss):
     ``do_neg_mining: false`` says so.
     """
 
-    has_labels = True
+    other_bottoms = "indices"
     field = "multibox_loss_param"
     fields = ("loss_param",)
     bottoms = between(4, 6)

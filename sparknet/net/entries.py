@@ -184,7 +184,7 @@ def _pictured(entries: Sequence[Entry], given: Preprocessing) -> list[Entry]:
 def _labels(net: NetMessage) -> Iterator[str]:
     """Yield the blobs whose values are class indices."""
     for layer in net.layer:
-        if layer.type in LAYERS and LAYERS[layer.type].has_classes:
+        if layer.type in LAYERS and LAYERS[layer.type].other_bottoms == "classes":
             yield from layer.bottom[1:2]
 
 

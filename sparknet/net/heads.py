@@ -11,6 +11,7 @@ from typing import Any, Literal
 from sparknet.layers import LAYERS, Layer
 from sparknet.layers.activations import Power, Sigmoid
 from sparknet.layers.concat import Concat
+from sparknet.layers.layer import BoxRows
 from sparknet.layers.reduction import ArgMax
 from sparknet.layers.softmax import Softmax
 from sparknet.net.entries import LayerMessage, NetMessage, predictions
@@ -100,7 +101,7 @@ def _copies(layers: Sequence[LayerMessage]) -> set[str]:
 
 
 def _is_numbered(layer: LayerMessage) -> bool:
-    return layer.type in LAYERS and LAYERS[layer.type].has_row_numbers
+    return layer.type in LAYERS and issubclass(LAYERS[layer.type], BoxRows)
 
 
 def _is_loss(layer: LayerMessage) -> bool:
@@ -118,7 +119,7 @@ def _head(
     judge = None if loss is None else LAYERS[loss.type]
     squash = None if judge is None else judge.score_function
     maker = None
-    if squash is None and (judge is None or judge.has_classes):
+    if squash is None and (judge is None or judge.other_bottoms == "classes"):
         maker = _squasher(name, layers)
     if maker is not None:
         squash = LAYERS[maker.type].score_function
@@ -160,7 +161,7 @@ def _squasher(name: str, layers: Sequence[LayerMessage]) -> LayerMessage | None:
 def _kind(judge: type[Layer] | None, squash: str | None, values: int) -> Kind:
     if squash == "sigmoid":
         return "labels"
-    if squash == "softmax" or (judge is not None and judge.has_classes):
+    if squash == "softmax" or (judge is not None and judge.other_bottoms == "classes"):
         return "classes"
     return "numbers" if judge is not None or values == 1 else "classes"
 

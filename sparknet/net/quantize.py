@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sparknet.errors import SpecError, outside
 from sparknet.graph import Graph
+from sparknet.layers.layer import BoxRows
 from sparknet.net.backend import Backend, Embedded
 from sparknet.net.description import SolverMessage
 from sparknet.net.fed import FedNet
@@ -280,7 +281,7 @@ def _best(candidates: Sequence[Candidate]) -> Candidate:
 def _compared(graph: Graph) -> Iterator[str]:
     """Yield the outputs, and in place of boxes, of which there is any number, what makes them."""
     numbered = {
-        top: node for node in graph.nodes if node.layer.has_row_numbers for top in node.tops
+        top: node for node in graph.nodes if isinstance(node.layer, BoxRows) for top in node.tops
     }
     for name in graph.outputs:
         if name in numbered:

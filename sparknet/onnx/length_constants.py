@@ -98,7 +98,7 @@ def _check_shapes(reading: Reading, sizes: Mapping[str, int], longest: int) -> N
     shapes = dict[str, Shape]()
     for layer in reading.net.layers:
         tops, bottoms = layer.parameter.top, layer.parameter.bottom
-        if layer.layer.is_input:
+        if layer.layer.type == "Input":
             shapes |= {top: evaluate_all(reading.net.blobs[top].stored, sizes) for top in tops}
             continue
         try:

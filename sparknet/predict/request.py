@@ -12,6 +12,7 @@ from typing import Any, Literal, TypedDict
 from sparknet.errors import SparkError
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, Layer, Shape
+from sparknet.layers.layer import BoxRows
 from sparknet.loaders.image_files import read_labels
 from sparknet.net.entries import dependent
 from sparknet.net.fed import FedNet
@@ -197,7 +198,7 @@ def check_used(found: Sequence[Output], request: Request) -> None:
 
 def _is_numbered(tested: FedNet, name: str) -> bool:
     made_by = [layer for layer in tested.described.layer if name in layer.top]
-    return any(layer.type in LAYERS and LAYERS[layer.type].has_row_numbers for layer in made_by)
+    return any(issubclass(LAYERS.get(layer.type, Layer), BoxRows) for layer in made_by)
 
 
 def _axis(tested: FedNet, name: str, shapes: dict[str, Shape], axes: Mapping[str, int]) -> int:

@@ -39,7 +39,7 @@ def with_batch(net: Net, batch: int) -> caffe_pb2.SolverParameter:
         if not places or LAYERS[layer.type].field is None:
             continue
         param: Any = getattr(layer, LAYERS[layer.type].field or "")
-        if LAYERS[layer.type].is_input:
+        if layer.type == "Input":
             for number, shape in enumerate(param.shape):
                 place = net.inputs.get(layer.top[number])
                 if place is not None and shape.dim:
