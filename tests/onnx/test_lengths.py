@@ -124,17 +124,19 @@ def test_neighbours_in_front_and_behind(tmp_path):
     agree(nodes, IDS, tmp_path, ((1, 7), (3, 24), (2, 2)), 0.0, **more)
 
 
-def test_both_ways_through_a_sequence(tmp_path):
+@pytest.mark.parametrize(("kind", "gates"), [("GRU", 3), ("LSTM", 4), ("RNN", 1)])
+def test_both_ways_through_a_sequence(kind, gates, tmp_path):
     """The lexical analyser LAC reads a sentence forwards and backwards."""
     nodes = [
         *SIZES,
         node("Transpose", "word", "steps", perm=[1, 0, 2]),
-        node("GRU", "steps wide deep", "both", direction="bidirectional", hidden_size=WIDTH),
+        node(kind, "steps wide deep", "both", direction="bidirectional", hidden_size=WIDTH),
         node("Transpose", "both", perm=[2, 0, 1, 3]),
     ]
-    more = {"wide": draw(2, 3 * WIDTH, WIDTH), "deep": draw(2, 3 * WIDTH, WIDTH, seed=1)}
+    rows = gates * WIDTH
+    more = {"wide": draw(2, rows, WIDTH), "deep": draw(2, rows, WIDTH, seed=1)}
     types = agree(nodes, IDS, tmp_path, **more)
-    assert (types.count("GRU"), types.count("Reverse")) == (2, 2)
+    assert (types.count(kind), types.count("Reverse")) == (2, 2)
 
 
 HEADS, SPAN = 2, 9
