@@ -104,7 +104,7 @@ def _squashed_twice(net: Net) -> Iterator[str]:
     makers: dict[str, Node] = {}
     for node in net.graph.nodes:
         maker = makers.get(node.bottoms[0]) if node.bottoms else None
-        while maker is not None and maker.layer.type == "Split":
+        while maker is not None and maker.layer.is_split:
             maker = makers.get(maker.bottoms[0])
         how = type(node.layer).score_function
         if any(node.loss_weights) and how is not None:

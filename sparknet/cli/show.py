@@ -83,7 +83,7 @@ def _as_dict(graph: Graph, splits: bool) -> dict[str, Any]:
         "outputs": list(graph.outputs),
         "left_out": [vars(layer) for layer in graph.left_out],
         "layers": [
-            _layer(graph, node) for node in graph.nodes if splits or node.layer.type != "Split"
+            _layer(graph, node) for node in graph.nodes if splits or not node.layer.is_split
         ],
     }
 

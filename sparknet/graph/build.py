@@ -72,7 +72,7 @@ def build_in_state(
         nodes=_with_gradients(wired, parameter, len(wiring.names)),
         blob_names=tuple(wiring.names),
         blob_shapes=tuple(wiring.shapes),
-        inputs=tuple(top for node in wired if node.layer.type == "Input" for top in node.tops),
+        inputs=tuple(top for node in wired if node.layer.is_input for top in node.tops),
         outputs=tuple(sorted(wiring.unread, key=str.encode)),
         params=wiring.params.learnables(),
         parameter=parameter,

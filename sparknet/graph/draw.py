@@ -49,7 +49,7 @@ def render(dot: str, path: str | Path) -> None:
 def _statements(graph: Graph) -> Iterator[str]:
     makers: dict[int, tuple[int, str]] = {}
     for number, node in enumerate(graph.nodes):
-        if node.layer.type == "Split":
+        if node.layer.is_split:
             makers.update((top, makers[node.bottom_ids[0]]) for top in node.top_ids)
             continue
         yield f"n{number} [label={_label(node)}, fillcolor={_quote(_colour(node))}];"

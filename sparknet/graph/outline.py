@@ -26,7 +26,7 @@ def outline_of(graph: Graph) -> list[dict[str, Any]]:
     """Return the same of a net that has shapes."""
     names = list(graph.blob_names)  # a copy that a split makes has the name of what it copies
     for node in graph.nodes:
-        if node.layer.type == "Split":
+        if node.layer.is_split:
             for copy in node.top_ids:
                 names[copy] = names[node.bottom_ids[0]]
     return [
@@ -39,5 +39,5 @@ def outline_of(graph: Graph) -> list[dict[str, Any]]:
             "parameters": sum(count(ref.shape) for ref in node.params if ref.owned),
         }
         for node in graph.nodes
-        if node.layer.type != "Split"
+        if not node.layer.is_split
     ]

@@ -21,7 +21,7 @@ def summary(graph: Graph, splits: bool = False) -> str:
     A parameter that an earlier layer owns is marked ``shared`` and counted
     there.  Split layers, which only copy, are shown on request.
     """
-    rows = [_row(graph, node) for node in graph.nodes if splits or node.layer.type != "Split"]
+    rows = [_row(graph, node) for node in graph.nodes if splits or not node.layer.is_split]
     lines = list(aligned([HEAD, *rows], words=3))
     rule = "-" * max(map(len, lines))
     skipped = [_reason(layer) for layer in graph.left_out]
@@ -30,7 +30,7 @@ def summary(graph: Graph, splits: bool = False) -> str:
 
 def html_summary(graph: Graph) -> str:
     """Return the same table as HTML, for notebooks."""
-    rows = [_row(graph, node) for node in graph.nodes if node.layer.type != "Split"]
+    rows = [_row(graph, node) for node in graph.nodes if not node.layer.is_split]
     head = _html_row(HEAD, "th")
     body = "".join(_html_row(row, "td") for row in rows)
     name = f"<b>{escape(graph.name)}</b>, {escape(_total(graph))}"

@@ -81,7 +81,7 @@ class Slice(Layer):
 class Split(Layer):
     """Hand one blob to several users; their gradients add up (Caffe: split_layer.cpp)."""
 
-    is_view = True
+    is_view = is_split = True
     tops = at_least(1)
 
     def passes_int8(self, plan: Plan) -> bool:

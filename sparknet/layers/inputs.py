@@ -110,6 +110,7 @@ class Input(SourceLayer):
     ``record_axis`` names it for each top where no layer tells.
     """
 
+    is_input = True
     is_view = True
     field = "input_param"
 

@@ -112,6 +112,8 @@ class Layer(ABC):
     """The blobs that the forward pass computes and no gradient changes."""
     holds_records: ClassVar[bool] = False
     """The tops hold records, which a caller may also feed."""
+    is_input: ClassVar[bool] = False
+    """The tops are inputs of the net, which its caller fills (Caffe: Net::input_blobs)."""
     is_time_major: ClassVar[bool] = False
     """Time is axis 0 of the first bottom, and records lie side by side on axis 1 (LSTM, RNN)."""
     compares_labels: ClassVar[bool] = False
@@ -124,6 +126,8 @@ class Layer(ABC):
     """The value of rows that fill up a record of the first bottom that has fewer (TrueBoxes)."""
     is_view: ClassVar[bool] = False
     """The forward pass moves no values: the tops share the bottoms' memory, or there are none."""
+    is_split: ClassVar[bool] = False
+    """Only passes a blob to several readers; tables and drawings leave the layer out."""
     has_dynamic_tops: ClassVar[bool] = False
     """The shapes of the tops depend on data: they are known after the forward pass (Filter)."""
     is_stock: ClassVar[bool] = False

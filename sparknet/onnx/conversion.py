@@ -217,7 +217,8 @@ class Reading:
         if self.source.fixed and node.op in SPREADING:
             inputs = self._for_any(inputs)
         if node.op in SPREADING:
-            inputs = [of_length(self, *pair) for pair in zip(node.inputs, inputs, strict=True)]
+            step = Step(self, node, [])
+            inputs = [of_length(step, *pair) for pair in zip(node.inputs, inputs, strict=True)]
         given_inputs = inputs
         inputs = [
             self._sliced_constant(node, name, one) if isinstance(one, np.ndarray) else one

@@ -199,7 +199,7 @@ class Rounding:
         self._source: dict[int, int] = {}
         """What the copies that Split makes are copies of."""
         for node in graph.nodes:
-            if node.layer.type == "Split":
+            if node.layer.is_split:
                 bottom = node.bottom_ids[0]
                 whole = self._source.get(bottom, bottom)
                 self._source.update(dict.fromkeys(node.top_ids, whole))
@@ -217,7 +217,7 @@ class Rounding:
     def step_for(self, blob: int, node: Node) -> tuple[float, bool] | None:
         """Return what a layer reads rounded."""
         whole = self._whole(blob)
-        if whole not in self._rounded or node.layer.type == "Split" or blob in node.top_ids:
+        if whole not in self._rounded or node.layer.is_split or blob in node.top_ids:
             return None
         return self._steps[whole]
 
@@ -228,7 +228,7 @@ class Rounding:
         readers: dict[int, list[Node]] = {}
         makers: dict[int, list[Node]] = {}
         for node in self._graph.nodes:
-            if node.layer.type == "Split":
+            if node.layer.is_split:
                 continue
             for blob in node.top_ids:
                 makers.setdefault(blob, []).append(node)

@@ -9,26 +9,18 @@ counted from the end), the length is added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, clean
-from sparknet.layers import Shape
-from sparknet.onnx.limits import MALFORMED
 from sparknet.onnx.netlist import Computed, NetLayer, Value
-from sparknet.onnx.replay import Replay
-from sparknet.onnx.sizes import affine, evaluate_all
+from sparknet.onnx.sizes import affine
 from sparknet.onnx.source import Array
 from sparknet.onnx.step import Step
 from sparknet.onnx.value_types import constant_type, set_type
 
-if TYPE_CHECKING:
-    from sparknet.onnx.conversion import Reading
-
-CURE = "give the input's whole shape (shapes=)"
 _ROUNDING = 1e-6
 Part = Callable[[Array], Array]
 
@@ -53,7 +45,7 @@ def grown(step: Step, name: str, array: Array) -> Computed:
         turned = step.layer("Reverse", [first], part="turned", axis=axis)
         last = _trim(step, name, array, "whole_behind", "behind", behind)
         return step.layer("Concat", [turned, last], part="constant", axis=axis)
-    shorter = _like(step.reading.folds.shorter.array(name), array)
+    shorter = like(step.reading.folds.shorter.array(name), array)
     slope = _slope(array, shorter) if len(step.reading.net.lengths) == 1 else 0
     if slope:
         still = array - array.dtype.type(slope * step.reading.net.lengths[0])
@@ -66,53 +58,6 @@ def grown(step: Step, name: str, array: Array) -> Computed:
     return step.layer("Reverse", [last], part="constant", axis=end)
 
 
-def grow(reading: Reading, longest: int) -> None:
-    """Let each constant that is as long as the input be as long as the longest one."""
-    path, net = reading.source.path, reading.net
-    sizes = reading.folds.sizes(length=lambda _: longest)
-    replay = Replay(reading.folds, sizes)
-    for growth in reading.growths:
-        layer, short = growth.layer, growth.layer.arrays[0]
-        problem = f"'{clean(growth.name)}' is a constant that changes with the length of the input"
-        try:
-            constant = replay.array(growth.name)
-        except MALFORMED as error:
-            raise FileError(path, f"{problem}: {error}; {longest} is the longest: {CURE}") from None
-        if growth.slope:
-            constant = constant - constant.dtype.type(growth.slope * longest)
-        whole = growth.part(constant)
-        if whole.ndim != short.ndim:
-            raise FileError(path, f"{problem}: {CURE}")
-        long = np.ascontiguousarray(_like(whole, short), np.float32)
-        if not _begins(long, short):
-            raise FileError(path, f"{problem} otherwise than by its end: {CURE}")
-        layer.arrays = [long]
-        layer.parameter.parameter_param.shape.dim[:] = long.shape
-        net.blobs[layer.parameter.top[0]].stored = long.shape
-        net.replan(layer)
-    _check_shapes(reading, sizes, longest)
-
-
-def _check_shapes(reading: Reading, sizes: Mapping[str, int], longest: int) -> None:
-    """Refuse a net whose layers do not fit each other for the longest input."""
-    shapes = dict[str, Shape]()
-    for layer in reading.net.layers:
-        tops, bottoms = layer.parameter.top, layer.parameter.bottom
-        if layer.layer.type == "Input":
-            shapes |= {top: evaluate_all(reading.net.blobs[top].stored, sizes) for top in tops}
-            continue
-        try:
-            plan = layer.layer.plan([shapes[name] for name in bottoms])
-        except MALFORMED as error:
-            what = f"layer '{clean(layer.parameter.name)}' ({layer.type}): {error}"
-            raise FileError(
-                reading.source.path,
-                f"{what} for {longest} places, the longest input; the exporter may have fixed a "
-                f"size: {CURE}",
-            ) from None
-        shapes.update(zip(tops, plan.tops, strict=True))
-
-
 def _times_length(step: Step, slope: float) -> Computed:
     """Return the length times a number."""
     net = step.reading.net
@@ -123,8 +68,9 @@ def _times_length(step: Step, slope: float) -> Computed:
     return step.layer("Reduction", [steps], part="length", operation="SUM", axis=0)
 
 
-def of_length(reading: Reading, name: str, value: Value | None) -> Value | None:
+def of_length(step: Step, name: str, value: Value | None) -> Value | None:
     """Return a number that changes with the length as what the net makes of the length."""
+    reading = step.reading
     if name in reading.grown:
         return reading.grown[name]
     if not isinstance(value, np.ndarray) or value.size != 1 or len(reading.net.lengths) != 1:
@@ -137,7 +83,7 @@ def of_length(reading: Reading, name: str, value: Value | None) -> Value | None:
         number = _length_number(Step(reading, node, []), value, *line)
         reading.grown[name] = set_type(number, constant_type(value))
     elif shape is None:
-        inputs = [of_length(reading, one, reading.values.get(one)) for one in node.inputs]
+        inputs = [of_length(step, one, reading.values.get(one)) for one in node.inputs]
         if any(isinstance(one, Computed) for one in inputs):
             output = reading.converted(node, inputs)[node.outputs.index(name)]
             if isinstance(output, Computed):
@@ -188,12 +134,12 @@ def _trim(
     return step.sized_by_inputs(constant, array.shape, part)
 
 
-def _like(whole: Array, short: Array) -> Array:
+def like(whole: Array, short: Array) -> Array:
     """Return a constant that has one value along an axis where the other has one."""
     return whole[tuple(slice(1 if size == 1 else None) for size in short.shape[: whole.ndim])]
 
 
-def _begins(long: Array, short: Array) -> bool:
+def begins(long: Array, short: Array) -> bool:
     """Return whether a constant begins as a shorter one; products of matrices round by size."""
     piece, short = long[tuple(map(slice, short.shape))], short.astype(np.float64)
     slack = _ROUNDING * np.abs(short, where=np.isfinite(short), out=np.zeros_like(short)).max()
@@ -202,10 +148,10 @@ def _begins(long: Array, short: Array) -> bool:
 
 def _end(whole: Array, short: Array) -> int | None:
     """Return the axis along which a constant has a shorter one at its end, not at its beginning."""
-    if whole.ndim != short.ndim or _begins(whole, short):
+    if whole.ndim != short.ndim or begins(whole, short):
         return None
     axes = [axis for axis, size in enumerate(short.shape) if whole.shape[axis] > size > 1]
-    turned = len(axes) == 1 and _begins(np.flip(whole, axes[0]), np.flip(short, axes[0]))
+    turned = len(axes) == 1 and begins(np.flip(whole, axes[0]), np.flip(short, axes[0]))
     return axes[0] if turned else None
 
 

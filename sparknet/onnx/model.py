@@ -25,7 +25,7 @@ from sparknet.onnx.inputs import (
     refuse_axes,
     tell,
 )
-from sparknet.onnx.length_constants import grow
+from sparknet.onnx.other_sizes import check_compared, counted, grow
 from sparknet.onnx.patterns import simplified
 from sparknet.onnx.records import (
     FEW_PIXELS,
@@ -34,8 +34,6 @@ from sparknet.onnx.records import (
     PIXELS,
     SMALL,
     check_alike,
-    check_compared,
-    counted,
     fixed_records,
     goes_on,
     is_open,

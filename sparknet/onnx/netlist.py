@@ -291,7 +291,7 @@ class Netlist:
         for layer in self.layers:
             parameter = net.layer.add()
             parameter.CopyFrom(layer.parameter)
-            if layer.layer.type == "Input":
+            if layer.layer.is_input:
                 for shape in parameter.input_param.shape:
                     shape.dim[:] = [usual.get(one, one) for one in shape.dim]
             for array in layer.arrays:
@@ -341,8 +341,8 @@ def _is_view(layer: NetLayer) -> bool:
     alone = len(parameter.bottom) == len(parameter.top) == 1
     return (
         layer.layer.is_view
-        or layer.layer.type == "Input"
-        or layer.layer.type == "Split"
+        or layer.layer.is_input
+        or layer.layer.is_split
         or parameter.type == "Parameter"
         or (alone and parameter.type in ("Concat", "Slice"))
     )

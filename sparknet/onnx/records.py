@@ -5,12 +5,8 @@ It is read for two numbers that no size of it has: what differs between the two 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,26 +15,15 @@ from sparknet.graph.records import Outline
 from sparknet.layers import TEST, Shape
 from sparknet.onnx.geometry import reshaped
 from sparknet.onnx.inputs import OPEN, input_shapes
-from sparknet.onnx.limits import MALFORMED
-from sparknet.onnx.replay import Replay
 from sparknet.onnx.source import Array, Source
 from sparknet.proto import Model, caffe_pb2
-
-if TYPE_CHECKING:
-    from sparknet.onnx.conversion import Reading
 
 LARGE = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181)
 MEDIUM = (29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, *LARGE)
 SMALL = (3, 5, 7, 11, 13, 17, 19, 23)
-_GIVE = "give the input's whole shape (shapes=)"
-COMPUTES = f"it computes with the number of records, which the model leaves open: {_GIVE}"
+GIVE = "give the input's whole shape (shapes=)"
+COMPUTES = f"it computes with the number of records, which the model leaves open: {GIVE}"
 COMPUTES_WITH_LENGTH = COMPUTES.replace("records,", "records or the length of sequences,")
-_COMPARING = ("Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min")
-_NUMBERS = (1, 2, 3, 64, 10**4)
-_MOST = 10**6
-_NUMBER = re.compile(r"\b[0-9]+\b")
-_MISFIT = re.compile(r"do not fit each other$|does not become \[[^]]*\]$")
-_LARGE = re.compile(r" is the most$|the constants that the model computes are too large$")
 
 
 PIXELS = (29, 31, 37, 41, 43, 47)
@@ -92,63 +77,6 @@ def _same(one: Array | None, other: Array | None) -> bool:
     if one is None or other is None:
         return one is other
     return one is other or np.array_equal(one, other, equal_nan=True)
-
-
-def check_compared(first: Reading, second: Reading) -> None:
-    """Refuse a model that computes with the number of records what does not grow evenly with it,
-    as comparisons and roots do: other numbers than the two for which it was read give others."""
-    folds, lines, numbers = first.folds, dict[str, tuple[Any, Any]](), set(_NUMBERS)
-    for name in folds.nodes:
-        start, end = first.values[name], second.values.get(name)
-        if (
-            isinstance(start, np.ndarray)
-            and isinstance(end, np.ndarray)
-            and start.shape == end.shape
-        ):
-            with np.errstate(invalid="ignore"):
-                slope = (end.astype(float) - start) / (second.records - first.records)
-            lines[name] = start.astype(float), np.where(start == end, 0, slope)
-    for node, _ in folds.nodes.values():
-        if node.op in _COMPARING and not lines.keys().isdisjoint(node.inputs):
-            values = [lines.get(name, (first.values.get(name), 0)) for name in node.inputs if name]
-            for (start, slope), (other, its) in pairwise(values):
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    meets = np.unique(first.records + (other - start) / (slope - its))
-                numbers.update(int(one) for one in meets[np.isfinite(meets)] if 1 <= one < _MOST)
-    for number in numbers:
-        replay = Replay(folds, folds.sizes(number - first.records))
-        for name, (start, slope) in lines.items():
-            line = start + slope * (number - first.records)
-            with suppress(*MALFORMED), np.errstate(invalid="ignore"):
-                array = replay.array(name)
-                slack = 0 if array.dtype.kind in "biu" else 0.01
-                apart = np.abs(array.astype(float) - line) > 0.01 * np.abs(line) + slack
-                if array.shape != line.shape or apart.any():
-                    raise first.source.refuse(folds.nodes[name][0], COMPUTES)
-
-
-def counted(reading: Reading, error: FileError) -> FileError:
-    """Return a refusal with sizes instead of the numbers that stand for them."""
-    path, net = reading.source.path, reading.net
-
-    opens = [net.size_of(one) for one in (net.batch, *net.lengths)]
-
-    def in_terms(number: re.Match[str]) -> str:
-        size = int(number[0])
-        if size < min(opens):
-            return number[0]
-        times = (f"{size // int(one)}{one}" for one in opens if size % int(one) == 0)
-        return str(net.sizes.get(size) or (next(times, size) if is_large else size))
-
-    text = str(error).removeprefix(f"{path}: ")
-    is_large = _LARGE.search(text)
-    if is_open(reading.source):
-        text = _NUMBER.sub(in_terms, text)
-        if _MISFIT.search(text):
-            text += f"; the exporter may have fixed a size: {_GIVE}"
-        elif is_large:
-            text += f", and the model is read for several numbers of records: {_GIVE}"
-    return FileError(path, text)
 
 
 def fixed_records(source: Source) -> int | None:

@@ -152,7 +152,7 @@ class Writing:
 
     def _layer(self, node: Node, writers: Counter[int]) -> None:
         inputs = [self._input_name(blob, node) for blob in node.bottom_ids]
-        if node.layer.type == "Split" or isinstance(node.layer, Python):
+        if node.layer.is_split or isinstance(node.layer, Python):
             if isinstance(node.layer, Python):
                 raise LayerError(node.name, f"{node.type}: ONNX cannot run Python code")
             self.names.update(dict.fromkeys(node.top_ids, inputs[0]))

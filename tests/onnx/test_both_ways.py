@@ -119,7 +119,7 @@ def test_layer_types_that_are_not_written():
         name
         for name, layer in LAYERS.items()
         if name not in WRITERS
-        and not (layer.is_loss or layer.compares_labels or layer.type == "Split")
+        and not (layer.is_loss or layer.compares_labels or layer.is_split)
         and not issubclass(layer, (Python, SourceLayer))
     ]
     assert sorted(missing) == listed(LAYERS_NOT_WRITTEN)

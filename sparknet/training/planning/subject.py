@@ -39,7 +39,7 @@ def with_batch(net: Net, batch: int) -> caffe_pb2.SolverParameter:
         if not places or LAYERS[layer.type].field is None:
             continue
         param: Any = getattr(layer, LAYERS[layer.type].field or "")
-        if layer.type == "Input":
+        if LAYERS[layer.type].is_input:
             for number, shape in enumerate(param.shape):
                 place = net.inputs.get(layer.top[number])
                 if place is not None and shape.dim:
