@@ -26,7 +26,7 @@ class Recurrent(Layer):
     Tops: the output (time x streams x num_output), then the last hidden states if
     expose_hidden.
 
-    The number of time steps may change, which Caffe refuses.
+    The first `infer` fixes the number of time steps, as in Caffe, unless states are exposed.
     Values: steps, streams, inputs, num_output, static_inputs (0: no static input),
     expose_hidden, states (how many hidden states there are).
     """
@@ -38,6 +38,8 @@ class Recurrent(Layer):
     states: ClassVar[int]
     """How many hidden states the type carries from step to step."""
     plain_options = ("expose_hidden",)
+    _steps: int | None = None
+    """Of the last plan: Caffe's own types keep it, unless callers feed the hidden states."""
 
     @property
     def exposed(self) -> int:
@@ -110,6 +112,9 @@ class Recurrent(Layer):
                 f"the sequence indicators must be time x streams, {shape_text(data[:2])}; "
                 f"they are {shape_text(cont)}"
             )
+        if self.is_stock and not self.exposed and self._steps not in (None, data[0]):
+            self.fail(f"the number of time steps cannot change from {self._steps} to {data[0]}")
+        self._steps = data[0]
         return data[0], data[1]
 
     def _static_inputs(self, bottoms: Sequence[Shape], streams: int) -> int:
