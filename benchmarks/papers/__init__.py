@@ -15,6 +15,7 @@ PARTS = {
     "bigdl67": "BigDL, Figures 6 and 7: synchronisation, and throughput up to 256 nodes",
     "bigdl8": "BigDL, Figure 8: scheduling, measured on a Spark of 64 tasks",
     "tensorspark": "TensorSpark: staleness, data size and model size",
+    "fewer_bytes": "loss over bytes: strategies, long rounds and codecs on a million parameters",
     "controls_digits": "every strategy against plain averaging, on digits",
     "controls_cancer": "the same on records of breast cancer",
 }
@@ -30,6 +31,6 @@ PAGES = {
         "figures5and6_of_gpu",
     ),
     "experiments-spark.md": ("dynamic", "table2", "bigdl67", "bigdl8", "tensorspark"),
-    "experiments-controls.md": ("controls_digits", "controls_cancer"),
+    "experiments-controls.md": ("fewer_bytes", "controls_digits", "controls_cancer"),
 }
 """The pages of docs/ and their parts."""

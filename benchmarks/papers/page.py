@@ -20,6 +20,7 @@ from benchmarks.papers import (
     controls,
     dynamic,
     fawaz_tables,
+    fewer_bytes,
     sparknet_figures,
     statlog,
     tensorspark,
@@ -59,8 +60,8 @@ TensorSpark on small nets.
 What holds for all stands [above SparkNet's](experiments-sparknet.md).""",
     """# Controls of the strategies
 
-Each strategy is held against plain averaging that sends as many bytes, and against plain averaging
-that synchronises as often.
+First, what fewer bytes cost. Then each strategy is held against plain averaging that sends as many
+bytes, and against plain averaging that synchronises as often.
 What holds for all stands [above SparkNet's](experiments-sparknet.md).""",
 )
 """What stands above the parts of each page of `PAGES`."""
@@ -81,6 +82,7 @@ def makers() -> dict[str, Callable[[], Part]]:
         "bigdl67": bigdl.throughput,
         "bigdl8": bigdl.scheduling,
         "tensorspark": tensorspark.tensorspark,
+        "fewer_bytes": fewer_bytes.fewer_bytes,
     }
 
     def held(task: controls.Task) -> Callable[[], Part]:

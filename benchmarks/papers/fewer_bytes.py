@@ -1,0 +1,89 @@
+"""Loss over bytes: from all-reduce in each step to rounds of hundreds of steps in a few bits."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from benchmarks.papers.cells import Item, MarkdownTable, Part, Said, TableCell
+from benchmarks.papers.trainings import SEEDS, Arm, ArmRun, over_seeds, spread
+from sparknet.comm.codecs import Codec
+from sparknet.training import AllReduce, Averaging, DiLoCo, Strategy
+from sparknet.training.planning.advice import short
+from sparknet.training.planning.trials import Spread, difference
+
+WORKERS = (4, 8)
+STEPS, BATCH, HIDDEN = 1000, 4, 5000
+"""A million parameters."""
+DENSE = AllReduce(10)
+CODECS: tuple[Codec | None, ...] = ("int8", "int4", "fp4", "sparse")
+STRATEGIES: tuple[Strategy, ...] = (
+    DENSE,
+    AllReduce(10, codec="sparse"),
+    Averaging(25),
+    Averaging(25, codec="sparse"),
+    Averaging(100),
+    DiLoCo(100),
+    *(DiLoCo(100, codec=codec) for codec in CODECS),
+    DiLoCo(250, codec="int4"),
+    DiLoCo(50, codec="sparse"),
+)
+
+
+def arm(strategy: Strategy, workers: int) -> Arm:
+    return Arm(strategy, workers, STEPS, batch=BATCH, rate=0.01, hidden=HIDDEN)
+
+
+def alone(workers: int) -> Arm:
+    """One worker with its share of the data."""
+    records = 8500 // workers
+    return Arm(Averaging(10), 1, STEPS, batch=BATCH, rate=0.01, hidden=HIDDEN, records=records)
+
+
+def loss(run: ArmRun) -> float:
+    return run.loss
+
+
+def above(one: Arm, workers: int) -> Spread:
+    """How much larger its loss is than all-reduce's, as a share of that, in pairs of a seed."""
+    control = over_seeds(arm(DENSE, workers), loss)
+    ours = over_seeds(one, loss)
+    shares = {seed: ours[seed] / control[seed] - 1 for seed in control}
+    return difference(dict.fromkeys(shares, 0.0), shares).spread
+
+
+def fewer(one: Arm, workers: int) -> str:
+    sent = spread(one, _sent).mean
+    return f"{spread(arm(DENSE, workers), _sent).mean / sent:,.0f}" if sent else "–"
+
+
+def _sent(run: ArmRun) -> float:
+    return run.sent
+
+
+def rows(workers: int) -> list[list[Item]]:
+    arms = [(short(strategy), arm(strategy, workers)) for strategy in STRATEGIES]
+    arms.append((f"one worker, 1/{workers} of the data", alone(workers)))
+    return [
+        [
+            name,
+            TableCell(partial(spread, one, loss), digits=4),
+            TableCell(partial(above, one, workers), 100, 1, signed=True),
+            TableCell(partial(spread, one, _sent), 1e-6, 2),
+            Said(partial(fewer, one, workers)),
+        ]
+        for name, one in arms
+    ]
+
+
+def fewer_bytes() -> Part:
+    head = ("strategy", "loss", "above all-reduce's, %", "MB of each worker", "times fewer")
+    tables = [MarkdownTable(head, rows(workers), f"**K = {workers}**:") for workers in WORKERS]
+
+    def text() -> str:
+        return (
+            f"With {HIDDEN:,} hidden units, a million parameters, a net learns the digits. Each "
+            f"worker makes {STEPS:,} steps of {BATCH} records. All-reduce sends gradients and changes in "
+            f"each step. Losses are of validation, over {SEEDS} seeds; differences are paired."
+        )
+
+    return Part("fewer_bytes", "Loss over bytes, a million parameters", text, tables)
