@@ -82,8 +82,9 @@ def fewer_bytes() -> Part:
     def text() -> str:
         return (
             f"With {HIDDEN:,} hidden units, a million parameters, a net learns the digits. Each "
-            f"worker makes {STEPS:,} steps of {BATCH} records. All-reduce sends gradients and changes in "
-            f"each step. Losses are of validation, over {SEEDS} seeds; differences are paired."
+            f"worker makes {STEPS:,} steps of {BATCH} records. All-reduce sends gradients and "
+            f"changes in each step. Losses are of validation, over {SEEDS} seeds; differences are "
+            "paired."
         )
 
     return Part("fewer_bytes", "Loss over bytes, a million parameters", text, tables)
