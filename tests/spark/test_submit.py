@@ -48,7 +48,7 @@ def packed(folder: Path) -> Path:
     shutil.copytree(ROOT / "sparknet", site / "sparknet")
     shutil.copytree(ROOT / "tests" / "spark", site / "tests" / "spark")
     theirs = sysconfig.get_path("purelib")
-    (site / "theirs.pth").write_text(f"import site; site.addsitedir({theirs!r})\n")
+    (site / "theirs.pth").write_text(f"import sys; sys.path.append({theirs!r})\n")
     archive = folder / "env.tar.gz"
     venv_pack.pack(str(place), output=str(archive))
     return archive
