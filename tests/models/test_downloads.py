@@ -114,7 +114,7 @@ def test_another_file_is_refused(server, path, words):
 
 
 def test_a_silent_server_is_left(server, monkeypatch):
-    monkeypatch.setattr(downloads, "TIMEOUT", 0.2)
+    monkeypatch.setattr(downloads, "TIMEOUT", 1.0)
     assert downloads.fetch(file_at(server, "silent", "whole")).read_bytes() == BODY
 
 

@@ -18,7 +18,7 @@ FILES = {
         "stages",
         "streams",
     ],
-    "the Connect server": ["connect"],
+    "the Connect server": ["apart", "connect"],
 }
 LOCAL_CONNECT = [
     "tests/spark/test_session.py::test_a_local_spark_beside_spark_connect",
