@@ -45,3 +45,9 @@ def test_weights_do_not_depend_on_hosts(strategy: Strategy) -> None:
 def test_more_hosts_than_workers_are_refused() -> None:
     with pytest.raises(SettingError, match="hosts=3 is more than workers=2"):
         train(ADAM, ARRAYS, workers=2, hosts=3, steps=1)
+
+
+@pytest.mark.parametrize("strategy", ["downpour", "auto", Averaging(seconds=1.0)])
+def test_strategies_that_measured_times_decide_are_named(strategy: str | Strategy) -> None:
+    with pytest.warns(UserWarning, match="depends on measured times: with other hosts, or after"):
+        train(ADAM, ARRAYS, workers=2, hosts=1, steps=2, strategy=strategy)

@@ -106,6 +106,8 @@ class Membership(Meeting[_Member]):
         """What ended the last generation; None if it ended to take in others."""
         self._last_loss: Loss | None = None
         self._gone: list[int] = []
+        self._faults: dict[int, str] = {}
+        """What happened to hosts that are lost: their processes are ended for it."""
         self._first_ready: float | None = None
         self._events: list[Event] = []
         self._arrivals: Arrivals | None = None
@@ -330,6 +332,7 @@ class Membership(Meeting[_Member]):
         loss: Loss | None = None
         with self._lock:
             if (host := self._hosts.pop(line, None)) is not None:
+                self._faults[host.number] = what
                 if host.workers or not host.leaves:
                     self._gone.append(host.number)
                 if host.workers and not self._is_over():
@@ -337,6 +340,7 @@ class Membership(Meeting[_Member]):
             one = self._here.pop(line, None)
             self._lock.notify_all()
             if one is not None and not self._is_over():
+                what = self._faults.get(one.host, what)
                 self._last_loss = loss = one.loss(what)
                 self._add("lost", worker=one.worker, where=one.where, message=what)
                 if one.takes_part:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparknet.caffe.training_checks import check_loss, warn_of_idle
 from sparknet.comm.rpc import Link
-from sparknet.errors import SettingError
+from sparknet.errors import SettingError, outside
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Records
 from sparknet.native import NDArray
@@ -57,6 +58,12 @@ class RunSetup(ABC):
         resumed_seed = None if self.resumed is None else self.resumed.seed
         self._make(resumed_seed)
         self.strategy = make_strategy(given.strategy)
+        if self.strategy.depends_on_time and (given.hosts or given.min_hosts):
+            warnings.warn(
+                f"{self.strategy.name} depends on measured times: with other hosts, or after the "
+                "loss of one, a run ends with other weights",
+                stacklevel=outside(),
+            )
         self.settings = self._with_end(replace(given, strategy=self.strategy))
         self.identity = {
             "seed": self._seed(resumed_seed),

@@ -110,6 +110,10 @@ class Auto(Strategy):
     longest: int = LONGEST
     codec: Codec | None = None
 
+    @property
+    def depends_on_time(self) -> bool:
+        return True
+
     def check(self) -> None:
         self.need(self.ratio > 0, "ratio", "more than 0")
         self.need(self.measured >= 2, "measured", "at least 2")

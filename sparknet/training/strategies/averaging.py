@@ -177,6 +177,10 @@ class Averaging(Periodic):
         self.need(self.seconds is None or self.seconds > 0, "seconds", "more than 0")
 
     @property
+    def depends_on_time(self) -> bool:
+        return self.seconds is not None
+
+    @property
     def needs_state(self) -> bool:
         return super().needs_state or self.seconds is not None
 

@@ -70,6 +70,10 @@ class Downpour(Strategy):
     damping: float = 0.9
     codec: Codec | None = None
 
+    @property
+    def depends_on_time(self) -> bool:
+        return True
+
     def check(self) -> None:
         self.need(self.steps >= 1, "steps", "at least 1")
         self.need(self.push_every >= 1, "push_every", "at least 1")

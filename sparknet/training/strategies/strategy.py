@@ -97,6 +97,11 @@ class Strategy(ABC):
         """How many parts of the weights are synchronised at times of their own."""
         return 1
 
+    @property
+    def depends_on_time(self) -> bool:
+        """Whether measured times decide what workers compute, and so the trained weights."""
+        return False
+
     leaves_behind: ClassVar[bool] = False
     """Whether workers wait for each other at the ends of rounds alone (`State.trained`)."""
 
