@@ -79,7 +79,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     leave_out(items)
-    chosen = draw_rows([item.nodeid for item in items if item.get_closest_marker("slow")])
+    chosen = draw_rows(
+        item.nodeid
+        for item in items
+        if item.get_closest_marker("slow") and not item.get_closest_marker("long")
+    )
     dropped = [item for item in items if chosen.get(item.nodeid) is False]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
