@@ -7,7 +7,6 @@ from functools import cache, partial
 
 from benchmarks.papers.cells import Item, MarkdownTable, Part, Said, TableCell
 from benchmarks.papers.trainings import SEEDS, Arm, ArmRun, over_seeds, run, spread
-from sparknet.comm.codecs import Codec
 from sparknet.training import AllReduce, Averaging, DiLoCo, Strategy
 from sparknet.training.planning.advice import short
 from sparknet.training.planning.trials import Spread, difference
@@ -18,15 +17,13 @@ RATES, TUNING = (0.01, 0.02, 0.04), 101
 STEPS, BATCH, HIDDEN = 1000, 4, 5000
 """A million parameters."""
 DENSE = AllReduce(10)
-CODECS: tuple[Codec | None, ...] = ("int8", "int4", "fp4", "sparse")
 STRATEGIES: tuple[Strategy, ...] = (
     DENSE,
-    AllReduce(10, codec="sparse"),
     Averaging(25),
     Averaging(25, codec="sparse"),
-    Averaging(100),
     DiLoCo(100),
-    *(DiLoCo(100, codec=codec) for codec in CODECS),
+    DiLoCo(100, codec="int4"),
+    DiLoCo(100, codec="sparse"),
     DiLoCo(250, codec="int4"),
     DiLoCo(50, codec="sparse"),
 )

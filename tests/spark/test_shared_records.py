@@ -128,7 +128,7 @@ def test_one_that_writes_on_is_waited_for(tmp_path, monkeypatch):
         monkeypatch.setattr(shared_records.time, "monotonic", lambda: now[0])
         once(second, NAMES, no_reading)
         go_on(process)
-    assert waits == [10]
+    assert waits[0] >= 10
 
 
 def test_folders_of_other_runs_and_of_other_users_are_not_looked_at(tmp_path, monkeypatch):

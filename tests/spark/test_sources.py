@@ -18,6 +18,7 @@ from sparknet.cli.record_files import write_database
 from sparknet.loaders.datums import datum_bytes, encoded_bytes
 from tests.loaders.random_images import encoded
 from tests.spark.cluster import HOME, ROOT, environment, until
+from tests.spark.conftest import CONNECT
 
 CLASSES = ("cat", "dog", "eel")
 COUNT = 7
@@ -186,6 +187,7 @@ def test_a_stream_must_know_the_classes(reader, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(CONNECT, reason="the process that is killed has a classic session of its own")
 def test_a_stream_that_is_killed_reads_each_record_once(reader, tmp_path):
     (tmp_path / "in").mkdir()
     hdf5_file(tmp_path / "in" / "0.h5")
