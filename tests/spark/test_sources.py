@@ -161,7 +161,7 @@ def labels_of(session: Any, folder: Path) -> Counter[int]:
     return Counter(row.label for row in session.read.parquet(str(folder / "out")).collect())
 
 
-@pytest.mark.parametrize("kind", ["lmdb", pytest.param("images", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["images", pytest.param("lmdb", marks=pytest.mark.slow)])
 def test_a_stream_reads_what_arrives(reader, tmp_path, kind):
     make, options = MAKERS[kind]
     (tmp_path / "in").mkdir()
@@ -207,6 +207,7 @@ def test_a_stream_that_is_killed_reads_each_record_once(reader, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_declarative_pipeline(tmp_path):
     """The block of docs/data-sources.md, in a pipeline that also reads a stream of a folder."""
     pytest.importorskip("pyspark.pipelines")
