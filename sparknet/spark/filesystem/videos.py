@@ -65,9 +65,9 @@ def read_videos(
     if not spans:
         raise SparkError("read_videos needs the path of a video")
     rows = session.createDataFrame(spans, "path string, begin double, end double")
-    read = by_value(partial(_read, every=every, columns=tuple(columns)))
+    reader = by_value(partial(_read, every=every, columns=tuple(columns)))
     schema = ", ".join(f"`{name}` {COLUMNS[name]}" for name in columns)
-    return rows.coalesce(1).repartition(len(spans)).mapInArrow(read, schema)
+    return rows.coalesce(1).repartition(len(spans)).mapInArrow(reader, schema)
 
 
 def _spans(path: str, every: float | None, span: float) -> Iterator[tuple[str, float, float]]:

@@ -63,8 +63,8 @@ class TasksProgress:
         if info is None or not info.numCompletedTasks:
             return line
         done, count = info.numCompletedTasks, info.numTasks
-        left = seconds * (count - done) / done
-        return f"{line}; {done} of {count} tasks done, about {clock_time(left)} left"
+        rest = seconds * (count - done) / done
+        return f"{line}; {done} of {count} tasks done, about {clock_time(rest)} left"
 
 
 def task_accumulator(session: Any, profile: Profile) -> Any:

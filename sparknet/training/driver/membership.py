@@ -260,12 +260,12 @@ class Membership(Meeting[_Member]):
         """Let hosts carry the workers that they are to carry, between two generations."""
         if self._ended is None or self._is_over() or not self._has_waited():
             return
-        wanted = self._placement.moves(self._last.values())
+        moves = self._placement.moves(self._last.values())
         for one in self._hosts.values():
-            for worker in sorted(one.workers - wanted[one.number] if wanted and one.leaves else ()):
+            for worker in sorted(one.workers - moves[one.number] if moves and one.leaves else ()):
                 self._add("left", worker=worker, where=one.where)
-            one.workers = wanted.get(one.number, one.workers)
-        if wanted:
+            one.workers = moves.get(one.number, one.workers)
+        if moves:
             self._lock.notify_all()
 
     def _has_waited(self) -> bool:

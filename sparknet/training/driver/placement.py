@@ -48,9 +48,9 @@ class Placement:
         carried = staying if is_known else every
         if len(every) < self._least or not carried:
             return {}
-        wanted = {number: set[int]() for number in every}
-        wanted |= shares(self._workers, carried)
-        return {} if wanted == every else wanted
+        plan = {number: set[int]() for number in every}
+        plan |= shares(self._workers, carried)
+        return {} if plan == every else plan
 
 
 def shares(workers: int, carried: Mapping[int, Collection[int]]) -> dict[int, set[int]]:
