@@ -89,7 +89,7 @@ def fewer_bytes() -> Part:
 
     def text() -> str:
         return (
-            f"With {HIDDEN:,} hidden units, a million parameters, a net learns the digits. Each "
+            f"A net with {HIDDEN:,} hidden units (a million parameters) learns the digits. Each "
             f"worker makes {STEPS:,} steps of {BATCH} records. All-reduce sends gradients and "
             "changes in each step. Each strategy has the best of "
             f"{len(RATES)} learning rates, by a seed of its own. Losses are of validation, over "
