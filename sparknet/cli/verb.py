@@ -145,6 +145,7 @@ def run_reported(program: str, work: Callable[[], int]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = partial(_warned, program)
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
             status = work()
         sys.stdout.flush()
     except SparkNetError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -111,11 +112,15 @@ def query(session: SparkSession, text: str) -> DataFrame:
 def _answer(ask: Callable[[], DataFrame]) -> DataFrame:
     from pyspark.errors import PySparkException
 
+    level = logging.root.manager.disable
+    logging.disable(logging.ERROR)  # PySpark would print the error with all of Java's stack, too
     try:
         answer = ask()
         _ = answer.columns  # Spark Connect checks it only here
     except PySparkException as error:
         raise SparkError(str(error).strip().partition("\n")[0]) from error
+    finally:
+        logging.disable(level)
     return answer
 
 
