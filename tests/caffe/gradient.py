@@ -17,11 +17,13 @@ def input_layer(name: str, shape: Sequence[int]) -> str:
     )
 
 
-def make_net(layer: str, inputs: Mapping[str, Any], phase: int = 0, *, force: bool = True) -> Any:
-    """A net of Input layers and the given text, in which every gradient is computed."""
+def build(
+    layers: str, inputs: Mapping[str, Any], phase: int = 0, *, force: bool = True, **options: Any
+) -> Any:
+    """A net of Input layers and the text, with all gradients if forced (`Net.from_proto`)."""
     text = "force_backward: true\n" if force else ""
     text += "".join(input_layer(name, np.shape(value)) for name, value in inputs.items())
-    net = caffe.Net.from_proto(parse_net(text + layer), phase)
+    net = caffe.Net.from_proto(parse_net(text + layers), phase, **options)
     for name, value in inputs.items():
         net.blobs[name].data[...] = value
     return net
@@ -56,7 +58,7 @@ def check_gradients(
     where a top has a loss weight).  ``of`` names the inputs to check, all by
     default; values closer than 2 * ``step`` to one of ``kinks`` are skipped.
     """
-    net = make_net(layer, inputs, phase, force=force)
+    net = build(layer, inputs, phase, force=force)
     for name, values in (params or {}).items():
         for blob, value in zip(net.params[name], values, strict=True):
             blob.data[...] = value

@@ -7,7 +7,7 @@ import pytest
 
 from sparknet.errors import LayerError
 from tests.caffe import ssd
-from tests.caffe.gradient import check_gradients, make_net
+from tests.caffe.gradient import build, check_gradients
 from tests.caffe.multibox import multibox
 
 CODES = ("CORNER", "CENTER_SIZE", "CORNER_SIZE")
@@ -23,7 +23,7 @@ def _layer(type_name: str, bottoms: str, options: str) -> str:
 
 def _priors(options: str, rows: int = 1, columns: int = 2) -> Any:
     inputs = {"map": np.zeros((1, 1, rows, columns)), "image": np.zeros((1, 3, 20, 40))}
-    net = make_net(_layer("PriorBox", "map image", f"prior_box_param {{ {options} }}"), inputs)
+    net = build(_layer("PriorBox", "map image", f"prior_box_param {{ {options} }}"), inputs)
     net.forward()
     boxes, variances = net.blobs["y"].data[0].reshape(2, -1, 4)
     return np.array(boxes), np.array(variances)
@@ -80,7 +80,7 @@ def _detections(
 
 def _detect(options: str, inputs: dict[str, Any], after: str = "") -> Any:
     text = _layer("DetectionOutput", "loc conf priors", f"detection_output_param {{ {options} }}")
-    net = make_net(text + after, inputs, phase=1)
+    net = build(text + after, inputs, phase=1)
     net.forward()
     return net
 
@@ -246,7 +246,7 @@ def _adapt(options: str, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _loss(layer: str, inputs: dict[str, Any]) -> float:
-    net = make_net(layer, inputs)
+    net = build(layer, inputs)
     net.forward()
     return float(net.blobs["y"].data)
 
@@ -319,7 +319,7 @@ def test_multibox_loss_gradient(name):
 def test_multibox_loss_gradient_with_variances_in_target():
     inputs = _losses()
     layer = _loss_layer("num_classes: 4 encode_variance_in_target: true loc_loss_type: L2")
-    net = make_net(layer, inputs)
+    net = build(layer, inputs)
     net.forward()
     net.backward()
     boxes, variances = inputs["priors"].reshape(2, -1, 4)
@@ -342,7 +342,7 @@ def test_multibox_loss_gradient_with_variances_in_target():
 def test_multibox_loss_without_truths():
     inputs = _losses()
     inputs["truths"] = np.full((1, 1, 3, 8), -1, np.float32)
-    net = make_net(_loss_layer("num_classes: 4"), inputs)
+    net = build(_loss_layer("num_classes: 4"), inputs)
     net.forward()
     net.backward()
     assert float(net.blobs["y"].data) == 0

@@ -8,7 +8,7 @@ import pytest
 from sparknet import Net
 from sparknet.errors import LayerError
 from tests.caffe import ssd
-from tests.caffe.gradient import biased, check_gradients, make_net
+from tests.caffe.gradient import biased, build, check_gradients
 from tests.caffe.layers.oracle import layer_text
 from tests.caffe.layers.passing import draw, same
 from tests.caffe.multibox import multibox
@@ -59,7 +59,7 @@ def test_faceboxes():
 
 def test_clustered():
     options = "prior_box_param { width: 10 width: 3.5 height: 4 height: 8 step: 40 }"
-    net = make_net(
+    net = build(
         layer_text("PriorBoxClustered", options, "map image"),
         {"map": np.zeros((1, 1, 1, 2)), "image": np.zeros((1, 3, 100, 200))},
     )
@@ -72,7 +72,7 @@ def test_clustered():
     ]
     same(actual, np.array(want, np.float32), 1e-5, 1e-4)
     with pytest.raises(LayerError, match="a height for each width; there are 1 and 0"):
-        make_net(
+        build(
             layer_text("PriorBoxClustered", "prior_box_param { width: 1 }", "a b"),
             {"a": np.zeros((1, 1, 1, 1)), "b": np.zeros((1, 1, 1, 1))},
         )
@@ -82,7 +82,7 @@ def test_other_priors_are_not_taken_for_these():
     text = layer_text("DetectionOutput", "detection_output_param { num_classes: 2 }", "l c p")
     inputs = {"l": draw(1, 32), "c": draw(1, 16), "p": draw(1, 2, 16)}
     with pytest.raises(LayerError, match='dialect="textboxes" and "faceboxes" lay other priors'):
-        make_net(text, inputs)
+        build(text, inputs)
 
 
 # -- RefineDet -------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_detections(stage):
     )
     names = f"loc conf priors {stage}"
     used = {name: inputs[name] for name in names.split()}
-    net = make_net(layer_text("DetectionOutput", options, names), used, phase=1)
+    net = build(layer_text("DetectionOutput", options, names), used, phase=1)
     net.forward()
     want = []
     for image in range(2):
@@ -140,7 +140,7 @@ def test_four_bottoms_without_a_score_are_ssds():
     found = []
     for names in ("loc conf priors", "loc conf priors seen"):
         used = {name: inputs[name] for name in names.split()}
-        net = make_net(layer_text("DetectionOutput", text, names), used, phase=1)
+        net = build(layer_text("DetectionOutput", text, names), used, phase=1)
         net.forward()
         found.append(np.array(net.blobs["y"].data))
     same(*found)
@@ -160,9 +160,7 @@ BOTTOMS = "loc conf priors truths seen moves"
 
 
 def _loss(options: str, names: str, inputs: dict[str, Any]) -> float:
-    net = make_net(
-        layer_text("MultiBoxLoss", options, names), {n: inputs[n] for n in names.split()}
-    )
+    net = build(layer_text("MultiBoxLoss", options, names), {n: inputs[n] for n in names.split()})
     net.forward()
     return float(net.blobs["y"].data)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import sparknet.caffe as caffe
 from sparknet import native
-from tests.caffe.gradient import make_net
+from tests.caffe.gradient import build
 
 
 def layer_text(kind: str, options: str = "", bottom: str = "x", top: str = "y") -> str:
@@ -32,10 +32,15 @@ def values(*shape: int, seed: int = 0) -> Any:
 
 
 def passes(
-    text: str, inputs: Mapping[str, Any], top: str = "y", phase: int = 0, seed: int = 5
+    text: str,
+    inputs: Mapping[str, Any],
+    top: str = "y",
+    phase: int = 0,
+    seed: int = 5,
+    **options: Any,
 ) -> tuple[Any, Any, Any]:
     """Output, its random gradient, and the net after both passes."""
-    net = make_net(text, inputs, phase)
+    net = build(text, inputs, phase, **options)
     if "front" in net.params:
         channels = net.params["front"][0].data.shape[0]
         net.params["front"][0].data[...] = np.eye(channels).reshape(channels, channels, 1, 1)
@@ -47,25 +52,27 @@ def passes(
     return y, dy, net
 
 
-def results(text: str, inputs: Mapping[str, Any], phase: int = 0) -> list[Any]:
+def results(text: str, inputs: Mapping[str, Any], phase: int = 0, **options: Any) -> list[Any]:
     caffe.set_random_seed(3)
-    y, _, net = passes(text, inputs, phase=phase)
+    y, _, net = passes(text, inputs, phase=phase, **options)
     gradients = [np.array(net.blobs[name].diff) for name in inputs]
     learned = [np.array(b.diff) for blobs in net.params.values() for b in blobs]
     return [y, *gradients, *learned]
 
 
-def same_in_any_number_of_threads(text: str, inputs: Mapping[str, Any], phase: int = 0) -> None:
-    kept = native.threads()
+def same_in_any_number_of_threads(
+    text: str, inputs: Mapping[str, Any], phase: int = 0, **options: Any
+) -> None:
+    before, runs = native.threads(), []
     try:
-        native.set_threads(1)
-        one = results(text, inputs, phase)
-        native.set_threads(2)
-        two = results(text, inputs, phase)
+        for count in (1, 2, 3):
+            native.set_threads(count)
+            runs.append(results(text, inputs, phase, **options))
     finally:
-        native.set_threads(kept)
-    for a, b in zip(one, two, strict=True):
-        np.testing.assert_array_equal(a, b)
+        native.set_threads(before)
+    for run in runs[1:]:
+        for a, b in zip(runs[0], run, strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 def same_in_blocks(kind: str, options: str, x: Any, of: Sequence[str] = ("x",)) -> None:

@@ -5,34 +5,11 @@ from typing import Any
 
 import numpy as np
 
-import sparknet.caffe as caffe
-from sparknet.proto import parse_net
-from tests.caffe.gradient import input_layer
-
 Arrays = dict[str, Any]
 
 
 def draw(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def build(
-    layers: str,
-    inputs: Mapping[str, Any],
-    *,
-    force: bool = True,
-    phase: int = 0,
-    precision: str = "float32",
-    keep_blobs: bool = True,
-) -> Any:
-    text = "force_backward: true\n" if force else ""
-    text += "".join(input_layer(name, np.shape(value)) for name, value in inputs.items())
-    net = caffe.Net.from_proto(
-        parse_net(text + layers), phase, precision=precision, keep_blobs=keep_blobs
-    )
-    for name, value in inputs.items():
-        net.blobs[name].data[...] = value
-    return net
 
 
 def set_params(net: Any, params: Mapping[str, Sequence[Any]]) -> None:

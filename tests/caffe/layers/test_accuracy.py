@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 import sparknet.caffe as caffe
 from sparknet.errors import LayerError
-from tests.caffe.gradient import make_net
+from tests.caffe.gradient import build
 from tests.goldens import GOLDENS, index
 
 FEW = settings(max_examples=80)
 
 
 def run(text: str, inputs: dict[str, Any], *tops: str) -> list[Any]:
-    net = make_net(text, inputs)
+    net = build(text, inputs)
     net.forward()
     return [np.array(net.blobs[top].data) for top in tops]
 
@@ -55,7 +55,7 @@ def test_accuracy_of_pixels(reset):
     labels = rng.choice([0, 1, 2, 255], (2, 1, 3, 5)).astype(np.float32)
     options = f"seg_accuracy_param {{ ignore_label: 255 reset: {str(reset).lower()} }}"
     text = f'layer {{ name: "a" type: "SegAccuracy" bottom: "s" bottom: "l" top: "y" {options} }}'
-    net = make_net(text, {"s": scores, "l": labels})
+    net = build(text, {"s": scores, "l": labels})
     net.forward()
     net.blobs["s"].data[...] = scores[:, ::-1]
     net.forward()

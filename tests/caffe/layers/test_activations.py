@@ -11,7 +11,7 @@ import sparknet.caffe as caffe
 from sparknet.errors import LayerError
 from sparknet.native import set_threads, threads
 from sparknet.proto import parse_net
-from tests.caffe.gradient import check_gradients, input_layer, make_net
+from tests.caffe.gradient import build, check_gradients, input_layer
 
 Function = Callable[[Any], Any]
 
@@ -131,7 +131,7 @@ def layer(spec: str, bottom: str = "x", top: str = "y") -> str:
 @pytest.mark.parametrize("name", CASES)
 def test_value_and_gradient(name):
     spec, function, x, kinks = CASES[name]
-    net = make_net(layer(spec), {"x": x})
+    net = build(layer(spec), {"x": x})
     net.forward()
     np.testing.assert_allclose(net.blobs["y"].data, function(x), rtol=1e-5, atol=1e-6)
     check_gradients(layer(spec), {"x": x}, kinks=kinks, step=1e-3, tolerance=5e-3)
@@ -142,7 +142,7 @@ def test_in_place(name):
     """Also where Caffe's own backward pass reads what was overwritten."""
     spec, function, x, kinks = CASES[name]
     text = COPY + layer(spec, "c", "c")
-    net = make_net(text, {"x": x})
+    net = build(text, {"x": x})
     net.forward()
     np.testing.assert_allclose(net.blobs["c"].data, function(x), rtol=1e-5, atol=1e-6)
     check_gradients(text, {"x": x}, kinks=kinks, step=1e-3, tolerance=5e-3)
@@ -168,7 +168,7 @@ def test_behind_a_convolution(name, channels):
     )
     pooled = 'layer { name: "conv2" type: "Convolution" bottom: "y" top: "z" convolution_param { '
     pooled += 'num_output: 2 kernel_size: 1 weight_filler { type: "gaussian" std: 1 } } }\n'
-    net = make_net(conv + layer(spec, "c") + pooled, {"x": x})
+    net = build(conv + layer(spec, "c") + pooled, {"x": x})
     net.forward()
     y, c = np.array(net.blobs["y"].data), np.array(net.blobs["c"].data)
     np.testing.assert_allclose(y, function(c.astype(np.float64)), rtol=2e-5, atol=1e-6)
@@ -204,7 +204,7 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, 100, -100, 0, -0.0, 89, -90], np.fl
 )
 def test_extreme_values(name, want):
     """What is not a number stays visible."""
-    net = make_net(layer(CASES[name][0]), {"x": SPECIAL})
+    net = build(layer(CASES[name][0]), {"x": SPECIAL})
     net.forward()
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(net.blobs["y"].data, np.asarray(want, np.float32), atol=1e-30)
@@ -212,13 +212,13 @@ def test_extreme_values(name, want):
 
 def test_clip_with_its_bounds_exchanged_gives_the_lower_one():
     """Caffe: max(min, min(x, max))."""
-    net = make_net(layer('type: "Clip" clip_param { min: 2 max: -1 }'), {"x": [-3, 0, 1, 5]})
+    net = build(layer('type: "Clip" clip_param { min: 2 max: -1 }'), {"x": [-3, 0, 1, 5]})
     net.forward()
     assert np.array_equal(net.blobs["y"].data, [2, 2, 2, 2])
 
 
 def test_bnll_has_half_a_slope_at_zero():
-    net = make_net(layer('type: "BNLL"'), {"x": np.zeros(3)})
+    net = build(layer('type: "BNLL"'), {"x": np.zeros(3)})
     net.forward()
     net.blobs["y"].diff[...] = 1
     net.backward()
@@ -227,7 +227,7 @@ def test_bnll_has_half_a_slope_at_zero():
 
 def test_exponential_is_exact_to_two_units():
     x = np.linspace(-87, 88.5, 200001).astype(np.float32)
-    net = make_net(layer('type: "Exp"'), {"x": x})
+    net = build(layer('type: "Exp"'), {"x": x})
     net.forward()
     want = np.exp(x.astype(np.float64))
     assert np.max(np.abs(net.blobs["y"].data / want - 1)) < 2.5e-7
@@ -235,14 +235,14 @@ def test_exponential_is_exact_to_two_units():
 
 def test_bnll_of_very_negative_values_keeps_its_digits():
     x = np.array([-10, -20, -50, -80], np.float32)
-    net = make_net(layer('type: "BNLL"'), {"x": x})
+    net = build(layer('type: "BNLL"'), {"x": x})
     net.forward()
     np.testing.assert_allclose(net.blobs["y"].data, np.exp(x.astype(np.float64)), rtol=1e-4)
 
 
 def test_power_has_a_gradient_at_zero():
     """Caffe divides the output by the input there, and gets NaN."""
-    net = make_net(layer(CASES["power_cube"][0]), {"x": np.zeros(3)})
+    net = build(layer(CASES["power_cube"][0]), {"x": np.zeros(3)})
     net.forward()
     net.blobs["y"].diff[...] = 1
     net.backward()
@@ -252,16 +252,14 @@ def test_power_has_a_gradient_at_zero():
 def test_threshold():
     x = np.array([-1, 0, 0.5, 0.5000001, 2, np.nan], np.float32)
     for bound in (0, 0.5, -2):
-        net = make_net(
-            layer(f'type: "Threshold" threshold_param {{ threshold: {bound} }}'), {"x": x}
-        )
+        net = build(layer(f'type: "Threshold" threshold_param {{ threshold: {bound} }}'), {"x": x})
         net.forward()
         assert np.array_equal(net.blobs["y"].data, (x > bound).astype(np.float32))
 
 
 @pytest.mark.parametrize("kind", ["Threshold", "ArgMax"])
 def test_no_backward_pass(kind):
-    net = make_net(layer(f'type: "{kind}"'), {"x": ANY})
+    net = build(layer(f'type: "{kind}"'), {"x": ANY})
     net.forward()
     with pytest.raises(LayerError, match=f"'l'.*{kind}.*no gradient.*'x'"):
         net.backward()
@@ -271,7 +269,7 @@ def test_no_backward_pass(kind):
 def test_same_for_any_number_of_threads(name):
     spec = CASES[name][0]
     x = np.random.default_rng(0).uniform(0.1, 3, 200_003).astype(np.float32)
-    net = make_net(layer(spec), {"x": x})
+    net = build(layer(spec), {"x": x})
     before, found = threads(), []
     try:
         for number in (1, 2, 3):
@@ -298,7 +296,7 @@ def test_silence_gives_zeros():
 
 @pytest.mark.parametrize("name", CASES)
 def test_no_values(name):
-    net = make_net(layer(CASES[name][0]), {"x": np.zeros((0, 3))})
+    net = build(layer(CASES[name][0]), {"x": np.zeros((0, 3))})
     net.forward()
     net.backward()
     assert net.blobs["y"].data.shape == (0, 3)
@@ -322,7 +320,7 @@ def test_gradient(options, shape):
     x = values(*shape)
     slopes = np.array(0.3) if options else np.linspace(-0.5, 0.7, shape[1])
     for text in (prelu_layer(options), COPY + prelu_layer(options, "c", "c")):
-        net = make_net(text, {"x": x})
+        net = build(text, {"x": x})
         net.params["l"][0].data[...] = slopes
         net.forward()
         wide = np.reshape(slopes, (-1,) + (1,) * (len(shape) - 2))
@@ -343,7 +341,7 @@ def test_prelu_behind_a_convolution(channels, options):
         + 'layer { name: "conv2" type: "Convolution" bottom: "y" top: "z" convolution_param { '
         'num_output: 2 kernel_size: 1 weight_filler { type: "gaussian" std: 1 } } }\n'
     )
-    net = make_net(text, {"x": rng.normal(size=(3, 4, 7, 6))})
+    net = build(text, {"x": rng.normal(size=(3, 4, 7, 6))})
     slopes = rng.normal(size=net.params["l"][0].data.shape)
     net.params["l"][0].data[...] = slopes
     net.forward()
@@ -362,7 +360,7 @@ def test_prelu_behind_a_convolution(channels, options):
 
 def test_gradients_of_slopes_add_up_alike_for_any_number_of_threads():
     x = values(9, 5, 60, 60)
-    net = make_net(prelu_layer(), {"x": x})
+    net = build(prelu_layer(), {"x": x})
     before, found = threads(), []
     try:
         for number in (1, 2, 3):

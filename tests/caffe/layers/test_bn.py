@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import check_gradients
+from tests.caffe.gradient import build, check_gradients
 from tests.caffe.layers.oracle import blocked, layer_text, passes, same_in_any_number_of_threads
-from tests.caffe.layers.passing import build, draw, same, set_params
+from tests.caffe.layers.passing import draw, same, set_params
 
 SEGNET = "bn_param { scale_filler { value: 1.5 } shift_filler { value: 0.25 } }"
 INFERENCE = "bn_param { bn_mode: INFERENCE scale_filler { value: 1.5 } }"

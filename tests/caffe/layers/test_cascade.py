@@ -8,8 +8,9 @@ import pytest
 
 from sparknet.errors import LayerError
 from sparknet.layers.cascade_rcnn import nms
+from tests.caffe.gradient import build
 from tests.caffe.layers.oracle import layer_text
-from tests.caffe.layers.passing import build, draw, same
+from tests.caffe.layers.passing import draw, same
 
 REG = "bbox_reg_param { bbox_std: 0.1 bbox_std: 0.1 bbox_std: 0.2 bbox_std: 0.2 " + (
     "bbox_mean: 0.01 bbox_mean: 0 bbox_mean: 0 bbox_mean: 0.02 cls_aware: false }"

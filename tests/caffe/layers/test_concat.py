@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import check_gradients
-from tests.caffe.layers.passing import backward, build, draw, same
+from tests.caffe.gradient import build, check_gradients
+from tests.caffe.layers.passing import backward, draw, same
 
 CONCAT = (
     'layer {{ name: "l" type: "Concat" bottom: "a" bottom: "b" top: "y" concat_param {{ {} }} }}'

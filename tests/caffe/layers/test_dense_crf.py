@@ -7,9 +7,9 @@ import pytest
 
 from sparknet.errors import LayerError
 from sparknet.layers.crf import Lattice, coloured, grid
-from tests.caffe.gradient import check_gradients
+from tests.caffe.gradient import build, check_gradients
 from tests.caffe.layers.oracle import layer_text
-from tests.caffe.layers.passing import build, draw, same
+from tests.caffe.layers.passing import draw, same
 
 SIZE = (5, 6)
 

@@ -7,7 +7,7 @@ import pytest
 
 import sparknet.caffe as caffe
 from sparknet.native import set_threads, threads
-from tests.caffe.gradient import check_gradients, make_net
+from tests.caffe.gradient import build, check_gradients
 
 COPY = 'layer { name: "copy" type: "Power" bottom: "x" top: "c" }\n'
 
@@ -23,7 +23,7 @@ def layer(ratio: float, bottom: str = "x", top: str = "y") -> str:
 @pytest.mark.parametrize("in_place", [False, True])
 def test_train(ratio, in_place):
     x = np.random.default_rng(0).uniform(0.5, 2, (100, 400)).astype(np.float32)
-    net = make_net(COPY + layer(ratio, "c", "c") if in_place else layer(ratio), {"x": x})
+    net = build(COPY + layer(ratio, "c", "c") if in_place else layer(ratio), {"x": x})
     top = net.blobs[net.outputs[0]]
     net.forward()
     y, scale = np.array(top.data), np.float32(1 / (1 - ratio))
@@ -43,14 +43,14 @@ def test_copies_when_testing(in_place):
     x = np.random.default_rng(0).uniform(0.5, 2, (3, 4))
     text = COPY + layer(0.5, "c", "c") if in_place else layer(0.5)
     check_gradients(text, {"x": x}, phase=caffe.TEST)
-    net = make_net(text, {"x": x}, caffe.TEST)
+    net = build(text, {"x": x}, caffe.TEST)
     net.forward()
     assert np.array_equal(net.blobs[net.outputs[0]].data, x.astype(np.float32))
 
 
 def masks(number: int) -> list[Any]:
     caffe.set_random_seed(5)
-    net = make_net(layer(0.5), {"x": np.ones((300, 1000))})
+    net = build(layer(0.5), {"x": np.ones((300, 1000))})
     set_threads(number)
     found = []
     for _ in range(2):
@@ -83,7 +83,7 @@ def test_behind_a_convolution(channels):
         + 'layer { name: "conv2" type: "Convolution" bottom: "y" top: "z" convolution_param { '
         'num_output: 2 kernel_size: 1 weight_filler { type: "gaussian" std: 1 } } }\n'
     )
-    net = make_net(text, {"x": np.random.default_rng(1).normal(size=(3, 4, 9, 8))})
+    net = build(text, {"x": np.random.default_rng(1).normal(size=(3, 4, 9, 8))})
     net.forward()
     net.blobs["z"].diff[...] = 1
     net.backward()
@@ -109,7 +109,7 @@ def test_in_place_behind_any_layout(kind, phase, drops):
             'layer { name: "s" type: "LogSoftmax" bottom: "y" top: "z" }'
         )
         caffe.set_random_seed(1)
-        net = make_net(text, {"x": np.random.default_rng(1).normal(size=(3, 16, 5, 4))}, phase)
+        net = build(text, {"x": np.random.default_rng(1).normal(size=(3, 16, 5, 4))}, phase)
         if front == "Convolution":
             net.params["f"][0].data[...] = np.random.default_rng(2).normal(size=(16, 16, 1, 1))
         net.forward()

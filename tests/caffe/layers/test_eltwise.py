@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import check_gradients, make_net
-from tests.caffe.layers.passing import backward, build, draw, same
+from tests.caffe.gradient import build, check_gradients
+from tests.caffe.layers.passing import backward, draw, same
 
 Combine = Callable[[list[Any]], Any]
 
@@ -36,7 +36,7 @@ def inputs(number: int, *shape: int) -> dict[str, Any]:
 
 
 def check(text: str, given: Mapping[str, Any], want: Any) -> None:
-    net = make_net(text, given)
+    net = build(text, given)
     net.forward()
     np.testing.assert_allclose(net.blobs[net.outputs[0]].data, want, rtol=1e-5)
     check_gradients(text, given, step=1e-2, tolerance=1e-2)
@@ -83,7 +83,7 @@ def test_output_overwritten_by_a_later_layer(options):
 
 def test_ties_go_to_the_second_then_to_the_first():
     one = np.ones((1, 4))
-    net = make_net(layer("operation: MAX", "abc"), {"a": one, "b": one, "c": one})
+    net = build(layer("operation: MAX", "abc"), {"a": one, "b": one, "c": one})
     net.forward()
     net.blobs["y"].diff[...] = 3
     net.backward()
@@ -93,7 +93,7 @@ def test_ties_go_to_the_second_then_to_the_first():
 
 def test_zero_in_a_product():
     inputs = {"a": np.array([[0.0, 2]]), "b": np.array([[3.0, 4]])}
-    net = make_net(layer("operation: PROD", "ab"), inputs)
+    net = build(layer("operation: PROD", "ab"), inputs)
     net.forward()
     net.blobs["y"].diff[...] = 1
     net.backward()
@@ -114,7 +114,7 @@ def test_blocked(options, channels):
         'num_output: 2 kernel_size: 1 weight_filler { type: "gaussian" std: 1 } } }\n'
     )
     inputs = {"x": rng.normal(size=(2, 4, 6, 7)), "r": rng.normal(size=(2, channels, 4, 5))}
-    net = make_net(text, inputs)
+    net = build(text, inputs)
     net.forward()
     net.blobs["z"].diff[...] = rng.normal(size=net.blobs["z"].data.shape)
     net.backward()
@@ -149,7 +149,7 @@ def test_axpy_behind_convolutions(channels):
         f'num_output: {channels} kernel_size: 3 weight_filler {{ type: "gaussian" }} }} }}\n'
         for top in "xy"
     )
-    net = make_net(
+    net = build(
         text + AXPY, {"a": rng.normal(size=(2, channels)), "d": rng.normal(size=(2, 3, 6, 5))}
     )
     net.forward()

@@ -10,9 +10,9 @@ import pytest
 from sparknet import caffe
 from sparknet.errors import LayerError
 from sparknet.proto import parse_solver
-from tests.caffe.gradient import biased, check_gradients, input_layer
+from tests.caffe.gradient import biased, build, check_gradients, input_layer
 from tests.caffe.layers.oracle import layer_text
-from tests.caffe.layers.passing import build, draw, same
+from tests.caffe.layers.passing import draw, same
 
 LABELS = np.array([1, 0, 2, 1], np.float32)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import biased, check_gradients
+from tests.caffe.gradient import biased, build, check_gradients
 from tests.caffe.layers.oracle import layer_text, passes
-from tests.caffe.layers.passing import backward, build, draw, same, set_params
+from tests.caffe.layers.passing import backward, draw, same, set_params
 
 
 def reorganised(x: Any, stride: int, reverse: bool) -> Any:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import check_gradients
+from tests.caffe.gradient import build, check_gradients
 from tests.caffe.layers.oracle import layer_text
-from tests.caffe.layers.passing import build, draw, same, set_params
+from tests.caffe.layers.passing import draw, same, set_params
 
 REGIONS = np.array(
     [[0, 0, 0, 40, 40], [1, 8, 16, 25, 31], [1, 30, 30, 12, 9], [0, -30, 10, 200, 11.6]], np.float32

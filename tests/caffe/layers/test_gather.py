@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import biased, check_gradients
-from tests.caffe.layers.passing import backward, build, draw, same, set_params
+from tests.caffe.gradient import biased, build, check_gradients
+from tests.caffe.layers.passing import backward, draw, same, set_params
 
 EMBED = (
     'layer {{ name: "emb" type: "Embed" bottom: "x" top: "y" embed_param {{ '

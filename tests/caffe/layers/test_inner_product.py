@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sparknet.errors import LayerError
 from sparknet.native import set_threads, threads
-from tests.caffe.gradient import check_gradients
-from tests.caffe.layers.passing import backward, build, draw, same, set_params
+from tests.caffe.gradient import build, check_gradients
+from tests.caffe.layers.passing import backward, draw, same, set_params
 
 
 @pytest.mark.parametrize(

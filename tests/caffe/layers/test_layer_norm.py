@@ -8,8 +8,8 @@ import pytest
 from sparknet import caffe
 from sparknet.native import has_bf16
 from sparknet.proto import parse_net
-from tests.caffe.gradient import check_gradients, input_layer
-from tests.caffe.layers.passing import build, draw, same
+from tests.caffe.gradient import build, check_gradients, input_layer
+from tests.caffe.layers.passing import draw, same
 
 Array = Any
 

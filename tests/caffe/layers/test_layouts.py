@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sparknet import native
-from tests.caffe.gradient import biased
-from tests.caffe.layers.passing import backward, build, draw, same
+from tests.caffe.gradient import biased, build
+from tests.caffe.layers.passing import backward, draw, same
 
 
 def conv(bottom: str, top: str, channels: int) -> str:

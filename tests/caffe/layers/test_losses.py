@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sparknet.errors import LayerError
 from sparknet.native import set_threads, threads
 from sparknet.proto import write_blob
-from tests.caffe.gradient import biased, check_gradients, make_net
+from tests.caffe.gradient import biased, build, check_gradients
 
 FEW = settings(max_examples=60)
 MODES = ["FULL", "VALID", "BATCH_SIZE", "NONE"]
@@ -28,7 +28,7 @@ def learned(text: str) -> str:
 
 
 def loss_of(text: str, inputs: Mapping[str, Any]) -> float:
-    net = make_net(text, inputs)
+    net = build(text, inputs)
     net.forward()
     return float(net.blobs["loss"].data)
 
@@ -82,7 +82,7 @@ def expected(case: Mapping[str, Any], matrix: Any, least: float) -> tuple[float,
 def compare(text: str, case: Mapping[str, Any], loss: float, dx: Any, **more: Any) -> None:
     text, x = (learned(text), "xb") if more else (text, "x")
     inputs = {"x": case["x"], "label": case["labels"], **more}
-    net = make_net(text, inputs, force=not more)
+    net = build(text, inputs, force=not more)
     net.forward()
     np.testing.assert_allclose(net.blobs["loss"].data, loss, rtol=1e-4, atol=1e-5)
     if "p" in net.blobs:
@@ -114,7 +114,7 @@ def test_infogain_loss(case, second):
 def test_an_infogain_matrix_has_no_gradient():
     """Caffe ends: infogain_loss_layer.cpp, Backward_cpu."""
     inputs = {"x": np.ones((2, 3)), "label": np.zeros(2), "matrix": np.ones((1, 1, 3, 3))}
-    net = make_net(layer("InfogainLoss", "x label matrix"), inputs)
+    net = build(layer("InfogainLoss", "x label matrix"), inputs)
     net.forward()
     message = "layer 'l': InfogainLoss: .* the infogain matrix, bottom 'matrix'; leave force_backw"
     with pytest.raises(LayerError, match=message):
@@ -150,9 +150,7 @@ def test_sigmoid_cross_entropy_loss(outer, inner, mode, ignore, seed, size):
     valid = np.trunc(target) != ignore if ignore is not None else np.ones(x.shape, bool)
     options = f"loss_param {{ normalization: {mode} "
     options += "}" if ignore is None else f"ignore_label: {ignore} }}"
-    net = make_net(
-        layer("SigmoidCrossEntropyLoss", "x target", options), {"x": x, "target": target}
-    )
+    net = build(layer("SigmoidCrossEntropyLoss", "x target", options), {"x": x, "target": target})
     net.forward()
     net.backward()
     v, t = x.astype(np.float64), target.astype(np.float64)
@@ -284,7 +282,7 @@ def test_label_out_of_range(kind, label):
     given = {name: inputs[name] for name in bottoms.split()}
     force = kind != "InfogainLoss"
     text = layer(kind, bottoms)
-    net = make_net(text if force else learned(text), given, force=force)
+    net = build(text if force else learned(text), given, force=force)
     net.forward()
     net.blobs["label"].data[1] = label
     with pytest.raises(
@@ -345,7 +343,7 @@ def test_no_gradient_for_labels_that_are_computed(kind):
     if kind != "InfogainLoss":
         del inputs["h"]
     bottoms = "x t h" if kind == "InfogainLoss" else "x t"
-    net = make_net(copy + layer(kind, bottoms, "propagate_down: true " * len(inputs)), inputs)
+    net = build(copy + layer(kind, bottoms, "propagate_down: true " * len(inputs)), inputs)
     net.forward()
     with pytest.raises(LayerError, match=f"'l'.*{kind}: has no gradient for the .*'t'"):
         net.backward()
@@ -353,7 +351,7 @@ def test_no_gradient_for_labels_that_are_computed(kind):
 
 def test_same_loss_for_any_number_of_threads():
     rng = np.random.default_rng(0)
-    net = make_net(
+    net = build(
         layer("SoftmaxWithLoss", "x label"),
         {"x": rng.normal(size=(3, 7, 100, 90)), "label": rng.integers(0, 7, (3, 100, 90))},
     )
@@ -376,7 +374,7 @@ def test_threads_may_change_between_forward_and_backward(kind):
     inputs = {"x": rng.normal(size=(4, 3)), "label": rng.integers(0, 3, 4)}
     if kind == "InfogainLoss":
         inputs["h"] = rng.uniform(size=(1, 1, 3, 3))
-    net = make_net(learned(layer(kind, " ".join(inputs))), inputs, force=False)
+    net = build(learned(layer(kind, " ".join(inputs))), inputs, force=False)
     before = threads()
     try:
         net.forward()

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import check_gradients
+from tests.caffe.gradient import build, check_gradients
 from tests.caffe.layers.oracle import layer_text
-from tests.caffe.layers.passing import build, draw, same
+from tests.caffe.layers.passing import draw, same
 
 MEANS, STDS = [0.02, -0.01, 0.1, 0.05], [0.1, 0.12, 0.2, 0.25]
 SCALING = (

@@ -10,7 +10,7 @@ import pytest
 
 from sparknet.errors import SparkNetError
 from sparknet.layers import LAYERS
-from tests.caffe.gradient import make_net
+from tests.caffe.gradient import build
 from tests.caffe.layers.oracle import layer_text, passes, values
 
 Shape = tuple[int, ...]
@@ -145,7 +145,7 @@ def test_a_result_or_one_sentence(kind):
             bottom = " ".join(f"x{number}" for number in range(count))
             top = " ".join(f"y{number}" for number in range(layer.tops.least))
             try:
-                net = make_net(layer_text(kind, options, bottom, top), arrays(shapes))
+                net = build(layer_text(kind, options, bottom, top), arrays(shapes))
                 net.forward()
                 ran += 1
                 blobs = [np.array(net.blobs[name].data) for name in top.split()]
@@ -169,7 +169,7 @@ def test_a_scalar_is_worth_what_a_vector_of_one_is(kind):
             scalar = abs(scalar)
         results = []
         for x in (scalar, scalar.reshape(1)):
-            net = make_net(layer_text(kind), {"x": x})
+            net = build(layer_text(kind), {"x": x})
             net.forward()
             net.blobs["y"].diff[...] = 3
             if kind != "Threshold":
@@ -218,4 +218,4 @@ def test_prior_boxes_of_an_empty_image():
     text = layer_text("PriorBox", "prior_box_param { min_size: 4 }", "x z")
     for shape in ((1, 3, 0, 4), (1, 3, 4, 0)):
         with pytest.raises(SparkNetError, match="layer 'l': PriorBox: the image is empty"):
-            make_net(text, {"x": values(1, 2, 2, 2), "z": np.zeros(shape, np.float32)})
+            build(text, {"x": values(1, 2, 2, 2), "z": np.zeros(shape, np.float32)})

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sparknet.caffe as caffe
-from tests.caffe.gradient import check_gradients, make_net
+from tests.caffe.gradient import build, check_gradients
 from tests.caffe.layers.oracle import (
     layer_text,
     passes,
@@ -48,7 +48,7 @@ def test_batch_statistics(shape, in_place, phase):
     text += layer_text("Scale", "scale_param { filler { value: 3 } }", top, top).replace(
         '"l"', '"after"'
     )
-    net = make_net(text, {"x": x}, phase)
+    net = build(text, {"x": x}, phase)
     net.forward()
     y, dx = batch_norm(x, 3 * dy)
     np.testing.assert_allclose(net.blobs[top].data, 3 * y, rtol=1e-4, atol=1e-4)
@@ -79,7 +79,7 @@ def test_behind_a_convolution(channels):
     ).replace('"l"', '"conv"') + layer_text(
         "BatchNorm", "batch_norm_param { use_global_stats: false }", "c", "y"
     )
-    net = make_net(text, {"x": values(2, 24, 21, 20)}, caffe.TRAIN)
+    net = build(text, {"x": values(2, 24, 21, 20)}, caffe.TRAIN)
     dy = values(2, channels, 21, 20, seed=3)
     net.forward()
     net.blobs["y"].diff[...] = dy
@@ -94,7 +94,7 @@ def test_behind_a_convolution(channels):
 def test_running_statistics(shape, in_place):
     x, dy = values(*shape), values(*shape, seed=3)
     top = "x" if in_place else "y"
-    net = make_net(layer_text("BatchNorm", "", top=top), {"x": x}, caffe.TEST)
+    net = build(layer_text("BatchNorm", "", top=top), {"x": x}, caffe.TEST)
     own = net.params["l"]
     own[0].data[...], own[1].data[...], own[2].data[...] = 3, 8, 2
     net.forward()
@@ -113,7 +113,7 @@ def test_gradients(options):
 
 
 def _check_input(text: str, inputs: dict[str, Any]) -> None:
-    net = make_net(text, inputs)
+    net = build(text, inputs)
     x = net.blobs["x"].data
     net.forward()
     dy = values(*x.shape, seed=2)

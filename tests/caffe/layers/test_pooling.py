@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import sparknet.caffe as caffe
 from sparknet.errors import LayerError
-from tests.caffe.gradient import check_gradients, make_net
+from tests.caffe.gradient import build, check_gradients
 from tests.caffe.layers.oracle import (
     layer_text,
     passes,
@@ -18,7 +18,7 @@ from tests.caffe.layers.oracle import (
     same_in_blocks,
     values,
 )
-from tests.caffe.layers.passing import backward, build, draw, same
+from tests.caffe.layers.passing import backward, draw, same
 
 
 def text(method: str, rest: str, **names: str) -> str:
@@ -110,7 +110,7 @@ def test_ties_in_blocks():
 
 def test_mask_holds_the_positions_and_does_not_steer_the_gradient():
     x = np.array([[[[1, 5, 2], [5, 0, 3], [4, 4, 9]]]], np.float32)
-    net = make_net(text("MAX", "kernel_size: 2", top="y mask"), {"x": x})
+    net = build(text("MAX", "kernel_size: 2", top="y mask"), {"x": x})
     net.forward()
     np.testing.assert_array_equal(net.blobs["mask"].data, [[[[1, 1], [3, 8]]]])
     net.blobs["mask"].data[...] = 1e9
@@ -170,7 +170,7 @@ def test_a_window_with_nan_is_nan(front, method):
     x[1, 3, 3, 2] = np.nan
     lines = front + text(method, "kernel_size: 2 stride: 2", bottom="c" if front else "x")
     for phase in (caffe.TRAIN, caffe.TEST):
-        net = make_net(lines, {"x": x}, phase)
+        net = build(lines, {"x": x}, phase)
         if front:
             net.params["conv"][0].data[...] = np.eye(16)[:, :, None, None]
         net.forward()

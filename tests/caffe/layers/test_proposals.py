@@ -12,9 +12,9 @@ from sparknet.layers.anchors import anchors, decode, encode, grid, nms, overlaps
 from sparknet.layers.rpn import settings
 from sparknet.proto import parse_net
 from sparknet.proto.untrusted import with_trust
-from tests.caffe.gradient import input_layer
+from tests.caffe.gradient import build, input_layer
 from tests.caffe.layers.oracle import layer_text
-from tests.caffe.layers.passing import build, draw
+from tests.caffe.layers.passing import draw
 
 WELL_KNOWN = [
     [-84, -40, 99, 55],

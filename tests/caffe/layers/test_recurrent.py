@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sparknet.errors import LayerError
-from tests.caffe.gradient import check_gradients
-from tests.caffe.layers.passing import backward, build, draw, same, set_params
+from tests.caffe.gradient import build, check_gradients
+from tests.caffe.layers.passing import backward, draw, same, set_params
 
 STEPS, STREAMS, INPUTS, FIXED, UNITS = 4, 3, 5, 2, 3
 STATES = {"RNN": ("h",), "LSTM": ("h", "c")}

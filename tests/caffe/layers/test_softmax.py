@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.caffe.gradient import check_gradients
+from tests.caffe.gradient import build, check_gradients
 from tests.caffe.layers.oracle import (
     layer_text,
     passes,
@@ -14,7 +14,7 @@ from tests.caffe.layers.oracle import (
     same_in_blocks,
     values,
 )
-from tests.caffe.layers.passing import build, draw, same
+from tests.caffe.layers.passing import draw, same
 
 
 def softmax(x: Any, axis: int) -> Any:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.caffe.gradient import check_gradients
-from tests.caffe.layers.passing import backward, build
+from tests.caffe.gradient import build, check_gradients
+from tests.caffe.layers.passing import backward
 
 FILL = 'weight_filler { type: "gaussian" std: 0.5 } bias_filler { type: "gaussian" std: 0.5 }'
 UNBIASED = 'bias_term: false weight_filler { type: "gaussian" std: 0.5 }'

@@ -16,9 +16,9 @@ import sparknet.caffe as caffe
 from sparknet import native
 from sparknet.layers import Plan, Shape
 from sparknet.layers.convolution import Convolution, plan_convolution
-from tests.caffe.gradient import check_gradients
+from tests.caffe.gradient import build, check_gradients
 from tests.caffe.layers.oracle import layer_text
-from tests.caffe.layers.passing import backward, build, draw
+from tests.caffe.layers.passing import backward, draw
 from tests.caffe.layers.test_narrow import rounded
 
 Pair = tuple[int, int]

@@ -11,9 +11,9 @@ from sparknet.dsl import Convolution
 from sparknet.errors import LayerError
 from sparknet.layers.detectnet import group_rectangles
 from sparknet.models import Map, ssd
-from tests.caffe.gradient import make_net
+from tests.caffe.gradient import build
 from tests.caffe.layers.oracle import layer_text
-from tests.caffe.layers.passing import build, draw, same
+from tests.caffe.layers.passing import draw, same
 
 V2 = [1.0, 2.0, 3.0, 1.5]
 V3 = [10, 13, 40, 30, 60, 90, 20, 25]
@@ -184,7 +184,7 @@ def test_boxes_become_rows():
     boxes = np.full((3, 2, 6), -1, np.float32)
     boxes[0, 0] = [2, 0.1, 0.2, 0.3, 0.4, 1]
     boxes[2] = [[1, 0.5, 0.6, 0.7, 0.8, 0], [3, 0, 0, 1, 1, 0]]
-    net = make_net(layer_text("TrueBoxes"), {"x": boxes})
+    net = build(layer_text("TrueBoxes"), {"x": boxes})
     net.forward()
     rows = np.array(net.blobs["y"].data)
     assert rows.shape == (1, 1, 6, 8)
@@ -200,7 +200,7 @@ def test_boxes_become_rows():
 @pytest.mark.parametrize("shape", [(2, 5), (2, 3, 4), (2, 3, 7), (1, 2, 3, 5)])
 def test_other_shapes_are_no_boxes(shape):
     with pytest.raises(LayerError, match=r"'l': .* records x boxes x 5 or 6; they are "):
-        make_net(layer_text("TrueBoxes"), {"x": np.zeros(shape, np.float32)})
+        build(layer_text("TrueBoxes"), {"x": np.zeros(shape, np.float32)})
 
 
 def detector(batch: int) -> NetParams:

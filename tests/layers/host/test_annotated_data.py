@@ -12,8 +12,8 @@ from sparknet.loaders import annotated
 from sparknet.loaders.annotated import Annotated
 from sparknet.loaders.augmentation import add_noise, bgr, distort, hsv
 from sparknet.proto import caffe_pb2
+from tests.caffe.gradient import build
 from tests.caffe.layers.oracle import layer_text
-from tests.caffe.layers.passing import build
 from tests.layers.host.nets import database, images, net, passes, source
 
 BOXES = [(3, 0, 0.25, 0.25, 0.5, 0.75, False), (7, 1, 0.5, 0.0, 1.0, 0.5, True)]
