@@ -1,7 +1,6 @@
 """Convolutions in bfloat16: their weights are rounded into the blocks that are multiplied, and the
 gradients of these are sums in float32 that do not depend on the number of threads."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from sparknet.native import has_bf16, set_threads, threads
 from sparknet.proto import parse_net
 from tests.caffe.gradient import input_layer
 from tests.caffe.layers.test_narrow import near, rounded
+from tests.fuzz.kernels.oracle import convolution
 
 pytestmark = pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
 
@@ -26,38 +26,6 @@ def layer(bottom: str, top: str, outputs: int, options: str) -> str:
         f"convolution_param {{ num_output: {outputs} bias_term: false {options} "
         "weight_filler { type: 'xavier' } } }\n"
     )
-
-
-class Taps:
-    """A convolution in double precision, tap by tap."""
-
-    def __init__(self, x: Array, dy: Array, kernel: Array, pad: Array, stride: int) -> None:
-        self.x, self.dy, self.kernel, self.pad, self.stride = x, dy, kernel, pad, stride
-        self.padded = np.pad(x, ((0, 0), (0, 0), (pad[0], pad[0]), (pad[1], pad[1])))
-
-    def __iter__(self) -> Iterator[tuple[Array, Array]]:
-        down, across = ((size - 1) * self.stride + 1 for size in self.dy.shape[2:])
-        for i, j in np.ndindex(*self.kernel):
-            rows = slice(i, i + down, self.stride)
-            yield (..., i, j), (..., rows, slice(j, j + across, self.stride))
-
-    def learned(self) -> Array:
-        want = np.empty((self.dy.shape[1], self.x.shape[1], *self.kernel))
-        for tap, part in self:
-            want[tap] = np.einsum("noyx,niyx->oi", self.dy, self.padded[part])
-        return want
-
-    def forward(self, weights: Array) -> Array:
-        return sum(
-            np.einsum("niyx,oi->noyx", self.padded[part], weights[tap]) for tap, part in self
-        )
-
-    def backward(self, weights: Array) -> Array:
-        want = np.zeros_like(self.padded)
-        for tap, part in self:
-            want[part] += np.einsum("noyx,oi->niyx", self.dy, weights[tap])
-        (top, left), (height, width) = self.pad, self.x.shape[2:]
-        return want[..., top : top + height, left : left + width]
 
 
 def with_threads(count: int, net: Any, before: Array) -> Array:
@@ -97,11 +65,11 @@ def test_weights_of_any_shape(data):
     actual = [with_threads(count, net, before) for count in (1, 3)]
     np.testing.assert_array_equal(*actual)
     x, dy = (values.astype(np.float64) for values in (net.blobs["x"].data, net.blobs["y"].diff))
-    taps = Taps(x, dy, kernel, pad, stride)
     weights = rounded(net.params["y"][0].data).astype(np.float64)
-    near(net.blobs["y"].data, taps.forward(weights))
-    near(net.blobs["x"].diff, taps.backward(weights))
-    want = taps.learned()
+    (text_of,) = (one for one in net.graph.parameter.layer if one.name == "y")
+    (y,), pull = convolution(text_of, [x], [weights], True)
+    (dx,), (want,) = pull([dy])
+    near(net.blobs["y"].data, y)
+    near(net.blobs["x"].diff, dx)
     got = net.params["y"][0].diff.astype(np.float64) - before
-    most = np.abs(want).max()
-    np.testing.assert_allclose(got, want, atol=2e-5 * most + 1e-6, rtol=0)
+    np.testing.assert_allclose(got, want, atol=2e-5 * np.abs(want).max() + 1e-6, rtol=0)

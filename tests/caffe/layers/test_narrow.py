@@ -1,7 +1,6 @@
 """Layers between convolutions of a bf16 net: their blobs and gradients hold bfloat16, and are what
 the layer makes in double precision of what it read, rounded once."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,11 @@ from hypothesis import strategies as st
 from sparknet import caffe
 from sparknet.native import has_bf16
 from sparknet.proto import parse_net
+from tests.caffe import reference
 from tests.caffe.gradient import input_layer
 from tests.caffe.layers.oracle import layer_text
+from tests.fuzz.kernels import oracle
+from tests.fuzz.kernels.sizes import words
 
 pytestmark = pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
 
@@ -67,20 +69,19 @@ class Sandwich:
         self.net.blobs["last"].diff[...] = rng.standard_normal(self.net.blobs["last"].shape)
         self.net.backward()
 
-    def data(self, name: str) -> Array:
-        return self.net.blobs[name].data.astype(np.float64)
-
-    def diff(self, name: str) -> Array:
-        return self.net.blobs[name].diff.astype(np.float64)
-
-    def params(self, number: int) -> tuple[Array, Array]:
-        blob = self.net.params["l"][number]
-        return blob.data.astype(np.float64), blob.diff.astype(np.float64)
-
-    def check(self, y: Array, *slopes: Array, slack: float = 1e-5) -> None:
-        near(self.data("y"), y, slack)
-        for name, slope in zip("ab", slopes, strict=False):
-            near(self.diff(name), slope, slack)
+    def check(self, slack: float = 1e-5, learned: bool = True) -> None:
+        """Compare with the oracle's float64, of what the layer itself has read."""
+        (layer,) = (one for one in self.net.graph.parameter.layer if one.name == "l")
+        blobs = self.net.params.get("l", [])
+        xs = [self.net.blobs[name].data.astype(np.float64) for name in layer.bottom]
+        own = [blob.data.astype(np.float64) for blob in blobs]
+        (y,), pull = LAYERS[layer.type](layer, xs, own, True)
+        slopes, grads = pull([self.net.blobs["y"].diff.astype(np.float64)])
+        near(self.net.blobs["y"].data, y, slack)
+        for name, slope in zip(layer.bottom, slopes, strict=True):
+            near(self.net.blobs[name].diff, slope, slack)
+        for blob, grad in zip(blobs if learned else (), grads, strict=False):
+            np.testing.assert_allclose(blob.diff, grad, rtol=1e-4, atol=1e-3)
         for name in ("a", "y"):
             assert is_narrow(self.net.blobs[name].data), name
             assert is_narrow(self.net.blobs[name].diff), name
@@ -95,96 +96,63 @@ SHAPES = st.tuples(
 some = settings(deadline=None, max_examples=15)
 
 
-def wide(values: Array) -> Array:
-    return values[:, None, None]
+def elementwise(x: Array, y: Array, slope: Array) -> tuple[list[Array], Any]:
+    return [y], lambda dys: ([dys[0] * slope], [])
+
+
+def shifted(layer: Any, xs: list[Array], own: list[Array], train: bool) -> tuple[list[Array], Any]:
+    y = xs[0] + own[0][:, None, None]
+    return [y], lambda dys: (dys, [dys[0].sum((0, 2, 3))])
+
+
+def sloped(layer: Any, xs: list[Array], own: list[Array], train: bool) -> tuple[list[Array], Any]:
+    (x,) = xs
+    by = np.where(x > 0, 1, own[0][:, None, None])
+    return [x * by], lambda dys: ([dys[0] * by], [(np.minimum(x, 0) * dys[0]).sum((0, 2, 3))])
+
+
+LAYERS = reference.LAYERS | {
+    "Eltwise": oracle.eltwise,
+    "Bias": shifted,
+    "PReLU": sloped,
+    "ReLU": lambda layer, xs, own, train: oracle.relu(xs[0], xs[0] > 0, 0.25),
+    "Power": lambda layer, xs, own, train: elementwise(xs[0], (3 * xs[0]) ** 2, 18 * xs[0]),
+    "AbsVal": lambda layer, xs, own, train: elementwise(xs[0], np.abs(xs[0]), np.sign(xs[0])),
+    "TanH": lambda layer, xs, own, train: elementwise(
+        xs[0], np.tanh(xs[0]), 1 - rounded(np.tanh(xs[0])).astype(np.float64) ** 2
+    ),
+    "Convolution": oracle.convolution,
+}
+"""Of values; the gradient of TanH reads what is stored."""
+FILL = "filler { type: 'gaussian' }"
+CASES = {
+    "scale": ("Scale", f"scale_param {{ {FILL} }}", "a", 1e-5),
+    "scale and shift": ("Scale", f"scale_param {{ bias_term: true {FILL} }}", "a", 1e-5),
+    "bias": ("Bias", f"bias_param {{ {FILL} }}", "a", 1e-5),
+    "sum": ("Eltwise", "eltwise_param { coeff: 1 coeff: -0.5 }", "a b", 1e-5),
+    "product": ("Eltwise", "eltwise_param { operation: PROD }", "a b", 1e-5),
+    "maximum": ("Eltwise", "eltwise_param { operation: MAX }", "a b", 1e-5),
+    "relu": ("ReLU", "relu_param { negative_slope: 0.25 }", "a", 1e-4),
+    "power": ("Power", "power_param { power: 2 scale: 3 }", "a", 1e-4),
+    "size": ("AbsVal", "", "a", 1e-4),
+    "tanh": ("TanH", "", "a", 2e-2),
+    "prelu": ("PReLU", "", "a", 1e-5),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@settings(deadline=None, max_examples=8)
+@given(SHAPES)
+def test_layers_of_any_shape(case, shape):
+    kind, options, bottoms, slack = CASES[case]
+    Sandwich(shape, layer_text(kind, options, bottoms, "y"), len(bottoms.split())).check(slack)
 
 
 @some
 @given(SHAPES.filter(lambda shape: shape[0] * shape[2] * shape[3] > 3))
 def test_batch_norm_of_any_shape(shape):
-    made = Sandwich(shape, layer_text("BatchNorm", "", "a", "y"))
-    x, dy = made.data("a"), made.diff("y")
-    mean, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
-    factor = 1 / np.sqrt(variance + 1e-5)
-    normal = (x - wide(mean)) * wide(factor)
-    slope = dy - wide(dy.mean((0, 2, 3))) - normal * wide((dy * normal).mean((0, 2, 3)))
     # Of few values the variance is so small that float32's own errors show.
-    made.check(normal, slope * wide(factor), slack=1e-3)
-
-
-@some
-@given(SHAPES, st.booleans())
-def test_scale_and_bias_of_any_shape(shape, biased):
-    options = f"scale_param {{ bias_term: {str(biased).lower()} filler {{ type: 'gaussian' }} }}"
-    made = Sandwich(shape, layer_text("Scale", options, "a", "y"))
-    x, dy = made.data("a"), made.diff("y")
-    factor, slope = made.params(0)
-    shift = made.params(1)[0] if biased else np.zeros(shape[1])
-    made.check(x * wide(factor) + wide(shift), dy * wide(factor))
-    np.testing.assert_allclose(slope, (x * dy).sum((0, 2, 3)), rtol=1e-4, atol=1e-4)
-    if biased:
-        np.testing.assert_allclose(made.params(1)[1], dy.sum((0, 2, 3)), rtol=1e-4, atol=1e-4)
-
-
-@some
-@given(SHAPES)
-def test_bias_of_any_shape(shape):
-    made = Sandwich(
-        shape, layer_text("Bias", "bias_param { filler { type: 'gaussian' } }", "a", "y")
-    )
-    dy = made.diff("y")
-    shift, slope = made.params(0)
-    made.check(made.data("a") + wide(shift), dy)
-    np.testing.assert_allclose(slope, dy.sum((0, 2, 3)), rtol=1e-4, atol=1e-4)
-
-
-@some
-@given(SHAPES, st.sampled_from(["SUM", "PROD", "MAX"]))
-def test_eltwise_of_any_shape(shape, operation):
-    options = f"eltwise_param {{ operation: {operation} COEFFICIENTS }}"
-    weighted = "coeff: 1 coeff: -0.5" if operation == "SUM" else ""
-    layer = layer_text("Eltwise", options.replace("COEFFICIENTS", weighted), "a b", "y")
-    made = Sandwich(shape, layer, 2)
-    a, b, dy = made.data("a"), made.data("b"), made.diff("y")
-    match operation:
-        case "SUM":
-            made.check(a - 0.5 * b, dy, -0.5 * dy)
-        case "PROD":
-            made.check(a * b, b * dy, a * dy)
-        case _:
-            made.check(np.maximum(a, b), dy * (a > b), dy * (a <= b))
-
-
-ACTIVATIONS: dict[str, tuple[str, Callable[[Array], Array], Callable[[Array], Array]]] = {
-    "ReLU": (
-        "relu_param { negative_slope: 0.25 }",
-        lambda x: np.where(x > 0, x, 0.25 * x),
-        lambda x: np.where(x > 0, 1, 0.25),
-    ),
-    "Power": ("power_param { power: 2 scale: 3 }", lambda x: (3 * x) ** 2, lambda x: 18 * x),
-    "AbsVal": ("", np.abs, np.sign),
-    "TanH": ("", np.tanh, lambda x: 1 - rounded(np.tanh(x)).astype(np.float64) ** 2),
-}
-
-
-@some
-@given(SHAPES, st.sampled_from(sorted(ACTIVATIONS)))
-def test_activations_of_any_shape(shape, kind):
-    options, value, slope = ACTIVATIONS[kind]
-    made = Sandwich(shape, layer_text(kind, options, "a", "y"))
-    x = made.data("a")
-    made.check(value(x), slope(x) * made.diff("y"), slack=2e-2 if kind == "TanH" else 1e-4)
-
-
-@some
-@given(SHAPES)
-def test_prelu_of_any_shape(shape):
-    made = Sandwich(shape, layer_text("PReLU", "", "a", "y"))
-    x, dy = made.data("a"), made.diff("y")
-    slope, learned = made.params(0)
-    made.check(np.where(x > 0, x, wide(slope) * x), np.where(x > 0, dy, wide(slope) * dy))
-    want = (np.minimum(x, 0) * dy).sum((0, 2, 3))
-    np.testing.assert_allclose(learned, want, rtol=1e-4, atol=1e-4)
+    Sandwich(shape, layer_text("BatchNorm", "", "a", "y")).check(1e-3, learned=False)
 
 
 @some
@@ -196,31 +164,13 @@ def test_prelu_of_any_shape(shape):
     st.booleans(),
 )
 def test_depthwise_convolutions_of_any_shape(shape, kernel, stride, pad, biased):
-    images, channels, height, width = shape
-    size = [height, width]
+    images, channels, *size = shape
     channels = max(channels, 2)
     # Every tap meets the image somewhere; other windows compute in float32.
     size = [max(n, k + s) for n, k, s in zip(size, kernel, stride, strict=True)]
-    pad_h, pad_w = (min(p, k - 1) for p, k in zip(pad, kernel, strict=True))
-    options = (
-        f"num_output: {channels} group: {channels} kernel_h: {kernel[0]} kernel_w: {kernel[1]}"
-    )
-    options += f" stride_h: {stride[0]} stride_w: {stride[1]} pad_h: {pad_h} pad_w: {pad_w}"
-    options += f" bias_term: {str(biased).lower()} weight_filler {{ type: 'gaussian' }}"
-    layer = layer_text("Convolution", f"convolution_param {{ {options} }}", "a", "y")
-    made = Sandwich((images, channels, size[0], size[1]), layer)
-    x, dy, (weights, learned) = made.data("a"), made.diff("y"), made.params(0)
-    padded = np.pad(x, ((0, 0), (0, 0), (pad_h, pad_h), (pad_w, pad_w)))
-    y, slopes, taught = np.zeros(dy.shape), np.zeros(padded.shape), np.zeros(weights.shape)
-    rows, columns = ((n - 1) * s + 1 for n, s in zip(dy.shape[2:], stride, strict=True))
-    for i, j in np.ndindex(*kernel):
-        seen = np.s_[:, :, i : i + rows : stride[0], j : j + columns : stride[1]]
-        y += wide(weights[:, 0, i, j]) * padded[seen]
-        slopes[seen] += wide(weights[:, 0, i, j]) * dy
-        taught[:, 0, i, j] = (padded[seen] * dy).sum((0, 2, 3))
-    if biased:
-        y += wide(made.params(1)[0])
-        np.testing.assert_allclose(made.params(1)[1], dy.sum((0, 2, 3)), rtol=1e-4, atol=1e-4)
-    bottom = slopes[:, :, pad_h : pad_h + size[0], pad_w : pad_w + size[1]]
-    made.check(y, bottom, slack=1e-4)
-    np.testing.assert_allclose(learned, taught, rtol=1e-4, atol=1e-3)
+    pad = tuple(min(p, k - 1) for p, k in zip(pad, kernel, strict=True))
+    options = f"num_output: {channels} group: {channels} bias_term: {str(biased).lower()} "
+    options += words(kernel=kernel, stride=stride, pad=pad)
+    options = f"convolution_param {{ {options} weight_filler {{ type: 'gaussian' }} }}"
+    layer = layer_text("Convolution", options, "a", "y")
+    Sandwich((images, channels, *size), layer).check(1e-4)
