@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,18 @@ from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.loaders.records import Records, class_names
 from sparknet.native import NDArray
 from sparknet.net import Net
+from sparknet.net.entries import Entry
 from sparknet.net.fed import FedNet
 from sparknet.net.feed import BatchPass
 from sparknet.net.learner import Learner, NetFeed, SolverLearner
-from sparknet.net.model import AllRows, Array, Model
+from sparknet.net.model import PLAIN, AllRows, Array, Model
+from sparknet.net.model_folder import save_model
+from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.portable import Portable, portable_net
 from sparknet.net.pycaffe_learner import PycaffeLearner
 from sparknet.net.record_checks import chance_loss
 from sparknet.net.scratch import scratch_folder
+from sparknet.proto.byte_source import StrPath
 from sparknet.weights import Layout, WeightCollection, layout_of
 
 if TYPE_CHECKING:
@@ -43,6 +47,23 @@ class CaffeModel(Model):
     def tested(self) -> FedNet:
         """The net that predicts."""
         return self._alone or self.net.tested
+
+    @property
+    def inputs(self) -> Mapping[str, Entry]:
+        return {entry.name: entry for entry in self.tested.entries}
+
+    def save(self, path: StrPath, known: ModelInputs = PLAIN) -> None:
+        net = self.net
+        save_model(
+            net,
+            path,
+            replace(
+                known,
+                preprocessing=net.preprocessing,
+                labels=known.labels or net.labels,
+                features=known.features or net.features,
+            ),
+        )
 
     @property
     def weights(self) -> NDArray:

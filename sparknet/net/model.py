@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,11 +13,37 @@ from sparknet.loaders.batches import Batches, Transforms
 from sparknet.loaders.records import Records
 from sparknet.native import NDArray
 from sparknet.net.learner import Learner
+from sparknet.net.model_inputs import ModelInputs
+from sparknet.proto.byte_source import StrPath
 from sparknet.weights import Layout
 
 Array = np.ndarray[Any, Any]
 AllRows = Callable[[Array | None], Array]
 """Returns the rows of all workers, given this one's; every worker calls it."""
+PLAIN = ModelInputs()
+
+
+class InputShape(Protocol):
+    """What an input takes: an `Entry` of a net is one."""
+
+    @property
+    def record(self) -> tuple[int, ...]:
+        """The shape of a record."""
+
+    @property
+    def stored(self) -> tuple[int | None, ...]:
+        """The shape of a row before what happens to images; None stands for any size."""
+
+
+@dataclass(frozen=True)
+class ModuleInput:
+    """What a module is given by an argument."""
+
+    record: tuple[int, ...]
+
+    @property
+    def stored(self) -> tuple[int | None, ...]:
+        return self.record
 
 
 class Model(ABC):
@@ -26,6 +53,18 @@ class Model(ABC):
     """Records of a batch in training."""
     iter_size: int
     """Batches of an iteration."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> Mapping[str, InputShape]:
+        """The inputs, and the shapes of their records."""
+
+    @abstractmethod
+    def save(self, path: StrPath, known: ModelInputs = PLAIN) -> None:
+        """Write a folder, or files beside each other, that `sparknet.load` reads.
+
+        ``known`` has what the model does not know: its columns, and the names of its classes.
+        """
 
     @property
     @abstractmethod

@@ -8,19 +8,19 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError, SparkNetError
 from sparknet.layers import LAYERS
 from sparknet.layers.losses import InfogainLoss
 from sparknet.layers.source_layer import SourceLayer
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.net.files import exists, output_file
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.net import Net
 from sparknet.net.portable import Portable, portable_net, process_folder
@@ -33,8 +33,6 @@ from sparknet.weights.files import WEIGHTS
 
 NetParameter = caffe_pb2.NetParameter
 StrPath = str | os.PathLike[str]
-Writer = Callable[[str], AbstractContextManager[Path]]
-"""Yields a local path for the file of a path, which then appears there."""
 
 NET, TOKENIZER = "net.prototxt", "tokenizer.json"
 SUFFIXES = (".caffemodel", ".h5")
@@ -50,36 +48,18 @@ _LARGEST = 1 << 28
 # -- writing -------------------------------------------------------------------------------------
 
 
-@contextmanager
-def output_file_here(path: str) -> Iterator[Path]:
-    """Yield a draft of a file of this machine, which takes its place; its folder is made."""
-    try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(path, f"its folder cannot be made: {error.strerror}") from error
-    with atomic_file(path) as draft:
-        yield draft
-
-
-def save_model(
-    net: Net,
-    path: StrPath,
-    said: ModelInputs,
-    tokenizer: bytes | None = None,
-    output_file: Writer = output_file_here,
-    exists: Callable[[str], bool] = os.path.exists,
-) -> None:
+def save_model(net: Net, path: StrPath, said: ModelInputs) -> None:
     """Write a folder; or a caffemodel (.h5: HDF5), and beside it its net and what it cannot say."""
     suffix = Path(path).suffix
     stem = os.fspath(path).removesuffix(suffix)
     if suffix not in SUFFIXES:
 
         def fill(folder: Path) -> dict[str, Any]:
-            if tokenizer is not None:
-                (folder / TOKENIZER).write_bytes(tokenizer)
+            if said.tokenizer is not None:
+                (folder / TOKENIZER).write_bytes(said.tokenizer)
             return {**save_net(net, folder), **said.to_dict()}
 
-        write_folder(path, fill, f"a folder, or as one of {', '.join(SUFFIXES)}", output_file)
+        write_folder(path, fill, f"a folder, or as one of {', '.join(SUFFIXES)}")
         return
     if exists(f"{stem}.prototxt") and not exists(f"{stem}{ModelInputs.SUFFIX}"):
         raise FileError(
@@ -92,14 +72,12 @@ def save_model(
         write_text(file, net.tested.described)
     with output_file(f"{stem}{ModelInputs.SUFFIX}") as file:
         file.write_text(said.to_json(), encoding="utf-8")
-    if tokenizer is not None:
+    if said.tokenizer is not None:
         with output_file(f"{stem}.{TOKENIZER}") as file:
-            file.write_bytes(tokenizer)
+            file.write_bytes(said.tokenizer)
 
 
-def write_folder(
-    path: StrPath, fill: Callable[[Path], dict[str, Any]], kinds: str, output_file: Writer
-) -> None:
+def write_folder(path: StrPath, fill: Callable[[Path], dict[str, Any]], kinds: str) -> None:
     """Write what ``fill`` puts into a folder, and last model.json with what it returns.
 
     ``kinds`` says what else a model is saved as, where the name is not a folder's.

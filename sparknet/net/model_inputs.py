@@ -32,6 +32,8 @@ class ModelInputs:
     """The names of the classes, where they are known."""
     features: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Input → the columns of a table that are its record together, one number each."""
+    tokenizer: bytes | None = field(default=None, repr=False, compare=False)
+    """The text of tokenizer.json, which is a file of its own."""
 
     @classmethod
     def place(cls, model: StrPath) -> Path:

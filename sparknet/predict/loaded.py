@@ -16,9 +16,9 @@ import numpy as np
 from sparknet.errors import FileError, SparkError, SparkNetError, extra
 from sparknet.loaders.batches import ahead
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
+from sparknet.net.files import local_path
 from sparknet.net.model import Array, Model
 from sparknet.net.model_folder import check_files
-from sparknet.predict.files import local_path
 from sparknet.predict.input_columns import check_finite, column_map, holds_bytes
 from sparknet.predict.local_rows import (
     arrow_batch,

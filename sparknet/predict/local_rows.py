@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from numbers import Number
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from sparknet.errors import DataError
 from sparknet.loaders.image_decoding import LARGEST_FILE
 from sparknet.loaders.records import match_classes
 from sparknet.net.feed import check_numbers
+from sparknet.net.model import InputShape, ModuleInput
 from sparknet.predict.input_columns import plain
 from sparknet.proto.byte_source import read_file
 from sparknet.proto.suggest import did_you_mean
@@ -24,29 +24,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
-
-
-class InputShape(Protocol):
-    """What an input takes: an `Entry` of a net is one."""
-
-    @property
-    def record(self) -> tuple[int, ...]:
-        """The shape of a record."""
-
-    @property
-    def stored(self) -> tuple[int | None, ...]:
-        """The shape of a row before what happens to images; None stands for any size."""
-
-
-@dataclass(frozen=True)
-class ModuleInput:
-    """What a module is given by an argument."""
-
-    record: tuple[int, ...]
-
-    @property
-    def stored(self) -> tuple[int | None, ...]:
-        return self.record
 
 
 def batch_of(

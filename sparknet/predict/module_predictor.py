@@ -13,9 +13,8 @@ import numpy as np
 from sparknet.errors import DataError, SettingError, SparkError, extra
 from sparknet.net.heads import Head, Kind
 from sparknet.net.model import Array
-from sparknet.predict.files import output_file
+from sparknet.net.model_inputs import ModelInputs
 from sparknet.predict.input_columns import InputSpec, column_map
-from sparknet.predict.local_rows import InputShape, ModuleInput
 from sparknet.predict.metrics import head_of
 from sparknet.predict.output_columns import Best, Output
 from sparknet.predict.prediction import Prediction
@@ -29,7 +28,6 @@ from sparknet.torch.modules.saved_module import (
     code_of,
     made_module,
     read_state,
-    save_module,
 )
 from sparknet.torch.modules.torch_model import PortableTorch, TorchModel
 
@@ -53,9 +51,8 @@ class ModulePredictor(Predictor):
         kind: Kind | None = None,
     ) -> None:
         self.model = TorchModel(made_module(module))
-        self.made_by = code_of(module)
-        self.columns = column_map(columns)
-        self._sizes, self._records, self.kind = record_sizes(shapes), records, kind
+        self.model.made_by, self.model.records, self.model.kind = code_of(module), records, kind
+        self.columns, self._sizes = column_map(columns), record_sizes(shapes)
 
     @property
     def module(self) -> Any:
@@ -67,22 +64,13 @@ class ModulePredictor(Predictor):
         return type(self.module).__name__
 
     @property
-    def inputs(self) -> Mapping[str, InputShape]:
-        return {name: ModuleInput(one.shape[1:]) for name, one in self.records.items()}
-
-    @property
     def input_names(self) -> list[str]:
         return [*chain(*arguments(self.module))]
 
     @property
     def records(self) -> Mapping[str, Array]:
         """A few records by argument."""
-        if self._records is None:
-            raise SettingError(
-                "the model has no first rows to look at: make it by Trainer.fit, or give it "
-                "records={'x': …}, a few by argument"
-            )
-        return self._records
+        return self.model.first_records
 
     def outputs(self, request: Request, table: TableSchema | None = None) -> list[Output]:
         return _outputs(self.model.computed(self._inputs(request, table)[1]), request)
@@ -118,17 +106,17 @@ class ModulePredictor(Predictor):
         name = _outputs(tops, request)[0].blob
         record = tops[name].shape[1:]
         several: Kind = "classes" if prod(record) > 1 else "numbers"
-        return [head_of(name, kind or self.kind or several, record)]
+        return [head_of(name, kind or self.model.kind or several, record)]
 
     def portable(self) -> PortableTorch:
         return PortableTorch.of(self.model)
 
     def saved(self) -> SavedModule:
         """Return what a file says of the module."""
-        return SavedModule.of(self.module, self.made_by, self.columns, self.records, self.kind)
+        return self.model.description(self.columns)
 
     def save(self, path: StrPath) -> None:
-        save_module(self.module, self.saved(), path, output_file)
+        self.model.save(path, ModelInputs(self.columns))
 
     @classmethod
     def read(
@@ -139,14 +127,14 @@ class ModulePredictor(Predictor):
             module_read = saved.module(module, where, trusted)
         read_state(file, module_read)
         model = cls(module_read, columns=saved.columns, records=saved.records, kind=saved.kind)
-        model.made_by = saved.made_by if module is None else code_of(module)
+        model.model.made_by = saved.made_by if module is None else code_of(module)
         return model
 
     def _inputs(
         self, request: Request, table: TableSchema | None
     ) -> tuple[dict[str, str], Mapping[str, Array]]:
         """Return the columns of the arguments, and a few records of them."""
-        columns, records = self.columns | column_map(request.columns), self._records
+        columns, records = self.columns | column_map(request.columns), self.model.records
         if table is None:
             records = self.records
             return {name: columns.get(name, name) for name in records}, records

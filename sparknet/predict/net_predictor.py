@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sparknet.errors import SparkError, SpecError
 from sparknet.loaders.preprocessing import Preprocessing
@@ -12,10 +12,8 @@ from sparknet.net.caffe_model import CaffeModel, PortableNet
 from sparknet.net.entries import dependent, predictions
 from sparknet.net.heads import Head, Kind, find_heads
 from sparknet.net.input_warnings import warn_of_pictures
-from sparknet.net.model_folder import save_model
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.predict.detections import BoxFrames
-from sparknet.predict.files import exists, output_file
 from sparknet.predict.input_columns import InputSpec, column_map, holds_bytes, input_specs
 from sparknet.predict.output_columns import Output
 from sparknet.predict.prediction import Prediction
@@ -64,14 +62,6 @@ class NetPredictor(Predictor):
     @property
     def name(self) -> str:
         return self.net.tested.described.name
-
-    @property
-    def inputs(self) -> Mapping[str, Any]:
-        return {entry.name: entry for entry in self.net.tested.entries}
-
-    @property
-    def input_names(self) -> list[str]:
-        return [entry.name for entry in self.net.tested.entries]
 
     def outputs(self, request: Request, table: TableSchema | None = None) -> list[Output]:
         tested = self.net.tested
@@ -176,10 +166,9 @@ class NetPredictor(Predictor):
         return PortableNet.of(self.net)
 
     def save(self, path: StrPath) -> None:
-        features = dict(self.features)
-        inputs = ModelInputs(self.columns, self.net.preprocessing, self.labels, features)
         tokenizer = None if self.tokens is None else self.tokens.text
-        save_model(self.net, path, inputs, tokenizer, output_file, exists)
+        known = ModelInputs(self.columns, None, self.labels, dict(self.features), tokenizer)
+        self.model.save(path, known)
 
     def warn_of_batch(self, batch: pa.RecordBatch, mapping: Mapping[str, str]) -> None:
         pictures = [name for name, column in mapping.items() if holds_bytes(batch, column)]

@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from sparknet.net.heads import Head, Kind
-from sparknet.net.model import Array, Model, PortableModel
-from sparknet.predict.local_rows import InputShape
+from sparknet.net.model import Array, InputShape, Model, PortableModel
 from sparknet.predict.output_columns import Output
 from sparknet.predict.prediction import Prediction
 from sparknet.predict.request import Request
@@ -68,14 +67,14 @@ class Predictor(ABC):
         """The model's name."""
 
     @property
-    @abstractmethod
     def inputs(self) -> Mapping[str, InputShape]:
         """The inputs, and the shapes that they take."""
+        return self.model.inputs
 
     @property
-    @abstractmethod
     def input_names(self) -> list[str]:
         """The names of the inputs."""
+        return list(self.inputs)
 
     @abstractmethod
     def outputs(self, request: Request, table: TableSchema | None = None) -> list[Output]:

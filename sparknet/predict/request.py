@@ -16,8 +16,8 @@ from sparknet.layers.layer import BoxRows
 from sparknet.loaders.image_files import read_labels
 from sparknet.net.entries import dependent
 from sparknet.net.fed import FedNet
+from sparknet.net.files import fetched
 from sparknet.predict.detections import Detections, Mask, PixelRuns
-from sparknet.predict.files import fetched
 from sparknet.predict.input_columns import column_map
 from sparknet.predict.output_columns import Best, Classes, Output, Scalar, Values, Vector
 from sparknet.predict.prediction import Invalid

@@ -10,6 +10,7 @@ from typing import Any
 
 from sparknet.errors import FileError, SparkError, SpecError, clean
 from sparknet.net import Net
+from sparknet.net.files import exists, fetched, local_path
 from sparknet.net.heads import Kind
 from sparknet.net.model_folder import (
     FILES,
@@ -23,7 +24,6 @@ from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.scratch import scratch_folder
 from sparknet.onnx import open_model
 from sparknet.onnx.inputs import refuse_axes
-from sparknet.predict.files import exists, fetched, local_path
 from sparknet.predict.input_columns import column_map
 from sparknet.predict.module_predictor import ModulePredictor
 from sparknet.predict.net_predictor import NetPredictor

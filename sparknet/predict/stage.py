@@ -27,7 +27,7 @@ from sparknet.predict.request import Request
 from sparknet.proto.byte_source import read_file
 from sparknet.proto.suggest import one_of
 from sparknet.torch.modules.saved_module import MODULE, SavedModule, write_state
-from sparknet.torch.modules.torch_model import Derived, TorchModel
+from sparknet.torch.modules.torch_model import Derived
 
 Predict = Callable[[Any, Request], tuple[dict[str, Any], Any]]
 """Gives the columns of a request to a model, and the index of their rows."""
@@ -160,7 +160,7 @@ class ModuleColumns(StageColumns):
     def all_heads(self) -> list[Head]:
         if self._heads is None:
             first = self.model.outputs(Request())[0].blob
-            self._heads = [self._head(first, self.model.kind)]
+            self._heads = [self._head(first, self.model.model.kind)]
         return self._heads
 
     def heads(self, outputs: Sequence[str] | None) -> list[Head]:
@@ -173,7 +173,7 @@ class ModuleColumns(StageColumns):
         key = tuple(head.blob for head in heads)
         if key not in self._served:
             model, places = copy(self.model), dict[str, HeadBlobs]()
-            model.model = TorchModel(self.model.module)
+            model.model = copy(self.model.model)
             model.model.derived = derived = dict[str, Derived]()
             for head in heads:
                 places[head.blob] = _derive(head, derived)

@@ -20,7 +20,7 @@ from sparknet.errors import FileError, LayerError, SparkError, SpecError, clean,
 from sparknet.graph.records import Outline
 from sparknet.net.entries import NetMessage
 from sparknet.net.fed import FedNet
-from sparknet.predict.files import fetched
+from sparknet.net.files import fetched
 from sparknet.predict.output_columns import Array
 from sparknet.predict.worker_cache import cached
 from sparknet.proto import parse_net

@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 
 from sparknet.errors import FileError, SparkError
 from sparknet.net import Net
-from sparknet.predict.files import fetched, output_file
+from sparknet.net.files import fetched, output_file
 from sparknet.spark import SparkModel, Trainer
 from tests.spark.digits import records, solver, tuples
 

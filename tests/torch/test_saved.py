@@ -23,8 +23,11 @@ from torch import nn
 
 import sparknet
 from sparknet.errors import FileError, SettingError, SparkError, SparkNetError
+from sparknet.net.model_inputs import ModelInputs
 from sparknet.spark import ModuleModel, SparkModel, Trainer, local_session
 from sparknet.spark.pipeline import NetEstimator, NetModel
+from sparknet.torch.modules.saved_module import code_of
+from sparknet.torch.modules.torch_model import TorchModel
 from sparknet.weights import read_tensors
 from tests.spark.java import start_quickly
 from tests.torch import shop
@@ -68,6 +71,19 @@ import sparknet
 loaded = sparknet.load(sys.argv[1])
 np.save(sys.argv[2], loaded.predict({"features": POINTS})["output"])
 """
+
+
+def test_a_model_saves_itself(tmp_path):
+    model = TorchModel(shop.Scorer())
+    with pytest.raises(SettingError, match="no first rows"):
+        model.save(tmp_path / "folder")
+    model.records, model.made_by = ONE, code_of(model.module)
+    assert {name: one.record for name, one in model.inputs.items()} == {"points": (4,)}
+    model.save(tmp_path / "folder", ModelInputs({"points": "features"}))
+    loaded = sparknet.load(tmp_path / "folder", trusted=True)
+    assert loaded.model.columns == {"points": "features"}
+    scores = loaded.predict({"features": POINTS})["output"]
+    assert np.array_equal(np.asarray(scores), computed(model.module))
 
 
 @pytest.mark.parametrize("module", [shop.Scorer(), partial(shop.scorer, hidden=7)], ids=["c", "f"])

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparknet.errors import FileError, SparkError
+from sparknet.net.files import RemoteFile, local_path
 from sparknet.net.scratch import scratch_folder
-from sparknet.predict.files import RemoteFile, local_path
 from sparknet.spark.cluster.background_job import is_classic
 from sparknet.training.checkpoints.runs import FolderRuns, Runs, run_names
 from sparknet.training.checkpoints.store import MANIFEST, ROUND, UNNAMED, Buffer, FolderStore, Store

@@ -20,9 +20,9 @@ from pyspark.ml.util import (
 )
 
 from sparknet.errors import FileError, SparkError, SparkNetError
+from sparknet.net.files import with_path
 from sparknet.net.model_folder import FILES, check_file, file_sums, has_sound_names
 from sparknet.net.scratch import scratch_folder
-from sparknet.predict.files import with_path
 from sparknet.spark.cluster.background_job import is_classic
 from sparknet.spark.filesystem.remote import remote_file
 

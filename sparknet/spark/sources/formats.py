@@ -15,7 +15,7 @@ from sparknet.loaders.hdf5 import read_list
 from sparknet.loaders.image_decoding import Size
 from sparknet.loaders.image_files import SUFFIXES, PictureReader, Pictures
 from sparknet.loaders.records import with_classes
-from sparknet.predict.files import local_path
+from sparknet.net.files import local_path
 from sparknet.predict.prediction import in_one_line
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.filesystem.record_batches import RecordBatches

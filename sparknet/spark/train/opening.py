@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from sparknet.errors import SparkError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
+from sparknet.net.files import fetched, local_path
 from sparknet.net.recipe import Recipe, names_model
 from sparknet.net.record_checks import check_names, class_numbers
 from sparknet.net.scratch import scratch_folder
 from sparknet.net.weighting import WeighedNets, label_input
-from sparknet.predict.files import fetched, local_path
 from sparknet.predict.input_columns import InputSpec, column_map, input_specs
 from sparknet.predict.module_predictor import record_sizes
 from sparknet.spark.cluster.probe import THREADS, footprint

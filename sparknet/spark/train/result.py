@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sparknet.predict.files import local_path
+from sparknet.net.files import local_path
 from sparknet.predict.module_predictor import ModulePredictor
 from sparknet.spark.predict.model import SparkModel, StrPath
 from sparknet.training.result import Trained, TrainedModule
@@ -42,7 +42,7 @@ class SparkTrainedModule(SparkTrained, TrainedModule):
         predictor = ModulePredictor(
             self.module, columns=self.inputs, records=self.first, kind=self.kind
         )
-        predictor.made_by = self.made_by
+        predictor.model.made_by = self.made_by
         return SparkModel.of(predictor)
 
     def save(self, path: StrPath) -> None:

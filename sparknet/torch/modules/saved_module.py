@@ -16,8 +16,9 @@ from typing import Any, get_args
 import numpy as np
 
 from sparknet.errors import FileError, SettingError, clean, extra
+from sparknet.net.files import output_file
 from sparknet.net.heads import Kind
-from sparknet.net.model_folder import Writer, output_file_here, write_folder
+from sparknet.net.model_folder import write_folder
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.torch.modules.flat_module import tensors_of
 from sparknet.torch.modules.named_code import NamedCode, Role
@@ -211,9 +212,7 @@ def beside(path: StrPath) -> str:
     return os.fspath(path).removesuffix(SUFFIX) + ModelInputs.SUFFIX
 
 
-def save_module(
-    module: Any, saved: SavedModule, path: StrPath, output_file: Writer = output_file_here
-) -> None:
+def save_module(module: Any, saved: SavedModule, path: StrPath) -> None:
     """Write a module's folder; or its state dict as .safetensors, and the rest beside it."""
     if not os.fspath(path).endswith(SUFFIX):
 
@@ -221,7 +220,7 @@ def save_module(
             write_state(folder / MODULE, module)
             return {"module": saved.to_dict()}
 
-        write_folder(path, fill, f"a folder, or as one of {SUFFIX}", output_file)
+        write_folder(path, fill, f"a folder, or as one of {SUFFIX}")
         return
     with output_file(os.fspath(path)) as file:
         write_state(file, module)

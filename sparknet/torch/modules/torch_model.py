@@ -9,12 +9,16 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
+from sparknet.errors import SettingError
 from sparknet.loaders.batches import Batches, one_pass
 from sparknet.loaders.records import Records
 from sparknet.native import NDArray
+from sparknet.net.heads import Kind
 from sparknet.net.learner import Learner
-from sparknet.net.model import AllRows, Array, Model
+from sparknet.net.model import PLAIN, AllRows, Array, Model, ModuleInput
+from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.scores import Scores
+from sparknet.proto.byte_source import StrPath
 from sparknet.torch.modules.calling import (
     ModuleLoss,
     computed,
@@ -23,7 +27,9 @@ from sparknet.torch.modules.calling import (
 )
 from sparknet.torch.modules.flat_module import FlatModule, ModuleParts, PortableModule, packed
 from sparknet.torch.modules.learner import ModuleFeed, TorchLearner
+from sparknet.torch.modules.named_code import NamedCode
 from sparknet.torch.modules.own_random import OwnRandom, random_state
+from sparknet.torch.modules.saved_module import SavedModule, save_module
 from sparknet.weights import Layout
 
 Step = Literal["softmax", "sigmoid", "pair", "argmax"]
@@ -51,6 +57,12 @@ class TorchModel(Model):
         parts: ModuleParts | None = None,
     ) -> None:
         self.module, self.flat = module, flat
+        self.made_by: NamedCode | None = None
+        """What makes such a module, if that has a name."""
+        self.records: Mapping[str, Array] | None = None
+        """A few records by argument."""
+        self.kind: Kind | None = None
+        """What the numbers of the first output are."""
         self.derived: Mapping[str, Derived] = {}
         """What else is made of the module's outputs, by name."""
         self._held_out: Records | None = None
@@ -67,6 +79,27 @@ class TorchModel(Model):
         model = cls(parts.module, FlatModule(parts.module), sent, parts)
         model._random = random_state(seed + _PRIME * rank)
         return model
+
+    @property
+    def first_records(self) -> Mapping[str, Array]:
+        """A few records by argument; SettingError where there are none."""
+        if self.records is None:
+            raise SettingError(
+                "the model has no first rows to look at: make it by Trainer.fit, or give it "
+                "records={'x': …}, a few by argument"
+            )
+        return self.records
+
+    @property
+    def inputs(self) -> Mapping[str, ModuleInput]:
+        return {name: ModuleInput(one.shape[1:]) for name, one in self.first_records.items()}
+
+    def description(self, columns: Mapping[str, str]) -> SavedModule:
+        """Return what a file says of the module, whose arguments have these columns."""
+        return SavedModule.of(self.module, self.made_by, columns, self.first_records, self.kind)
+
+    def save(self, path: StrPath, known: ModelInputs = PLAIN) -> None:
+        save_module(self.module, self.description(known.columns), path)
 
     @property
     def weights(self) -> NDArray:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from sparknet.errors import SparkNetError, bare
-from sparknet.net.model_folder import output_file_here
+from sparknet.atomic_files import atomic_file
+from sparknet.errors import FileError, SparkNetError, bare
 from sparknet.net.scratch import scratch_folder
 
 StrPath = str | os.PathLike[str]
@@ -62,10 +62,15 @@ def exists(path: StrPath) -> bool:
 
 @contextmanager
 def output_file(path: StrPath, session: Any = None) -> Iterator[Path]:
-    """A local path to write the file of ``path`` to; it then appears there whole or not at all."""
+    """Yield a local draft of a file, which then appears at ``path`` whole or not at all; a folder
+    of this machine is made."""
     here = local_path(path)
     if here is not None:
-        with output_file_here(here) as draft:
+        try:
+            Path(here).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(path, f"its folder cannot be made: {error.strerror}") from error
+        with atomic_file(here) as draft:
             yield draft
         return
     remote = remote_file(os.fspath(path), session)
