@@ -1,8 +1,4 @@
-"""MLflow's flavour of sparknet: models that are logged, registered and served, and `autolog`.
-
-It needs the package mlflow (``pip install 'sparknet[mlflow]'``); what it logs predicts without
-Spark.
-"""
+"""MLflow's flavour of sparknet: models logged, registered and served (extra mlflow)."""
 
 from __future__ import annotations
 

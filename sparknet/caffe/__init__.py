@@ -1,8 +1,4 @@
-"""The embedded pycaffe: the names of BVLC Caffe 1.0's Python module.
-
-`sparknet.caffe.alias` makes a plain ``import caffe`` mean this package.
-Differences from pycaffe, each with its reason: docs/compatibility.md.
-"""
+"""The embedded pycaffe: the names of BVLC Caffe 1.0's Python module (docs/compatibility.md)."""
 
 from __future__ import annotations
 

@@ -87,10 +87,7 @@ def _forks(name: str) -> ModuleSpec | None:
 
 
 def _look_elsewhere(package: str) -> None:
-    """Extend a package by the folders of its name on ``sys.path``, a fork's ``python/caffe``.
-
-    The import then finds there what this package does not have: ``caffe.model_libs``.
-    """
+    """Extend a package by the folders of its name on ``sys.path``, a fork's ``python/caffe``."""
     module = sys.modules.get(HOME + package[len(ALIAS) :])
     if module is None:
         return

@@ -1,8 +1,4 @@
-"""BlobProto and Datum messages from arrays and back.
-
-Numbers cross as runs of bytes: the message is written or read on the wire, never
-through a Python list of floats.
-"""
+"""BlobProto and Datum messages from arrays and back, without Python lists of floats."""
 
 from __future__ import annotations
 

@@ -46,10 +46,7 @@ class Blob(Sizes):
         most: int = MOST,
         channels: Channels = "bgr",
     ) -> Raster:
-        """Draw its values, or gradient, as `sparknet.report.tiles` does (ours, not pycaffe's).
-
-        A notebook shows it; it is written to ``out``, a file named .png, if that is given.
-        """
+        """Draw its values or gradient (ours); write the picture to ``out``, a file named .png."""
         values = self.diff if diff else self.data
         return tiles(values, most=most, channels=channels).saved(out)
 
@@ -61,11 +58,7 @@ Blob.register(ShapeBlob)  # what Python layers see in setup, and what add_blob m
 
 
 class EngineBlob(Blob):
-    """A blob between layers.
-
-    Views stay valid: each pass writes the newest values into them and reads
-    what a program has written there.
-    """
+    """A blob between layers; views stay valid from pass to pass."""
 
     def __init__(self, runtime: Runtime, number: int) -> None:
         self._runtime = runtime
@@ -114,11 +107,7 @@ class EngineBlob(Blob):
 
 
 class ParamBlob(Blob):
-    """A learnable blob: a part of the net's flat buffers.
-
-    After a reshape to another number of values it has memory of its own and is listed in
-    ``apart``: it can be filled and saved, but the net does not compute with it.
-    """
+    """A part of the net's flat buffers; after a reshape it has memory ``apart`` from the net."""
 
     def __init__(
         self, data: NDArray, diff: NDArray, apart: set[ParamBlob], engine: NetEngine
@@ -141,8 +130,7 @@ class ParamBlob(Blob):
 
     @property
     def data(self) -> Array:
-        """A view that is not kept alive here: while one exists, the engine assumes that the values
-        may change at any time."""
+        """A new view at each call: while one lives, the engine expects changed values."""
         self._at_host(self.array)
         view = self._view() if self._view is not None else None
         if view is None:

@@ -39,11 +39,7 @@ class Classifier(Net):
         self.image_dims = self.crop_dims if image_dims is None else np.array(image_dims)
 
     def predict(self, inputs: Sequence[Array], oversample: bool = True) -> Array:
-        """Return one row of outputs for each (height × width × channels) image.
-
-        With ``oversample`` it is the mean over the corners, the centre and
-        their mirrors; without, the centre counts alone.
-        """
+        """Return a row of outputs for each image: the mean over ten crops, or the centre's."""
         if not len(inputs):
             raise SpecError("predict needs at least one image; it was given none")
         height, width = (int(size) for size in self.image_dims)

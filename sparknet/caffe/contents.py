@@ -1,7 +1,4 @@
-"""Contents: the layers of a net, its blobs and parameters, by name and by number.
-
-Caffe: python/caffe/_caffe.cpp and pycaffe.py.
-"""
+"""Contents: a net's layers, blobs and parameters (Caffe: python/caffe/_caffe.cpp, pycaffe.py)."""
 
 from __future__ import annotations
 
@@ -22,10 +19,7 @@ from sparknet.proto import caffe_pb2
 
 
 class LayerView(UserLayer):
-    """One entry of ``net.layers``: a type and its parameter blobs.
-
-    A Python layer's entry is the user's own object, as in pycaffe.
-    """
+    """One entry of ``net.layers``: a type and its blobs, or a Python layer's own object."""
 
     def __init__(self, node: Node, blobs: BlobVec) -> None:
         self.type = node.type

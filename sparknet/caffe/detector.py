@@ -41,10 +41,7 @@ class Detector(Net):
     def detect_windows(
         self, images_windows: Iterable[tuple[str, ArrayLike]]
     ) -> list[dict[str, Any]]:
-        """Outputs for windows (ymin, xmin, ymax, xmax) of image files.
-
-        A net of one channel sees them in grey.
-        """
+        """Return outputs for windows (ymin, xmin, ymax, xmax) of image files."""
         name = self.inputs[0]
         color = self.blobs[name].channels != 1
         detections: list[dict[str, Any]] = []

@@ -1,8 +1,4 @@
-"""Drawings of nets: pycaffe's `caffe.draw` (Caffe: python/caffe/draw.py).
-
-The picture is DOT text that Graphviz's program ``dot`` renders; pydot is needed for
-`get_pydot_graph` alone.
-"""
+"""pycaffe's `caffe.draw`, as DOT text for Graphviz (Caffe: python/caffe/draw.py)."""
 
 from __future__ import annotations
 

@@ -42,10 +42,7 @@ def segments_of(nodes: Sequence[Node], hosts: Mapping[int, Host]) -> Iterator[Se
 
 
 class Backups:
-    """What layers in Python read in their backward pass after a layer in place has overwritten it.
-
-    The engine keeps the same for its own layers: native/engine/plan/backups.cpp.
-    """
+    """Values for the backward pass of Python layers, saved from layers in place."""
 
     def __init__(
         self, nodes: Sequence[Node], hosts: Mapping[int, Host], blobs: Sequence[Blob]
@@ -96,10 +93,7 @@ FOREIGN = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeErr
 
 @contextmanager
 def layer_errors(host: Host, node: Node, shapes: Sequence[Shape]) -> Iterator[None]:
-    """Name a layer of ours in its error, whatever numpy says; a user's own layer names itself.
-
-    ``shapes`` are those of all blobs of the net.
-    """
+    """Name a layer of ours in its error; ``shapes`` are those of all blobs of the net."""
     try:
         yield
     except FOREIGN as error:

@@ -17,10 +17,7 @@ Array = npt.NDArray[Any]
 
 
 def load_image(filename: str | os.PathLike[str], color: bool = True) -> Array:
-    """Return an image file as float32 in [0, 1]: (H, W, 3) RGB, or (H, W, 1) luminance.
-
-    Gray images become RGB when `color` is true; an alpha channel is dropped.
-    """
+    """Return an image file as float32 in [0, 1]: (H, W, 3) RGB, or (H, W, 1) luminance."""
     pixels = _pixels(filename)
     image = pixels.astype(np.float64) / limit(pixels, filename)
     if image.ndim == 3:
@@ -68,11 +65,7 @@ Taps = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
 
 def resize_image(im: Array, new_dims: Sequence[int], interp_order: int = 1) -> Array:
-    """Return an (H, W, K) image at `new_dims` = (height, width), as float32.
-
-    `interp_order` is 0 (nearest), 1 (linear) or 3 (cubic, for one or three
-    channels).
-    """
+    """Return an (H, W, K) image at (height, width); order 0 nearest, 1 linear, 3 cubic."""
     height, width = _checked(im, new_dims)
     if im.shape[-1] not in (1, 3):
         return _zoomed(im, (height, width), interp_order)

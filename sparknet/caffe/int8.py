@@ -24,8 +24,7 @@ LARGEST = 1e30
 
 
 def refuse_nan(blobs: Mapping[str, Array], first: int = 0) -> None:
-    """Raise SpecError if a blob holds NaN, which no whole number stands for; ``first`` is the
-    number of the blobs' first record."""
+    """Raise SpecError if a blob holds NaN; ``first`` is the number of its first record."""
     for name, values in blobs.items():
         if not values.size or not np.isnan(values.min()):
             continue
@@ -66,9 +65,7 @@ class Histogram:
         self.counts += np.bincount(at, minlength=BINS)
 
     def clip(self, method: str) -> float:
-        """Return the largest value that keeps its size: of all ("max"), or where the squared
-        errors of rounding and of clipping have the least sum ("mse").
-        """
+        """Return the largest value that keeps its size: of all, or of least error ("mse")."""
         if method == "max" or self.largest == 0:
             return self.largest
         levels = SIGNED if self.is_signed else UNSIGNED
@@ -123,8 +120,7 @@ class Calibration:
     def done(
         self, method: str | Mapping[str, str] = "mse", float32: Iterable[str] = ()
     ) -> caffe_pb2.Int8Parameter:
-        """Return the steps by a method, or by that of each blob, "mse" where it has none, for
-        `Runtime.use_int8`; layers named in ``float32`` stay as they are."""
+        """Return the steps by one method or each blob's own; ``float32`` layers stay."""
         if not self.batches:
             raise SpecError("there are no records to calibrate on")
         unknown = set(float32).difference(self._graph.layers)

@@ -31,8 +31,7 @@ def set_mode_cpu() -> None:
 
 
 def set_mode_gpu() -> None:
-    """Nets that are made from now on compute on a GPU, with PyTorch; where there is none, this
-    warns, and they compute on the CPU."""
+    """Let nets from now on compute on a GPU by PyTorch; without one, warn and stay on the CPU."""
     _gpu["mode"] = 1
     _follow("set_mode_gpu")
 

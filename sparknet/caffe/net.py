@@ -1,7 +1,4 @@
-"""Net: pycaffe's interface to a net, on the engine.
-
-Caffe: python/caffe/_caffe.cpp and pycaffe.py.
-"""
+"""Net: pycaffe's interface to a net (Caffe: python/caffe/_caffe.cpp, pycaffe.py)."""
 
 from __future__ import annotations
 
@@ -209,8 +206,7 @@ class Net(Contents):
 
     @property
     def random_state(self) -> tuple[int, list[int]]:
-        """The state of its layers' random numbers: set it in another net, and both draw the same
-        numbers from there on (ours, not pycaffe's)."""
+        """The state of its layers' random numbers, for another net to go on from (ours)."""
         return self._runtime.seed, self._runtime.engine.draws()
 
     @random_state.setter
@@ -334,10 +330,7 @@ class Net(Contents):
     def set_input_arrays(
         self, data: ArrayLike, labels: ArrayLike, sizes: ArrayLike | None = None
     ) -> None:
-        """Hand arrays to the MemoryData layer that the net begins with.
-
-        `sizes` is for its third top: the height and width of each picture.
-        """
+        """Hand arrays to the MemoryData layer; `sizes` has each picture's height and width."""
         host = self._runtime.segments[0].host if self._runtime.segments else None
         if host is None or not hasattr(host, "set_arrays"):
             raise SpecError("set_input_arrays needs a net whose first layer is MemoryData")
@@ -350,8 +343,7 @@ class Net(Contents):
         self._runtime.engine.trim()
 
     def close(self) -> None:
-        """End the threads and close the files of data layers; a later pass opens them again
-        and continues there (ours, not pycaffe's)."""
+        """End the threads and close the files of data layers; a later pass reopens them (ours)."""
         self._runtime.close()
 
     def __getstate__(self) -> Any:

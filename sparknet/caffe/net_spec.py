@@ -1,8 +1,4 @@
-"""Nets written as Python expressions: `NetSpec`, `layers` as L, `params` as P.
-
-The interface, the automatic names and the order of the layers are pycaffe's
-(Caffe: python/caffe/net_spec.py).  A net may be any number of layers deep.
-"""
+"""`NetSpec`, `layers` as L, `params` as P: nets as expressions (python/caffe/net_spec.py)."""
 
 from __future__ import annotations
 
@@ -29,10 +25,7 @@ class FieldValueError(SpecError, TypeError):
 
 
 def assign_proto(proto: Any, name: str, val: Any) -> None:
-    """Assign `val` to the field `name`: a dict to a message, a list to a repeated field.
-
-    One value for a repeated field is a list of one.
-    """
+    """Assign `val` to the field `name`: a dict to a message, a list to a repeated field."""
     assign(proto, name, val, proto.DESCRIPTOR.name)
 
 

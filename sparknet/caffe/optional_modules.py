@@ -1,7 +1,4 @@
-"""Third-party modules that programs reach through pycaffe: ``caffe.io.skimage``.
-
-sparknet needs none of them; each is imported on its first use.
-"""
+"""Third-party modules that programs reach through pycaffe: ``caffe.io.skimage``."""
 
 from __future__ import annotations
 

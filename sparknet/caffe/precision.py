@@ -18,9 +18,7 @@ _NEEDS = {
 
 
 def available(precision: Precision, device: str | None = None) -> Precision:
-    """Return the precision that a net gets; where the processor lacks it, float32, with a warning.
-
-    A ``device`` is one of PyTorch's, which has its own ways to multiply."""
+    """Return the precision that a net gets; warn where the processor has float32 alone."""
     if precision not in PRECISIONS:
         raise SpecError(
             f"precision must be 'float32', 'tf32', 'bf16' or 'int8'; it is {precision!r}"

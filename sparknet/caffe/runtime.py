@@ -1,8 +1,4 @@
-"""A graph in the engine: its memory, its passes, and what happens when shapes change.
-
-Runs of layers that the engine computes are one native call each.  Layers
-that live in Python (`sparknet.layers.host`) lie between those runs.
-"""
+"""A graph in the engine: its memory, passes and reshapes, and the hosts between native layers."""
 
 from __future__ import annotations
 
@@ -48,9 +44,7 @@ class Runtime:
         fills: bool = True,
         device: str | None = None,
     ) -> None:
-        """``params`` are the parameters' values, which are used where they lie; else the fillers
-        make them, or where ``fills`` is false they are 0.  ``device`` is one of PyTorch's; None is
-        the native engine, unless SPARKNET_ENGINE says otherwise."""
+        """Use the values in ``params``, else the fillers', or 0 unless it ``fills``."""
         self._lock = RLock()
         self.nodes = list(graph.nodes)
         self._graph: Graph | None = graph
@@ -99,10 +93,7 @@ class Runtime:
 
     @alone
     def share_params(self, other: Runtime) -> None:
-        """Use the memory of another net's parameters, layer by layer of the same name.
-
-        Where every parameter is found there, the flat buffer is shared too.
-        """
+        """Use the memory of another net's parameters; its flat buffer if all are there."""
         for one in (self, other):
             one.parameters.check(one.nodes, one.params)
         theirs = dict(zip(other.graph.layers, other.params, strict=True))
@@ -220,10 +211,7 @@ class Runtime:
                 self._reshape_host(segment.first)
 
     def _follow(self, first: int, last: int) -> None:
-        """Layers of the engine, about to run, adopt the shapes of their bottoms.
-
-        Where one of them refuses, all stay stale.
-        """
+        """Let layers of the engine adopt their bottoms' shapes; all stay stale if one refuses."""
         if not self._stale:
             return
         followed = []
@@ -315,11 +303,7 @@ class Runtime:
 
     @alone
     def backward(self, first: int, last: int, overwrite: bool = False) -> None:
-        """Run layers first down to last.
-
-        ``overwrite`` gives the same result as `clear_param_diffs` before: kernels overwrite the
-        gradients instead of adding to zeros.
-        """
+        """Run layers first down to last; ``overwrite`` gradients instead of adding to them."""
         if not self.has_backward:
             raise SpecError("a net for testing made with keep_blobs=False has no backward pass")
         self.parameters.check(self.nodes, self.params)

@@ -56,10 +56,7 @@ class Timing:
 
 
 def measure(net: Net, iterations: int, backward: bool, update: Callable[[], Any] | None) -> Timing:
-    """Run a net on the inputs that it has.
-
-    ``update`` runs after each backward pass; clearing the gradients counts as part of it.
-    """
+    """Time passes of a net on its inputs; ``update`` runs after each backward pass."""
     last = len(net.layers) - 1
     done: list[Iteration] = []
     origin = 0

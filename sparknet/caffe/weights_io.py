@@ -32,10 +32,7 @@ def open_model(path: StrPath) -> Model:
 
 
 def copy_from(runtime: Runtime, path: StrPath) -> None:
-    """Caffe: net.cpp, CopyTrainedLayersFrom.  Nothing is copied unless all of it fits.
-
-    The log has Caffe's line for each layer of the file that the net lacks.
-    """
+    """Copy all weights or none (Caffe: net.cpp, CopyTrainedLayersFrom), with Caffe's log."""
     model = open_model(path)
     check_shared_names(runtime.graph, model, path)
     model.passing = True

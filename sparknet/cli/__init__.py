@@ -1,7 +1,4 @@
-"""The command `sparknet`: data to stdout, messages to stderr.
-
-Exit status: 0 success, 1 an error that is reported, 2 wrong use, 130 interrupted.
-"""
+"""The command `sparknet`; exits with 0, 1 (an error), 2 (wrong use) or 130 (interrupted)."""
 
 from __future__ import annotations
 

@@ -38,10 +38,7 @@ class Word:
 def words_of(
     line: deque[str], switches: Collection[str], valued: Collection[str]
 ) -> Iterator[Word]:
-    """Remove words from the line one by one, up to ``--``.
-
-    Switches have the values "true" and "false".
-    """
+    """Remove words from the line one by one, up to ``--``; a switch is "true" or "false"."""
     while line and line[0] != "--":
         raw = line.popleft()
         name, equals, value = _split(raw)
@@ -97,10 +94,7 @@ def obey(flag: str, value: str) -> None:
 
 
 def begin_file(program: str) -> None:
-    """Write the log also to a file in the folder of ``--log_dir`` or GLOG_log_dir.
-
-    The file is named as glog names it; `program`.INFO is a link to it.
-    """
+    """Write the log also to a file that glog would name, in --log_dir or GLOG_log_dir."""
     folder = os.environ.get(_variable(FOLDER))
     if not folder or os.environ.get(_variable(LEVEL), "0") not in ("", "0"):
         return
@@ -142,10 +136,7 @@ CAFFE_SWITCHES = ("forward_only",)
 
 
 def arrange(words: Sequence[str], untouched: Collection[str]) -> list[str]:
-    """Move Caffe's flags after the verb, and apply and remove glog's flags.
-
-    The words after an `untouched` verb stay as they are.
-    """
+    """Move Caffe's flags after the verb, and apply and remove glog's; spare an `untouched` verb."""
     line, front = deque(words), list[str]()
     for word in words_of(line, {*CAFFE_SWITCHES, *GLOG_SWITCHES}, {*CAFFE_VALUED, *GLOG_VALUED}):
         if not word.is_flag:

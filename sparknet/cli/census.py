@@ -65,10 +65,7 @@ class Census:
 
 
 def take(folder: Path, trusted: bool = False) -> Census:
-    """Parse every net and solver below a folder, and build the nets; of equal files the first.
-
-    Unless the nets are trusted, no layer of theirs reads a file or imports a module.
-    """
+    """Parse every net and solver below a folder once, and build the nets; untrusted unless said."""
     paths = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
     texts: dict[bytes, str] = {}
     unread = []

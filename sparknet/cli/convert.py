@@ -1,9 +1,4 @@
-"""`sparknet convert`: writes data sets as Datum databases or block files, and their means;
-snapshots and ONNX models as caffemodels.
-
-It does the work of Caffe's convert_mnist_data, convert_cifar_data, convert_imageset and
-compute_image_mean.
-"""
+"""`sparknet convert`: data sets as databases or block files, and models as caffemodels."""
 
 from __future__ import annotations
 

@@ -85,10 +85,7 @@ _OTHERS = {
 
 
 def _open_files(stack: ExitStack, paths: Sequence[str], blobs: Sequence[str]) -> list[Add]:
-    """Return what adds rows to the files for these blobs: one for each, or one for all.
-
-    A file gets its name when the exit stack ends without an error.
-    """
+    """Return what adds rows to one file for each blob, or one for all; drafts until the exit."""
     if len(paths) == 1 and (together := TOGETHER.get(Path(paths[0]).suffix)):
         return [stack.enter_context(together(paths[0], blobs))]
     if len(paths) != len(blobs):

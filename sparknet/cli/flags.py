@@ -11,10 +11,7 @@ from sparknet.cli.verb import WrongUse
 
 
 def add(parser: ArgumentParser, name: str, *others: str, **options: Any) -> None:
-    """Add a flag of the `caffe` tool; underscores in its name can be written as dashes.
-
-    ``others`` are sparknet's own words for the same.
-    """
+    """Add a flag of the `caffe` tool, spelt with dashes too, and ``others`` for the same."""
     names = dict.fromkeys((f"-{name}", f"--{name}", f"--{name.replace('_', '-')}", *others))
     parser.add_argument(*names, **options)
 

@@ -98,10 +98,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 class Inputs:
-    """The inputs that the command line names, for one entry of a net, in batches.
-
-    Images that cannot be read are named on stderr and left out; `failed` counts them.
-    """
+    """The inputs of one entry in batches; `failed` counts images that cannot be read."""
 
     def __init__(self, chosen: Namespace, entry: Entry, net: Net) -> None:
         from sparknet.loaders.image_files import SUFFIXES

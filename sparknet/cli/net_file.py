@@ -108,8 +108,7 @@ def take_solver(chosen: Namespace) -> None:
 
 
 def read_solver(chosen: Namespace) -> SolverParameter:
-    """Return the solver of -solver, changed by -model, -weights, -iterations, -level, -stage and
-    --dialect."""
+    """Return the solver of -solver, changed by the other flags of nets."""
     from sparknet.caffe.solvers.settings import settings
     from sparknet.proto import solver_in_dialect
     from sparknet.proto.untrusted import solver_with_trust
@@ -230,10 +229,7 @@ def read_text(
 
 
 def open_model_file(path: str, chosen: Namespace, describes: bool = False) -> Model | None:
-    """Return the model that a file is; None where it is a prototxt.
-
-    A verb that ``describes`` a net takes --shape for its data layers.
-    """
+    """Return the model that a file is; None for a prototxt.  --shape is for verbs that describe."""
     from sparknet.onnx import open_model
     from sparknet.onnx.inputs import refuse_axes
 
@@ -261,10 +257,7 @@ def graph(chosen: Namespace, unknown: str = "refuse", model: Model | None = None
 
 
 def _with_stand_ins(net: NetParameter, chosen: Namespace) -> NetParameter:
-    """Return the net with inputs in place of data layers whose files are not there.
-
-    Their size is that of --shape, or of a crop; a line on stderr says what is assumed.
-    """
+    """Return the net with inputs for data layers without files, sized by --shape or a crop."""
     from sparknet.graph.state import filter_net, net_state
     from sparknet.layers import make
     from sparknet.net.entries import Entry, source_layers, with_inputs

@@ -25,10 +25,7 @@ _ROWS = 1024
 
 @contextmanager
 def parquet_writer(path: str) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Yield what adds rows (columns of numbers, of arrays or of lists of dicts) to a file.
-
-    The first rows decide the schema; the file gets its name at the end.
-    """
+    """Yield what adds rows to a file, whose schema is that of the first rows."""
     from sparknet.atomic_files import atomic_file
 
     with extra("pyarrow", "parquet", "writing a Parquet file"):
@@ -48,10 +45,7 @@ def parquet_writer(path: str) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 
 def write_answers(path: str, found: Iterator[list[PrintedOutput]]) -> None:
-    """Write a row for each input: its name, and a column for each output.
-
-    A column holds the best classes as structs (label, name, score), or all values.
-    """
+    """Write a row for each input: its name, and a column of values or best classes each."""
     with parquet_writer(path) as add:
         while rows := list(islice(found, _ROWS)):
             add(_columns(rows))

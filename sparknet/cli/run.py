@@ -1,7 +1,4 @@
-"""`sparknet run`: runs a program in which ``import caffe`` imports the embedded pycaffe.
-
-With ``--opencv`` cv2.dnn reads Caffe's nets, too.
-"""
+"""`sparknet run`: a program whose ``import caffe`` (``--opencv``: cv2.dnn) is sparknet's."""
 
 from __future__ import annotations
 

@@ -59,11 +59,7 @@ def columns(chosen: Namespace) -> dict[str, str] | None:
 def read_frame(
     session: Any, sql: str | None, words: Sequence[str], how: Any = None, solver: Any = None
 ) -> Any:
-    """Return the DataFrame of a query, of Parquet and remote files by Spark's own reader, or of
-    other files by sparknet's.
-
-    ``how`` is the `Preprocessing` of images; a ``solver`` whose net has one channel gets grey ones.
-    """
+    """Return the DataFrame of a query or of files; ``how`` and a grey ``solver`` are for images."""
     from sparknet.net import Net
     from sparknet.net.rows import in_channels
     from sparknet.spark import read_records

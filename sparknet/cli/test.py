@@ -1,7 +1,4 @@
-"""`sparknet test`: prints a net's outputs over some batches of its data, and their means.
-
-It does the work of `caffe test`, with its flags and its output.  Caffe: tools/caffe.cpp, test.
-"""
+"""`sparknet test`: a net's outputs over batches of its data (Caffe: tools/caffe.cpp, test)."""
 
 from __future__ import annotations
 

@@ -35,12 +35,7 @@ WIDEST = 40
 def report(
     timing: Timing, machine: Machine, phase: str, precision: str = "float32"
 ) -> dict[str, Any]:
-    """Return all figures: times are medians in ms, rates are in 10^9 per second, shares are 0 … 1.
-
-    ``limit_ms`` is the least time of the layer on this machine, by its arithmetic or its memory,
-    whichever is slower.  Layers that multiply in bfloat16 are compared with bfloat16 arithmetic,
-    all others with float32.
-    """
+    """Return all figures: medians in ms, rates in 10^9 a second, shares of 1."""
     layers = [
         _layer(timing, number, machine, _peak(node, machine, precision))
         for number, node in enumerate(timing.graph.nodes)
@@ -116,10 +111,7 @@ def _types(layers: Sequence[Row], total: float) -> list[Row]:
 
 
 def caffe_lines(found: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that `caffe time` logs, for programs that parse them.
-
-    Caffe: tools/caffe.cpp.
-    """
+    """Yield the lines that `caffe time` logs (Caffe: tools/caffe.cpp)."""
     yield "*** Benchmark begins ***"
     yield f"Testing for {found['iterations']} iterations."
     yield "Average time per layer: "

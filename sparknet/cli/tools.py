@@ -31,10 +31,7 @@ Flags = dict[str, Any]
 
 @dataclass(frozen=True)
 class Tool:
-    """A program; `usage` names its positional words, optional ones in brackets.
-
-    The type of a flag's default makes it a switch, a number or a text.
-    """
+    """A program; the type of a flag's default makes it a switch, a number or a text."""
 
     name: str
     usage: str

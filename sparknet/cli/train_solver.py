@@ -1,7 +1,4 @@
-"""`sparknet train` as `caffe train`: one process, the solver's own data, Caffe's output.
-
-Caffe: tools/caffe.cpp, train, and util/signal_handler.cpp.
-"""
+"""`sparknet train` as `caffe train` (Caffe: tools/caffe.cpp, util/signal_handler.cpp)."""
 
 from __future__ import annotations
 
@@ -191,10 +188,7 @@ def _obey(solver: Solver, interrupts: Interrupts) -> None:
 
 
 class Interrupts:
-    """Records signals while it is entered; the training reads `stop` and `take_snapshot`.
-
-    A second SIGINT that would stop raises KeyboardInterrupt, for users who cannot wait.
-    """
+    """Records signals as `stop` and `take_snapshot`; a second SIGINT raises KeyboardInterrupt."""
 
     def __init__(self, sigint: str, sighup: str) -> None:
         self._effects = {signal.SIGINT: sigint}

@@ -1,8 +1,4 @@
-"""`sparknet upgrade`: writes a net, solver or model file in Caffe's current format.
-
-It does the work of Caffe's upgrade_net_proto_text, upgrade_net_proto_binary and
-upgrade_solver_proto_text.
-"""
+"""`sparknet upgrade`: a net, solver or model file in Caffe's current format."""
 
 from __future__ import annotations
 

@@ -100,10 +100,7 @@ class Parser(ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\nhint: '{self.prog} --help' says what it takes\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Refuse unknown words here, because the main parser's error would not name the verb.
-
-        Words without a flag may stand anywhere: NET -weights FILE INPUT.
-        """
+        """Refuse unknown words with the verb's name; plain words may stand anywhere."""
         if self._within:
             return super().parse_known_args(args, namespace)
         if any(action.nargs in (PARSER, REMAINDER) for action in self._actions):

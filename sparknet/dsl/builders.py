@@ -1,9 +1,4 @@
-"""A builder for every layer type, made from the registry and the messages' descriptors.
-
-A builder takes the layer's name, its bottoms, and as keywords every field of
-the type's own options message, of ``loss_param`` and ``transform_param`` where
-the type reads them, and of LayerParameter itself.
-"""
+"""A builder for every layer type, whose keywords are the fields of the messages that it reads."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Checks how a net's layers fit together, before any shape is known.
-
-The rules are Caffe's (net.cpp, Init, AppendTop, AppendBottom), with a sentence
-that says what to do.  They hold for the layers of one phase.
-"""
+"""Checks how the layers of a phase fit together, before shapes (Caffe: net.cpp, Init)."""
 
 from __future__ import annotations
 
@@ -21,11 +17,7 @@ TRAIN, TEST = caffe_pb2.TRAIN, caffe_pb2.TEST
 
 
 def missing_source(layers: Sequence[Any], everything: Sequence[Any]) -> tuple[str, str] | None:
-    """Check one phase's layers in their order.
-
-    Returns the first layer and bottom that only layers outside this phase
-    could feed: the net is then not meant for the phase.
-    """
+    """Return the first layer and bottom that only layers of another phase could feed."""
     _check_names(layers)
     producers = _producers(layers)
     elsewhere = _producers(everything)
@@ -118,11 +110,7 @@ def _cycle(layers: Sequence[Any], start: int, maker: int) -> list[int]:
 
 
 def check_net(net: Any) -> None:
-    """Check a net in each phase that its include rules serve, shapes and all.
-
-    A file that is not there (or needs an extra) leaves the shapes open, and so
-    does a Python layer: they are then checked when the graph is asked for.
-    """
+    """Check a net in each phase that it serves; missing files leave the shapes open."""
     gaps = []
     for phase in (TRAIN, TEST):
         layers = filter_net(net, net_state(net, phase)).layer

@@ -1,9 +1,4 @@
-"""Setting a message's fields from keywords, each checked as it is written.
-
-Layers, nets and solvers all come through `set_fields`.  It is stricter than
-protobuf: a bool is no number, a float no integer, a number must fit its field,
-and the error for a mistyped name suggests the nearest one.
-"""
+"""Set a message's fields from keywords, more strictly than protobuf: numbers must fit."""
 
 from __future__ import annotations
 

@@ -193,10 +193,7 @@ class NetParams(Content):
         return self.with_input_shapes({blob: shape}, phase)
 
     def with_input_shapes(self, shapes: Mapping[str, object], phase: Phase = None) -> NetParams:
-        """This net with other input shapes, e.g. of data and label for another batch size.
-
-        `phase` picks among inputs that include rules set apart.
-        """
+        """Return this net with other input shapes, in `phase` if rules differ."""
         net = self.to_proto()
         phase_number = None if phase is None else self._phase(phase)
         for blob, shape in shapes.items():

@@ -32,11 +32,7 @@ def groups_of(type_name: str) -> tuple[str, ...]:
 
 @cache
 def option_fields(type_name: str) -> dict[str, tuple[str, Any]]:
-    """Return the flattened keywords of a type: name → (LayerParameter field, descriptor).
-
-    Python's own words (``lambda``) and the layer's (``type``) are none: such an option goes by its
-    message.
-    """
+    """Return a type's keywords: name → (field of LayerParameter, descriptor)."""
     fields: dict[str, tuple[str, Any]] = {}
     if type_name not in LAYERS:
         return fields

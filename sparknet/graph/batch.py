@@ -9,10 +9,7 @@ from sparknet.proto import caffe_pb2
 
 
 def set_batch(net: caffe_pb2.NetParameter, batch: int) -> None:
-    """Change, in place, the batch size of every layer that brings data in.
-
-    The batch axis is the first, or the second for inputs of recurrent layers.
-    """
+    """Change the batch size of every layer that brings data in, along its batch axis."""
     sized = [  # a top may come twice: from a layer for training and one for testing
         (top, shape)
         for layer in net.layer

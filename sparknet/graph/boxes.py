@@ -29,9 +29,7 @@ def plotted(layers: Sequence[Layer], name: str) -> Drawing:
 
 
 def drawing(layers: Sequence[Layer], kind: str = "net", style: str = "") -> str:
-    """Return an SVG of a net's layers; layers that work in place share a box with the one
-    before.
-    """
+    """Return an SVG of a net's layers; layers in place share the box before them."""
     boxes, edges = _boxes(layers[:_MOST])
     if not boxes:
         return ""

@@ -35,10 +35,7 @@ def build(
     stages: Sequence[str] = (),
     unknown: str = "refuse",
 ) -> Graph:
-    """Return the graph of a net that is opened without a solver.
-
-    With ``unknown="skip"`` it lacks layers of unknown types, and those that read their tops.
-    """
+    """Return the graph of a net without a solver; ``unknown="skip"`` leaves out unknown layers."""
     return build_in_state(net, net_state(net, phase, level, stages), unknown)
 
 
@@ -47,9 +44,7 @@ def build_in_state(
     state: caffe_pb2.NetState | None = None,
     unknown: str = "refuse",
 ) -> Graph:
-    """Return the graph of a net in exactly this state; the default is its own, as a solver sets
-    it.
-    """
+    """Return the graph of a net in exactly this state, or its own."""
     check_policy(unknown)
     if needs_upgrade(net):
         net = upgrade_net(net)
@@ -159,8 +154,7 @@ def _say_which(layer: Layer, bottoms: Sequence[Shape]) -> None:
 
 
 def _check_views(nodes: Sequence[Node]) -> None:
-    """Refuse to train, and warn otherwise, where a layer reads what one in place has written to a
-    view of the same blob (Split, Reshape, Flatten): Caffe computes with it, and says nothing."""
+    """Refuse to train, or warn, where a layer in place changes a view that others read."""
     memory: dict[int, int] = {}
     sources: dict[int, frozenset[int]] = {}
     writers: dict[int, frozenset[int]] = {}
@@ -243,11 +237,7 @@ def _with_gradients(
 
 
 def _param_needs(node: Node) -> bool:
-    """Return whether the parameters of a layer make it run backward.
-
-    In Caffe a BatchNorm without ``param { lr_mult: 0 }`` does, although its statistics
-    never learn: net.cpp, Init, reads the default rate before the layer freezes it.
-    """
+    """Return whether parameters make a layer run backward; in Caffe BatchNorm's do."""
     frozen_by_default = node.layer.freezes_by_default and len(node.layer.parameter.param) < len(
         node.params
     )

@@ -1,9 +1,4 @@
-"""The least arithmetic and memory traffic that a layer needs.
-
-Only matrix products and convolutions count as operations: two for a multiplication with its
-addition.  Biases, activations, poolings and the like count none, because memory limits them.
-Bytes assume that each value is read from memory once and written once.
-"""
+"""The least arithmetic (products and convolutions alone) and memory traffic that a layer needs."""
 
 from __future__ import annotations
 
@@ -69,11 +64,7 @@ def _forward_bytes(graph: Graph, node: Node) -> int:
 
 
 def _backward_bytes(graph: Graph, node: Node) -> int:
-    """Top gradients read, bottom gradients written; with weights also the input and the weights.
-
-    Weight gradients add up, so they are read and written.  A view of one blob moves nothing;
-    the gradients of several are added up.
-    """
+    """Count gradients read and written, those of weights twice, as they add up."""
     if not node.needs_backward or (node.layer.is_view and len(node.tops) < 2):
         return 0
     bottoms, tops = _shapes(graph, node)

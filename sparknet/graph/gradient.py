@@ -1,9 +1,4 @@
-"""Which layers run backward, and which of their bottoms get a gradient.
-
-A walk forward through the net marks each layer one of whose bottoms or parameters
-needs a gradient.  A walk back unmarks layers that lead to no loss, or whose tops are
-all cut off.  Caffe: net.cpp, Init and AppendBottom.
-"""
+"""Which layers run backward, and which bottoms get a gradient (Caffe: net.cpp, Init)."""
 
 from __future__ import annotations
 

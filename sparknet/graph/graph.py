@@ -85,11 +85,6 @@ class Graph:
         return FLOAT_BYTES * self.param_count
 
     def reshape(self, shapes: Mapping[str, Sequence[int]]) -> Graph:
-        """Return the same net for other input shapes.
-
-        ``shapes`` names inputs, or other blobs that come from a layer without
-        bottoms.  Parameters keep their shapes: where the new shapes ask for
-        others, the layer at fault is named.  Caffe: net.cpp, Reshape.
-        """
+        """Return the net for other shapes of blobs without makers (Caffe: net.cpp, Reshape)."""
         nodes, blob_shapes = reshape_nodes(self.nodes, self.blob_shapes, shapes)
         return replace(self, nodes=nodes, blob_shapes=blob_shapes)

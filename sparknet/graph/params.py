@@ -1,7 +1,4 @@
-"""Parameter blobs: who owns them, who shares them, and how fast they learn.
-
-Caffe: net.cpp, AppendParam.
-"""
+"""Parameter blobs: owners, sharing and rates (Caffe: net.cpp, AppendParam)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Finds the axis of each blob along which records lie.
-
-The layers' shape rules tell: when a net gets more records, each blob grows along its record axis.
-A recurrent layer refuses more time steps, an InnerProduct refuses more inputs, and a Permute moves
-the axis, so only the right axes of the inputs fit.
-"""
+"""The axis of each blob along which records lie: where it grows if a net gets more records."""
 
 from __future__ import annotations
 
@@ -48,8 +43,7 @@ class Outline:
         self.is_time_major = any(layer.is_time_major for layer in self.layers)
 
     def vectors(self, inputs: Shapes) -> dict[str, tuple[Shape, ...]]:
-        """For each layer the axes that it reads as one vector: each size counts, not only their
-        product."""
+        """Return for each layer the axes that it reads as one vector."""
         blobs, shapes = dict(inputs), dict[str, tuple[Shape, ...]]()
         for layer in self.layers:
             if _is_known(layer, blobs):
@@ -61,9 +55,7 @@ class Outline:
         return shapes
 
     def input_axes(self, inputs: Shapes) -> Axes:
-        """Return the axis of each input: what its layer says, or else 0 unless a layer wants
-        time to come first.  Raise SpecError where no layer tells.
-        """
+        """Return the record axis of each input: its layer's, else 0, or 1 if time is first."""
         if not self.is_time_major:
             return {name: self.described.get(name, 0) for name in inputs}
         counts = dict.fromkeys(size for shape in inputs.values() for size in shape[:2])
@@ -103,10 +95,7 @@ class Outline:
         }
 
     def _only_possible(self, inputs: Shapes, search: _Search) -> Axes:
-        """Return the axes of a net that takes no other number of records: those that no layer
-        rules out, where each input has one such axis, or one of as many records as the others
-        have.
-        """
+        """Return the axes of a net of a fixed number of records, by elimination."""
         leaves = list(islice(search.leaves(), _MOST_LEAVES))
         possible: dict[str, list[int]] = {}
         for name in inputs:
@@ -132,8 +121,7 @@ class Outline:
     def axes(
         self, inputs: Shapes, input_axes: Mapping[str, int], follows: bool = False
     ) -> tuple[dict[str, Shape], Axes]:
-        """Return the shape of every known blob, and the record axis of those that have one; with
-        `follows` also behind layers whose options fix the number of records."""
+        """Return known blobs' shapes and record axes, with `follows` also behind fixed ones."""
         counts = {shape[input_axes[name]] for name, shape in inputs.items() if shape}
         grow = _more(*counts) if len(counts) == 1 else _double
         blobs = {
@@ -247,9 +235,7 @@ def _follow(layer: Layer, blobs: dict[str, Pair]) -> bool:
 
 
 def _loses(layer: Layer, blobs: Mapping[str, Pair]) -> bool:
-    """Return whether it reads more records and makes no more rows: it takes some of them
-    (Gather).
-    """
+    """Return whether it reads more records and makes no more rows (Gather)."""
     bottoms, results = layer.parameter.bottom, layer.parameter.top
     if layer.is_loss or layer.compares_labels or not any(_grows(blobs[name]) for name in bottoms):
         return False

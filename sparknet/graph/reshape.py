@@ -23,9 +23,7 @@ def reshape_nodes(
 
 
 def follow(node: Node, shapes: Sequence[Shape]) -> Node:
-    """Return the node, planned again for the current blob shapes; ``plan.tops`` are its tops'
-    new shapes. The tops of a node without bottoms keep theirs.  Caffe: layer.hpp, Forward.
-    """
+    """Return the node, planned again for the current shapes (Caffe: layer.hpp, Forward)."""
     if not node.bottom_ids:
         return replace(node, plan=replace(node.plan, tops=tuple(shapes[j] for j in node.top_ids)))
     plan = node.layer.plan([shapes[blob] for blob in node.bottom_ids])

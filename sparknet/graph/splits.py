@@ -1,7 +1,4 @@
-"""A blob with more than one reader is copied: one Split layer, one copy for each reader.
-
-Caffe: util/insert_splits.cpp.
-"""
+"""A Split layer for each blob with more than one reader (Caffe: util/insert_splits.cpp)."""
 
 from __future__ import annotations
 
@@ -42,13 +39,10 @@ def split_blob_name(blob: str, layer: str, top: int, copy: int) -> str:
 
 
 def insert_splits(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
-    """Return a copy of a filtered net in which every blob has at most one reader.
+    """Return a copy of a net in which every blob has at most one reader.
 
-    A loss weight on a blob that is also read moves to its first copy.  Caffe
-    then forgets all loss weights of that layer, so that a sibling's is lost and
-    a loss layer falls back to weight 1 and counts twice; here only the one
-    that moved becomes zero.
-    """
+    A loss weight on a blob that is also read moves to its first copy; Caffe loses the others of its
+    layer, and counts a loss layer twice."""
     readers = find_readers(net)
     _check_names(net, readers)
     split = caffe_pb2.NetParameter()

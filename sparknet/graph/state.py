@@ -1,7 +1,4 @@
-"""Which layers a net has in a given state: phase, level and stages.
-
-Caffe: net.cpp, FilterNet and StateMeetsRule.
-"""
+"""The layers of a net in a phase, at a level and stages (Caffe: net.cpp, FilterNet)."""
 
 from __future__ import annotations
 
@@ -29,11 +26,7 @@ def net_state(
 
 
 def filter_net(net: caffe_pb2.NetParameter, state: caffe_pb2.NetState) -> caffe_pb2.NetParameter:
-    """Return a copy of ``net`` in ``state``, with the layers whose rules the state meets.
-
-    A layer without include rules is in unless an exclude rule is met.
-    Caffe: net.cpp, FilterNet.
-    """
+    """Return a copy of ``net`` in ``state`` (Caffe: net.cpp, FilterNet)."""
     filtered = caffe_pb2.NetParameter()
     filtered.CopyFrom(net)
     filtered.state.CopyFrom(state)

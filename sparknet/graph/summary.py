@@ -16,11 +16,7 @@ WIDEST = 60
 
 
 def summary(graph: Graph, splits: bool = False) -> str:
-    """Aligned plain text; a line for each layer, and a total.
-
-    A parameter that an earlier layer owns is marked ``shared`` and counted
-    there.  Split layers, which only copy, are shown on request.
-    """
+    """Return aligned plain text, a line for each layer, and a total; shared parameters once."""
     rows = [_row(graph, node) for node in graph.nodes if splits or not node.layer.is_split]
     lines = list(aligned([HEAD, *rows], words=3))
     rule = "-" * max(map(len, lines))

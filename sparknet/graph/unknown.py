@@ -29,10 +29,7 @@ def check_policy(unknown: str) -> None:
 def leave_out_unknown(
     net: caffe_pb2.NetParameter,
 ) -> tuple[caffe_pb2.NetParameter, tuple[LeftOut, ...]]:
-    """Return the known part of a net, whose layers are those of one state.
-
-    A layer goes when its type is unknown, or when a bottom of it comes from a layer that goes.
-    """
+    """Return a net without unknown layers, and without those that read their tops."""
     remaining = caffe_pb2.NetParameter()
     remaining.CopyFrom(net)
     del remaining.layer[:]

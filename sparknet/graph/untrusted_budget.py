@@ -1,7 +1,4 @@
-"""What a net of unknown origin may ask for: numbers to hold, and work for one pass.
-
-A few bytes can describe blobs of gigabytes and loops of hours.  Whoever trusts a net builds any.
-"""
+"""The budget of a net of unknown origin: numbers to hold, and work for one pass."""
 
 from __future__ import annotations
 
@@ -52,8 +49,7 @@ class Budget:
 
     @classmethod
     def of(cls, weights: int, numbers_given: int = 0) -> Budget:
-        """For a file of at most so many weights, and inputs of so many numbers whose shapes
-        its user gave."""
+        """Return the budget of a file of so many weights, and inputs of so many numbers."""
         numbers, work = (numbers_given * each for each in FOR_EACH_GIVEN)
         return cls(untrusted_numbers() + FOR_EACH_WEIGHT * weights + numbers, WORK + work)
 
@@ -75,8 +71,7 @@ class Budget:
 
 
 def check_budget(graph: Graph, existing: Collection[int]) -> None:
-    """Refuse a net of unknown origin that asks for more; ``held`` are the places in
-    ``graph.params`` of what files or the caller give."""
+    """Refuse a net of unknown origin beyond the budget, without parameters ``held``."""
     if not any(node.layer.parameter.untrusted for node in graph.nodes):
         return
     budget = Budget.of(sum(count(graph.params[place].shape) for place in existing))

@@ -65,8 +65,7 @@ class SegAccuracyHost(Host):
 
 
 def figures(counts: Any) -> tuple[float, float, float]:
-    """Pixel accuracy, its mean over classes, and mean intersection over union; a class that neither
-    occurs nor is told counts as 1 there, as in the fork."""
+    """Return pixel accuracy, its mean over classes and mean IoU; absent classes count as 1."""
     right, rows, union = np.diag(counts), counts.sum(1), counts.sum(1) + counts.sum(0)
     union = union - right
     counted_rows = rows > 0

@@ -1,8 +1,4 @@
-"""Anchors of Faster R-CNN, and boxes: overlaps, deltas, non-maximum suppression.
-
-Ren et al., NIPS 2015; the rules and constants are those of py-faster-rcnn (lib/rpn,
-lib/fast_rcnn/config.py).
-"""
+"""Anchors, overlaps, deltas and suppression of boxes, as in py-faster-rcnn (lib/rpn)."""
 
 from __future__ import annotations
 
@@ -78,10 +74,7 @@ def overlaps(one: Array, two: Array) -> Array:
 
 
 def suppress(many: int, threshold: float, most: int, share: Callable[[int, Array], Array]) -> Array:
-    """Places of the boxes that overlap no kept one before them by more than a threshold.
-
-    ``share`` says by how much the boxes at some places overlap the one at another.
-    """
+    """Return the boxes that overlap no kept one by more, by ``share`` of one with others."""
     rest = np.arange(many)
     indices: list[int] = []
     while len(rest) and len(indices) < most:
@@ -107,10 +100,7 @@ def nms(boxes: Array, threshold: float, most: int) -> Array:
 def best(
     boxes: Array, scores: Array, before: int, after: int, suppress: Callable[..., Array]
 ) -> Array:
-    """Return the places of the best boxes that ``suppress`` leaves.
-
-    The `before` best compete, of equal scores the first; at most `after` stay; 0 is all.
-    """
+    """Return places that ``suppress`` leaves of the `before` best, at most `after`; 0: all."""
     order = np.argsort(-scores, kind="stable")[: before if before > 0 else None]
     return np.asarray(order[suppress(boxes[order], most=after if after > 0 else len(order))])
 

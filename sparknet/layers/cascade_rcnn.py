@@ -61,8 +61,7 @@ def decode(deltas: Array, priors: Array, means: Any, stds: Any) -> Array:
 
 
 def paired_overlaps(one: Array, two: Array) -> Array:
-    """Return the intersection over the union of the boxes in the same rows; a box without a size
-    overlaps nothing."""
+    """Return the IoU of boxes in the same rows; a box without a size overlaps nothing."""
     sizes = [np.maximum(boxes[..., 2:4] - boxes[..., :2] + 1, 0) for boxes in (one, two)]
     low = np.maximum(one[..., :2], two[..., :2])
     high = np.minimum(one[..., 2:4], two[..., 2:4])
@@ -73,17 +72,13 @@ def paired_overlaps(one: Array, two: Array) -> Array:
 
 
 def inside(boxes: Array, high: float, wide: float) -> Array:
-    """Boxes that begin at 0 at least and end at the image's size at most: a pixel further than its
-    last one, and one that lies outside ends before it begins."""
+    """Return boxes cut off at 0 and at the image's size, one pixel after its last."""
     most = np.array([wide, high])
     return np.concatenate([np.maximum(boxes[..., :2], 0), np.minimum(boxes[..., 2:4], most)], -1)
 
 
 def nms(boxes: Array, threshold: float, kind: str, most: int, pixel: int) -> Array:
-    """Places of the boxes that are left, by one of the fork's overlaps.
-
-    ``pixel`` is 1 where a box reaches to the end of its last pixel, as FrcnnOutput has it, else 0.
-    """
+    """Return the boxes left by an overlap of `OVERLAPS`; ``pixel`` is what a side counts more."""
     low, high = boxes[:, :2], boxes[:, 2:4]
     area = np.where((low <= high).all(1), (high - low + pixel).prod(1), 0)
 

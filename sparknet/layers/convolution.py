@@ -170,10 +170,7 @@ def window_products(plan: Plan, values: Sequence[Shape]) -> int:
 def plan_convolution(
     layer: Layer, bottoms: Sequence[Shape], reverse: bool = False, groups: int | None = None
 ) -> Plan:
-    """Return the plan of Convolution, or with ``reverse`` of Deconvolution.
-
-    ``groups`` replaces the option ``group``.
-    """
+    """Return the plan of Convolution, or with ``reverse`` of Deconvolution."""
     options = layer.options
     bottom = bottoms[0]
     axis = layer.axis(options.axis, bottom)

@@ -46,8 +46,7 @@ class _Alignment:
 
 
 def align_crops(net: caffe_pb2.NetParameter) -> None:
-    """Write the offsets of crops that are to be aligned into a net of one state; a warning names
-    the others that alignment would move."""
+    """Write the offsets of aligned crops into a net of one state; warn of moved others."""
     if not any(_is_open(entry) for entry in net.layer):
         return
     places: dict[str, _Alignment] = {}

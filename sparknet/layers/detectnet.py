@@ -1,8 +1,4 @@
-"""DetectNet's ClusterDetections: boxes of a grid as lists.
-
-What NVIDIA's prototxts name as modules `caffe.layers.detectnet` (NVIDIA/caffe:
-python/caffe/layers/detectnet).
-"""
+"""DetectNet's ClusterDetections (NVIDIA/caffe: python/caffe/layers/detectnet)."""
 
 from __future__ import annotations
 

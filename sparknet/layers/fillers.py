@@ -1,8 +1,7 @@
-"""Fillers: how a learnable blob gets its first values (Caffe: filler.hpp).
+"""Fillers: the first values of a learnable blob (Caffe: filler.hpp).
 
 Fan-in is the blob's count over its first axis, fan-out its count over its second.  "diagonal" is
-ours: `value` where the last two axes have the same place, else 0 (MultiStageMeanfield).
-"""
+ours: `value` where the last two axes have the same place, else 0."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Pictures whose labels are pictures: a list of both, and how the two go together.
-
-SegNet: dense_image_data_layer.cpp; DeepLab and PSPNet: image_seg_data_layer.cpp.
-"""
+"""Pictures with pictures as labels (SegNet, dense_image_data; DeepLab, image_seg_data)."""
 
 from __future__ import annotations
 
@@ -94,8 +91,7 @@ def transform(
 def strided(
     image: Array, labels: Array, values: Mapping[str, Any], rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """yjxiong/caffe: data_transformer.cpp: scaled by chance, and a part of any place whose sides
-    are multiples of the stride, at most `most`; mirrored, less the mean."""
+    """Scale by chance and cut a part of strides' multiples (yjxiong: data_transformer.cpp)."""
     least, most = values["scales"]
     factor = rng.uniform(least, most)
     size = tuple(max(int(side * factor + 0.5), 1) for side in image.shape[:2])

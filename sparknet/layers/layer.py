@@ -1,11 +1,4 @@
-"""What a layer is to everything above it: a type, its arity, and a shape rule.
-
-A layer's parameters, defaults and shape rule live once, in
-the module of its family.  A layer object is made from one
-``LayerParameter``; ``infer`` maps bottom shapes to a `Plan`: top shapes, the
-learnable blobs with their fillers, and the resolved values that a kernel
-needs.  Calling ``infer`` again with other bottom shapes is Caffe's Reshape.
-"""
+"""Layer: a type with options, arity and shape rule; `infer` makes a `Plan` of bottom shapes."""
 
 from __future__ import annotations
 
@@ -179,10 +172,7 @@ class Layer(ABC):
         return self.mixes_records
 
     def vectors(self, bottoms: Sequence[Shape]) -> tuple[Shape, ...]:
-        """Axes of the bottoms that the weights read as one vector.
-
-        Each weight belongs to one place: other sizes with the same product do not fit.
-        """
+        """Axes of the bottoms that the weights read as one vector, each place by itself."""
         return ()
 
     def takes(self, bottom: int) -> str:
@@ -194,8 +184,7 @@ class Layer(ABC):
         return 0
 
     def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
-        """Estimate a forward pass, in multiplications that last as long: the products, or a bound
-        where loops are longer than the blobs (`sparknet.graph.untrusted_budget`)."""
+        """Estimate a pass in multiplications, loops in Python included."""
         return self.products(plan, bottoms)
 
     def multiplies_narrow(self, plan: Plan) -> bool:
@@ -217,8 +206,7 @@ class Layer(ABC):
         return False
 
     def ambiguous(self, bottoms: Sequence[Shape]) -> str:
-        """Explain what forks mean by this layer's text if it does not tell them apart, how to say
-        each, and which one is computed; empty if it is clear."""
+        """Explain what forks mean by this text if it does not tell them apart, else ""."""
         return ""
 
     @property

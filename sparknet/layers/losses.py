@@ -87,10 +87,7 @@ def normalizing(options: caffe_pb2.LossParameter, default: str) -> dict[str, Any
 
 
 def normalization(options: caffe_pb2.LossParameter, default: str) -> str:
-    """Return what divides the loss: "full", "valid", "batch_size", "none" or "pre_fixed" (R-FCN).
-
-    The old ``normalize`` counts where the new option is absent.
-    """
+    """Return the loss's divisor; the old ``normalize`` counts where the new is absent."""
     if options.HasField("normalization"):
         name: str = caffe_pb2.LossParameter.NormalizationMode.Name(options.normalization)
         return name.lower()

@@ -31,11 +31,7 @@ Fields = Sequence[Array]
 
 
 def put_best(tops: Blobs, fields: Sequence[Fields], values: Mapping[str, Any], pixel: int) -> None:
-    """Fill the tops with the best boxes of each image: rows of image and corners, and with a score.
-
-    If there is no box, the forks put a box of their own into the first top, and zeros into the
-    second.
-    """
+    """Fill the tops with the best boxes of each image; without one, with the forks' own row."""
     rows = [np.zeros((0, 6))]
     suppress = partial(nms, threshold=values["iou_thr"], kind=values["nms_type"], pixel=pixel)
     for number, image in enumerate(zip(*fields, strict=True)):
@@ -156,8 +152,7 @@ class BoxOutputHost(Host):
         put_best(tops, fields[::-1], values, 0)
 
     def _boxes(self, predicted: Array, number: int) -> list[Array]:
-        """Return each image's boxes that are large and likely enough, the last one first: of equal
-        scores the fork takes the later one."""
+        """Return each image's large and likely boxes, last first, as ties go."""
         values = self.node.plan.values
         stride, sizes = values["strides"][number], np.array([values["sizes"][number]], np.float64)
         scores, deltas = np.split(predicted.astype(np.float64), [predicted.shape[1] - 4], 1)

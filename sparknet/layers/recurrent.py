@@ -85,8 +85,7 @@ class Recurrent(Layer):
         return "marks" if bottom == 1 else "numbers"
 
     def products(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
-        """Every matrix is used once for each step of each stream, the static input's once a
-        stream."""
+        """Count each matrix once a step and stream, the static input's once a stream."""
         values = plan.values
         matrices = [param.shape for param in plan.params if len(param.shape) == 2]
         fixed = count(matrices.pop(1)) if values["static_inputs"] else 0

@@ -1,8 +1,4 @@
-"""The layer types by name, and how a layer is made from its description.
-
-A class registers where it stands, with `@layer("Sigmoid")`; the modules are imported when a type
-is first asked for.
-"""
+"""The layer types by name; the families' modules are imported when a type is first asked for."""
 
 from __future__ import annotations
 

@@ -25,10 +25,7 @@ from sparknet.layers.losses import Loss, normalization
 def check_predictions(
     layer: Layer, bottoms: Sequence[Shape], classes: int, shared: bool, first_stage: int = 0
 ) -> int:
-    """Return the number of priors; bottoms 0 to 2 are locations, confidences and priors.
-
-    The last ``first_stage`` bottoms are RefineDet's: scores of background and object, locations.
-    """
+    """Return the number of priors; the last ``first_stage`` bottoms are RefineDet's."""
     locations, confidences, priors = (
         legacy_shape(layer, shape, what)
         for shape, what in zip(bottoms, ("locations", "confidences", "priors"), strict=False)

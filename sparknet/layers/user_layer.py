@@ -1,9 +1,4 @@
-"""What a user's Python layer works with: ``caffe.Layer``, its blobs, ``import caffe``.
-
-The vectors are those of pycaffe's C++ module; programs ask for their types by name:
-``type(net.params["conv1"]) is caffe._caffe.BlobVec``.
-A blob here is only a shape; its ``data`` and ``diff`` arrays are made on first use.
-"""
+"""The base class and the blobs of a user's Python layers, as ``caffe.Layer`` has them."""
 
 from __future__ import annotations
 

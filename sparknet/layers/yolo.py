@@ -101,11 +101,7 @@ def suppress(boxes: Array, threshold: float, overlap: Overlap = overlap) -> Arra
 
 
 def detections(maps: Sequence[Sequence[Array]], many: int, threshold: float) -> Array:
-    """Rows of image, label, score and corners of what survives suppression, image by image.
-
-    `maps` has of each map its boxes, their scores, labels and images.
-    Where nothing does, a row for each image: its number, then -1.
-    """
+    """Return rows of image, label, score and corners after suppression; -1 where none."""
     boxes, scores, labels, images = (np.concatenate(part) for part in zip(*maps, strict=True))
     rows = []
     for image in range(many):

@@ -86,9 +86,7 @@ def solver(name: str) -> SolverParams:
 
 
 def preprocessing(name: str) -> Preprocessing | None:
-    """Return what a model wants done to pictures; None where it takes others, or a mean of its
-    data.
-    """
+    """Return what a model wants done to pictures; None if it has a mean of its data."""
     settings: Preprocessing | None = _part(name, "PREPROCESSING", f"{name.upper()}_PREPROCESSING")
     return settings
 
@@ -101,11 +99,7 @@ def about(name: str) -> str:
 
 
 def files(name: str, folder: str | os.PathLike[str]) -> dict[str, str]:
-    """Return a model's files and their text; its solver names the net and the snapshots in
-    `folder`.
-
-    net.sparknet.json says what happens to pictures, as beside a saved model.
-    """
+    """Return a model's files and their text; its solver names paths in `folder`."""
     place = Path(folder)
     settings = solver(name).but(
         net_param=None,

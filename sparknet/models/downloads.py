@@ -70,9 +70,7 @@ def cache_folder() -> Path:
 
 
 def weights(name: str, mirror: str | None = None) -> dict[str, Path]:
-    """Return the files of a published model, by "prototxt" and "caffemodel".
-
-    A file that is not in the cache is fetched, from ``mirror`` first: a folder's URL."""
+    """Return the files of a published model by kind, fetched from ``mirror`` first, then cached."""
     if name not in downloads():
         hint = did_you_mean(name, downloads())
         raise SpecError(f"no weights are known for '{name}'{hint}; 'sparknet models --weights'")

@@ -1,6 +1,4 @@
-"""LSTM: a language model of words, and the steps of a ConvLSTM (Shi et al. 2015), whose
-products with weights are convolutions.
-"""
+"""LSTM: a language model of words, and the steps of a ConvLSTM (Shi et al. 2015)."""
 
 from __future__ import annotations
 
@@ -104,10 +102,7 @@ ZERO = {"type": "constant", "value": 0}
 
 
 def inputs(train: int, test: int) -> list[LayerSpec]:
-    """Return inputs with time first: (steps, streams).
-
-    ``cont`` is 0 where a sentence begins and 1 where it goes on; targets of -1 do not count.
-    """
+    """Return inputs with time first; ``cont`` is 0 where a sentence begins."""
     return [
         RDDLayer(blob, shape=[STEPS, streams], include=phase)
         for phase, streams in (("TRAIN", train), ("TEST", test))

@@ -43,11 +43,7 @@ class Backend(Protocol):
 
     @property
     def is_embedded(self) -> bool:
-        """Whether nets are of sparknet's own engine.
-
-        They then have their weights in one buffer, their graph, sparknet's own layer types, eight
-        bits, and random numbers whose state can be read and set; they compute on the CPU.
-        """
+        """Whether nets are of sparknet's own engine: weights in one buffer, a graph, eight bits."""
 
     @property
     def precision(self) -> Precision:
@@ -81,9 +77,7 @@ class Backend(Protocol):
         params: NDArray | None = None,
         weights: Opened = NOTHING,
     ) -> Any:
-        """Return a net; ``params`` are its weights in one buffer, which is used where it lies.
-
-        Of ``weights``, layers of the same names are copied."""
+        """Return a net over the buffer ``params``, with layers of ``weights`` copied by name."""
 
     def solver(self, solver: SolverMessage) -> Any: ...
 

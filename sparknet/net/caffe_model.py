@@ -52,16 +52,16 @@ class CaffeModel(Model):
     def inputs(self) -> Mapping[str, Entry]:
         return {entry.name: entry for entry in self.tested.entries}
 
-    def save(self, path: StrPath, known: ModelInputs = PLAIN) -> None:
+    def save(self, path: StrPath, metadata: ModelInputs = PLAIN) -> None:
         net = self.net
         save_model(
             net,
             path,
             replace(
-                known,
+                metadata,
                 preprocessing=net.preprocessing,
-                labels=known.labels or net.labels,
-                features=known.features or net.features,
+                labels=metadata.labels or net.labels,
+                features=metadata.features or net.features,
             ),
         )
 
@@ -126,9 +126,7 @@ class CaffeModel(Model):
         self._validates = True
 
     def measure(self, metrics: Sequence[str], all_rows: AllRows) -> dict[str, float]:
-        """What is no mean over records, as mean average precision, is computed of all workers'
-        counts.
-        """
+        """Return the means; summaries such as average precision use all workers' counts."""
         means, results = self.net.measure(metrics) if self._validates else (None, {})
         for name in self.net.tested.evaluated:
             counts = all_rows(None if means is None else means.judged(name))

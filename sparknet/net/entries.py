@@ -116,10 +116,7 @@ def source_layers(net: NetMessage) -> list[tuple[LayerMessage, type[SourceLayer]
 
 
 def data_tops(net: NetMessage, others: Sequence[NetMessage] = ()) -> list[DataTop]:
-    """Return the places of a filtered net; `others` are nets that are fed the same records.
-
-    A place counts as read if one of the nets reads it, or if no place is read at all.
-    """
+    """Return the places of a filtered net; one is read if `others` read it, or if none is."""
     bottoms = {name for one in (net, *others) for layer in one.layer for name in layer.bottom}
     tops = [(top, kind) for layer, kind in source_layers(net) for top in layer.top]
     idle = not any(top in bottoms for top, _ in tops)
@@ -374,11 +371,7 @@ def from_learned(net: NetMessage, learned: Collection[str]) -> set[str]:
 
 
 def _judging(net: NetMessage, learned: Collection[str], flow: Collection[str]) -> set[int]:
-    """Return the numbers of the layers that compare predictions with targets.
-
-    A loss may consist of several layers: it includes all layers between the one with a
-    loss_weight and those where predictions and targets meet.
-    """
+    """Return the numbers of the layers that compare predictions with targets, of each loss all."""
     judging: set[int] = set()
     inside: dict[str, bool] = {}
     """Blobs that are read, and whether only the layers of a loss read them."""

@@ -275,19 +275,12 @@ def fits_loosely(shape: Shape, record: Pattern) -> bool:
 
 
 def fits_as_list(shape: Shape, record: Pattern) -> bool:
-    """Return whether a record is a plain list of as many values as are wanted: it has no other
-    shape.
-    """
+    """Return whether a record is a plain list of as many values as the pattern wants."""
     return len(shape) == 1 and None not in record and shape[0] == prod(size or 0 for size in record)
 
 
 def shaped(name: str, values: Array, record: Pattern) -> Array:
-    """Return a column's rows in a record's shape; axes of size 1 may differ, and plain lists
-    have none.
-
-    Shapes are compared and not only the number of values, because the values of an image of
-    another size, or with its channels last, would end up in wrong places.
-    """
+    """Return rows in a record's shape; only axes of size 1 and plain lists may differ from it."""
     shape = values.shape[1:]
     if fits(shape, record):
         return values

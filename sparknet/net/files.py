@@ -24,9 +24,7 @@ _REMOTE = "sparknet.spark.filesystem.remote"
 
 
 def local_path(path: StrPath) -> str | None:
-    """Return the path on this machine that a path or a file: URL names; None if it lies
-    elsewhere.
-    """
+    """Return the path on this machine that a path or a file: URL names; None for other URLs."""
     text = os.fspath(path)
     parsed = urlparse(text)
     if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
@@ -62,8 +60,7 @@ def exists(path: StrPath) -> bool:
 
 @contextmanager
 def output_file(path: StrPath, session: Any = None) -> Iterator[Path]:
-    """Yield a local draft of a file, which then appears at ``path`` whole or not at all; a folder
-    of this machine is made."""
+    """Yield a local draft of a file, which then appears at ``path`` whole or not at all."""
     here = local_path(path)
     if here is not None:
         try:
@@ -96,10 +93,7 @@ class RemoteFile(ABC):
 
 
 def remote_file(url: str, session: Any = None) -> RemoteFile:
-    """Return a file on whatever file system Spark takes the path for.
-
-    ``session`` is the one that reaches it, unless it is the one that runs.
-    """
+    """Return a file where Spark finds it, through ``session`` or the one that runs."""
     file: RemoteFile = import_module(_REMOTE).remote_file(url, session)
     return file
 

@@ -87,9 +87,7 @@ def find_heads(net: Net, blobs: Sequence[str] | None = None) -> list[Head]:
 
 
 def _copies(layers: Sequence[LayerMessage]) -> set[str]:
-    """Return the outputs that copy what other layers read: features, which no label is compared
-    with.
-    """
+    """Return the outputs that copy what other layers read: features without labels."""
     readers = Counter(name for layer in layers for name in layer.bottom)
     return {
         layer.top[0]
@@ -149,9 +147,7 @@ def _head(
 
 
 def _squasher(name: str, layers: Sequence[LayerMessage]) -> LayerMessage | None:
-    """Return the layer that makes probabilities of another blob, if that is what this blob
-    holds.
-    """
+    """Return the layer that makes probabilities of another blob, if it makes this blob."""
     maker = next((layer for layer in reversed(layers) if name in layer.top), None)
     if maker is None or maker.type not in LAYERS or name in maker.bottom:
         return None
@@ -179,9 +175,7 @@ def _axis(layer: LayerMessage | None, shape: Sequence[int]) -> int:
 
 
 def served(net: NetMessage, heads: Sequence[Head]) -> tuple[NetMessage, dict[str, HeadBlobs]]:
-    """Return the net with layers for what is missing, and where each head's numbers are then
-    found.
-    """
+    """Return the net with the layers that it lacks, and the blobs of each head's numbers."""
     net_with_tops = NetMessage()
     net_with_tops.CopyFrom(net)
     places = {}

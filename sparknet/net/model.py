@@ -60,11 +60,8 @@ class Model(ABC):
         """The inputs, and the shapes of their records."""
 
     @abstractmethod
-    def save(self, path: StrPath, known: ModelInputs = PLAIN) -> None:
-        """Write a folder, or files beside each other, that `sparknet.load` reads.
-
-        ``known`` has what the model does not know: its columns, and the names of its classes.
-        """
+    def save(self, path: StrPath, metadata: ModelInputs = PLAIN) -> None:
+        """Write files for `sparknet.load`; ``metadata`` has columns, classes and texts."""
 
     @property
     @abstractmethod
@@ -104,9 +101,7 @@ class Model(ABC):
 
     @abstractmethod
     def learner(self, batches: Batches) -> Learner:
-        """Return what trains it, with random numbers of this worker's own; the weights come
-        later.
-        """
+        """Return what trains it, with random numbers of this worker's own; weights come later."""
 
     @abstractmethod
     def set_validation_data(self, records: Records) -> None:

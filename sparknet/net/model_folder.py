@@ -78,10 +78,7 @@ def save_model(net: Net, path: StrPath, said: ModelInputs) -> None:
 
 
 def write_folder(path: StrPath, fill: Callable[[Path], dict[str, Any]], kinds: str) -> None:
-    """Write what ``fill`` puts into a folder, and last model.json with what it returns.
-
-    ``kinds`` says what else a model is saved as, where the name is not a folder's.
-    """
+    """Write what ``fill`` puts into a folder, then model.json; ``kinds`` names other forms."""
     where = os.fspath(path).rstrip("/")
     if Path(where).suffix or not where:
         raise FileError(path, f"a model is saved as {kinds}; a folder's name has no suffix")
@@ -155,9 +152,7 @@ def complete(folder: StrPath) -> Iterator[None]:
 def load_net(
     folder: Path, metadata: Mapping[str, Any], trusted: bool | None, **keywords: Any
 ) -> Net:
-    """Return the net that `save_net` wrote; ``keywords`` are `Net`'s, in place of what was
-    saved.
-    """
+    """Return the net that `save_net` wrote; ``keywords`` are `Net`'s and win."""
     saved = {
         "precision": metadata["precision"],
         "preprocessing": of_json(metadata["preprocessing"]),
@@ -173,9 +168,7 @@ def load_net(
 
 
 def folder_net(folder: Path, metadata: Mapping[str, Any], trusted: bool) -> NetParameter:
-    """Return the description of a folder's net, which reads none but its own files unless
-    trusted.
-    """
+    """Return the description of a folder's net; untrusted, it reads its own files alone."""
     text, own = unpacked(folder, NET, metadata["data"])
     net = parse_net(text)
     if not trusted:
@@ -184,9 +177,7 @@ def folder_net(folder: Path, metadata: Mapping[str, Any], trusted: bool) -> NetP
 
 
 def unpacked(folder: Path, name: str, data: Any) -> tuple[str, set[str]]:
-    """Return the prototxt of this name, with the paths of the files that it names, and these
-    paths.
-    """
+    """Return a prototxt with the paths of the files that it names, and these paths."""
     if not isinstance(data, list) or not all(_OWN.fullmatch(file) for file in data):
         raise ValueError(f"the net's files are {data!r}")
     parent = process_folder()

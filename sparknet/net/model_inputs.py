@@ -56,8 +56,7 @@ class ModelInputs:
         return cls.from_json(file.read_text(encoding="utf-8", errors="replace"), name)
 
     def write_beside(self, model: StrPath) -> None:
-        """Write the file of a caffemodel, unless it says the same or there is nothing to say; the
-        columns of a file that is there stay."""
+        """Write the file of a caffemodel if it adds something; its columns stay."""
         before = ModelInputs.beside(model) or ModelInputs()
         merged = replace(self, columns=before.columns | self.columns)
         if merged == before:

@@ -243,11 +243,7 @@ class Net:
             self._nets = self.with_solver(solver)._nets
 
     def feed(self, columns: Collection[str]) -> Callable[[dict[str, Array], int], int]:
-        """Return what puts transformed batches of these columns into the net, and counts their
-        records.
-
-        It is also given the number of a batch's first record.
-        """
+        """Return what puts transformed batches, by their first record's number, into the net."""
         self._nets.main.check_columns(columns)
         return self._nets.main.feed(columns, transformed=True)
 

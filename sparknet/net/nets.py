@@ -103,9 +103,7 @@ class Nets:
         return others
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what another process builds them from; their data and the solver's state stay
-        here.
-        """
+        """Return what another process builds them from, without data and the solver's state."""
         origin, solver = self.origin, self.description.solver
         with suppress(UnknownShape):
             origin = origin.used(weights=WeightCollection.of(self.main.net))
@@ -165,10 +163,7 @@ class Nets:
 
 
 def run_test(nets: Nets, number: int, steps: int | None, scores: Scores | None) -> Means:
-    """Return the means of a test net's outputs, over all records or ``steps`` batches.
-
-    ``scores`` are given the predictions beside the targets.
-    """
+    """Return the means of a test net's outputs over all records or ``steps`` batches."""
     fed = nets.test(number)
     fed.rewind()
     limit = _limit(nets, fed, steps, number)

@@ -40,9 +40,7 @@ class Portable:
 
 
 def portable_solver(solver: SolverMessage) -> Portable:
-    """Return a solver with its nets inside; without weights and snapshots, which the driver
-    handles.
-    """
+    """Return a solver with its nets inside, without weights and snapshots."""
     whole = SolverMessage()
     whole.CopyFrom(solver)
     for field in ("weights", "snapshot_prefix", "snapshot"):

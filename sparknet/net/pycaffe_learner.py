@@ -166,10 +166,7 @@ class PycaffeLearner(FedLearner):
         return loss
 
     def apply_update(self, begin: int, end: int, norm: Callable[[], float]) -> None:
-        """Update all elements; those outside of begin … end as if their gradients were 0.
-
-        A backend knows no other update.  Whoever asked for a slice overwrites the others.
-        """
+        """Update all elements, those outside of begin … end with gradients of 0."""
         if (begin, end) != (0, self._layout.size):
             gradients = self._gradients.array
             gradients[:begin].fill(0.0)
@@ -179,9 +176,7 @@ class PycaffeLearner(FedLearner):
         self._update()
 
     def _clip(self, norm: Callable[[], float]) -> float:
-        """Return the factor of a slice of the gradients: the solver knows the norm of the slice
-        alone.
-        """
+        """Return the factor of a slice of the gradients by the whole gradient's norm."""
         limit = float(self.settings.clip_gradients)
         return 1.0 if limit < 0 else min(1.0, limit / max(norm(), limit, 1e-30))
 
@@ -199,10 +194,7 @@ class PycaffeLearner(FedLearner):
             self._state.send()
 
     def _is_far(self) -> bool:
-        """Return whether the solver is at an iteration where it would do something else.
-
-        Downpour and rounds of a fixed time move the iteration a little, again and again.
-        """
+        """Return whether the solver's own iteration has another rate than the wanted one."""
         if self._own == self._wanted:
             return False
         own, goal = self._own.rate(self.settings), self.rate
@@ -279,9 +271,7 @@ class PycaffeLearner(FedLearner):
 
 
 def _shapes(layout: Layout) -> list[Shape]:
-    """Return the shapes of a history's blobs: one for each parameter, once where layers share
-    it.
-    """
+    """Return the shapes of a history's blobs: one for each parameter, shared ones once."""
     spans, shapes = set[Span](), []
     for layer in layout.layers:
         for span, shape in zip(layer.spans, layer.shapes, strict=True):

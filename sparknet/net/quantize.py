@@ -60,10 +60,7 @@ def quantizable(backend: Backend, solver: SolverMessage | None) -> Embedded:
 def calibrate(
     fed: FedNet, method: str, float32: Iterable[str], most: int, most_loss: float
 ) -> caffe_pb2.Int8Parameter:
-    """Run a net of float32 that keeps its blobs over some records.
-
-    A warning names each layer that loses more than ``most_loss``, and stays in float32; another one
-    says how far the net's outputs are off if eight bits change its answers."""
+    """Return the steps of a net over some records; warn of lossy layers and changed answers."""
     from sparknet.caffe.int8 import METHODS, RULES, Calibration, refuse_nan
 
     if most < 1:
@@ -180,9 +177,7 @@ class Comparison:
         return bool(self._narrow.precision == "int8")
 
     def losses(self, given: caffe_pb2.Int8Parameter) -> dict[str, float]:
-        """Return how far each layer of eight bits, alone, is from float32's in the newest batch,
-        as a share of the norm of its values.
-        """
+        """Return how far each int8 layer alone is from float32, as a share of its norm."""
         from sparknet.caffe.int8 import multiplying
 
         net, narrow = self._fed.net, self._narrow
@@ -208,10 +203,7 @@ class Comparison:
         return losses
 
     def corrected(self, steps: caffe_pb2.Int8Parameter) -> caffe_pb2.Int8Parameter:
-        """Return steps with what makes the mean of each output of each layer float32's.
-
-        Layer by layer, what is behind a layer reads its corrected values (bias correction: Nagel et
-        al. 2019, *Data-free quantization*, section 4.2)."""
+        """Return steps with biases that restore each output's mean (Nagel et al. 2019)."""
         from sparknet.caffe.int8 import multiplying
 
         net, narrow = self._fed.net, self._narrow
@@ -332,9 +324,7 @@ def _off(made: Any, want: Any) -> float:
 def in_int8(
     described: caffe_pb2.NetParameter, net: Any, arrays: Sequence[Sequence[Any]]
 ) -> caffe_pb2.NetParameter:
-    """Return a description that says what its net is rounded to, if it is quantised;
-    `write_model` then writes eight bits.
-    """
+    """Return a description with the steps of a quantised net, for `write_model`."""
     steps = getattr(net, "int8_param", None)
     if steps is None:
         return described

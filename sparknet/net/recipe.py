@@ -173,9 +173,7 @@ def _check_kept(net: NetMessage, old: str) -> None:
 
 
 def replace_head(net: NetMessage, classes: int) -> str:
-    """Give a net a new last layer of so many outputs, and a loss if it has none; returns the name
-    of the old one.
-    """
+    """Give a net a new last layer, and a loss if it has none; return the old layer's name."""
     sized = [layer for layer in net.layer if _outputs_of(layer) is not None]
     if not sized:
         raise SettingError(f"net '{clean(net.name)}' has no layer of num_output for a new head")
@@ -270,10 +268,7 @@ def multiply(net: NetMessage, pattern: str, factor: float) -> None:
 
 
 def tuned(solver: Any, settings: Mapping[str, Any], batch: int | None = None) -> Any:
-    """Return the solver (whatever `Net` takes) with other ``settings``, by Caffe's names.
-
-    A Net becomes another one, with the same weights.
-    """
+    """Return the solver, or a Net with its weights, with other ``settings`` by Caffe's names."""
     if not settings and batch is None:
         return solver
     base = solver.settings if isinstance(solver, Net) else solver_of(solver)

@@ -41,12 +41,9 @@ _SCANNED = 1 << 26
 
 
 def look_at_first(net: Net, records: Records, what: str, known: Ranges | None = None) -> Ranges:
-    """Refuse records of the wrong shape, labels that are no class, and NaN and infinity; warn of
-    values that the preprocessing is not for.  Return the ranges of the values.
+    """Check the first records and warn of odd values; return the ranges of the values.
 
-    It looks at a batch, or at one record where images are to be decoded; workers check the rest as
-    they read it.  Records of validation are compared with the ranges of training, ``known``.
-    """
+    It looks at a batch, or at one encoded record.  ``known`` are the ranges of training."""
     if not len(records):
         raise DataError(f"the {what} is empty")
     if known is not None:

@@ -65,9 +65,7 @@ class Rows:
 def open_rows(
     data: Any, entries: Entries, names: Sequence[str], how: Preprocessing | None = None
 ) -> Rows:
-    """Rows of loaders' Records, a data set's path, whole columns, or an iterable of records or
-    batches.  `names` names the parts of a tuple; images of files are resized as `how` says.
-    """
+    """Return the rows of data in any form; ``names`` are a tuple's parts, ``how`` is for images."""
     if isinstance(data, (str, os.PathLike)):
         data = open_images(os.fspath(data), how)
     if hasattr(data, "toLocalIterator"):
@@ -108,10 +106,7 @@ def is_frame(data: object) -> bool:
 
 
 def frame_columns(data: Any, names: Sequence[str | None]) -> Block:
-    """Return the columns of these names of a pandas DataFrame, as arrays.
-
-    Lists and arrays in a column are stacked.
-    """
+    """Return columns of a pandas DataFrame as arrays; lists in a column are stacked."""
     columns = {}
     for name in data.columns:
         if name not in names:
@@ -218,10 +213,7 @@ def _of_items(items: Iterable[Any], entries: Entries, names: Sequence[str]) -> R
 def _after(
     items: Iterable[Any], skip: int, entries: Sequence[Entry] | None, names: Sequence[str]
 ) -> Iterator[Any]:
-    """Iterate over items without their first ``skip`` records.
-
-    Items of one record each are passed over by their number: by ``starting`` if there is one.
-    """
+    """Iterate over items without their first ``skip`` records, by ``starting`` if there is one."""
     source, ahead = iter(items), list[Any]()
     while skip and (ahead := list(islice(source, 1))):
         columns = columns_of(ahead[0], names)

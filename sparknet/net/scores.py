@@ -262,9 +262,7 @@ class Means:
         self.records += records
 
     def arrays(self) -> dict[str, Array]:
-        """Return the metrics, single numbers first: the first one decides which validation is
-        best.
-        """
+        """Return the metrics, single numbers first: the first one picks the best validation."""
         means = {name: self._mean(name, one) for name, one in self._sums.items()}
         shares = {name: mean / self.records for name, mean in means.items() if mean is not None}
         for name, batches in self._judged.items():

@@ -21,9 +21,7 @@ def private(path: str, flags: int) -> int:
 
 
 def scratch_folder(kind: str = "run") -> tempfile.TemporaryDirectory[str]:
-    """Return a folder of this process; those that dead processes of this user left are removed
-    first.
-    """
+    """Return a folder of this process; remove those of dead processes of this user."""
     remove_abandoned(Path(tempfile.gettempdir()))
     return tempfile.TemporaryDirectory(prefix=f"sparknet-{kind}-", suffix=f"-{owner()}")
 

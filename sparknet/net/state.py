@@ -13,10 +13,7 @@ State = dict[str, Any]
 
 
 def state_of(net: Net) -> State:
-    """Return the weights, the solver's histories and iteration, random numbers and the cursor.
-
-    Arrays are views of the net's memory.
-    """
+    """Return weights, histories, iteration, random numbers and cursor, as views of the net."""
     if not net.backend.is_embedded:
         raise SpecError(
             f"backend '{net.backend.name}' does not give its solver's state: use 'embedded'"

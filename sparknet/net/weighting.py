@@ -205,12 +205,9 @@ class WeighedNets:
 
 
 def weighted(net: Net) -> tuple[Net, list[str]]:
-    """Return a net with the same weights and solver, and its new inputs, which take a number a
-    record.
+    """Return a net with the same weights and solver, and its new inputs, a number for each record.
 
-    The gradient and the sum of each loss are those of records that count by these numbers; what
-    the loss is divided by stays, so that the mean of the numbers over all records should be 1.
-    """
+    Losses are divided by what they were, so that the mean of the numbers should be 1."""
     assert net.settings is not None
     if not net.backend.is_embedded:
         raise SpecError(
@@ -297,9 +294,7 @@ def _unused(net: Net, name: str) -> str:
 
 
 def _solver(net: Net, train: NetMessage) -> SolverMessage:
-    """Return the solver with another net for training; its nets for testing are those of
-    ``net``.
-    """
+    """Return the solver with another net for training and the tests of ``net``."""
     assert net.settings is not None
     changed = SolverMessage()
     changed.CopyFrom(net.settings)

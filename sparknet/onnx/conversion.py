@@ -263,10 +263,7 @@ class Reading:
         return inputs
 
     def _is_several(self, node: OnnxNode, inputs: Sequence[Value | None]) -> bool:
-        """Return whether a constant of rows is repeated several times for each record.
-
-        As a constant it would be as large as all records together.
-        """
+        """Return whether a constant of rows is repeated several times for each record."""
         if node.op not in ("Expand", "Tile") or len(inputs) != 2:
             return False
         data, indices = inputs
@@ -340,8 +337,7 @@ class Reading:
         return node.op in FILLING and not names.isdisjoint(self.images)
 
     def _name_outputs(self) -> None:
-        """Let each output be a blob of its name, whose axes lie in order, and which nothing reads:
-        those are a net's outputs."""
+        """Let each output be an unread blob of its name, with its axes in order."""
         if not self.source.outputs:
             raise FileError(self.source.path, "has no outputs")
         blobs: dict[str, str] = {}

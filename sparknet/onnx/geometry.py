@@ -100,10 +100,7 @@ def even_window(
     stride: Sequence[int],
     dilation: Sequence[int],
 ) -> tuple[Array, dict[str, Any]]:
-    """Weights and options with as much padding before as after: Caffe knows no other.
-
-    A kernel that grows by zeros on one side gives the same results.
-    """
+    """Return weights, grown by zeros, and options with as much padding before as after."""
     zeros, pads = [(0, 0), (0, 0)], []
     for low, high, gap in zip(before, after, dilation, strict=True):
         taps, rest = divmod(abs(high - low), gap)

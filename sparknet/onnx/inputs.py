@@ -147,9 +147,7 @@ _MOST_AXES = 3
 
 
 def open_lengths(source: Source) -> dict[Place, str]:
-    """Return the lengths that inputs leave open, by their names: the axis after that of the
-    records, or the other one where the caller has said which has the records.
-    """
+    """Return the open lengths of inputs: the axis after the records', or the other one."""
     places: dict[Place, str] = {}
     symbols = {
         name: [axis for axis, size in enumerate(sizes) if not isinstance(size, int)]

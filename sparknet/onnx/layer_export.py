@@ -125,8 +125,7 @@ class LayerExport:
         return self.draft.constant(f"{self.node.name}/{len(self.draft.constants)}", value, dtype)
 
     def weights(self, weights: Array, axis: int = 0) -> str:
-        """Weights, of which an axis counts the outputs; whole numbers, with a step for each
-        index of that axis, if the layer computes in eight bits."""
+        """Return weights by outputs; whole numbers with steps if the layer is int8."""
         if not self.draft.rounding.multiplies(self.node):
             return self.constant(weights)
         others = tuple(one for one in range(weights.ndim) if one != axis)
@@ -184,8 +183,7 @@ class LayerExport:
 
 
 class Rounding:
-    """What a quantised net rounds: the values that its layers of eight bits read, and those that
-    they make for such as do not mind."""
+    """The blobs that a quantised net rounds for its int8 layers."""
 
     def __init__(self, graph: Graph, rounding: caffe_pb2.Int8Parameter) -> None:
         self._graph = graph

@@ -1,11 +1,7 @@
-"""Constants that change with the length of sequences, for any length.
+"""Constants that change with the length of sequences, cut out of those for the longest input.
 
-Each is put into the net for the longest input that the model takes, and SizedLike cuts it off at
-its end, or at its beginning where it is the last places of a longer one.  One that has two rows for
-each place (what lies before and what lies behind, of relative positions) is cut off at both ends:
-its halves meet in the middle.  Where all values of one grow evenly with the length (places that are
-counted from the end), the length is added.
-"""
+A constant with two rows for each place (relative positions) is cut off at both ends.  One whose
+values grow evenly with the length gets the length added."""
 
 from __future__ import annotations
 

@@ -119,8 +119,7 @@ def converted(
 def _reopened(
     source: Source, nodes: list[OnnxNode], fixed: tuple[Reading, Model]
 ) -> tuple[Reading, Model]:
-    """A model of a fixed number of records for any number, if its net does not go on with others
-    by itself and this is safe."""
+    """Return a model of a fixed number of records for any number, if this is safe."""
     records = fixed_records(source)
     if records is None or goes_on(fixed[1].net, source.outputs):
         return fixed
@@ -156,8 +155,7 @@ class _Trial:
         self.pixels: Sequence[int] = PIXELS
 
     def settled(self) -> tuple[Reading, Model]:
-        """Where several lengths are open and do not fit each other, they are one: exporters name
-        the length of each input apart."""
+        """Take several open lengths that do not fit each other for one."""
         try:
             return self._settled()
         except FileError:
@@ -309,10 +307,7 @@ def open_model(
     batch_axis: Axes | None = None,
     trusted: bool | None = None,
 ) -> Model:
-    """Return the net and the weights of a .onnx, or what `sparknet.read_model` reads.
-
-    `shapes`, `batch_axis` and `trusted` are for a .onnx, as for `read_model` there.
-    """
+    """Return the net and weights of a .onnx, or what `sparknet.read_model` reads."""
     if is_onnx(path):
         return converted(path, 1, shapes, batch_axis, bool(trusted))
     refuse_axes(path, shapes, batch_axis)

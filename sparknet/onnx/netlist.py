@@ -224,8 +224,7 @@ class Netlist:
         return any(blob.name in layer.parameter.bottom for layer in self.layers)
 
     def move_up(self, blob: Computed) -> None:
-        """Move the last layer, which makes this blob, behind the maker of what it reads: what the
-        net is for stays the last layer."""
+        """Move the last layer, which makes this blob, behind the maker of its bottom."""
         layer = self.layers.pop()
         makers = [self.layers.index(self.makers[name]) for name in layer.parameter.bottom]
         self.layers.insert(max(makers, default=len(self.layers) - 1) + 1, layer)
@@ -300,8 +299,7 @@ class Netlist:
         return Model(net, [list(layer.arrays) for layer in self.layers])
 
     def _spare_gradients(self) -> None:
-        """Tell layers which bottoms have no gradient: those that layers without one have made of
-        what learns (a comparison's, say)."""
+        """Mark bottoms without a gradient: those that layers without one make."""
         learns, flat = set[str](), set[str]()
         for layer in self.layers:
             bottoms, tops = list(layer.parameter.bottom), list(layer.parameter.top)

@@ -31,10 +31,7 @@ def run(path: StrPath, feeds: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def results(blobs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Array]:
-    """Return what a net computes for the outputs of the model that was written from it.
-
-    Where a layer works on an input in place, the output is called after the layer, too: `x/relu`.
-    """
+    """Return what a net computes for the outputs of its exported model, also of layers in place."""
     outputs = {}
     for name in names:
         own = [blob for blob in blobs if name == blob or name.startswith(f"{blob}/")]

@@ -75,8 +75,7 @@ def _check_shapes(reading: Reading, sizes: Mapping[str, int], longest: int) -> N
 
 
 def check_compared(first: Reading, second: Reading) -> None:
-    """Refuse a model that computes with the number of records what does not grow evenly with it,
-    as comparisons and roots do: other numbers than the two for which it was read give others."""
+    """Refuse a number of records in what does not grow evenly, as comparisons and roots."""
     folds, lines, numbers = first.folds, dict[str, tuple[Any, Any]](), set(_NUMBERS)
     for name in folds.nodes:
         start, end = first.values[name], second.values.get(name)

@@ -48,9 +48,7 @@ def _simplified(source: Source) -> tuple[list[OnnxNode], dict[str, Array]]:
 
 
 def _in_order(source: Source) -> list[OnnxNode]:
-    """Return the nodes behind those whose values they read, otherwise as they stand; those that
-    wait for each other, or for what nothing makes, come last.
-    """
+    """Return nodes behind those that they read; circles and nodes without inputs last."""
     makers = {name: at for at, node in enumerate(source.nodes) for name in node.outputs if name}
     waits = [{makers[name] for name in node.inputs if name in makers} for node in source.nodes]
     readers: dict[int, list[int]] = {}
@@ -123,8 +121,7 @@ class _Graph:
         return node.op == "Identity" and bool(node.inputs)
 
     def share(self) -> None:
-        """Compute once what several nodes compute in one way from the same values, as the layers of
-        a transformer do with one mask."""
+        """Compute once what several nodes compute alike from the same values."""
         same: dict[str, str] = {}
         first: dict[Any, OnnxNode] = {}
         remaining: list[OnnxNode] = []
@@ -138,9 +135,7 @@ class _Graph:
         self.nodes = remaining
 
     def _content(self, node: OnnxNode) -> Any:
-        """Return what a node computes; small constants count by their values.  Only the node
-        itself, where attributes are more than numbers and words.
-        """
+        """Return a key of what a node computes; small constants count by value."""
         constants = [self.constants.get(name) for name in node.inputs]
         for attribute in node.attributes.values():
             each = attribute if isinstance(attribute, list | tuple) else [attribute]
@@ -203,8 +198,7 @@ class _Graph:
     # -- places --------------------------------------------------------------------------
 
     def data_tops(self) -> None:
-        """Find indices of which those below 0 count from the end: Embed refuses such, so that
-        the others are left."""
+        """Find indices below 0, which count from the end: Embed refuses those."""
         for node in [one for one in self.nodes if one.op == "Where" and len(one.inputs) == 3]:
             below, added = self._maker(node.inputs[0], "Less"), self._maker(node.inputs[1], "Add")
             readers, places = self.readers.get(node.outputs[0], []), node.inputs[2]

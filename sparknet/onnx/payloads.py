@@ -1,8 +1,4 @@
-"""The numbers of an ONNX file's constants, which protobuf does not hold: it would keep them twice.
-
-`walk` notes where the bytes of every large constant lie, and returns the model without them (the
-skeleton), which protobuf parses, whatever the size of the file (docs/decisions/0003).
-"""
+"""The numbers of an ONNX file's constants, read past protobuf (docs/decisions/0003)."""
 
 from __future__ import annotations
 
@@ -32,9 +28,7 @@ class RawBytes(NamedTuple):
 
 
 def walk(source: ByteSource) -> tuple[bytes, list[RawBytes | None]]:
-    """Return the skeleton of a model, and the place of each initializer's bytes; None: it has
-    them.
-    """
+    """Return the skeleton of a model, and the place of each initializer's bytes, or None."""
     walker = _Stripper(source)
     return walker.message(0, source.size, (GRAPH, INITIALIZER)), walker.places
 

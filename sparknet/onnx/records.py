@@ -1,7 +1,4 @@
-"""How many records there are, which a model may leave open.
-
-It is read for two numbers that no size of it has: what differs between the two depends on it.
-"""
+"""The number of records, which a model may leave open."""
 
 from __future__ import annotations
 
@@ -39,8 +36,7 @@ def unlikely(
     images: int = 0,
     pixels: Sequence[int] = PIXELS,
 ) -> list[list[int]]:
-    """Up to three choices of numbers of which no size of the model is a multiple: of the records,
-    of the other sizes that are open, and of heights and widths."""
+    """Return three choices of records, lengths and sides that divide no size of the model."""
     if images:
         rest = unlikely(source, [one for one in primes if one not in pixels], sizes_left)
         sides = [[_STRIDE * one for one in many] for many in unlikely(source, pixels, images)]
@@ -149,11 +145,7 @@ def of_fixed(shape: Shape, records: int, fixed: int) -> Shape:
 def view(
     shape: Shape, target: Sequence[int], keep_zero: bool, records: int, fixed: int
 ) -> tuple[int, ...]:
-    """ONNX's Reshape of a blob whose number of records the model has fixed to another one.
-
-    Records lie one behind the other along the axis that has them; so they do in the new shape, if
-    that has the same sizes before it.
-    """
+    """Reshape a blob of a fixed number of records to another, if its records stay in line."""
     axes = [axis for axis, size in enumerate(shape) if size and size % records == 0]
     if not axes:
         return reshaped(shape, target, keep_zero)
@@ -178,8 +170,7 @@ def for_any(array: Array, axis: int, fixed: int) -> Array:
 
 
 def beside(array: Array, shape: Shape, records: int, fixed: int) -> Array:
-    """Return a constant that is spread over a blob whose number of records is another one than the
-    file's."""
+    """Return a constant spread over a blob of another number of records than the file's."""
     for axis, size in enumerate(shape):
         place = axis - len(shape) + array.ndim
         if place >= 0 and size and size == records:

@@ -1,9 +1,6 @@
 """Symbolic sizes: polynomials over the open sizes of a model's inputs, with rounded-down quotients.
 
-A `Size` is an int, its value for one example of the open sizes, so that shape rules of layers
-compute with it as with any other: the result is a `Size` wherever it depends on an open one.
-Comparisons are those of the example.
-"""
+A `Size` is an int, its value for one example, and a `Size` again after any arithmetic."""
 
 from __future__ import annotations
 

@@ -259,10 +259,7 @@ class _ModelReader:
     # -- constants -----------------------------------------------------------------------
 
     def array(self, tensor: Any, what: str, place: RawBytes | None = None) -> Array:
-        """Return the numbers of a tensor; half floats as float32.
-
-        Its bytes may lie in the file.
-        """
+        """Return the numbers of a tensor, also from the file; half floats as float32."""
         name = f"{what} '{clean(tensor.name)}'"
         dims = tuple(int(size) for size in tensor.dims)
         if len(dims) > MOST_AXES or min(dims, default=0) < 0:

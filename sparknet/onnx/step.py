@@ -70,9 +70,7 @@ class Step:
         return place < len(self.inputs) and self.inputs[place] is not None
 
     def value(self, place: int, *, rounded: bool = False, rows: bool = False) -> Value:
-        """Return an input; what a cast makes whole has its fractions yet only for those who drop
-        them, and places count through all records only for those who take them so.
-        """
+        """Return an input, unless a cast or a place through all records forbids this use."""
         value = self.inputs[place] if place < len(self.inputs) else None
         if value is None:
             self.refuse(f"input {place} is missing")
@@ -136,10 +134,7 @@ class Step:
         return is_whole[value.name]
 
     def parameter(self, array: Array, grown: Callable[[Array], Computed] | None = None) -> Computed:
-        """Return a constant as a blob: the top of a Parameter layer, the same for every record.
-
-        One that grows with a length is made by `grown`.
-        """
+        """Return a constant as a Parameter's top; `grown` makes one that grows with a length."""
         if not array.size:
             self.refuse(f"a constant of the shape {list(array.shape)} is empty")
         if self.is_batched(array.shape):
@@ -193,8 +188,7 @@ class Step:
         label: str | None = None,
         **options: Any,
     ) -> Computed:
-        """Append a layer of one top; ``part`` tells several of a node apart, ``label`` only the
-        layers."""
+        """Append a layer of one top; ``part`` and ``label`` tell layers of a node apart."""
         return self.layers(type_name, bottoms, arrays, part=part, label=label, **options)[0]
 
     def layers(
@@ -287,9 +281,7 @@ class Step:
     def sized(
         self, x: Computed, shape: Sequence[int], part: str | None = None, *, reshape: bool = False
     ) -> Computed:
-        """Return a blob with the sizes of this shape, spread or cut off; those that are open are
-        those of the inputs.
-        """
+        """Return a blob spread or cut off to this shape; open sizes are those of the inputs."""
         x, target = self.plain(x), tuple(map(self.reading.net.size_of, shape))
         if len(target) == len(x.shape) and all(map(is_same, target, x.shape)):
             return x
@@ -372,8 +364,7 @@ class Step:
         return array
 
     def rows_of_each(self, array: Array) -> Array | None:
-        """Several rows that come again for each record, under a first axis of 1; None if a
-        constant is no such one."""
+        """Return rows that come again for each record under a first axis of 1, or None."""
         if not array.ndim or not self.is_several(array.shape[0]) or not array.size:
             return None
         rows = array.reshape(self.batch, array.shape[0] // self.batch, *array.shape[1:])

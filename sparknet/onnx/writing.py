@@ -298,8 +298,7 @@ def _judges(node: Node) -> bool:
 
 
 def _label_layers(graph: Graph) -> set[int]:
-    """Return the numbers of the layers without parameters between the inputs and what a layer that
-    judges compares with: TrueBoxes, say."""
+    """Return the layers without parameters between inputs and compared labels."""
     plain: set[int] = set()
     readers: dict[int, list[tuple[int, int]]] = {}
     for number, node in enumerate(graph.nodes):
@@ -318,9 +317,7 @@ def _label_layers(graph: Graph) -> set[int]:
 
 
 def blobs_of_records(nodes: Sequence[Node]) -> set[str] | None:
-    """Return the blobs of which more records give more rows; None unless those are all that
-    depend on the records.
-    """
+    """Return the blobs with rows of records; None if others depend on records."""
     if any(node.layer.is_time_major for node in nodes):
         return None  # Steps, on the first axis, are written one by one.
     if any(any(node.layer.parameter.input_param.record_axis) for node in nodes):

@@ -1,7 +1,4 @@
-"""cv2.dnn's Caffe importer, which OpenCV 5 no longer has, on sparknet's engine.
-
-`install` puts it back into cv2; ``from sparknet.opencv import dnn`` needs no cv2.
-"""
+"""cv2.dnn's Caffe importer, which OpenCV 5 lacks; `install` puts it back into cv2."""
 
 from __future__ import annotations
 

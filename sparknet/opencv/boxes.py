@@ -1,7 +1,4 @@
-"""Non-maximum suppression, by the rules of cv2.dnn.
-
-OpenCV: modules/dnn/src/nms.cpp and nms.inl.hpp.
-"""
+"""Non-maximum suppression by cv2.dnn's rules (OpenCV: modules/dnn/src/nms.cpp, nms.inl.hpp)."""
 
 from __future__ import annotations
 

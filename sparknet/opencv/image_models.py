@@ -1,7 +1,4 @@
-"""cv2.dnn's models: a net, what is done to its images, and what its outputs mean.
-
-OpenCV: modules/dnn/src/model.cpp.
-"""
+"""cv2.dnn's models of images (OpenCV: modules/dnn/src/model.cpp)."""
 
 from __future__ import annotations
 

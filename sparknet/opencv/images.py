@@ -1,7 +1,4 @@
-"""Blobs from images and images from blobs, as cv2.dnn makes them.
-
-OpenCV: modules/dnn/src/dnn_utils.cpp.
-"""
+"""Blobs from images and back, as cv2.dnn makes them (OpenCV: modules/dnn/src/dnn_utils.cpp)."""
 
 from __future__ import annotations
 

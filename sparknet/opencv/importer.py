@@ -1,7 +1,4 @@
-"""Caffe's files as OpenCV 4 reads them: blobs are called after the layers that write them.
-
-OpenCV: modules/dnn/src/caffe/caffe_importer.cpp.
-"""
+"""Caffe's files as OpenCV 4 reads them (OpenCV: modules/dnn/src/caffe/caffe_importer.cpp)."""
 
 from __future__ import annotations
 

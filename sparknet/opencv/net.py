@@ -1,7 +1,4 @@
-"""Net: cv2.dnn.Net's methods, over `sparknet.caffe.Net`.
-
-OpenCV: modules/dnn/include/opencv2/dnn/dnn.hpp and src/net_impl.cpp.
-"""
+"""cv2.dnn.Net's methods, over `sparknet.caffe.Net` (OpenCV: dnn.hpp, src/net_impl.cpp)."""
 
 from __future__ import annotations
 

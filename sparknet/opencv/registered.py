@@ -1,7 +1,4 @@
-"""Layers that a program registers for a type: classes with getMemoryShapes and forward.
-
-OpenCV: modules/dnn/misc/python/pyopencv_dnn.hpp.
-"""
+"""Layers that a program registers for a type (OpenCV: misc/python/pyopencv_dnn.hpp)."""
 
 from __future__ import annotations
 

@@ -167,8 +167,8 @@ class NetPredictor(Predictor):
 
     def save(self, path: StrPath) -> None:
         tokenizer = None if self.tokens is None else self.tokens.text
-        known = ModelInputs(self.columns, None, self.labels, dict(self.features), tokenizer)
-        self.model.save(path, known)
+        features = dict(self.features)
+        self.model.save(path, ModelInputs(self.columns, None, self.labels, features, tokenizer))
 
     def warn_of_batch(self, batch: pa.RecordBatch, mapping: Mapping[str, str]) -> None:
         pictures = [name for name, column in mapping.items() if holds_bytes(batch, column)]

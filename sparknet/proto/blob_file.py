@@ -40,10 +40,7 @@ def read_blob(path: StrPath) -> Array:
 def write_blob(
     path: StrPath, array: npt.ArrayLike, diff: npt.ArrayLike | None = None, legacy: bool = False
 ) -> None:
-    """Writes one BlobProto; `legacy` spells the shape num, channels, height, width.
-
-    Caffe's image means have that spelling (tools/compute_image_mean.cpp).
-    """
+    """Write one BlobProto; `legacy` spells the shape as Caffe's image means do."""
     values = np.asarray(array, np.float32)
     description = caffe_pb2.BlobProto()
     if legacy:
@@ -57,9 +54,7 @@ def write_blob(
 
 
 def blob_shape(blob: Message) -> tuple[int, ...]:
-    """Return the shape a BlobProto states; in the old fields if any is set (blob.cpp,
-    FromProto).
-    """
+    """Return the shape a BlobProto states, in old fields if any is set (FromProto)."""
     if is_legacy(blob):
         return tuple(getattr(blob, name) for name in LEGACY)
     return tuple(blob.shape.dim)  # type: ignore[attr-defined]
@@ -72,11 +67,7 @@ def is_legacy(blob: Message) -> bool:
 def load_blob(
     source: ByteSource, blob: Message, payload: Payload, what: str, diff: bool = False
 ) -> Array:
-    """Return the numbers of one blob in aligned memory of its own, after checking them against
-    its shape.
-
-    Double values win over single ones; a missing diff is zero.
-    """
+    """Return one blob's checked numbers in aligned memory; double values win."""
     if payload.count("int8_data"):
         return _load_int8(source, blob, payload, what, diff)
     if payload.count("raw_diff" if diff else "raw_data"):
@@ -144,9 +135,7 @@ def _in_int8(array: Array, steps: npt.ArrayLike) -> Numbers:
 
 
 def checked_count(name: str, what: str, shape: Sequence[int]) -> int:
-    """Return how many values a shape from a file holds; a shape that no array can have is
-    refused.
-    """
+    """Return how many values a shape from a file holds; refuse an impossible one."""
     if len(shape) > MAX_AXES:
         raise FileError(name, f"{what} has {len(shape)} axes, at most {MAX_AXES} are possible")
     if any(size < 0 for size in shape):
@@ -196,10 +185,7 @@ def parsed(source: ByteSource, message_class: type[M], skeleton: bytes) -> M:
 def blob_chunks(
     array: Array, diff: Array | None, description: Message, half: bool = False
 ) -> list[Chunk]:
-    """Return one BlobProto as protobuf would write it, the numbers left in their arrays.
-
-    With ``half`` they are halves, in raw_data.
-    """
+    """Return one BlobProto as protobuf writes it, numbers in their arrays, or ``half``."""
     legacy = is_legacy(description) and blob_shape(description) == array.shape
     out: list[Chunk] = []
     if legacy:
@@ -245,9 +231,7 @@ def write_chunks(path: StrPath, chunks: Iterable[Chunk]) -> None:
 
 
 def array_bytes(array: Array | Numbers) -> memoryview:
-    """Return the little-endian numbers of an array in C order; copied only where they are not
-    that yet.
-    """
+    """Return the little-endian numbers of an array in C order, copied only if needed."""
     if array.dtype == np.int8:
         return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     return np.ascontiguousarray(array, "<f4").reshape(-1).view(np.uint8).data

@@ -46,10 +46,7 @@ class ByteSource:
 
 
 class FileSource(ByteSource):
-    """A file, read by position: a payload goes from the page cache to its array in one copy.
-
-    Not a memory map: a mapped file that somebody truncates kills the process that reads it.
-    """
+    """A file, read by position into arrays; a mapped one could be truncated."""
 
     def __init__(self, descriptor: int, name: str) -> None:
         super().__init__(b"", name)
@@ -90,10 +87,7 @@ class FileSource(ByteSource):
 
 
 def open_file(path: StrPath) -> BufferedReader:
-    """Open an untrusted file for reading.
-
-    FileError, without waiting, for a folder, a pipe or a device, and for a name that no file has.
-    """
+    """Open an untrusted file; FileError for a folder, a pipe, a device or no file."""
     name = os.fspath(path)
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

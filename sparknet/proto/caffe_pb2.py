@@ -1,8 +1,4 @@
-"""The messages and enumerations of Caffe, under the names that pycaffe gives them.
-
-They are built from the schema in a descriptor pool of their own, so that a real caffe can live in
-the same process, and at import, so that any protobuf runtime from 4.25 on will do.
-"""
+"""The messages and enumerations of Caffe, in a descriptor pool apart from a real caffe's."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Binary nets of forks: settings under numbers that mean something else here are left out.
-
-A layer's name, type, blobs and wiring have the same numbers in every Caffe. Its settings may lie
-under a number that this schema gives to another message; where they cannot be read as that
-message, the layer goes without them, so that the weights of any fork load by name.
-"""
+"""Binary nets of forks: settings whose numbers mean something else here are left out."""
 
 from __future__ import annotations
 

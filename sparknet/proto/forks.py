@@ -75,8 +75,7 @@ def _tsn(layer: Layer) -> None:
 
 
 def _rfcn(layer: Layer) -> None:
-    """SmoothL1Loss, of at most three bottoms, is what its SmoothL1LossOHEM is: it knows no sigma,
-    and is divided by N x H x W or as loss_param says."""
+    """Make SmoothL1Loss of at most three bottoms R-FCN's SmoothL1LossOHEM."""
     if layer.type == "SmoothL1Loss" and len(layer.bottom) < 4:
         layer.type = "SmoothL1LossOHEM"
         layer.ClearField("smooth_l1_loss_param")
@@ -95,9 +94,7 @@ DIALECTS: Mapping[str, Callable[[Layer], None]] = {
 
 
 def in_dialect(net: caffe_pb2.NetParameter, dialect: str | None) -> caffe_pb2.NetParameter:
-    """Return the net, of the current generation, with the meaning of a fork written down in
-    place.
-    """
+    """Write the meaning of a fork down in a net of the current generation."""
     if dialect is None:
         return net
     if dialect not in DIALECTS:
@@ -315,10 +312,6 @@ def _forks() -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 def origin(kind: str, name: str) -> str:
-    """Return the part of a sentence that says who has an unknown name; nothing where nobody is
-    known.
-
-    `kind` is a message type, "type" for a layer type, or "value" for a value of an enumeration.
-    """
+    """Return the part of a sentence that says which fork has an unknown name, or ""."""
     forks = _forks().get((kind, name)) or _forks().get(("value", name))
     return f", which {' and '.join(forks)} {'has' if len(forks) == 1 else 'have'}" if forks else ""

@@ -1,8 +1,4 @@
-"""Models and solver states in Caffe's HDF5 layout (net.cpp, ToHDF5; sgd_solver.cpp).
-
-A model is /data/<layer>/<parameter>, with gradients under /diff; a shared parameter is stored
-once, with its owner. A state is iter, learned_net, current_step and history/<i>.
-"""
+"""Models and solver states in Caffe's HDF5 layout (net.cpp, ToHDF5; sgd_solver.cpp)."""
 
 from __future__ import annotations
 
@@ -41,11 +37,7 @@ def linked(parent: Any, name: str, path: object, what: str = "") -> Any:
 
 
 def own_dataset(parent: Any, name: str, path: object, what: str) -> Any:
-    """Return a dataset whose values lie in this file.
-
-    Virtual datasets and external storage name other files, which may be any of this machine,
-    and a virtual dataset over itself ends the process.
-    """
+    """Return a dataset of this file; virtual and external ones name other files."""
     h5 = h5py_module("reading an HDF5 file")
     dataset = linked(parent, name, path, what)
     if not isinstance(dataset, h5.Dataset):

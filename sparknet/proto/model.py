@@ -59,9 +59,7 @@ class Model:
                 )
 
     def layer_arrays(self, name: str) -> LayerArrays:
-        """Return the arrays of a layer; of the last one where several have the name, as Caffe
-        copies.
-        """
+        """Return the arrays of a layer; of several with the name the last one's."""
         for layer, arrays in zip(reversed(self.net.layer), reversed(self.arrays), strict=True):
             if layer.name == name:
                 return arrays

@@ -104,9 +104,7 @@ def _layer_arrays(
 
 
 def _net_chunks(model: Model, write_diff: bool, half: bool | Sequence[str]) -> Iterator[Chunk]:
-    """Yield the bytes that protobuf would write: layers come last, each blob among its layer's
-    fields.
-    """
+    """Yield the bytes that protobuf would write, layers last, blobs among their fields."""
     rest = caffe_pb2.NetParameter()
     rest.CopyFrom(model.net)
     del rest.layer[:]

@@ -1,7 +1,4 @@
-"""What a solver file may say, and the nets that it names.
-
-Caffe: solver.cpp (Init, InitTrainNet, InitTestNets), sgd_solver.cpp and sgd_solvers.hpp.
-"""
+"""The rules of a solver file, and the nets that it names (Caffe: solver.cpp, sgd_solver.cpp)."""
 
 from __future__ import annotations
 
@@ -46,10 +43,7 @@ _TRAIN_NETS = ("net", "net_param", "train_net", "train_net_param")
 
 
 def check_solver(solver: Solver) -> None:
-    """Raise SolverError for what Caffe refuses, at the latest in its first step.
-
-    It does not open net files: `solver_nets` reads them.
-    """
+    """Raise SolverError for what Caffe refuses, without opening net files."""
     check_construction(solver)
     check_step(solver)
 
@@ -185,9 +179,7 @@ def solver_nets(solver: Solver, folder: StrPath = "", *, unknown: str = "refuse"
 
 
 def solver_in_dialect(solver: Solver, dialect: str | None, *, unknown: str = "refuse") -> Solver:
-    """Return the solver with its nets in place of their files' names, each in a dialect; without
-    one the solver as it is.  `unknown` is that of `read_net`.
-    """
+    """Return the solver with its nets, each in a dialect, in place of files' names."""
     if dialect is None:
         return solver
     _check_train_net(solver)

@@ -61,11 +61,7 @@ def write_state(path: StrPath, state: SolverState) -> None:
 
 
 def state_model_path(state: SolverState, path: StrPath) -> Path | None:
-    """Return the model file that a state read from `path` names; None if it names none.
-
-    A relative name counts from the working directory, as in Caffe, or from the state's own folder;
-    last comes a file of that name beside the state, for a snapshot that was moved.
-    """
+    """Return the model that a state names, from here, its folder or beside it; or None."""
     if not state.learned_net:
         return None
     model, folder = Path(state.learned_net), Path(path).parent

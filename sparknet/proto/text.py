@@ -1,7 +1,4 @@
-"""Messages from text and to text, and the files of nets and solvers that hold it.
-
-Written here, and not by protobuf, whose spelling of numbers and strings has changed over time.
-"""
+"""Messages from text and to text, and the files of nets and solvers."""
 
 from __future__ import annotations
 
@@ -89,9 +86,7 @@ _ESCAPES = {b"\n": b"\\n", b"\r": b"\\r", b"\t": b"\\t", b'"': b'\\"', b"'": b"\
 
 
 def quote(value: bytes) -> str:
-    """Return a quoted string in ASCII; other bytes become three octal digits, as Caffe writes
-    them.
-    """
+    """Return a quoted string in ASCII; other bytes become three octal digits."""
     return '"' + _UNPRINTABLE.sub(_escape, value).decode("ascii") + '"'
 
 
@@ -224,10 +219,7 @@ def parse_solver(text: str | bytes, name: str = "<text>") -> caffe_pb2.SolverPar
 
 
 def read_solver(path: StrPath) -> caffe_pb2.SolverParameter:
-    """Return a solver from a prototxt file.
-
-    As in Caffe, its snapshots are named after the file where it gives no snapshot_prefix.
-    """
+    """Return a solver from a prototxt file, which names snapshots where it does not."""
     name = os.fspath(path)
     try:
         solver = read_text(path, caffe_pb2.SolverParameter)

@@ -1,8 +1,4 @@
-"""The grammar of Caffe's text format, as the C++ parser has it (protobuf: text_format.cc).
-
-Stricter than protobuf's Python parser where the C++ one is: no `+2`, no hexadecimal in a float
-field, no quoted enumeration values, no trailing commas, no singular field given twice.
-"""
+"""The grammar of Caffe's text format, as strict as protobuf's C++ parser (text_format.cc)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Nets of unknown origin: they import nothing, write nothing and read no file.
-
-Each of their layers carries a mark, which stays in memory: it goes wherever the layer's message
-goes, to Spark's workers too, and into no file.
-"""
+"""Nets of unknown origin: each layer carries a mark, and imports, writes and reads nothing."""
 
 from __future__ import annotations
 
@@ -27,11 +23,7 @@ def with_trust(net: caffe_pb2.NetParameter, trusted: bool | None) -> caffe_pb2.N
 def solver_with_trust(
     solver: caffe_pb2.SolverParameter, trusted: bool | None
 ) -> caffe_pb2.SolverParameter:
-    """Return a solver whose own nets are trusted or not; None leaves it as it is.
-
-    SolverError if a solver of unknown origin names a file to read, or a place for its snapshots
-    that is not below the working directory.
-    """
+    """Return a solver whose own nets are trusted or not; refuse files of unknown origin."""
     if trusted is None:
         return solver
     if not trusted:

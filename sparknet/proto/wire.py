@@ -1,9 +1,4 @@
-"""Protocol-buffer bytes taken apart without touching the numbers inside.
-
-A caffemodel is a small message around a few very large runs of floats. `walk` goes through the
-tags, notes where the floats of every blob lie, and returns the message without them (the
-skeleton), which protobuf parses. The floats then go from the file into arrays in one copy.
-"""
+"""Protocol-buffer bytes taken apart: a skeleton for protobuf, and where each blob's floats lie."""
 
 from __future__ import annotations
 
@@ -113,10 +108,7 @@ def read_field(source: ByteSource, position: int, stop: int) -> WireField:
 
 
 def walk(source: ByteSource, kind: Kind | None) -> tuple[bytes, list[Payload]]:
-    """Return the skeleton of a message, and where the numbers of its blobs lie.
-
-    In the skeleton each blob's `data` is one float: the blob's place in the list.
-    """
+    """Return the skeleton of a message, where each blob's float is its place, and these places."""
     walker = _Walker(source)
     if kind is None:
         return walker.blob(0, source.size), walker.payloads
@@ -174,11 +166,7 @@ class _Walker:
         return b"".join(out)
 
     def volume(self, start: int, stop: int) -> tuple[bytes, int] | None:
-        """Return the shape of a blob of C3D, as others write it, and where its numbers begin.
-
-        C3D's sizes are num, channels, length, height and width, and its `data` and `diff` are
-        numbered one higher.
-        """
+        """Return the shape of a blob of C3D, of five sizes, and where its numbers begin."""
         sizes, position, last = [0] * VOLUME, start, 0
         while position < stop and last < VOLUME:
             entry = self.field(position, stop)

@@ -1,7 +1,4 @@
-"""PyTorch under Caffe's nets: an engine for GPUs and other processors, and nets as modules.
-
-Nothing here imports torch before it is used, and nothing else in sparknet imports torch at all.
-"""
+"""PyTorch under Caffe's nets: an engine for GPUs, and nets as modules; the only room with torch."""
 
 from __future__ import annotations
 
@@ -30,8 +27,7 @@ def module(net: Any, *, share: bool = False) -> Any:
 
 
 def untranslated(layers: Iterable[tuple[str, str]], elsewhere: Container[str]) -> dict[str, str]:
-    """Of layers (name, type) those that PyTorch does not compute; ``elsewhere`` are the types that
-    no engine computes, as they live in Python."""
+    """Return the layers (name, type) that PyTorch does not compute, unless ``elsewhere``."""
     need_torch()
     from sparknet.torch.engine import translated
 

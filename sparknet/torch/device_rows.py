@@ -1,8 +1,4 @@
-"""Rows of bytes that become a batch on the device: crop, mirror, mean and scale.
-
-The numbers are those of native/engine/data/transform.cpp, bit for bit: the same random numbers,
-and the same operations on float32 in the same order.
-"""
+"""Rows of bytes that become a batch on the device, as native/engine/data/transform.cpp does."""
 
 from __future__ import annotations
 
@@ -78,8 +74,7 @@ def transformed(rows: Tensor, how: Transformation, first: int) -> Tensor:
 def places(
     how: Transformation, rows: int, columns: int, count: int, first: int
 ) -> tuple[Places, Places, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """Where each item's crop begins, and whether it is mirrored; ``rows`` and ``columns`` are what
-    a crop leaves."""
+    """Return where each item's crop of rows x columns begins, and whether it is mirrored."""
     draw = Draw(mixed(mixed(how.seed ^ GOLDEN) + 1))
     numbers = 3 * (torch.arange(count, dtype=torch.int64) + signed(first % (1 << 64)))
 

@@ -1,11 +1,6 @@
 """TorchNet: a net's passes by PyTorch, with the methods of `sparknet.native.net.NativeNet`.
 
-Layers have numbers, blobs have memory (`sparknet.torch.memory`), and each type is a function from
-tensors to tensors (`sparknet.torch.translations`).  The gradient of a layer is torch's own, of
-that layer alone, so that every blob has one, passes may begin and end anywhere, and blobs may be
-changed between layers.  A type without a function is computed by the native engine, as a net of
-one layer (`sparknet.torch.layer_passes`).
-"""
+Each layer has a gradient of its own, so that passes may begin and end anywhere."""
 
 from __future__ import annotations
 

@@ -86,9 +86,7 @@ class TorchParam:
 
 
 def flat_of(array: NDArray, place: DevicePlace) -> Buffer:
-    """Return the buffer that an array is a part of; one of its own, if nobody holds such a
-    buffer.
-    """
+    """Return the buffer that an array is a part of, or one of its own."""
     flat = _FLATS.get(array.address)
     if flat is None:
         flat = next(
@@ -208,10 +206,7 @@ class PassNumbers:
 
 
 def joined_layers(layers: Sequence[TorchLayer]) -> dict[int, TorchLayer]:
-    """By the number of the first of two layers the one that stands for both.
-
-    Nobody sees what lies between them, as it is overwritten.
-    """
+    """Map the first of two layers to the one for both; nobody sees the blob between."""
     joined = {}
     for norm, scale in itertools.pairwise(layers):
         if _are_one(norm, scale):
@@ -227,8 +222,7 @@ def joined_layers(layers: Sequence[TorchLayer]) -> dict[int, TorchLayer]:
 
 
 def taken_apart(one: TorchLayer, norm: TorchLayer, scale: TorchLayer) -> None:
-    """Let each of the two layers have the notes of a forward pass of its own, where the passes back
-    of both are not one."""
+    """Give both layers notes of their own where their backward passes are not one."""
     assert one.record is not None
     assert norm.translation is not None
     assert scale.translation is not None

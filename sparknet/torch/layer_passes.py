@@ -1,5 +1,4 @@
-"""What one layer computes in a pass: PyTorch, the native engine, or nothing where its tops are its
-bottom."""
+"""The pass of one layer: by PyTorch, by the native engine, or a no-op."""
 
 from __future__ import annotations
 
@@ -179,9 +178,7 @@ def _backward_translated(layer: TorchLayer, shares: bool) -> None:
 
 
 def _own(layer: TorchLayer, values: Tensor, others: Any) -> Tensor:
-    """Return the values in memory that is none of the others', where programs write to that
-    memory.
-    """
+    """Return a copy of the values where programs write to their memory."""
     if layer.place.apart:
         return values
     memory = values.untyped_storage().data_ptr()

@@ -1,9 +1,4 @@
-"""The values of a blob: on a device, and on the host where a program looks at them.
-
-On the CPU both are the same memory.  Elsewhere, or where a test asks for it, they are kept apart
-and follow the rule of Caffe's syncedmem.cpp: whoever asks for one side gets the newest values
-there, and may have changed them.
-"""
+"""The values of a blob on a device and on the host, synchronised as by Caffe's syncedmem.cpp."""
 
 from __future__ import annotations
 
@@ -133,8 +128,7 @@ class Memory:
         return self._values
 
     def bring(self, place: Tensor) -> None:
-        """Have the newest values in this place on the device; autograd, which has seen what was
-        there before, does not count that as a change."""
+        """Put the newest values in this place on the device, unseen by autograd."""
         if self._newest is Newest.HOST and place.numel() == self._capacity:
             assert self._host is not None
             self._place.copy_to(place.data, self._host.view(place.shape))
@@ -187,8 +181,7 @@ class Memory:
 
 
 class Buffer:
-    """Numbers that somebody gave, a net's parameters or their gradients, and their copy on the
-    device."""
+    """A net's parameters or gradients in a buffer of the host, and their copy on the device."""
 
     def __init__(self, place: DevicePlace, values: NDArray) -> None:
         self._array = values  # keeps the memory, and so the address

@@ -98,17 +98,14 @@ class _Step:
 
 
 def _sizes(x: Tensor) -> Shape:
-    """Sizes as symbols; those of pictures as numbers where TorchScript counts, whose exporter to
-    ONNX divides otherwise than Python."""
+    """Return sizes as symbols; pictures' as numbers, as TorchScript divides otherwise."""
     if not torch.jit.is_tracing():
         return tuple(x.shape)
     return (*x.shape[:2], *(int(size) for size in x.shape[2:]))
 
 
 def is_recorded() -> bool:
-    """Return whether this pass only writes down what is computed, for `torch.export` or
-    `torch.jit`.
-    """
+    """Return whether `torch.export` or `torch.jit` records this pass."""
     exports = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
     return bool(torch.jit.is_tracing() or exports())
 
@@ -169,8 +166,7 @@ class NetModule(nn.Module):
         return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
     def forget(self) -> None:
-        """Have recurrent layers begin with zeros: else they go on from the pass before, as Caffe's
-        do where cont is not 0."""
+        """Have recurrent layers begin with zeros, not with the state of the pass before."""
         for step in self._steps:
             step.forget()
 

@@ -89,9 +89,7 @@ class NetPasses:
         return losses
 
     def _is_split(self, one: Pass, layers: list[TorchLayer]) -> bool:
-        """Return whether layers that were one in the pass forward are two in this; notes follow
-        that.
-        """
+        """Return whether layers that were one in the pass forward are two in this."""
         alone = {layer.number for layer in layers if len(layer.numbers) == 1}
         split = [self._joined[n] for n in self._joined if n in alone or n + 1 in alone]
         if one.is_forward:
@@ -172,9 +170,7 @@ class NetPasses:
             ) from None
 
     def _to_tell(self, loss: Tensor | None) -> Tensor | None:
-        """Return the loss and whether each check was fine, in one tensor; None: there is
-        neither.
-        """
+        """Return the loss and whether each check was fine, in one tensor, or None."""
         if loss is None and not self._checks:
             return None
         if loss is None:

@@ -1,8 +1,4 @@
-"""The random numbers of the native engine (native/engine/random.hpp), as tensors.
-
-They are counter-based: number i of draw n depends on the seed, n and i alone, so that a net drops
-the same values on every engine.
-"""
+"""The counter-based random numbers of the native engine (native/engine/random.hpp), as tensors."""
 
 from __future__ import annotations
 

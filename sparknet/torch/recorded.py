@@ -1,8 +1,4 @@
-"""Passes as CUDA graphs: what a net's layers start on a GPU is recorded once, and started as one.
-
-A recorded pass computes in the memory that it was recorded with.  What it reads from outside is
-brought there first; afterwards blobs have what it has computed, as after any other pass.
-"""
+"""Passes as CUDA graphs: recorded once, then started as one."""
 
 from __future__ import annotations
 
@@ -161,9 +157,7 @@ class RecordedPasses:
             self._newest = None
 
     def is_steady(self, one: Pass) -> bool:
-        """Return whether the pass has run before with these shapes: then cuDNN may look for its
-        fastest algorithms.
-        """
+        """Return whether the pass has run with these shapes, so that cuDNN may tune."""
         return self._seen.get(one, 0) > 1
 
     def wants(self, one: Pass, layers: Sequence[TorchLayer]) -> bool:

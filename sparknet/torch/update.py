@@ -1,7 +1,4 @@
-"""DevicePass: a solver's update of parameters whose memory is apart from the host's.
-
-The rules are those of native/include/sparknet/solver.h, rounded after each operation as there.
-"""
+"""DevicePass: a solver's update on the device, by native/include/sparknet/solver.h."""
 
 from __future__ import annotations
 
@@ -27,8 +24,7 @@ subtracted."""
 
 
 class DevicePass(SolverPass):
-    """What `SolverPass` is, where the newest values are: on the device, by a few kernels over all
-    parameters, or on the host, if a program has asked for both weights and gradients."""
+    """A `SolverPass` where the newest values are: on the device, or on the host."""
 
     def __init__(
         self,
@@ -106,8 +102,7 @@ class DevicePass(SolverPass):
     def _descend(
         self, nesterov: bool, momentum: float, rate: float, decay: float, share: float
     ) -> None:
-        """Descent with momentum, in PyTorch's kernel for all parameters with the same factors.  In
-        it a buffer takes 1 - dampening of each gradient, which is the rate here."""
+        """Descend with momentum by PyTorch's kernel, whose 1 - dampening is the rate."""
         for (rate_factor, decay_factor), (weights, gradients, history) in self._runs:
             now = rate * rate_factor
             before = [one.clone() for one in history] if nesterov else []

@@ -84,9 +84,7 @@ class WeightCollection(Mapping[str, list[NDArray]]):
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, ArrayLike | Sequence[ArrayLike]]) -> WeightCollection:
-        """Return a copy of arrays by layer name, such as the layer outputs that `Net.forward`
-        returns.
-        """
+        """Return a copy of arrays by layer name, as `Net.forward` returns them."""
         layouts, lists = Layouts(), dict[str, list[Array]]()
         for name, value in arrays.items():
             listed = value if isinstance(value, list | tuple) else [value]

@@ -34,11 +34,7 @@ Array = np.ndarray[Any, Any]
 
 
 def read_weights(path: StrPath) -> tuple[Layout, dict[str, list[Array]]]:
-    """Return the layout of a file's weights, and each layer's arrays.
-
-    Parameters of the same name are shared.  Of layers of the same name the last one counts, as in
-    Caffe.
-    """
+    """Return the layout of a file's weights, and each layer's arrays; the last of a name counts."""
     from sparknet.onnx import open_model
 
     model = open_model(path)

@@ -17,10 +17,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class LayerBlobs:
-    """A layer's parameter blobs: their shapes, and where each begins in the flat buffer.
-
-    Parameters that layers share begin at the same place.
-    """
+    """A layer's parameter blobs: their shapes, and where each begins in the flat buffer."""
 
     name: str
     shapes: tuple[Shape, ...]
@@ -63,10 +60,7 @@ class Layout:
         return {layer.name: layer for layer in self.layers}
 
     def check(self, other: Layout, second: str = "the second") -> None:
-        """Refuse weights of other layers; the error names the first difference.
-
-        The order may differ, because an HDF5 file holds layers in alphabetical order.
-        """
+        """Refuse weights of other layers and name the first difference; their order may differ."""
         if self.layers == other.layers:
             return
         for layer in self.layers:
@@ -123,9 +117,7 @@ class Layouts:
 
 
 def layout_of(net: Any) -> Layout:
-    """Return the layout of a pycaffe net's weights, in order of first use; shared ones appear
-    once.
-    """
+    """Return the layout of a pycaffe net's weights, in order of first use."""
     layouts = Layouts()
     for name, blobs in net.params.items():
         arrays = [blob.data for blob in blobs]
@@ -136,10 +128,7 @@ def layout_of(net: Any) -> Layout:
 
 
 def flat_of(net: Any, layout: Layout) -> NDArray | None:
-    """Return the single buffer of a net's weights, or None.
-
-    Nets of other modules have none, and neither has a net that shares some weights of another.
-    """
+    """Return the single buffer of a net's weights; None if it has none of its own."""
     flat = getattr(net, "flat_params", None)
     if not isinstance(flat, NDArray) or flat.size != layout.size:
         return None

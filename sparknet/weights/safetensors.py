@@ -142,8 +142,7 @@ def _numbers(kind: str, raw: Array) -> Array:
 
 
 def write_tensors(path: StrPath, arrays: Mapping[str, Array], kind: str = "float32") -> None:
-    """Write arrays as float32, float16 or bf16 (to the nearest, halves to even), or as their own
-    types ("own")."""
+    """Write arrays as float32, float16, bf16 (halves to even), or as their "own" types."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     at = 0
     for name, array in arrays.items():
@@ -239,9 +238,7 @@ def from_state_dict(state: Mapping[str, Any], net: caffe_pb2.NetParameter) -> Mo
 
 
 def state_dict(model: Model, net: caffe_pb2.NetParameter | None = None) -> dict[str, Array]:
-    """Return the weights of a model by PyTorch's names; `net` describes it, if the model does
-    not.
-    """
+    """Return the weights of a model, which `net` describes, by PyTorch's names."""
     graph = build(upgrade_net(model.net if net is None else net), TEST)
     layers, tensors = model.by_name(), dict[str, Array]()
     for node, parts in _parts(graph):

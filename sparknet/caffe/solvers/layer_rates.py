@@ -1,9 +1,4 @@
-"""What NVIDIA's and Intel's solvers change by the iteration, or for each parameter.
-
-NVIDIA/caffe: sgd_solver.cpp, GetMomentum, GetWeightDecay, GetLocalRate; intel/caffe:
-sgd_solver.cpp, GetLocalRate (You, Gitman and Ginsburg, Large Batch Training of Convolutional
-Networks).
-"""
+"""Rates and decays by iteration or parameter, of NVIDIA's and Intel's solvers (sgd_solver.cpp)."""
 
 from __future__ import annotations
 

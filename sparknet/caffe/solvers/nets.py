@@ -71,10 +71,7 @@ def share(test: Net, train: Net) -> None:
 def mean_outputs(
     net: Net, passes: int, ap_version: str = "Integral"
 ) -> tuple[float, dict[str, Array]]:
-    """Return the means of the loss and of the outputs over some forward passes.
-
-    Of an output that evaluates (DetectionEvaluate) it is the metric over all passes.
-    """
+    """Return the means of the loss and outputs over passes, of DetectionEvaluate its metric."""
     loss = 0.0
     sums: dict[str, Array] = {}
     evaluated = {

@@ -1,8 +1,4 @@
-"""Writes and reads snapshots: the model and the solver's state, in two files.
-
-Caffe: solver.cpp (Snapshot, CheckSnapshotWritePermissions), sgd_solver.cpp
-(SnapshotSolverState, RestoreSolverState).
-"""
+"""Snapshots: the model and the solver's state in two files (Caffe: solver.cpp, sgd_solver.cpp)."""
 
 from __future__ import annotations
 

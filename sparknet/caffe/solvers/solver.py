@@ -187,11 +187,7 @@ class Solver(ABC):
         return self._passes(overwrite, load)
 
     def _passes(self, overwrite: bool, load: Callable[[], Any] | None = None) -> float:
-        """Return the iter_size passes of an iteration; their mean loss.
-
-        ``overwrite``: no code sees the gradients before the first pass is done, so they are
-        overwritten instead of cleared.
-        """
+        """Run an iteration's passes and return their mean loss; ``overwrite`` old gradients."""
         loss = 0.0
         for number in range(self.param.iter_size):
             if load is not None:
@@ -226,19 +222,11 @@ class Solver(ABC):
     # -- the update ----------------------------------------------------------------------
 
     def apply_update(self) -> None:
-        """Update the weights by the gradients as they are; an iteration is done.
-
-        Afterwards the parameters' diffs hold what was subtracted.  Caffe: sgd_solver.cpp,
-        ApplyUpdate.
-        """
+        """Update the weights by the gradients; an iteration is done (Caffe: ApplyUpdate)."""
         self._update(self._flat.gradient_norm, self._flat.take, whole=True)
 
     def update_slice(self, begin: int, end: int, norm: Callable[[], float]) -> None:
-        """Update elements begin … end of the net's flat buffer alone (ours, not pycaffe's).
-
-        ``norm`` gives the norm of the whole gradient, of which only the slice may be here; it
-        is called if gradients are clipped.
-        """
+        """Update elements begin … end alone (ours); ``norm`` is of the whole gradient."""
         self._update(norm, partial(self._flat.take_slice, begin, end))
 
     def _update(

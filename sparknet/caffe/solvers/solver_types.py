@@ -1,7 +1,4 @@
-"""Caffe's solvers: what each one's rule is called, needs and remembers.
-
-The rules themselves are native/solvers, their formulas native/include/sparknet/solver.h.
-"""
+"""Caffe's solvers; native/include/sparknet/solver.h has the formulas."""
 
 from __future__ import annotations
 
@@ -14,10 +11,7 @@ from sparknet.caffe.solvers.solver import Solver
 
 
 class SGDSolver(Solver):
-    """Gradient descent with momentum: history = momentum · history + rate · gradient.
-
-    The other solvers are kinds of it, as in pycaffe.
-    """
+    """Gradient descent with momentum: history = momentum · history + rate · gradient."""
 
     type = "SGD"
     rule = "sgd"
@@ -31,10 +25,7 @@ class SGDSolver(Solver):
 
 @final
 class NesterovSolver(SGDSolver):
-    """Nesterov's accelerated gradient.
-
-    SGD's history; weights -= (1 + momentum) · history - momentum · the history before.
-    """
+    """Nesterov's: weights -= (1 + momentum) · history - momentum · the history before."""
 
     type = "Nesterov"
     rule = "nesterov"
@@ -42,10 +33,8 @@ class NesterovSolver(SGDSolver):
 
 @final
 class AdaGradSolver(SGDSolver):
-    """Each weight's rate falls with the gradients it has seen.
-
-    history += gradient²; weights -= rate · gradient / (√history + delta).
-    """
+    """history += gradient²; weights -= rate · gradient
+    (√history + delta)."""
 
     type = "AdaGrad"
     rule = "adagrad"
@@ -67,10 +56,7 @@ class RMSPropSolver(SGDSolver):
 
 @final
 class AdaDeltaSolver(SGDSolver):
-    """Steps as large as earlier steps were, relative to earlier gradients.
-
-    Means of squared gradients and of squared steps, with ``momentum`` as their decay.
-    """
+    """Steps as large as earlier ones relative to gradients, with ``momentum`` as decay."""
 
     type = "AdaDelta"
     rule = "adadelta"
@@ -81,10 +67,7 @@ class AdaDeltaSolver(SGDSolver):
 
 
 class AdamSolver(SGDSolver):
-    """Momentum over RMSProp, corrected for the histories' start at zero.
-
-    Means of gradients (``momentum``) and of their squares (``momentum2``).
-    """
+    """Momentum over RMSProp, corrected for the start at zero (``momentum``, ``momentum2``)."""
 
     type = "Adam"
     rule = "adam"

@@ -183,8 +183,7 @@ def _crop(
 
 @reads("Col2Im")
 def col2im(step: Step) -> Outputs:
-    """Patches, added up where they overlap (PyTorch's fold): a deconvolution, of which each kernel
-    is one 1."""
+    """Add up overlapping patches (PyTorch's fold): a deconvolution with kernels of one 1."""
     x = step.blob()
     sizes = [int(one) for one in np.ravel(step.constant(1, "the shape of the image"))]
     size = [int(one) for one in np.ravel(step.constant(2, "the shape of its patches"))]

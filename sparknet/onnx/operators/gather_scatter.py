@@ -68,9 +68,7 @@ def _one_of_each(step: Step, x: Computed, places: Computed) -> Computed:
 
 
 def _of_rows(step: Step, x: Computed, axis: int, places: Array) -> Computed | None:
-    """Return all of a blob whose first axes were made one before (a mask, in PyTorch's
-    indexing).
-    """
+    """Return all of a blob whose first axes were joined before (PyTorch's masks)."""
     maker = step.reading.net.makers.get(x.name)
     if axis or maker is None or maker.type not in ("Flatten", "Reshape") or not places.size:
         return None
@@ -104,9 +102,7 @@ def _counts(column: Array, axis: int, size: int) -> bool:
 
 
 def _gather_of_each(step: Step, x: Computed, places: Array) -> Computed:
-    """Return the same places of every record, counted through all of them (PyTorch's
-    as_strided).
-    """
+    """Return the same places of every record (PyTorch's as_strided)."""
     step_ = x.shape[0] // step.batch
     rows = places.reshape(step.batch, -1) if places.size % step.batch == 0 else places[None]
     own = rows - step_ * np.arange(len(rows))[:, None]

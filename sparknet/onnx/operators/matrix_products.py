@@ -83,8 +83,7 @@ def _turned(step: Step, value: Value) -> Value:
 
 
 def _rows(step: Step, weights: Array) -> Array:
-    """Return a row for each output.  A constant of the file lies so from now on: it is turned once,
-    however often it is read, and the memory of what it was is given back."""
+    """Return a row for each output; a constant of the file is turned once, in place."""
     rows = contiguous_transpose(weights)
     source = step.reading.source
     for name in step.node.inputs:
@@ -144,9 +143,7 @@ def _side(step: Step, value: Value, axes: int, part: str) -> tuple[Computed, boo
 
 @reads("Einsum")
 def einsum(step: Step) -> Outputs:
-    """Return the axes of two operands: in both and in the result, in both alone, and in one of
-    them.
-    """
+    """Return the axes of two operands: kept in both, summed in both, and in one alone."""
     terms, result = _letters(step)
     values = [_alone(step, step.value(place), terms, place, result) for place in range(len(terms))]
     if len(values) == 1:

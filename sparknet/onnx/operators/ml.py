@@ -1,5 +1,4 @@
-"""Operators of ai.onnx.ml that are linear, and labels: what scikit-learn's pipelines put around
-a net."""
+"""Operators of ai.onnx.ml around a net, from scikit-learn's pipelines: linear ones and labels."""
 
 from __future__ import annotations
 
@@ -149,8 +148,7 @@ def tree_regressor(step: Step) -> Outputs:
 
 @reads(f"{ML}TreeEnsembleClassifier")
 def tree_classifier(step: Step) -> Outputs:
-    """Return the label of the largest score, and the scores; a single score is that of the second
-    class."""
+    """Return the label of the largest score, and the scores; one score is the second's."""
     labels = step.attribute("classlabels_int64s")
     classes = len(labels or step.attribute("classlabels_strings") or ())
     after = str(step.attribute("post_transform", "NONE"))
@@ -168,9 +166,7 @@ def tree_classifier(step: Step) -> Outputs:
 
 
 def _two_of_one(step: Step, logistic: bool) -> tuple[Computed, Computed]:
-    """Return what decides and the scores of two classes of which there is one sum, as
-    onnxruntime has it: shares, or, where some are below 0, a number and its opposite.
-    """
+    """Return the decision and the scores of two classes with one sum, as onnxruntime."""
     one = _summed(step, "class", 1, _base(step, 1), False, "one")
     shares = min(step.attribute("class_weights", [0.0])) >= 0
     opposite = step.layer("Power", [one], part="opposite", scale=-1.0)

@@ -175,8 +175,7 @@ def _bent(step: Step, x: Computed, slope: Value) -> Value:
 
 @reads("Cast", "CastLike")
 def cast(step: Step) -> Outputs:
-    """Types are kept in mind: the net computes in float32, and no layer wraps.  Fractions are
-    dropped by whoever reads the values: Embed does so by itself."""
+    """Note the type; the net computes in float32, and readers drop fractions."""
     value = step.value(0, rounded=True)
     dtype = step.value(1).dtype if step.op == "CastLike" else TYPES.get(step.attribute("to", 0))
     if dtype is None:

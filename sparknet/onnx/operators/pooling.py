@@ -200,10 +200,7 @@ def _round_mode(x: Computed, window: NodeWindow, outputs: list[int]) -> dict[str
 
 
 def _factors(step: Step, x: Computed, window: NodeWindow, outputs: list[int]) -> Array:
-    """Return what Caffe divides by over what ONNX divides by, for each place.
-
-    Caffe counts what lies in the padding, before and as much after, and no more.
-    """
+    """Return Caffe's divisor over ONNX's for each place: Caffe counts symmetric padding."""
     caffe = []
     for axis, size in enumerate(x.shape[2:]):
         starts, ends = _bounds(window, outputs, axis)

@@ -1,7 +1,4 @@
-"""Whole numbers with a scale: the net knows what a blob is rounded to where it has eight bits.
-
-In float32 values are only held between the least and the largest number that they would become.
-"""
+"""QuantizeLinear and its kin: steps for a net of eight bits, or else a clip in float32."""
 
 from __future__ import annotations
 
@@ -79,9 +76,7 @@ def _step_of(low: float, high: float) -> tuple[float, bool]:
 
 
 def _clip(step: Step, low: float, high: float, rounded: tuple[float, bool] | None) -> Computed:
-    """Return the value, by a layer of its own where others read it unrounded, or it may be
-    beyond.
-    """
+    """Return the clipped value, by its own layer if others read it or it may be beyond."""
     value, net = step.value(0), step.reading.net
     assert isinstance(value, Computed)
     alone = step.reading.held[value.name] == 1 and net.blobs[value.name].step in (None, rounded)

@@ -158,8 +158,7 @@ def _unrolled(step: Step, x: Computed, way: _Way, states: Sequence[Computed]) ->
 
 
 class _Marks:
-    """Where sequences go on: everywhere, or everywhere but in the first step, which starts from
-    nothing.  Both directions have the same."""
+    """Where sequences go on: everywhere, or everywhere but in the first step."""
 
     def __init__(self, step: Step, x: Computed) -> None:
         self._step, self._x = step, x

@@ -73,9 +73,7 @@ def _volume(
     coordinates: str,
     rounding: str,
 ) -> Computed:
-    """Return each image of a volume, and then the volume as images of one row for each of its
-    planes.
-    """
+    """Return each image of a volume, and the volume as an image of one row per plane."""
     n, c, d, h, w = x.shape
     if (scales is not None and len(scales) != 5) or (sizes is not None and len(sizes) != 5):
         step.refuse("it needs a scale or a size for each of 5 axes")
@@ -183,9 +181,7 @@ def _times(
 
 
 def _sizes(x: Computed, sizes: list[int], scales: list[float] | None) -> dict[str, Any]:
-    """Return the options of a layer: a height or width that is open is a multiple of the old
-    one.
-    """
+    """Return the options of a layer; an open height or width is a multiple of the old one."""
     options: dict[str, Any] = {}
     for axis, side, scale in ((2, "height", "scale_h"), (3, "width", "scale_w")):
         size, own = sizes[axis], x.shape[axis]

@@ -112,9 +112,7 @@ def gather_places(
 def slice_axis(
     step: Step, x: Computed, axis: int, start: int, end: int, part: str | None = None
 ) -> Computed:
-    """Return a top of a Slice layer: a new one's, or of one that cuts the same axis and has it
-    left.
-    """
+    """Return a top of a Slice layer: a new one, or one that has this piece left."""
     size = x.shape[axis]
     if (start, end) == (0, size):
         return x
@@ -133,9 +131,7 @@ def slice_axis(
 
 
 def _slice_again(step: Step, x: Computed, axis: int, target: range, top: str) -> Computed | None:
-    """Return a piece of what a Slice of the same values has left over: each value is copied
-    once.
-    """
+    """Return a piece of what a Slice of the same values has left, copied once."""
     net = step.reading.net
     for layer in net.layers:
         options, bottom = layer.parameter.slice_param, list(layer.parameter.bottom)

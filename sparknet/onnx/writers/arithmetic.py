@@ -197,9 +197,7 @@ def argmax(place: LayerExport) -> None:
 
 
 def _best(place: LayerExport, x: str, axis: int, most: int, whole: bool) -> str:
-    """Return the places of several, their values, or (over whole items) both, one above the
-    other.
-    """
+    """Return the places of several, their values, or both, one above the other."""
     bounds = [place.whole([one]) for one in (-1, np.iinfo(np.int64).min, axis, -1)]
     backwards = place.put("Slice", [x, *bounds])
     values, indices = f"{backwards}/values", f"{backwards}/places"

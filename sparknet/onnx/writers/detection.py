@@ -136,10 +136,7 @@ def _scores(place: LayerExport) -> str:
 
 
 def _best(place: LayerExport, score: str, max_rows: int) -> str:
-    """Return the places of the highest scores, in the order in which they stand.
-
-    OpenCV 5.0 takes no TopK of nothing: rows behind the last are cut off again.
-    """
+    """Return the places of the highest scores in their order; OpenCV 5.0 takes no empty TopK."""
     rows = place.constant(np.full(max_rows, LOWEST))
     values, places = f"{score}/best", f"{score}/places"
     inputs = [place.put("Concat", [score, rows], axis=0), place.whole([max_rows])]

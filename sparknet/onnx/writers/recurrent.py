@@ -1,8 +1,4 @@
-"""Recurrent layers.
-
-Caffe's marks may restart a sequence at any step, which ONNX's operators do not know.  Where they
-are a constant of the usual form, the operator stands for the layer; otherwise each step is written.
-"""
+"""Recurrent layers: ONNX's operator where the marks have the usual form, else a step each."""
 
 from __future__ import annotations
 

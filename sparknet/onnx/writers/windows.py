@@ -146,9 +146,7 @@ def _factors(
     stride: Sequence[int],
     pad: Sequence[int],
 ) -> Array:
-    """Return the whole window over what Caffe divides by: nothing beyond as much padding as
-    before.
-    """
+    """Return the whole window over Caffe's divisor, with as much padding behind as before."""
     shares = []
     for count, n, k, s, p in zip(outputs, size, kernel, stride, pad, strict=True):
         starts = np.arange(count) * s - p

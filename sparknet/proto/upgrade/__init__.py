@@ -1,8 +1,4 @@
-"""Nets and solvers of earlier generations, brought to the current one.
-
-The steps and their order are Caffe's (upgrade_proto.cpp, UpgradeNetAsNeeded): what
-upgrade_net_proto_text makes of a file, `upgrade_net` makes of the message.
-"""
+"""Nets and solvers of earlier generations, upgraded as by Caffe's upgrade_proto.cpp."""
 
 from __future__ import annotations
 
@@ -28,10 +24,7 @@ def needs_upgrade(net: caffe_pb2.NetParameter) -> bool:
 
 
 def upgrade_net(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
-    """Return a copy in the current generation.
-
-    What cannot be translated is left out with an UpgradeWarning, as Caffe's tool does.
-    """
+    """Return a copy in the current generation; warn of what cannot be translated."""
     upgraded = caffe_pb2.NetParameter()
     upgraded.CopyFrom(net)
     upgrade_net_in_place(upgraded)

@@ -1,7 +1,4 @@
-"""Fields of nets that moved: image settings, the net's own inputs, BatchNorm's statistics.
-
-Caffe: upgrade_proto.cpp, UpgradeNetDataTransformation, UpgradeNetInput, UpgradeNetBatchNorm.
-"""
+"""Fields of nets that moved: image settings, the net's own inputs, BatchNorm's statistics."""
 
 from __future__ import annotations
 

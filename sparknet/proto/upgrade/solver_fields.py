@@ -1,7 +1,4 @@
-"""Fields of solvers that changed: the type by number, and the name of snapshots.
-
-Caffe: upgrade_proto.cpp, UpgradeSolverType, UpgradeSnapshotPrefixProperty.
-"""
+"""Fields of solvers that changed: the type by number, and the name of snapshots."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""The first generation, `layers { layer { type: "relu" } }`, to the second.
-
-Caffe: upgrade_proto.cpp, UpgradeV0LayerParameter and UpgradeV0LayerType.
-
-Caffe: upgrade_proto.cpp, UpgradeV0PaddingLayers.
-
-Caffe: upgrade_proto.cpp, UpgradeV0Net.
-"""
+"""The first generation, `layers { layer { type: "relu" } }`, to the second (upgrade_proto.cpp)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The second generation, `layers { type: RELU }`, to the current one, `layer { type: "ReLU" }`.
-
-Caffe: upgrade_proto.cpp, UpgradeV1Net.
-"""
+"""The second generation, `layers { type: RELU }`, to the current one (upgrade_proto.cpp)."""
 
 from __future__ import annotations
 

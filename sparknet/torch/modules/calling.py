@@ -34,9 +34,7 @@ def takes_any(module: Any) -> bool:
 
 
 def arguments(module: Any) -> tuple[list[str], list[str]]:
-    """Return the arguments of a module's forward: those that it needs, and those that may be
-    missing.
-    """
+    """Return the arguments of a module's forward: needed ones, and optional ones."""
     parameters = inspect.signature(module.forward).parameters.values()
     names = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     needed = [one.name for one in names if one.default is one.empty]
@@ -49,11 +47,7 @@ def chosen_inputs(
     targets: Sequence[str],
     given: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Argument of the module → column, for the columns that there are.
-
-    ``given`` says what they are called; else an argument has the column of its own name, and a
-    single argument the only column that is no target.
-    """
+    """Return argument → column, by ``given``, by name, or the only column for the only one."""
     needed, optional = arguments(module)
     kind, given = type(module).__name__, given or {}
     if is_open := takes_any(module):
@@ -97,10 +91,7 @@ def chosen_inputs(
 
 
 def tensor(values: Any, is_input: bool, device: str = "cpu") -> Any:
-    """Return a column as a tensor: numbers with a point are float32, whole ones int64.
-
-    Bytes are float32 in inputs, as they are pixels there.
-    """
+    """Return a column as a tensor of float32 or int64; bytes of inputs are float32 pixels."""
     import torch
 
     values = np.asarray(values)
@@ -118,9 +109,7 @@ def tensor(values: Any, is_input: bool, device: str = "cpu") -> Any:
 
 
 def _name_of(loss: Any) -> str:
-    """Return the name of a loss of torch, of a class or a function; empty for one of the user's
-    own.
-    """
+    """Return the name of torch's own loss, a class or a function; empty for another."""
     while isinstance(loss, partial):
         loss = loss.func
     function = loss if hasattr(loss, "__qualname__") else type(loss)
@@ -130,9 +119,7 @@ def _name_of(loss: Any) -> str:
 
 
 def named_outputs(outputs: Any) -> dict[str, Any]:
-    """Return a module's outputs by name: those of a dict, a dataclass or a named tuple have one;
-    a tensor is called output, those of a tuple output_0, output_1 and so on.
-    """
+    """Return outputs by name: their own, else output, or output_0, output_1 … of a tuple."""
     if isinstance(outputs, Mapping):
         return dict(outputs)
     if is_dataclass(outputs) and not isinstance(outputs, type):
@@ -145,9 +132,7 @@ def named_outputs(outputs: Any) -> dict[str, Any]:
 
 
 def first_tensor(outputs: Any) -> Any:
-    """Return the tensor that metrics compare with the targets: the only one, or the first that
-    is no single number; None if there is none.
-    """
+    """Return the tensor to compare with targets: the only one, or the first of several numbers."""
     import torch
 
     if isinstance(outputs, torch.Tensor):
@@ -170,9 +155,7 @@ def computing_in(precision: str, device: str = "cpu") -> AbstractContextManager[
 
 
 def _apart(loss: Any, fed: Sequence[Any]) -> tuple[Any, str, Any]:
-    """Return the losses of the records of a batch, what is made of them, and what a mean
-    divides by.
-    """
+    """Return the losses of a batch's records, the reduction, and the divisor of a mean."""
     import torch
 
     settings: dict[str, Any] = {}
@@ -220,10 +203,7 @@ class ModuleLoss:
         return "numbers" if self.name in _OF_VALUES - _BINARY.keys() else None
 
     def __call__(self, outputs: Any, targets: Sequence[Any], weights: Any = None) -> Any:
-        """Return the loss of a batch, a tensor of one number that has a gradient.
-
-        ``weights`` are those of the records.
-        """
+        """Return the loss of a batch whose records have ``weights``, with a gradient."""
         import torch
 
         fitted = [self._fitted(outputs, one) for one in targets]
@@ -250,11 +230,7 @@ class ModuleLoss:
             )
 
     def _weighted(self, fed: Sequence[Any], weights: Any) -> Any:
-        """Return the loss of records that count by these numbers.
-
-        What the sum is divided by stays, so that the mean of the numbers over all records should
-        be 1: as in nets.
-        """
+        """Return the loss of weighted records, divided as without weights."""
         if self.name not in _OF_CLASSES | _OF_VALUES:
             return self.function(*fed, weights=weights)
         each, reduction, divisor = _apart(self.function, fed)
@@ -296,9 +272,7 @@ class ModuleLoss:
         return scores, real, accuracy
 
     def _classes_of(self, made: tuple[int, ...], real: tuple[int, ...]) -> int:
-        """Return the axis of the outputs that has the classes: the second one in losses of
-        torch, else perhaps the last; 0 if there is none.
-        """
+        """Return the axis of classes: torch's losses have the second, else the last; 0: none."""
         axes = [1] if self.name in _OF_CLASSES else [len(made) - 1, 1]
         fits = (one for one in axes if len(made) > 1 and made[:one] + made[one + 1 :] == real)
         return next(fits, 0)

@@ -144,9 +144,7 @@ def check_parameters(module: Any) -> None:
 
 
 def is_carried(buffer: Any) -> bool:
-    """Return whether a buffer's values fit into float32, so that they can be averaged with the
-    weights.
-    """
+    """Return whether a buffer's values fit into float32, to be averaged like weights."""
     import torch
 
     if buffer.dtype == torch.bool or buffer.dtype.is_floating_point:

@@ -1,9 +1,4 @@
-"""NamedCode: code by the name under which Python imports it, which a file may hold.
-
-A file is no code (docs/decisions/0013, 0024): it names a class or function, with arguments that
-JSON holds.  What a file names is imported only where it is trusted.  Without that it is looked up
-among what this program has imported itself, and what is found must be of the kind that is wanted.
-"""
+"""NamedCode: code by its import name, imported only where trusted (docs/decisions/0013)."""
 
 from __future__ import annotations
 
@@ -33,9 +28,7 @@ class NamedCode:
 
     @classmethod
     def of(cls, given: Any) -> NamedCode | None:
-        """Return the name of a class, of a function, or of a partial of one; None of what has
-        none.
-        """
+        """Return the name of a class, a function or a partial of one; else None."""
         arguments: dict[str, Any] = {}
         if isinstance(given, partial):
             if given.args or not _is_json(given.keywords):
@@ -124,9 +117,7 @@ _KINDS = {
 
 
 def _is_harmless(code: Any, role: Role) -> bool:
-    """Return whether a file may have this called: there are functions that run whatever they
-    are given.
-    """
+    """Return whether a file may call this: some functions run whatever they get."""
     import torch
 
     if role == "optimizer":

@@ -1,7 +1,4 @@
-"""A module of PyTorch as files: its state dict as safetensors, and as JSON what makes it.
-
-docs/decisions/0024: no file holds code, and none is unpickled.
-"""
+"""A module as files: its state dict, and as JSON what makes it (docs/decisions/0024)."""
 
 from __future__ import annotations
 

@@ -98,8 +98,8 @@ class TorchModel(Model):
         """Return what a file says of the module, whose arguments have these columns."""
         return SavedModule.of(self.module, self.made_by, columns, self.first_records, self.kind)
 
-    def save(self, path: StrPath, known: ModelInputs = PLAIN) -> None:
-        save_module(self.module, self.description(known.columns), path)
+    def save(self, path: StrPath, metadata: ModelInputs = PLAIN) -> None:
+        save_module(self.module, self.description(metadata.columns), path)
 
     @property
     def weights(self) -> NDArray:
@@ -175,8 +175,7 @@ class TorchModel(Model):
 
 
 def train_mode(module: Any) -> None:
-    """Set the mode of training.  A part with a `train` of its own is asked, which may keep some of
-    its parts from it; other parts keep the mode that they have."""
+    """Set the mode of training, by a part's own `train` where it has one."""
     import torch
 
     if not module.training or getattr(module.train, "__func__", None) is not torch.nn.Module.train:

@@ -44,10 +44,7 @@ def try_out(
     weights: str | None = None,
     backward: bool = False,
 ) -> bool:
-    """Refuse a module or a loss that fails on a few records; returns whether there is an accuracy.
-
-    This makes the parameters of modules that wait for their first input.
-    """
+    """Refuse a module or loss that fails on a few records; return whether there is an accuracy."""
     import torch
 
     kind = type(module).__name__

@@ -114,9 +114,7 @@ class FlatOptimizer:
         return pieces
 
     def _state_of(self, optimizer: Any) -> tuple[list[str], dict[str, Any]]:
-        """Return the entries of the state of a parameter, by one step of parameters without
-        meaning.
-        """
+        """Return the entries of a parameter's state, by one step of others."""
         import torch
 
         states = [dict(one) for one in optimizer.state.values()]
@@ -172,8 +170,7 @@ class Updater:
         self._at: int | None = None
 
     def step(self, iteration: int, settings: Groups, reached: Collection[int]) -> None:
-        """The update after so many others; ``reached`` are the places of the parameters that this
-        worker's loss depends on."""
+        """Update; ``reached`` are the parameters that this worker's loss depends on."""
         if self._optimizer is None:
             return
         for group, number in zip(self._optimizer.param_groups, self._used, strict=True):
@@ -185,8 +182,7 @@ class Updater:
         self._at = iteration + 1
 
     def _leave_out(self, reached: Collection[int]) -> None:
-        """As in torch a parameter that no worker's loss depends on has no gradient, so that not
-        even weight decay moves it."""
+        """Leave parameters that no worker's loss depends on without a gradient."""
         if self._is_whole and len(reached) == self._count:
             return
         self._is_whole = True

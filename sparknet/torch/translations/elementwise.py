@@ -188,8 +188,7 @@ def _earlier_of_equals(a: Tensor, b: Tensor) -> Tensor:
 
 
 class _Quotient(torch.autograd.Function):
-    """A product whose gradient is the quotient of product and factor, as Caffe's is unless
-    ``stable_prod_grad``: where a factor is 0, it is not a number."""
+    """A product whose gradient is product over factor: Caffe's without ``stable_prod_grad``."""
 
     @staticmethod
     def forward(ctx: Any, *factors: Tensor) -> Tensor:

@@ -25,10 +25,7 @@ _TINY = 1e-20
 
 
 def labels_of(layer: Translatable, given: Tensor, classes: int) -> tuple[Tensor, Tensor]:
-    """Class numbers, and which of them count; fractions are cut off, as Caffe does.
-
-    One that does not count, or is refused, is 0.
-    """
+    """Return class numbers, cut off as in Caffe, and which count; others are 0."""
     numbers = truncate(given.detach())
     ignored = layer.options.get("ignore_label")
     counted = torch.ones_like(numbers, dtype=torch.bool)
@@ -128,9 +125,7 @@ def infogain_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Top
 
 
 def _weighed_sum(layer: Translatable, losses: Tensor, data: Tensor) -> Tensor:
-    """Return the sum, with records' weights in its value: the gradient gets them where they join
-    the net.
-    """
+    """Return the sum with records' weights; its gradient gets them later."""
     total = losses.sum(dtype=wide(losses))
     if layer.record_weights is None:
         return total
@@ -195,8 +190,7 @@ def multinomial_logistic_loss(layer: Translatable, bottoms: Tensors, params: Ten
 
 
 class _Apart(torch.autograd.Function):
-    """What unlike pairs lack: the loss by the distance, and Caffe's gradient, which adds 1e-4 to
-    the distance that it divides by."""
+    """The loss of unlike pairs; Caffe's gradient adds 1e-4 to the distance that it divides by."""
 
     @staticmethod
     def forward(ctx: Any, difference: Tensor, margin: float, legacy: bool) -> Tensor:

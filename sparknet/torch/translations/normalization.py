@@ -74,8 +74,7 @@ def lrn(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 
 def _across(values: Tensor, size: int) -> Tensor:
-    """Means over neighbouring channels.  They are means, as exporters to ONNX ignore avg_pool2d's
-    divisor_override."""
+    """Return means over neighbouring channels: ONNX's exporters ignore divisor_override."""
     if values.dim() == 4 and values.stride(1) == 1 < values.shape[1]:  # of a pixel side by side
         pixels = values.permute(0, 2, 3, 1).flatten(1, 2).unsqueeze(1)
         means = functional.avg_pool2d(pixels, (1, size), 1, (0, size // 2))
@@ -120,8 +119,7 @@ def mvn(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 
 class _Divided(torch.autograd.Function):
-    """Centred values divided by deviation + eps; Caffe's gradient takes that for the deviation
-    itself (mvn_layer.cpp)."""
+    """Centred values over deviation + eps, with the gradient of mvn_layer.cpp."""
 
     @staticmethod
     def forward(ctx: Any, centred: Tensor, axes: tuple[int, ...], eps: float) -> Tensor:

@@ -118,9 +118,7 @@ def _fits(x: Tensor, options: Mapping[str, Any], size: Pair) -> bool:
 
 
 def _rounded_up(x: Tensor, options: Mapping[str, Any]) -> Pair | None:
-    """Return how many windows PyTorch has that may reach past the padding; None: it takes no
-    such one.
-    """
+    """Return PyTorch's number of windows that may pass the padding; None if it takes none."""
     sizes = []
     for length, kernel, stride, pad in zip(
         map(int, x.shape[2:]), options["kernel"], options["stride"], options["pad"], strict=True

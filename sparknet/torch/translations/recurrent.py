@@ -18,9 +18,7 @@ from sparknet.torch.translations.table import (
 
 
 def _sums(layer: Translatable, bottoms: Tensors, params: Tensors) -> tuple[Tensor, list[Tensor]]:
-    """Return what the inputs add to each step's gates, (steps, streams, width), and the weights
-    left.
-    """
+    """Return the inputs' part of each step's gates, and the weights left."""
     options = layer.options
     steps, streams = options["steps"], options["streams"]
     weights, bias, *rest = params
@@ -34,9 +32,7 @@ def _sums(layer: Translatable, bottoms: Tensors, params: Tensors) -> tuple[Tenso
 
 
 def _first(layer: Translatable, bottoms: Tensors) -> list[Tensor]:
-    """Return the states before the first step: given, or those after the last step of the pass
-    before. No gradient reaches them.
-    """
+    """Return the states before the first step; no gradient reaches them."""
     options = layer.options
     shape = (options["streams"], options["num_output"])
     many = options["states"]
@@ -69,8 +65,7 @@ def lstm_cell(cont: Tensor, cell: Tensor, gates: Tensor) -> tuple[Tensor, Tensor
 
 
 class _Forget(torch.autograd.Function):
-    """cont times the gate; the gradient is Caffe's, who takes that for the gate itself
-    (lstm_unit_layer.cpp): another one where cont is a fraction."""
+    """cont times the gate, with the gradient of lstm_unit_layer.cpp for a cont in fractions."""
 
     @staticmethod
     def forward(ctx: Any, cont: Tensor, sums: Tensor) -> Tensor:
@@ -110,8 +105,7 @@ def rnn(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 @translates("GRU", without_gradient={1: "sequence indicators"})
 def gru(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    """Gates in the order update, reset, candidate; the reset gate works behind the candidate's
-    product, or before it."""
+    """Compute gates in the order update, reset, candidate; reset before or after its product."""
     sums, (recur, bias) = _sums(layer, bottoms, params)
     units, after = layer.options["num_output"], layer.options["reset_after"]
     (hidden,) = _first(layer, bottoms)

@@ -287,8 +287,7 @@ def _unpooled(layer: Translatable, x: Tensor, mask: Tensor, shape: Sequence[int]
 
 
 class _PutBack(torch.autograd.Function):
-    """Of two values that go to one place the later one stays, and both have its gradient
-    (SegNet's upsample_layer.cpp)."""
+    """Of two values for one place the later stays; both have its gradient (upsample_layer.cpp)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, places: Tensor, area: int) -> Tensor:

@@ -1,8 +1,4 @@
-"""The layer types that torch computes: a function each, from tensors to tensors.
-
-A function gets the layer, its bottoms and its parameters, and returns its tops.  Gradients are
-torch's own (`torch.autograd`), except where the function says otherwise.
-"""
+"""The layer types that torch computes: each a function of layer, bottoms and parameters."""
 
 from __future__ import annotations
 
@@ -97,8 +93,7 @@ def wide(x: Tensor) -> torch.dtype:
 
 
 def aligned(x: Tensor) -> Tensor:
-    """Memory that begins where the libraries of GPUs read many numbers at once; parameters lie one
-    behind the other."""
+    """Return memory that begins where libraries of GPUs read many numbers at once."""
     if x.is_cuda and not torch.compiler.is_compiling() and x.data_ptr() % 16:
         return x.clone(memory_format=torch.preserve_format)
     return x
@@ -127,9 +122,7 @@ def truncate(x: Tensor) -> Tensor:
 
 
 def applied(function: Any, *given: Any) -> Any:
-    """Return an autograd function of given tensors.  TorchScript's files hold no Python: there
-    it is the forward pass alone.
-    """
+    """Return an autograd function of tensors; for TorchScript its forward pass alone."""
     if torch.jit.is_tracing():
         return function.forward(_Unsaved(), *given)
     return function.apply(*given)
