@@ -160,9 +160,7 @@ test-long: setup
 bench: setup
 	@$(PY) -m benchmarks.ndarray
 	@$(PY) -m benchmarks.model_file
-	@$(PY) -m benchmarks.text
 	@$(PY) -m benchmarks.memory
-	@$(PY) -m benchmarks.loaders
 	@$(PY) -m benchmarks.comm
 	@$(PY) -m benchmarks.backend
 
@@ -171,7 +169,6 @@ bench-strategies: setup
 
 bench-spark: setup
 	@$(PY) -m benchmarks.spark_sync
-	@$(PY) -m benchmarks.spark_overhead
 	@$(PY) -m benchmarks.jobs --rows 256 --engines sparknet-float32 udf-onnxruntime
 	@$(PY) -m benchmarks.spark_strategies --write
 

@@ -115,6 +115,14 @@ def exercises() -> Task:
 
 
 def reuters() -> Task:
+    example = example_named("reuters")
+    (learned, held), words, topics = reuters_records()
+    net = example.reader(example.FIRST + len(words), topics)
+    return Task(net, learned, held, 6 * len(learned["ids"]) // example.BATCH)
+
+
+def reuters_records() -> tuple[list[Data], list[str], int]:
+    """Return ids of texts to learn from and to test, the words that have ids, and the topics."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     example = example_named("reuters")
@@ -130,10 +138,7 @@ def reuters() -> Task:
             row[: len(words)] = words
         return {"ids": data, "label": np.array([topics.index(one) for _, one in rows], np.float32)}
 
-    net = example.reader(example.FIRST + len(ids), len(topics))
-    learned = arrays(parts[0])
-    steps = 6 * len(learned["ids"]) // example.BATCH
-    return Task(net, learned, arrays(parts[1]), steps)
+    return [arrays(part) for part in parts], [*counted.get_feature_names_out()], len(topics)
 
 
 def languages() -> Task:

@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.digits import ROOT
-from benchmarks.papers.strategies import STRATEGIES, WORKERS, strategy_of
+from benchmarks.papers.strategies import STRATEGIES, train_by, workers_of
 from benchmarks.papers.ucr import FILES, Rows, Series, series
 from sparknet import (
     BatchNorm,
@@ -49,7 +50,6 @@ from sparknet import (
     SolverParams,
 )
 from sparknet.native import set_threads
-from sparknet.training import simulate
 
 GLOROT = {"weight_filler": {"type": "xavier", "variance_norm": "AVERAGE"}}
 """Keras's initial weights."""
@@ -195,17 +195,10 @@ class Training:
     def _by_the_paper(self, data: Series, device: str | None, epochs: int) -> Net:
         recipe = RECIPES[self.kind]
         net = Net(solver(self.kind, self.data, self.seed), device=device)
-        put = net.feed(["data", "label"])
         draw, best, weights = np.random.default_rng(self.seed), np.inf, net.get_weights()
         rate = Plateau(float(net.solver.param.base_lr), recipe.patience, recipe.least_rate)
         for _ in range(epochs):
-            order, loss = draw.permutation(len(data.train)), 0.0
-            for rows in np.split(
-                order, range(recipe.batch(len(order)), len(order), recipe.batch(len(order)))
-            ):
-                batch = {"data": _as_images(data.train[rows]), "label": data.train_labels[rows]}
-                loss += net.compute_gradients(partial(put, batch, 0)) * len(rows) / len(order)
-                net.apply_update()
+            loss = train_epoch(net, data, batches(recipe, data, draw))
             if loss < best:
                 best, weights = loss, net.get_weights().copy()
             net.solver.param.base_lr = rate.after(loss)
@@ -213,22 +206,33 @@ class Training:
         return net
 
     def _by_a_strategy(self, data: Series, device: str | None, epochs: int) -> Net:
-        workers = 1 if self.arm == "alone" else WORKERS
-        batch = RECIPES[self.kind].batch(len(data.train))
-        lines = solver(self.kind, self.data, self.seed)
-        trained = simulate(
-            lines,
+        return train_by(
+            self.arm,
+            solver(self.kind, self.data, self.seed),
             {"data": _as_images(data.train), "label": data.train_labels},
-            workers=workers,
-            strategy=strategy_of(self.arm),
-            steps=epochs * len(data.train) // (batch * workers),
-            seed=self.seed,
-            threads=1,
+            epochs
+            * len(data.train)
+            // (RECIPES[self.kind].batch(len(data.train)) * workers_of(self.arm)),
+            self.seed,
             device=device,
         )
-        net = Net(lines, device=device)
-        net.set_weights(trained.weights)
-        return net
+
+
+def batches(recipe: Recipe, data: Series, draw: np.random.Generator) -> list[NDArray[np.int64]]:
+    """Return the rows of each batch of an epoch; the last may be smaller."""
+    count = recipe.batch(len(data.train))
+    order = draw.permutation(len(data.train))
+    return np.split(order, range(count, len(order), count))
+
+
+def train_epoch(net: Net, data: Series, parts: Sequence[NDArray[np.int64]]) -> float:
+    """Train over all batches, and return the mean loss of the records."""
+    put, loss = net.feed(["data", "label"]), 0.0
+    for rows in parts:
+        batch = {"data": _as_images(data.train[rows]), "label": data.train_labels[rows]}
+        loss += net.compute_gradients(partial(put, batch, 0)) * len(rows)
+        net.apply_update()
+    return loss / sum(map(len, parts))
 
 
 @dataclass
@@ -262,9 +266,14 @@ STORE = ROOT / "docs" / "experiments" / "fawaz.jsonl"
 
 def stored(path: Path = STORE) -> dict[Training, float]:
     """Return the accuracies of the trainings so far."""
+    return {
+        Training(*row["training"]): row["accuracy"] for row in rows_of(path) if "training" in row
+    }
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
     lines = path.read_text().splitlines() if path.is_file() else []
-    rows = [json.loads(line) for line in lines]
-    return {Training(*row["training"]): row["accuracy"] for row in rows}
+    return [json.loads(line) for line in lines]
 
 
 def measure(training: Training, device: str | None, epochs: int | None) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from benchmarks.papers import (
     dynamic,
     fawaz_tables,
     fewer_bytes,
+    news,
     sparknet_figures,
     statlog,
     tensorspark,
@@ -68,10 +69,11 @@ What holds for all stands [above SparkNet's](experiments-sparknet.md).""",
 
 
 def makers() -> dict[str, Callable[[], Part]]:
-    """What computes each of `PARTS`."""
+    """Return what computes each of `PARTS`."""
     found: dict[str, Callable[[], Part]] = {
         "fawaz": fawaz_tables.fawaz,
         "statlog": statlog.statlog,
+        "news": news.news,
         "figure3": sparknet_figures.figure3,
         "figure4": lambda: sparknet_figures.figure4(sparknet_figures.SHORT),
         "figure4long": lambda: sparknet_figures.figure4(sparknet_figures.LONG),

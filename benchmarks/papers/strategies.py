@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from sparknet.training import AllReduce, Averaging, DiLoCo, DynamicAveraging, Strategy
+from typing import Any
+
+from sparknet import Net, SolverParams, WeightCollection
+from sparknet.training import AllReduce, Averaging, DiLoCo, DynamicAveraging, Strategy, simulate
 
 WORKERS = 4
 STRATEGIES: dict[str, Strategy] = {
@@ -13,6 +16,32 @@ STRATEGIES: dict[str, Strategy] = {
 }
 
 
-def strategy_of(arm: str) -> Strategy:
-    """Return the strategy of this name; one worker alone has plain averaging."""
-    return STRATEGIES.get(arm, Averaging(10))
+def workers_of(arm: str) -> int:
+    return WORKERS if arm in STRATEGIES else 1
+
+
+def train_by(
+    arm: str,
+    solver: SolverParams,
+    records: dict[str, Any],
+    steps: int,
+    seed: int,
+    *,
+    weights: WeightCollection | None = None,
+    device: str | None = None,
+) -> Net:
+    """Train by four workers with the strategy of this name, or by one; return the last net."""
+    trained = simulate(
+        solver,
+        records,
+        workers=workers_of(arm),
+        strategy=STRATEGIES.get(arm, Averaging(10)),
+        steps=steps,
+        weights=weights,
+        seed=seed,
+        threads=1,
+        device=device,
+    )
+    net = Net(solver, device=device)
+    net.set_weights(trained.weights)
+    return net

@@ -74,10 +74,40 @@ def test_the_rate_halves_where_the_loss_stands_still():
 
 def test_what_is_within_two_standard_errors():
     published = Spread(84.3, 1.5 / sqrt(10), 10)
-    ours = Spread(85.0, 0.1, 5)
+    ours = Spread(85.0, 1.5 / sqrt(5), 5)
+    bound = 2 * 1.5 * sqrt(1 / 10 + 1 / 5)
     assert fawaz_tables.verdict(published, ours) == "yes"
     assert (
         fawaz_tables.verdict(published, replace(ours, mean=86.0))
-        == "no: +1.7, and the bound is 1.0"
+        == f"no: +1.7, and the bound is {bound:.1f}"
     )
-    assert fawaz_tables.verdict(published, Spread.of([84.0])) == "one training"
+    assert fawaz_tables.verdict(published, Spread.of([84.0])) == "yes"
+    certain = replace(published, error=0.0, count=31)
+    assert fawaz_tables.verdict(published, ours, certain) == "yes"  # a bound of 0.9
+    assert fawaz_tables.verdict(published, replace(ours, mean=85.3), certain).startswith("no")
+
+
+@pytest.mark.usefixtures("series")
+def test_an_epoch_has_each_record_once_and_its_mean_loss():
+    recipe, draw = fawaz.RECIPES["MLP"], np.random.default_rng(0)
+    parts = fawaz.batches(recipe, SERIES, draw)
+    assert [len(rows) for rows in parts] == [2] * 11
+    assert sorted(np.concatenate(parts)) == [*range(22)]
+    net = Net(fawaz.solver("MLP", "any", 1))
+    losses = [fawaz.train_epoch(net, SERIES, parts) for _ in range(20)]
+    assert abs(losses[0] - np.log(2)) < 0.5
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_the_store_has_trainings_and_the_last_times_of_an_epoch(tmp_path, monkeypatch):
+    store = tmp_path / "store"
+    rows = (
+        '{"training": ["MLP", "Coffee", "paper", 1], "accuracy": 0.75}',
+        '{"epoch": ["MLP", "Coffee"], "seconds": [1, 2]}',
+        '{"epoch": ["MLP", "Coffee"], "seconds": [0.1234, 0.5]}',
+    )
+    store.write_text("\n".join(rows))
+    monkeypatch.setattr(fawaz_tables, "STORE", store)
+    assert fawaz.stored(store) == {Training("MLP", "Coffee", "paper", 1): 0.75}
+    assert fawaz_tables.epoch("MLP", "Coffee") == "0.123 / 0.5"
+    assert fawaz_tables.epoch("MLP", "GunPoint") == "–"
