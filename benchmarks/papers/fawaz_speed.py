@@ -67,9 +67,9 @@ def torch_epoch(kind: str, name: str) -> Callable[[Any], float]:
     import torch
 
     torch.set_num_threads(1)
-    data, options = series(name), RECIPES[kind].solver
+    data, recipe = series(name), RECIPES[kind].solver
     net = torch_net(kind, data.train.shape[1], data.classes)
-    if options["type"] == "Adam":
+    if recipe["type"] == "Adam":
         descent: Any = torch.optim.Adam(net.parameters(), lr=0.001, eps=1e-7)
     else:
         descent = torch.optim.Adadelta(net.parameters(), lr=1.0, rho=0.95, eps=1e-7)
@@ -110,12 +110,12 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=FILES, default=list(FILES))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--store", type=Path, default=STORE)
-    chosen = parser.parse_args()
-    for kind, name in product(chosen.nets, chosen.data):
-        seconds = [float(f"{least:.4g}") for least in in_turn(kind, name, chosen.rounds)]
+    options = parser.parse_args()
+    for kind, name in product(options.nets, options.data):
+        seconds = [float(f"{least:.4g}") for least in in_turn(kind, name, options.rounds)]
         line = json.dumps({"epoch": [kind, name], "seconds": seconds})
         print(line, flush=True)
-        with chosen.store.open("a") as file:
+        with options.store.open("a") as file:
             print(line, file=file)
 
 

@@ -90,8 +90,8 @@ def pretrained() -> WeightCollection:
 @cache
 def accuracy(way: str, arm: str, seed: int) -> float:
     """Train one net, and return its accuracy on the texts to test."""
-    (learned, held), words, topics = corpus()
-    steps = EPOCHS * len(learned["label"]) // (BATCH * workers_of(arm))
+    (training, test), words, topics = corpus()
+    steps = EPOCHS * len(training["label"]) // (BATCH * workers_of(arm))
     solver = SolverParams(
         net=net(example_named("reuters").FIRST + len(words), topics),
         type="Adam",
@@ -105,9 +105,9 @@ def accuracy(way: str, arm: str, seed: int) -> float:
         random_seed=seed,
     )
     weights = pretrained() if way == FROM_FILE else None
-    trained = train_by(arm, solver, learned, steps, seed, weights=weights)
-    scores = trained.forward({name: held[name] for name in ("ids", "cont")})["prob"]
-    return float((np.argmax(scores, axis=1) == held["label"]).mean())
+    trained = train_by(arm, solver, training, steps, seed, weights=weights)
+    scores = trained.forward({name: test[name] for name in ("ids", "cont")})["prob"]
+    return float((np.argmax(scores, axis=1) == test["label"]).mean())
 
 
 @cache

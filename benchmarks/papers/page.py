@@ -35,7 +35,10 @@ HEADS = (
 
 Tables that others published, made again by one command each. Pages of their own have
 [SparkNet's figures](experiments-sparknet.md), [three papers on Spark](experiments-spark.md) and the
-[controls of the strategies](experiments-controls.md).""",
+[controls of the strategies](experiments-controls.md).
+
+Run them in a clone, after `make setup`. `python` is `.venv/bin/python`, `pip` is
+`.venv/bin/python -m pip`.""",
     """# SparkNet's figures
 
 The figures of SparkNet's paper on a small net. Here, on

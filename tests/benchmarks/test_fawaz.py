@@ -109,5 +109,5 @@ def test_the_store_has_trainings_and_the_last_times_of_an_epoch(tmp_path, monkey
     store.write_text("\n".join(rows))
     monkeypatch.setattr(fawaz_tables, "STORE", store)
     assert fawaz.stored(store) == {Training("MLP", "Coffee", "paper", 1): 0.75}
-    assert fawaz_tables.epoch("MLP", "Coffee") == "0.123 / 0.5"
+    assert fawaz_tables.epoch("MLP", "Coffee") == "123.4 / 500.0"
     assert fawaz_tables.epoch("MLP", "GunPoint") == "–"
