@@ -4,7 +4,7 @@ Every layer is a function from its options, inputs and parameters to its
 outputs and a function that pulls gradients back.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any
 
@@ -26,93 +26,6 @@ def clear_of(distance: Any, least: float = 1e-3) -> None:
 
 
 # -- layers ----------------------------------------------------------------------------------
-
-
-def windows(size: int, kernel: int, stride: int, pad: int, count: int, dilation: int = 1) -> Any:
-    """For every output place: pairs of (place in the window, place in the input)."""
-    for out in range(count):
-        places = [(k, out * stride - pad + k * dilation) for k in range(kernel)]
-        yield out, [(k, i) for k, i in places if 0 <= i < size]
-
-
-def pair(values: Sequence[int], one: int, two: int, default: int) -> tuple[int, int]:
-    """A size given once, once for each axis, or as _h and _w."""
-    if one or two:
-        return one, two
-    values = list(values) or [default]
-    return values[0], values[-1]
-
-
-def convolution(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
-    o, (x,), w = layer.convolution_param, xs, params[0]
-    (kh, kw), (sh, sw) = pair(o.kernel_size, o.kernel_h, o.kernel_w, 0), pair(o.stride, 0, 0, 1)
-    (ph, pw), (dh, dw) = pair(o.pad, 0, 0, 0), pair(o.dilation, 0, 0, 1)
-    rows = (x.shape[2] + 2 * ph - (dh * (kh - 1) + 1)) // sh + 1
-    columns = (x.shape[3] + 2 * pw - (dw * (kw - 1) + 1)) // sw + 1
-    y = np.zeros((len(x), o.num_output, rows, columns))
-    taps = []
-    for (r, vertical), (c, horizontal) in product(
-        windows(x.shape[2], kh, sh, ph, rows, dh), windows(x.shape[3], kw, sw, pw, columns, dw)
-    ):
-        taps += [(r, c, *v, *h) for v, h in product(vertical, horizontal)]
-    groups = []
-    for g in range(o.group):
-        outs, ins = o.num_output // o.group, x.shape[1] // o.group
-        groups.append((slice(g * outs, (g + 1) * outs), slice(g * ins, (g + 1) * ins)))
-    for outs, ins in groups:
-        for r, c, i, row, j, column in taps:
-            y[:, outs, r, c] += x[:, ins, row, column] @ w[outs, :, i, j].T
-    if o.bias_term:
-        y += params[1][:, None, None]
-
-    def pull(dys: Arrays) -> tuple[Arrays, Arrays]:
-        dx, dw = np.zeros_like(x), np.zeros_like(w)
-        for outs, ins in groups:
-            for r, c, i, row, j, column in taps:
-                dy = dys[0][:, outs, r, c]
-                dx[:, ins, row, column] += dy @ w[outs, :, i, j]
-                dw[outs, :, i, j] += dy.T @ x[:, ins, row, column]
-        return [dx], [dw, dys[0].sum((0, 2, 3))][: 1 + o.bias_term]
-
-    return [y], pull
-
-
-def pool_windows(o: Any, height: int, width: int) -> Any:
-    """Output place → the window, clipped, and the number of values that AVE divides by."""
-    k, s, p = o.kernel_size, o.stride, o.pad
-
-    def out(size: int) -> int:
-        count = int(-((size + 2 * p - k) // -s) + 1)
-        return count - 1 if p and (count - 1) * s >= size + p else count
-
-    for r, c in product(range(out(height)), range(out(width))):
-        r0, c0 = r * s - p, c * s - p
-        r1, c1 = min(r0 + k, height + p), min(c0 + k, width + p)
-        window = slice(max(r0, 0), min(r1, height)), slice(max(c0, 0), min(c1, width))
-        yield (r, c), window, (r1 - r0) * (c1 - c0)
-
-
-def pooling(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
-    o, (x,) = layer.pooling_param, xs
-    places = list(pool_windows(o, *x.shape[2:]))
-    (rows, columns), largest = places[-1][0], o.pool == 0
-    y = np.zeros((*x.shape[:2], rows + 1, columns + 1))
-    for (r, c), window, share in places:
-        part = x[:, :, window[0], window[1]].reshape(*x.shape[:2], -1)
-        y[:, :, r, c] = part.max(2) if largest else part.sum(2) / share
-        if largest and part.shape[2] > 1:
-            clear_of(np.diff(np.sort(part, 2)[:, :, -2:]))
-
-    def pull(dys: Arrays) -> tuple[Arrays, Arrays]:
-        dx = np.zeros_like(x)
-        for (r, c), window, share in places:
-            dy = dys[0][:, :, r, c, None, None]
-            part = x[:, :, window[0], window[1]]
-            chosen = part == y[:, :, r, c, None, None] if largest else 1 / share
-            dx[:, :, window[0], window[1]] += dy * chosen
-        return [dx], []
-
-    return [y], pull
 
 
 def elementwise(y: Any, slope: Any) -> Made:
@@ -289,12 +202,10 @@ def euclidean_loss(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
 LAYERS: Mapping[str, Callable[[Any, Arrays, Arrays, bool], Made]] = {
     "BatchNorm": batch_norm,
     "Concat": concat,
-    "Convolution": convolution,
     "Eltwise": eltwise,
     "EuclideanLoss": euclidean_loss,
     "InnerProduct": inner_product,
     "LRN": lrn,
-    "Pooling": pooling,
     "ReLU": relu,
     "Scale": scale,
     "Sigmoid": sigmoid,
@@ -311,7 +222,10 @@ LAYERS: Mapping[str, Callable[[Any, Arrays, Arrays, bool], Made]] = {
 class Reference:
     """A net's passes.  Parameters of one name are one array; blobs keep every version."""
 
-    def __init__(self, net: Any, train: bool, inputs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, net: Any, train: bool, inputs: Mapping[str, Any], more: Mapping[str, Any]
+    ) -> None:
+        self.kinds = {**LAYERS, **more}
         self.layers = [layer for layer in net.layer if layer.type != "Input"]
         self.train = train
         self.values = [np.array(value, np.float64) for value in inputs.values()]
@@ -324,7 +238,7 @@ class Reference:
             bottoms = [self.at[name] for name in layer.bottom]
             own = list(params.get(layer.name, ()))
             xs = [self.values[number] for number in bottoms]
-            ys, pull = LAYERS[layer.type](layer, xs, own, self.train)
+            ys, pull = self.kinds[layer.type](layer, xs, own, self.train)
             tops = list(range(len(self.values), len(self.values) + len(ys)))
             self.values += ys
             self.at.update(zip(layer.top, tops, strict=True))

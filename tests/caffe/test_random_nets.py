@@ -11,6 +11,7 @@ import sparknet.caffe as caffe
 from sparknet.proto import parse_net
 from tests.caffe.gradient import input_layer
 from tests.caffe.reference import Kink, Reference
+from tests.fuzz.kernels import oracle
 
 Shape = tuple[int, ...]
 
@@ -124,7 +125,7 @@ def learnable(
         d.layer(type_name, [twin], {d.top(): (d.shapes[twin][0], *top[1:])}, names + options)
 
 
-def pooling(d: Draft) -> None:
+def pools(d: Draft) -> None:
     bottom = d.pick((4,))
     if bottom is None:
         return
@@ -262,7 +263,7 @@ def loss(d: Draft) -> None:
     del d.shapes[top]
 
 
-STEPS = (convolution, convolution, inner_product, pooling, activation, activation, eltwise,
+STEPS = (convolution, convolution, inner_product, pools, activation, activation, eltwise,
          concat, slice_, scale, batch_norm, lrn, softmax, loss)  # fmt: skip
 
 
@@ -308,6 +309,20 @@ def _close(what: str, got: Any, want: Any, scale: float = 1) -> None:
     assert worst <= 0, f"{what}: {got} is not {want}"
 
 
+def pooling(layer: Any, xs: list[Any], params: list[Any], train: bool) -> Any:
+    """As the oracle's, if no rounding changes which value is the largest of a window."""
+    noise = np.random.default_rng(0).uniform(-5e-4, 5e-4, xs[0].shape)
+    _, chosen_near = oracle.pooling(layer, [xs[0] + noise], params, train)
+    result = (y,), chosen = oracle.pooling(layer, xs, params, train)
+    ones = [np.ones(y.shape)]
+    if layer.pooling_param.pool == 0 and not np.array_equal(chosen(ones)[0], chosen_near(ones)[0]):
+        raise Kink
+    return result
+
+
+WINDOWS = {"Convolution": oracle.convolution, "Pooling": pooling}
+
+
 @settings(
     max_examples=150,
     derandomize=True,
@@ -322,7 +337,7 @@ def test_a_random_net_agrees_with_the_reference(d, phase, seed):
     net, rng = caffe.Net.from_proto(message, phase), np.random.default_rng(seed)
     inputs = _values(d, rng)
     params = _set_params(net, rng)
-    reference = Reference(message, phase == caffe.TRAIN, inputs)
+    reference = Reference(message, phase == caffe.TRAIN, inputs, WINDOWS)
     try:
         reference.forward(params)
     except Kink:
