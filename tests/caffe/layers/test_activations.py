@@ -9,7 +9,6 @@ import pytest
 
 import sparknet.caffe as caffe
 from sparknet.errors import LayerError
-from sparknet.native import set_threads, threads
 from sparknet.proto import parse_net
 from tests.caffe.gradient import build, check_gradients, input_layer
 
@@ -121,7 +120,6 @@ CASES: dict[str, tuple[str, Function, Any, tuple[float, ...]]] = {
 }
 
 COPY = 'layer { name: "copy" type: "Power" bottom: "x" top: "c" }\n'
-DROPS = 'layer { name: "drop" type: "Power" bottom: "y" top: "y" power_param { scale: 0.5 } }\n'
 
 
 def layer(spec: str, bottom: str = "x", top: str = "y") -> str:
@@ -135,55 +133,6 @@ def test_value_and_gradient(name):
     net.forward()
     np.testing.assert_allclose(net.blobs["y"].data, function(x), rtol=1e-5, atol=1e-6)
     check_gradients(layer(spec), {"x": x}, kinks=kinks, step=1e-3, tolerance=5e-3)
-
-
-@pytest.mark.parametrize("name", [name for name in CASES if name != "absval"])
-def test_in_place(name):
-    """Also where Caffe's own backward pass reads what was overwritten."""
-    spec, function, x, kinks = CASES[name]
-    text = COPY + layer(spec, "c", "c")
-    net = build(text, {"x": x})
-    net.forward()
-    np.testing.assert_allclose(net.blobs["c"].data, function(x), rtol=1e-5, atol=1e-6)
-    check_gradients(text, {"x": x}, kinks=kinks, step=1e-3, tolerance=5e-3)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_output_overwritten_by_a_later_layer(name):
-    spec, _, x, kinks = CASES[name]
-    check_gradients(layer(spec) + DROPS, {"x": x}, kinks=kinks, step=1e-3, tolerance=5e-3)
-
-
-@pytest.mark.parametrize("channels", [3, 16, 20])
-@pytest.mark.parametrize("name", CASES)
-def test_behind_a_convolution(name, channels):
-    """There the values lie in blocks of channels, padded when 20 are not a multiple."""
-    spec, function, _, kinks = CASES[name]
-    rng = np.random.default_rng(3)
-    x = rng.uniform(0.1, 1, (2, 4, 6, 5)).astype(np.float32)
-    conv = (
-        'layer { name: "conv" type: "Convolution" bottom: "x" top: "c" convolution_param { '
-        f'num_output: {channels} kernel_size: 3 weight_filler {{ type: "uniform" min: 0.01 '
-        "max: 0.1 } bias_filler { value: 0.1 } } }\n"
-    )
-    pooled = 'layer { name: "conv2" type: "Convolution" bottom: "y" top: "z" convolution_param { '
-    pooled += 'num_output: 2 kernel_size: 1 weight_filler { type: "gaussian" std: 1 } } }\n'
-    net = build(conv + layer(spec, "c") + pooled, {"x": x})
-    net.forward()
-    y, c = np.array(net.blobs["y"].data), np.array(net.blobs["c"].data)
-    np.testing.assert_allclose(y, function(c.astype(np.float64)), rtol=2e-5, atol=1e-6)
-    top = rng.uniform(-1, 1, net.blobs["z"].data.shape).astype(np.float32)
-    net.blobs["z"].diff[...] = top
-    net.backward()
-    weights = np.array(net.params["conv2"][0].data)[:, :, 0, 0]
-    dy = np.einsum("nohw,oc->nchw", top, weights)
-    np.testing.assert_allclose(net.blobs["y"].diff, dy, rtol=1e-4, atol=1e-4)
-    step = 1e-4
-    at = c.astype(np.float64)
-    smooth = np.all([np.abs(at - kink) > 2 * step for kink in (*kinks, 1e9)], axis=0)
-    slope = (function(at + step) - function(at - step)) / (2 * step)
-    got, want = np.array(net.blobs["c"].diff), dy * slope
-    np.testing.assert_allclose(got[smooth], want[smooth], rtol=1e-3, atol=1e-3)
 
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 100, -100, 0, -0.0, 89, -90], np.float32)
@@ -265,26 +214,6 @@ def test_no_backward_pass(kind):
         net.backward()
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_same_for_any_number_of_threads(name):
-    spec = CASES[name][0]
-    x = np.random.default_rng(0).uniform(0.1, 3, 200_003).astype(np.float32)
-    net = build(layer(spec), {"x": x})
-    before, found = threads(), []
-    try:
-        for number in (1, 2, 3):
-            set_threads(number)
-            net.forward()
-            net.blobs["y"].diff[...] = x
-            net.backward()
-            found.append((np.array(net.blobs["y"].data), np.array(net.blobs["x"].diff)))
-    finally:
-        set_threads(before)
-    for y, dx in found[1:]:
-        assert np.array_equal(y, found[0][0])
-        assert np.array_equal(dx, found[0][1])
-
-
 def test_silence_gives_zeros():
     text = input_layer("x", (2, 3)) + 'force_backward: true layer { name: "s" type: "Silence" '
     net = caffe.Net.from_proto(parse_net(text + 'bottom: "x" }'), caffe.TRAIN)
@@ -327,54 +256,3 @@ def test_gradient(options, shape):
         want = np.where(x > 0, x, wide * x)
         np.testing.assert_allclose(net.blobs[net.outputs[0]].data, want, rtol=1e-6)
         check_gradients(text, {"x": x}, {"l": [slopes]}, kinks=(0,))
-
-
-@pytest.mark.parametrize("channels", [3, 16, 20])
-@pytest.mark.parametrize("options", ["", SHARED])
-def test_prelu_behind_a_convolution(channels, options):
-    rng = np.random.default_rng(channels)
-    text = (
-        'layer { name: "conv" type: "Convolution" bottom: "x" top: "c" convolution_param { '
-        f"num_output: {channels} kernel_size: 3 "
-        'weight_filler { type: "gaussian" std: 0.4 } } }\n'
-        + prelu_layer(options, "c")
-        + 'layer { name: "conv2" type: "Convolution" bottom: "y" top: "z" convolution_param { '
-        'num_output: 2 kernel_size: 1 weight_filler { type: "gaussian" std: 1 } } }\n'
-    )
-    net = build(text, {"x": rng.normal(size=(3, 4, 7, 6))})
-    slopes = rng.normal(size=net.params["l"][0].data.shape)
-    net.params["l"][0].data[...] = slopes
-    net.forward()
-    c, y = np.array(net.blobs["c"].data), np.array(net.blobs["y"].data)
-    wide = np.reshape(slopes, (-1, 1, 1)).astype(np.float32)
-    np.testing.assert_allclose(y, np.where(c > 0, c, wide * c), rtol=1e-6)
-    net.blobs["z"].diff[...] = rng.normal(size=net.blobs["z"].data.shape)
-    net.backward()
-    dy = np.array(net.blobs["y"].diff)
-    want = np.where(c > 0, dy, wide * dy)
-    np.testing.assert_allclose(net.blobs["c"].diff, want, rtol=1e-5, atol=1e-6)
-    axes = None if options else (0, 2, 3)
-    sums = np.sum(np.where(c > 0, 0, c * dy).astype(np.float64), axis=axes)
-    np.testing.assert_allclose(net.params["l"][0].diff, sums, rtol=1e-4, atol=1e-4)
-
-
-def test_gradients_of_slopes_add_up_alike_for_any_number_of_threads():
-    x = values(9, 5, 60, 60)
-    net = build(prelu_layer(), {"x": x})
-    before, found = threads(), []
-    try:
-        for number in (1, 2, 3):
-            set_threads(number)
-            net.forward()
-            net.blobs["y"].diff[...] = np.sin(x)
-            net.clear_param_diffs()
-            net.backward()
-            once = np.array(net.params["l"][0].diff)
-            net.backward()
-            np.testing.assert_allclose(net.params["l"][0].diff, 2 * once, rtol=1e-6)
-            found.append((once, np.array(net.blobs["x"].diff)))
-    finally:
-        set_threads(before)
-    for slopes, dx in found[1:]:
-        assert np.array_equal(slopes, found[0][0])
-        assert np.array_equal(dx, found[0][1])

@@ -7,7 +7,7 @@ import pytest
 
 from sparknet.errors import LayerError
 from tests.caffe.gradient import build, check_gradients
-from tests.caffe.layers.oracle import blocked, layer_text, passes, same_in_any_number_of_threads
+from tests.caffe.layers.oracle import blocked, layer_text, passes
 from tests.caffe.layers.passing import draw, same, set_params
 
 SEGNET = "bn_param { scale_filler { value: 1.5 } shift_filler { value: 0.25 } }"
@@ -170,10 +170,6 @@ def test_a_convolution_before_it_takes_it_in(kind, options):
         net.blobs["x"].data[...] = x
         net.forward()
     same(nets[0].blobs["x0"].data, nets[1].blobs["x0"].data, 1e-4, 1e-4)
-
-
-def test_threads():
-    same_in_any_number_of_threads(layer_text("BN", PSPNET), {"x": draw(4, 8, 9, 9)})
 
 
 def test_fields_of_two_forks():

@@ -58,29 +58,6 @@ def test_weighted_sum(number):
     check(layer(options, "abc"[:number]), given, want)
 
 
-@pytest.mark.parametrize("number", [2, 3])
-@pytest.mark.parametrize("options", [*OPERATIONS, "operation: SUM coeff: 2 coeff: -1 coeff: 3"])
-def test_in_place(options, number):
-    """Caffe's SUM clears its first bottom here, and its PROD forgets it."""
-    options = options.replace(" coeff: 3", "") if number == 2 else options
-    given = inputs(number, 2, 3)
-    copy = 'layer { name: "copy" type: "Power" bottom: "a" top: "y" }\n'
-    values = list(given.values())
-    if "coeff" in options:
-        want = sum(w * x for w, x in zip((2, -1, 3), values, strict=False))
-    else:
-        want = OPERATIONS[options](values)
-    check(copy + layer(options, "y" + "bc"[: number - 1]), given, want)
-
-
-@pytest.mark.parametrize("options", OPERATIONS)
-def test_output_overwritten_by_a_later_layer(options):
-    given = inputs(3, 2, 3)
-    later = 'layer { name: "p" type: "Power" bottom: "y" top: "y" power_param { scale: 0.1 } }\n'
-    want = 0.1 * OPERATIONS[options](list(given.values()))
-    check(layer(options, "abc") + later, given, want)
-
-
 def test_ties_go_to_the_second_then_to_the_first():
     one = np.ones((1, 4))
     net = build(layer("operation: MAX", "abc"), {"a": one, "b": one, "c": one})
@@ -100,33 +77,6 @@ def test_zero_in_a_product():
     assert net.blobs["a"].diff.tolist() == [[3, 4]]
 
 
-@pytest.mark.parametrize("channels", [16, 20])
-@pytest.mark.parametrize("options", OPERATIONS)
-def test_blocked(options, channels):
-    """One bottom comes from a convolution, in blocks of channels; one lies in rows."""
-    rng = np.random.default_rng(0)
-    text = (
-        'layer { name: "conv" type: "Convolution" bottom: "x" top: "c" convolution_param { '
-        f"num_output: {channels} kernel_size: 3 "
-        'weight_filler { type: "gaussian" std: 0.4 } } }\n'
-        + layer(options, "rc")
-        + 'layer { name: "conv2" type: "Convolution" bottom: "y" top: "z" convolution_param { '
-        'num_output: 2 kernel_size: 1 weight_filler { type: "gaussian" std: 1 } } }\n'
-    )
-    inputs = {"x": rng.normal(size=(2, 4, 6, 7)), "r": rng.normal(size=(2, channels, 4, 5))}
-    net = build(text, inputs)
-    net.forward()
-    net.blobs["z"].diff[...] = rng.normal(size=net.blobs["z"].data.shape)
-    net.backward()
-    c, r = np.array(net.blobs["c"].data), inputs["r"].astype(np.float32)
-    dy = np.array(net.blobs["y"].diff)
-    np.testing.assert_allclose(net.blobs["y"].data, OPERATIONS[options]([r, c]), rtol=1e-6)
-    shares = {"PROD": (c, r), "SUM": (1, 1), "MAX": (r > c, r <= c)}
-    one, two = shares[options.split()[1]]
-    np.testing.assert_allclose(net.blobs["r"].diff, one * dy, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(net.blobs["c"].diff, two * dy, rtol=1e-5, atol=1e-6)
-
-
 AXPY = 'layer { name: "l" type: "Axpy" bottom: "a" bottom: "x" bottom: "y" top: "z" }\n'
 
 
@@ -139,33 +89,6 @@ def test_axpy(scale, shape):
     }
     wide = inputs["a"].reshape(2, 3, *(1,) * (len(shape) - 2))
     check(AXPY, inputs, wide * inputs["x"] + inputs["y"])
-
-
-@pytest.mark.parametrize("channels", [3, 16, 20])
-def test_axpy_behind_convolutions(channels):
-    rng = np.random.default_rng(2)
-    text = "".join(
-        f'layer {{ name: "{top}" type: "Convolution" bottom: "d" top: "{top}" convolution_param {{ '
-        f'num_output: {channels} kernel_size: 3 weight_filler {{ type: "gaussian" }} }} }}\n'
-        for top in "xy"
-    )
-    net = build(
-        text + AXPY, {"a": rng.normal(size=(2, channels)), "d": rng.normal(size=(2, 3, 6, 5))}
-    )
-    net.forward()
-    net.blobs["z"].diff[...] = rng.normal(size=net.blobs["z"].data.shape)
-    net.backward()
-    a, x, y, dz = (
-        np.array(net.blobs["a"].data)[:, :, None, None],
-        np.array(net.blobs["x"].data),
-        np.array(net.blobs["y"].data),
-        np.array(net.blobs["z"].diff),
-    )
-    np.testing.assert_allclose(net.blobs["z"].data, a * x + y, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(net.blobs["x"].diff, a * dz, rtol=1e-5)
-    np.testing.assert_allclose(net.blobs["y"].diff, dz)
-    want = (x * dz).sum(axis=(2, 3))
-    np.testing.assert_allclose(net.blobs["a"].diff, want, rtol=1e-4, atol=1e-4)
 
 
 def text(function: str) -> str:

@@ -349,25 +349,6 @@ def test_no_gradient_for_labels_that_are_computed(kind):
         net.backward()
 
 
-def test_same_loss_for_any_number_of_threads():
-    rng = np.random.default_rng(0)
-    net = build(
-        layer("SoftmaxWithLoss", "x label"),
-        {"x": rng.normal(size=(3, 7, 100, 90)), "label": rng.integers(0, 7, (3, 100, 90))},
-    )
-    before, found = threads(), []
-    try:
-        for number in (1, 2, 3):
-            set_threads(number)
-            net.forward()
-            net.backward()
-            found.append((float(net.blobs["loss"].data), np.array(net.blobs["x"].diff)))
-    finally:
-        set_threads(before)
-    assert len({loss for loss, _ in found}) == 1
-    assert all(np.array_equal(dx, found[0][1]) for _, dx in found)
-
-
 @pytest.mark.parametrize("kind", ["SoftmaxWithLoss", "InfogainLoss"])
 def test_threads_may_change_between_forward_and_backward(kind):
     rng = np.random.default_rng(0)

@@ -12,7 +12,6 @@ from tests.caffe.gradient import check_gradients, input_layer
 from tests.caffe.layers.oracle import (
     layer_text,
     passes,
-    same_in_any_number_of_threads,
     values,
 )
 
@@ -28,11 +27,6 @@ WINDOWS = [
 def test_im2col_gradients(window, shape):
     text = layer_text("Im2col", f"convolution_param {{ {window} }}")
     check_gradients(text, {"x": np.sin(values(*shape))})
-
-
-def test_im2col_threads():
-    text = layer_text("Im2col", "convolution_param { kernel_size: 3 pad: 1 }")
-    same_in_any_number_of_threads(text, {"x": values(2, 16, 20, 20)})
 
 
 FOUR = (2, 4, 3, 3, 2, 3)

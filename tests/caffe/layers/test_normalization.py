@@ -11,8 +11,6 @@ from tests.caffe.gradient import build, check_gradients
 from tests.caffe.layers.oracle import (
     layer_text,
     passes,
-    same_in_any_number_of_threads,
-    same_in_blocks,
     values,
 )
 
@@ -130,13 +128,6 @@ def _check_input(text: str, inputs: dict[str, Any]) -> None:
         assert got[place] == pytest.approx((sums[0] - sums[1]) / 2e-2, rel=2e-2, abs=2e-2)
 
 
-@pytest.mark.parametrize("channels", [3, 16, 20])
-def test_layouts(channels):
-    x = values(3, channels, 4, 3)
-    same_in_blocks("BatchNorm", "", x)
-    same_in_blocks("BatchNorm", "batch_norm_param { use_global_stats: true eps: 1 }", x)
-
-
 OPTIONS = [
     "local_size: 5 alpha: 0.5 beta: 0.75",
     "local_size: 3 alpha: 0.5 beta: 0.75 k: 2",
@@ -173,17 +164,6 @@ def test_across_channels(size, beta, channels):
     np.testing.assert_allclose(y, reference(x, size, 0.3, beta, 1.5), rtol=2e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("channels", [3, 16, 20])
-def test_lrn_layouts(options, channels):
-    same_in_blocks("LRN", f"lrn_param {{ {options} }}", values(2, channels, 5, 4))
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_threads(options):
-    same_in_any_number_of_threads(text(options), {"x": values(8, 16, 12, 12)})
-
-
 MVN_OPTIONS = [
     "",
     "normalize_variance: false",
@@ -198,23 +178,6 @@ def test_mvn_gradients(options, shape):
     if len(shape) == 3:
         shape = (2, 3, 12)
     check_gradients(layer_text("MVN", f"mvn_param {{ {options} }}"), {"x": np.sin(values(*shape))})
-
-
-@pytest.mark.parametrize("options", MVN_OPTIONS)
-def test_in_place_and_overwritten(options):
-    """Caffe reads its own result in the backward pass; a layer in place may have changed it."""
-    text = layer_text("Power", top="p").replace('"l"', '"front_p"')
-    text += layer_text("MVN", f"mvn_param {{ {options} }}", "p", "p")
-    text += layer_text("Scale", "scale_param { filler { value: 3 } }", "p", "p").replace(
-        '"l"', '"after"'
-    )
-    check_gradients(text, {"x": np.sin(values(2, 3, 3, 4))})
-
-
-@pytest.mark.parametrize("options", MVN_OPTIONS)
-def test_mvn_threads(options):
-    text = layer_text("MVN", f"mvn_param {{ {options} }}")
-    same_in_any_number_of_threads(text, {"x": values(8, 16, 20, 20)})
 
 
 NORMALIZE_OPTIONS = list(itertools.product(("false", "true"), repeat=2))
@@ -239,9 +202,3 @@ def test_values(whole, shared):
     norm = np.sqrt((x**2).sum((1, 2, 3) if whole == "true" else 1, keepdims=True) + 1e-10)
     factor = net.params["l"][0].data.reshape(-1, 1, 1)
     np.testing.assert_allclose(y, x / norm * factor, rtol=1e-5)
-
-
-@pytest.mark.parametrize(("whole", "shared"), NORMALIZE_OPTIONS)
-def test_normalize_threads(whole, shared):
-    options = f"norm_param {{ across_spatial: {whole} channel_shared: {shared} }}"
-    same_in_any_number_of_threads(layer_text("Normalize", options), {"x": values(8, 16, 20, 20)})

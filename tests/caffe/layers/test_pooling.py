@@ -14,8 +14,6 @@ from tests.caffe.gradient import build, check_gradients
 from tests.caffe.layers.oracle import (
     layer_text,
     passes,
-    same_in_any_number_of_threads,
-    same_in_blocks,
     values,
 )
 from tests.caffe.layers.passing import backward, draw, same
@@ -42,14 +40,6 @@ GEOMETRY = [
 @pytest.mark.parametrize("method", ["MAX", "AVE"])
 def test_gradients(method, rest):
     check_gradients(text(method, rest), {"x": values(2, 3, 6, 5)})
-
-
-@pytest.mark.parametrize("rest", GEOMETRY)
-@pytest.mark.parametrize("method", ["MAX", "AVE"])
-@pytest.mark.parametrize("channels", [3, 16])
-def test_layouts(method, rest, channels):
-    options = f"pooling_param {{ pool: {method} {rest} }}"
-    same_in_blocks("Pooling", options, values(2, channels, 7, 6))
 
 
 def windows(size: int, kernel: int, stride: int, pad: int, outputs: int) -> list[tuple[int, ...]]:
@@ -104,10 +94,6 @@ def test_against_slow_loops(data):
     np.testing.assert_allclose(net.blobs["x"].diff, dx, rtol=1e-5, atol=1e-6)
 
 
-def test_ties_in_blocks():
-    same_in_blocks("Pooling", "pooling_param { kernel_size: 3 stride: 2 }", np.ones((2, 16, 7, 7)))
-
-
 def test_mask_holds_the_positions_and_does_not_steer_the_gradient():
     x = np.array([[[[1, 5, 2], [5, 0, 3], [4, 4, 9]]]], np.float32)
     net = build(text("MAX", "kernel_size: 2", top="y mask"), {"x": x})
@@ -142,13 +128,6 @@ def test_stochastic_expects_in_the_test_phase():
     assert y.item() == pytest.approx(3)
     positive = np.abs(values(2, 2, 4, 4)) + 0.5
     check_gradients(text("STOCHASTIC", "kernel_size: 2"), {"x": positive}, phase=caffe.TEST)
-
-
-@pytest.mark.parametrize("method", ["MAX", "AVE", "STOCHASTIC"])
-def test_threads(method):
-    x = np.abs(values(8, 16, 20, 20))
-    # With stride beyond the kernel a window is empty: plain loops.
-    same_in_any_number_of_threads(text(method, "kernel_size: 2 stride: 3"), {"x": x})
 
 
 def test_odd_sizes_do_not_break():
@@ -199,12 +178,6 @@ def test_levels_are_poolings_in_a_row(method):
     fold = np.max if method == "MAX" else np.mean
     want = [fold(x, (2, 3)), fold(parts, 3).reshape(2, -1)]
     np.testing.assert_allclose(y, np.concatenate(want, 1), rtol=1e-5)
-
-
-@pytest.mark.parametrize("method", ["MAX", "AVE"])
-def test_spp_threads(method):
-    text = layer_text("SPP", f"spp_param {{ pyramid_height: 3 pool: {method} }}")
-    same_in_any_number_of_threads(text, {"x": values(8, 16, 20, 20)})
 
 
 LAYER = (

@@ -10,8 +10,6 @@ from tests.caffe.gradient import build, check_gradients
 from tests.caffe.layers.oracle import (
     layer_text,
     passes,
-    same_in_any_number_of_threads,
-    same_in_blocks,
     values,
 )
 from tests.caffe.layers.passing import draw, same
@@ -57,19 +55,6 @@ def test_logarithms_of_what_lies_far_apart(shape, apart):
 
 
 @pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
-def test_in_place(kind):
-    front = layer_text("Power", top="p").replace('"l"', '"front_p"')
-    check_gradients(front + text(1, kind, bottom="p", top="p"), {"x": np.sin(values(2, 3, 2))})
-
-
-@pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
-@pytest.mark.parametrize("channels", [3, 16, 20])
-@pytest.mark.parametrize("axis", [1, 2])
-def test_layouts(channels, axis, kind):
-    same_in_blocks(kind, f"softmax_param {{ axis: {axis} }}", np.sin(values(2, channels, 4, 3)))
-
-
-@pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("axis", [1, 2])
 def test_a_row_with_nan_is_nan(axis, kind):
     x = np.sin(values(2, 20, 4, 3))
@@ -108,31 +93,6 @@ def test_given(options, shape, kind):
 def test_given_with_learned_bias():
     text = layer_text("Scale", "scale_param { bias_term: true }", bottom="x z")
     check_gradients(text, {"x": x(2, 3, 2, 4), "z": x(3, seed=1)})
-
-
-@pytest.mark.parametrize("kind", ["Scale", "Bias"])
-@pytest.mark.parametrize("second", ["", " z"])
-def test_scale_in_place(kind, second):
-    """Behind a Power, since an input that is overwritten cannot be moved."""
-    text = layer_text("Power", "power_param { scale: 2 }", top="p").replace('"l"', '"front_p"')
-    text += layer_text(kind, bottom=f"p{second}", top="p")
-    inputs = {"x": x(2, 3, 2, 4)} | ({"z": x(3, seed=1)} if second else {})
-    check_gradients(text, inputs)
-
-
-@pytest.mark.parametrize("channels", [3, 16, 20])
-@pytest.mark.parametrize("axes", ["", "axis: 0 num_axes: 2", "num_axes: 0"])
-def test_scale_layouts(channels, axes):
-    options = f"scale_param {{ bias_term: true {axes} filler {{ value: 2 }} "
-    same_in_blocks("Scale", options + "bias_filler { value: 3 } }", x(3, channels, 5, 4))
-    same_in_blocks("Bias", f"bias_param {{ {axes} filler {{ value: 2 }} }}", x(3, channels, 5, 4))
-
-
-@pytest.mark.parametrize("shape", [(8, 24, 20, 20), (300, 700), (1, 1, 90000)])
-@pytest.mark.parametrize("axes", ["", "num_axes: 0", "axis: 0 num_axes: -1"])
-def test_threads(shape, axes):
-    text = layer_text("Scale", f"scale_param {{ bias_term: true {axes} }}")
-    same_in_any_number_of_threads(text, {"x": x(*shape)})
 
 
 LAYER = (
