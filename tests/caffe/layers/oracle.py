@@ -78,17 +78,3 @@ def same_in_any_number_of_threads(
     text: str, inputs: Mapping[str, Any], phase: int = 0, **options: Any
 ) -> None:
     same_bits(lambda: results(text, inputs, phase, **options))
-
-
-def same_in_blocks(kind: str, options: str, x: Any, of: Sequence[str] = ("x",)) -> None:
-    """A layer gives the same behind a convolution, in oneDNN's layout, as on plain rows."""
-    plain, _, first = passes(layer_text(kind, options), {"x": x})
-    text = blocked(x.shape[1]) + layer_text(kind, options, bottom="x0")
-    behind, _, second = passes(text, {"x": x})
-    np.testing.assert_allclose(behind, plain, rtol=2e-5, atol=2e-5)
-    for name in of:
-        np.testing.assert_allclose(
-            second.blobs[name].diff, first.blobs[name].diff, rtol=2e-4, atol=2e-5
-        )
-    for a, b in zip(second.params.get("l", ()), first.params.get("l", ()), strict=True):
-        np.testing.assert_allclose(a.diff, b.diff, rtol=2e-4, atol=1e-4)

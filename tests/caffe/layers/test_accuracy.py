@@ -4,35 +4,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import sparknet.caffe as caffe
 from sparknet.errors import LayerError
 from tests.caffe.gradient import build
 from tests.goldens import GOLDENS, index
 
-FEW = settings(max_examples=80)
-
 
 def run(text: str, inputs: dict[str, Any], *tops: str) -> list[Any]:
     net = build(text, inputs)
     net.forward()
     return [np.array(net.blobs[top].data) for top in tops]
-
-
-def shares(x: Any, labels: Any, top_k: int, ignore: int | None) -> tuple[float, Any]:
-    """Of scores (outer, classes, inner): the accuracy, and that of each class."""
-    classes = x.shape[1]
-    hits, seen = np.zeros(classes), np.zeros(classes)
-    for n, i in np.ndindex(labels.shape):
-        label = int(labels[n, i])
-        if label == ignore:
-            continue
-        better = np.sum(x[n, :, i] >= x[n, label, i]) - 1
-        seen[label] += 1
-        hits[label] += better < top_k
-    return hits.sum() / max(1, seen.sum()), hits / np.maximum(1, seen)
 
 
 def _pixels(matrix: Any) -> tuple[float, float, float]:
@@ -71,56 +53,10 @@ def test_accuracy_of_pixels(reset):
         net.forward()
 
 
-@given(st.data(), st.integers(0, 2**31))
-@FEW
-def test_accuracy(data, seed):
-    outer, classes, inner = (data.draw(st.integers(1, n)) for n in (4, 5, 3))
-    top_k = data.draw(st.integers(1, classes))
-    ignore = data.draw(st.none() | st.integers(-1, classes))
-    rng = np.random.default_rng(seed)
-    x = rng.integers(0, 4, (outer, classes, inner))  # few values: many ties
-    labels = rng.integers(0, classes, (outer, inner))
-    if ignore is not None:
-        labels[rng.random(labels.shape) < 0.3] = ignore
-    options = f"top_k: {top_k} " + ("" if ignore is None else f"ignore_label: {ignore}")
-    text = (
-        'layer { name: "l" type: "Accuracy" bottom: "x" bottom: "label" top: "all" top: "each" '
-        f"accuracy_param {{ {options} }} }}"
-    )
-    actual = run(text, {"x": x, "label": labels}, "all", "each")
-    want = shares(x, labels, top_k, ignore)
-    assert actual[0].shape == ()
-    np.testing.assert_allclose(actual[0], want[0], rtol=1e-6)
-    np.testing.assert_allclose(actual[1], want[1], rtol=1e-6)
-
-
 def test_a_net_that_says_nan_is_wrong():
     text = 'layer { name: "l" type: "Accuracy" bottom: "x" bottom: "label" top: "y" }'
     x = np.full((2, 3), np.nan)
     assert run(text, {"x": x, "label": np.zeros(2)}, "y")[0] == 0
-
-
-@given(st.data(), st.integers(0, 2**31))
-@FEW
-def test_argmax(data, seed):
-    shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
-    axis = data.draw(st.none() | st.integers(-len(shape), len(shape) - 1))
-    x = np.random.default_rng(seed).integers(0, 4, shape).astype(np.float32)
-    rows = x.reshape(shape[0], -1) if axis is None else np.moveaxis(x, axis, -1)
-    top_k = data.draw(st.integers(1, rows.shape[-1]))
-    values = data.draw(st.booleans())
-    # Descending, of equals the later one first.
-    order = np.argsort(rows, axis=-1, kind="stable")[..., ::-1][..., :top_k]
-    best = np.take_along_axis(rows, order, -1)
-    options = f"top_k: {top_k} out_max_val: {str(values).lower()} "
-    options += "" if axis is None else f"axis: {axis}"
-    text = f'layer {{ name: "l" type: "ArgMax" bottom: "x" top: "y" argmax_param {{ {options} }} }}'
-    actual = run(text, {"x": x}, "y")[0]
-    if axis is None:
-        want = np.stack([order, best], 1) if values else order[:, None]
-        assert np.array_equal(actual.reshape(want.shape), want)
-    else:
-        assert np.array_equal(actual, np.moveaxis(best if values else order, -1, axis))
 
 
 def test_argmax_puts_nan_last():

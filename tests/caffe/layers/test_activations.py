@@ -119,8 +119,6 @@ CASES: dict[str, tuple[str, Function, Any, tuple[float, ...]]] = {
     "tanh": ('type: "TanH"', np.tanh, ANY, ()),
 }
 
-COPY = 'layer { name: "copy" type: "Power" bottom: "x" top: "c" }\n'
-
 
 def layer(spec: str, bottom: str = "x", top: str = "y") -> str:
     return f'layer {{ name: "l" bottom: "{bottom}" top: "{top}" {spec} }}\n'
@@ -229,30 +227,3 @@ def test_no_values(name):
     net.forward()
     net.backward()
     assert net.blobs["y"].data.shape == (0, 3)
-
-
-SHARED = "prelu_param { channel_shared: true }"
-
-
-def prelu_layer(options: str = "", bottom: str = "x", top: str = "y") -> str:
-    return f'layer {{ name: "l" type: "PReLU" bottom: "{bottom}" top: "{top}" {options} }}\n'
-
-
-def values(*shape: int) -> Any:
-    rng = np.random.default_rng(7)
-    return rng.uniform(0.1, 2, shape) * rng.choice([-1, 1], shape)
-
-
-@pytest.mark.parametrize("options", ["", SHARED])
-@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 5), (2, 3, 2, 2)])
-def test_gradient(options, shape):
-    x = values(*shape)
-    slopes = np.array(0.3) if options else np.linspace(-0.5, 0.7, shape[1])
-    for text in (prelu_layer(options), COPY + prelu_layer(options, "c", "c")):
-        net = build(text, {"x": x})
-        net.params["l"][0].data[...] = slopes
-        net.forward()
-        wide = np.reshape(slopes, (-1,) + (1,) * (len(shape) - 2))
-        want = np.where(x > 0, x, wide * x)
-        np.testing.assert_allclose(net.blobs[net.outputs[0]].data, want, rtol=1e-6)
-        check_gradients(text, {"x": x}, {"l": [slopes]}, kinks=(0,))

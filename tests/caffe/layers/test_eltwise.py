@@ -1,7 +1,6 @@
 """Eltwise, Math, Div and Where against numpy and finite differences."""
 
-from collections.abc import Callable, Mapping
-from functools import reduce
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,70 +10,12 @@ from sparknet.errors import LayerError
 from tests.caffe.gradient import build, check_gradients
 from tests.caffe.layers.passing import backward, draw, same
 
-Combine = Callable[[list[Any]], Any]
-
-OPERATIONS: dict[str, Combine] = {
-    "operation: PROD": lambda x: reduce(np.multiply, x),
-    "operation: PROD stable_prod_grad: false": lambda x: reduce(np.multiply, x),
-    "operation: SUM": sum,
-    "operation: MAX": lambda x: reduce(np.maximum, x),
-}
-
-
-def layer(options: str, bottoms: str, top: str = "y") -> str:
-    names = " ".join(f'bottom: "{name}"' for name in bottoms)
-    return (
-        f'layer {{ name: "l" type: "Eltwise" {names} top: "{top}" '
-        f"eltwise_param {{ {options} }} }}\n"
-    )
-
-
-def inputs(number: int, *shape: int) -> dict[str, Any]:
-    rng = np.random.default_rng(number)
-    sizes = 0.3 + 0.1 * rng.permutation(number * int(np.prod(shape))).reshape(number, *shape)
-    return {name: 0.5 + values / 2 for name, values in zip("abcd", sizes, strict=False)}
-
 
 def check(text: str, given: Mapping[str, Any], want: Any) -> None:
     net = build(text, given)
     net.forward()
     np.testing.assert_allclose(net.blobs[net.outputs[0]].data, want, rtol=1e-5)
     check_gradients(text, given, step=1e-2, tolerance=1e-2)
-
-
-@pytest.mark.parametrize("number", [2, 3, 4])
-@pytest.mark.parametrize("options", OPERATIONS)
-def test_value_and_gradient(options, number):
-    given = inputs(number, 2, 3)
-    check(layer(options, "abcd"[:number]), given, OPERATIONS[options](list(given.values())))
-
-
-@pytest.mark.parametrize("number", [2, 3])
-def test_weighted_sum(number):
-    given = inputs(number, 2, 3)
-    weights = [-0.5, 2, 1.5][:number]
-    options = "operation: SUM " + " ".join(f"coeff: {weight}" for weight in weights)
-    want = sum(w * x for w, x in zip(weights, given.values(), strict=True))
-    check(layer(options, "abc"[:number]), given, want)
-
-
-def test_ties_go_to_the_second_then_to_the_first():
-    one = np.ones((1, 4))
-    net = build(layer("operation: MAX", "abc"), {"a": one, "b": one, "c": one})
-    net.forward()
-    net.blobs["y"].diff[...] = 3
-    net.backward()
-    actual = [float(net.blobs[name].diff.sum()) for name in "abc"]
-    assert actual == [0, 12, 0]
-
-
-def test_zero_in_a_product():
-    inputs = {"a": np.array([[0.0, 2]]), "b": np.array([[3.0, 4]])}
-    net = build(layer("operation: PROD", "ab"), inputs)
-    net.forward()
-    net.blobs["y"].diff[...] = 1
-    net.backward()
-    assert net.blobs["a"].diff.tolist() == [[3, 4]]
 
 
 AXPY = 'layer { name: "l" type: "Axpy" bottom: "a" bottom: "x" bottom: "y" top: "z" }\n'

@@ -8,7 +8,7 @@ import pytest
 
 from sparknet import native
 from tests.caffe.gradient import biased, build
-from tests.caffe.layers import test_activations, test_bn, test_normalization, test_pooling
+from tests.caffe.layers import test_activations, test_bn, test_normalization
 from tests.caffe.layers.oracle import layer_text, same_in_any_number_of_threads, values
 from tests.caffe.layers.passing import backward, draw, same
 
@@ -33,6 +33,29 @@ def one(kind: str, options: str, bottoms: str = "a0", tops: int = 1) -> str:
     return f'layer {{ name: "l" type: "{kind}" {below} {above} {options} }}\n'
 
 
+LRN = [
+    "local_size: 5 alpha: 0.5 beta: 0.75",
+    "local_size: 3 alpha: 0.5 beta: 0.75 k: 2",
+    "local_size: 5 alpha: 0.7 beta: 0.5",
+    "local_size: 1 alpha: 0.2 beta: 0.75",
+    "local_size: 99 alpha: 5 beta: 0.75",
+    "local_size: 3 alpha: 0.5 beta: 0.75 norm_region: WITHIN_CHANNEL",
+    "local_size: 5 alpha: 0.5 beta: 0.4 k: 9 norm_region: WITHIN_CHANNEL",
+]
+MVN = [
+    "",
+    "normalize_variance: false",
+    "across_channels: true",
+    "across_channels: true normalize_variance: false",
+]
+GEOMETRY = [
+    "kernel_size: 2 stride: 2",
+    "kernel_size: 3 stride: 2",
+    "kernel_size: 3 stride: 2 pad: 1",
+    "kernel_size: 3 pad: 2",
+    "kernel_h: 2 kernel_w: 3 stride_h: 2 stride_w: 1 pad_h: 1 pad_w: 0",
+    "kernel_size: 3 stride: 2 round_mode: FLOOR",
+]
 SHARED = "channel_shared: true "
 GLOBAL = "pooling_param { pool: AVE global_pooling: true }"
 MAX = "operation: MAX"
@@ -43,11 +66,11 @@ ALONE = {
         for name, (spec, *_) in test_activations.CASES.items()
     },
     **{f"PReLU {one}": ("PReLU", f"prelu_param {{ {one}{UNIFORM} }}") for one in ("", SHARED)},
-    **{f"LRN {one}": ("LRN", f"lrn_param {{ {one} }}") for one in test_normalization.OPTIONS},
+    **{f"LRN {one}": ("LRN", f"lrn_param {{ {one} }}") for one in LRN},
     **{
         f"{method} {sizes}": ("Pooling", f"pooling_param {{ pool: {method} {sizes} }}")
         for method in ("MAX", "AVE")
-        for sizes in test_pooling.GEOMETRY[:-1]
+        for sizes in GEOMETRY
     },
     **{
         f"{kind} {axis}": (kind, f"softmax_param {{ axis: {axis} }}")
@@ -196,8 +219,8 @@ THREADS = [
     ("PReLU", "", (9, 5, 60, 60)),
     ("BN", test_bn.PSPNET, (4, 8, 9, 9)),
     ("Im2col", "convolution_param { kernel_size: 3 pad: 1 }", (2, 16, 20, 20)),
-    *(("LRN", f"lrn_param {{ {one} }}", (8, 16, 12, 12)) for one in test_normalization.OPTIONS),
-    *(("MVN", f"mvn_param {{ {one} }}", LARGE) for one in test_normalization.MVN_OPTIONS),
+    *(("LRN", f"lrn_param {{ {one} }}", (8, 16, 12, 12)) for one in LRN),
+    *(("MVN", f"mvn_param {{ {one} }}", LARGE) for one in MVN),
     *(
         ("Normalize", f"norm_param {{ across_spatial: {a} channel_shared: {b} }}", LARGE)
         for a, b in test_normalization.NORMALIZE_OPTIONS

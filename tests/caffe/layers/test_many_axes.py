@@ -22,13 +22,6 @@ WINDOWS = [
 ]
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("shape", [(2, 2, 5), (2, 2, 4, 5), (1, 2, 4, 3, 4), (2, 2, 3, 4, 5)])
-def test_im2col_gradients(window, shape):
-    text = layer_text("Im2col", f"convolution_param {{ {window} }}")
-    check_gradients(text, {"x": np.sin(values(*shape))})
-
-
 FOUR = (2, 4, 3, 3, 2, 3)
 
 
@@ -61,13 +54,6 @@ def test_a_fourth_axis_of_one_changes_nothing(kind):
     )
     for a, b in zip(net4.params["l"], net.params["l"], strict=True):
         np.testing.assert_allclose(a.diff.reshape(b.diff.shape), b.diff, rtol=1e-4, atol=1e-4)
-
-
-def test_two_bottoms_add_up():
-    options = "num_output: 2 kernel_size: 2 weight_filler { type: 'gaussian' std: 0.2 }"
-    text = layer_text("Convolution", f"convolution_param {{ {options} }}", "x z", "y w")
-    x = np.sin(values(1, 2, 3, 2, 2, 3))
-    check_gradients(text, {"x": x, "z": x[::-1].copy()}, tolerance=2e-2)
 
 
 def test_depthwise():

@@ -34,48 +34,6 @@ def test_same_values(text, shape):
 
 
 @pytest.mark.parametrize(
-    ("options", "axis", "offset"),
-    [
-        ("", 2, (0, 0)),
-        ("offset: 1", 2, (1, 1)),
-        ("offset: 1 offset: 2", 2, (1, 2)),
-        ("axis: 1 offset: 1 offset: 0 offset: 2", 1, (1, 0, 2)),
-        ("axis: -1 offset: 2", 3, (2,)),
-        ("axis: 0 offset: 1", 0, (1, 1, 1, 1)),
-    ],
-)
-def test_crop(options, axis, offset):
-    x, size = draw(3, 4, 5, 6), (3, 4, 5, 6)[:axis] + (2, 2, 3, 3)[axis:]
-    text = layer("Crop", f"crop_param {{ {options} }}", "xr")
-    net = build(text, {"x": x, "r": draw(*size)})
-    net.forward()
-    window = tuple(slice(at, at + size[axis + i]) for i, at in enumerate(offset))
-    window = (slice(None),) * axis + window
-    same(net.blobs["y"].data, x[window], 0, 0)
-    gradients, want = backward(net)["y"], np.zeros_like(x)
-    want[window] = gradients
-    same(net.blobs["x"].diff, want, 0, 0)
-    assert not net.blobs["r"].diff.any()
-
-
-def test_crop_gradient():
-    text = layer("Crop", "crop_param { axis: 1 offset: 1 }", "xr")
-    check_gradients(text, {"x": draw(2, 3, 3, 3), "r": draw(2, 2, 2, 1)})
-
-
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_tile(axis):
-    x, text = draw(2, 3, 4), layer("Tile", f"tile_param {{ axis: {axis} tiles: 3 }}")
-    net = build(text, {"x": x})
-    net.forward()
-    same(net.blobs["y"].data, np.concatenate([x] * 3, axis), 0, 0)
-    same(net.blobs["x"].diff * 0, x * 0)
-    gradients = backward(net)["y"]
-    same(net.blobs["x"].diff, sum(np.split(gradients, 3, axis)))
-    check_gradients(text, {"x": x})
-
-
-@pytest.mark.parametrize(
     ("axis", "index"), [(1, [2, 0, 2]), (0, [1]), (-1, [3, 2, 1, 0]), (1, [-1, 0, -3])]
 )
 def test_gather(axis, index):

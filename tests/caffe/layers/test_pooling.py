@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 import sparknet.caffe as caffe
 from sparknet.errors import LayerError
@@ -25,73 +23,6 @@ def text(method: str, rest: str, **names: str) -> str:
 
 CONVOLVED = """layer { name: "conv" type: "Convolution" bottom: "x" top: "c"
   convolution_param { num_output: 16 kernel_size: 1 } }"""
-GEOMETRY = [
-    "kernel_size: 2 stride: 2",
-    "kernel_size: 3 stride: 2",
-    "kernel_size: 3 stride: 2 pad: 1",
-    "kernel_size: 3 pad: 2",
-    "kernel_h: 2 kernel_w: 3 stride_h: 2 stride_w: 1 pad_h: 1 pad_w: 0",
-    "kernel_size: 3 stride: 2 round_mode: FLOOR",
-    "global_pooling: true",
-]
-
-
-@pytest.mark.parametrize("rest", GEOMETRY)
-@pytest.mark.parametrize("method", ["MAX", "AVE"])
-def test_gradients(method, rest):
-    check_gradients(text(method, rest), {"x": values(2, 3, 6, 5)})
-
-
-def windows(size: int, kernel: int, stride: int, pad: int, outputs: int) -> list[tuple[int, ...]]:
-    begins = [o * stride - pad for o in range(outputs)]
-    return [(max(b, 0), min(b + kernel, size), min(b + kernel, size + pad) - b) for b in begins]
-
-
-def reference(method: str, x: Any, y: Any, dy: Any, geometry: Any) -> tuple[Any, Any]:
-    (kernel, stride, pad), out, dx = geometry, np.zeros_like(y), np.zeros_like(x)
-    spans = [windows(x.shape[a + 2], kernel[a], stride[a], pad[a], y.shape[a + 2]) for a in (0, 1)]
-    for n, c, r, q in np.ndindex(y.shape):
-        (top, bottom, high), (left, right, wide) = spans[0][r], spans[1][q]
-        part = x[n, c, top:bottom, left:right]
-        slope = dx[n, c, top:bottom, left:right]
-        if method == "AVE":
-            out[n, c, r, q] = part.sum() / (high * wide)
-            slope += dy[n, c, r, q] / (high * wide)
-        elif part.size == 0:
-            out[n, c, r, q] = -np.finfo(np.float32).max
-        else:
-            at = np.unravel_index(np.argmax(part), part.shape)
-            out[n, c, r, q] = part[at]
-            slope[at] += dy[n, c, r, q]
-    return out, dx
-
-
-@settings(max_examples=120)
-@given(st.data())
-def test_against_slow_loops(data):
-    draw = data.draw
-    method = draw(st.sampled_from(["MAX", "AVE"]))
-    size = [draw(st.integers(1, 8)) for _ in "hw"]
-    kernel = [draw(st.integers(1, 5)) for _ in "hw"]
-    stride = [draw(st.integers(1, 4)) for _ in "hw"]
-    pad = [draw(st.integers(0, k - 1)) for k in kernel]
-    assume(all(s + 2 * p >= k for s, p, k in zip(size, pad, kernel, strict=True)))
-    # Whole numbers: ties, in which the first maximum counts.
-    rng = np.random.default_rng(draw(st.integers(0, 99)))
-    x = rng.integers(0, 4, (2, 2, *size)).astype(np.float32)
-    rest = "".join(
-        f"{name}_h: {a} {name}_w: {b} "
-        for name, (a, b) in {"kernel": kernel, "stride": stride, "pad": pad}.items()
-    )
-    y, dy, net = passes(text(method, rest), {"x": x})
-    if method == "AVE":
-        spans = [
-            windows(x.shape[a + 2], kernel[a], stride[a], pad[a], y.shape[a + 2]) for a in (0, 1)
-        ]
-        assume(all(end > begin for span in spans for begin, end, _ in span))
-    out, dx = reference(method, x, y, dy, (kernel, stride, pad))
-    np.testing.assert_allclose(y, out, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(net.blobs["x"].diff, dx, rtol=1e-5, atol=1e-6)
 
 
 def test_mask_holds_the_positions_and_does_not_steer_the_gradient():
@@ -156,13 +87,6 @@ def test_a_window_with_nan_is_nan(front, method):
         spoilt = np.isnan(net.blobs["y"].data)
         assert spoilt[1, :, 1, 1].all() if front else spoilt[1, 3, 1, 1]
         assert spoilt.sum() == (16 if front else 1)
-
-
-@pytest.mark.parametrize("method", ["MAX", "AVE"])
-@pytest.mark.parametrize("height", [1, 2, 3])
-def test_spp_gradients(method, height):
-    text = layer_text("SPP", f"spp_param {{ pyramid_height: {height} pool: {method} }}")
-    check_gradients(text, {"x": values(2, 3, 8, 7)})
 
 
 @pytest.mark.parametrize("method", ["MAX", "AVE", "STOCHASTIC"])
