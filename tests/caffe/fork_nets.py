@@ -15,7 +15,7 @@ XAVIER = 'weight_filler { type: "xavier" }'
 class Writer:
     """Writes layers one after the other; each returns the name of its top."""
 
-    def __init__(self, **inputs: Any) -> None:
+    def __init__(self, **inputs):
         self.inputs: Mapping[str, Any] = inputs
         self.parts = [input_layer(name, np.shape(value)) for name, value in inputs.items()]
 
@@ -59,11 +59,11 @@ class Writer:
         )
 
 
-def images(*shape: int, seed: int = 0) -> Any:
+def images(*shape, seed=0):
     return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
 
 
-def pixel_labels(num: int, size: int, classes: int) -> Any:
+def pixel_labels(num, size, classes):
     return np.random.default_rng(1).integers(0, classes, (num, 1, size, size)).astype(np.float32)
 
 

@@ -1,7 +1,6 @@
 """Gradients against finite differences, as Caffe's own tests do (test_gradient_check_util.hpp)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,9 +16,7 @@ def input_layer(name: str, shape: Sequence[int]) -> str:
     )
 
 
-def build(
-    layers: str, inputs: Mapping[str, Any], phase: int = 0, *, force: bool = True, **options: Any
-) -> Any:
+def build(layers, inputs, phase=0, *, force=True, **options):
     """A net of Input layers and the text, with all gradients if forced (`Net.from_proto`)."""
     text = "force_backward: true\n" if force else ""
     text += "".join(input_layer(name, np.shape(value)) for name, value in inputs.items())
@@ -40,18 +37,18 @@ def biased(*names: str) -> str:
 
 
 def check_gradients(
-    layer: str,
-    inputs: Mapping[str, Any],
-    params: Mapping[str, Sequence[Any]] | None = None,
+    layer,
+    inputs,
+    params=None,
     *,
-    of: Sequence[str] | None = None,
-    phase: int = 0,
-    step: float = 1e-2,
-    tolerance: float = 1e-2,
-    kinks: Sequence[float] = (),
-    seed: int = 1,
-    force: bool = True,
-) -> None:
+    of=None,
+    phase=0,
+    step=1e-2,
+    tolerance=1e-2,
+    kinks=(),
+    seed=1,
+    force=True,
+):
     """Compare every input and parameter gradient with central differences.
 
     The objective is a random weighting of all outputs (of the losses themselves
@@ -76,7 +73,7 @@ def check_gradients(
         _compare(net, weights, what, blob, got, step, tolerance, kinks)
 
 
-def _weights(net: Any, rng: np.random.Generator) -> dict[str, Any]:
+def _weights(net, rng):
     net.forward()
     weights = {}
     for name in net.outputs:
@@ -86,7 +83,7 @@ def _weights(net: Any, rng: np.random.Generator) -> dict[str, Any]:
     return {name: weight.astype(np.float32) for name, weight in weights.items()}
 
 
-def _objective(net: Any, weights: Mapping[str, Any]) -> float:
+def _objective(net, weights):
     net.forward()
     return sum(
         float(np.sum(net.blobs[name].data.astype(np.float64) * weight))
@@ -94,16 +91,7 @@ def _objective(net: Any, weights: Mapping[str, Any]) -> float:
     )
 
 
-def _compare(
-    net: Any,
-    weights: Mapping[str, Any],
-    what: str,
-    blob: Any,
-    got: Any,
-    step: float,
-    tolerance: float,
-    kinks: Sequence[float],
-) -> None:
+def _compare(net, weights, what, blob, got, step, tolerance, kinks):
     for place in np.ndindex(blob.data.shape):
         kept = float(blob.data[place])
         if any(abs(kept - kink) < 2 * step for kink in kinks):

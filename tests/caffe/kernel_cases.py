@@ -1,6 +1,6 @@
 """Cases of kernels for narrow numbers, drawn, with slow obvious oracles."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.caffe.test_precision import convolution, layer
 
 
-def draw_weights(net: Any, seed: int) -> None:
+def draw_weights(net, seed):
     rng = np.random.default_rng(seed)
     for blobs in net.params.values():
         for blob in blobs:
@@ -30,7 +30,7 @@ class Picture(NamedTuple):
     seed: int
 
     @property
-    def data(self) -> Any:
+    def data(self):
         shape = (self.images, self.channels, *self.size)
         return np.random.default_rng(self.seed).standard_normal(shape).astype(np.float32)
 
@@ -42,12 +42,12 @@ class Picture(NamedTuple):
         relu = layer("relu", "ReLU", "conv", "", "conv") if self.relu else ""
         return convolution("conv", "data", fields) + relu
 
-    def finished(self, sums: Any, bias: Any) -> Any:
+    def finished(self, sums, bias):
         """The values of the layer, from the sums of its windows."""
         values = sums + bias.reshape(1, -1, 1, 1)
         return np.maximum(values, 0) if self.relu else values
 
-    def sums(self, values: Any, weights: Any, numbers: Any) -> Any:
+    def sums(self, values, weights, numbers):
         """The sums of products of all windows, in such numbers."""
         rows, columns = self.kernel
         down, across = self.pad
@@ -96,7 +96,7 @@ class Maxima(NamedTuple):
     slope: float | None
 
     @property
-    def data(self) -> Any:
+    def data(self):
         shape = (2, 3, *self.size)
         return np.random.default_rng(self.channels).standard_normal(shape).astype(np.float32)
 
@@ -113,7 +113,7 @@ class Maxima(NamedTuple):
             + convolution("last", "pool", "num_output: 3 kernel_size: 1")
         )
 
-    def of(self, values: Any, shape: tuple[int, ...]) -> Any:
+    def of(self, values, shape):
         """The largest value of each window, and its ReLU."""
         pad, kernel = self.pad, self.kernel
         made = np.full(shape, -np.inf, np.float32)

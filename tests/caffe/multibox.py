@@ -1,6 +1,5 @@
 """MultiBoxLoss, slow and obvious: one loop for every sentence of the SSD paper."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +11,7 @@ Row = Any
 """A true box: image, label, group, box (4), whether it is difficult."""
 
 
-def match(
-    boxes: Any, truths: Any, threshold: float, each: bool, skip_outside: bool = False
-) -> tuple[list[int], list[float]]:
+def match(boxes, truths, threshold, each, skip_outside=False):
     """For every box its true box (-1: none, -2: outside the image) and its largest overlap."""
     table = np.array([[overlap(box, truth) for truth in truths] for box in boxes])
     table = np.where(table > 1e-6, table, 0).reshape(len(boxes), len(truths))
@@ -35,13 +32,13 @@ def match(
     return found, best
 
 
-def location_loss(residual: Any, kind: str) -> float:
+def location_loss(residual, kind):
     small = 0.5 * residual**2
     size = np.abs(residual)
     return float(np.sum(small if kind == "L2" else np.where(size < 1, small, size - 0.5)))
 
 
-def confidence_loss(scores: Any, labels: Sequence[int], kind: str) -> float:
+def confidence_loss(scores, labels, kind):
     """Softmax of the one label; logistic of any number of labels."""
     if kind == "SOFTMAX":
         (label,) = labels
@@ -101,11 +98,11 @@ class Image:
     scores: Any
     truths: list[Row]
 
-    def predicted(self, p: int, which: int) -> Any:
+    def predicted(self, p, which):
         prior = self.boxes[p], self.variances[p]
         return decode(self.settings.code, *prior, self.offsets[p, which], self.settings.plain)
 
-    def residual(self, p: int, which: int, truth: Row) -> Any:
+    def residual(self, p, which, truth):
         use = self.settings
         expected = encode(use.code, self.boxes[p], self.variances[p], truth[3:7], use.plain)
         gap = (self.offsets[p, which] - expected) / (self.variances[p] if use.plain else 1)
@@ -189,9 +186,7 @@ class Image:
         return located, self.confidence(targets, negatives), matches
 
 
-def images(
-    use: Settings, locations: Any, confidences: Any, priors: Any, truths: Any
-) -> Iterator[Image]:
+def images(use, locations, confidences, priors, truths):
     boxes, variances = (part.astype(np.float64) for part in priors.reshape(2, -1, 4))
     count = len(boxes)
     for number, (offsets, scores) in enumerate(zip(locations, confidences, strict=True)):
@@ -206,7 +201,7 @@ def images(
         )
 
 
-def multibox(locations: Any, confidences: Any, priors: Any, truths: Any, **settings: Any) -> float:
+def multibox(locations, confidences, priors, truths, **settings):
     """MultiBoxLoss's one number."""
     use = Settings(**settings)
     found = [image.losses() for image in images(use, locations, confidences, priors, truths)]

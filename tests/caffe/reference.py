@@ -4,7 +4,7 @@ Every layer is a function from its options, inputs and parameters to its
 outputs and a function that pulls gradients back.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -20,7 +20,7 @@ class Kink(Exception):
     """Values so close to a corner of a function that rounding could choose the other side."""
 
 
-def clear_of(distance: Any, least: float = 1e-3) -> None:
+def clear_of(distance, least=1e-3):
     if np.size(distance) and np.min(np.abs(distance)) < least:
         raise Kink
 
@@ -28,32 +28,32 @@ def clear_of(distance: Any, least: float = 1e-3) -> None:
 # -- layers ----------------------------------------------------------------------------------
 
 
-def elementwise(y: Any, slope: Any) -> Made:
+def elementwise(y, slope):
     return [y], lambda dys: ([dys[0] * slope], [])
 
 
-def relu(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def relu(layer, xs, params, train):
     clear_of(xs[0])
     slope = np.where(xs[0] > 0, 1, layer.relu_param.negative_slope)
     return elementwise(xs[0] * slope, slope)
 
 
-def sigmoid(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def sigmoid(layer, xs, params, train):
     y = 1 / (1 + np.exp(-xs[0]))
     return elementwise(y, y * (1 - y))
 
 
-def tanh(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def tanh(layer, xs, params, train):
     y = np.tanh(xs[0])
     return elementwise(y, 1 - y * y)
 
 
-def inner_product(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def inner_product(layer, xs, params, train):
     o, (x,), w = layer.inner_product_param, xs, params[0]
     rows = x.reshape(len(x), -1)
     y = rows @ (w if o.transpose else w.T) + (params[1] if o.bias_term else 0)
 
-    def pull(dys: Arrays) -> tuple[Arrays, Arrays]:
+    def pull(dys):
         (dy,) = dys
         dx = (dy @ (w.T if o.transpose else w)).reshape(x.shape)
         dw = rows.T @ dy if o.transpose else dy.T @ rows
@@ -62,7 +62,7 @@ def inner_product(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     return [y], pull
 
 
-def eltwise(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def eltwise(layer, xs, params, train):
     o = layer.eltwise_param
     if o.operation == o.SUM:
         factors = list(o.coeff) or [1.0] * len(xs)
@@ -77,34 +77,34 @@ def eltwise(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     return [y], lambda dys: ([dys[0] * (x == y) for x in xs], [])
 
 
-def concat(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def concat(layer, xs, params, train):
     axis = layer.concat_param.axis
     ends = np.cumsum([x.shape[axis] for x in xs])[:-1]
     return [np.concatenate(xs, axis)], lambda dys: (np.split(dys[0], ends, axis), [])
 
 
-def slice_(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def slice_(layer, xs, params, train):
     o = layer.slice_param
     parts = list(o.slice_point) or len(layer.top)
     tops = np.split(xs[0], parts, o.axis)
     return list(tops), lambda dys: ([np.concatenate(dys, o.axis)], [])
 
 
-def scale(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def scale(layer, xs, params, train):
     (x,), bias = xs, layer.scale_param.bias_term
     across = (1, -1) + (1,) * (x.ndim - 2)
     others = tuple(axis for axis in range(x.ndim) if axis != 1)
     gamma = params[0].reshape(across)
     y = x * gamma + (params[1].reshape(across) if bias else 0)
 
-    def pull(dys: Arrays) -> tuple[Arrays, Arrays]:
+    def pull(dys):
         dparams = [(dys[0] * x).sum(others), dys[0].sum(others)]
         return [dys[0] * gamma], dparams[: 1 + bias]
 
     return [y], pull
 
 
-def batch_norm(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def batch_norm(layer, xs, params, train):
     """Changes its parameters where it works with the batch's own statistics."""
     o, (x,) = layer.batch_norm_param, xs
     across = (1, -1) + (1,) * (x.ndim - 2)
@@ -122,7 +122,7 @@ def batch_norm(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     deviation = np.sqrt(variance + o.eps).reshape(across)
     y = (x - mean.reshape(across)) / deviation
 
-    def pull(dys: Arrays) -> tuple[Arrays, Arrays]:
+    def pull(dys):
         (dy,) = dys
         if not stored:
             centered = dy - dy.mean(others).reshape(across)
@@ -132,12 +132,12 @@ def batch_norm(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     return [y], pull
 
 
-def lrn(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def lrn(layer, xs, params, train):
     """y = x / base ** beta, base = k + alpha * mean of squares over a neighbourhood."""
     o, (x,) = layer.lrn_param, xs
     size, half = o.local_size, o.local_size // 2
     base = np.zeros_like(x)
-    members: list[tuple[Any, Any, int]] = []
+    members = []
     if o.norm_region == o.ACROSS_CHANNELS:
         k = o.k
         for c in range(x.shape[1]):
@@ -157,7 +157,7 @@ def lrn(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
         base[place] = k + o.alpha / share * (x[window] ** 2).sum(axes)
     power = base**-o.beta
 
-    def pull(dys: Arrays) -> tuple[Arrays, Arrays]:
+    def pull(dys):
         dx = dys[0] * power
         inner = dys[0] * x * -o.beta * power / base
         for place, window, share in members:
@@ -167,21 +167,21 @@ def lrn(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     return [x * power], pull
 
 
-def probabilities(x: Any) -> Any:
+def probabilities(x):
     e = np.exp(x - x.max(1, keepdims=True))
     return e / e.sum(1, keepdims=True)
 
 
-def softmax(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def softmax(layer, xs, params, train):
     y = probabilities(xs[0])
 
-    def pull(dys: Arrays) -> tuple[Arrays, Arrays]:
+    def pull(dys):
         return [y * (dys[0] - (dys[0] * y).sum(1, keepdims=True))], []
 
     return [y], pull
 
 
-def softmax_loss(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def softmax_loss(layer, xs, params, train):
     """Averaged over the labels that are not ignored; no average over none."""
     (x, labels), y = xs, probabilities(xs[0])
     o = layer.loss_param
@@ -193,13 +193,13 @@ def softmax_loss(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     return [loss], lambda dys: ([dys[0] * slope, np.zeros_like(labels)], [])
 
 
-def euclidean_loss(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def euclidean_loss(layer, xs, params, train):
     gap = (xs[0] - xs[1]) / len(xs[0])
     loss = (gap * (xs[0] - xs[1])).sum() / 2
     return [loss], lambda dys: ([dys[0] * gap, -dys[0] * gap], [])
 
 
-LAYERS: Mapping[str, Callable[[Any, Arrays, Arrays, bool], Made]] = {
+LAYERS = {
     "BatchNorm": batch_norm,
     "Concat": concat,
     "Eltwise": eltwise,
@@ -222,9 +222,7 @@ LAYERS: Mapping[str, Callable[[Any, Arrays, Arrays, bool], Made]] = {
 class Reference:
     """A net's passes.  Parameters of one name are one array; blobs keep every version."""
 
-    def __init__(
-        self, net: Any, train: bool, inputs: Mapping[str, Any], more: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, net, train, inputs, more):
         self.kinds = {**LAYERS, **more}
         self.layers = [layer for layer in net.layer if layer.type != "Input"]
         self.train = train
@@ -233,7 +231,7 @@ class Reference:
         self.inputs = dict(self.at)
         self.tape: list[tuple[Any, list[int], list[int], Arrays, Pull]] = []
 
-    def forward(self, params: Mapping[str, Arrays]) -> None:
+    def forward(self, params):
         for layer in self.layers:
             bottoms = [self.at[name] for name in layer.bottom]
             own = list(params.get(layer.name, ()))
@@ -244,15 +242,15 @@ class Reference:
             self.at.update(zip(layer.top, tops, strict=True))
             self.tape.append((layer, bottoms, tops, own, pull))
 
-    def blob(self, name: str) -> Any:
+    def blob(self, name):
         return self.values[self.at[name]]
 
-    def backward(self, top_diffs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[int, Any]]:
+    def backward(self, top_diffs):
         """Gradients of the inputs by name, and of the parameters by the identity of their array."""
         diffs = [np.zeros_like(value) for value in self.values]
         for name, diff in top_diffs.items():
             diffs[self.at[name]] = np.asarray(diff, np.float64)
-        of_params: dict[int, Any] = {}
+        of_params = {}
         for _, bottoms, tops, own, pull in reversed(self.tape):
             dxs, dparams = pull([diffs[number] for number in tops])
             for number, dx in zip(bottoms, dxs, strict=True):

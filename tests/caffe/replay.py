@@ -1,6 +1,6 @@
 """Replays a recorded case through a net, as tests/goldens/README.md describes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,18 +10,18 @@ from tests.goldens import agrees
 Arrays = Mapping[str, Any]
 
 
-def keys(arrays: Arrays, prefix: str) -> Iterator[tuple[str, Any]]:
+def keys(arrays, prefix):
     for key in arrays:
         if key.startswith(prefix):
             yield key[len(prefix) :], arrays[key]
 
 
-def set_params(net: Any, arrays: Arrays, prefix: str = "param/") -> None:
+def set_params(net, arrays, prefix="param/"):
     for key, value in keys(arrays, prefix):
         param(net, key).data[...] = value
 
 
-def set_inputs(net: Any, arrays: Arrays, prefix: str) -> None:
+def set_inputs(net, arrays, prefix):
     """Put the inputs in, reshaping the net where they are of another size."""
     inputs = dict(keys(arrays, prefix))
     changed = False
@@ -35,7 +35,7 @@ def set_inputs(net: Any, arrays: Arrays, prefix: str) -> None:
         net.blobs[blob].data[...] = value
 
 
-def close(case: Mapping[str, Any], got: Any, want: Any, what: str) -> None:
+def close(case, got, want, what):
     if not agrees(got, want, case["rtol"], case["atol"], case["floor"]):
         got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
         if got.shape != want.shape:
@@ -47,7 +47,7 @@ def close(case: Mapping[str, Any], got: Any, want: Any, what: str) -> None:
         )
 
 
-def check_structure(case: Mapping[str, Any], net: Any) -> None:
+def check_structure(case, net):
     assert list(net._layer_names) == case["layers"]
     assert list(net.inputs) == case["inputs"]
     assert list(net.outputs) == case["outputs"]
@@ -55,13 +55,13 @@ def check_structure(case: Mapping[str, Any], net: Any) -> None:
     assert shapes == case["blobs"]
 
 
-def param(net: Any, key: str) -> Any:
+def param(net, key):
     """The parameter that a key such as ``conv1/0`` names; layer names may hold slashes."""
     layer, _, number = key.rpartition("/")
     return net.params[layer][int(number)]
 
 
-def check_stats(case: Mapping[str, Any], net: Any, arrays: Arrays) -> None:
+def check_stats(case, net, arrays):
     """The first blob, in order, whose mean, deviation, least, most or norm is another one."""
     recorded = dict(keys(arrays, "stat/"))
     for name, blob in net.blobs.items():
@@ -72,14 +72,14 @@ def check_stats(case: Mapping[str, Any], net: Any, arrays: Arrays) -> None:
             close(case, found, recorded[name], f"stat/{name}")
 
 
-def play(case: Mapping[str, Any], net: Any, arrays: Arrays) -> None:
+def play(case, net, arrays):
     """Run a case's passes and compare all that was recorded."""
     set_params(net, arrays)
     for number in range(case["passes"]):
         play_pass(case, net, arrays, number)
 
 
-def play_pass(case: Mapping[str, Any], net: Any, arrays: Arrays, number: int) -> None:
+def play_pass(case, net, arrays, number):
     prefix = f"pass{number}/" if number else ""
     set_inputs(net, arrays, f"{prefix}in/")
     net.forward()
@@ -99,7 +99,7 @@ def play_pass(case: Mapping[str, Any], net: Any, arrays: Arrays, number: int) ->
         play_backward(case, net, arrays, prefix, number)
 
 
-def total_loss(net: Any) -> float:
+def total_loss(net):
     return float(
         sum(
             np.sum(net.blobs[name].data, dtype=np.float64) * weight
@@ -109,9 +109,7 @@ def total_loss(net: Any) -> float:
     )
 
 
-def play_backward(
-    case: Mapping[str, Any], net: Any, arrays: Arrays, prefix: str, number: int
-) -> None:
+def play_backward(case, net, arrays, prefix, number):
     if number not in case.get("accumulate", ()):
         net.clear_param_diffs()
     for blob, value in keys(arrays, f"{prefix}topdiff/"):
@@ -125,7 +123,7 @@ def play_backward(
         close(case, param(net, key).diff, want, f"pdiff/{key}")
 
 
-def check_dropout(case: Mapping[str, Any], net: Any, arrays: Arrays, ratio: float) -> None:
+def check_dropout(case, net, arrays, ratio):
     """One sample cannot be compared; what must hold of any sample can."""
     (name, x), *_ = keys(arrays, "in/")
     out = next(iter(keys(arrays, "out/")))[0] if name not in dict(keys(arrays, "out/")) else name

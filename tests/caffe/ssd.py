@@ -1,7 +1,6 @@
 """SSD's box arithmetic, slow and obvious: one loop for every sentence of the paper."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,13 +16,13 @@ def overlap(a: Box, b: Box) -> float:
     return area(both) / (area(a) + area(b) - area(both)) if area(both) else 0.0
 
 
-def center_size(box: Any) -> Any:
+def center_size(box):
     """Center x and y, width, height."""
     x0, y0, x1, y1 = box
     return np.array([(x0 + x1) / 2, (y0 + y1) / 2, x1 - x0, y1 - y0])
 
 
-def encode(code: str, prior: Any, variance: Any, box: Any, plain: bool = False) -> Any:
+def encode(code, prior, variance, box, plain=False):
     prior, box = np.asarray(prior, np.float64), np.asarray(box, np.float64)
     _, _, width, height = center_size(prior)
     if code == "CENTER_SIZE":
@@ -36,7 +35,7 @@ def encode(code: str, prior: Any, variance: Any, box: Any, plain: bool = False) 
     return offsets if plain else offsets / variance
 
 
-def decode(code: str, prior: Any, variance: Any, offsets: Any, plain: bool = False) -> Any:
+def decode(code, prior, variance, offsets, plain=False):
     prior, offsets = np.asarray(prior, np.float64), np.asarray(offsets, np.float64)
     offsets = offsets if plain else offsets * variance
     x, y, width, height = center_size(prior)
@@ -49,7 +48,7 @@ def decode(code: str, prior: Any, variance: Any, offsets: Any, plain: bool = Fal
     return prior + offsets
 
 
-def suppress(boxes: Any, ranked: Sequence[int], threshold: float, eta: float = 1) -> list[int]:
+def suppress(boxes, ranked, threshold, eta=1):
     kept: list[int] = []
     for i in ranked:
         if all(overlap(boxes[i], boxes[k]) <= threshold for k in kept):
@@ -60,21 +59,21 @@ def suppress(boxes: Any, ranked: Sequence[int], threshold: float, eta: float = 1
 
 
 def detect(
-    locations: Any,
-    confidences: Any,
-    priors: Any,
+    locations,
+    confidences,
+    priors,
     *,
-    classes: int,
-    share: bool = True,
-    background: int = 0,
-    code: str = "CORNER",
-    plain: bool = False,
-    keep: int = -1,
-    least: float = -np.inf,
-    threshold: float = 0.3,
-    top_k: int = -1,
-    eta: float = 1,
-) -> Any:
+    classes,
+    share=True,
+    background=0,
+    code="CORNER",
+    plain=False,
+    keep=-1,
+    least=-np.inf,
+    threshold=0.3,
+    top_k=-1,
+    eta=1,
+):
     """DetectionOutput's rows: image, label, score, box."""
     boxes, variances = priors.reshape(2, -1, 4)
     count, rows = len(boxes), []

@@ -1,9 +1,5 @@
 """Small nets of every layer type whose inputs change between passes."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -22,7 +18,7 @@ DRAW_OR_COUNT = {
 """Layers in Python whose values follow from the passes before, too."""
 
 
-def built(type_name: str, case: Case, shapes: tuple[Shape, ...] | None = None) -> Any:
+def built(type_name, case, shapes=None):
     shapes = case.shapes if shapes is None else shapes
     names = " ".join(f'bottom: "x{i}"' for i in range(len(shapes)))
     tops = " ".join(f'top: "y{i}"' for i in range(case.tops))
@@ -40,14 +36,14 @@ def fewer(case: Case) -> tuple[Shape, ...]:
     )
 
 
-def fill(net: Any) -> None:
+def fill(net):
     """Class numbers and places; zeros and ones where they may be either."""
     for name in net.inputs:
         data = net.blobs[name].data
         data[...] = 1 if data.ndim < 2 else np.linspace(0, 0.9, data.size).reshape(data.shape)
 
 
-def told(work: Any) -> str:
+def told(work):
     """What refuses it."""
     try:
         work()
@@ -56,7 +52,7 @@ def told(work: Any) -> str:
     return ""
 
 
-def all_cases(chosen: Any = CASES) -> list[Any]:
+def all_cases(chosen=CASES):
     return [
         pytest.param(name, case, id=f"{name}-{number}")
         for name, cases in CASES.items()
@@ -65,7 +61,7 @@ def all_cases(chosen: Any = CASES) -> list[Any]:
     ]
 
 
-def test_every_type_has_a_case() -> None:
+def test_every_type_has_a_case():
     assert set(CASES) | READ_FILES | USERS == set(LAYERS)
     assert not set(CASES) & (READ_FILES | USERS)
 
@@ -109,7 +105,7 @@ def test_layers_in_python_follow_a_reshape(type_name: str, case: Case) -> None:
         np.testing.assert_array_equal(net.blobs[name].data, fresh.blobs[name].data)
 
 
-def test_the_mean_of_a_loss_in_python_is_that_of_the_batch() -> None:
+def test_the_mean_of_a_loss_in_python_is_that_of_the_batch():
     """Of four records, then of three: log 3 where all scores are equal."""
     options = "focal_loss_param { gamma: 0 alpha: 1 } loss_param { normalization: FULL }"
     net = built("FocalLoss", Case(options, ((4, 3), (4,))))
@@ -136,7 +132,7 @@ def test_image_files_without_rows(type_name: str) -> None:
     assert not np.any(net.params["l"][0].diff)
 
 
-def test_maps_of_different_numbers_of_images() -> None:
+def test_maps_of_different_numbers_of_images():
     case = CASES["Yolov3DetectionOutput"][0]
     with pytest.raises(LayerError, match="one number of images; they are 3 x 14 x 2 x 3, 2 x 14"):
         built("Yolov3DetectionOutput", case, ((3, 14, 2, 3), (2, 14, 4, 6)))
@@ -162,7 +158,7 @@ def test_odd_shapes_are_refused_at_once(
 
 
 def test_what_no_rule_refuses_names_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_):
         raise IndexError("index 7\nis out of bounds")
 
     net = built("TripletLoss", CASES["TripletLoss"][0])

@@ -1,8 +1,5 @@
 """Models of every age, copied into a net by layer name: parameters bit for bit, then a pass."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -14,7 +11,7 @@ BINARY = GOLDENS / "formats" / "binary"
 TOLERANCES = {"rtol": 1e-4, "atol": 1e-5, "floor": 1e-9}
 
 
-def check(case: dict[str, Any], file: str | Path) -> Any:
+def check(case, file):
     """Copy a file into a fresh net, compare its parameters and a forward pass."""
     net = caffe.Net(str(BINARY / f"{case['name']}.prototxt"), caffe.TEST)
     before = {

@@ -1,8 +1,5 @@
 """What a convolution computes too in the test phase gives what the layers give one by one."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -102,7 +99,7 @@ def residual_net(relu: bool, order: str, reads_input: bool) -> str:
     return text + TAIL
 
 
-def build_net(text: str, keep_blobs: bool) -> Any:
+def build_net(text, keep_blobs):
     net = Net.from_proto(parse_net(text), TEST, seed=5, keep_blobs=keep_blobs)
     rng = np.random.default_rng(1)
     for name, blobs in net.params.items():
@@ -113,19 +110,19 @@ def build_net(text: str, keep_blobs: bool) -> Any:
     return net
 
 
-def one_by_one(net: Any) -> dict[str, Any]:
+def one_by_one(net):
     """Every blob of a net that keeps them, layer by layer."""
     for number in range(len(net.layers)):
         net._forward(number, number)
     return {name: blob.data.copy() for name, blob in net.blobs.items()}
 
 
-def at_once(net: Any, *names: str) -> dict[str, Any]:
+def at_once(net, *names):
     found = net.forward(blobs=names)
     return {name: values.copy() for name, values in found.items()}
 
 
-def check(net: Any, text: str, *names: str) -> None:
+def check(net, text, *names):
     """The net's blobs are those of one that computes them singly, on the same weights."""
     single = build_net(text, keep_blobs=True)
     single.flat_params.copy_from(net.flat_params)
@@ -165,7 +162,7 @@ def test_a_sum(relu, order, reads_input, keep_blobs):
         np.testing.assert_array_equal(net.blobs["data"].data, data)
 
 
-def fused(net: Any) -> set[str]:
+def fused(net):
     """The layers whose time is a convolution's."""
     net.time_layers(True)
     net._forward(0, len(net.layers) - 1)
@@ -186,7 +183,7 @@ def test_what_is_computed_together():
     assert fused(build_net(loose, False)) == {"l0", "l1", "l2"}
 
 
-WRITES: dict[str, Callable[[Any], Any]] = {
+WRITES = {
     "weights": lambda net: net.params["conv"][0].data.__imul__(-2),
     "bias": lambda net: net.params["conv"][1].data.__iadd__(1),
     "statistics": lambda net: net.params["l0"][0].data.__iadd__(3),

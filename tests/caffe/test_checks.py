@@ -1,7 +1,6 @@
 """Arguments of wrong types are refused at the call, by an error of ours that is a TypeError."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,26 +10,26 @@ from sparknet.errors import ArgumentError, IndexOutOfRange, SparkNetError, SpecE
 from tests.caffe.nets import TEXT, make
 from tests.caffe.solvers import small
 
-NOT_WHOLE: tuple[Any, ...] = ("w.caffemodel", 1.0, None, [0], b"1", np.float32(1), object())
-NO_NAME: tuple[Any, ...] = (7, 1.5, [], b"name", {}, np.int64(3))
-NO_NAMES: tuple[Any, ...] = ("conv", 3, [1], ["conv", None])
-NO_FUNCTION: tuple[Any, ...] = (3, "name", [])
-NO_NET: tuple[Any, ...] = (3, "net.prototxt", [])
-NO_FLAG: tuple[Any, ...] = ("yes", [], 1.5)
-NO_BLOBS: tuple[Any, ...] = (3, "bottom", [1], np.zeros(3))
+NOT_WHOLE = ("w.caffemodel", 1.0, None, [0], b"1", np.float32(1), object())
+NO_NAME = (7, 1.5, [], b"name", {}, np.int64(3))
+NO_NAMES = ("conv", 3, [1], ["conv", None])
+NO_FUNCTION = (3, "name", [])
+NO_NET = (3, "net.prototxt", [])
+NO_FLAG = ("yes", [], 1.5)
+NO_BLOBS = (3, "bottom", [1], np.zeros(3))
 
 
 class Things:
     """What the calls are made on."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.net, self.solver = make(), small.make_solver()
         self.blob, self.param = self.net.blobs["data"], self.net.params["conv"][0]
         self.vector = caffe._caffe.BlobVec()
         self.layer = self.net.layers[list(self.net._layer_names).index("conv")]
 
 
-CALLS: dict[str, tuple[tuple[Any, ...], Any]] = {
+CALLS = {
     # what is called with each of these
     "Net, file": (NO_NAME, lambda t, x: caffe.Net(x, caffe.TEST)),
     "Net, phase": (

@@ -1,7 +1,6 @@
 """Classifier and Detector against the same crops, put together by hand."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,12 +23,12 @@ def files(folder: Path) -> tuple[str, str]:
     return str(model), str(weights)
 
 
-def images(count: int, height: int, width: int) -> list[Any]:
+def images(count, height, width):
     rng = np.random.default_rng(0)
     return [rng.random((height, width, 3), np.float32) for _ in range(count)]
 
 
-def by_hand(net: caffe.Net, crops: Any) -> Any:
+def by_hand(net, crops):
     """Crops in RGB from 0 to 1 → probabilities, for mean 100, 110, 120 in BGR of 255."""
     x = 255 * np.asarray(crops, np.float64)[..., ::-1] - [100, 110, 120]
     w, b = (blob.data.astype(np.float64) for blob in net.params["ip"])
@@ -37,7 +36,7 @@ def by_hand(net: caffe.Net, crops: Any) -> Any:
     return e / e.sum(1, keepdims=True)
 
 
-def make(folder: Path, **options: Any) -> caffe.Classifier:
+def make(folder, **options):
     return caffe.Classifier(
         *files(folder),
         mean=np.array([100, 110, 120]),
@@ -87,7 +86,7 @@ def test_images_of_other_sizes_are_resized(tmp_path):
 def test_a_mean_of_the_images_size(tmp_path):
     """What classify.py does by default: images and their mean are larger than the input."""
     mean = np.random.default_rng(2).uniform(90, 130, (3, 9, 12))
-    options: dict[str, Any] = {"image_dims": [9, 12], "raw_scale": 255.0, "channel_swap": [2, 1, 0]}
+    options = {"image_dims": [9, 12], "raw_scale": 255.0, "channel_swap": [2, 1, 0]}
     written = files(tmp_path)
     net = caffe.Classifier(*written, mean=mean, input_scale=None, **options)
     plain = caffe.Classifier(*written, **options)
@@ -114,14 +113,14 @@ layer { name: "mean" type: "Pooling" bottom: "data" top: "mean"
 """
 
 
-def make_detector(folder: Path, text: str = DETECTOR, **options: Any) -> caffe.Detector:
+def make_detector(folder, text=DETECTOR, **options):
     model, weights = folder / "deploy.prototxt", folder / "net.caffemodel"
     model.write_text(text)
     caffe.Net(model, caffe.TEST).save(weights)
     return caffe.Detector(str(model), str(weights), **options)
 
 
-def picture(folder: Path) -> tuple[str, Any]:
+def picture(folder):
     rng = np.random.default_rng(0)
     path = folder / "image.png"
     pixels = rng.integers(0, 256, (20, 30, 3), np.uint8)

@@ -11,7 +11,7 @@ def data() -> Top:
     return top
 
 
-def convolution(bottom: Top, **options: object) -> Top:
+def convolution(bottom, **options):
     top: Top = L.Convolution(bottom, num_output=1, **options)
     return top
 

@@ -1,7 +1,5 @@
 """SSD's PriorBox, DetectionOutput and MultiBoxLoss against slow arithmetic and differences."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -21,7 +19,7 @@ def _layer(type_name: str, bottoms: str, options: str) -> str:
 # -- PriorBox --------------------------------------------------------------------------------
 
 
-def _priors(options: str, rows: int = 1, columns: int = 2) -> Any:
+def _priors(options, rows=1, columns=2):
     inputs = {"map": np.zeros((1, 1, rows, columns)), "image": np.zeros((1, 3, 20, 40))}
     net = build(_layer("PriorBox", "map image", f"prior_box_param {{ {options} }}"), inputs)
     net.forward()
@@ -60,16 +58,14 @@ def test_prior_box_options():
 # -- DetectionOutput -------------------------------------------------------------------------
 
 
-def _boxes(rng: np.random.Generator, count: int) -> Any:
+def _boxes(rng, count):
     """A blob of priors: corners and variances."""
     low, size = rng.uniform(0, 0.6, (count, 2)), rng.uniform(0.1, 0.4, (count, 2))
     variances = rng.uniform(0.1, 0.3, (count, 4))
     return np.stack([np.hstack([low, low + size]), variances]).reshape(1, 2, -1).astype("f4")
 
 
-def _detections(
-    rng: np.random.Generator, *, count: int = 12, classes: int = 4, share: bool = True
-) -> dict[str, Any]:
+def _detections(rng, *, count=12, classes=4, share=True):
     sets = 1 if share else classes
     return {
         "loc": rng.normal(0, 0.3, (2, count * sets * 4)).astype("f4"),
@@ -78,7 +74,7 @@ def _detections(
     }
 
 
-def _detect(options: str, inputs: dict[str, Any], after: str = "") -> Any:
+def _detect(options, inputs, after=""):
     text = _layer("DetectionOutput", "loc conf priors", f"detection_output_param {{ {options} }}")
     net = build(text + after, inputs, phase=1)
     net.forward()
@@ -168,7 +164,7 @@ def test_detection_output_odd_values():
 # -- MultiBoxLoss ----------------------------------------------------------------------------
 
 
-def _truths(rng: np.random.Generator, priors: Any, classes: int) -> Any:
+def _truths(rng, priors, classes):
     """Five true boxes near priors; a row that only fills up; two images, the third has none."""
     corners = priors[0, 0].reshape(-1, 4)[: 5 * 2 : 2] + rng.normal(0, 0.03, (5, 4))
     rows = [
@@ -178,7 +174,7 @@ def _truths(rng: np.random.Generator, priors: Any, classes: int) -> Any:
     return np.array([*rows[:2], [-1] * 8, *rows[2:]], np.float32).reshape(1, 1, 6, 8)
 
 
-def _losses(*, share: bool = True, classes: int = 4, seed: int = 2) -> dict[str, Any]:
+def _losses(*, share=True, classes=4, seed=2):
     rng = np.random.default_rng(seed)
     count = 14
     priors = _boxes(rng, count)
@@ -196,7 +192,7 @@ def _loss_layer(options: str, outside: str = "") -> str:
     return _layer("MultiBoxLoss", "loc conf priors truths", text)
 
 
-CASES: dict[str, tuple[str, dict[str, Any]]] = {
+CASES = {
     "defaults": ("", {}),
     "bipartite": ("match_type: BIPARTITE", {"each": False}),
     "threshold": ("overlap_threshold: 0.2", {"threshold": 0.2}),
@@ -239,13 +235,13 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def _adapt(options: str, inputs: dict[str, Any]) -> dict[str, Any]:
+def _adapt(options, inputs):
     if "background_label_id: 3" in options:
         inputs["truths"][0, 0, :, 1] -= inputs["truths"][0, 0, :, 1] > 0
     return inputs
 
 
-def _loss(layer: str, inputs: dict[str, Any]) -> float:
+def _loss(layer, inputs):
     net = build(layer, inputs)
     net.forward()
     return float(net.blobs["y"].data)
@@ -299,7 +295,7 @@ def test_multibox_loss_parts():
     assert sum(parts) == pytest.approx(both, rel=1e-6)
 
 
-def _check_gradients(options: str, inputs: dict[str, Any], outside: str = "") -> None:
+def _check_gradients(options, inputs, outside=""):
     layer = _loss_layer(options, outside)
     check_gradients(layer, inputs, of=["loc", "conf"], step=2e-3, tolerance=5e-3)
 

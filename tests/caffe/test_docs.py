@@ -1,7 +1,6 @@
 """docs/pycaffe.md and docs/compatibility.md are true."""
 
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +45,7 @@ COPY = layer("Power", "x", "c").replace("l_Power", "copy")
 )
 def test_in_place_gives_what_it_gives_elsewhere(kind, more, bottoms):
     x = np.random.default_rng(0).uniform(0.5, 2, (3, 4)).astype(np.float32)
-    found: list[Any] = []
+    found = []
     for top in ("c", "y"):
         net = make(COPY + layer(kind, bottoms, top, more), x="3 4")
         out = net.forward(x=x)[top].copy()
@@ -209,7 +208,7 @@ layer { name: "drop" type: "Dropout" bottom: "norm" top: "norm" }
 """
 
 
-def run(count: int) -> dict[str, Any]:
+def run(count):
     before = threads()
     set_threads(count)
     try:

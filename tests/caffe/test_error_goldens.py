@@ -1,7 +1,6 @@
 """What must be refused: an exception at the recorded step at the latest, which names the place."""
 
 import shutil
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,11 @@ from tests.goldens import GOLDENS, cases
 Case = dict[str, Any]
 
 
-def _net(case: Case) -> Any:
+def _net(case):
     return caffe.Net(case["file"], getattr(caffe, case["phase"]))
 
 
-def _forward(case: Case) -> Any:
+def _forward(case):
     net = _net(case)
     for name in net.inputs:
         net.blobs[name].data[...] = case.get("values", {}).get(name, 0.5)
@@ -38,7 +37,7 @@ def _call(case: Case) -> None:
     exec(case["call"], known)
 
 
-ACTIONS: dict[str, Callable[[Case], Any]] = {
+ACTIONS = {
     "net": _net,
     "forward": _forward,
     "backward": lambda case: _forward(case).backward(),

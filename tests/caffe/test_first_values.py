@@ -1,7 +1,5 @@
 """A net that gets all weights from a file needs no filler; one that does not begins as ever."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -32,11 +30,11 @@ def files(tmp_path):
     return tmp_path
 
 
-def values(net: Any) -> dict[str, list[Any]]:
+def values(net):
     return {name: [blob.data.copy() for blob in own] for name, own in net.params.items()}
 
 
-def equal(one: dict[str, list[Any]], other: dict[str, list[Any]]) -> bool:
+def equal(one, other):
     return one.keys() == other.keys() and all(
         np.array_equal(mine, theirs)
         for name in one
@@ -44,7 +42,7 @@ def equal(one: dict[str, list[Any]], other: dict[str, list[Any]]) -> bool:
     )
 
 
-def refuse(*_: Any) -> Any:
+def refuse(*_):
     raise AssertionError("a filler ran")
 
 

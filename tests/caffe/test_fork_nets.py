@@ -1,7 +1,6 @@
 """Nets of the shapes of public forks, whole: forward in both phases, and some steps of training."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ TRAINED = {**fork_nets.TRAINED, **MORE}
 TESTED = {**fork_nets.TESTED, **MORE, "Cascade R-CNN": cascade_nets.tested}
 
 
-def feed(net: Any, written: Writer) -> None:
+def feed(net, written):
     for name, value in written.inputs.items():
         net.blobs[name].data[...] = value
 

@@ -1,7 +1,5 @@
 """Layers that are computed together give what they give one by one."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -26,7 +24,7 @@ layer { name: "sum" type: "Eltwise" bottom: "conv" bottom: "short" top: "sum" }
 """
 
 
-def run(phase: int, channels: int, slope: float, forward: str, backward: str) -> list[Any]:
+def run(phase, channels, slope, forward, backward):
     """Everything that two passes leave, each in one go or layer by layer."""
     text = NET.replace("CHANNELS", str(channels)).replace("SLOPE", str(slope))
     net = Net.from_proto(parse_net(text), phase, seed=3)
@@ -120,7 +118,7 @@ def make(variant: str) -> Net:
     return Net.from_proto(parse_net(text), TRAIN, seed=3)
 
 
-def run_gates(net: Net, parts: str) -> list[Any]:
+def run_gates(net, parts):
     """Everything that two passes leave, in one go, or cut before each layer."""
     rng = np.random.default_rng(0)
     last = len(net.layers) - 1

@@ -1,7 +1,6 @@
 """Net specifications and arrays against what real pycaffe made of them."""
 
 import runpy
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +33,7 @@ def test_net_specification(name):
     assert [(key, value) for key, value in _lines(text)] == list(_lines(stored))
 
 
-def _lines(text: str) -> Any:
+def _lines(text):
     """(field, value) in order, numbers as numbers: spelling aside, the text itself."""
     for line in text.split("\n"):
         key, _, value = line.strip().partition(": ")
@@ -50,7 +49,7 @@ def arrays():
         return dict(data)
 
 
-def same(got: object, want: object) -> bool:
+def same(got, want):
     return agrees(got, want, 1e-5, 1e-6, 1e-9)
 
 

@@ -1,8 +1,6 @@
 """caffe.io: images, their sizes, and the transformer."""
 
 import builtins
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from sparknet.errors import ArrayError, FileError, MissingExtra, SparkNetError
 Image = pytest.importorskip("PIL.Image")
 
 
-def saved(folder: Path, array: Any, mode: str | None = None, name: str = "x.png") -> Path:
+def saved(folder, array, mode=None, name="x.png"):
     image = Image.fromarray(array)
     (image.convert(mode) if mode else image).save(folder / name)
     return folder / name
@@ -76,7 +74,7 @@ def test_bad_files(tmp_path):
 def test_pillow_is_an_extra(monkeypatch):
     real = builtins.__import__
 
-    def absent(name: str, *args: Any, **kwargs: Any) -> Any:
+    def absent(name, *args, **kwargs):
         if name.startswith("PIL"):
             raise ModuleNotFoundError(name)
         return real(name, *args, **kwargs)
@@ -106,7 +104,7 @@ def test_crops_that_no_image_has(crop):
         io.oversample([np.zeros((4, 6, 3))], crop)
 
 
-def ramp(channels: int) -> Any:
+def ramp(channels):
     return np.tile(np.array([[0.0, 10.0], [20.0, 30.0]], np.float32)[..., None], channels)
 
 

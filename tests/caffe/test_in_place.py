@@ -6,7 +6,6 @@ The matrix: every layer type with a gradient, and every type in place behind it.
 import random
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -78,7 +77,7 @@ def layer(name: str, options: str, bottoms: Sequence[str], tops: Sequence[str]) 
 
 
 @cache
-def shapes_of(options: str, shapes: tuple[Shape, ...], tops: int, phase: int) -> Any:
+def shapes_of(options, shapes, tops, phase):
     """The shapes of a layer's tops; None where it does not take these bottoms."""
     names = [f"b{i}" for i in range(len(shapes))], [f"t{i}" for i in range(tops)]
     net = parse_net("".join(map(input_layer, names[0], shapes)) + layer("l", options, *names))
@@ -133,7 +132,7 @@ def net_text(kind: str, case: Case, chains: Sequence[Sequence[str]], phase: int,
     return text
 
 
-def built(text: str, phase: int, **settings: Any) -> Any:
+def built(text, phase, **settings):
     net = caffe.Net.from_proto(parse_net(text), phase, seed=3, trusted=True, **settings)
     rng = np.random.default_rng(1)
     for name, blobs in net.params.items():
@@ -147,7 +146,7 @@ FILLS = ("x0 other", "x other", "other")
 """The inputs of any numbers, where the layer takes them so; the others are labels."""
 
 
-def fill(net: Any, names: str) -> None:
+def fill(net, names):
     rng = np.random.default_rng(2)
     for name in net.inputs:
         values = net.blobs[name].data
@@ -157,7 +156,7 @@ def fill(net: Any, names: str) -> None:
             values[...] = rng.integers(0, 2, values.shape)
 
 
-def gradients(net: Any) -> dict[str, Any]:
+def gradients(net):
     """Of the inputs and the parameters, by name."""
     for name in net.outputs:
         blob = net.blobs[name]
@@ -169,7 +168,7 @@ def gradients(net: Any) -> dict[str, Any]:
     return found
 
 
-def differences(got: dict[str, Any], want: dict[str, Any], tolerance: float) -> list[str]:
+def differences(got, want, tolerance):
     """What differs by more than a share of its largest value; the bias before a normalisation,
     whose gradient is 0 but for rounding, of a hundredth of the chain's largest."""
     lines, largest, chain_of = [], dict[str, float](), {}
@@ -188,14 +187,7 @@ def differences(got: dict[str, Any], want: dict[str, Any], tolerance: float) -> 
     return lines
 
 
-def compare(
-    kind: str,
-    case: Case,
-    chains: Sequence[Sequence[str]],
-    phase: int,
-    precision: Any,
-    keep_blobs: bool = True,
-) -> list[str]:
+def compare(kind, case, chains, phase, precision, keep_blobs=True):
     """What differs between the net whose layers work in place and the one whose do not."""
     texts = [net_text(kind, case, chains, phase, own) for own in (False, True)]
     nets = [

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,13 +24,13 @@ CLOSE = 0.03
 """How far from float32, as a share of all values' norm, one layer is."""
 
 
-def rounded(values: Any, step: Any, is_signed: bool = True) -> Any:
+def rounded(values, step, is_signed=True):
     """The nearest multiples of a step, by the obvious way."""
     low, high = (-128, 127) if is_signed else (0, 255)
     return np.clip(np.rint(values / step), low, high)
 
 
-def filled(text: str, shape: tuple[int, ...], seed: int = 3) -> Any:
+def filled(text, shape, seed=3):
     """A net of float32 in the test phase whose parameters are all drawn, and its input."""
     net = caffe.Net.from_proto(parse_net(input_layer("data", shape) + text), caffe.TEST, seed=1)
     rng = np.random.default_rng(seed)
@@ -43,13 +42,13 @@ def filled(text: str, shape: tuple[int, ...], seed: int = 3) -> Any:
     return net
 
 
-def calibrated(net: Any, method: str = "max", float32: tuple[str, ...] = ()) -> Any:
+def calibrated(net, method="max", float32=()):
     found = Calibration(net.graph)
     found.note({name: net.blobs[name].data for name in found.blobs})
     return found.done(method, float32)
 
 
-def in_int8(net: Any, param: Any, keep_blobs: bool = False) -> Any:
+def in_int8(net, param, keep_blobs=False):
     message = caffe_pb2.NetParameter()
     message.CopyFrom(net.graph.parameter)
     message.int8_param.CopyFrom(param)

@@ -1,7 +1,5 @@
 """Nets whose blobs share memory give what nets give that keep them all, or say that it is gone."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -34,11 +32,11 @@ IMAGE = np.random.default_rng(0).standard_normal(SHAPE).astype(np.float32)
 GIVEN_BACK = r"the values of (blob )?'{}' were given back after their last reader"
 
 
-def build_net(keep_blobs: bool, text: str = NET) -> Any:
+def build_net(keep_blobs, text=NET):
     return Net.from_proto(parse_net(text), TEST, seed=1, keep_blobs=keep_blobs)
 
 
-def values(keep_blobs: bool, data: Any = IMAGE) -> dict[str, Any]:
+def values(keep_blobs, data=IMAGE):
     net = build_net(keep_blobs)
     net.blobs["data"].reshape(*data.shape)
     found = net.forward(data=data, blobs=NAMES)
@@ -127,12 +125,12 @@ def test_callbacks_see_what_comes_next():
 class Doubled(Layer):
     """A layer in Python between layers of the engine."""
 
-    def setup(self, bottom: Any, top: Any) -> None: ...
+    def setup(self, bottom, top): ...
 
-    def reshape(self, bottom: Any, top: Any) -> None:
+    def reshape(self, bottom, top):
         top[0].reshape(*bottom[0].shape)
 
-    def forward(self, bottom: Any, top: Any) -> None:
+    def forward(self, bottom, top):
         top[0].data[...] = 2 * bottom[0].data
 
 
@@ -162,7 +160,7 @@ def behind_a_convolution(*layers: str) -> str:
     return text + NET[NET.index('layer { name: "ip"') :].replace('"flat"', f'"{top}"')
 
 
-def both(text: str, seed: int) -> list[dict[str, Any]]:
+def both(text, seed):
     """What a net that keeps its blobs gives, and one that does not."""
     found = []
     for keep in (True, False):

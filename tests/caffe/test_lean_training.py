@@ -1,6 +1,6 @@
 """Training whose blobs share memory gives the bits of training that keeps them, in less of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "acc
 Fill = Callable[[Any, np.random.Generator], None]
 
 
-def fill(net: Any, rng: np.random.Generator) -> None:
+def fill(net, rng):
     """Noise for whatever comes in, 0 and 1 for labels."""
     sources = [top for node in net.graph.nodes if not node.bottoms for top in node.tops]
     for name in sources:
@@ -67,14 +67,14 @@ def fill(net: Any, rng: np.random.Generator) -> None:
         net.blobs[name].data[...] = values
 
 
-def solver_of(net: Any, keep_blobs: bool, **options: Any) -> Any:
+def solver_of(net, keep_blobs, **options):
     params = SolverParams(
         net_param=net, base_lr=0.01, lr_policy="fixed", momentum=0.9, random_seed=3, **options
     )
     return caffe.SGDSolver(params, keep_blobs=keep_blobs)
 
 
-def trace(solver: Any, steps: int = 3, put: Fill = fill) -> Iterator[list[Any]]:
+def trace(solver, steps=3, put=fill):
     """Whatever a training leaves to be looked at, step by step."""
     rng = np.random.default_rng(0)
     for _ in range(steps):
@@ -87,7 +87,7 @@ def trace(solver: Any, steps: int = 3, put: Fill = fill) -> Iterator[list[Any]]:
         ]
 
 
-def check_same(kept: Any, lean: Any, **options: Any) -> None:
+def check_same(kept, lean, **options):
     for want, got in zip(trace(kept, **options), trace(lean, **options), strict=True):
         for one, other in zip(want, got, strict=True):
             np.testing.assert_array_equal(other, one)
@@ -159,7 +159,7 @@ def test_gradients_that_are_named_are_right():
 
 def test_gradients_layer_by_layer():
     """Callbacks cut the passes, and may look at what comes next."""
-    nets: list[Any] = []
+    nets = []
     seen: list[int] = []
     for keep in (True, False):
         net = caffe.Net.from_proto(parse_net(NET), caffe.TRAIN, seed=3, keep_blobs=keep)
@@ -208,15 +208,15 @@ def test_layers_in_python():
 class Doubled(caffe.Layer):
     """A layer in Python between layers of the engine."""
 
-    def setup(self, bottom: Any, top: Any) -> None: ...
+    def setup(self, bottom, top): ...
 
-    def reshape(self, bottom: Any, top: Any) -> None:
+    def reshape(self, bottom, top):
         top[0].reshape(*bottom[0].shape)
 
-    def forward(self, bottom: Any, top: Any) -> None:
+    def forward(self, bottom, top):
         top[0].data[...] = 2 * bottom[0].data
 
-    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+    def backward(self, top, propagate_down, bottom):
         bottom[0].diff[...] = 2 * top[0].diff
 
 

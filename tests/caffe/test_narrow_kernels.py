@@ -1,7 +1,6 @@
 """Kernels of eight bits and of bfloat16 against slow obvious ones."""
 
 from math import erf
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from tests.fuzz.kernels.case import Case, check
 from tests.fuzz.kernels.sizes import words
 
 
-def int8_net(text: str, data: Any, steps: dict[str, tuple[float, bool]], seed: int) -> Any:
+def int8_net(text, data, steps, seed):
     """A net of eight bits whose blobs have these steps, with drawn weights, after a pass."""
     message = parse_net(input_layer("data", data.shape) + text)
     for blob, (step, is_signed) in steps.items():
@@ -63,7 +62,7 @@ def test_the_maximum_of_windows(case, is_signed):
     np.testing.assert_allclose(actual["pool"], want, atol=0.05 if case.slope else 0, rtol=0)
 
 
-def products_of(numbers: Any, weights: Any) -> tuple[Any, Any]:
+def products_of(numbers, weights):
     """The sums of whole numbers for each output, and what the weights are multiples of."""
     by = np.abs(weights).max(1).astype(np.float32) / np.float32(127)
     return numbers.astype(np.int64) @ rounded(weights, by[:, None]).astype(np.int64).T, by

@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -68,7 +67,7 @@ def test_stages_and_levels(tmp_path):
         )
     path = write(tmp_path, text)
 
-    def layers(*words: Any, **options: Any) -> str:
+    def layers(*words, **options):
         names = caffe.Net(path, *words, **options)._layer_names
         return "".join(name for name in names if name.isdigit())
 
@@ -148,7 +147,7 @@ def test_blob():
 # -- passes ------------------------------------------------------------------------------
 
 
-def softmax(x: Any) -> Any:
+def softmax(x):
     e = np.exp(x - x.max(1, keepdims=True))
     return e / e.sum(1, keepdims=True)
 

@@ -3,9 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -165,12 +163,12 @@ CASES: dict[str, tuple[tuple[int, ...], str, float]] = {
 }
 
 
-def build(shape: tuple[int, ...], text: str, precision: str, phase: int = 0) -> Any:
+def build(shape, text, precision, phase=0):
     whole = "force_backward: true\n" + input_layer("data", shape) + text
     return caffe.Net.from_proto(parse_net(whole), phase, seed=1, precision=precision)
 
 
-def run(net: Any) -> Iterator[tuple[str, Any]]:
+def run(net):
     """A pass each way over noise: every blob and gradient, copied."""
     rng = np.random.default_rng(3)
     net.blobs["data"].data[...] = rng.standard_normal(net.blobs["data"].shape)
@@ -188,7 +186,7 @@ def run(net: Any) -> Iterator[tuple[str, Any]]:
             yield f"gradient of {name}, parameter {number}", blob.diff.copy()
 
 
-def distance(one: Any, other: Any) -> float:
+def distance(one, other):
     """Of one from the other, as a share of the other's norm."""
     return float(np.linalg.norm(one - other) / max(float(np.linalg.norm(other)), 1e-6))
 
@@ -342,7 +340,7 @@ net_param {
 """
 
 
-def train(precision: str) -> tuple[float, Any]:
+def train(precision):
     """Which quarter of a noisy image is bright: the loss at the end, and the weights."""
     solver = solver_from_text(SOLVER, precision=precision)
     rng = np.random.default_rng(5)
@@ -476,7 +474,7 @@ def test_fewer_products_of_float32_stay_where_channels_fill_no_vectors(channels,
     """As LeNet's second convolution when it learns, forward and backward."""
     text = "force_backward: true " + input_layer("x", (64, channels, 12, 12))
     text += convolution("y", "x", f"num_output: {outputs} kernel_size: 5")
-    found: list[list[Any]] = []
+    found = []
     rng = np.random.default_rng(0)
     x = rng.standard_normal((64, channels, 12, 12), np.float32)
     slopes = rng.standard_normal((64, outputs, 8, 8), np.float32)

@@ -194,7 +194,7 @@ def test_phase(phase):
 
 @pytest.mark.parametrize("place", ["setup", "reshape", "forward", "backward"])
 def test_errors_keep_their_type_and_name_the_layer(place):
-    def use() -> None:
+    def use():
         net = make(source() + fully("x", "a") + python("Failing", "a", "b", text=place))
         net.forward(x=x())
         net.backward(b=np.ones((4, 3)))

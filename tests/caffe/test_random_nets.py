@@ -268,7 +268,7 @@ STEPS = (convolution, convolution, inner_product, pools, activation, activation,
 
 
 @st.composite
-def drafts(draw: Any) -> Draft:
+def drafts(draw):
     d = Draft(draw)
     for _ in range(d.number(1, 2)):
         channels = draw(st.sampled_from(WIDTHS))
@@ -279,7 +279,7 @@ def drafts(draw: Any) -> Draft:
     return d
 
 
-def _values(d: Draft, rng: np.random.Generator) -> dict[str, Any]:
+def _values(d, rng):
     return {
         name: rng.integers(0, d.labels[name], shape).astype(np.float32)
         if name in d.labels
@@ -288,9 +288,9 @@ def _values(d: Draft, rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def _set_params(net: Any, rng: np.random.Generator) -> dict[str, list[Any]]:
+def _set_params(net, rng):
     """Random parameters; copies in double precision, one for all that share."""
-    copies: dict[int, Any] = {}
+    copies = {}
     for name, own in net.params.items():
         statistics = net.layer_dict[name].type == "BatchNorm"
         for number, blob in enumerate(own):
@@ -301,7 +301,7 @@ def _set_params(net: Any, rng: np.random.Generator) -> dict[str, list[Any]]:
     return {name: [copies[id(blob)] for blob in own] for name, own in net.params.items()}
 
 
-def _close(what: str, got: Any, want: Any, scale: float = 1) -> None:
+def _close(what, got, want, scale=1):
     got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
     assert got.shape == want.shape, what
     allowed = 1e-3 * np.abs(want) + 3e-4 * max(np.abs(want).max(initial=0), 0.1 * scale)
@@ -309,7 +309,7 @@ def _close(what: str, got: Any, want: Any, scale: float = 1) -> None:
     assert worst <= 0, f"{what}: {got} is not {want}"
 
 
-def pooling(layer: Any, xs: list[Any], params: list[Any], train: bool) -> Any:
+def pooling(layer, xs, params, train):
     """As the oracle's, if no rounding changes which value is the largest of a window."""
     noise = np.random.default_rng(0).uniform(-5e-4, 5e-4, xs[0].shape)
     _, chosen_near = oracle.pooling(layer, [xs[0] + noise], params, train)
@@ -353,9 +353,7 @@ def test_a_random_net_agrees_with_the_reference(d, phase, seed):
     _check_gradients(net, reference, params, rng)
 
 
-def _check_gradients(
-    net: Any, reference: Reference, params: dict[str, list[Any]], rng: np.random.Generator
-) -> None:
+def _check_gradients(net, reference, params, rng):
     top_diffs = {}
     for name in net.outputs:
         weight, shape = net.blob_loss_weights[name], net.blobs[name].data.shape
@@ -375,7 +373,7 @@ def _check_gradients(
             _close(f"gradient of {name}[{number}]", blob.diff, want, scale)
 
 
-def _is_label(net: Any, name: str) -> bool:
+def _is_label(net, name):
     return any(
         node.type == "SoftmaxWithLoss" and node.bottoms[1] == name for node in net.graph.nodes
     )

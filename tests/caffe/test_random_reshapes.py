@@ -2,7 +2,6 @@
 each layer by itself in a net made for the shapes that it finds."""
 
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,19 +29,19 @@ def _message(d: Draft) -> caffe_pb2.NetParameter:
     return parse_net(text)
 
 
-def _look(net: Any, name: str) -> Any:
+def _look(net, name):
     """A blob's values, without a view that stays."""
     return np.array(net._runtime.engine.blob_array(net._blob_names.index(name)))
 
 
-def _put(net: Any, name: str, values: Any) -> None:
+def _put(net, name, values):
     np.asarray(net._runtime.engine.blob_array(net._blob_names.index(name)))[...] = values
 
 
 class Alone:
     """One layer in a net of its own."""
 
-    def __init__(self, net: Any, number: int, phase: int) -> None:
+    def __init__(self, net, number, phase):
         node = net.graph.nodes[number]
         self.tops = list(dict.fromkeys(node.tops))
         self.inputs = {name: _look(net, name) for name in dict.fromkeys(node.bottoms)}
@@ -57,14 +56,14 @@ class Alone:
                 raise LayerError(node.name, "its parameters have other shapes")
             mine.data[...] = theirs.data
 
-    def forward(self) -> dict[str, Any]:
+    def forward(self):
         for name, value in self.inputs.items():
             _put(self.net, name, value)
         self.net._forward(0, len(self.net.layers) - 1)
         return {name: _look(self.net, name) for name in self.tops}
 
 
-def _check_pass(net: Any, first: int, last: int, phase: int) -> bool:
+def _check_pass(net, first, last, phase):
     """Layers one by one in nets of their own, then together; whether all of them fit."""
     start = {name: _look(net, name) for name in net.blobs}
     names = list(net.graph.layers)
@@ -73,7 +72,7 @@ def _check_pass(net: Any, first: int, last: int, phase: int) -> bool:
         shadow.blobs[name].reshape(*values.shape)
     for name, values in start.items():
         _put(shadow, name, values)
-    expected: dict[str, Any] = {}
+    expected = {}
     try:
         for number in range(first, last + 1):
             if net.graph.nodes[number].bottoms:
@@ -91,19 +90,19 @@ def _check_pass(net: Any, first: int, last: int, phase: int) -> bool:
     return True
 
 
-def _refuses(net: Any, first: int, last: int, layer: str) -> None:
+def _refuses(net, first, last, layer):
     with pytest.raises(LayerError) as caught:
         net._forward(first, last)
     assert caught.value.layer == layer
 
 
-def _twin(net: Any, phase: int) -> Any:
+def _twin(net, phase):
     twin = caffe.Net.from_proto(net.graph.parameter, phase)
     twin.flat_params.copy_from(net.flat_params)
     return twin
 
 
-def _reshape(net: Any, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> None:
+def _reshape(net, name, shape, rng):
     blob, before = net.blobs[name], _look(net, name).ravel()
     blob.reshape(*shape)
     now = _look(net, name)
@@ -173,19 +172,17 @@ def test_other_inputs_after_passes_over_parts(d, phase, keep, seed, data):
         _compare_whole(net, d, inputs, phase, rng)
 
 
-def _input(d: Draft, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+def _input(d, name, shape, rng):
     return rng.integers(0, d.labels[name], shape) if name in d.labels else rng.uniform(-1, 1, shape)
 
 
-def _build(text: str, phase: int) -> Any:
+def _build(text, phase):
     with suppress(LayerError):
         return caffe.Net.from_proto(parse_net("force_backward: true\n" + text), phase)
     return None
 
 
-def _compare_whole(
-    net: Any, d: Draft, shapes: dict[str, tuple[int, ...]], phase: int, rng: np.random.Generator
-) -> None:
+def _compare_whole(net, d, shapes, phase, rng):
     text = "\n".join([input_layer(name, shape) for name, shape in shapes.items()] + d.lines)
     fresh = _build(text, phase)
     if fresh is None or [p.shape for p in fresh.graph.params] != [

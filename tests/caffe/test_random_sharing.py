@@ -1,7 +1,5 @@
 """Random nets whose blobs share memory, against the same nets that keep theirs."""
 
-from typing import Any
-
 import numpy as np
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
@@ -9,10 +7,10 @@ from hypothesis import strategies as st
 import sparknet.caffe as caffe
 from sparknet.proto import parse_net
 from tests.caffe.gradient import input_layer
-from tests.caffe.test_random_nets import Draft, _close, _set_params, _values, drafts
+from tests.caffe.test_random_nets import _close, _set_params, _values, drafts
 
 
-def _nets(d: Draft, rng: np.random.Generator) -> list[Any]:
+def _nets(d, rng):
     """The same net twice, with the same parameters: one keeps its blobs, one does not."""
     text = "\n".join([input_layer(name, shape) for name, shape in d.inputs.items()] + d.lines)
     note(text)

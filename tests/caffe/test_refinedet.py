@@ -1,7 +1,5 @@
 """The dialects of PriorBox, and RefineDet's second stage, against slow arithmetic."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -24,7 +22,7 @@ layer { name: "i" type: "Input" top: "map" top: "image"
 """ + layer_text("PriorBox", f"prior_box_param {{ {options} }}", "map image")  # fmt: skip
 
 
-def _boxes(options: str, dialect: str | None) -> Any:
+def _boxes(options, dialect):
     net = Net(_prior_net(options), dialect=dialect)
     top = net.forward({"map": np.zeros((1, 1, 1, 2)), "image": np.zeros((1, 3, 100, 200))})["y"]
     return top[0, 0].reshape(-1, 4) * [200, 100, 200, 100]
@@ -88,7 +86,7 @@ def test_other_priors_are_not_taken_for_these():
 # -- RefineDet -------------------------------------------------------------------------------
 
 
-def _inputs(images: int) -> dict[str, Any]:
+def _inputs(images):
     rng = np.random.default_rng(4)
     low, size = rng.uniform(0, 0.6, (PRIORS, 2)), rng.uniform(0.1, 0.4, (PRIORS, 2))
     priors = np.stack([np.hstack([low, low + size]), rng.uniform(0.1, 0.3, (PRIORS, 4))])
@@ -101,7 +99,7 @@ def _inputs(images: int) -> dict[str, Any]:
     }
 
 
-def _refined(priors: Any, moves: Any, code: str) -> Any:
+def _refined(priors, moves, code):
     boxes, variances = priors.reshape(2, -1, 4)
     own = [ssd.decode(code, *three) for three in zip(boxes, variances, moves, strict=True)]
     return np.stack([own, variances]).reshape(1, 2, -1)
@@ -146,7 +144,7 @@ def test_four_bottoms_without_a_score_are_ssds():
     same(*found)
 
 
-def _loss_inputs() -> dict[str, Any]:
+def _loss_inputs():
     inputs = _inputs(1)
     corners = _refined(inputs["priors"], inputs["moves"].reshape(-1, 4), "CORNER")[0, 0]
     corners = corners.reshape(-1, 4)[[1, 6]] + 0.02
@@ -159,7 +157,7 @@ LOSS = "multibox_loss_param {{ num_classes: {} neg_pos_ratio: {} neg_overlap: 1 
 BOTTOMS = "loc conf priors truths seen moves"
 
 
-def _loss(options: str, names: str, inputs: dict[str, Any]) -> float:
+def _loss(options, names, inputs):
     net = build(layer_text("MultiBoxLoss", options, names), {n: inputs[n] for n in names.split()})
     net.forward()
     return float(net.blobs["y"].data)

@@ -1,7 +1,5 @@
 """Blobs that get other shapes: layers follow when they run, and only those that run."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -29,11 +27,11 @@ layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
 BOTH = pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST])
 
 
-def make(phase: int = caffe.TEST, text: str = NET, **options: Any) -> caffe.Net:
+def make(phase=caffe.TEST, text=NET, **options):
     return caffe.Net.from_proto(parse_net(text), phase, seed=1, **options)
 
 
-def draw(*shape: int, seed: int = 0) -> Any:
+def draw(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
@@ -46,7 +44,7 @@ def sized(side: int, phase: int, params: caffe.Net) -> caffe.Net:
     return net
 
 
-def same(got: Any, want: Any) -> None:
+def same(got, want):
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
@@ -247,7 +245,7 @@ def test_batches_of_sizes_that_take_turns(precision):
             net.use_int8(steps)
         return net
 
-    def run(net: caffe.Net, size: int) -> Any:
+    def run(net, size):
         net.blobs["data"].reshape(size, 3, 20, 20)
         return net.forward(data=values[:size])["ip"].copy()
 
@@ -265,7 +263,7 @@ def test_batches_of_sizes_that_take_turns(precision):
     assert max(taken) < 2 * run_memory(built(), values)
 
 
-def run_memory(net: caffe.Net, values: Any) -> int:
+def run_memory(net, values):
     """Return the bytes that a net holds after a pass of all records."""
     net.blobs["data"].reshape(*values.shape)
     net.forward(data=values)

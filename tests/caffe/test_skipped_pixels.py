@@ -1,8 +1,6 @@
 """Pixels that no reader looks at are not computed (native/engine/plan/skip_pixels.cpp): results are
 those of a net that keeps all blobs, and so computes them."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -51,7 +49,7 @@ def stage(kernel: int, stride: int, readers: int = 2, first: int = 1) -> str:
     return text
 
 
-def build(text: str, data: Any, precision: str = "float32", keep: bool = False) -> Any:
+def build(text, data, precision="float32", keep=False):
     message = parse_net(input_layer("data", data.shape) + text)
     if precision == "int8":
         message.int8_param.CopyFrom(calibrated(text, data))
@@ -60,7 +58,7 @@ def build(text: str, data: Any, precision: str = "float32", keep: bool = False) 
     return net
 
 
-def calibrated(text: str, data: Any) -> Any:
+def calibrated(text, data):
     net = build(text, data, keep=True)
     net.forward()
     found = Calibration(net.graph)
@@ -68,11 +66,11 @@ def calibrated(text: str, data: Any) -> Any:
     return found.done()
 
 
-def draw(*shape: int) -> Any:
+def draw(*shape):
     return np.random.default_rng(5).standard_normal(shape).astype(np.float32)
 
 
-def same(got: dict[str, Any], want: dict[str, Any], precision: str = "float32") -> None:
+def same(got, want, precision="float32"):
     """Sums in another order, and in bfloat16 values that are stored between the layers there."""
     assert got.keys() == want.keys()
     near = 2.0**-6 if precision == "bf16" else 1e-5

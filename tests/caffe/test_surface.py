@@ -5,7 +5,6 @@ import pickle
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,14 +18,12 @@ from sparknet.proto import caffe_pb2, parse_net
 from tests.caffe.nets import make
 from tests.caffe.solvers import small
 
-RECORDED: Any = json.loads(
-    (Path(__file__).parent / "pycaffe_names.json").read_text(encoding="utf-8")
-)
+RECORDED = json.loads((Path(__file__).parent / "pycaffe_names.json").read_text(encoding="utf-8"))
 """Read off BVLC/caffe, python/caffe, at 9b89154 by its syntax: the names that its modules bind and
 its classes define; those that begin with an underscore where BVLC's own programs use them."""
 
 
-def home(module: str) -> Any:
+def home(module):
     return import_module("sparknet." + module)
 
 

@@ -2,7 +2,6 @@
 
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ DATA = RDDLayer("data", shape=[8, 1, 4, 4]), RDDLayer("label", shape=[8])
 LOSS = SoftmaxWithLoss("loss", ["ip2", "label"])
 
 
-def deep(**second: Any) -> list[Any]:
+def deep(**second):
     """Caffe's default everywhere: no filler."""
     return [
         Convolution("conv", "data", num_output=3, kernel_size=3),
@@ -43,7 +42,7 @@ def deep(**second: Any) -> list[Any]:
     ]
 
 
-def solver(*layers: Any) -> SolverParams:
+def solver(*layers):
     return SolverParams(
         net=NetParams("n", *DATA, *layers),
         base_lr=0.1,
@@ -53,7 +52,7 @@ def solver(*layers: Any) -> SolverParams:
     )
 
 
-def records() -> tuple[Any, Any]:
+def records():
     random = np.random.default_rng(0)
     labels = random.integers(0, 2, 64)
     return random.normal(size=(64, 1, 4, 4)).astype(np.float32) + labels[

@@ -184,12 +184,12 @@ def test_a_fork_while_another_thread_describes_a_layer_leaves_no_lock():
     class Waiting:
         plain_options = ("options",)
 
-        def __getattr__(self, name: str) -> object:
+        def __getattr__(self, name):
             entered.set()
             leave.wait(60)
             raise AttributeError(name)
 
-    def describe() -> None:
+    def describe():
         with pytest.raises(AttributeError):
             vars(Layer)["_plain_options"].__get__(Waiting(), Layer)
 

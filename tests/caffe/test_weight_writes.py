@@ -1,9 +1,6 @@
 """Whoever writes parameters between two passes, the next pass uses the new ones."""
 
-from collections.abc import Callable
-from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,15 +24,15 @@ layer { name: "ip" type: "InnerProduct" bottom: "up" top: "ip"
 IMAGE = np.random.default_rng(0).standard_normal((2, 16, 6, 6)).astype(np.float32)
 
 
-def build_net(phase: int = TEST, seed: int = 1, **options: Any) -> Any:
+def build_net(phase=TEST, seed=1, **options):
     return Net.from_proto(parse_net(NET), phase, seed=seed, **options)
 
 
-def scores(net: Any) -> Any:
+def scores(net):
     return net.forward(data=IMAGE)["ip"].copy()
 
 
-def fresh(net: Any) -> Any:
+def fresh(net):
     """What a net that has never run says with the same weights."""
     other = build_net(seed=9)
     for name, blobs in net.params.items():
@@ -44,23 +41,23 @@ def fresh(net: Any) -> Any:
     return scores(other)
 
 
-def through_kept_view(net: Any, tmp_path: Path) -> None:
+def through_kept_view(net, tmp_path):
     net.kept = net.params["conv"][0].data
     net.kept[...] *= -2
 
 
-def through_file(net: Any, tmp_path: Path) -> None:
+def through_file(net, tmp_path):
     build_net(seed=2).save(tmp_path / "other.caffemodel")
     net.copy_from(tmp_path / "other.caffemodel")
 
 
-def through_thread(net: Any, tmp_path: Path) -> None:
+def through_thread(net, tmp_path):
     writer = Thread(target=lambda: net.flat_params.fill(0.25))
     writer.start()
     writer.join()
 
 
-WRITES: dict[str, Callable[[Any, Path], Any]] = {
+WRITES = {
     "view": lambda net, _: net.params["conv"][0].data.__imul__(2),
     "kept view": through_kept_view,
     "flat numpy": lambda net, _: np.asarray(net.flat_params).__imul__(-2),
@@ -99,7 +96,7 @@ def test_a_view_that_is_kept_writes_at_any_time():
 def test_a_net_that_shares_weights_sees_the_other_ones_writes():
     net, other = build_net(seed=1), build_net(seed=2)
     other.share_with(net)
-    writes: list[Callable[[], Any]] = [
+    writes = [
         lambda: net.flat_params.fill(0.1),
         lambda: other.params["conv"][0].data.fill(1),
     ]

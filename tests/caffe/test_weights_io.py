@@ -1,7 +1,5 @@
 """A net's weights: written, read, shared."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -108,7 +106,7 @@ def test_share_with():
         make(TEXT.replace("num_output: 13", "num_output: 12")).share_with(one)
 
 
-def stored(path: str) -> dict[str, Any]:
+def stored(path):
     model = read_model(path)
     return {layer.name: own for layer, own in zip(model.net.layer, model.arrays, strict=True)}
 

@@ -1,9 +1,8 @@
 """Workers that meet: as threads over either comm, and as processes over real sockets."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from sparknet.comm.collectives import Comm
 from sparknet.comm.local_comm import LocalComm
@@ -13,9 +12,9 @@ from sparknet.comm.tcp_comm import TcpComm
 SECRET = b"a secret of this run and no other"
 
 
-def in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+def in_threads(calls):
     """What each call gave, or the exception that it raised; all of them at once."""
-    found: list[Any] = [None] * len(calls)
+    found = [None] * len(calls)
 
     def run(index: int) -> None:
         try:
@@ -31,10 +30,10 @@ def in_threads(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     return found
 
 
-def together(comms: Sequence[Comm], work: Callable[[Any], Any]) -> list[Any]:
+def together(comms, work):
     """What ``work`` gives on each worker; the first exception is raised."""
 
-    def bound(comm: Comm) -> Callable[[], Any]:
+    def bound(comm):
         return lambda: work(comm)
 
     found = in_threads([bound(comm) for comm in comms])
@@ -60,7 +59,7 @@ def connected(
 
 
 @contextmanager
-def group(kind: str, size: int, host: str = "127.0.0.1") -> Iterator[list[Any]]:
+def group(kind, size, host="127.0.0.1"):
     """Comms of one process: "local", or "tcp" over real connections."""
     comms: Sequence[Comm]
     if kind == "local":

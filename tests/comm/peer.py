@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Any
 
 from sparknet.comm.mesh import Listener
 from sparknet.comm.tcp_comm import TcpComm
@@ -27,7 +26,7 @@ def _run(rank: int, deadline: float, orders: Connection) -> None:
             orders.send(_done(comm, *order))
 
 
-def _done(comm: TcpComm, name: str, size: int) -> Any:
+def _done(comm, name, size):
     try:
         if name == "mean":
             comm.mean(NDArray.full((size,), float(comm.rank)))
@@ -53,7 +52,7 @@ class Peer:
     def tell(self, name: str, size: int = 0) -> None:
         self.orders.send((name, size))
 
-    def told(self) -> Any:
+    def told(self):
         """What came of an order."""
         assert self.orders.poll(30)
         return self.orders.recv()
@@ -62,7 +61,7 @@ class Peer:
         assert self.process.pid is not None
         os.kill(self.process.pid, number)
 
-    def end(self) -> None:
+    def end(self):
         self.process.kill()
         self.process.join()
         self.orders.close()

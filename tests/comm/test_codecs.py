@@ -1,14 +1,12 @@
 """Codecs: what they keep, how long their bytes are, and that nothing is lost in the long run."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sparknet.comm.codecs import CODES, Codec
+from sparknet.comm.codecs import CODES
 from sparknet.comm.collectives import Comm
 from sparknet.errors import ArrayError
 from sparknet.native import NDArray
@@ -28,11 +26,11 @@ EDGES = st.sampled_from(
 )
 
 
-def floats_of(bits: Any) -> Any:
+def floats_of(bits):
     return np.asarray(bits, np.uint32).view(np.float32)
 
 
-def encoded_by_numpy(codec: Codec, wanted: Any) -> tuple[Any, Any]:
+def encoded_by_numpy(codec, wanted):
     """The code of numbers, and what it stands for: slow, and by the definition."""
     if codec == "fp16":
         halves = np.clip(wanted, -65504, 65504).astype(np.float16)
@@ -64,7 +62,7 @@ MOST = {"int8": 127, "int4": 7, "fp4": 6}
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
 
 
-def sparse_by_numpy(wanted: Any) -> tuple[Any, Any]:
+def sparse_by_numpy(wanted):
     codes, decoded = [np.zeros(0, np.uint8)], np.zeros_like(wanted)
     for begin in range(0, wanted.size, CHUNK):
         chunk = wanted[begin : begin + CHUNK]
@@ -89,12 +87,12 @@ def sparse_by_numpy(wanted: Any) -> tuple[Any, Any]:
     return np.concatenate(codes), decoded
 
 
-def lost_by_numpy(wanted: Any, decoded: Any) -> Any:
+def lost_by_numpy(wanted, decoded):
     lost = wanted - decoded
     return lost if np.isfinite(lost).all() else np.zeros_like(lost)
 
 
-def there_and_back(codec: Codec, values: Any) -> Any:
+def there_and_back(codec, values):
     data = encode(CODES[codec], NDArray(values), NDArray.zeros(values.shape))
     back = NDArray.empty(values.shape)
     decode(CODES[codec], data, back)
@@ -149,7 +147,7 @@ def test_any_bytes_are_decoded_within_the_array():
         assert set(np.unique(np.asarray(back))) <= {-2, -1, 0, 1, 2}
 
 
-def same_bits(found: Any, expected: Any) -> None:
+def same_bits(found, expected):
     np.testing.assert_array_equal(found, expected)
     numbers = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(expected[numbers]))
@@ -187,7 +185,7 @@ def test_what_is_rounded_off_comes_later(codec):
     """The sum of many means is nearer to the truth than as many roundings would leave it."""
     rounds, size = 50, 600
 
-    def work(comm: Comm) -> Any:
+    def work(comm):
         rng = np.random.default_rng(comm.rank)
         delta = rng.standard_normal(size).astype(np.float32)
         total = np.zeros(size)

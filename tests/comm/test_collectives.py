@@ -5,7 +5,6 @@ import threading
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +36,7 @@ def numbers(rank: int, size: int, seed: int = 0) -> NDArray:
     return NDArray.view(rng.standard_normal(size).astype(np.float32))
 
 
-def in_double(size: int, weights: list[float], seed: int = 0) -> np.ndarray[Any, Any]:
+def in_double(size, weights, seed=0):
     parts = [np.asarray(numbers(rank, size, seed)) for rank in range(len(weights))]
     return np.average(np.asarray(parts, np.float64), axis=0, weights=weights)
 
@@ -110,7 +109,7 @@ def test_a_buffer_of_several_chunks(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("workers", [1, 3])
 def test_small_things(groups, kind, workers):
-    def work(comm: Comm) -> list[Any]:
+    def work(comm):
         comm.barrier()
         return [
             comm.gather({"rank": comm.rank, "name": "ü", "list": [1.5, None]}),
@@ -333,7 +332,7 @@ def test_buffers_of_different_lengths_are_refused():
 
 def test_workers_out_of_step_are_refused():
     def work(comm: Comm) -> None:
-        def act() -> None:
+        def act():
             if comm.rank:
                 comm.broadcast(NDArray.zeros((10,)), root=0)
             else:

@@ -2,12 +2,10 @@
 
 import struct
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 
-from sparknet.comm.collectives import Comm
 from sparknet.comm.grid import DIRECT, Grid
 from sparknet.comm.grid_comm import GridComm
 from sparknet.comm.local_comm import LocalComm
@@ -65,7 +63,7 @@ def test_shares_cut_the_workers_until_one_place_is_left(size):
         assert end - begin == (2 if grid.guest(rank) else 1)
 
 
-def by_hand(parts: list[Any], weights: list[float]) -> tuple[Any, float]:
+def by_hand(parts, weights):
     """A mean as the kernel takes it: in double, in this order."""
     total = sum(weights)
     found = np.zeros(len(parts[0]))
@@ -101,11 +99,11 @@ def test_the_order_of_sums_of_seventeen():
     assert actual.numpy().tobytes() == expected.tobytes()
 
 
-def operations(comm: Comm) -> dict[str, Any]:
+def operations(comm):
     """What every operation gives, as bytes."""
     random = np.random.default_rng(comm.rank)
     given = random.normal(size=1003).astype(np.float32)
-    found: dict[str, Any] = {}
+    found = {}
 
     def done(name: str, buffer: NDArray) -> None:
         found[name] = buffer.numpy().tobytes()
@@ -179,7 +177,7 @@ def test_weights_that_add_up_to_nothing_are_refused():
 
 @pytest.mark.parametrize("codec", [None, "int8"])
 def test_a_dozen_serve_all(codec):
-    def work(comm: Comm) -> Any:
+    def work(comm):
         buffer = NDArray.zeros((1000,))
         server = comm.server(buffer, lambda staleness: 1.0, codec)
         server.push(NDArray.full((1000,), 1.0 + comm.rank), [0] * comm.size)

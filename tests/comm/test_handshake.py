@@ -102,7 +102,7 @@ def test_a_caller_without_the_secret_is_refused(ends):
 def test_a_listener_without_the_secret_is_refused(ends, echo):
     """One that answers with any proof, also with the caller's own."""
 
-    def pretend() -> None:
+    def pretend():
         ends[0].sendall(MAGIC + b"n" * NONCE)
         said = ends[0].recv(SAID, socket.MSG_WAITALL)
         ends[0].sendall(said[-PROOF:] if echo else b"p" * PROOF)
@@ -118,7 +118,7 @@ def test_a_proof_for_one_purpose_is_none_for_another():
     with ours, theirs:
         ours.sendall(greeting.challenge)
 
-        def relayed() -> None:
+        def relayed():
             said = bytearray(ours.recv(SAID, socket.MSG_WAITALL))
             said[NONCE] = DRIVER
             with pytest.raises(CommError, match="does not know the secret"):
@@ -133,13 +133,13 @@ def test_proof_of_another_conversation_is_refused(ends):
     """What was overheard once is of no use: the challenge is another."""
     overheard = b""
 
-    def overhear() -> None:
+    def overhear():
         nonlocal overheard
         ends[0].sendall(Greeting(b"secret").challenge)
         overheard = ends[0].recv(SAID, socket.MSG_WAITALL)
         ends[0].close()
 
-    def called() -> None:
+    def called():
         with suppress(CommError):
             call(ends[1], b"secret", ME, 5)
 
@@ -160,12 +160,12 @@ def test_silence_and_a_slow_drip_end_with_the_deadline(ends):
         call(ends[1], b"secret", ME, 0.1)
     stop = threading.Event()
 
-    def drip() -> None:
+    def drip():
         while not stop.wait(0.02):
             with suppress(OSError):
                 ends[0].sendall(b"x")
 
-    def called() -> None:
+    def called():
         try:
             call(ends[1], b"secret", ME, 0.3)
         finally:

@@ -46,7 +46,7 @@ def test_killed_while_it_exchanges_a_large_buffer():
     with peers(1, LONG) as (comm, (other,)):
         other.tell("mean", BIG)
 
-        def kill() -> None:
+        def kill():
             """When something has arrived from it, but not all."""
             while not comm.traffic.received:
                 pass
@@ -88,11 +88,11 @@ def test_a_worker_that_computes_for_long_is_not_lost():
     with peers(1, SHORT) as (comm, (other,)):
         waiting = threading.Event()
 
-        def wait() -> None:
+        def wait():
             mean(comm)
             waiting.set()
 
-        def let_it_go_on_later() -> None:
+        def let_it_go_on_later():
             assert not waiting.wait(2 * SHORT)
             other.tell("mean", 1000)
 

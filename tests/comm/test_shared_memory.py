@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +80,7 @@ def test_any_pieces_through_any_ring(wrote, read, capacity):
     data = os.urandom(sum(wrote))
     writer, reader = (Ring(memory, 0, capacity) for _ in range(2))
 
-    def write() -> None:
+    def write():
         at = 0
         for size in wrote:
             writer.write(data[at : at + size])
@@ -117,14 +116,14 @@ def test_an_end_wakes_whoever_waits(work):
     with both_ends() as (maker, other):
         waiting = threading.Event()
 
-        def wait() -> None:
+        def wait():
             waiting.set()
             if work == "send":
                 maker[0].send(bytes(2 * CAPACITY))
             else:
                 received(maker[0], 1)
 
-        def end() -> None:
+        def end():
             waiting.wait()
             other[0].end()
 
@@ -178,7 +177,7 @@ def test_a_file_that_is_not_the_one_is_refused():
     number = anonymous(length, seals=True)
     told = {"process": os.getpid(), "number": number, "nonce": nonce}
     assert open_offer(told, 1) is not None
-    wrong: list[Any] = [
+    wrong = [
         told | {"nonce": bytes(31).hex() + "01"},
         told | {"nonce": ""},
         told | {"nonce": "x"},
@@ -202,7 +201,7 @@ def test_a_file_that_is_gone_is_refused():
 
 
 def test_no_room_for_a_file(monkeypatch):
-    def full(*_: Any) -> int:
+    def full(*_):
         raise OSError("too many open files")
 
     assert make_offer(0) is None
@@ -238,7 +237,7 @@ def shared(comm: tcp.TcpComm) -> list[int]:
     return [one for one in comm._others if isinstance(comm._pipes[one][0], SharedPipe)]
 
 
-def worked(comm: Any) -> list[Any]:
+def worked(comm):
     """Something of all that a comm does."""
     rng = np.random.default_rng(comm.rank)
     buffer = NDArray.view(rng.normal(size=700_001).astype(np.float32))
@@ -284,7 +283,7 @@ def test_the_bits_and_the_traffic_do_not_depend_on_the_machines(names, near, mon
         assert mine[4:] == theirs[4:]
 
 
-def refused(told: Any, workers: int, channels: int) -> None:
+def refused(told, workers, channels):
     return None
 
 

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
-from typing import Any
 
 import pytest
 
@@ -45,7 +44,7 @@ def hang_up(address: Address) -> list[socket.socket]:
     return []
 
 
-def claim(secret: bytes, who: Caller) -> Any:
+def claim(secret, who):
     """A caller that says it is so and so; it is turned away."""
 
     def act(address: Address) -> list[socket.socket]:
@@ -78,7 +77,7 @@ STRANGERS: dict[str, Callable[[Address], list[socket.socket]]] = {
 def meeting_at(listeners: list[Listener]) -> Iterator[Callable[[], list[TcpComm]]]:
     """Rank 0 waits already; rank 1 comes when it is called."""
     addresses = [listener.address for listener in listeners]
-    found: list[Any] = []
+    found = []
     early = threading.Thread(
         target=lambda: found.extend(
             in_threads([lambda: TcpComm.connect(listeners[0], 0, addresses, SECRET, SOON)])

@@ -1,7 +1,5 @@
 """Small nets that several tests use."""
 
-from typing import Any
-
 from sparknet.dsl import (
     ActivationLayer,
     ConvLayer,
@@ -13,7 +11,7 @@ from sparknet.dsl import (
 )
 
 
-def lenet(**fields: Any) -> NetParams:
+def lenet(**fields):
     """SparkNet's Listing 2."""
     return NetParams(
         "lenet",
@@ -31,8 +29,8 @@ def lenet(**fields: Any) -> NetParams:
     )
 
 
-def rebuilt(source: str, name: str = "net") -> Any:
+def rebuilt(source, name="net"):
     """What a to_source text binds."""
-    space: dict[str, Any] = {}
+    space = {}
     exec(source, space)
     return space[name]

@@ -3,7 +3,6 @@
 import inspect
 import pickle
 from keyword import iskeyword
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
@@ -19,14 +18,14 @@ from sparknet.proto import caffe_pb2, parse_net
 from tests.dsl.nets import rebuilt
 from tests.dsl.values import TEXT, values
 
-LAYER_FIELDS: dict[str, Any] = {
+LAYER_FIELDS = {
     name: field
     for name, field in caffe_pb2.LayerParameter.DESCRIPTOR.fields_by_name.items()
     if name not in FOREIGN
 }
 
 
-def refused(*args: object, build: Any = Convolution, **options: object) -> str:
+def refused(*args, build=Convolution, **options):
     with pytest.raises(LayerError) as caught:
         build(*args, **options)
     return str(caught.value)
@@ -64,7 +63,7 @@ def test_common_and_own_are_fields():
 
 
 def test_everything_can_be_imported():
-    space: dict[str, Any] = {}
+    space = {}
     exec("from sparknet.dsl import *", space)
     assert {"NetParams", "Convolution", "SoftmaxWithLoss", *LAYERS} <= set(space)
 

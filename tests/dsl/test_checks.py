@@ -1,7 +1,5 @@
 """What a net's layers must be among themselves: one sentence for each mistake."""
 
-from typing import Any
-
 import pytest
 
 from sparknet.dsl import (
@@ -129,7 +127,7 @@ def test_shapes_stay_open_where_a_file_is_missing():
 
 
 def test_a_python_layer_does_not_run_when_the_net_is_built():
-    module: Any = {"module": "antigravity_of_nobody", "layer": "Layer"}
+    module = {"module": "antigravity_of_nobody", "layer": "Layer"}
     net = NetParams("n", DATA, CaffeLayer("own", "data", type="Python", python_param=module))
     with pytest.raises(LayerError, match=r"layer 'own': .*antigravity_of_nobody"):
         net.graph()

@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -15,13 +15,13 @@ def fail(message: str) -> NoReturn:
     raise ValueError(message)
 
 
-def filled(message_class: Any, **values: object) -> Any:
+def filled(message_class, **values):
     message = message_class()
     set_fields(message, values, fail)
     return message
 
 
-def refused(message_class: Any, **values: object) -> str:
+def refused(message_class, **values):
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         filled(message_class, **values)
     return str(caught.value)

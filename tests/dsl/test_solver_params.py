@@ -1,7 +1,6 @@
 """Solver settings in Python."""
 
 import pickle
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -93,7 +92,7 @@ def test_any_settings_come_back_from_text_and_source(data):
     fields = caffe_pb2.SolverParameter.DESCRIPTOR.fields
     every = {field.name: field for field in fields if field.name not in nets}
     chosen = data.draw(st.lists(st.sampled_from(sorted(every)), unique=True, max_size=8))
-    options: dict[str, Any] = {key: data.draw(values(every[key])) for key in chosen}
+    options = {key: data.draw(values(every[key])) for key in chosen}
     solver = SolverParams(check=False, **options)
     assert rebuilt(solver.to_source(), "solver") == solver
     assert parse_text(solver.to_prototxt(), caffe_pb2.SolverParameter) == solver.to_proto()

@@ -1,7 +1,6 @@
 """Nets from files, back to DSL source: every reference net rebuilds equal."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -98,7 +97,7 @@ net = NetParams(
     )
 
 
-def of(**fields: Any) -> str:
+def of(**fields):
     return repr(LayerSpec(caffe_pb2.LayerParameter(**fields)))
 
 

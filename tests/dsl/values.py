@@ -1,9 +1,5 @@
 """Any value that a field takes, for hypothesis."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from hypothesis import strategies as st
 
 from sparknet.dsl.fields import kind
@@ -12,7 +8,7 @@ from sparknet.proto.message_fields import is_repeated
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
-def scalars(field: Any) -> st.SearchStrategy[Any]:
+def scalars(field):
     simple = {
         "CPPTYPE_BOOL": st.booleans(),
         "CPPTYPE_STRING": TEXT,
@@ -30,7 +26,7 @@ def scalars(field: Any) -> st.SearchStrategy[Any]:
     return simple[which]
 
 
-def values(field: Any, depth: int = 2) -> st.SearchStrategy[Any]:
+def values(field, depth=2):
     if field.message_type is None:
         one = scalars(field)
     else:

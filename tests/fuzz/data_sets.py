@@ -5,7 +5,6 @@ import io
 import struct
 import tarfile
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -44,7 +43,7 @@ def data_sets() -> dict[str, list[bytes]]:
     }
 
 
-def _bytes_of(write: Callable[[Path], object]) -> bytes:
+def _bytes_of(write):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "x.npz")
         write(path)
@@ -79,7 +78,7 @@ def _parquet(path: Path) -> None:
     pq.write_table(pa.table({"data": lists, "label": LABELS}), path, row_group_size=2)
 
 
-def _npy(values: object) -> bytes:
+def _npy(values):
     file = io.BytesIO()
     np.save(file, values)
     return file.getvalue()

@@ -11,7 +11,6 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -74,7 +73,7 @@ def trace(data: bytes, device: str | None, noise: float = 0.0) -> Trace:
     return steps
 
 
-def _arrays(net: Any, has_gradients: bool) -> Iterator[tuple[str, Array]]:
+def _arrays(net, has_gradients):
     """Values; gradients of finite ones, as those of others are whatever a layer makes of them."""
     ends = net.blobs if net.keep_blobs else [*net.inputs, *net.outputs]
     blobs = [(name, [net.blobs[name]]) for name in ends] + list(net.params.items())
@@ -126,15 +125,15 @@ def _describe(found: Trace | SparkNetError) -> str:
     return f"refuses it: {found}" if isinstance(found, SparkNetError) else "builds it"
 
 
-def _is_huge(values: Array) -> bool:
+def _is_huge(values):
     return bool((np.abs(values) > HUGE).any())
 
 
-def _largest(arrays: Iterable[Array]) -> float:
+def _largest(arrays):
     return max((float(np.nanmax(np.abs(one), initial=1)) for one in arrays), default=1)
 
 
-def _differ(a: Array, b: Array, least: float, floor: float) -> bool:
+def _differ(a, b, least, floor):
     """``floor`` is the least that counts as the largest value."""
     if a.shape != b.shape:
         return True
@@ -142,7 +141,7 @@ def _differ(a: Array, b: Array, least: float, floor: float) -> bool:
     return not np.allclose(a, b, least, least * largest, equal_nan=True)
 
 
-def _is_shaky(a: Array, again: Array | None, b: Array) -> bool:
+def _is_shaky(a, again, b):
     """Whether other last bits of the inputs change the values as much."""
     if again is None or again.shape != a.shape:
         return True
@@ -154,7 +153,7 @@ def _is_shaky(a: Array, again: Array | None, b: Array) -> bool:
     return bool(apart.max() < 30 * shift.max())
 
 
-def _places(a: Array, b: Array) -> str:
+def _places(a, b):
     if a.shape != b.shape:
         return f"has the shape {a.shape} | {b.shape}"
     apart = np.where(np.isnan(a) != np.isnan(b), np.inf, np.nan_to_num(np.abs(a - b)))

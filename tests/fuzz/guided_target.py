@@ -17,7 +17,7 @@ with atheris.instrument_imports(include=["sparknet"], enable_loader_override=Fal
     from tests.fuzz.readers import check, name_for
 
 
-def main() -> None:
+def main():
     kind, *options = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name_for(kind))

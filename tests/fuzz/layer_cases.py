@@ -1,7 +1,5 @@
 """One small sound layer or more of every type that computes from blobs: where drawing begins."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 Shape = tuple[int, ...]

@@ -9,9 +9,8 @@ import hashlib
 import random
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
@@ -106,7 +105,7 @@ def _layer(
     return f"layer {{ {' '.join(str(layer).split())} }}"
 
 
-def _change_option(rng: random.Random, options: Any) -> None:
+def _change_option(rng, options):
     """Another value of one option that has a number, a word of an enumeration or a switch."""
     plain = [one for one in options.DESCRIPTOR.fields if one.message_type is None]
     plain = [one for one in plain if one.type != one.TYPE_STRING]
@@ -126,7 +125,7 @@ def _change_option(rng: random.Random, options: Any) -> None:
             held.append(_value(rng, field))
 
 
-def _value(rng: random.Random, field: Any) -> Any:
+def _value(rng, field):
     if field.enum_type is not None:
         return rng.choice([value.number for value in field.enum_type.values])
     if field.type == field.TYPE_BOOL:
@@ -156,13 +155,13 @@ def values_for(data: bytes) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(hashlib.sha256(data).digest()[:8], "little"))
 
 
-def built(text: str, **options: Any) -> Any:
+def built(text, **options):
     """The net, in its phase."""
     phase = caffe.TEST if "# phase TEST" in text else caffe.TRAIN
     return caffe.Net.from_proto(parse_net(text), phase, seed=1, trusted=False, **options)
 
 
-def passes(net: Any, text: str, rng: np.random.Generator, noise: float = 0.0) -> Iterator[str]:
+def passes(net, text, rng, noise=0.0):
     """Run the passes of `layer` with values that are `moved`, and tell after each why it was
     refused, or nothing."""
     yield from _both_passes(net, rng, noise)
@@ -177,7 +176,7 @@ def passes(net: Any, text: str, rng: np.random.Generator, noise: float = 0.0) ->
     yield from _both_passes(net, rng, noise)
 
 
-def _both_passes(net: Any, rng: np.random.Generator, noise: float) -> Iterator[str]:
+def _both_passes(net, rng, noise):
     for name in net.inputs:
         _fill(net.blobs[name].data, rng)
         if noise:
@@ -190,7 +189,7 @@ def _both_passes(net: Any, rng: np.random.Generator, noise: float) -> Iterator[s
         yield _refusal(net.backward)
 
 
-def _refusal(run: Callable[[], Any]) -> str:
+def _refusal(run):
     """Why a pass is refused: values that a layer cannot take may be."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # of odd numbers
@@ -201,7 +200,7 @@ def _refusal(run: Callable[[], Any]) -> str:
     return ""
 
 
-def moved(values: Any, noise: float) -> Any:
+def moved(values, noise):
     """Values a little further from zero, whole ones above their number.  Equal ones stay equal
     unless ``noise`` is below zero."""
     seen = values if noise > 0 else np.arange(values.size).reshape(values.shape)
@@ -209,7 +208,7 @@ def moved(values: Any, noise: float) -> Any:
         return values * (1 + abs(noise) * (1 + np.sin(1e4 * seen))) if noise else values
 
 
-def _fill(values: Any, rng: np.random.Generator) -> None:
+def _fill(values, rng):
     """Labels, boxes in rows, or any numbers; now and then odd ones."""
     kind = rng.random()
     if kind < 0.4:

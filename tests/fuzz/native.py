@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -66,7 +65,7 @@ def net_built(data: bytes) -> None:
     """A net that is built from what may be a prototxt, and run forward and backward once."""
     net = parse_net(data.decode("utf-8", "replace"))
     if is_small(net) and not any(word in str(net) for word in OUTSIDE):
-        built: Any = Net(net, keep_blobs=True).net
+        built = Net(net, keep_blobs=True).net
         built.forward()
         built.backward()
 
@@ -75,7 +74,7 @@ OUTSIDE = ("Data", "Python", "HDF5", "source", "mean_file", "shape_file")
 """Words of nets that read files or run code."""
 
 
-def is_small(net: object) -> bool:
+def is_small(net):
     """Whether no number asks for gigabytes."""
     numbers = (int(word) for word in str(net).split() if word.isdigit())
     return max(numbers, default=0) < 64

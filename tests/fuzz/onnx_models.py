@@ -1,16 +1,12 @@
 """Small sound ONNX models: layers of many kinds, computed constants, a GRU, choices, eight bits."""
 
-from typing import Any
-
 import numpy as np
 
 
 def onnx_models() -> list[bytes]:
     from onnx import TensorProto, helper, numpy_helper
 
-    def model(
-        nodes: list[Any], shape: list[Any], constants: dict[str, Any], outputs: Any = "y"
-    ) -> bytes:
+    def model(nodes, shape, constants, outputs="y"):
         graph = helper.make_graph(
             nodes,
             "g",

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 from unittest.mock import ANY, patch
 
 from sparknet.errors import SparkNetError
@@ -44,7 +43,7 @@ def _state_h5(path: Path) -> None:
     read_state(path)
 
 
-def _taking(kind: str, **options: Any) -> Callable[[Path], None]:
+def _taking(kind, **options):
     """Opens records, and takes some of them."""
 
     def read(path: Path) -> None:
@@ -89,7 +88,7 @@ def _onnx(path: Path) -> None:
         read_onnx(path)
 
 
-READERS: dict[str, Callable[[Path], object]] = {
+READERS = {
     "net": read_net,
     "solver": read_solver,
     "caffemodel": _caffemodel,

@@ -47,7 +47,7 @@ def test_a_wrong_value_is_told(monkeypatch, precision, error):
     assert Case.read(str(case)) == case
     assert not check(case)
 
-    def otherwise(*given: object) -> object:
+    def otherwise(*given):
         (y,), pull = softmax(*given)
         y[1, 2] += error
         return [y], pull
@@ -69,7 +69,7 @@ def test_a_sum_is_as_exact_as_its_terms(monkeypatch, error):
     case = Case("inner product", layer, {"x": (1, 3)}, precision="int8", seed=236).but(**FORWARD)
     product = LAYERS["InnerProduct"]
 
-    def otherwise(*given: object) -> object:
+    def otherwise(*given):
         (y,), pull = product(*given)
         return [y + error], pull
 
@@ -91,7 +91,7 @@ def test_so_is_a_sum_of_blobs_that_nobody_sees(monkeypatch, error):
     case = case.but(**FORWARD, keep_blobs=False)
     pooling = LAYERS["Pooling"]
 
-    def otherwise(*given: object) -> object:
+    def otherwise(*given):
         (y,), pull = pooling(*given)
         return [y + error], pull
 
@@ -99,7 +99,7 @@ def test_so_is_a_sum_of_blobs_that_nobody_sees(monkeypatch, error):
     assert bool(check(case)) == bool(error)
 
 
-def up(inputs: tuple[int, ...], outputs: int, options: str, **rest: object) -> Case:
+def up(inputs, outputs, options, **rest):
     fields = f"num_output: {outputs} {options}"
     layer = (
         f'layer {{ name: "l" type: "Deconvolution" bottom: "x" top: "y" '
@@ -174,7 +174,7 @@ def line(inputs: int, outputs: int, side: int, then: tuple[str, ...], precision:
     return case.but(keep_blobs=False, **FORWARD)
 
 
-def squeezed(before: int, within: int, few: int, side: int, precision: str, **rest: object) -> Case:
+def squeezed(before, within, few, side, precision, **rest):
     """Squeeze-and-excitation: a factor for each channel, which takes the place of its values."""
 
     def points(name: str, bottom: str, outputs: int) -> str:
@@ -242,7 +242,7 @@ def test_rounding_may_grow_in_time(monkeypatch, error):
     case = Case("RNN", layer, {"x": (17, 41, 16), "cont": (17, 41)}, precision="bf16", seed=6)
     recurrent = LAYERS["RNN"]
 
-    def otherwise(*given: object) -> object:
+    def otherwise(*given):
         ys, pull = recurrent(*given)
         return ys, lambda dys: ([dx + error for dx in pull(dys)[0]], pull(dys)[1])
 

@@ -129,7 +129,7 @@ def test_many_layers_take_linear_time():
             net.layer.add(name=f"l{i}", type="ReLU", bottom=[f"b{i // 2}"], top=[f"b{i + 1}"])
         count = 0
 
-        def hook(*_: object) -> None:
+        def hook(*_):
             nonlocal count
             count += 1
 

@@ -1,13 +1,12 @@
 """Every net of the reference vectors, against what real Caffe made of it."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from sparknet.errors import SparkNetError
-from sparknet.graph import Graph, build
+from sparknet.graph import build
 from sparknet.layers.layer import TEST, TRAIN
 from sparknet.proto import read_net
 from tests.goldens import GOLDENS, index
@@ -20,18 +19,18 @@ REFUSED = [
 GRADIENTS = [entry for entry in index("layers") if entry.get("backward")]
 
 
-def cases(entries: list[dict[str, Any]]) -> pytest.MarkDecorator:
+def cases(entries):
     return pytest.mark.parametrize("entry", entries, ids=[entry["name"] for entry in entries])
 
 
-def load(folder: str, file: str, entry: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Graph:
+def load(folder, file, entry, monkeypatch):
     """Paths inside a file are relative to its folder."""
     monkeypatch.chdir(GOLDENS / folder)
     monkeypatch.syspath_prepend(str(GOLDENS / folder))
     return build(read_net(Path(file)), TRAIN if entry["phase"] == "TRAIN" else TEST)
 
 
-def check_structure(graph: Graph, entry: dict[str, Any]) -> None:
+def check_structure(graph, entry):
     blobs = zip(graph.blob_names, map(list, graph.blob_shapes), strict=True)
     assert graph.layers == entry["layers"]
     assert [list(blob) for blob in blobs] == entry["blobs"]
@@ -39,7 +38,7 @@ def check_structure(graph: Graph, entry: dict[str, Any]) -> None:
     assert list(graph.outputs) == entry["outputs"]
 
 
-def check_params(graph: Graph, arrays: Any) -> None:
+def check_params(graph, arrays):
     stored = {key[6:]: arrays[key].shape for key in arrays.files if key.startswith("param/")}
     assert stored == {
         f"{node.name}/{number}": ref.shape
@@ -108,7 +107,7 @@ def test_later_passes_reshape(entry, monkeypatch):
 
 @cases(REFUSED)
 def test_refused(entry, monkeypatch):
-    def attempt() -> None:
+    def attempt():
         graph = load("errors", entry["file"], entry, monkeypatch)
         graph.reshape(entry.get("new_shapes", {}))
 

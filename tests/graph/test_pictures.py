@@ -3,7 +3,6 @@
 import io
 import math
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -26,7 +25,7 @@ layer { name: "sum" type: "Eltwise" bottom: "left" bottom: "right" top: "sum" }
 """
 
 
-def looped(planes: Any, times: int) -> Any:
+def looped(planes, times):
     """Planes of rows of (r, g, b) by plain loops: the least is black, the largest white."""
     low, high = planes.min(), planes.max()
     columns = math.ceil(math.sqrt(len(planes)))
@@ -47,7 +46,7 @@ def looped(planes: Any, times: int) -> Any:
     return picture
 
 
-def pixels(data: bytes) -> Any:
+def pixels(data):
     image = pytest.importorskip("PIL.Image")
     return np.asarray(image.open(io.BytesIO(data)))
 

@@ -1,8 +1,6 @@
 """Nets in text, and the shapes that their layers give, one layer after the other."""
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
 
 from sparknet.layers import Layer, Plan, Shape, make
 from sparknet.layers.layer import TEST, TRAIN
@@ -11,7 +9,7 @@ from sparknet.proto import caffe_pb2, parse_text, read_text
 PHASES = {"TRAIN": TRAIN, "TEST": TEST}
 
 
-def read_net(path: Path) -> Any:
+def read_net(path):
     return read_text(path, caffe_pb2.NetParameter)
 
 
@@ -32,9 +30,7 @@ def shapes_of_params(found: Plan) -> list[Shape]:
     return [param.shape for param in found.params]
 
 
-def walk(
-    net: Any, phase: str, inputs: Mapping[str, Shape] | None = None
-) -> tuple[dict[str, Shape], Mapping[str, Plan]]:
+def walk(net, phase, inputs=None):
     """Blob shapes and plans of a net without splits or phase rules; ``inputs`` reshape it."""
     inputs = inputs or {}
     blobs: dict[str, Shape] = {}

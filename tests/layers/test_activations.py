@@ -1,7 +1,6 @@
 """AbsVal, BNLL, Clip, ELU, Exp, Log, Power, PReLU, ReLU, ReLU6, Sigmoid, Swish, TanH …"""
 
 import math
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,7 @@ from sparknet.layers import LAYERS
 from sparknet.layers.layer import TEST
 from tests.layers.nets import layer, plan, shapes_of_params
 
-VALUES: list[tuple[str, str, dict[str, Any]]] = [
+VALUES = [
     ("AbsVal", "", {}),
     ("BNLL", "", {}),
     ("Clip", "clip_param { min: -1 max: 2 }", {"min": -1, "max": 2}),

@@ -1,7 +1,5 @@
 """Whatever a file says, a layer gives a plan of bounded, plain values or a `LayerError`."""
 
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -28,7 +26,7 @@ SIZES = st.one_of(st.integers(0, 9), st.sampled_from([2**15, 2**31 - 1]))
 SHAPES = st.lists(SIZES, max_size=5).map(tuple)
 
 
-def _value(field: Any, draw: Any) -> Any:
+def _value(field, draw):
     if field.enum_type is not None:
         return draw(st.sampled_from([value.number for value in field.enum_type.values]))
     if field.type == field.TYPE_BOOL:
@@ -42,7 +40,7 @@ def _value(field: Any, draw: Any) -> Any:
     return draw(INTEGERS)
 
 
-def _fill(message: Any, draw: Any, depth: int = 0) -> None:
+def _fill(message, draw, depth=0):
     for field in message.DESCRIPTOR.fields:
         if not draw(st.booleans()):
             continue
@@ -58,7 +56,7 @@ def _fill(message: Any, draw: Any, depth: int = 0) -> None:
 
 
 @st.composite
-def layers_and_bottoms(draw: Any, type_name: str) -> tuple[Any, list[Shape]]:
+def layers_and_bottoms(draw, type_name):
     kind = LAYERS[type_name]
     parameter = caffe_pb2.LayerParameter(name="l", type=type_name)
     bottoms = draw(st.lists(SHAPES, min_size=kind.bottoms.least, max_size=kind.bottoms.least + 1))
@@ -76,7 +74,7 @@ def layers_and_bottoms(draw: Any, type_name: str) -> tuple[Any, list[Shape]]:
 def test_plan_or_layer_error(type_name):
     @settings(max_examples=40, database=None, suppress_health_check=list(HealthCheck))
     @given(layers_and_bottoms(type_name))
-    def check(case: tuple[Any, list[Shape]]) -> None:
+    def check(case):
         parameter, bottoms = case
         try:
             layer = make(parameter, caffe_pb2.TRAIN)
@@ -102,7 +100,7 @@ def _check_plan(layer: Layer, bottoms: list[Shape]) -> None:
         assert _is_plain(value), (name, value)
 
 
-def _is_plain(value: object) -> bool:
+def _is_plain(value):
     if isinstance(value, tuple):
         return all(map(_is_plain, value))
     if isinstance(value, dict):

@@ -1,7 +1,5 @@
 """No layer type does worse than refuse, whatever shapes and options come."""
 
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -26,7 +24,7 @@ KINDS = {
 }
 
 
-def _fill(message: Any, draw: Any, depth: int = 0) -> None:
+def _fill(message, draw, depth=0):
     """Random options, most of them left out."""
     for field in message.DESCRIPTOR.fields:
         if draw(st.integers(0, 3)):
@@ -36,13 +34,13 @@ def _fill(message: Any, draw: Any, depth: int = 0) -> None:
             _set(message, field, draw, depth)
 
 
-def _repeated(message: Any, field: Any) -> bool:
+def _repeated(message, field):
     return hasattr(getattr(message, field.name), "append") or hasattr(
         getattr(message, field.name), "add"
     )
 
 
-def _set(message: Any, field: Any, draw: Any, depth: int) -> None:
+def _set(message, field, draw, depth):
     repeated = _repeated(message, field)
     if field.message_type is not None:
         if depth < 2:

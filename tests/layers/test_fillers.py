@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 import pytest
 from google.protobuf import text_format
@@ -16,11 +14,11 @@ CASES = index("data/fillers")
 XAVIER = [("xavier", 0), ("constant", 0)]
 
 
-def filler(text: str) -> Any:
+def filler(text):
     return text_format.Parse(text, caffe_pb2.FillerParameter())
 
 
-def _golden(case: dict[str, Any]) -> np.ndarray[Any, np.dtype[np.float32]]:
+def _golden(case):
     layer = read_net(GOLDENS / "data/fillers" / f"{case['name']}.prototxt").layer[0]
     found = layer.dummy_data_param.data_filler[0]
     shape = tuple(case["shape"])

@@ -1,6 +1,5 @@
 import sys
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -110,7 +109,7 @@ def test_import_caffe_can_mean_another_module():
     class Other(UserLayer):
         pass
 
-    caffe: Any = ModuleType("caffe")
+    caffe = ModuleType("caffe")
     caffe.Layer = Other
     use_caffe(caffe)
     try:

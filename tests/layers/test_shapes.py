@@ -1,7 +1,5 @@
 """Every shape of the reference nets, and every description that must be refused."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -27,11 +25,11 @@ NEEDS_GRAPH = {
 """Entries about the net, not about one layer."""
 
 
-def _cases() -> list[dict[str, Any]]:
+def _cases():
     return index("layers")
 
 
-def _refusals() -> list[dict[str, Any]]:
+def _refusals():
     return [
         entry
         for entry in index("errors")
@@ -96,7 +94,7 @@ def test_refused_with_the_layers_name(entry, monkeypatch):
     assert len(str(caught.value)) > len(f"layer '{entry['layer']}': ") + 15
 
 
-def _build(net: Any, phase: str) -> None:
+def _build(net, phase):
     """What a graph does with a layer: make it, plan it, show it its param entries."""
     walk(net, phase)
     for parameter in net.layer:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -265,7 +264,7 @@ def hdf5_shapes(tmp_path):
         file.create_group("g")
     listing = tmp_path / "list"
 
-    def shapes(*tops: str, extra: str = "", listed: str = f"{tmp_path / 'a.h5'}\n") -> Any:
+    def shapes(*tops, extra="", listed=f"{tmp_path / 'a.h5'}\n"):
         listing.write_text(listed)
         text = f"hdf5_data_param {{ source: '{listing}' batch_size: 2 }} {extra}"
         parameter = caffe_pb2.LayerParameter(name="l", type="HDF5Data", top=tops)

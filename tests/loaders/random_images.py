@@ -3,7 +3,6 @@
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ SIZES = [(30, 40), (64, 33), (32, 32), (24, 90), (10, 15)]
 KINDS = ["RGB", "L", "RGBA", "LA", "P", "CMYK", "16 bit", "turned"]
 
 
-def pixels(height: int, width: int, channels: int, seed: int = 0) -> Any:
+def pixels(height, width, channels, seed=0):
     """Smooth bytes, height x width x channels."""
     image = pytest.importorskip("PIL.Image")
     rng = np.random.default_rng([seed, height, width])

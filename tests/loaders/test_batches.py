@@ -1,7 +1,5 @@
 """Batches: the order's records, resumed bit for bit, around damaged ones, and made ahead."""
 
-from __future__ import annotations
-
 import gc
 import json
 import subprocess
@@ -17,7 +15,7 @@ from hypothesis import strategies as st
 from sparknet.errors import ArrayError, FileError
 from sparknet.loaders.batches import Batches, ahead, one_pass
 from sparknet.loaders.order import Order
-from sparknet.loaders.records import Array, ArrayRecords, Batch, Indices, rows_of
+from sparknet.loaders.records import ArrayRecords, Batch, Indices, rows_of
 
 few = settings(max_examples=40)
 
@@ -93,7 +91,7 @@ def test_ragged_batches_stop_at_the_end_of_an_epoch():
 def test_transforms_are_told_the_number_of_the_first_record():
     firsts = []
 
-    def tenfold(values: Array, first: int) -> Array:
+    def tenfold(values, first):
         firsts.append(first)
         return values * 10
 

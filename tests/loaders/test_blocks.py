@@ -6,8 +6,6 @@ import struct
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +55,7 @@ def test_what_was_written_is_read(tmp_path, data):
 def test_batches_as_they_come(tmp_path):
     path = tmp_path / "blocks"
 
-    def batches() -> Iterator[dict[str, Any]]:
+    def batches():
         yield {"data": [[1.0, 2.0]], "label": [1]}
         yield {"data": [[3.0, 4.0], [5.0, 6.0]], "label": [2, 3]}
 
@@ -83,7 +81,7 @@ def test_pickled_as_a_path(tmp_path):
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
-    def failing() -> Iterator[dict[str, Any]]:
+    def failing():
         yield {"x": [1]}
         raise RuntimeError("no more")
 

@@ -1,7 +1,5 @@
 """Datum messages read in place, against protobuf's reading of them."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -68,7 +66,7 @@ def test_as_protobuf_reads_them(parts, right_size):
         assert (row["kind"] == FLOATS) == (not want.data)
         out = np.empty((1, *records.shape()), np.float32)
         Transformation().apply(out, records, 0)
-        values: Any = list(want.data) or list(want.float_data)
+        values = list(want.data) or list(want.float_data)
         np.testing.assert_array_equal(out.ravel(), np.array(values, np.float32))
 
 

@@ -1,12 +1,9 @@
 """Databases of Datum as records, LMDB and LevelDB alike; one Datum; means of many."""
 
-from __future__ import annotations
-
 import io
 import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +42,7 @@ def leveldb(path: Path, values: Sequence[bytes]) -> Path:
 both = pytest.mark.parametrize("write", [lmdb, leveldb])
 
 
-def plain(image: Any, label: int) -> bytes:
+def plain(image, label):
     channels, height, width = image.shape
     datum = caffe_pb2.Datum(channels=channels, height=height, width=width, label=label)
     if image.dtype == np.uint8:
@@ -55,13 +52,13 @@ def plain(image: Any, label: int) -> bytes:
     return datum.SerializeToString()
 
 
-def encoded(image: Any, label: int) -> bytes:
+def encoded(image, label):
     file = io.BytesIO()
     Image.fromarray(image).save(file, "png")
     return caffe_pb2.Datum(data=file.getvalue(), label=label, encoded=True).SerializeToString()
 
 
-def images(count: int, *shape: int) -> Any:
+def images(count, *shape):
     return np.random.default_rng(2).integers(0, 256, (count, *shape), np.uint8)
 
 

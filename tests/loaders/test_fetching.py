@@ -25,7 +25,7 @@ def published(content: bytes, name: str = "some.bin") -> Published:
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         pass
 
 

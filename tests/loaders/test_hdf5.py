@@ -1,12 +1,8 @@
 """HDF5 files as records, and those of unknown origin, which read no other file."""
 
-from __future__ import annotations
-
 import pickle
 import resource
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -72,49 +68,49 @@ def test_what_does_not_fit(tmp_path):
 SECRET = np.arange(8, dtype=np.float32).reshape(4, 2)
 
 
-def itself(file: Any) -> None:
+def itself(file):
     layout = h5py.VirtualLayout(shape=(4, 2), dtype="f4")
     layout[:] = h5py.VirtualSource(".", "data", shape=(4, 2))
     file.create_virtual_dataset("data", layout)
 
 
-def each_other(file: Any) -> None:
+def each_other(file):
     for name, other in (("data", "b"), ("b", "data")):
         layout = h5py.VirtualLayout(shape=(4, 2), dtype="f4")
         layout[:] = h5py.VirtualSource(".", other, shape=(4, 2))
         file.create_virtual_dataset(name, layout)
 
 
-def external_storage(file: Any) -> None:
+def external_storage(file):
     name = str(Path(file.filename).with_name("secret"))
     file.create_dataset("data", (4, 2), "f4", external=[(name, 0, 32)])
 
 
-def external_link(file: Any) -> None:
+def external_link(file):
     file["data"] = h5py.ExternalLink(str(Path(file.filename).with_name("secret.h5")), "data")
 
 
-def link_in_a_group(file: Any) -> None:
+def link_in_a_group(file):
     file["there"] = h5py.ExternalLink(str(Path(file.filename).with_name("secret.h5")), "/")
 
 
-def soft_link(file: Any) -> None:
+def soft_link(file):
     file["data"] = h5py.SoftLink("/data")
 
 
-def endless(file: Any) -> None:
+def endless(file):
     file.create_dataset("data", (1 << 62, 1), "u1", chunks=(1 << 20, 1))
 
 
-def unwritten(file: Any) -> None:
+def unwritten(file):
     file.create_dataset("data", (64, 1 << 26), "f4", chunks=(1, 1 << 20))
 
 
-def wide(file: Any) -> None:
+def wide(file):
     file.create_dataset("data", (2, 1 << 27), "f4", chunks=(1, 1 << 20))
 
 
-def large_chunks(file: Any) -> None:
+def large_chunks(file):
     file.create_dataset(
         "data", (2, 2), "f4", chunks=(1 << 14, 1 << 15), maxshape=(None, None), compression="gzip"
     )
@@ -133,7 +129,7 @@ HOSTILE = [
 ]
 
 
-def write_file(folder: Path, make: Callable[[Any], None]) -> Path:
+def write_file(folder, make):
     (folder / "secret").write_bytes(SECRET.tobytes())
     with h5py.File(folder / "secret.h5", "w") as file:
         file["data"] = SECRET

@@ -1,7 +1,6 @@
 """Images of any size and kind as arrays: as caffe.io, Pillow and OpenCV have them."""
 
 import io
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from tests.loaders.random_images import KINDS, SIZES, encoded, pixels
 Image = pytest.importorskip("PIL.Image")
 
 
-def decode(data: bytes, channels: int, **settings: Any) -> Any:
+def decode(data, channels, **settings):
     return ImageArrays(Preprocessing(**settings), channels).of_file(data, "it")
 
 

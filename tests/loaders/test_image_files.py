@@ -7,7 +7,6 @@ import tarfile
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +56,7 @@ def tar(path: Path, members: dict[str, bytes]) -> Path:
     return path
 
 
-def reds(batch: dict[str, Any]) -> list[int]:
+def reds(batch):
     assert (batch["data"][:, 0] == 2).all()
     return batch["data"][:, 2, 0, 0].tolist()
 

@@ -1,7 +1,5 @@
 """LevelDB: what Caffe and a dict know, damage, and snappy's blocks."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from pathlib import Path

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +40,7 @@ def test_names_of_classes(tmp_path):
 PictureReader = Callable[[str], object]
 
 
-def windows(path: str) -> object:
+def windows(path):
     return read_windows(path, 0.5, 0.5)
 
 
@@ -90,7 +89,7 @@ def test_windows_end_at_the_last_pixel():
 def test_image_files_of_too_many_pixels():
     side = 1 << 13
     check_size(SimpleNamespace(size=(LARGEST // side, side)), "a")
-    picture: Any = SimpleNamespace(size=(LARGEST // side + 1, side))
+    picture = SimpleNamespace(size=(LARGEST // side + 1, side))
     with pytest.raises(FileError, match="a: announces 8192 x 8193 pixels, which is too large"):
         check_size(picture, "a")
 

@@ -2,7 +2,6 @@
 
 import pickle
 import zipfile
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ DATA = np.random.default_rng(0).normal(size=(6, 2, 3)).astype(np.float32)
 LABEL = np.arange(6)
 
 
-def is_mapped(array: Any) -> bool:
+def is_mapped(array):
     while isinstance(array, np.ndarray):
         array = array.base
     return type(memoryview(array).obj).__name__ == "mmap"

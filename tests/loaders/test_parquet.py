@@ -3,7 +3,6 @@
 import pickle
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 DATA = np.random.default_rng(0).integers(0, 256, (10, 6), np.uint8)
 
 
-def write(path: Path, **columns: Any) -> Path:
+def write(path, **columns):
     pq.write_table(pa.table(columns), path, row_group_size=4)
     return path
 

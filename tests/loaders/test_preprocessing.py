@@ -1,7 +1,6 @@
 """The description of preprocessing: what it refuses, and its text."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from sparknet.errors import FileError, SpecError
 from sparknet.loaders.preprocessing import Preprocessing
 
-EVERYTHING: dict[str, Any] = {
+EVERYTHING = {
     "resize": (256, 300),
     "resize_mode": "fit",
     "pad": (1.0, 2.0, 3.0),

@@ -1,9 +1,6 @@
 """Resizing: against what OpenCV 5 gave, against Pillow, and against a slow oracle."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +38,7 @@ def test_as_pillow_resizes(way, channels):
     assert np.abs(floats.clip(0, 255) - np.asarray(wanted)).max() < 2
 
 
-def _slow(image: Any, size: tuple[int, int], kernel: Any, reach: int, bounded: bool) -> Any:
+def _slow(image, size, kernel, reach, bounded):
     """Every output as the sum over the pixels around it, one by one."""
     out = np.zeros((*size, image.shape[2]))
     low = image.min() if bounded else 0.0
@@ -61,7 +58,7 @@ def _hat(t: float) -> float:
     return max(0.0, 1 - abs(t))
 
 
-def _keys(slope: float) -> Any:
+def _keys(slope):
     """Keys' cubic kernel (1981)."""
 
     def kernel(t: float) -> float:

@@ -1,7 +1,5 @@
 """The transformation of batches, against the same arithmetic in numpy."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +8,7 @@ from hypothesis import strategies as st
 from sparknet.errors import ArrayError, FileError, SpecError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
-from sparknet.loaders.records import Array, ArrayRecords
+from sparknet.loaders.records import ArrayRecords
 from sparknet.loaders.transform import Transform
 from sparknet.proto import caffe_pb2, write_blob
 
@@ -18,7 +16,7 @@ TEST: int = caffe_pb2.TEST
 DTYPES = ["u1", "f4", "f8", "i2", ">f4", "?"]
 
 
-def images(dtype: str = "u1", shape: tuple[int, ...] = (6, 3, 7, 9)) -> Array:
+def images(dtype="u1", shape=(6, 3, 7, 9)):
     return np.random.default_rng(1).integers(0, 256, shape, np.uint8).astype(dtype)
 
 
@@ -59,7 +57,7 @@ def test_a_mean_image_is_cropped_with_the_item(tmp_path):
     )
 
 
-def windows(image: Array, size: int) -> dict[bytes, tuple[int, int, bool]]:
+def windows(image, size):
     """Every crop of an image, mirrored or not."""
     found = {}
     for top in range(image.shape[1] - size + 1):
@@ -75,7 +73,7 @@ def test_random_crops_and_mirrors_reach_every_place_in_training():
     places = windows(batch[0], 3)
     assert len(places) == 18
     got = Transform(crop_size=3, mirror=True, seed=5)(batch)
-    counts: dict[Any, int] = {}
+    counts = {}
     for item in got:
         place = places[item.tobytes()]
         counts[place] = counts.get(place, 0) + 1

@@ -39,7 +39,7 @@ from sparknet.weights.safetensors import read_tensors, write_tensors
 from tests.caffe.gradient import input_layer
 
 Make = Callable[[int, Path], Callable[[], Any]]
-READERS: dict[str, Callable[[str], Any]] = {
+READERS = {
     "caffemodel": read_model,
     "image": lambda path: decode(path, path, None),
     "labels": read_labels,
@@ -115,23 +115,23 @@ def layers(count: int) -> str:
     )
 
 
-def net(count: int, _: Path) -> Callable[[], Any]:
+def net(count, _):
     message = parse_net(input_layer("data", (1, 1, 2, 2)) + layers(count))
     return lambda: caffe.Net.from_proto(message, caffe.TEST, keep_blobs=False)
 
 
-def unknown(count: int, _: Path) -> Callable[[], Any]:
+def unknown(count, _):
     text = "odd { more { b: 1 } }\n" * count + "odd: 1 " * count
     return lambda: parse_net(text, unknown="skip")
 
 
-def tensors(count: int, folder: Path) -> Callable[[], Any]:
+def tensors(count, folder):
     path = folder / f"{count}.safetensors"
     write_tensors(path, {str(n): np.zeros(1, np.float32) for n in range(count)})
     return lambda: read_tensors(path)
 
 
-def model(count: int, folder: Path) -> Callable[[], Any]:
+def model(count, folder):
     message = caffe_pb2.NetParameter()
     for n in range(count):
         message.layer.add(name=str(n), type="Bias").blobs.add(data=[1.0]).shape.dim.append(1)
@@ -140,13 +140,13 @@ def model(count: int, folder: Path) -> Callable[[], Any]:
     return lambda: read_model(path)
 
 
-def arrays(count: int, folder: Path) -> Callable[[], Any]:
+def arrays(count, folder):
     path = folder / f"{count}.npz"
     np.savez(path, **{f"x{n}": np.zeros(1) for n in range(count)})
     return lambda: NumpyFiles(path)
 
 
-def images(count: int, folder: Path) -> Callable[[], Any]:
+def images(count, folder):
     path = folder / f"{count}.tar"
     with tarfile.open(path, "w") as tar:
         for n in range(count):
@@ -154,19 +154,19 @@ def images(count: int, folder: Path) -> Callable[[], Any]:
     return lambda: Tars(path)
 
 
-def names(count: int, folder: Path) -> Callable[[], Any]:
+def names(count, folder):
     path = folder / f"{count}.prototxt"
     path.write_text("".join(f"item {{ name: 'n' label: {n} }}\n" for n in range(count)))
     return lambda: read_labels(path)
 
 
-def listed(count: int, folder: Path) -> Callable[[], Any]:
+def listed(count, folder):
     path = folder / f"{count}.txt"
     path.write_text("a.jpg 1\n" * count)
     return lambda: list(read_list(str(path)))
 
 
-def hdf5_model(count: int, folder: Path) -> Callable[[], Any]:
+def hdf5_model(count, folder):
     message, path = caffe_pb2.NetParameter(), folder / f"{count}.h5"
     for n in range(count):
         message.layer.add(name=str(n), type="Bias")
@@ -175,7 +175,7 @@ def hdf5_model(count: int, folder: Path) -> Callable[[], Any]:
 
 
 def states(suffix: str) -> Make:
-    def make(count: int, folder: Path) -> Callable[[], Any]:
+    def make(count, folder):
         path = folder / f"{count}{suffix}"
         write_state(path, SolverState(1, history=[np.zeros(1, np.float32)] * count))
         return lambda: read_state(path)
@@ -183,7 +183,7 @@ def states(suffix: str) -> Make:
     return make
 
 
-def hdf5_rows(count: int, folder: Path) -> Callable[[], Any]:
+def hdf5_rows(count, folder):
     h5py = pytest.importorskip("h5py", reason="h5py is not installed")
     path = folder / f"{count}.h5"
     with h5py.File(path, "w") as file:
@@ -192,8 +192,8 @@ def hdf5_rows(count: int, folder: Path) -> Callable[[], Any]:
     return lambda: open_records(path).take(slice(0, 3))
 
 
-def datums(new: Any) -> Make:
-    def make(count: int, folder: Path) -> Callable[[], Any]:
+def datums(new):
+    def make(count, folder):
         record = caffe_pb2.Datum(channels=1, height=1, width=1, data=b"a").SerializeToString()
         with new(str(folder / str(count))) as database:
             for n in range(count):
@@ -203,7 +203,7 @@ def datums(new: Any) -> Make:
     return make
 
 
-def parquet(count: int, folder: Path) -> Callable[[], Any]:
+def parquet(count, folder):
     arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow.parquet import ParquetWriter
 
@@ -214,7 +214,7 @@ def parquet(count: int, folder: Path) -> Callable[[], Any]:
     return lambda: open_records(path).take(slice(0, count))
 
 
-def nodes(count: int, folder: Path) -> Callable[[], Any]:
+def nodes(count, folder):
     onnx = pytest.importorskip("onnx", reason="onnx is not installed")
     helper, path = onnx.helper, folder / f"{count}.onnx"
     ends = [helper.make_tensor_value_info(f"b{n}", 1, [1, 3]) for n in (0, count)]
@@ -226,7 +226,7 @@ def nodes(count: int, folder: Path) -> Callable[[], Any]:
 
 
 def pixels(kind: str) -> Make:
-    def make(count: int, _: Path) -> Callable[[], Any]:
+    def make(count, _):
         image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
         file = io.BytesIO()
         image.effect_noise((count, 1000), 60).save(file, kind)
@@ -235,7 +235,7 @@ def pixels(kind: str) -> Make:
     return make
 
 
-def packed(count: int, folder: Path) -> Callable[[], Any]:
+def packed(count, folder):
     path = folder / f"{count}.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:
         file.write(struct.pack(">4I", 0x803, count, 28, 28) + bytes(count * 784))
@@ -274,7 +274,7 @@ def test_four_times_as_much_takes_four_times_as_long(reader, tmp_path):
     assert min(map(seconds, [many] * 2)) < 9 * min(map(seconds, [few] * 3)) + 0.02
 
 
-def seconds(read: Callable[[], Any]) -> float:
+def seconds(read):
     """Of processor time: the machine may be busy."""
     start = time.process_time()
     read()

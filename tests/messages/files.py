@@ -1,7 +1,6 @@
 """Files that somebody might have: a small task, and what is wrong with each of the others."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ X = np.random.default_rng(0).random((20, 3), np.float32)
 Y = np.arange(20) % 2
 
 
-def write_files() -> None:
+def write_files():
     """All of them, in the working folder."""
     prototxts()
     weights()
@@ -45,7 +44,7 @@ def write_files() -> None:
     arrays()
 
 
-def prototxts() -> None:
+def prototxts():
     texts = {
         "net": NET,
         "deploy": DEPLOY,
@@ -72,7 +71,7 @@ def prototxts() -> None:
         Path(f"{name}.prototxt").write_text(text)
 
 
-def weights() -> None:
+def weights():
     for name in ("net", "deploy", "other"):
         Net(f"{name}.prototxt", seed=1).save(f"{name}.caffemodel")
     Path("cut.caffemodel").write_bytes(Path("net.caffemodel").read_bytes()[:-9])
@@ -81,7 +80,7 @@ def weights() -> None:
     Path("bad.onnx").write_bytes(b"\x08\x01hello world")
 
 
-def pictures() -> None:
+def pictures():
     from PIL import Image
 
     Path("pictures").mkdir()
@@ -95,12 +94,12 @@ def pictures() -> None:
     Path("table.csv").write_text("a,b\n1,2\n")
 
 
-def arrays() -> None:
+def arrays():
     import h5py
     import pandas as pd
 
     wide = np.zeros((20, 4), np.float32)
-    sets: dict[str, dict[str, Any]] = {
+    sets = {
         "train": {"data": X, "label": Y},
         "labels": {"data": X, "label": Y + 5},
         "wide": {"data": wide, "label": Y},

@@ -60,12 +60,12 @@ def there(folder, monkeypatch):
     monkeypatch.chdir(folder)
 
 
-def solver(**settings: Any) -> SolverParams:
+def solver(**settings):
     given = {"base_lr": 0.1, "lr_policy": "fixed", "max_iter": 3} | settings
     return SolverParams(net=NetParams.from_text(NET), **given)
 
 
-def trained(data: Any = (X, Y), using: Any = None, **settings: Any) -> Any:
+def trained(data=(X, Y), using=None, **settings):
     return train(solver() if using is None else using, data, **settings)
 
 
@@ -89,7 +89,7 @@ def classes(names: str, outputs: int, inner: str = "", empty: str = "") -> None:
     train(SolverParams(net=net, base_lr=0.1, lr_policy="fixed"), top, steps=0)
 
 
-def bare(old: str = "", new: str = "", **settings: Any) -> SolverParams:
+def bare(old="", new="", **settings):
     """A solver of the net with another text in a place; without one, of the net without a loss."""
     text = NET.replace(old, new) if old else NET.partition('layer { name: "accuracy"')[0]
     text = text if old else text.replace(NET.splitlines()[2], "")
@@ -104,25 +104,25 @@ layer { name: "loss" type: "SigmoidCrossEntropyLoss" bottom: "ip" bottom: "label
 """
 
 
-def stepped(data: Any, using: Any = "solver.prototxt") -> None:
+def stepped(data, using="solver.prototxt"):
     net = Net(using)
     net.set_training_data(data)
     net.train(1)
 
 
-def run(batch: Any, outputs: Any = None, **images: Any) -> Any:
+def run(batch, outputs=None, **images):
     return Net("deploy.prototxt", "deploy.caffemodel", **images).forward(batch, outputs)
 
 
-def net_of(*layers: Any) -> NetParams:
+def net_of(*layers):
     return NetParams("n", RDDLayer("data", shape=[1, 3, 8, 8]), *layers)
 
 
-def deploy() -> Any:
+def deploy():
     return caffe.Net("deploy.prototxt", caffe.TEST)
 
 
-def loaded() -> Any:
+def loaded():
     return sparknet.load("deploy.prototxt", "deploy.caffemodel")
 
 

@@ -1,7 +1,5 @@
 """conv_lstm: an LSTM where maps have one pixel, and numpy's convolutions where they have more."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,7 @@ STEPS, UNITS = 3, 4
 
 def unrolled(size: int, kernel: int, last: bool) -> tuple[Net, ConvLSTMState]:
     """A net of steps over inputs x0, x1 …; the ``last`` step has no input."""
-    layers: list[Any] = []
+    layers = []
     state = None
     for step in range(STEPS):
         bottom = None if last and step == STEPS - 1 else f"x{step}"
@@ -52,7 +50,7 @@ def test_one_pixel_is_caffes_lstm():
     np.testing.assert_allclose(found[:, :, 0, 0], wanted, rtol=1e-5, atol=1e-6)
 
 
-def convolved(x: Any, weights: Any) -> Any:
+def convolved(x, weights):
     """The sums of a convolution that keeps the size."""
     pad = weights.shape[2] // 2
     wide = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
@@ -63,7 +61,7 @@ def convolved(x: Any, weights: Any) -> Any:
     return out
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 

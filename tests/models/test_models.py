@@ -5,7 +5,6 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -221,7 +220,7 @@ def test_batch_sizes():
     assert make(batch=7).graph().blobs["ip2"] == (7, 10)
 
 
-SOLVERS: dict[str, dict[str, Any]] = {
+SOLVERS = {
     "alexnet": {"base_lr": 0.01, "lr_policy": "step", "stepsize": 100000, "max_iter": 450000},
     "caffenet": {"base_lr": 0.01, "gamma": 0.1, "weight_decay": 0.0005, "momentum": 0.9},
     "cifar10_full": {"base_lr": 0.001, "weight_decay": 0.004, "max_iter": 70000},

@@ -6,9 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from tests.mutants import native, python
 from tests.mutants.site import Site, draw
@@ -46,7 +44,7 @@ ALSO = {
 """Where a room's tests lie, if not in a folder of its name alone."""
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument(
         "room",
@@ -73,7 +71,7 @@ def main() -> None:
     print(*report(plan), f"{given.room}: {ratio(plan)} (seed {plan['seed']})", sep="\n")
 
 
-def made(work: Path, room: str, number: int, seed: int) -> dict[str, Any]:
+def made(work, room, number, seed):
     """A new tree with mutants, and the plan to judge them."""
     shutil.rmtree(work, ignore_errors=True)
     tree = work / "tree"
@@ -99,10 +97,10 @@ def made(work: Path, room: str, number: int, seed: int) -> dict[str, Any]:
     }
 
 
-def survivors(work: Path) -> dict[str, Any]:
+def survivors(work):
     """The last run's plan for those that survived it or were late, with the tests of today."""
     shutil.copytree(ROOT / "tests", work / "tree" / "tests", dirs_exist_ok=True)
-    plan: dict[str, Any] = json.loads((work / "plan.json").read_text())
+    plan = json.loads((work / "plan.json").read_text())
     alive = {number for number, one in verdicts(plan).items() if one["outcome"] != 1}
     plan["mutants"] = [one for one in plan["all"] if one["number"] in alive]
     return plan
@@ -143,16 +141,16 @@ def plant(tree: Path, room: str, number: int, seed: int) -> dict[int, Site]:
     return mutants
 
 
-def verdicts(plan: dict[str, Any]) -> dict[int, dict[str, Any]]:
+def verdicts(plan):
     """Number → a verdict: killed in any run, else late in any, else survived in all."""
-    found: dict[int, dict[str, Any]] = {}
+    found = {}
     for one in map(json.loads, Path(plan["verdicts"]).read_text().splitlines()):
         before = found.get(one["number"], one)
         found[one["number"]] = min(before, one, key=lambda each: (1, 2, 0).index(each["outcome"]))
     return found
 
 
-def report(plan: dict[str, Any]) -> Iterator[str]:
+def report(plan):
     """A line for each survivor."""
     says = {one["number"]: one["says"] for one in plan["all"]}
     for number, one in verdicts(plan).items():
@@ -161,7 +159,7 @@ def report(plan: dict[str, Any]) -> Iterator[str]:
             yield f"survived ({reached}) {says[number]}"
 
 
-def ratio(plan: dict[str, Any]) -> str:
+def ratio(plan):
     outcomes = [one["outcome"] for one in verdicts(plan).values()]
     late, killed = outcomes.count(2), sum(one != 0 for one in outcomes)
     share = f"{100 * killed / max(1, len(outcomes)):.0f} %"

@@ -19,7 +19,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
@@ -31,7 +30,7 @@ PASSED, KILLED, LATE = 0, 1, 2
 
 
 class Judge:
-    def __init__(self, plan: dict[str, Any]) -> None:
+    def __init__(self, plan):
         self.plan = plan
         self.notes = Path(plan["notes"])
         self.mapping = Path(plan["mapping"])
@@ -46,7 +45,7 @@ class Judge:
 
     # ---- What pytest calls
 
-    def pytest_collection(self) -> None:
+    def pytest_collection(self):
         """Hypothesis need not shrink what fails: that takes minutes."""
         phases = [Phase.explicit, Phase.generate]
         settings.register_profile("mutants", deadline=None, database=None, phases=phases)
@@ -80,13 +79,7 @@ class Judge:
 
     # ---- Runs
 
-    def _judge(
-        self,
-        mutant: dict[str, Any],
-        items: dict[str, pytest.Item],
-        tests: list[dict[str, Any]],
-        loaded: bool,
-    ) -> None:
+    def _judge(self, mutant, items, tests, loaded):
         number = mutant["number"]
         began = time.monotonic()
         outcome, count = PASSED, 0
@@ -119,7 +112,7 @@ class Judge:
             return True
         return done.returncode != 0
 
-    def _near(self, mutant: dict[str, Any], tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _near(self, mutant, tests):
         """All tests, first those that reach another mutant of the same file."""
         same = {one["number"] for one in self.plan["all"] if one["path"] == mutant["path"]}
         near = [{**test, "order": 0} for test in tests if same & set(test["reached"])]
@@ -157,7 +150,7 @@ class Judge:
                 file.write(json.dumps(line) + "\n")
         self.failed = False
 
-    def _forget(self) -> None:
+    def _forget(self):
         self.notes.write_text("")
         builtins.__mutant__.reached.clear()  # type: ignore[attr-defined]
         if self.native:
@@ -183,7 +176,7 @@ class Judge:
         return _ended(child, seconds)
 
 
-def _limited(tests: list[dict[str, Any]], most: float) -> tuple[list[str], float]:
+def _limited(tests, most):
     """The names of tests that pass, fastest first, and after how many seconds to stop waiting."""
     sums, names = 0.0, dict[str, None]()
     for test in sorted(tests, key=lambda test: (test.get("order", 0), test["seconds"])):
@@ -193,9 +186,9 @@ def _limited(tests: list[dict[str, Any]], most: float) -> tuple[list[str], float
     return list(names), 60 + 10 * sums
 
 
-def _mapped(lines: str) -> list[dict[str, Any]]:
+def _mapped(lines):
     """What a fixture reaches, all tests of its file do: it may be theirs, too."""
-    tests: list[dict[str, Any]] = [json.loads(line) for line in lines.splitlines()]
+    tests = [json.loads(line) for line in lines.splitlines()]
     prepared: dict[str, set[int]] = {}
     for test in tests:
         prepared.setdefault(test["name"].split("::")[0], set()).update(test["prepared"])
@@ -225,7 +218,7 @@ def _ended(child: int, seconds: float) -> int:
     return PASSED if status == 0 else KILLED
 
 
-def _apart(plan: dict[str, Any], seconds: float) -> int:
+def _apart(plan, seconds):
     """The same in a process that loads everything with the mutant awake."""
     path = Path(plan["notes"]).with_name("only.json")
     path.write_text(json.dumps(plan))

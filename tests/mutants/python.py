@@ -214,7 +214,7 @@ def _compare(at: int, op: type[ast.cmpop]) -> Callable[[ast.AST], ast.AST]:
     return make
 
 
-def _with(field: str, value: object) -> Callable[[ast.AST], ast.AST]:
+def _with(field, value):
     def make(one: ast.AST) -> ast.AST:
         setattr(one, field, value)
         return one
@@ -240,7 +240,7 @@ def _removed(one: ast.AST) -> ast.AST:
     return ast.Pass()
 
 
-def _is_constant(node: ast.AST, value: object) -> bool:
+def _is_constant(node, value):
     return isinstance(node, ast.Constant) and node.value is value
 
 

@@ -21,7 +21,7 @@ class Site:
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.kind}: {self.before} → {self.after}"
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self):
         return asdict(self)
 
 

@@ -15,7 +15,7 @@ class Mutants:
     awake = int(os.environ.get("SPARKNET_MUTANT", "0"))
     notes = os.environ.get("SPARKNET_REACHED")
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.reached: set[int] = set()
 
     def __call__(self, number: int) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import native, python
-from tests.mutants.site import WEIGHTS, Site, draw
+from tests.mutants.site import WEIGHTS, draw
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = '''
@@ -33,11 +33,11 @@ seen = []
 SITES = python.sites("f.py", PROGRAM)
 
 
-def outcome(site: Site | None, *given: int) -> object:
+def outcome(site, *given):
     """What f(*given) returns and notes, or the name of what it raises."""
     numbers = {one.ordinal: one.ordinal + 1 for one in SITES}
     awake = 0 if site is None else numbers[site.ordinal]
-    space: dict[str, object] = {"__mutant__": lambda number: number == awake}
+    space = {"__mutant__": lambda number: number == awake}
     exec(python.mutated("f.py", PROGRAM, numbers), space)
     try:
         return space["f"](*given), space["seen"]  # type: ignore[operator]

@@ -15,13 +15,13 @@ shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
 
 
 @st.composite
-def layouts(draw: st.DrawFn, shape: tuple[int, ...], dtype: Any = np.float32) -> Numbers:
+def layouts(draw, shape, dtype=np.float32):
     """Ones of this shape, laid out in memory in any way: axes permuted, stepped, reversed."""
     order = draw(st.permutations(range(len(shape))))
     steps = [draw(st.sampled_from([1, 1, 2, -1, -3])) for _ in shape]
     sides = [shape[axis] * abs(steps[axis]) for axis in order]
     whole = np.ones(sides, dtype).transpose(np.argsort(order))
-    key: Any = (..., *(slice(None, None, step) for step in steps))
+    key = (..., *(slice(None, None, step) for step in steps))
     part: Numbers = whole[key]
     assert part.shape == shape
     return part
@@ -42,9 +42,9 @@ def float_arrays(draw: st.DrawFn, shape: tuple[int, ...] | None = None) -> Numbe
 
 
 @st.composite
-def indices(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
+def indices(draw, shape):
     """An index expression that is valid for the shape."""
-    entries: list[Any] = []
+    entries = []
     for size in shape[: draw(st.integers(0, len(shape)))]:
         whole = st.slices(size)
         entries.append(draw(st.one_of(st.integers(-size, size - 1), whole) if size else whole))

@@ -1,8 +1,6 @@
 """Arithmetic and reductions against numpy, for any layout of the operands."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +9,12 @@ from hypothesis import strategies as st
 
 from sparknet.errors import ArrayError
 from sparknet.native import NDArray, set_threads, threads
-from tests.native.arrays import DTYPES, Numbers, float_arrays, layouts, shapes, twin
+from tests.native.arrays import DTYPES, float_arrays, layouts, shapes, twin
 
 MANY = 300_001
 """Enough for several threads, and no multiple of any block."""
 
-PAIRS: list[tuple[Callable[[NDArray, NDArray], Any], Callable[[Numbers, Numbers], Numbers]]] = [
+PAIRS = [
     (lambda a, b: a.add(b), lambda a, b: a + b),
     (lambda a, b: a.subtract(b), lambda a, b: a - b),
     (lambda a, b: a.multiply(b), lambda a, b: a * b),
@@ -30,7 +28,7 @@ PAIRS: list[tuple[Callable[[NDArray, NDArray], Any], Callable[[Numbers, Numbers]
     (lambda a, b: NDArray.weighted_mean([a, b], [1, 3], out=a), lambda a, b: (a + 3 * b) / 4),
 ]
 
-REDUCTIONS: list[tuple[Callable[[NDArray, NDArray], float], Callable[[Numbers, Numbers], Any]]] = [
+REDUCTIONS = [
     (lambda a, b: a.sum(), lambda a, b: a.sum()),
     (lambda a, b: a.dot(b), lambda a, b: (a * b).sum()),
     (lambda a, b: a.norm2(), lambda a, b: np.sqrt((a * a).sum())),

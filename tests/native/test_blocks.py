@@ -8,7 +8,7 @@ import pytest
 from sparknet.native import NDArray
 
 SIZES = [1, 5, 255, 256, 257, 1024, 3000]
-IN_PLACE: dict[str, Callable[[NDArray, NDArray], object]] = {
+IN_PLACE = {
     "add": lambda a, b: a.add(b),
     "subtract": lambda a, b: a.subtract(b),
     "multiply": lambda a, b: a.multiply(b),

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +14,10 @@ from tests.native.arrays import DTYPES
 class Legacy:
     """An exporter that knows only the first DLPack protocol."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array):
         self.array = array
 
-    def __dlpack__(self, stream: Any = None) -> Any:
+    def __dlpack__(self, stream=None):
         return self.array.__dlpack__()
 
     def __dlpack_device__(self) -> tuple[int, int]:

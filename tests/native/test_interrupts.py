@@ -2,8 +2,7 @@
 
 import signal
 import sys
-from types import CodeType, FrameType
-from typing import Any
+from types import CodeType
 
 import numpy as np
 import pytest
@@ -22,11 +21,11 @@ class Stop(BaseException):
     """What a signal's handler raises."""
 
 
-def once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, error: BaseException) -> None:
+def once(monkeypatch, owner, name, error):
     """The first call raises the error, as a signal's handler does."""
     usual, left = getattr(owner, name), [error]
 
-    def interrupted(self: Any, *words: Any) -> Any:
+    def interrupted(self, *words):
         if left:
             raise left.pop()
         return usual(self, *words)
@@ -46,7 +45,7 @@ def test_while_numpy_looks_at_an_array(monkeypatch, error, look):
 
 
 def test_an_error_that_stays_is_raised_once(monkeypatch):
-    def broken(self: Any) -> Any:
+    def broken(self):
         raise MemoryError("no more")
 
     monkeypatch.setattr(Strided, "_exporter", broken)
@@ -78,7 +77,7 @@ def _calls(code: CodeType | None) -> set[CodeType]:
     """What a solver's making calls; where it calls `code` first, a signal arrives."""
     seen: set[CodeType] = set()
 
-    def watch(frame: FrameType, event: str, _: object) -> None:
+    def watch(frame, event, _):
         if event == "call" and frame.f_code not in seen:
             seen.add(frame.f_code)
             if frame.f_code is code:

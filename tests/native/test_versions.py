@@ -1,8 +1,6 @@
 """Whether somebody may have written to an array's memory."""
 
 import gc
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +16,7 @@ def few_objects():
     gc.unfreeze()
 
 
-WRITES: dict[str, Callable[[NDArray], Any]] = {
+WRITES = {
     "set": lambda array: array.set(1, 2, 9),
     "fill": lambda array: array.fill(3),
     "copy": lambda array: array.copy_from(np.ones((2, 3))),

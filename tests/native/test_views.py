@@ -1,7 +1,6 @@
 """Views against numpy's, by value and by address."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from sparknet.native import NDArray
 from tests.native.arrays import float_arrays, indices, twin
 
 
-def agrees(got: Any, want: Any) -> None:
+def agrees(got, want):
     """Same values; and, where numpy gives a view, the same memory."""
     if isinstance(got, NDArray):
         assert got.shape == want.shape

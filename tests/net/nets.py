@@ -20,13 +20,13 @@ layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 8 } 
 NET = INPUTS + LAYERS
 
 
-def solver_text(net: str = NET, **fields: Any) -> str:
+def solver_text(net=NET, **fields):
     settings = {"base_lr": 0.5, "lr_policy": '"fixed"', "random_seed": 1, **fields}
     told = " ".join(f"{name}: {value}" for name, value in settings.items())
     return f"{told} net_param {{ {net} }}"
 
 
-def blobs_of_three(count: int = 100, seed: int = 0) -> tuple[Array, Array]:
+def blobs_of_three(count=100, seed=0):
     """Points about three centres: float32 N x 2, and the number of the centre."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 3, count)

@@ -124,11 +124,11 @@ SGDSolver = NesterovSolver = AdaGradSolver = RMSPropSolver = AdaDeltaSolver = Ad
 )
 
 
-def set_mode_cpu() -> None:
+def set_mode_cpu():
     _note("cpu")
 
 
-def set_mode_gpu() -> None:
+def set_mode_gpu():
     _note("gpu")
 
 

@@ -1,7 +1,5 @@
 """Nets with data layers are taken as they are: records enter where the layers' tops are."""
 
-from typing import Any
-
 import h5py
 import numpy as np
 import pytest
@@ -25,7 +23,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 LABELS = np.arange(30)
 
 
-def entered(net: Net, steps: int = 3) -> tuple[Any, Any]:
+def entered(net, steps=3):
     """What enters a net in some training passes."""
     seen, labels = [], []
     for _ in range(steps):
@@ -104,7 +102,7 @@ def test_a_file_that_is_not_there_is_not_needed():
 @pytest.mark.parametrize("kind", ["records", "batches", "generator"])
 def test_shapes_are_learnt_from_any_data(kind):
     pixels = images(30, 3, 6, 7)
-    data: Any = [{"data": pixels[i], "label": i} for i in range(30)]
+    data = [{"data": pixels[i], "label": i} for i in range(30)]
     if kind == "batches":
         data = [(pixels[:20], LABELS[:20]), (pixels[20:], LABELS[20:])]
     if kind == "generator":

@@ -1,7 +1,6 @@
 """What names of a net show on a terminal is text alone."""
 
 import logging
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from sparknet.proto import caffe_pb2, write_text
 EVIL = "a\x1b]0;owned\x07\r\x9b2J\nb"
 
 
-def net(**more: Any) -> caffe_pb2.NetParameter:
+def net(**more):
     """Every name, of the net, its layers and blobs, moves the cursor."""
     made = caffe_pb2.NetParameter(name=EVIL)
     source = made.layer.add(name=EVIL + "1", type="Input", top=[EVIL])

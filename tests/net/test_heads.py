@@ -1,7 +1,6 @@
 """What the numbers of a net's predictions are, and the layers that tell it."""
 
 from dataclasses import asdict
-from typing import Any
 
 import pytest
 
@@ -25,7 +24,7 @@ def ip(outputs: int) -> str:
 CLASSES = {"blob": "ip", "kind": "classes", "scores": "ip", "squashed_by": "softmax"}
 THREE = {"record": (3,), "values": 3, "choices": 3}
 LABELS = {"blob": "ip", "kind": "labels", "scores": "ip", "squashed_by": "sigmoid"}
-NETS: dict[str, tuple[list[str], dict[str, Any]]] = {
+NETS = {
     "classes": (
         [X, LABEL, ip(3), loss("SoftmaxWithLoss", "ip label")],
         {**CLASSES, **THREE, "target": "label"},

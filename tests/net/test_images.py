@@ -1,7 +1,6 @@
 """Images into a Net: by its keywords, by its transform_param, and by hand."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +42,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 """
 
 
-def by_caffe(paths: list[Path], net: Net, channels: int = 3) -> Any:
+def by_caffe(paths, net, channels=3):
     """What a script with caffe.io gets: resized to 32 x 32, the centre of 24 x 24, one by one."""
     old = caffe.Net.from_proto(net.described, caffe.TEST)
     net.get_weights().to_net(old)
@@ -91,7 +90,7 @@ def test_the_terms_of_classifier(tmp_path):
     net = Net(deploy(), seed=1)
     write_text(tmp_path / "net.prototxt", net.described)
     net.save(tmp_path / "net.caffemodel")
-    terms: dict[str, Any] = {
+    terms = {
         "image_dims": (32, 32),
         "mean": np.array(MEAN),
         "input_scale": 0.017,
@@ -170,7 +169,7 @@ def test_training_on_a_folder_of_images(tmp_path):
         (tmp_path / name).mkdir()
         list(files(tmp_path / name))
     solver = f"base_lr: 0.001 lr_policy: 'fixed' net_param {{ {ECHO % ('Data', '')} }}"
-    settings: dict[str, Any] = {"resize": 20, "resize_mode": "shorter", "crop": (16, 16)}
+    settings = {"resize": 20, "resize_mode": "shorter", "crop": (16, 16)}
     trained = train(
         solver, str(tmp_path), workers=2, steps=6, seed=1, mean=MEAN, mirror=True, **settings
     )

@@ -1,7 +1,6 @@
 """Numbers that are no pixels, given to preprocessing for pixels: a warning, once."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +11,8 @@ from sparknet.net.input_warnings import RangeWarning
 from tests.net.test_images import MEAN, deploy
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (2, 3, 24, 24)).astype(np.float32)
-SCALED: dict[str, Any] = {"scale": 1 / 255}
-TORCH: dict[str, Any] = {"mean": MEAN, "std": (58.0, 57.0, 57.5)}
+SCALED = {"scale": 1 / 255}
+TORCH = {"mean": MEAN, "std": (58.0, 57.0, 57.5)}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Which outputs of a test net are metrics, and what they come to over batches of all sizes."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -26,7 +24,7 @@ def test_every_top_of_accuracy_is_reported():
         assert found[f"per_class[{one}]"] == pytest.approx(np.mean(shares), rel=1e-6)
 
 
-def _share(guesses: Any, labels: Any, one: int) -> float:
+def _share(guesses, labels, one):
     chosen = labels == one
     return float((guesses[chosen] == one).mean()) if chosen.any() else 0.0
 

@@ -3,12 +3,10 @@
 import pickle
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-import sparknet
 from sparknet import (
     ActivationLayer,
     LinearLayer,
@@ -97,7 +95,7 @@ def test_training_is_that_of_pycaffe(iter_size):
 def test_made_from_anything_that_describes_it(tmp_path):
     (tmp_path / "net.prototxt").write_text(NET)
     (tmp_path / "solver.prototxt").write_text(solver_text())
-    nets: list[Any] = [NET, tmp_path / "net.prototxt", str(tmp_path / "net.prototxt")]
+    nets = [NET, tmp_path / "net.prototxt", str(tmp_path / "net.prototxt")]
     nets.append(parse_net(NET))
     nets.append(NetParams.from_text(NET))
     for source in nets:
@@ -199,7 +197,7 @@ def test_batch_norm_learns_in_training_and_rests_in_testing():
 
 
 def test_what_the_solver_says_about_testing_and_snapshots_is_left_to_the_caller(tmp_path, capfd):
-    more: dict[str, Any] = {
+    more = {
         "display": 1,
         "snapshot": 1,
         "snapshot_prefix": f'"{tmp_path}/s"',
@@ -297,7 +295,7 @@ def test_a_net_pickles():
 
 
 def test_seeds():
-    def weights(**how: Any) -> sparknet.WeightCollection:
+    def weights(**how):
         return Net(solver_text() if "solver" in how else NET, seed=how.get("seed")).get_weights()
 
     assert weights(seed=1).allclose(weights(seed=1), 0, 0)

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from tests.spark.digits import NET, records, solver
 needs_bf16 = pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
 
 
-def data(count: int = 400, seed: int = 0) -> tuple[Any, Any]:
+def data(count=400, seed=0):
     images, labels = records(count, seed)
     return (images / 255).astype(np.float32), labels
 

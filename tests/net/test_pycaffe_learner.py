@@ -74,7 +74,7 @@ def embedded(rank: int = 0, size: int = 1, text: str = SOLVER, middle: str = "")
     )
 
 
-def flat(one: Any) -> Array:
+def flat(one):
     return np.array(one.weights)
 
 
@@ -101,7 +101,7 @@ def test_strategies(strategy, text, middle, tmp_path):
     mine = [embedded(rank, 3, text, middle) for rank in range(3)]
     others = [learner(tmp_path, rank, 3, text, middle) for rank in range(3)]
     for group in (mine, others):
-        group_of: Any = group
+        group_of = group
         small.together(
             3,
             lambda rank, comm, group=group_of: work(group[rank], strategy, comm, RunPlan(steps=22)),
@@ -211,7 +211,7 @@ def test_the_iteration_is_set_when_the_rate_depends_on_it(tmp_path):
 
 def test_a_run_goes_on_bit_for_bit(tmp_path):
     solver = small.settings(SOLVER, middle=small.BATCH_NORM)
-    settings: dict[str, Any] = {
+    settings = {
         "workers": 2,
         "strategy": SlowMo(steps=4),
         "backend": public_caffe,
@@ -233,7 +233,7 @@ def test_another_backend_goes_on_with_a_run(first, tmp_path, monkeypatch):
     names = ["embedded", "tests.net.public_caffe"]
     names.remove(first)
     solver = small.settings(SOLVER, middle=small.BATCH_NORM)
-    settings: dict[str, Any] = {"workers": 2, "strategy": SlowMo(steps=4), "threads": 1}
+    settings = {"workers": 2, "strategy": SlowMo(steps=4), "threads": 1}
     whole = train(solver, ARRAYS, steps=24, backend="embedded", **settings)
     settings |= {"snapshots": tmp_path, "snapshot_every": 1}
     with monkeypatch.context() as patch:
@@ -253,7 +253,7 @@ def test_another_backend_goes_on_with_a_run(first, tmp_path, monkeypatch):
 
 
 def test_a_snapshot_holds_no_random_numbers_and_the_run_says_so(tmp_path):
-    settings: dict[str, Any] = {
+    settings = {
         "workers": 1,
         "backend": "tests.net.public_caffe",
         "snapshots": tmp_path,
@@ -269,14 +269,14 @@ def test_a_snapshot_holds_no_random_numbers_and_the_run_says_so(tmp_path):
     )
 
 
-def poor(monkeypatch: pytest.MonkeyPatch, *lacking: str, of_module: tuple[str, ...] = ()) -> Any:
+def poor(monkeypatch, *lacking, of_module=()):
     """A pycaffe whose solvers lack some names."""
     module = ModuleType("poor_caffe")
     vars(module).update(
         {name: vars(public_caffe)[name] for name in public_caffe.__all__ if name not in of_module}
     )
 
-    def get_solver(path: str) -> Any:
+    def get_solver(path):
         solver = public_caffe.get_solver(path)
         names = object.__getattribute__(solver, "_names") - {*lacking}
         return type(solver)(object.__getattribute__(solver, "_behind"), names)
@@ -289,7 +289,7 @@ def poor(monkeypatch: pytest.MonkeyPatch, *lacking: str, of_module: tuple[str, .
 def test_what_a_backend_cannot_do_is_refused(monkeypatch, tmp_path):
     solver = small.settings(SOLVER)
 
-    def refused(said: str, kind: type[Exception] = SettingError, **settings: Any) -> None:
+    def refused(said, kind=SettingError, **settings):
         settings = {"backend": "poor_caffe", "workers": 1, "steps": 4, **settings}
         with pytest.raises(kind, match=said):
             train(solver, ARRAYS, **settings)

@@ -1,9 +1,7 @@
 """Data of any kind: what a net sees of it, and what is said where it does not fit."""
 
 from collections import namedtuple
-from collections.abc import Callable, Iterator
 from itertools import cycle, pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,24 +21,24 @@ Y = np.arange(20) % 3
 Point = namedtuple("Point", ["label", "data"])
 
 
-def parts(size: int) -> list[tuple[Any, Any]]:
+def parts(size):
     return [(X[i : i + size], Y[i : i + size]) for i in range(0, 20, size)]
 
 
 class Again:
     """Can be iterated again and again, and has no length."""
 
-    def __init__(self, items: Callable[[], Iterator[Any]]) -> None:
+    def __init__(self, items):
         self.items = items
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self):
         return self.items()
 
 
 STRUCTURED = np.zeros(20, [("data", np.float32, 2), ("label", np.int64)])
 STRUCTURED["data"], STRUCTURED["label"] = X, Y
 
-KINDS: dict[str, Callable[[], Any]] = {
+KINDS = {
     "columns": lambda: {"data": X, "label": Y, "other": Y},
     "tuple of columns": lambda: (X, Y),
     "named tuple of columns": lambda: Point(Y, X),
@@ -400,11 +398,11 @@ def test_as_many_values_in_another_shape_are_other_values(shape, message, way):
     net = Net(picture_net(""))
     rows = np.zeros((2, *shape), np.float32)
 
-    def fed(data: Any) -> None:
+    def fed(data):
         net.set_validation_data(data)
         net.fill()
 
-    ways: dict[str, Callable[[], Any]] = {
+    ways = {
         "forward": lambda: net.forward({"image": rows}),
         "forward one": lambda: net.forward({"image": rows[0]}),
         "set data": lambda: fed({"image": rows}),
@@ -474,11 +472,11 @@ def test_a_plain_list_has_the_shape_that_the_net_wants(way):
     pictures = np.arange(2 * 192, dtype=np.float32).reshape(2, 3, 8, 8)
     rows = pictures.reshape(2, 192)
 
-    def fed(data: Any) -> None:
+    def fed(data):
         net.set_validation_data(data)
         net.fill()
 
-    ways: dict[str, Callable[[], Any]] = {
+    ways = {
         "forward": lambda: net.forward({"image": rows}),
         "forward one": lambda: net.forward({"image": rows[0]}),
         "set data": lambda: fed({"image": rows}),

@@ -1,7 +1,5 @@
 """Metrics by name, against their plain definitions, by parts and by workers."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -18,7 +16,7 @@ RNG = np.random.default_rng(0)
 CLASSES = 4
 
 
-def scored(names: list[str], *pieces: tuple[Any, Any]) -> dict[str, float]:
+def scored(names, *pieces):
     """The metrics of pieces that as many workers measured."""
     found: dict[str, float] = {}
     total = sum(len(made) for made, _ in pieces)

@@ -1,7 +1,6 @@
 """A net's state: its equal goes on from there, bit for bit, whatever its records are."""
 
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ NET = NetParams(
 SOLVER = SolverParams(net=NET, base_lr=0.1, lr_policy="step", stepsize=4, gamma=0.5, momentum=0.9)
 RECORDS = [*zip(X, Y, strict=True)]
 BATCHES = [(X[at : at + 7], Y[at : at + 7]) for at in range(0, 50, 7)]
-KINDS: dict[str, Any] = {
+KINDS = {
     "columns": lambda: (X, Y),
     "records": lambda: RECORDS,
     "batches": lambda: BATCHES,

@@ -1,7 +1,5 @@
 """A row of weight n trains as n equal rows do, whatever the loss."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -55,7 +53,7 @@ def solver(loss: str, rows: int) -> str:
       base_lr: 0.1 momentum: 0.9 weight_decay: 0.01 lr_policy: "fixed" random_seed: 1"""
 
 
-def rows() -> dict[str, Any]:
+def rows():
     random = np.random.default_rng(0)
     return {
         "data": random.normal(size=(ROWS, 2)).astype(np.float32),
@@ -64,7 +62,7 @@ def rows() -> dict[str, Any]:
     }
 
 
-def check(net: Net, equal: Net, given: dict[str, Any], weights: Any = WEIGHTS) -> None:
+def check(net, equal, given, weights=WEIGHTS):
     """Five steps with weights, and with every row as often as its weight says."""
     trained, names = weighted(net)
     number = {name: weights * (len(weights) / weights.sum()) for name in names}

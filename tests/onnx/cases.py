@@ -9,9 +9,7 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +19,7 @@ from sparknet.onnx import OnnxWarning, read_model
 from sparknet.onnx.folding import foldable
 from sparknet.onnx.operators import load
 from sparknet.onnx.step import OPERATORS
-from tests.onnx.graphs import Array, numpy_helper, onnx
+from tests.onnx.graphs import numpy_helper, onnx
 
 KNOWN = (
     "test_resize_downsample_scales_linear_align_corners",
@@ -31,7 +29,7 @@ KNOWN = (
 FORMS = ("as it is", "constant inputs", "open", "open, constant inputs")
 
 
-def every() -> list[Any]:
+def every():
     """The cases of operators that are read or folded."""
     from onnx.backend.test.case.node import collect_testcases
 
@@ -41,7 +39,7 @@ def every() -> list[Any]:
         return [case for case in collect_testcases(None) if _is_known(case)]
 
 
-def outcomes(case: Any, folder: Path) -> dict[str, str]:
+def outcomes(case, folder):
     """What comes of each form: right, wrong, or why it is refused."""
     names = [one.name for one in case.model.graph.input]
     given, results = case.data_sets[0]
@@ -53,7 +51,7 @@ def outcomes(case: Any, folder: Path) -> dict[str, str]:
     }
 
 
-def _forms(model: Any, feeds: Mapping[str, Array]) -> Iterator[tuple[str, Any, list[str]]]:
+def _forms(model, feeds):
     names = list(feeds)
     fixed = _copy(model)
     del fixed.graph.input[1:]
@@ -66,13 +64,13 @@ def _forms(model: Any, feeds: Mapping[str, Array]) -> Iterator[tuple[str, Any, l
         yield both, _opened(fixed), names[:1]
 
 
-def _copy(model: Any) -> Any:
+def _copy(model):
     made = onnx.ModelProto()
     made.CopyFrom(model)
     return made
 
 
-def _opened(model: Any) -> Any:
+def _opened(model):
     made = _copy(model)
     for one in made.graph.input:
         if one.type.tensor_type.shape.dim:
@@ -80,9 +78,7 @@ def _opened(model: Any) -> Any:
     return made
 
 
-def _outcome(
-    model: Any, feeds: Mapping[str, Array], wanted: Mapping[str, Any], folder: Path
-) -> str:
+def _outcome(model, feeds, wanted, folder):
     path = folder / "model.onnx"
     onnx.save(model, str(path))
     try:
@@ -101,7 +97,7 @@ def _reason(text: str) -> str:
     return re.sub(r"\d+", "…", said)
 
 
-def _values(path: Path, feeds: Mapping[str, Array]) -> dict[str, Array]:
+def _values(path, feeds):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OnnxWarning)
         model = read_model(path)
@@ -118,7 +114,7 @@ def _values(path: Path, feeds: Mapping[str, Array]) -> dict[str, Array]:
     return {name: np.array(blob.data) for name, blob in net.blobs.items()}
 
 
-def _agrees(got: Array, want: Array) -> bool:
+def _agrees(got, want):
     rough = want.dtype.itemsize == 2 and want.dtype.kind not in "iu"
     want = want.astype(np.float32)
     largest = float(np.abs(want[np.isfinite(want)]).max(initial=1e-6))
@@ -127,7 +123,7 @@ def _agrees(got: Array, want: Array) -> bool:
     return same and np.allclose(got, want, rtol=1e-4, atol=allowed, equal_nan=True)
 
 
-def _is_known(case: Any) -> bool:
+def _is_known(case):
     if case.kind != "node" or case.model is None or not case.model.graph.input:
         return False
     nodes = case.model.graph.node

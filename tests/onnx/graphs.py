@@ -1,8 +1,6 @@
 """Graphs of ONNX made by hand, and what onnxruntime computes with them."""
 
 import warnings
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,8 @@ helper, numpy_helper = onnx.helper, onnx.numpy_helper
 
 import sparknet.caffe as caffe  # noqa: E402
 from sparknet.onnx import OnnxWarning, read_model  # noqa: E402
-from sparknet.proto import Model, write_model  # noqa: E402
 from sparknet.proto import read_model as read_weights  # noqa: E402
+from sparknet.proto import write_model  # noqa: E402
 
 Array = np.ndarray[Any, Any]
 TOLERANCE = 1e-4
@@ -24,25 +22,17 @@ old_runtime = pytest.mark.skipif(RUNTIME < (1, 23), reason="an old onnxruntime")
 """Where operators of unusual attributes are computed otherwise than today, or not at all."""
 
 
-def draw(*shape: int, seed: int = 0) -> Array:
+def draw(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def node(op: str, inputs: str, outputs: str = "y", **attributes: Any) -> Any:
+def node(op, inputs, outputs="y", **attributes):
     """A node; names of inputs and outputs are parted by spaces, and "-" is none."""
     names = ["" if name == "-" else name for name in inputs.split()]
     return helper.make_node(op, names, outputs.split(), name=f"{op}_{outputs}", **attributes)
 
 
-def graph(
-    nodes: Sequence[Any],
-    inputs: Mapping[str, Sequence[Any]],
-    outputs: Sequence[str] = ("y",),
-    constants: Mapping[str, Array] | None = None,
-    *,
-    opset: int = 17,
-    types: Mapping[str, int] | None = None,
-) -> Any:
+def graph(nodes, inputs, outputs=("y",), constants=None, *, opset=17, types=None):
     """A model; a size that is text is open."""
     kind = onnx.TensorProto.FLOAT
     made = helper.make_graph(
@@ -58,7 +48,7 @@ def graph(
     return helper.make_model(made, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
-def run(path: Path, feeds: Mapping[str, Array]) -> dict[str, Array]:
+def run(path, feeds):
     """What onnxruntime computes."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -68,9 +58,7 @@ def run(path: Path, feeds: Mapping[str, Array]) -> dict[str, Array]:
     return dict(zip(names, session.run(None, dict(feeds)), strict=True))
 
 
-def converted(
-    path: Path, feeds: Mapping[str, Array], folder: Path, **options: Any
-) -> tuple[Model, dict[str, Array]]:
+def converted(path, feeds, folder, **options):
     """The model, and what a net of it computes, by way of a caffemodel."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OnnxWarning)
@@ -86,9 +74,7 @@ def converted(
     return model, {name: np.array(blob.data) for name, blob in net.blobs.items()}
 
 
-def agree(
-    model: Any, feeds: Mapping[str, Array], folder: Path, *, types: Sequence[str] | None = None
-) -> list[str]:
+def agree(model, feeds, folder, *, types=None):
     """Compare every output; returns the types of the net's layers, which may be given."""
     path = folder / "model.onnx"
     onnx.save(model, str(path))

@@ -51,7 +51,7 @@ class Drawing:
                 break
             self.add()
 
-    def feed(self, name: str, value: Array) -> None:
+    def feed(self, name, value):
         self.feeds[name] = self.values[name] = value
 
     def shape(self) -> list[int]:
@@ -61,13 +61,13 @@ class Drawing:
 
     # -- what makers ask -----------------------------------------------------------------
 
-    def choice(self, *values: Any) -> Any:
+    def choice(self, *values):
         return self.random.choice(values)
 
     def integer(self, low: int, high: int) -> int:
         return self.random.randint(low, high)
 
-    def axis(self, value: Array, least: int = 0) -> int:
+    def axis(self, value, least=0):
         axis = self.integer(min(least, value.ndim - 1), value.ndim - 1)
         return axis - value.ndim if self.random.random() < 0.3 else axis
 
@@ -75,7 +75,7 @@ class Drawing:
         found = [one for one in range(count) if self.random.random() < 0.5]
         return found or [self.random.randrange(count)]
 
-    def constant(self, value: Any, dtype: Any = None) -> str:
+    def constant(self, value, dtype=None):
         name = f"c{len(self.constants)}"
         self.constants[name] = np.asarray(
             value if dtype is None else np.asarray(value).astype(dtype)
@@ -120,7 +120,7 @@ class Drawing:
 
     # -- the walk ------------------------------------------------------------------------
 
-    def add(self) -> None:
+    def add(self):
         before = len(self.constants)
         recent = list(self.values)[-3:]
         name = self.choice(*(recent if self.random.random() < 0.7 else self.values))
@@ -141,7 +141,7 @@ class Drawing:
         self.nodes.append(one)
         self.values.update(zip(names, found, strict=True))
 
-    def model(self) -> Any:
+    def model(self):
         """Outputs are all values that nobody reads, and one more, as floating numbers."""
         read = {name for one in self.nodes for name in one.input}
         made = [name for name in self.values if name not in self.feeds]
@@ -169,7 +169,7 @@ class Drawing:
         return helper.make_model(graph, opset_imports=[version], ir_version=9)
 
     @property
-    def fed(self) -> dict[str, Array]:
+    def fed(self):
         read = {name for one in self.nodes for name in one.input}
         return {name: value for name, value in self.feeds.items() if name in read}
 
@@ -182,7 +182,7 @@ def _fit(one: Sequence[int], other: Sequence[int]) -> bool:
     return True
 
 
-def _is_usual(value: Array) -> bool:
+def _is_usual(value):
     """Few and finite values, which are more than what rounding has left."""
     if not 0 < value.size <= MOST or value.ndim > 6:
         return False
@@ -190,11 +190,11 @@ def _is_usual(value: Array) -> bool:
     return largest == 0 or 1e-4 < largest < 1e4
 
 
-def _told(name: str, value: Array, shape: Sequence[Any] | None) -> Any:
+def _told(name, value, shape):
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), shape)
 
 
-def alone(one: Any, inputs: dict[str, Array], opset: int) -> list[Array] | None:
+def alone(one, inputs, opset):
     """What one node gives."""
     given = [_told(name, value, value.shape) for name, value in inputs.items()]
     fixed = [numpy_helper.from_array(v, k) for k, v in inputs.items() if k.startswith("c")]
@@ -211,7 +211,7 @@ def alone(one: Any, inputs: dict[str, Array], opset: int) -> list[Array] | None:
         return None
 
 
-def _options() -> Any:
+def _options():
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
@@ -318,7 +318,7 @@ def softmax(d: Drawing, x: str) -> Parts | None:
 def reduced(d: Drawing, x: str) -> Parts | None:
     names = ("Sum", "Mean", "Max", "Min", "L1", "L2", "SumSquare", "LogSumExp", "LogSum")
     op, value = f"Reduce{d.choice(*names)}", d.values[x]
-    attributes: dict[str, Any] = {"keepdims": d.integer(0, 1)}
+    attributes = {"keepdims": d.integer(0, 1)}
     axes: list[int] | None = d.some(value.ndim) if value.ndim else None
     if axes is not None and d.open and 0 in axes and len(axes) > 1:
         axes.remove(0)
@@ -542,8 +542,8 @@ def einsum(d: Drawing, x: str) -> Parts | None:
     return "Einsum", inputs, {"equation": f"{','.join(terms)}->{result}"}
 
 
-def windows(d: Drawing, spatial: int, most: int = 3) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def windows(d, spatial, most=3):
+    found = {}
     if d.random.random() < 0.6:
         found["strides"] = [d.integer(1, 3) for _ in range(spatial)]
     if d.random.random() < 0.6:
@@ -636,7 +636,7 @@ def resized(d: Drawing, x: str) -> Parts | None:
     if value.ndim not in (3, 4) or value.dtype.kind != "f":
         return None
     mode = d.choice("nearest", "linear", "cubic")
-    attributes: dict[str, Any] = {
+    attributes = {
         "mode": mode,
         "coordinate_transformation_mode": d.choice(
             "half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"
@@ -660,7 +660,7 @@ def looked_up(d: Drawing, x: str) -> Parts | None:
     if value.ndim != 4 or value.dtype.kind != "f" or d.opset < 16:
         return None
     names = ("linear", "nearest", "cubic") if d.opset >= 20 else ("bilinear", "nearest", "bicubic")
-    attributes: dict[str, Any] = {
+    attributes = {
         "mode": d.choice(*names),
         "padding_mode": d.choice("zeros", "border", "reflection"),
         "align_corners": d.integer(0, 1),

@@ -1,7 +1,6 @@
 """Comparisons, the largest values, Einsum, places and whole numbers with a scale."""
 
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +52,7 @@ def test_where(kind, tmp_path):
     mask = draw(8, 9) > 0
     nodes = [node("Greater", "x zero", "m"), node("Sign", "x", "s")]
     nodes += [node("Where", "mask x s" if kind == "constant" else "m x s")]
-    constants: dict[str, Any] = {"zero": np.float32(0), "mask": mask}
+    constants = {"zero": np.float32(0), "mask": mask}
     if kind == "infinite":
         nodes = [node("Where", "mask x low", "w"), node("Softmax", "w", axis=-1)]
         constants["low"] = np.float32(-np.inf)

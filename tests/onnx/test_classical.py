@@ -1,7 +1,5 @@
 """The linear operators of ai.onnx.ml, against onnxruntime."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -12,11 +10,11 @@ X = ["n", 4]
 INT = onnx.TensorProto.INT64
 
 
-def learned(op: str, inputs: str, outputs: str = "y", **attributes: Any) -> Any:
+def learned(op, inputs, outputs="y", **attributes):
     return node(op, inputs, outputs, domain="ai.onnx.ml", **attributes)
 
 
-def model(*nodes: Any, outputs: tuple[str, ...] = ("y",), types: Any = None) -> Any:
+def model(*nodes, outputs=("y",), types=None):
     made = graph(list(nodes), {"x": X}, outputs)
     made.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
     for one in made.graph.output:
@@ -62,7 +60,7 @@ def test_linear_classifier(after, labels, tmp_path):
     agree(both, {"x": draw(9, 4)}, tmp_path)
 
 
-REFUSED: dict[str, tuple[Any, str]] = {
+REFUSED = {
     "no trees": (learned("TreeEnsembleRegressor", "x"), "its nodes have attributes of several"),
     "other trees": (learned("TreeEnsemble", "x"), r"export with target_opset=\{'ai.onnx.ml': 3\}"),
     "zip map": (learned("ZipMap", "x"), "it makes maps, which no blob holds: export with"),

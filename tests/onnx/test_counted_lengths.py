@@ -1,7 +1,5 @@
 """Numbers that a model computes from an open length: right for any, or refused."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -18,7 +16,7 @@ from tests.onnx.test_lengths import (
 
 SAYS = "it computes with the number of records or the length of sequences, which the model leaves"
 WIDE = [*EMBEDDED, node("Cast", "s", "f", to=FLOAT)]
-MORE: dict[str, Any] = {
+MORE = {
     "unit": np.float32(1),
     "half": np.float32(0.5),
     "root": np.float32(-0.5),

@@ -2,7 +2,6 @@
 
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,14 +9,13 @@ import pytest
 import sparknet.caffe as caffe
 from sparknet import Net, SolverParams
 from sparknet.onnx import OnnxWarning, read_model, write_model
-from sparknet.proto import Model
-from tests.onnx.graphs import Array, agree, draw, graph, helper, node, onnx, run
+from tests.onnx.graphs import agree, draw, graph, helper, node, onnx, run
 
 RECORDS, CHANNELS = 4, 3
 X = ["n", CHANNELS, 5, 5]
 
 
-def batch_norm(folder: Path, **attributes: Any) -> Path:
+def batch_norm(folder, **attributes):
     constants = {
         "s": np.ones(CHANNELS, np.float32),
         "b": np.zeros(CHANNELS, np.float32),
@@ -30,7 +28,7 @@ def batch_norm(folder: Path, **attributes: Any) -> Path:
     return path
 
 
-def net_of(model: Model, phase: int) -> Any:
+def net_of(model, phase):
     net = caffe.Net.from_proto(model.net, phase)
     for layer, arrays in zip(model.net.layer, model.arrays, strict=True):
         for blob, array in zip(net.params.get(layer.name, ()), arrays, strict=True):
@@ -38,7 +36,7 @@ def net_of(model: Model, phase: int) -> Any:
     return net
 
 
-def statistics(net: Any) -> tuple[Array, Array]:
+def statistics(net):
     mean, variance, count = (
         np.array(blob.data, float) for blob in net.params["BatchNormalization_y"]
     )
@@ -78,7 +76,7 @@ def test_momentum_there_and_back(tmp_path):
 
 def dropout(folder: Path, training: bool | None, ratio: float = 0.4, opset: int = 17) -> Path:
     inputs, constants = "x", {"w": np.ones((5, 5), np.float32)}
-    attributes: dict[str, Any] = {} if opset >= 12 else {"ratio": ratio}
+    attributes = {} if opset >= 12 else {"ratio": ratio}
     if training is not None:
         inputs, constants = "x r t", {**constants, "r": np.float32(ratio), "t": np.array(training)}
     nodes = [node("Dropout", inputs, "d mask", **attributes), node("MatMul", "d w")]
@@ -119,7 +117,7 @@ def test_dropout_of_nothing(tmp_path):
     assert [layer.type for layer in model.net.layer] == ["Input", "InnerProduct"]
 
 
-def gated(kind: str) -> Any:
+def gated(kind):
     """A linear layer, and a choice or a gate behind it."""
     nodes = [node("Gemm", "x w b", "h", transB=1)]
     if kind == "where":
@@ -151,7 +149,7 @@ def test_comparisons_in_nets_that_learn(kind, tmp_path):
     np.testing.assert_allclose(after, weights - 0.1 * gradient, rtol=1e-4, atol=1e-5)
 
 
-def net_with_loss(net: Any, path: Path) -> Net:
+def net_with_loss(net, path):
     label = net.layer.add(name="label", type="Input", top=["label"])
     label.input_param.shape.add().dim.extend([6, 3])
     net.layer.add(name="loss", type="EuclideanLoss", bottom=["y", "label"], top=["loss"])

@@ -1,25 +1,22 @@
 """Models whose file fixes the number of records: any number, where each is computed by itself."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
 import sparknet
 from sparknet.errors import LayerError
 from sparknet.onnx import OnnxWarning
-from tests.onnx.graphs import Array, draw, graph, node, onnx, run
+from tests.onnx.graphs import draw, graph, node, onnx, run
 
 T, D = 4, 6
 COUNTS = (1, 2, 5, 8, 11)
 
 
-def ints(*values: int) -> Array:
+def ints(*values):
     return np.array(values)
 
 
-def attention(n: int) -> tuple[list[Any], dict[str, Array]]:
+def attention(n):
     """As PyTorch writes it: the number of records stands in the constants of three nodes."""
     nodes = [
         node("MatMul", "x w", "q"),
@@ -43,20 +40,20 @@ def attention(n: int) -> tuple[list[Any], dict[str, Array]]:
     }
 
 
-def token(n: int) -> tuple[list[Any], dict[str, Array]]:
+def token(n):
     """A class token, which is there once for each record, and positions."""
     nodes = [node("Expand", "c s", "e"), node("Concat", "e x", "j", axis=1), node("Add", "j p")]
     positions = np.broadcast_to(draw(1, T + 1, D), (n, T + 1, D))
     return nodes, {"c": draw(1, 1, D), "s": ints(n, 1, D), "p": positions.copy()}
 
 
-def rows(n: int) -> tuple[list[Any], dict[str, Array]]:
+def rows(n):
     """All rows of all records in one product, and back."""
     nodes = [node("Reshape", "x flat", "f"), node("Gemm", "f w", "g"), node("Reshape", "g back")]
     return nodes, {"flat": ints(n * T, D), "w": draw(D, 5), "back": ints(n, T, 5)}
 
 
-def time_first(n: int) -> tuple[list[Any], dict[str, Array]]:
+def time_first(n):
     """A recurrent layer whose result is brought into shape by a constant."""
     nodes = [
         node("Transpose", "x", "t", perm=[1, 0, 2]),
@@ -69,7 +66,7 @@ def time_first(n: int) -> tuple[list[Any], dict[str, Array]]:
     return nodes, {**constants, "h": np.zeros((1, n, 3), np.float32)}
 
 
-FORMS: dict[str, Callable[[int], tuple[list[Any], dict[str, Array]]]] = {
+FORMS = {
     "attention": attention,
     "token": token,
     "rows": rows,
@@ -96,7 +93,7 @@ def test_any_number_of_records(form, n, tmp_path):
         np.testing.assert_allclose(got, want[:count], rtol=1e-4, atol=1e-5)
 
 
-MIXING: dict[str, tuple[list[Any], dict[str, Array]]] = {
+MIXING = {
     "a mean": ([node("ReduceMean", "x a", "m"), node("Sub", "x m")], {"a": ints(0)}),
     "behind each other": (
         [node("Concat", "x x", "c", axis=0), node("Reshape", "c s")],

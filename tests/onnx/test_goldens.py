@@ -4,7 +4,6 @@ import re
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -67,7 +66,7 @@ def test_there_and_back(suite, name, tmp_path, monkeypatch):
         there_and_back(net, tmp_path / "net.onnx")
 
 
-def there_and_back(net: Any, path: Path) -> None:
+def there_and_back(net, path):
     """Compare a net with its model in onnxruntime, and with the net that is read from that."""
     feeds = {name: np.array(net.blobs[name].data) for name in net.inputs}
     write_model(path, as_model(net._runtime))

@@ -1,9 +1,5 @@
 """Models that leave the length of sequences open: right for any length, or refused."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -16,7 +12,7 @@ VOCABULARY, PLACES, WIDTH = 20, 24, 6
 IDS = {"ids": ["n", "s"]}
 MASKED = {"ids": ["n", "s"], "mask": ["n", "s"]}
 KINDS = {"ids": INT, "mask": INT}
-CONSTANTS: dict[str, Any] = {
+CONSTANTS = {
     "words": draw(VOCABULARY, WIDTH, seed=1),
     "table": draw(PLACES, WIDTH, seed=2),
     "weights": draw(WIDTH, WIDTH, seed=3),
@@ -48,7 +44,7 @@ ATTENTION = [
 ]
 
 
-def feeds(names: Any, records: int, length: int) -> dict[str, Any]:
+def feeds(names, records, length):
     random = np.random.default_rng(100 * records + length)
     mask = np.ones((records, length), np.int64)
     for row in mask:
@@ -60,14 +56,7 @@ def feeds(names: Any, records: int, length: int) -> dict[str, Any]:
 SEVERAL = ((1, 5), (3, 24), (2, 1), (4, 9))
 
 
-def agree(
-    nodes: Any,
-    inputs: Any,
-    folder: Path,
-    sizes: Sequence[tuple[int, int]] = SEVERAL,
-    tolerance: float = TOLERANCE,
-    **more: Any,
-) -> list[str]:
+def agree(nodes, inputs, folder, sizes=SEVERAL, tolerance=TOLERANCE, **more):
     """Compare for several numbers of records and lengths; returns the layers' types."""
     constants = {**CONSTANTS, **more}
     path = folder / "model.onnx"
@@ -83,7 +72,7 @@ def agree(
     return [layer.type for layer in net.described.layer]
 
 
-def refused(nodes: Any, inputs: Any, folder: Path, says: str, **more: Any) -> None:
+def refused(nodes, inputs, folder, says, **more):
     path = folder / "model.onnx"
     constants = {**CONSTANTS, **more}
     onnx.save(graph(nodes, inputs, constants=constants, types=KINDS), str(path))

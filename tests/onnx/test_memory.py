@@ -4,8 +4,6 @@ import json
 import subprocess
 import sys
 import warnings
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -40,14 +38,14 @@ print(json.dumps([peak * 1024, [float(one) for one in first]]))
 """
 
 
-def chain(op: str, count: int, rows: int, folder: Path | None) -> Any:
+def chain(op, count, rows, folder):
     """Products of square matrices, whose numbers stand in the model or in a file beside it."""
     nodes = []
     made = graph([node("Relu", "x")], {"x": ["n", rows]}, [f"y{count - 1}"])
     data = None if folder is None else (folder / "weights.bin").open("wb")
     base, last = draw(rows, rows), "x"
     for i in range(count):
-        more: dict[str, Any] = {"transB": 1} if op == "Gemm" else {}
+        more = {"transB": 1} if op == "Gemm" else {}
         nodes.append(node(op, f"{last} w{i}", f"y{i}", **more))
         last = f"y{i}"
         tensor = made.graph.initializer.add(name=f"w{i}", data_type=1, dims=[rows, rows])

@@ -1,8 +1,6 @@
 """Operators, and forms of graphs, that other exporters than PyTorch's write."""
 
 import tracemalloc
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -79,7 +77,7 @@ def test_recurrent_layers_with_relu(direction, first, tmp_path):
         activations=["Relu"] * ways,
     )
     nodes = [node("Transpose", "x", "t", perm=[1, 0, 2]), made]
-    shapes: dict[str, list[Any]] = {"x": ["n", 3, 4]}
+    shapes = {"x": ["n", 3, 4]}
     feeds = {"x": draw(2, 3, 4)}
     if first:
         nodes.insert(0, node("Transpose", "h", "u", perm=[1, 0, 2]))
@@ -179,7 +177,7 @@ LOOKS = [
 @pytest.mark.parametrize(("mode", "padding", "corners"), LOOKS)
 def test_places_in_images(mode, padding, corners, tmp_path):
     """Names of opset 20 and of opset 16; a grid for all records."""
-    how: dict[str, Any] = {"mode": mode, "padding_mode": padding, "align_corners": corners}
+    how = {"mode": mode, "padding_mode": padding, "align_corners": corners}
     inputs = {"x": draw(2, 3, 5, 4), "g": 1.5 * draw(2, 3, 6, 2, seed=1)}
     shapes = {"x": ["n", 3, 5, 4], "g": ["n", 3, 6, 2]}
     agree(graph([node("GridSample", "x g", **how)], shapes, opset=20), inputs, tmp_path)
@@ -232,7 +230,7 @@ def test_an_open_size_of_less_than_nothing(tmp_path):
     assert list(read_model(path, batch=7).net.layer[0].input_param.shape[0].dim) == [7, 3, 4]
 
 
-def branches(*nodes: Any, condition: str) -> Any:
+def branches(*nodes, condition):
     """An If of a Relu, with a constant of its own, or else these nodes."""
     shift = onnx.numpy_helper.from_array(np.float32(2), "shift")
     value = helper.make_tensor_value_info("then", FLOAT, None)
@@ -277,7 +275,7 @@ def test_constants_for_each_record(tmp_path):
     agree(graph(nodes, {"x": X}, constants=constants), {"x": draw(5, 3, 4)}, tmp_path)
 
 
-def refused(model: Any, folder: Path, says: str) -> None:
+def refused(model, folder, says):
     path = folder / "model.onnx"
     onnx.save(model, str(path))
     with pytest.raises(FileError, match=says):

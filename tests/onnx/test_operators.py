@@ -1,14 +1,12 @@
 """Operators one by one: what onnxruntime computes, and which layers they become."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from tests.onnx.graphs import agree, draw, graph, node
 
 X = (2, 3, 8, 9)
-UNARY: dict[str, tuple[dict[str, Any], list[str]]] = {
+UNARY = {
     "Abs": ({}, ["AbsVal"]),
     "Elu": ({"alpha": 0.7}, ["ELU"]),
     "Exp": ({}, ["Exp"]),
@@ -98,7 +96,7 @@ def test_swish_is_one_layer(tmp_path):
     agree(graph(nodes, {"x": X}), {"x": draw(*X)}, tmp_path, types=["Swish"])
 
 
-WINDOWS: dict[str, dict[str, Any]] = {
+WINDOWS = {
     "plain": {},
     "stride": {"strides": [2, 3]},
     "even pads": {"pads": [1, 2, 1, 2]},
@@ -124,7 +122,7 @@ def test_padding_before_a_convolution_is_the_convolutions(tmp_path):
     agree(model, {"x": draw(*X)}, tmp_path, types=["Convolution"])
 
 
-POOLS: dict[str, dict[str, Any]] = {
+POOLS = {
     "plain": {"kernel_shape": [2, 2], "strides": [2, 2]},
     "ceil": {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1},
     "pads": {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},

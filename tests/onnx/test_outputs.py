@@ -1,7 +1,5 @@
 """Each output of a model is a blob of its name that holds its values, whatever lies before it."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ X = ["n", 3, 4, 5]
 TURNED = {"perm": [0, 2, 3, 1]}
 SHAPE = (2, 3, 4, 5)
 
-CASES: dict[str, tuple[list[Any], str]] = {
+CASES = {
     "a value behind a transpose": ([node("Transpose", "x", "t", **TURNED), node("Relu", "t")], "y"),
     "and what is made of it": (
         [node("Transpose", "x", "t", **TURNED), node("Relu", "t"), node("Exp", "y", "z")],

@@ -1,7 +1,5 @@
 """What exporters write with many nodes, as one layer each; recurrent operators."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -259,7 +257,7 @@ def test_recurrent(op, direction, after, tmp_path):
     if op != "GRU" and after:
         return
     ways, units, inputs, steps, gates = 1 + (direction == "bidirectional"), 4, 3, 5, GATES[op]
-    attributes: dict[str, Any] = {"hidden_size": units, "direction": direction}
+    attributes = {"hidden_size": units, "direction": direction}
     if op == "GRU":
         attributes["linear_before_reset"] = after
     outputs = "y yh yc" if op == "LSTM" else "y yh"

@@ -13,7 +13,7 @@ from sparknet.cli import main
 from sparknet.errors import FileError
 from sparknet.native import has_int8
 from sparknet.onnx import OnnxWarning, read_model, write_model
-from tests.onnx.graphs import Array, converted, draw, graph, node, onnx, run
+from tests.onnx.graphs import converted, draw, graph, node, onnx, run
 
 X = (2, 3, 8, 9)
 PAIR = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d")]
@@ -21,7 +21,7 @@ quiet = pytest.mark.filterwarnings("ignore::sparknet.onnx.OnnxWarning")
 eight_bits = pytest.mark.skipif(not has_int8(), reason="the processor has no products of int8")
 
 
-def quantised(zero: Any, weights: Array | None = None, **constants: Any) -> Any:
+def quantised(zero, weights=None, **constants):
     known = {"s": np.float32(0.02), "z": zero, "w": draw(4, 3, 3, 3), **constants}
     stored = [] if weights is None else [node("DequantizeLinear", "v t", "w", axis=0)]
     if weights is not None:
@@ -173,7 +173,7 @@ def plain(tmp_path):
     return sparknet.Net(path, seed=1)
 
 
-def share(got: Array, want: Array) -> float:
+def share(got, want):
     return float(np.abs(got - want).max() / np.abs(want).max())
 
 
@@ -210,9 +210,7 @@ def test_a_quantised_net_is_written_as_pairs(opset, plain, images, tmp_path):
 
 @quiet
 @eight_bits
-def test_corrections_are_written_into_biases(
-    plain: sparknet.Net, images: Array, tmp_path: Path
-) -> None:
+def test_corrections_are_written_into_biases(plain, images, tmp_path):
     plain.quantize({"data": images}, method="max")
     steps = plain.net.int8_param
     scores = []
@@ -237,10 +235,10 @@ def test_what_onnxruntime_quantised_runs_in_eight_bits(
     quantization = pytest.importorskip("onnxruntime.quantization")
 
     class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
-        def __init__(self) -> None:
+        def __init__(self):
             self.batches: Iterator[Any] = iter([{"data": images}])
 
-        def get_next(self) -> Any:
+        def get_next(self):
             return next(self.batches, None)
 
     exact = plain.forward({"data": images})["ip"]

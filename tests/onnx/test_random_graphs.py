@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparknet.errors import SparkNetError
-from tests.onnx.graphs import Array, converted, helper, numpy_helper, old_runtime, onnx, run
+from tests.onnx.graphs import converted, helper, numpy_helper, old_runtime, onnx, run
 from tests.onnx.random_graphs import Drawing
 
 TOLERANCE = 1e-3
@@ -49,11 +49,11 @@ _EXACT = (
 """Operators that round nothing."""
 
 
-def _shaken(drawing: Drawing, seed: int, path: Path) -> dict[str, Array]:
+def _shaken(drawing, seed, path):
     """The outputs with other last digits of the feeds and behind every node that rounds."""
     numbers = np.random.default_rng(seed)
 
-    def moved(value: Array) -> Array:
+    def moved(value):
         """As much as a sum of such values may be off; zeros stay."""
         off = numbers.uniform(-1e-6, 1e-6, value.shape) * np.abs(value).max(initial=0)
         return np.asarray(np.where(value == 0, 0, off), np.float32)
@@ -80,7 +80,7 @@ def _shaken(drawing: Drawing, seed: int, path: Path) -> dict[str, Array]:
     return run(path, feeds)
 
 
-def _agrees(got: Array, want: Array) -> bool:
+def _agrees(got, want):
     largest = max(float(np.abs(want).max()), 1e-2)
     return got.shape == want.shape and bool(np.abs(got - want).max() <= TOLERANCE * largest)
 

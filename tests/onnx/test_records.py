@@ -1,8 +1,5 @@
 """Models that leave the number of records open: what depends on it is right for any, or refused."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -12,7 +9,7 @@ from tests.onnx.graphs import agree, draw, graph, node, onnx, read_model
 X = ["n", 3, 4]
 
 
-def refused(model: Any, folder: Path, says: str, **options: Any) -> None:
+def refused(model, folder, says, **options):
     path = folder / "model.onnx"
     path.write_bytes(model.SerializeToString())
     with pytest.raises(FileError, match=says) as caught:

@@ -3,7 +3,6 @@
 import resource
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,19 +15,19 @@ from tests.onnx.graphs import draw, graph, helper, node, numpy_helper, onnx, rea
 X = ["n", 3, 8, 8]
 
 
-def saved(folder: Path, model: Any) -> Path:
+def saved(folder, model):
     path = folder / "model.onnx"
     path.write_bytes(model.SerializeToString())
     return path
 
 
-def refused(folder: Path, model: Any, says: str, **options: Any) -> None:
+def refused(folder, model, says, **options):
     with pytest.raises(FileError, match=says) as caught:
         read_model(saved(folder, model), **options)
     assert "\n" not in str(caught.value)
 
 
-CASES: dict[str, tuple[Any, dict[str, Any], str]] = {
+CASES = {
     "no layer": (node("NonZero", "x"), {}, r"node 'NonZero_y' \(NonZero\): no layer does this"),
     "dilated pool": (
         node("MaxPool", "x", kernel_shape=[2, 2], dilations=[2, 2]),
@@ -226,8 +225,8 @@ def test_chains_that_grow(op, tmp_path, monkeypatch):
     monkeypatch.setenv("SPARKNET_UNTRUSTED_MEMORY", "1g")
     names = ["x", *(f"a{number}" for number in range(17)), "y"]
     constants = {"s": np.array([1, 1, 2, 2], np.float32), "w": draw(3, 3, 1, 1)}
-    shape: list[Any] = ["n", 3, 64, 64]
-    inputs: dict[str, list[Any]] = {}
+    shape = ["n", 3, 64, 64]
+    inputs = {}
     what = "hold [0-9]+ numbers"
     if op == "Concat":
         nodes = [node(op, f"{a} {a}", b, axis=1) for a, b in pairwise(names)]
@@ -279,7 +278,7 @@ def test_a_constant_smaller_than_its_shape(tmp_path):
     refused(tmp_path, model, "constant 'c'")
 
 
-def outside(location: str, offset: int = 0, length: int = 12) -> Any:
+def outside(location, offset=0, length=12):
     model = graph([node("Add", "x c")], {"x": X}, constants={"c": draw(3, 1, 1)})
     tensor = model.graph.initializer[0]
     tensor.ClearField("raw_data")

@@ -1,7 +1,5 @@
 """Sequences of any length in models that look at places relative to each other."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -27,7 +25,7 @@ from tests.onnx.test_lengths import (
 FAR = 2**63 - 1
 
 
-def bounds(**values: int) -> dict[str, Any]:
+def bounds(**values):
     return {name: np.array([value]) for name, value in values.items()}
 
 
@@ -161,7 +159,7 @@ AROUND_THE_MIDDLE = [
     node("GatherElements", "by_place taken", "relative", axis=2),
     node("Add", "scores relative"),
 ]
-AROUND: dict[str, Any] = {"middle": np.array(PLACES), "apart": draw(2 * PLACES, WIDTH, seed=9)}
+AROUND = {"middle": np.array(PLACES), "apart": draw(2 * PLACES, WIDTH, seed=9)}
 
 
 def test_rows_around_the_middle_of_a_table(tmp_path):

@@ -1,7 +1,5 @@
 """Blocks of values that are put into others: x[:, :, 1:, 1:] = y, as PyTorch exports it."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -12,13 +10,13 @@ from tests.onnx.graphs import agree, draw, graph, node, onnx, run
 SHAPE = (2, 5, 4)
 
 
-def numbers(block: tuple[slice, ...]) -> Any:
+def numbers(block):
     """The places of a block of each record, without the number of the record."""
     axes = [np.arange(size)[one] for size, one in zip(SHAPE, block, strict=True)]
     return np.stack(np.meshgrid(*axes, indexing="ij"))
 
 
-def block_of_each(block: tuple[slice, ...]) -> tuple[list[Any], dict[str, Any]]:
+def block_of_each(block):
     places = numbers(block)
     nodes = [
         node("Shape", "x", "shape"),
@@ -36,7 +34,7 @@ def block_of_each(block: tuple[slice, ...]) -> tuple[list[Any], dict[str, Any]]:
     return nodes, {**CONSTANTS, **more, "still": still}
 
 
-CONSTANTS: dict[str, Any] = {
+CONSTANTS = {
     "zero": np.array(0),
     "one": np.array(1),
     "nothing": np.array([0]),

@@ -3,8 +3,6 @@
 import operator
 import random
 from math import floor
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +55,7 @@ def test_sizes_that_are_equal_for_some_open_sizes():
     assert symbols(N * (H // 2)) == {"N", "H"}
 
 
-def agree(nodes: Any, inputs: Any, folder: Path, shapes: Any, **constants: Any) -> sparknet.Net:
+def agree(nodes, inputs, folder, shapes, **constants):
     path = folder / "model.onnx"
     onnx.save(graph(nodes, inputs, constants=constants), str(path))
     net = sparknet.Net(path)
@@ -103,7 +101,7 @@ GRID = [
     node("Reshape", "a lines", "l"),
     node("Add", "l line"),
 ]
-CONSTANTS: dict[str, Any] = {
+CONSTANTS = {
     "w": draw(4, 3, 3, 3),
     "zero": np.float32(0),
     "one": np.float32(1),
@@ -118,7 +116,7 @@ CONSTANTS: dict[str, Any] = {
     "lines": np.array([0, 4, -1]),
     "twice": np.array([1, 1, 2, 2], np.float32),
 }
-MODELS: dict[str, list[Any]] = {
+MODELS = {
     "places of a grid": GRID,
     "maxima": [node("MaxPool", "x", kernel_shape=[2, 2], strides=[2, 2])],
     "maxima rounded up": [node("MaxPool", "x", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)],
@@ -165,7 +163,7 @@ def test_images_of_any_size(model, tmp_path):
     agree(MODELS[model], IMAGE, tmp_path, MANY, **known)
 
 
-REFUSED: dict[str, tuple[list[Any], str]] = {
+REFUSED = {
     "padding to the same size": (
         [node("Conv", "x w", strides=[2, 2], auto_pad="SAME_UPPER")],
         "its auto_pad with a stride of .* depends on the image's size",

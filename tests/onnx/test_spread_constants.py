@@ -1,7 +1,5 @@
 """Constants of unusual shapes, and operators that get nothing but constants."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -21,7 +19,7 @@ def test_products_with_any_bias(turned, weights, bias, tmp_path):
     constants = {"w": draw(5, 4, seed=1)}
     if bias is not None:
         inputs, constants = f"{inputs} b", {**constants, "b": draw(*bias, seed=2)}
-    shapes: dict[str, Any] = {"x": [5, 3] if turned else [3, 5]}
+    shapes = {"x": [5, 3] if turned else [3, 5]}
     feeds = {"x": draw(*shapes["x"])}
     if nodes:
         shapes["w"], feeds["w"] = [5, 4], constants.pop("w")

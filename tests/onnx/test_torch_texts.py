@@ -4,7 +4,6 @@ Neither package is installed in CI; `make test-peers` runs these.
 """
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ HIDDEN = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 SIZES = {**HIDDEN, "intermediate_size": 48, "vocab_size": 99, "max_position_embeddings": 40}
 DISTIL = {"vocab_size": 99, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48}
 GPT = {"vocab_size": 99, "n_positions": 40, "n_embd": 32, "n_layer": 2, "n_head": 4}
-MODELS: dict[str, dict[str, Any]] = {
+MODELS = {
     "Bert": SIZES,
     "DistilBert": {**DISTIL, "max_position_embeddings": 40},
     "Roberta": {**SIZES, "max_position_embeddings": 42, "type_vocab_size": 1},
@@ -37,21 +36,21 @@ MODELS: dict[str, dict[str, Any]] = {
 NAMES = ["input_ids", "attention_mask"]
 
 
-def by_position(torch: Any, model: Any) -> Any:
+def by_position(torch, model):
     """The first output by position, as exporters want it."""
 
     class Positional(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.model = model
 
-        def forward(self, ids: Any, mask: Any) -> Any:
+        def forward(self, ids, mask):
             return self.model(input_ids=ids, attention_mask=mask, return_dict=False)[0]
 
     return Positional()
 
 
-def feeds(records: int, length: int) -> dict[str, Any]:
+def feeds(records, length):
     random = np.random.default_rng(100 * records + length)
     mask = np.ones((records, length), np.int64)
     for row in mask:
@@ -62,14 +61,14 @@ def feeds(records: int, length: int) -> dict[str, Any]:
 @pytest.mark.parametrize(("dynamo", "opset"), [(False, 14), (False, 17), (True, 18), (True, 21)])
 @pytest.mark.parametrize("name", MODELS)
 def test_encoders(name, dynamo, opset, tmp_path):
-    torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed")
-    transformers: Any = pytest.importorskip("transformers", reason="transformers is not installed")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     torch.manual_seed(0)
     config = getattr(transformers, f"{name}Config")(**MODELS[name])
     model = by_position(torch, getattr(transformers, f"{name}Model")(config).eval()).eval()
     example = tuple(torch.from_numpy(one) for one in feeds(2, 12).values())
     axes = {0: "batch", 1: "sequence"}
-    how: dict[str, Any] = {"dynamic_axes": {**dict.fromkeys(NAMES, axes), "y": {0: "batch"}}}
+    how = {"dynamic_axes": {**dict.fromkeys(NAMES, axes), "y": {0: "batch"}}}
     if dynamo:
         dims = {axis: torch.export.Dim(what) for axis, what in axes.items()}
         how = {"dynamic_shapes": (dims, dims), "external_data": False}

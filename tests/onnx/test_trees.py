@@ -1,6 +1,5 @@
 """Trees of ai.onnx.ml against onnxruntime: drawn ones, in the forms of scikit-learn and XGBoost."""
 
-from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 import sparknet
 from sparknet.errors import FileError
-from tests.onnx.graphs import Array, agree, onnx, read_model, run
+from tests.onnx.graphs import agree, onnx, read_model, run
 from tests.onnx.test_classical import INT, learned, model
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT")
@@ -43,7 +42,7 @@ class Grown:
         self._node(tree, yes, level + 1, mode)
         self._node(tree, no, level + 1, mode)
 
-    def weights(self, kind: str, outputs: Sequence[int], low: float = -1.0) -> dict[str, list[Any]]:
+    def weights(self, kind, outputs, low=-1.0):
         rows = [(*leaf, output) for leaf in self.leaves for output in outputs]
         trees, nodes, ids = map(list, zip(*rows, strict=True))
         values = [self.random.uniform(low, 1) for _ in rows]
@@ -67,7 +66,7 @@ def grown(seed: int, trees: int = 7, depth: int = 4, mode: str | None = None) ->
     return made
 
 
-def rows() -> Array:
+def rows():
     """Values on the limits, beside them, and between."""
     numbers = np.random.default_rng(0)
     x = numbers.choice(np.float32(LIMITS), (60, 4))
@@ -146,14 +145,14 @@ def test_a_tree_that_is_a_leaf(tmp_path):
     agree(model(made), {"x": rows()}, tmp_path)
 
 
-def changed(trees: Grown, **columns: Any) -> dict[str, Any]:
+def changed(trees, **columns):
     return {**trees.nodes, **trees.weights("target", [0]), **columns}
 
 
 def test_refusals(tmp_path):
     trees = grown(6, trees=1, depth=2, mode="BRANCH_LEQ")
     many = len(trees.nodes["nodes_modes"])
-    refused: dict[str, dict[str, Any]] = {
+    refused = {
         "a tree of it has . roots": {"nodes_falsenodeids": [0] * many},
         "a decision of it is 'BRANCH_EQ'": {
             "nodes_modes": ["BRANCH_EQ" if m != "LEAF" else m for m in trees.nodes["nodes_modes"]]

@@ -2,14 +2,12 @@
 refuses."""
 
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from sparknet.errors import FileError
-from tests.onnx.graphs import Array, agree, draw, graph, node, onnx, read_model, run
+from tests.onnx.graphs import agree, draw, graph, node, onnx, read_model, run
 
 X = (2, 3, 4, 5)
 OPEN = ["n", *X[1:]]
@@ -17,7 +15,7 @@ KINDS = {name: getattr(onnx.TensorProto, name.upper()) for name in ("int32", "in
 BOOL, INT8, UINT8, INT32, INT64 = 9, 3, 2, 6, 7
 
 
-def outcome(model: Any, feeds: dict[str, Array], folder: Path) -> tuple[Array, Array]:
+def outcome(model, feeds, folder):
     """What the net and onnxruntime compute, which may be infinite."""
     from tests.onnx.graphs import converted
 
@@ -117,7 +115,7 @@ def test_a_bool_as_another_type(tmp_path):
     agree(model, {"x": draw(*X)}, tmp_path)
 
 
-REFUSED: dict[str, tuple[list[Any], str]] = {
+REFUSED = {
     "wrapped": (
         [node("Cast", "i", "a", to=INT8)],
         "whole numbers of int64 may not fit int8; no layer wraps them",

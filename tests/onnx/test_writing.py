@@ -1,8 +1,5 @@
 """Nets as ONNX models: onnxruntime computes the same, and so does what is read again."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -20,7 +17,7 @@ from tests.onnx.graphs import converted, draw, onnx, run
 IMAGE = (2, 6, 9, 8)
 
 
-def net_of(text: str, shapes: dict[str, tuple[int, ...]], seed: int = 0) -> Any:
+def net_of(text, shapes, seed=0):
     """A net with Input layers and random parameters."""
     inputs = "".join(
         f'layer {{ name: "in_{name}" type: "Input" top: "{name}" input_param {{ shape {{ '
@@ -36,7 +33,7 @@ def net_of(text: str, shapes: dict[str, tuple[int, ...]], seed: int = 0) -> Any:
     return net
 
 
-def agree(net: Any, folder: Path, feeds: dict[str, Any], **options: Any) -> Path:
+def agree(net, folder, feeds, **options):
     path = folder / "net.onnx"
     write_model(path, as_model(net._runtime), **options)
     onnx.checker.check_model(str(path))
@@ -293,7 +290,7 @@ def test_detections(keep, top, tmp_path):
     np.testing.assert_allclose(again["d"], found, atol=1e-5)
 
 
-def enliven(net: Any) -> None:
+def enliven(net):
     """Parameters that keep every layer's values apart from zero."""
     rng = np.random.default_rng(0)
     for layer, blobs in net.params.items():

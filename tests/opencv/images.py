@@ -1,10 +1,5 @@
 """Calls of cv2.dnn's functions of images and boxes, for OpenCV and for sparknet alike."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 
@@ -18,7 +13,7 @@ def picture(height: int = 22, width: int = 17, channels: int = 3, kind: str = "u
     return image[:, :, 0] if channels == 1 else image
 
 
-BLOBS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+BLOBS = {
     "plain": ({}, {}),
     "smaller": ({}, {"size": (9, 12), "mean": (104, 117.5, 123)}),
     "larger": ({}, {"size": (30, 25), "scalefactor": 1 / 127.5, "mean": (127.5, 127.5, 127.5)}),
@@ -35,7 +30,7 @@ BLOBS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def computed(dnn: Any) -> dict[str, np.ndarray]:
+def computed(dnn):
     """Results by name; ``dnn`` is cv2.dnn or sparknet's."""
     results = {
         name: dnn.blobFromImage(picture(**how), **call) for name, (how, call) in BLOBS.items()
@@ -52,7 +47,7 @@ def computed(dnn: Any) -> dict[str, np.ndarray]:
     return results | boxes(dnn)
 
 
-def boxes(dnn: Any) -> dict[str, np.ndarray]:
+def boxes(dnn):
     rng = np.random.RandomState(5)
     corners = np.hstack([rng.randint(0, 40, (60, 2)), rng.randint(4, 30, (60, 2))])
     scores = rng.uniform(0, 1, 60).astype(np.float32)
@@ -79,7 +74,7 @@ def boxes(dnn: Any) -> dict[str, np.ndarray]:
     return arrays
 
 
-def modelled(dnn: Any, read: Callable[[str], Any]) -> dict[str, np.ndarray]:
+def modelled(dnn, read):
     """What the models say of pictures; ``read`` makes a net by its name."""
     results: dict[str, np.ndarray] = {}
     image = picture(30, 50)

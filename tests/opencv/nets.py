@@ -1,7 +1,5 @@
 """Small nets of the kinds that cv2.dnn runs, with their weights and inputs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -148,7 +146,7 @@ def inputs(name: str) -> list[dict[str, np.ndarray]]:
 class CenteredCrop:
     """HED's Crop: cuts the middle of the first input to the size of the second."""
 
-    def __init__(self, params: dict[str, object], blobs: object) -> None:
+    def __init__(self, params, blobs):
         self.params = params
 
     def getMemoryShapes(self, inputs):  # noqa: N802

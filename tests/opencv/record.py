@@ -3,12 +3,9 @@
 python -m tests.opencv.record        # with opencv-python-headless<5 beside sparknet
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +14,7 @@ from tests.opencv import images, nets
 RECORDED = Path(__file__).with_name("recorded.npz")
 
 
-def outputs(read: Any, name: str, folder: Path) -> dict[str, np.ndarray]:
+def outputs(read, name, folder):
     """All layers' outputs of a net, at each size of its inputs.
 
     Each of a net of its own, as OpenCV keeps PriorBox's step of the first size.  Inner layers are
@@ -25,7 +22,7 @@ def outputs(read: Any, name: str, folder: Path) -> dict[str, np.ndarray]:
     """
     arrays = {}
 
-    def net(values: dict[str, np.ndarray], fusion: bool = False) -> Any:
+    def net(values, fusion=False):
         net = read(*nets.write(name, folder))
         net.enableFusion(fusion)
         for key, value in values.items():
@@ -41,7 +38,7 @@ def outputs(read: Any, name: str, folder: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def facts(net: Any, name: str) -> dict[str, Any]:
+def facts(net, name):
     """What a net says of itself."""
     shapes = [value.shape for value in nets.inputs(name)[1].values()]
     numbers, bottoms, tops = net.getLayersShapes(shapes)
@@ -59,11 +56,11 @@ def facts(net: Any, name: str) -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def main():
     import cv2
 
     arrays: dict[str, np.ndarray] = {}
-    said: dict[str, Any] = {"version": cv2.__version__}
+    said = {"version": cv2.__version__}
     with TemporaryDirectory() as folder:
         for name in nets.NETS:
             read = cv2.dnn.readNetFromCaffe

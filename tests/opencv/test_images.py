@@ -1,7 +1,5 @@
 """Blobs of images, boxes and models hold what OpenCV 4 computed (record.py)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +30,7 @@ def test_models_say_what_opencvs_say(tmp_path: Path) -> None:
             assert_close(value, f"images/{name}")
 
 
-def test_an_image_may_lie_anywhere_in_memory() -> None:
+def test_an_image_may_lie_anywhere_in_memory():
     image = images.picture(20, 30)
     flipped = np.asfortranarray(image[::-1])[:, ::2]
     expected = dnn.blobFromImage(np.ascontiguousarray(flipped), 0.5, (9, 7), (1, 2, 3))
@@ -49,7 +47,7 @@ def test_an_image_may_lie_anywhere_in_memory() -> None:
         (0.9, (0.5,), [3, 0, 5]),
     ],
 )
-def test_turned_boxes_suppress_each_other(threshold, more, expected) -> None:
+def test_turned_boxes_suppress_each_other(threshold, more, expected):
     """What OpenCV 4.14 returned; the fifth box lies within the third and the fourth."""
     boxes = [((50, 40), (40, 20), 30), ((52, 41), (38, 22), 25), ((90, 40), (30, 30), 0)]
     boxes += [((92, 42), (28, 28), 45), ((90, 40), (10, 10), 80), ((20, 90), (60, 8), -60)]

@@ -1,7 +1,5 @@
 """`install` gives a cv2 without Caffe's importer what it lacks, and `uninstall` takes it away."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -102,12 +100,12 @@ def test_an_opencv_with_caffe_keeps_its_own(monkeypatch: pytest.MonkeyPatch) -> 
     assert vars(module.dnn).keys() == {"readNetFromCaffe"}
 
 
-def test_readnet_without_opencv_knows_caffe_alone() -> None:
+def test_readnet_without_opencv_knows_caffe_alone():
     with pytest.raises(SpecError, match="not Caffe's files"):
         dnn.readNet("net.pb", "net.pbtxt")
 
 
-def test_an_environment_without_opencv_is_told_what_to_install(monkeypatch) -> None:
+def test_an_environment_without_opencv_is_told_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "cv2", None)
     with pytest.raises(MissingExtra, match=r"'opencv-python': run pip install opencv-python$"):
         sparknet.opencv.install()

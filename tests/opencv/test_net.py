@@ -1,10 +1,7 @@
 """Nets behind cv2.dnn's names hold what OpenCV 4 computed of them (record.py)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -78,7 +75,7 @@ layer { name: "both" type: "Power" bottom: "twice" top: "both" power_param { sca
 layer { name: "end" type: "Silence" bottom: "twice" bottom: "both" }"""
 
 
-def test_silence_returns_its_first_input() -> None:
+def test_silence_returns_its_first_input():
     """As OpenCV 4.14: colorization ends in such a layer, and scripts call forward()."""
     net = dnn.readNetFromCaffe(SILENT)
     values = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
@@ -216,9 +213,7 @@ def test_halves_compute_almost_the_same(tmp_path: Path) -> None:
         (lambda net: dnn.Net().forward(), SpecError, "empty"),
     ],
 )
-def test_what_cannot_be_done_is_said(
-    call: Any, kind: type[Exception], words: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_done_is_said(call, kind, words, tmp_path):
     with pytest.raises(Exception, match=words):
         call(chain(tmp_path))
 

@@ -1,19 +1,18 @@
 """Messages made at random, for the tests that any message must pass."""
 
 import struct
-from typing import Any
 
 from hypothesis import strategies as st
 
 from sparknet.proto import caffe_pb2
 from sparknet.proto.message_fields import Field, table
 
-MESSAGES: list[Any] = [
+MESSAGES = [
     getattr(caffe_pb2, name)
     for name in ("NetParameter", "SolverParameter", "LayerParameter", "BlobProto", "Datum")
 ]
 _FLOAT32 = st.integers(0, 2**32 - 1).map(lambda bits: struct.unpack("<f", struct.pack("<I", bits)))
-_SCALARS: dict[str, st.SearchStrategy[Any]] = {
+_SCALARS = {
     "int32": st.integers(-(2**31), 2**31 - 1),
     "int64": st.integers(-(2**63), 2**63 - 1),
     "uint32": st.integers(0, 2**32 - 1),
@@ -27,14 +26,14 @@ _SCALARS: dict[str, st.SearchStrategy[Any]] = {
 
 
 @st.composite
-def messages(draw: st.DrawFn) -> Any:
+def messages(draw):
     """A message of one of the main types, with required fields filled."""
     message = draw(st.sampled_from(MESSAGES))()
     _fill(draw, message, 3)
     return message
 
 
-def _fill(draw: st.DrawFn, message: Any, depth: int) -> None:
+def _fill(draw, message, depth):
     fields = [field for field in table(message.DESCRIPTOR).values() if depth or not field.message]
     some = st.lists(st.sampled_from(fields), max_size=4, unique_by=_name) if fields else st.just([])
     for field in draw(some):
@@ -50,7 +49,7 @@ def _name(field: Field) -> str:
     return field.name
 
 
-def _set(draw: st.DrawFn, message: Any, field: Field, depth: int) -> None:
+def _set(draw, message, field, depth):
     target = getattr(message, field.name)
     if field.message:
         child = target.add() if field.repeated else target

@@ -47,7 +47,7 @@ def test_whose_a_field_is():
 
 
 def test_what_is_unknown_is_passed_over():
-    skipped: list[object] = []
+    skipped = []
     net = parse_text(NET, caffe_pb2.NetParameter, "n", skipped)  # type: ignore[arg-type]
     found = [(one.message, one.name, one.line) for one in skipped]  # type: ignore[attr-defined]
     assert found == [("LayerParameter", "hotspot_param", 4), ("LayerParameter", "future", 5)]

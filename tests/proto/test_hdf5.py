@@ -1,7 +1,5 @@
 import resource
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -55,10 +53,10 @@ def test_a_shared_parameter_is_stored_with_its_owner(tmp_path):
     "name", [case["name"] for case in index("solvers/snapshots") if case["format"] == "HDF5"]
 )
 def test_layout_equals_that_of_caffe(name, tmp_path):
-    def listing(path: Path) -> list[tuple[object, ...]]:
-        out: list[tuple[object, ...]] = []
+    def listing(path):
+        out = []
 
-        def note(name: str, item: object) -> None:
+        def note(name, item):
             if isinstance(item, h5py.Dataset):
                 kind = item.id.get_type()
                 pad = kind.get_strpad() if item.dtype.kind == "S" else None
@@ -93,75 +91,75 @@ def test_names_that_hdf5_cannot_hold(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def huge(file: Any) -> None:
+def huge(file):
     file.create_dataset("data/ip/0", shape=(1 << 20, 1 << 20), dtype="f4")
 
 
-def huge_chunked(file: Any) -> None:
+def huge_chunked(file):
     file.create_dataset("data/ip/0", shape=(1 << 18, 1 << 18), dtype="f4", chunks=(64, 64))
 
 
-def bomb(file: Any) -> None:
+def bomb(file):
     file.create_dataset(
         "data/ip/0", data=np.zeros(1 << 23, np.float32), chunks=(1 << 20,), compression="gzip"
     )
 
 
-def many_links(file: Any) -> None:
+def many_links(file):
     first = file.create_dataset("data/ip/0", data=np.zeros(1 << 16, np.float32))
     for number in range(1, 100):
         file["data/ip"][str(number)] = first
 
 
-def cycle(file: Any) -> None:
+def cycle(file):
     file.create_group("data")["data"] = file["/"]
     file["data"]["ip"] = file["data"]
 
 
-def soft(file: Any) -> None:
+def soft(file):
     file.create_group("data/ip")["0"] = h5py.SoftLink("/data/ip/0")
 
 
-def external_link(file: Any) -> None:
+def external_link(file):
     file.create_group("data/ip")["0"] = h5py.ExternalLink("/etc/passwd", "/x")
 
 
-def external_data(file: Any) -> None:
+def external_data(file):
     storage = [("/etc/passwd", 0, 64)]
     file.create_dataset("data/ip/0", shape=(16,), dtype="f4", external=storage)
 
 
-def virtual(file: Any) -> None:
+def virtual(file):
     layout = h5py.VirtualLayout(shape=(4,), dtype="f4")
     layout[:] = h5py.VirtualSource("/other.h5", "x", shape=(4,))
     file.create_virtual_dataset("data/ip/0", layout)
 
 
-def strings(file: Any) -> None:
+def strings(file):
     file["data/ip/0"] = np.array([b"abc"])
 
 
-def compound(file: Any) -> None:
+def compound(file):
     file["data/ip/0"] = np.zeros(3, [("a", "f4"), ("b", "f4")])
 
 
-def group_for_data(file: Any) -> None:
+def group_for_data(file):
     file.create_group("data/ip/0")
 
 
-def dataset_for_group(file: Any) -> None:
+def dataset_for_group(file):
     file["data"] = np.zeros(3, np.float32)
 
 
-def misnamed(file: Any) -> None:
+def misnamed(file):
     file["data/ip/00"] = np.zeros(3, np.float32)
 
 
-def no_values(file: Any) -> None:
+def no_values(file):
     file["data/ip/0"] = h5py.Empty("f4")
 
 
-def nothing(file: Any) -> None:
+def nothing(file):
     file.attrs["x"] = 1
 
 

@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -146,7 +145,7 @@ def test_bytes_and_messages_equal_those_of_protobuf(tmp_path, diffs):
 
 def test_arrays_that_are_not_plain_floats_are_written_right(tmp_path):
     path = tmp_path / "x.caffemodel"
-    odd: list[Any] = [array(3, 2).T, np.arange(2.0)]
+    odd = [array(3, 2).T, np.arange(2.0)]
     write_model(path, Model(net("a"), [odd]))
     first, second = read_model(path).layer_arrays("a")
     assert first is not None

@@ -8,7 +8,6 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool
@@ -21,10 +20,10 @@ SCHEMA = Path(__file__).parent / "schema.json"
 FieldProto = descriptor_pb2.FieldDescriptorProto
 
 
-def described() -> dict[str, dict[str, Any]]:
+def described():
     """The schema in the form of schema.json."""
     schema = descriptor_pb2.FileDescriptorProto.FromString(SERIALIZED)
-    found: dict[str, dict[str, Any]] = {enum.name: _values(enum) for enum in schema.enum_type}
+    found = {enum.name: _values(enum) for enum in schema.enum_type}
     for message in schema.message_type:
         found[message.name] = {field.name: _field(field) for field in message.field}
         for enum in message.enum_type:
@@ -128,7 +127,7 @@ def test_the_build_step_writes_both_files(tmp_path):
     spec.loader.exec_module(module)
     module.compile_schema(tmp_path / "out")
     written = tmp_path / "out" / "_descriptor.py"
-    content: dict[str, Any] = {}
+    content = {}
     exec(written.read_text(), content)
     schema = descriptor_pb2.FileDescriptorProto.FromString(content["SERIALIZED"])
     assert len(schema.message_type) == len(caffe_pb2.DESCRIPTOR.message_types_by_name)

@@ -4,7 +4,6 @@ import math
 import os
 import time
 from contextlib import suppress
-from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2, text_format
@@ -51,7 +50,7 @@ PLACES = {
 }
 
 
-def same(got: Any, want: Any) -> bool:
+def same(got, want):
     return bool(
         got.SerializeToString(deterministic=True) == want.SerializeToString(deterministic=True)
     )

@@ -1,7 +1,5 @@
 """Old nets and solvers become what Caffe's upgrade tools make of them."""
 
-from typing import Any
-
 import pytest
 
 from sparknet.errors import LayerError, SolverError, SpecError
@@ -24,7 +22,7 @@ from tests.goldens import GOLDENS, cases
 FOLDER = GOLDENS / "formats" / "upgrade"
 
 
-def equal(got: Any, want: Any) -> bool:
+def equal(got, want):
     """Field by field, presence included; nan equals nan."""
     return bool(
         got.SerializeToString(deterministic=True) == want.SerializeToString(deterministic=True)
@@ -36,7 +34,7 @@ def test_upgrades_as_caffe_does(case, recwarn):
     message_class = getattr(caffe_pb2, case["message"])
     given = read_text(FOLDER / f"{case['name']}.in.prototxt", message_class)
     before = given.SerializeToString(deterministic=True)
-    upgrade: Any = upgrade_net if case["message"] == "NetParameter" else upgrade_solver
+    upgrade = upgrade_net if case["message"] == "NetParameter" else upgrade_solver
     got = upgrade(given)
     assert equal(got, read_text(FOLDER / f"{case['name']}.out.prototxt", message_class))
     assert given.SerializeToString(deterministic=True) == before

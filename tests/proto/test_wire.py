@@ -160,7 +160,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     path = tmp_path / "model"
     path.write_bytes(b"old")
 
-    def fail() -> None:
+    def fail():
         with atomic_file(path) as draft:
             draft.write_bytes(b"half")
             raise RuntimeError
@@ -179,7 +179,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
         pass
     with monkeypatch.context() as patch:  # a file system that is read alone
 
-        def refuse(*_: object, **__: object) -> None:
+        def refuse(*_, **__):
             raise OSError(errno.EROFS, "Read-only file system", ".draft")
 
         patch.setattr(os, "open", refuse)

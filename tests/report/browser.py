@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -46,7 +45,7 @@ def browser() -> str:
     return found
 
 
-def look_at(page: Path, width: int, folder: Path) -> Any:
+def look_at(page, width, folder):
     """What a page shows at a width: text, charts, whether it is wider than the window."""
     text = page.read_text(encoding="utf-8")
     policy = re.compile(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>")

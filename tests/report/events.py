@@ -1,8 +1,6 @@
 """A training's events, as the tests here use them."""
 
-from typing import Any
-
-START: dict[str, Any] = {
+START = {
     "event": "start",
     "net": "small",
     "workers": 2,
@@ -12,7 +10,7 @@ START: dict[str, Any] = {
 }
 
 
-def round_event(number: int, **fields: Any) -> dict[str, Any]:
+def round_event(number, **fields):
     """Ten steps, 640 samples, in a second, a quarter of it in communication."""
     return {
         "event": "round",
@@ -29,11 +27,11 @@ def round_event(number: int, **fields: Any) -> dict[str, Any]:
     } | fields
 
 
-def validation(number: int, **metrics: float) -> dict[str, Any]:
+def validation(number, **metrics):
     return {"event": "validation", "iteration": 10 * number, "metrics": metrics}
 
 
-def layers(number: int, norm: float | None = 2.0) -> dict[str, Any]:
+def layers(number, norm=2.0):
     """A look at two blobs."""
     counts = {"norm": norm, "low": -1.0, "high": 1.0, "counts": [1, 3]}
     blobs = [{"layer": "ip", "blob": blob, "size": 4} for blob in range(2)]

@@ -16,7 +16,7 @@ from sparknet.training.planning.trials import Spread, critical, difference
 from tests.training import small
 
 
-def by_seed(values: Sequence[float]) -> dict[object, float]:
+def by_seed(values):
     return dict(enumerate(values))
 
 

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +14,11 @@ MAX_ROWS = 16
 class Doubler:
     """Doubles a column; the first call takes until the others wait."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.sizes: list[int] = []
         self.has_begun, self.may_end = Event(), Event()
 
-    def __call__(self, columns: Any) -> Any:
+    def __call__(self, columns):
         self.sizes.append(len(columns["x"]))
         if len(self.sizes) == 1:
             self.has_begun.set()
@@ -29,7 +28,7 @@ class Doubler:
         return {"y": 2 * columns["x"], "names": [str(value) for value in columns["x"].ravel()]}
 
 
-def results(calls: list[Any]) -> tuple[list[Any], list[int]]:
+def results(calls):
     """What each of the calls gives, of which all but the first wait, and the sizes of batches."""
     function = Doubler()
     joined = JoinedCalls(function, MAX_ROWS)

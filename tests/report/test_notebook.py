@@ -2,7 +2,6 @@
 
 import sys
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ net_param {
 class Kernel:
     """What IPython shows: the states of each output, as HTML."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, shell: Any) -> None:
+    def __init__(self, monkeypatch, shell):
         self.outputs: list[list[str]] = []
         self.text = ""
         ipython, display = ModuleType("IPython"), ModuleType("IPython.display")
@@ -38,12 +37,12 @@ class Kernel:
         monkeypatch.setitem(sys.modules, "IPython", ipython)
         monkeypatch.setitem(sys.modules, "IPython.display", display)
 
-    def display(self, thing: Any, display_id: bool) -> Any:
+    def display(self, thing, display_id):
         assert display_id is True
         states: list[str] = []
         self.outputs.append(states)
 
-        def update(thing: Any) -> None:
+        def update(thing):
             self.text = repr(thing)
             states.append(thing._repr_html_())
 

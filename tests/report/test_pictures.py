@@ -3,8 +3,6 @@
 import importlib
 import json
 import re
-from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -120,7 +118,7 @@ def test_short_numbers(value, said):
 
 # -- a net -----------------------------------------------------------------------------------
 
-NET: list[dict[str, Any]] = [
+NET = [
     {"name": "in", "type": "Input", "bottoms": [], "tops": ["x"]},
     {"name": "left", "type": "A", "bottoms": ["x"], "tops": ["l"], "parameters": 1200},
     {"name": "right", "type": "A", "bottoms": ["x"], "tops": ["r"]},
@@ -199,7 +197,7 @@ def test_what_matplotlib_is_given(count, marker, tmp_path, monkeypatch):
     figure = pytest.importorskip("matplotlib.figure").Figure
     made = []
 
-    def kept(*args: Any, **options: Any) -> Any:
+    def kept(*args, **options):
         made.append(figure(*args, **options))
         return made[-1]
 
@@ -218,14 +216,14 @@ def test_what_matplotlib_is_given(count, marker, tmp_path, monkeypatch):
 # -- a page ----------------------------------------------------------------------------------
 
 
-def said(tmp_path: Path, *events: dict[str, Any]) -> str:
+def said(tmp_path, *events):
     text = "".join(json.dumps(one) + "\n" for one in events)
     (tmp_path / "log.jsonl").write_text(text, encoding="utf-8")
     report(tmp_path / "log.jsonl", out=tmp_path / "page.html")
     return (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def a_round(number: int, **more: Any) -> dict[str, Any]:
+def a_round(number, **more):
     return {"event": "round", "round": number, "iteration": 5 * number, "samples": 40, **more}
 
 

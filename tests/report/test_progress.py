@@ -4,8 +4,6 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -17,16 +15,14 @@ from tests.report.events import START, TRAINING, round_event, validation
 class Clock:
     """Seconds; each reading is the same until `now` is changed."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 100.0
 
     def __call__(self) -> float:
         return self.now
 
 
-def bar_text(
-    terminal: bool, events: list[dict[str, Any]], step: float = 1.0, **options: Any
-) -> str:
+def bar_text(terminal, events, step=1.0, **options):
     clock, out = Clock(), io.StringIO()
     progress = Progress(out, terminal=terminal, clock=clock, **options)
     for event in events:
@@ -147,7 +143,7 @@ def test_a_terminal():
 
 
 def test_a_pipe_is_no_terminal(capsys):
-    progress: Callable[[Any], None] = Progress()
+    progress = Progress()
     progress(round_event(1))
     out, err = capsys.readouterr()
     assert out == ""

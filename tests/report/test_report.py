@@ -4,7 +4,6 @@ import json
 import re
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -333,7 +332,7 @@ def test_a_plan_is_not_beside_a_run(runs, tmp_path):
 
 def test_events_of_earlier_versions_are_shown(tmp_path):
     """Without the parts of the times, and without totals."""
-    events: list[Any] = [
+    events = [
         {"event": "start", "iteration": 0, "workers": 1},
         *(
             {

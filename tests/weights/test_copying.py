@@ -2,7 +2,6 @@
 
 import warnings
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +32,7 @@ def net_text(*layers: str) -> str:
     return INPUT + "".join(chain) + loss
 
 
-def solver_text(*layers: str, **fields: Any) -> str:
+def solver_text(*layers, **fields):
     more = " ".join(f"{name}: {value}" for name, value in fields.items())
     net = net_text(*layers)
     return f"base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 {more} net_param {{ {net} }}"
@@ -47,7 +46,7 @@ def trained(tmp_path):
     return path
 
 
-WAYS: dict[str, Any] = {
+WAYS = {
     "Net": lambda path, layers: Net(net_text(*layers), path),
     "Net of a solver": lambda path, layers: Net(solver_text(*layers), path),
     "a solver's weights": lambda path, layers: Net(solver_text(*layers, weights=f"'{path}'")),

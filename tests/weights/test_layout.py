@@ -28,7 +28,7 @@ class Foreign:
         self.layer_dict: dict[str, Any] = {}
 
 
-def layout_of(*layers: tuple[str, list[tuple[int, ...]], list[object]]) -> Layout:
+def layout_of(*layers):
     layouts = Layouts()
     for name, shapes, keys in layers:
         layouts.add(name, "", shapes, keys)
@@ -121,7 +121,7 @@ def test_a_warning_lists_five_layers(count, said):
 
     class File:
         @staticmethod
-        def by_name() -> dict[str, object]:
+        def by_name():
             return {"l0": []}
 
     with warnings.catch_warnings(record=True) as caught:

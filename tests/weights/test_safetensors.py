@@ -3,8 +3,6 @@
 import json
 import struct
 import warnings
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +44,7 @@ def state():
     return {name: rng.uniform(0.5, 1.5, shape).astype(np.float32) for name, shape in SHAPES.items()}
 
 
-def expected(state: dict[str, Any], x: Any) -> Any:
+def expected(state, x):
     """By numpy alone."""
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
     y = np.einsum("nchwij,ocij->nohw", windows, state["layer1.0.conv1.weight"])
@@ -141,14 +139,14 @@ def test_bf16_is_rounded_to_the_nearest(tmp_path):
     )
 
 
-def file_of(folder: Path, header: Any, data: bytes = b"", length: int | None = None) -> Path:
+def file_of(folder, header, data=b"", length=None):
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     path = folder / "a.safetensors"
     path.write_bytes(struct.pack("<Q", len(text) if length is None else length) + text + data)
     return path
 
 
-def one(**changed: Any) -> dict[str, Any]:
+def one(**changed):
     return {"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8], **changed}}
 
 

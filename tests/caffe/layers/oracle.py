@@ -1,8 +1,5 @@
 """Forward and backward of one layer, for comparison with slow numpy."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
 import numpy as np
 
 import sparknet.caffe as caffe
@@ -24,21 +21,14 @@ def blocked(channels: int) -> str:
     )
 
 
-def values(*shape: int, seed: int = 0) -> Any:
+def values(*shape, seed=0):
     """Values of which no two are closer than a gradient check's step."""
     count = int(np.prod(shape))
     order = np.random.default_rng(seed).permutation(count)
     return ((order + 0.5) * 0.06 - count * 0.03).reshape(shape).astype(np.float32)
 
 
-def passes(
-    text: str,
-    inputs: Mapping[str, Any],
-    top: str = "y",
-    phase: int = 0,
-    seed: int = 5,
-    **options: Any,
-) -> tuple[Any, Any, Any]:
+def passes(text, inputs, top="y", phase=0, seed=5, **options):
     """Output, its random gradient, and the net after both passes."""
     net = build(text, inputs, phase, **options)
     if "front" in net.params:
@@ -52,7 +42,7 @@ def passes(
     return y, dy, net
 
 
-def results(text: str, inputs: Mapping[str, Any], phase: int = 0, **options: Any) -> list[Any]:
+def results(text, inputs, phase=0, **options):
     caffe.set_random_seed(3)
     y, _, net = passes(text, inputs, phase=phase, **options)
     gradients = [np.array(net.blobs[name].diff) for name in inputs]
@@ -60,7 +50,7 @@ def results(text: str, inputs: Mapping[str, Any], phase: int = 0, **options: Any
     return [y, *gradients, *learned]
 
 
-def same_bits(run: Callable[[], Sequence[Any]]) -> None:
+def same_bits(run):
     """The arrays of a run are the same with one, two and three threads."""
     before, runs = native.threads(), []
     try:
@@ -74,7 +64,5 @@ def same_bits(run: Callable[[], Sequence[Any]]) -> None:
             np.testing.assert_array_equal(a, b)
 
 
-def same_in_any_number_of_threads(
-    text: str, inputs: Mapping[str, Any], phase: int = 0, **options: Any
-) -> None:
+def same_in_any_number_of_threads(text, inputs, phase=0, **options):
     same_bits(lambda: results(text, inputs, phase, **options))

@@ -1,6 +1,5 @@
 """One forward and one backward pass of a layer, for comparison with a slow and obvious formula."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,17 +7,17 @@ import numpy as np
 Arrays = dict[str, Any]
 
 
-def draw(*shape: int, seed: int = 0) -> Any:
+def draw(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def set_params(net: Any, params: Mapping[str, Sequence[Any]]) -> None:
+def set_params(net, params):
     for name, values in params.items():
         for blob, value in zip(net.params[name], values, strict=True):
             blob.data[...] = value
 
 
-def backward(net: Any, seed: int = 1) -> Arrays:
+def backward(net, seed=1):
     """Random gradients into every output, and back; returns those gradients."""
     net.clear_param_diffs()
     given = {}
@@ -29,6 +28,6 @@ def backward(net: Any, seed: int = 1) -> Arrays:
     return given
 
 
-def same(got: Any, want: Any, rtol: float = 1e-5, atol: float = 1e-6) -> None:
+def same(got, want, rtol=1e-5, atol=1e-6):
     assert np.shape(got) == np.shape(want)
     np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)

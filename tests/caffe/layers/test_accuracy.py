@@ -1,7 +1,5 @@
 """Accuracy and ArgMax against plain numpy."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,13 +9,13 @@ from tests.caffe.gradient import build
 from tests.goldens import GOLDENS, index
 
 
-def run(text: str, inputs: dict[str, Any], *tops: str) -> list[Any]:
+def run(text, inputs, *tops):
     net = build(text, inputs)
     net.forward()
     return [np.array(net.blobs[top].data) for top in tops]
 
 
-def _pixels(matrix: Any) -> tuple[float, float, float]:
+def _pixels(matrix):
     """Accuracy, mean accuracy of the classes that occur, mean intersection over union."""
     classes = range(len(matrix))
     rows = [sum(matrix[c]) for c in classes]

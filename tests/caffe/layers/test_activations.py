@@ -15,14 +15,14 @@ from tests.caffe.gradient import build, check_gradients, input_layer
 Function = Callable[[Any], Any]
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
 ANY = np.array([[-6.0, -3.1, -1.7, -0.9, -0.3, -0.05], [0.04, 0.2, 0.8, 1.6, 2.9, 6.7]])
 POSITIVE = np.abs(ANY) + 0.2
 
-CASES: dict[str, tuple[str, Function, Any, tuple[float, ...]]] = {
+CASES = {
     "absval": ('type: "AbsVal"', np.abs, ANY, (0,)),
     "bnll": ('type: "BNLL"', lambda x: np.logaddexp(0, x), ANY, ()),
     "clip": (

@@ -55,7 +55,7 @@ class Attention:
     scale: float = 0.25
     inputs: dict[str, Array] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.width = self.width or self.depth
         rng = np.random.default_rng(self.rows + self.keys)
         sizes = {"q": (self.rows, self.depth), "k": (self.keys, self.depth)}
@@ -103,13 +103,7 @@ class Attention:
             text += layer("back", "Permute", "mixed", axes)
         return text
 
-    def net(
-        self,
-        keep_blobs: bool = False,
-        precision: str = "float32",
-        more: str = "",
-        float32: tuple[str, ...] = (),
-    ) -> Any:
+    def net(self, keep_blobs=False, precision="float32", more="", float32=()):
         message = parse_text(self.text() + more, caffe_pb2.NetParameter)
         if precision == "int8":
             message.int8_param.values.add(blob="q", step=0.1, is_signed=True)
@@ -121,7 +115,7 @@ class Attention:
             net.blobs[name].data[...] = value
         return net
 
-    def want(self, net: Any) -> Array:
+    def want(self, net):
         """The result in float64."""
         split = {
             name: value.astype(np.float64).reshape(*value.shape[:2], self.heads, -1)
@@ -138,11 +132,11 @@ class Attention:
             found /= found.sum(-1, keepdims=True)
         if self.guard:
             found = np.where(np.isnan(found), 0, found)
-        result: Array = np.einsum("bhmn,bnhd->bmhd", found, split["v"])
+        result = np.einsum("bhmn,bnhd->bmhd", found, split["v"])
         return result if self.closing else result.transpose(0, 2, 1, 3)
 
 
-def alone(net: Any) -> list[str]:
+def alone(net):
     """The layers but inputs that took time by themselves in one pass."""
     net.time_layers(True)
     net.forward()
@@ -213,7 +207,7 @@ def test_few_keys_are_multiplied_in_bf16_where_others_take_eight_bits(keys):
     assert same == (keys <= FEW)
 
 
-def in_whole_numbers(values: Array, axis: int) -> tuple[Array, Array]:
+def in_whole_numbers(values, axis):
     """Multiples of one step along an axis, and the steps."""
     step = np.abs(values).max(axis, keepdims=True) / 127
     return np.rint(values / np.where(step > 0, step, 1)), step

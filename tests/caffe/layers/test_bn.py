@@ -1,7 +1,5 @@
 """BN in the senses of SegNet and PSPNet, and BatchNorm with NVIDIA's scale and bias."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -17,11 +15,11 @@ FROZEN = "bn_param { slope_filler { value: 1.5 } frozen: true }"
 NVIDIA = "batch_norm_param { scale_filler { value: 1.5 } bias_filler { value: 0.25 } }"
 
 
-def each(values: Any) -> Any:
+def each(values):
     return np.asarray(values).reshape(1, -1, 1, 1)
 
 
-def normal(x: Any, eps: float) -> Any:
+def normal(x, eps):
     mean, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
     return (x - each(mean)) / np.sqrt(each(variance) + eps)
 

@@ -1,7 +1,6 @@
 """The layers that Cascade R-CNN's nets find boxes by, against plain loops."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ STDS, MEANS = (0.1, 0.1, 0.2, 0.2), (0.01, 0.0, 0.0, 0.02)
 ROIS = np.array([[0, 10, 10, 40, 50], [0, 12, 14, 44, 52], [0, 30, 5, 90, 70]], np.float32)
 
 
-def iou(a: Any, b: Any, kind: str = "IOU") -> float:
+def iou(a, b, kind="IOU"):
     """bbox_util.cpp, JaccardOverlap: boxes without a size, or apart, overlap nowhere."""
     if any(c[2] < c[0] or c[3] < c[1] for c in (a, b)):
         return 0
@@ -30,7 +29,7 @@ def iou(a: Any, b: Any, kind: str = "IOU") -> float:
     return float(common / {"IOU": one + two - common, "IOMU": min(one, two), "IOFU": one}[kind])
 
 
-def moved(delta: Any, box: Any) -> list[float]:
+def moved(delta, box):
     d = [float(v) * s + m for v, s, m in zip(delta, STDS, MEANS, strict=True)]
     wide, high = box[2] - box[0] + 1, box[3] - box[1] + 1
     x, y = d[0] * wide + (box[0] + box[2]) / 2, d[1] * high + (box[1] + box[3]) / 2
@@ -39,15 +38,15 @@ def moved(delta: Any, box: Any) -> list[float]:
     return [x, y, x + w - 1, y + h - 1]
 
 
-def greedy(found: Any, threshold: float, kind: str = "IOU") -> Any:
-    chosen: list[Any] = []
+def greedy(found, threshold, kind="IOU"):
+    chosen = []
     for score, box in sorted(found, key=lambda one: -one[0]):
         if all(iou(other, box, kind) <= threshold for _, other in chosen):
             chosen.append((score, box))
     return chosen
 
 
-def cut(box: Any, high: float, wide: float) -> list[float]:
+def cut(box, high, wide):
     """ClipBBox: to the size itself, not to the last pixel."""
     return [max(box[0], 0), max(box[1], 0), min(box[2], wide), min(box[3], high)]
 

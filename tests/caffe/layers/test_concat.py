@@ -1,7 +1,5 @@
 """Concat, Slice, SizedLike and Resize."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -149,7 +147,7 @@ def test_mask_out_of_range(value):
         net.forward()
 
 
-def bilinear(x: Any, size: tuple[int, int]) -> Any:
+def bilinear(x, size):
     """Aligned corners, one output value after the other."""
     y = np.zeros((*x.shape[:2], *size))
     for i in range(size[0]):

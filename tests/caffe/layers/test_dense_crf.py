@@ -1,7 +1,5 @@
 """Dense CRFs: the lattice's filters against Gaussians, and mean fields against plain formulas."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -14,13 +12,13 @@ from tests.caffe.layers.passing import draw, same
 SIZE = (5, 6)
 
 
-def gaussian(features: Any, values: Any) -> Any:
+def gaussian(features, values):
     """Means by Gaussian weights, of all points by all."""
     weights = np.exp(-((features[:, None] - features[None]) ** 2).sum(2) / 2)
     return values @ weights / weights.sum(1)
 
 
-def picture() -> Any:
+def picture():
     """Two halves of colour, with some noise."""
     image = draw(3, *SIZE, seed=4) * 2
     image[:, :, 3:] += 40
@@ -85,12 +83,12 @@ def test_deviations_that_are_too_small():
         Lattice(grid(4, 4, 1e-30))
 
 
-def softmax(x: Any) -> Any:
+def softmax(x):
     powers = np.exp(x - x.max(0))
     return powers / powers.sum(0)
 
 
-def blurred(features: Any, values: Any) -> Any:
+def blurred(features, values):
     lattice = Lattice(features)
     return lattice.filter(values) / lattice.filter(np.ones((1, values.shape[1])))
 

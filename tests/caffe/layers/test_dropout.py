@@ -1,7 +1,5 @@
 """Dropout: what holds of any sample."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -48,7 +46,7 @@ def test_copies_when_testing(in_place):
     assert np.array_equal(net.blobs[net.outputs[0]].data, x.astype(np.float32))
 
 
-def masks(number: int) -> list[Any]:
+def masks(number):
     caffe.set_random_seed(5)
     net = build(layer(0.5), {"x": np.ones((300, 1000))})
     set_threads(number)

@@ -1,8 +1,6 @@
 """In the test phase a convolution or a product computes the sum and the function behind it, too:
 the numbers of float64, and no pass of their own."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -37,7 +35,7 @@ def end(function: str, is_summed: bool, in_place: bool = True) -> str:
     return layers + f'layer {{ name: "end" {FUNCTIONS[function]} bottom: "{start}" top: "{top}" }}'
 
 
-def check_case(layers: str, inputs: dict[str, Any]) -> None:
+def check_case(layers, inputs):
     """The values are those of float64, the end takes no time, and NaN goes through."""
     case = Case("chain", layers, inputs, phase="TEST", keep_blobs=False, backward=False)
     assert not check(case), case
@@ -79,7 +77,7 @@ def test_products(size, function, is_summed, in_place):
     check_case(layers + end(function, is_summed, in_place), shapes)
 
 
-def convolution(sizes: tuple[int, ...]) -> tuple[str, dict[str, Any]]:
+def convolution(sizes):
     batch, channels, outputs, group, window, stride, side = sizes
     places = (side + 2 * (window // 2) - window) // stride + 1
     options = f"num_output: {outputs} group: {group} kernel_size: {window} stride: {stride}"

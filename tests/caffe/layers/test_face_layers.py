@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -304,7 +303,7 @@ def test_margins_in_place():
 # -- CTC -------------------------------------------------------------------------------------
 
 
-def chance(scores: Any, wanted: list[int], blank: int) -> float:
+def chance(scores, wanted, blank):
     """The sum over all ways through time, one by one."""
     total = 0.0
     chances = np.exp(scores.astype(float))

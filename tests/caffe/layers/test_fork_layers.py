@@ -1,7 +1,5 @@
 """Layers and losses of forks: Reorg, Flip, SpatialDropout, R-FCN's and NVIDIA's losses."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from tests.caffe.layers.oracle import layer_text, passes
 from tests.caffe.layers.passing import backward, draw, same, set_params
 
 
-def reorganised(x: Any, stride: int, reverse: bool) -> Any:
+def reorganised(x, stride, reverse):
     """Darknet's reorg_cpu: the sizes of the input are those of the side with more channels."""
     num, channels, high, wide = x.shape
     out = channels // stride**2
@@ -131,7 +129,7 @@ def test_rows_of_weights_with_length_one():
     same(net.params["l"][0].diff, gradients.T @ x, 1e-4, 1e-5)
 
 
-def softmax(x: Any) -> Any:
+def softmax(x):
     e = np.exp(x - x.max(1, keepdims=True))
     return e / e.sum(1, keepdims=True)
 

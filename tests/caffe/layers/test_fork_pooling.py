@@ -1,7 +1,6 @@
 """PSROIPooling, ROIAlign, Pooling3D, Convolution3D and the forks' ways to round sizes."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ REGIONS = np.array(
 )
 
 
-def psroi(x: Any, regions: Any, outputs: int, group: int, scale: float) -> Any:
+def psroi(x, regions, outputs, group, scale):
     """Bin (i, j) of output c is the mean over its pixels in channel (c group + i) group + j."""
     y = np.zeros((len(regions), outputs, group, group))
     for n, (image, x1, y1, x2, y2) in enumerate(regions):
@@ -36,7 +35,7 @@ def psroi(x: Any, regions: Any, outputs: int, group: int, scale: float) -> Any:
     return y
 
 
-def align(x: Any, regions: Any, size: int, scale: float, pad: float) -> Any:
+def align(x, regions, size, scale, pad):
     """Every corner of the bins, by the four pixels round it."""
     y = np.zeros((len(regions), x.shape[1], size + 1, size + 1))
     for n, (image, x1, y1, x2, y2) in enumerate(regions):
@@ -104,7 +103,7 @@ def test_roi_pooling_of_wider_regions():
     same(results[0], results[1], 0, 0)
 
 
-def pooled3d(x: Any, kernel: Any, stride: Any, pad: int, method: str) -> Any:
+def pooled3d(x, kernel, stride, pad, method):
     pads = (0, pad, pad)
     sizes = [
         -(-(s + 2 * p - k) // t) + 1

@@ -2,7 +2,6 @@
 
 from itertools import product
 from math import floor
-from typing import Any
 
 import numpy as np
 import pytest
@@ -212,14 +211,14 @@ def layer(mode: str, padding: str, corners: bool) -> str:
     )
 
 
-def grids(pixels: Any, corners: bool) -> Any:
+def grids(pixels, corners):
     """Places from -1 to 1 of places in pixels (x, y)."""
     sizes = np.array(SIZES[::-1], np.float64)
     found = 2 * pixels / (sizes - 1) - 1 if corners else (2 * pixels + 1) / sizes - 1
     return found.astype(np.float32)
 
 
-def pixels_of(grid: Any, corners: bool) -> Any:
+def pixels_of(grid, corners):
     sizes = np.array(SIZES[::-1], np.float64)
     return (grid + 1) / 2 * (sizes - 1) if corners else ((grid + 1) * sizes - 1) / 2
 
@@ -258,7 +257,7 @@ def taps(at: float, size: int, mode: str, padding: str, corners: bool) -> list[t
     return [(line, share) for line, share in found if 0 <= line < size]
 
 
-def looked_up(x: Any, pixels: Any, mode: str, padding: str, corners: bool) -> Any:
+def looked_up(x, pixels, mode, padding, corners):
     found = np.zeros((*x.shape[:2], *pixels.shape[1:3]))
     for n, i, j in np.ndindex(*pixels.shape[:3]):
         across, down = pixels[n, i, j]

@@ -1,7 +1,5 @@
 """InnerProduct and MatMul: few rows take the weights first, and their values are those of any."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +11,7 @@ from tests.caffe.gradient import build, check_gradients
 from tests.caffe.layers.passing import draw, same, set_params
 
 
-def product(x: Any, matrix: Any, shift: Any) -> Any:
+def product(x, matrix, shift):
     net = build(
         'layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param { '
         f"num_output: {len(matrix)} bias_term: {str(shift is not None).lower()} }} }}",

@@ -31,7 +31,7 @@ def test_values_and_gradient(options, axis):
     check_gradients(text, {"x": x})
 
 
-def normalised(x: Array, axis: int) -> Array:
+def normalised(x, axis):
     wide, axes = x.astype(np.float64), tuple(range(axis, x.ndim))
     return (wide - wide.mean(axes, keepdims=True)) / np.sqrt(wide.var(axes, keepdims=True) + 1e-5)
 
@@ -44,13 +44,13 @@ def scaled(bias: bool, axis: int = -1, axes: int = 1, top: str = "y") -> str:
     layer {{ name: "s" type: "Scale" bottom: "n" top: "{top}" scale_param {{ {options} }} }}"""
 
 
-def net_of(text: str, shape: tuple[int, ...], **more: Any) -> Any:
+def net_of(text, shape, **more):
     return caffe.Net.from_proto(
         parse_net(input_layer("x", shape) + text), caffe.TEST, seed=3, **more
     )
 
 
-def expected(net: Any, x: Array, axis: int) -> Array:
+def expected(net, x, axis):
     factors = [np.array(blob.data, np.float64) for blob in net.params["s"]]
     return normalised(x, axis) * factors[0] + (factors[1] if len(factors) > 1 else 0)
 

@@ -1,8 +1,6 @@
 """Layers between convolutions, whose data is in oneDNN's blocked layouts: same values, and the
 same for any number of threads."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -149,7 +147,7 @@ def restore_threads():
     native.set_threads(before)
 
 
-def run(text: str) -> dict[str, Any]:
+def run(text):
     """Forward and backward; inner blobs, not looked at before, keep their layouts in between."""
     net = build(text, {"x": draw(2, 8, 8, 7)})
     rng = np.random.default_rng(0)
@@ -167,7 +165,7 @@ def run(text: str) -> dict[str, Any]:
     return found | own
 
 
-def plain(text: str, found: dict[str, Any]) -> dict[str, Any]:
+def plain(text, found):
     """The middle layer alone on plain blobs, given what the net gave it."""
     middle = next(line for line in text.splitlines() if 'name: "l"' in line) + "\n"
     bottoms = [part.split('"')[1] for part in middle.split("bottom: ")[1:]]

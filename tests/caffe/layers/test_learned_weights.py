@@ -28,7 +28,7 @@ def layer(bottom: str, top: str, outputs: int, options: str) -> str:
     )
 
 
-def with_threads(count: int, net: Any, before: Array) -> Array:
+def with_threads(count, net, before):
     usual = threads()
     try:
         set_threads(count)

@@ -1,8 +1,5 @@
 """Losses against plain numpy, with hypothesis choosing shapes, labels and options."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -27,13 +24,13 @@ def learned(text: str) -> str:
     return biased("x") + text.replace('bottom: "x"', 'bottom: "xb"')
 
 
-def loss_of(text: str, inputs: Mapping[str, Any]) -> float:
+def loss_of(text, inputs):
     net = build(text, inputs)
     net.forward()
     return float(net.blobs["loss"].data)
 
 
-def softmax(x: Any, axis: int) -> Any:
+def softmax(x, axis):
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
 
@@ -44,7 +41,7 @@ def divisor(mode: str, outer: int, inner: int, valid: int) -> int:
 
 
 @st.composite
-def classified(draw: st.DrawFn) -> dict[str, Any]:
+def classified(draw):
     """Scores (outer, classes, inner), labels, and the options of a classification loss."""
     outer, classes, inner = (draw(st.integers(1, n)) for n in (4, 5, 4))
     seed = draw(st.integers(0, 2**31))
@@ -66,7 +63,7 @@ def classified(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def expected(case: Mapping[str, Any], matrix: Any, least: float) -> tuple[float, Any]:
+def expected(case, matrix, least):
     """Loss and gradient of the cross entropy that a matrix over classes weights."""
     x, labels, valid = case["x"].astype(np.float32), case["labels"], case["valid"]
     p = softmax(x.astype(np.float64), 1)
@@ -79,7 +76,7 @@ def expected(case: Mapping[str, Any], matrix: Any, least: float) -> tuple[float,
     return loss / by, dx
 
 
-def compare(text: str, case: Mapping[str, Any], loss: float, dx: Any, **more: Any) -> None:
+def compare(text, case, loss, dx, **more):
     text, x = (learned(text), "xb") if more else (text, "x")
     inputs = {"x": case["x"], "label": case["labels"], **more}
     net = build(text, inputs, force=not more)
@@ -227,7 +224,7 @@ def test_label_out_of_range(kind, label):
 )
 @pytest.mark.parametrize("apart", [1e4, 1e7, 1e9, 1e30])
 def test_the_loss_of_a_diverged_net_is_the_largest(kind, least, apart):
-    inputs: dict[str, Any] = {"x": [[apart, 0], [apart, 0]], "t": [1, 1]}
+    inputs = {"x": [[apart, 0], [apart, 0]], "t": [1, 1]}
     if kind == "InfogainLoss":
         inputs["m"] = np.eye(2)
     assert loss_of(layer(kind, " ".join(inputs)), inputs) == pytest.approx(-np.log(least), rel=1e-4)

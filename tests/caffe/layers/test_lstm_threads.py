@@ -1,6 +1,6 @@
 """Threads that walk through the steps of an LSTM with streams of their own, against float64."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -23,11 +23,11 @@ def threads():
     native.set_threads(before)
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def expected(params: list[Any], data: Any, marks: Any) -> Any:
+def expected(params, data, marks):
     inputs, bias, recurrent = (np.array(blob.data, np.float64) for blob in params)
     hidden = cell = np.zeros((data.shape[1], recurrent.shape[1]))
     found = []

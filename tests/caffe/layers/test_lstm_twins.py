@@ -1,7 +1,6 @@
 """Two LSTMs of one stream that run at the same time, against float64."""
 
 from multiprocessing import get_context
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,19 +35,19 @@ def reversed_steps(bottom: str, top: str) -> str:
     return f'layer {{ name: "{top}" type: "Reverse" bottom: "{bottom}" top: "{top}" }}'
 
 
-def build(text: str, inputs: int, **more: Any) -> Any:
+def build(text, inputs, **more):
     inputs_text = input_layer("x", (STEPS, 1, inputs)) + input_layer("cont", (STEPS, 1))
     return caffe.Net.from_proto(parse_net(inputs_text + text), caffe.TEST, seed=1, **more)
 
 
-def random_inputs(inputs: int) -> tuple[Any, Any]:
+def random_inputs(inputs):
     rng = np.random.default_rng(0)
     marks = (rng.random((STEPS, 1)) > 0.1).astype(np.float32)
     marks[0] = 0
     return rng.standard_normal((STEPS, 1, inputs), np.float32), marks
 
 
-def twins(net: Any) -> dict[str, str]:
+def twins(net):
     """By layer: the one that runs at the same time."""
     said = {
         name: net._runtime.engine.methods(number).get("forward", "")
@@ -195,7 +194,7 @@ def test_in_a_forked_process_that_has_one_thread():
     want = expected(net.params["a"], data, marks)
     net.forward(x=data, cont=marks)
 
-    def again() -> None:
+    def again():
         np.testing.assert_allclose(net.forward(x=data, cont=marks, blobs=["a"])["a"], want, 0, 1e-5)
 
     child = get_context("fork").Process(target=again)

@@ -1,7 +1,5 @@
 """Im2col, convolution over more axes than oneDNN has, and Deconvolution at published sizes."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -31,7 +29,7 @@ FOUR = (2, 4, 3, 3, 2, 3)
 def test_four_axes_gradients(window, kind, rest):
     options = f"num_output: 2 {window} {rest} weight_filler {{ type: 'gaussian' std: 0.2 }}"
     if kind == "Convolution" or "pad" not in window:
-        shape: Any = (1, 2, 3, 3, 3, 3)
+        shape = (1, 2, 3, 3, 3, 3)
     else:
         shape = (1, 2, 2, 2, 2, 2)
     text = layer_text(kind, f"convolution_param {{ {options} }}")

@@ -1,8 +1,6 @@
 """What mobile nets are made of, in the test phase: a window for each channel with a function behind
 it, and squeeze-and-excitation."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from tests.caffe.gradient import input_layer
 from tests.fuzz.kernels.case import Case, check, draw_params, message
 from tests.fuzz.kernels.sizes import text
 
-FORWARD: dict[str, Any] = {"phase": "TEST", "keep_blobs": False, "backward": False}
+FORWARD = {"phase": "TEST", "keep_blobs": False, "backward": False}
 needs_avx512 = pytest.mark.skipif("AVX-512" not in onednn_isa(), reason="no AVX-512")
 
 PLANES = [
@@ -211,7 +209,7 @@ def test_a_factor_for_each_channel_of_each_record(shape, precision):
     net.backward()
     values, gate = (np.array(net.blobs[name].data, np.float64) for name in ("y", "gate"))
     factors = gate[:, :, None, None]
-    near: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
+    near = {"rtol": 1e-5, "atol": 1e-5}
     if precision == "bf16":
         near = {"rtol": 2**-6, "atol": 0.05}
     np.testing.assert_allclose(net.blobs["s"].data, values * factors, **near)

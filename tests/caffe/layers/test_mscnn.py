@@ -1,7 +1,6 @@
 """MS-CNN's layers against loops as slow as the paper is long, and differences."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ FIELD, STRIDE = (24, 32), 8
 """Width and height."""
 
 
-def _decode(deltas: Any, h: int, w: int, size: tuple[int, int], stride: int) -> list[float]:
+def _decode(deltas, h, w, size, stride):
     tx, ty, tw, th = (d * s + m for d, s, m in zip(deltas, STDS, MEANS, strict=True))
     x = max(-0.5, min(0.5, tx)) * size[0] + (w + 0.5) * stride
     y = max(-0.5, min(0.5, ty)) * size[1] + (h + 0.5) * stride
@@ -32,7 +31,7 @@ def _decode(deltas: Any, h: int, w: int, size: tuple[int, int], stride: int) -> 
     return [x - wide / 2, y - high / 2, wide, high]
 
 
-def _overlap(a: Any, b: Any, kind: str) -> float:
+def _overlap(a, b, kind):
     sides = [min(a[i] + a[i + 2], b[i] + b[i + 2]) - max(a[i], b[i]) for i in (0, 1)]
     common = max(sides[0], 0) * max(sides[1], 0)
     one, two = a[2] * a[3], b[2] * b[3]
@@ -65,7 +64,7 @@ def test_boxes_out(kind):
                     if score >= -0.3 and min(bw, bh) >= 12:
                         found.append((score, len(found), (x, y, bw, bh)))
         ranked = sorted(found, reverse=True)[:20]
-        kept: list[Any] = []
+        kept = []
         for one in ranked:
             if all(_overlap(other[2], one[2], kind) <= 0.4 for other in kept):
                 kept.append(one)
@@ -90,8 +89,8 @@ def test_no_box_out():
 # -- MMDLoss ---------------------------------------------------------------------------------
 
 
-def _discrepancy(a: Any, b: Any, pairs: Any, gamma: float) -> float:
-    def kernels(x: Any, y: Any) -> float:
+def _discrepancy(a, b, pairs, gamma):
+    def kernels(x, y):
         distance = ((x - y) ** 2).sum()
         return float(sum(math.exp(-gamma * 2.0**power * distance) for power in (-2, -1, 0, 1, 2)))
 

@@ -24,17 +24,17 @@ ULP = 2.0**-8
 Array = Any
 
 
-def rounded(x: Array) -> Array:
+def rounded(x):
     """To bfloat16 and back."""
     whole = np.ascontiguousarray(x, np.float32).view(np.uint32).astype(np.uint64)
     return ((whole + 0x7FFF + (whole >> 16 & 1)) >> 16 << 16).astype(np.uint32).view(np.float32)
 
 
-def is_narrow(x: Array) -> bool:
+def is_narrow(x):
     return bool((np.ascontiguousarray(x, np.float32).view(np.uint32) & 0xFFFF == 0).all())
 
 
-def near(got: Array, want: Array, slack: float = 1e-5) -> None:
+def near(got, want, slack=1e-5):
     """As `want` rounded once: half a step apart, or where sums cancel a little of the largest."""
     most = np.abs(want).max(initial=0)
     np.testing.assert_array_less(np.abs(got - want), np.abs(want) * ULP + most * slack + 1e-30)
@@ -96,16 +96,16 @@ SHAPES = st.tuples(
 some = settings(deadline=None, max_examples=15)
 
 
-def elementwise(x: Array, y: Array, slope: Array) -> tuple[list[Array], Any]:
+def elementwise(x, y, slope):
     return [y], lambda dys: ([dys[0] * slope], [])
 
 
-def shifted(layer: Any, xs: list[Array], own: list[Array], train: bool) -> tuple[list[Array], Any]:
+def shifted(layer, xs, own, train):
     y = xs[0] + own[0][:, None, None]
     return [y], lambda dys: (dys, [dys[0].sum((0, 2, 3))])
 
 
-def sloped(layer: Any, xs: list[Array], own: list[Array], train: bool) -> tuple[list[Array], Any]:
+def sloped(layer, xs, own, train):
     (x,) = xs
     by = np.where(x > 0, 1, own[0][:, None, None])
     return [x * by], lambda dys: ([dys[0] * by], [(np.minimum(x, 0) * dys[0]).sum((0, 2, 3))])

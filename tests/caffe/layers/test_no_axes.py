@@ -3,7 +3,6 @@
 import random
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -120,7 +119,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def arrays(shapes: tuple[Shape, ...]) -> dict[str, Any]:
+def arrays(shapes):
     counts = (np.arange(np.prod(shape, dtype=int)) % 2 for shape in shapes)
     return {
         f"x{n}": count.astype(np.float32).reshape(shape)

@@ -1,8 +1,6 @@
 """Convolutions of single pixels in the test phase, and what may follow them: images of one pixel,
 pixels of few channels, a line through all values; and windows over short rows of bfloat16."""
 
-from typing import Any
-
 import pytest
 
 from sparknet import caffe
@@ -11,7 +9,7 @@ from tests.caffe.layers.test_mobile import planes
 from tests.fuzz.kernels.case import Case, check, message
 from tests.fuzz.kernels.sizes import text
 
-FORWARD: dict[str, Any] = {"phase": "TEST", "keep_blobs": False, "backward": False}
+FORWARD = {"phase": "TEST", "keep_blobs": False, "backward": False}
 needs_bf16 = pytest.mark.skipif(not has_bf16(), reason="this processor has no bfloat16")
 
 SIZES = [

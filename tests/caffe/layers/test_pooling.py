@@ -1,7 +1,6 @@
 """Pooling, SPP and ROIPooling against loops and finite differences."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -123,14 +122,14 @@ def half_up(value: float) -> int:
     return int(math.copysign(math.floor(abs(value) + 0.5), value))
 
 
-def span(first: int, number: int, length: Any) -> range:
+def span(first, number, length):
     """The pixels of a bin, in single precision as Caffe has it."""
     begin = math.floor(np.float32(number) * length)
     end = math.ceil(np.float32(number + 1) * length)
     return range(max(first + begin, 0), min(first + end, 6))
 
 
-def pooled(x: Any, regions: Any, size: tuple[int, int], scale: float) -> tuple[Any, Any]:
+def pooled(x, regions, size, scale):
     y = np.zeros((len(regions), x.shape[1], *size), np.float32)
     where = np.full(y.shape, -1)
     for n, (image, *corners) in enumerate(regions):

@@ -1,7 +1,6 @@
 """Proposal, and Faster R-CNN's Python layers that come with sparknet."""
 
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +54,7 @@ def test_boxes_move_there_and_back():
     np.testing.assert_allclose(back - np.array([0, 0, 1, 1]), two, atol=1e-9)
 
 
-def slow_proposals(scores: Any, deltas: Any, before: int, after: int, least: float) -> list[Any]:
+def slow_proposals(scores, deltas, before, after, least):
     """One anchor after the other, then the greedy choice."""
     found = []
     for y, x, a in np.ndindex(*scores.shape[1:], scores.shape[0]):
@@ -69,21 +68,21 @@ def slow_proposals(scores: Any, deltas: Any, before: int, after: int, least: flo
         if min(box[2] - box[0], box[3] - box[1]) + 1 >= least:
             found.append((scores[a, y, x], box))
     found.sort(key=lambda one: -one[0])
-    chosen: list[Any] = []
+    chosen = []
     for score, box in found[:before]:
         if len(chosen) < after and all(overlap(box, other) <= 0.7 for _, other in chosen):
             chosen.append((score, box))
     return chosen
 
 
-def overlap(a: Any, b: Any) -> float:
+def overlap(a, b):
     wide = max(min(a[2], b[2]) - max(a[0], b[0]) + 1, 0)
     high = max(min(a[3], b[3]) - max(a[1], b[1]) + 1, 0)
     areas = [(c[2] - c[0] + 1) * (c[3] - c[1] + 1) for c in (a, b)]
     return float(wide * high / (sum(areas) - wide * high))
 
 
-def inputs() -> dict[str, Any]:
+def inputs():
     return {"s": draw(1, 18, 6, 8), "d": draw(1, 36, 6, 8, seed=1) * 0.3, "i": IMAGE}
 
 

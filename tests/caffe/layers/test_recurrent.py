@@ -1,7 +1,5 @@
 """RNN, LSTM, LSTMUnit and GRU against loops in numpy, and finite differences."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -26,7 +24,7 @@ def layer(kind: str, static: bool = False, expose: bool = False) -> str:
     )
 
 
-def params(kind: str, static: bool) -> list[Any]:
+def params(kind, static):
     width = UNITS * (4 if kind == "LSTM" else 1)
     shapes: list[tuple[int, ...]] = [(width, INPUTS), (width,)]
     shapes += [(width, FIXED)] if static else []
@@ -34,7 +32,7 @@ def params(kind: str, static: bool) -> list[Any]:
     return [draw(*shape, seed=20 + i) * 0.5 for i, shape in enumerate(shapes)]
 
 
-def inputs(kind: str, static: bool, expose: bool, cont: Any, seed: int = 0) -> dict[str, Any]:
+def inputs(kind, static, expose, cont, seed=0):
     found = {"x": draw(STEPS, STREAMS, INPUTS, seed=seed), "cont": cont}
     if static:
         found["s"] = draw(STREAMS, FIXED, seed=seed + 1)
@@ -43,7 +41,7 @@ def inputs(kind: str, static: bool, expose: bool, cont: Any, seed: int = 0) -> d
     return found
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
@@ -158,7 +156,7 @@ def gru_layer(after: bool, expose: bool = False) -> str:
     )
 
 
-def parameters() -> list[Any]:
+def parameters():
     shapes = [
         (3 * GRU_UNITS, GRU_INPUTS),
         (3 * GRU_UNITS,),
@@ -168,7 +166,7 @@ def parameters() -> list[Any]:
     return [draw(*shape, seed=20 + i) for i, shape in enumerate(shapes)]
 
 
-def walk(x: Any, cont: Any, hidden: Any, own: list[Any], after: bool) -> Any:
+def walk(x, cont, hidden, own, after):
     w, b, u, c = (np.asarray(one, np.float64) for one in own)
     parts = np.split(u, 3)
     found = []

@@ -26,14 +26,14 @@ def product(name: str, bottom: str, outputs: int = WIDTH, axis: int = -1) -> str
     return layer(name, "InnerProduct", bottom, f"inner_product_param {{ {options} }}")
 
 
-def net_of(text: str, *, keep_blobs: bool = False, precision: str = "bf16") -> Any:
+def net_of(text, *, keep_blobs=False, precision="bf16"):
     message = parse_text(text, caffe_pb2.NetParameter)
     return caffe.Net.from_proto(
         message, caffe.TEST, keep_blobs=keep_blobs, precision=precision, seed=5
     )
 
 
-def filled(net: Any, seed: int = 0) -> Any:
+def filled(net, seed=0):
     rng = np.random.default_rng(seed)
     for name in net.inputs:
         net.blobs[name].data[...] = rng.standard_normal(net.blobs[name].shape)
@@ -41,14 +41,14 @@ def filled(net: Any, seed: int = 0) -> Any:
     return net
 
 
-def multiplied(x: Array, net: Any, name: str) -> Array:
+def multiplied(x, net, name):
     """Products of rounded factors, in float64."""
     weights, bias = (np.asarray(blob.data) for blob in net.params[name])
     factors = (rounded(np.asarray(x, np.float32)), rounded(weights))
     return factors[0].astype(np.float64) @ factors[1].T.astype(np.float64) + bias
 
 
-def near(found: Array, want: Array, share: float = 0.97) -> None:
+def near(found, want, share=0.97):
     """The same but for numbers in the middle, which a sum in another order rounds otherwise."""
     most = np.abs(want).max()
     np.testing.assert_allclose(found, want, atol=6e-3 * most)

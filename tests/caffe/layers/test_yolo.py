@@ -1,7 +1,6 @@
 """YOLO, DetectNet and TrueBoxes: boxes from maps, and what losses teach, against plain loops."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ LABELS[0, :2] = [[1, 0.3, 0.6, 0.4, 0.3], [2, 0.8, 0.1, 0.2, 0.5]]
 LABELS[1, :1] = [[0, 0.5, 0.5, 0.9, 0.8]]
 
 
-def numbers(name: str, values: Any) -> str:
+def numbers(name, values):
     return " ".join(f"{name}: {value}" for value in values)
 
 
@@ -30,21 +29,21 @@ def sig(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
 
-def iou(a: Any, b: Any) -> float:
+def iou(a, b):
     low = [max(a[i] - a[i + 2] / 2, b[i] - b[i + 2] / 2) for i in (0, 1)]
     high = [min(a[i] + a[i + 2] / 2, b[i] + b[i + 2] / 2) for i in (0, 1)]
     common = max(high[0] - low[0], 0) * max(high[1] - low[1], 0)
     return float(common / (a[2] * a[3] + b[2] * b[3] - common))
 
 
-def cells(x: Any, boxes: int) -> Any:
+def cells(x, boxes):
     """Image, box, row, column, and the values there."""
     length = x.shape[1] // boxes
     for n, a, i, j in np.ndindex(x.shape[0], boxes, *x.shape[2:]):
         yield n, a, i, j, [float(v) for v in x[n, a * length : (a + 1) * length, i, j]]
 
 
-def box(values: Any, i: int, j: int, size: Any, anchor: Any) -> Any:
+def box(values, i, j, size, anchor):
     wide, high = size[1], size[0]
     return (
         (j + sig(values[0])) / wide,
@@ -54,10 +53,10 @@ def box(values: Any, i: int, j: int, size: Any, anchor: Any) -> Any:
     )
 
 
-def survivors(found: Any, images: int, threshold: float) -> Any:
+def survivors(found, images, threshold):
     rows = []
     for n in range(images):
-        kept: list[Any] = []
+        kept = []
         for score, label, where, _ in sorted((f for f in found if f[3] == n), key=lambda f: -f[0]):
             if all(iou(where, other) < threshold for _, _, other in kept):
                 kept.append((score, label, where))

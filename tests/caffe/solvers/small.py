@@ -1,7 +1,5 @@
 """A small regression net, and solvers for it."""
 
-from typing import Any
-
 import numpy as np
 
 from sparknet import caffe
@@ -23,7 +21,7 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 """
 
 
-def settings(kind: str = "SGD", text: str = "") -> Any:
+def settings(kind="SGD", text=""):
     """A SolverParameter with sensible numbers, and ``text`` on top."""
     momentum = "" if kind in ("AdaGrad", "RMSProp") else "momentum: 0.9"
     solver = parse_text(
@@ -53,5 +51,5 @@ def train(solver: Solver, iterations: int) -> None:
         solver.step(1)
 
 
-def weights(solver: Solver) -> np.ndarray[Any, Any]:
+def weights(solver):
     return np.array(solver.net.flat_params)

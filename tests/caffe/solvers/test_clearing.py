@@ -1,7 +1,5 @@
 """Gradients that are overwritten instead of cleared and added to: nobody may notice."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -27,7 +25,7 @@ LAYERS = """
 """
 
 
-def solver(iter_size: int = 1, idle: int = 2) -> Any:
+def solver(iter_size=1, idle=2):
     layers = LAYERS.replace("num_output: 2 ", f"num_output: {idle} ")
     made = solver_from_text(
         f'type: "SGD" base_lr: 0.1 lr_policy: "fixed" momentum: 0.9 random_seed: 3 '
@@ -39,7 +37,7 @@ def solver(iter_size: int = 1, idle: int = 2) -> Any:
     return made
 
 
-def plainly(made: Any, steps: int) -> None:
+def plainly(made, steps):
     """What `step` does, each thing by itself."""
     last = len(made.net.layers) - 1
     for _ in range(steps):

@@ -1,7 +1,5 @@
 """Rates, momenta and decays of NVIDIA's and Intel's solvers, against their formulas."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -62,7 +60,7 @@ def test_momenta_and_decays():
     assert momentum(solver, 0, 0.04) == pytest.approx(0.7)
 
 
-def trained(options: str) -> Any:
+def trained(options):
     solver = parse_solver(
         f"net_param {{ {NET} }} base_lr: 0.1 lr_policy: 'fixed' weight_decay: 0.01 "
         f"random_seed: 3 max_iter: 99 {options}"
@@ -74,14 +72,14 @@ def trained(options: str) -> Any:
     return made
 
 
-def gradients(made: Any) -> Any:
+def gradients(made):
     made.net.clear_param_diffs()
     made.net.forward()
     made.net.backward()
     return [np.array(b.diff) for b in made.net.params["ip"]]
 
 
-def weights(made: Any) -> Any:
+def weights(made):
     return [np.array(b.data) for b in made.net.params["ip"]]
 
 

@@ -1,14 +1,12 @@
 """Training runs, snapshots and refusals against what real Caffe made of them."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from sparknet import caffe
-from sparknet.caffe.solvers import Solver, rate
+from sparknet.caffe.solvers import rate
 from sparknet.errors import SparkNetError
 from sparknet.proto import read_model, read_state
 from tests.caffe.replay import close, keys, set_params
@@ -18,12 +16,12 @@ SOLVERS = GOLDENS / "solvers"
 REFUSED = [c for c in index("errors") if c["action"] in ("solver", "step", "restore")]
 
 
-def arrays_of(case: dict[str, Any], folder: Path) -> dict[str, Any]:
+def arrays_of(case, folder):
     with np.load(folder / f"{case['name']}.npz") as data:
         return dict(data)
 
 
-def train(case: dict[str, Any], solver: Solver, arrays: dict[str, Any], steps: range) -> None:
+def train(case, solver, arrays, steps):
     """Drive the solver by hand and compare each step."""
     for step in steps:
         solver.net.clear_param_diffs()
@@ -36,13 +34,13 @@ def train(case: dict[str, Any], solver: Solver, arrays: dict[str, Any], steps: r
         compare_params(case, solver, {k: v[step] for k, v in keys(arrays, "param/")}, step)
 
 
-def forward_backward(solver: Solver, arrays: dict[str, Any], step: int, i: int) -> float:
+def forward_backward(solver, arrays, step, i):
     for blob, values in keys(arrays, "in/"):
         solver.net.blobs[blob].data[...] = values[step, i]
     return solver._forward_backward()
 
 
-def compare_params(case: dict[str, Any], solver: Solver, wanted: dict[str, Any], at: int) -> None:
+def compare_params(case, solver, wanted, at):
     for key, want in wanted.items():
         layer, _, number = key.rpartition("/")
         got = solver.net.params[layer][int(number)].data
@@ -88,7 +86,7 @@ def test_written(case, tmp_path, monkeypatch):
     compare_models(case, Path(case["model"]), folder / case["model"])
 
 
-def compare_states(case: dict[str, Any], mine: Path, theirs: Path) -> None:
+def compare_states(case, mine, theirs):
     got, want = read_state(mine), read_state(theirs)
     names = ("iteration", "current_step", "learned_net")
     assert [getattr(got, n) for n in names] == [getattr(want, n) for n in names]
@@ -96,7 +94,7 @@ def compare_states(case: dict[str, Any], mine: Path, theirs: Path) -> None:
         close(case, one, other, f"history {number}")
 
 
-def compare_models(case: dict[str, Any], mine: Path, theirs: Path) -> None:
+def compare_models(case, mine, theirs):
     got, want = read_model(mine, diffs=True), read_model(theirs, diffs=True)
     with_diffs = "diff" in case["name"]
     assert [layer.name for layer in got.net.layer] == [layer.name for layer in want.net.layer]
@@ -114,7 +112,7 @@ def compare_models(case: dict[str, Any], mine: Path, theirs: Path) -> None:
                     close(case, a, b, name)
 
 
-def names(model: Any) -> Iterator[str]:
+def names(model):
     return (layer.name for layer in model.net.layer)
 
 

@@ -61,7 +61,7 @@ def test_a_failing_write_leaves_the_old_files(form, tmp_path, monkeypatch):
     solver.snapshot()
     old = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
-    def full(*_: object, **__: object) -> None:
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     small.train(solver, 1)

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ def lines(caplog):
     caplog.set_level(logging.INFO, "sparknet.caffe")
 
     class Lines(list[str]):
-        def __iter__(self) -> Any:
+        def __iter__(self):
             return iter(caplog.messages)
 
     return Lines()
@@ -116,7 +115,7 @@ def test_a_callback_may_change_the_rate():
     solver = small.make_solver("SGD", "momentum: 0")
     small.feed(solver, 0)
 
-    def halt() -> None:
+    def halt():
         solver.param.base_lr = 0
 
     solver.add_callback(halt)
@@ -208,7 +207,7 @@ def test_seeds():
 def test_interrupted_within_an_iteration():
     solver = small.make_solver()
 
-    def interrupt() -> None:
+    def interrupt():
         if solver.iter == 3:
             signal.raise_signal(signal.SIGINT)
 
@@ -229,7 +228,7 @@ def test_interrupted_in_the_update(call, monkeypatch):
     owner = Flat if call == "gradient_norm" else type(solver._flat._step)
     before, original = small.weights(solver), getattr(owner, call)
 
-    def interrupted(*args: Any, **numbers: Any) -> None:
+    def interrupted(*args, **numbers):
         original(*args, **numbers)
         raise KeyboardInterrupt
 

@@ -1,7 +1,6 @@
 """Updates against their formulas, in slices, and gradients that are overwritten."""
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +80,7 @@ def compare(solver: Solver, factors: list[tuple[float, float]], rng: np.random.G
     np.testing.assert_allclose(mine, np.concatenate(history), rtol=2e-3, atol=2e-5)
 
 
-def stepped(rule: str, size: int, count: int) -> list[np.ndarray[Any, Any]]:
+def stepped(rule, size, count):
     """Three steps over buffers of made-up numbers."""
     rng = np.random.default_rng(1)
     arrays = [rng.standard_normal(size, np.float32) for _ in range(2)]
@@ -216,7 +215,7 @@ def test_random_numbers_go_on_in_another_net():
     nets[0].forward()
     nets[1].random_state = nets[0].random_state
 
-    def drawn(net: Any) -> Any:
+    def drawn(net):
         net.forward()
         return np.array(net.blobs["h"].data)
 

@@ -130,7 +130,7 @@ class Fuzz:
         self.findings += 1
         print(f"FINDING {isa}: {said}\n  --case '{line}'", flush=True)
 
-    def report(self) -> None:
+    def report(self):
         isas = [isa for isa in self.options.isa or ISAS if isa not in self.skipped]
         rows = sorted({(kind, precision) for kind, precision, _ in self.counts})
         print(f"{'cases':<24}", *(f"{isa:>17}" for isa in isas))
@@ -149,16 +149,16 @@ class Silence:
         self.process = process
         self.begin()
 
-    def begin(self) -> None:
+    def begin(self):
         self.timer = threading.Timer(SILENT, self.process.kill)
         self.timer.daemon = True
         self.timer.start()
 
-    def end(self) -> None:
+    def end(self):
         self.stop()
         self.begin()
 
-    def stop(self) -> None:
+    def stop(self):
         self.timer.cancel()
 
 

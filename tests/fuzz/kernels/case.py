@@ -46,7 +46,7 @@ class Case:
     def __str__(self) -> str:
         return json.dumps(asdict(self))
 
-    def but(self, **fields: Any) -> Case:
+    def but(self, **fields):
         return replace(self, **fields)
 
     @classmethod
@@ -56,7 +56,7 @@ class Case:
         return cls(**found)
 
 
-def draw_inputs(case: Case) -> Arrays:
+def draw_inputs(case):
     """The inputs; marks of a sequence are 0 and 1."""
     rng = np.random.default_rng(case.seed)
     found = {name: rng.standard_normal(shape, np.float32) for name, shape in case.inputs.items()}
@@ -65,7 +65,7 @@ def draw_inputs(case: Case) -> Arrays:
     return found
 
 
-def draw_params(net: Any, seed: int) -> None:
+def draw_params(net, seed):
     """Weights that keep the size of values, and biases as large as those."""
     rng = np.random.default_rng(seed + 1)
     kinds = {name: layer.type for name, layer in net.layer_dict.items()}
@@ -81,7 +81,7 @@ def draw_params(net: Any, seed: int) -> None:
             blob.data[...] = values
 
 
-def message(case: Case, steps: dict[str, float]) -> Any:
+def message(case, steps):
     text = "force_backward: true\n" if case.backward else ""
     text += "".join(input_layer(name, shape) for name, shape in case.inputs.items())
     message = parse_net(text + case.layers)
@@ -90,7 +90,7 @@ def message(case: Case, steps: dict[str, float]) -> Any:
     return message
 
 
-def ranges(case: Case, inputs: Arrays) -> dict[str, float]:
+def ranges(case, inputs):
     """The steps of blobs in eight bits; a maximum of values has that of the values."""
     net = caffe.Net.from_proto(message(case, {}), caffe.TEST, seed=case.seed)
     draw_params(net, case.seed)
@@ -102,14 +102,14 @@ def ranges(case: Case, inputs: Arrays) -> dict[str, float]:
     return found
 
 
-def rounded(x: Any) -> Any:
+def rounded(x):
     """To bfloat16, the nearest and of two the even one."""
     bits = np.asarray(x, np.float32).view(np.uint32).astype(np.uint64)
     bits = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16
     return bits.astype(np.uint32).view(np.float32).astype(np.float64)
 
 
-def is_maximum(layer: Any) -> bool:
+def is_maximum(layer):
     pool, sum_of = layer.pooling_param, layer.eltwise_param
     return bool(
         {"Pooling": pool.pool == pool.MAX, "Eltwise": sum_of.operation == sum_of.MAX}.get(
@@ -121,13 +121,13 @@ def is_maximum(layer: Any) -> bool:
 class Oracle:
     """A net's passes in float64, from layers and what `change` makes of all that they get."""
 
-    def __init__(self, params: Arrays, inputs: Arrays, train: bool, change: Any) -> None:
+    def __init__(self, params, inputs, train, change):
         self.params, self.train, self.change = params, train, change
         self.values: Arrays = {name: x.astype(np.float64) for name, x in inputs.items()}
         self.diffs: Arrays = {}
         self.pulls: list[Any] = []
 
-    def forward(self, layer: Any, positive: Any) -> Any:
+    def forward(self, layer, positive):
         # Rounded values may be equal, of which a maximum takes another.
         change = np.array if is_maximum(layer) else self.change
         xs = [change(self.values[name]) for name in layer.bottom]
@@ -142,7 +142,7 @@ class Oracle:
         self.values |= zip(layer.top, ys, strict=True)
         return ys
 
-    def backward(self, layer: Any) -> Any:
+    def backward(self, layer):
         """The gradients of the parameters; layers come from the last to the first."""
         dxs, dparams = self.pulls.pop()([self.change(self.diffs[top]) for top in layer.top])
         for bottom, dx in zip(layer.bottom, dxs, strict=True):
@@ -158,7 +158,7 @@ class Walk:
     In bfloat16 a second oracle goes along, whose layers get rounded values: where a difference is
     divided by little or handed on in time, the two lie apart, and so may the net's values."""
 
-    def __init__(self, case: Case, net: Any, params: dict[str, list[Any]], inputs: Arrays) -> None:
+    def __init__(self, case, net, params, inputs):
         self.case, self.net = case, net
         self.layers = [one for one in message(case, {}).layer if one.type != "Input"]
         changes = (np.array, rounded) if case.precision == "bf16" else (np.array,)
@@ -189,7 +189,7 @@ class Walk:
                     oracle.values[top] = self.seen[top].astype(np.float64)
         return ""
 
-    def positive(self, number: int, layer: Any) -> Any:
+    def positive(self, number, layer):
         """Where a ReLU lets values pass: as the net's own, where that can be seen."""
         top = layer.top[0]
         is_end = top in self.seen and self.last[top] == number
@@ -215,7 +215,7 @@ class Walk:
                     return message
         return ""
 
-    def backward(self, given: Arrays, times: int) -> str:
+    def backward(self, given, times):
         for oracle in self.oracles:
             oracle.diffs = {name: value.astype(np.float64) for name, value in given.items()}
         for number, layer in reversed(list(enumerate(self.layers))):
@@ -247,7 +247,7 @@ class Walk:
         got = np.array(self.net.blobs[name].diff)
         return self.compare(f"{name}'s gradient", got, [o.diffs[name] for o in self.oracles])
 
-    def meet(self, number: int, layer: Any) -> str:
+    def meet(self, number, layer):
         """Before the layer that makes a blob: its gradient is complete.  An output's is given."""
         for top in layer.top:
             is_given = top in self.net.outputs and self.last[top] == number
@@ -259,7 +259,7 @@ class Walk:
                 oracle.diffs[top] = np.array(self.net.blobs[top].diff, np.float64)
         return ""
 
-    def compare(self, what: str, got: Any, wants: list[Any], size: float = 1e-3) -> str:
+    def compare(self, what, got, wants, size=1e-3):
         """What is wrong, by the oracles' values; `size`: of values that must be about 0."""
         want = np.asarray(wants[0])
         if got.shape != want.shape:
@@ -278,7 +278,7 @@ class Walk:
         )
 
 
-def sizes(layer: Any, xs: list[Any], own: list[Any], dys: list[Any] | None) -> Any:
+def sizes(layer, xs, own, dys):
     """Of a layer of sums the sums of the sizes of their terms: its tops' and its parameters'
     gradients'."""
     if layer.type == "Eltwise":
@@ -289,7 +289,7 @@ def sizes(layer: Any, xs: list[Any], own: list[Any], dys: list[Any] | None) -> A
     return ys, [] if dys is None else pull([np.abs(dy) for dy in dys])[1]
 
 
-def largest(arrays: list[Any]) -> float:
+def largest(arrays):
     return TERMS * max((float(np.abs(one).max()) for one in arrays), default=0.0)
 
 
@@ -323,7 +323,7 @@ def passes(case: Case) -> str:
     return backward(case, net, walk) if case.backward else again(net, walk)
 
 
-def again(net: Any, walk: Walk) -> str:
+def again(net, walk):
     """A second pass gives the same, but where a sequence goes on or statistics move."""
     kinds = {layer.type for layer in walk.layers}
     if kinds & {"LSTM", "RNN"} or ("BatchNorm" in kinds and walk.case.phase == "TRAIN"):
@@ -335,7 +335,7 @@ def again(net: Any, walk: Walk) -> str:
     return ""
 
 
-def backward(case: Case, net: Any, walk: Walk) -> str:
+def backward(case, net, walk):
     """Now and then twice: gradients of parameters add up."""
     times = 1 + case.seed % 2
     rng = np.random.default_rng(case.seed + 2)

@@ -1,7 +1,6 @@
 """Draws what is computed together: layers behind a convolution or a product."""
 
 import math
-from typing import Any
 
 from tests.fuzz.kernels.case import Case
 from tests.fuzz.kernels.sizes import (
@@ -16,7 +15,7 @@ from tests.fuzz.kernels.sizes import (
     text,
 )
 
-INFERENCE: dict[str, Any] = {"phase": "TEST", "keep_blobs": False, "backward": False}
+INFERENCE = {"phase": "TEST", "keep_blobs": False, "backward": False}
 BATCH_NORM = "batch_norm_param { eps: 0.001 }"
 SCALE = "scale_param { bias_term: true }"
 

@@ -1,15 +1,11 @@
 """Layers in float64, a numpy call for each tap of a window: fast enough for a thousand channels."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tests.caffe import reference
-from tests.caffe.reference import Arrays, Made
 
 
 class Taps(NamedTuple):
@@ -21,7 +17,7 @@ class Taps(NamedTuple):
     dilation: tuple[int, int]
 
     @classmethod
-    def of(cls, options: Any, size: tuple[int, int] = (0, 0)) -> Taps:
+    def of(cls, options, size=(0, 0)):
         def both(name: str, default: int) -> tuple[int, int]:
             pair = "kernel" if name == "kernel_size" else name
             high, wide = (getattr(options, f"{pair}_{axis}", 0) for axis in "hw")
@@ -56,7 +52,7 @@ class Taps(NamedTuple):
         )
         return high, wide
 
-    def each(self, places: tuple[int, int]) -> Iterator[tuple[int, int, Any]]:
+    def each(self, places):
         """A tap, and what it sees of the padded image from all places."""
         for i, j in np.ndindex(*self.kernel):
             seen = [
@@ -66,7 +62,7 @@ class Taps(NamedTuple):
             yield i, j, (..., *seen)
 
 
-def padded(x: Any, taps: Taps, places: tuple[int, int], value: float = 0.0) -> Any:
+def padded(x, taps, places, value=0.0):
     """The image with its padding: at least what the windows cover."""
     span = taps.span(places)
     high, wide = (max(n, m + 2 * p) for n, m, p in zip(span, x.shape[2:], taps.pad, strict=True))
@@ -75,17 +71,17 @@ def padded(x: Any, taps: Taps, places: tuple[int, int], value: float = 0.0) -> A
     return made
 
 
-def inner(taps: Taps, shape: Any) -> Any:
+def inner(taps, shape):
     rows, columns = (slice(p, p + n) for p, n in zip(taps.pad, shape[2:], strict=True))
     return ..., rows, columns
 
 
-def times(weights: Any, values: Any) -> Any:
+def times(weights, values):
     """(groups, rows, columns) by (records, groups, columns, places)."""
     return weights[..., 0, None] * values if weights.shape[2] == 1 else weights @ values
 
 
-def pairs(rows: Any, columns: Any) -> Any:
+def pairs(rows, columns):
     """The sum over records and places: (groups, rows, columns)."""
     if rows.shape[2] == columns.shape[2] == 1:
         return np.einsum("ngip,ngjp->gij", rows, columns)
@@ -95,21 +91,21 @@ def pairs(rows: Any, columns: Any) -> Any:
 class Windows:
     """The three products of a convolution: a deconvolution has the same with others' names."""
 
-    def __init__(self, o: Any, image: tuple[int, ...], few: tuple[int, ...], weights: Any) -> None:
+    def __init__(self, o, image, few, weights):
         self.taps, self.places, self.image = Taps.of(o), (few[2], few[3]), image
         self.records, group = image[0], o.group
         self.few = (self.records, group, few[1] // group, self.places[0] * self.places[1])
         self.many = (self.records, group, image[1] // group)
         self.weights = weights.reshape(group, self.few[2], self.many[2], *self.taps.kernel)
 
-    def gather(self, image: Any) -> Any:
+    def gather(self, image):
         wide = padded(image, self.taps, self.places)
         made = np.zeros(self.few)
         for i, j, seen in self.taps.each(self.places):
             made += times(self.weights[..., i, j], wide[seen].reshape(*self.many, -1))
         return made.reshape(self.records, -1, *self.places)
 
-    def scatter(self, values: Any) -> Any:
+    def scatter(self, values):
         wide = padded(np.zeros(self.image), self.taps, self.places)
         values = values.reshape(self.few)
         for i, j, seen in self.taps.each(self.places):
@@ -117,7 +113,7 @@ class Windows:
             wide[seen] += part.reshape(self.records, -1, *self.places)
         return wide[inner(self.taps, self.image)]
 
-    def learn(self, image: Any, values: Any) -> Any:
+    def learn(self, image, values):
         wide = padded(image, self.taps, self.places)
         made = np.zeros_like(self.weights)
         for i, j, seen in self.taps.each(self.places):
@@ -126,7 +122,7 @@ class Windows:
         return made
 
 
-def convolution(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def convolution(layer, xs, params, train):
     o, (x,), w = layer.convolution_param, xs, params[0]
     shape = (len(x), o.num_output, *Taps.of(o).places(x.shape[2:]))
     windows = Windows(o, x.shape, shape, w)
@@ -134,14 +130,14 @@ def convolution(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     if o.bias_term:
         y += params[1][:, None, None]
 
-    def pull(dys: Arrays) -> tuple[Arrays, Arrays]:
+    def pull(dys):
         found = [windows.learn(x, dys[0]).reshape(w.shape), dys[0].sum((0, 2, 3))]
         return [windows.scatter(dys[0])], found[: 1 + o.bias_term]
 
     return [y], pull
 
 
-def deconvolution(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def deconvolution(layer, xs, params, train):
     o, (x,), w = layer.convolution_param, xs, params[0]
     taps = Taps.of(o)
     size = (n - 2 * p for n, p in zip(taps.span(x.shape[2:]), taps.pad, strict=True))
@@ -150,7 +146,7 @@ def deconvolution(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     if o.bias_term:
         y = y + params[1][:, None, None]
 
-    def pull(dys: Arrays) -> tuple[Arrays, Arrays]:
+    def pull(dys):
         found = [windows.learn(dys[0], x).reshape(w.shape), dys[0].sum((0, 2, 3))]
         return [windows.gather(dys[0])], found[: 1 + o.bias_term]
 
@@ -168,10 +164,10 @@ def pooled(taps: Taps, size: tuple[int, int]) -> tuple[int, int]:
     return along(0), along(1)
 
 
-def shares(taps: Taps, places: tuple[int, int], size: tuple[int, int]) -> Any:
+def shares(taps, places, size):
     """The number of values that AVE divides by: padding counts, what lies behind it does not."""
 
-    def along(axis: int) -> Any:
+    def along(axis):
         first = np.arange(places[axis]) * taps.stride[axis] - taps.pad[axis]
         last = np.minimum(first + taps.kernel[axis], size[axis] + taps.pad[axis])
         return last - first
@@ -179,7 +175,7 @@ def shares(taps: Taps, places: tuple[int, int], size: tuple[int, int]) -> Any:
     return along(0)[:, None] * along(1)
 
 
-def pooling(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def pooling(layer, xs, params, train):
     o, (x,) = layer.pooling_param, xs
     size = x.shape[2:]
     taps = Taps.of(o, size)
@@ -195,7 +191,7 @@ def pooling(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
         else:
             y += wide[seen] / share
 
-    def pull(dys: Arrays) -> tuple[Arrays, Arrays]:
+    def pull(dys):
         dx = np.zeros_like(wide)
         for i, j, seen in taps.each(places):
             dx[seen] += dys[0] * (first == i * taps.kernel[1] + j if largest else 1 / share)
@@ -204,13 +200,13 @@ def pooling(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     return [y], pull
 
 
-def relu(x: Any, positive: Any, slope: float) -> Made:
+def relu(x, positive, slope):
     """`positive`: the values that count as such; a rounding error apart, those above zero."""
     by = np.where(positive, 1.0, slope)
     return [np.where(x > 0, x, slope * x)], lambda dys: ([dys[0] * by], [])
 
 
-def eltwise(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def eltwise(layer, xs, params, train):
     o = layer.eltwise_param
     if o.operation != o.MAX:
         return reference.eltwise(layer, xs, params, train)
@@ -222,17 +218,17 @@ def eltwise(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     return [y], lambda dys: ([dys[0] * (chosen == i) for i in range(len(xs))], [])
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def recurrent(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def recurrent(layer, xs, params, train):
     """RNN and LSTM as Caffe unrolls them; where cont is 0 a stream begins."""
     (x, cont), (w, b, wh, *out) = xs, params
     cont = cont[:, :, None]
     is_lstm, units = layer.type == "LSTM", layer.recurrent_param.num_output
     h = c = np.zeros((x.shape[1], units))
-    steps: list[Any] = []
+    steps = []
     ys = []
     for t in range(len(x)):
         conted, before = cont[t] * h, c
@@ -249,7 +245,7 @@ def recurrent(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
             ys.append(np.tanh(h @ out[0].T + out[1]))
             steps.append((conted, h))
 
-    def pull(dys: Arrays) -> tuple[Arrays, Arrays]:
+    def pull(dys):
         dx, grads = np.zeros_like(x), [np.zeros_like(one) for one in params]
         dh = dc = np.zeros((x.shape[1], units))
         for t in reversed(range(len(x))):
@@ -276,65 +272,65 @@ def recurrent(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
     return [np.stack(ys)], pull
 
 
-def no_gradient(dys: Arrays) -> tuple[Arrays, Arrays]:
+def no_gradient(dys):
     raise NotImplementedError("drawn for the test phase alone")
 
 
-def function(of: Callable[[Any, Any], Any]) -> Callable[..., Made]:
+def function(of):
     """A function of each value, of which only the values are compared."""
     return lambda layer, xs, params, train: ([of(layer, xs[0])], no_gradient)
 
 
-def gelu(layer: Any, x: Any) -> Any:
+def gelu(layer, x):
     if layer.gelu_param.approximate == layer.gelu_param.TANH:
         return x / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
     return x * (1 + np.vectorize(math.erf, otypes=[float])(x / 2**0.5)) / 2
 
 
-def clip(layer: Any, x: Any) -> Any:
+def clip(layer, x):
     return np.clip(x, layer.clip_param.min, layer.clip_param.max)
 
 
-def scale(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def scale(layer, xs, params, train):
     if len(xs) == 1:
         return reference.scale(layer, xs, params, train)
     x, factors = xs
     return [x * factors.reshape(*factors.shape, *(1,) * (x.ndim - factors.ndim))], no_gradient
 
 
-def moved(values: Any) -> Made:
+def moved(values):
     """Layers of an attention, which is drawn without gradients."""
 
-    def pull(dys: Arrays) -> tuple[Arrays, Arrays]:
+    def pull(dys):
         raise NotImplementedError("attentions are drawn without gradients")
 
     return [values], pull
 
 
-def reshape(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def reshape(layer, xs, params, train):
     return moved(xs[0].reshape(tuple(layer.reshape_param.shape.dim)))
 
 
-def permute(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def permute(layer, xs, params, train):
     return moved(xs[0].transpose(tuple(layer.permute_param.order)))
 
 
-def power(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def power(layer, xs, params, train):
     o = layer.power_param
     return moved((xs[0] * o.scale + o.shift) ** o.power)
 
 
-def tile(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def tile(layer, xs, params, train):
     return moved(np.concatenate([xs[0]] * layer.tile_param.tiles, layer.tile_param.axis))
 
 
-def matmul(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def matmul(layer, xs, params, train):
     o = layer.matmul_param
     a = xs[0].swapaxes(-1, -2) if o.transpose_a else xs[0]
     return moved(a @ (xs[1].swapaxes(-1, -2) if o.transpose_b else xs[1]))
 
 
-def softmax(layer: Any, xs: Arrays, params: Arrays, train: bool) -> Made:
+def softmax(layer, xs, params, train):
     if layer.softmax_param.axis == 1:
         return reference.LAYERS["Softmax"](layer, xs, params, train)
     made = np.exp(xs[0] - xs[0].max(-1, keepdims=True))

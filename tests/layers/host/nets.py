@@ -25,7 +25,7 @@ def net(text: str, phase: int = caffe.TEST, seed: int = 1) -> caffe.Net:
     return caffe.Net.from_proto(parse_net(text), phase, seed=seed)
 
 
-def passes(made: caffe.Net, count: int, blob: str = "data") -> Any:
+def passes(made, count, blob="data"):
     """A blob after each of some passes."""
     return np.stack([(made.forward(), made.blobs[blob].data.copy())[1] for _ in range(count)])
 
@@ -50,5 +50,5 @@ def lmdb(path: str, batch: int, transform: str = "", tops: int = 2, **more: str)
     return source("Data", tops, data_param=options, transform_param=transform, **more)
 
 
-def datum(**fields: Any) -> bytes:
+def datum(**fields):
     return caffe_pb2.Datum(**fields).SerializeToString()

@@ -1,7 +1,5 @@
 """AnnotatedData and DetectionEvaluate: boxes with their images, and detections against them."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -19,7 +17,7 @@ from tests.layers.host.nets import database, images, net, passes, source
 BOXES = [(3, 0, 0.25, 0.25, 0.5, 0.75, False), (7, 1, 0.5, 0.0, 1.0, 0.5, True)]
 
 
-def record(pixels: Any, boxes: Any = BOXES) -> bytes:
+def record(pixels, boxes=BOXES):
     made = caffe_pb2.AnnotatedDatum(type=caffe_pb2.AnnotatedDatum.BBOX)
     made.datum.channels, made.datum.height, made.datum.width = pixels.shape
     made.datum.data = pixels.tobytes()
@@ -214,7 +212,7 @@ def test_noise():
     """Each option by a slow formula; grey pictures have one channel."""
     image = np.random.default_rng(2).integers(0, 256, (9, 11, 3), np.uint8)
 
-    def noisy(pixels: Any = image, **options: Any) -> Any:
+    def noisy(pixels=image, **options):
         how = caffe_pb2.NoiseParameter(**options)
         return add_noise(pixels, how, np.random.default_rng(0)).astype(int)
 
@@ -319,7 +317,7 @@ def test_right_and_wrong_detections():
         mean_average_precision([rows], "VOC")
 
 
-def in_pictures(boxes: Any, size: tuple[int, int], pad: str) -> Any:
+def in_pictures(boxes, size, pad):
     """Shares of a padded 100 x 100 picture as pixels of the picture of a size, box by box."""
     rows = np.array(boxes, np.float64)
     if pad:

@@ -2,7 +2,6 @@
 
 import threading
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -22,7 +21,7 @@ def _rows(folder: Path, count: int = 24, more: str = "") -> str:
     return source("HDF5Data", hdf5_data_param=values)
 
 
-def _next(made: Any) -> list[float]:
+def _next(made):
     made.forward()
     values: list[float] = made.blobs["label"].data.tolist()
     return values

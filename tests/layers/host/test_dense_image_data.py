@@ -1,7 +1,6 @@
 """DenseImageData and ImageSegData: pictures whose labels are pictures."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from sparknet.errors import LayerError
 from tests.layers.host.nets import images, net, passes, source
 
 
-def listed(folder: Path, pixels: Any, labels: Any) -> str:
+def listed(folder, pixels, labels):
     from PIL import Image
 
     lines = []

@@ -35,7 +35,7 @@ def _forward(case: Case, folder: Path) -> None:
 def _values(case: Case, net: caffe.Net) -> None:
     with np.load(f"{case['name']}.npz") as want:
         names = [key[4:] for key in want.files if key.startswith("out/")]
-        got: dict[str, list[Any]] = {name: [] for name in names}
+        got = {name: [] for name in names}
         for _ in range(case["batches"]):
             net.forward()
             for name in names:

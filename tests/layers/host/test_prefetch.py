@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparknet.loaders.batches import Arrays, Prefetch, room
+from sparknet.loaders.batches import Prefetch, room
 from tests.goldens import ROOT
 from tests.layers.host.nets import images, lmdb, net, of_images, passes
 
@@ -29,7 +29,7 @@ class Counting:
         self.opened.append(first)
         return self
 
-    def make(self, number: int, spare: Arrays | None) -> Arrays:
+    def make(self, number, spare):
         if number == self.bad:
             raise OSError(f"batch {number}")
         self.made += 1
@@ -37,7 +37,7 @@ class Counting:
         out[0][:] = number
         return out
 
-    def close(self) -> None:
+    def close(self):
         self.closed += 1
 
 
@@ -89,7 +89,7 @@ def test_an_error_comes_up_each_time_and_work_goes_on_after_it():
 def test_many_threads_share_a_source():
     prefetch, seen = Prefetch(Counting().open), []
 
-    def work() -> None:
+    def work():
         for _ in range(50):
             batch = prefetch.take()
             seen.append(int(batch[0][0]))

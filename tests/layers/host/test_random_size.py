@@ -1,7 +1,5 @@
 """Images resized by chance before they are cropped: the fields of Intel's and NVIDIA's Caffe."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -16,11 +14,11 @@ from tests.layers.host.nets import images, lmdb, net, of_images, passes, source
 SHAPE = (3, 12, 20)
 
 
-def resized(pixels: Any, size: tuple[int, int], way: str) -> Any:
+def resized(pixels, size, way):
     return resize(np.ascontiguousarray(pixels.transpose(1, 2, 0)), size, way).transpose(2, 0, 1)
 
 
-def middle(pixels: Any, crop: int) -> Any:
+def middle(pixels, crop):
     top, left = ((side - crop) // 2 for side in pixels.shape[1:])
     return pixels[:, top : top + crop, left : left + crop]
 
