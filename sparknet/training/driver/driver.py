@@ -70,8 +70,8 @@ class Driver:
         self.progress = RunProgress()
         self.members: Membership | None = None
         if elastic is not None:
-            self.members = Membership(elastic, self._attempt, self.hear, self._is_over)
-        self._training = self.members or Rendezvous(self._attempt)
+            self.members = Membership(elastic, self.begin_attempt, self.hear, self._is_over)
+        self._training = self.members or Rendezvous(self.begin_attempt)
         self._places: dict[str, Rendezvous | Membership] = {
             "preflight": Rendezvous(),
             "aside": Rendezvous(),
@@ -121,12 +121,11 @@ class Driver:
         try:
             while (call := line.receive()) is not None:
                 name = str(call.get("call"))
-                what = self._CALLS.get(name)
-                if what is None or (line.purpose == PREFLIGHT and name != "here"):
+                if name not in self._CALLS or (line.purpose == PREFLIGHT and name != "here"):
                     return
                 line.is_serving = True
                 try:
-                    answer, payload = what(self, call, line)
+                    answer, payload = self.answer(call, line)
                 except Silent:
                     raise
                 except OSError as error:
@@ -140,6 +139,10 @@ class Driver:
         finally:
             for place in self._places.values():
                 place.leave(line)
+
+    def answer(self, call: dict[str, Any], line: Line) -> Answer:
+        """Do what a call asks for; return its answer."""
+        return self._CALLS[call["call"]](self, call, line)
 
     def _miss(self, line: Line) -> None:
         """Report a worker that is silent, as it cannot do so itself."""
@@ -159,7 +162,7 @@ class Driver:
             raise OSError(f"a line of another purpose cannot meet others at '{place}'")
         return self._places[place].hear(line, call), _NOTHING
 
-    def _attempt(self) -> dict[str, Any]:
+    def begin_attempt(self) -> dict[str, Any]:
         """Start an attempt, when all workers are ready; returns its number and first snapshot.
 
         The store holds snapshots of this run alone.

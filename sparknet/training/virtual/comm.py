@@ -232,8 +232,9 @@ class VirtualComm(Comm):
 
     def _gather(self, value: Any) -> list[Any]:
         seconds = self.cluster.message(0, self.size)
-        texts = self._meet(json.dumps(value), lambda table: (list(table), seconds))
-        return [json.loads(text) for text in texts]
+        text = self._meet(json.dumps(value), lambda table: (f"[{','.join(table)}]", seconds))
+        values: list[Any] = json.loads(text)
+        return values
 
     # -- time ----------------------------------------------------------------------------
 

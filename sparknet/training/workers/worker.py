@@ -87,11 +87,11 @@ def take_part(
     read: Callable[[], WorkerRecords],
 ) -> None:
     """Train together with the other workers; ``read`` gives the records."""
-    _Participant(spec, place, line).run(read)
+    Participant(spec, place, line).run(read)
 
 
 @dataclass
-class _Trained:
+class TrainedModel:
     """What a worker trains, from one generation to the next."""
 
     model: Model
@@ -99,7 +99,7 @@ class _Trained:
     learner: Learner
 
 
-class _Participant:
+class Participant:
     """One worker, through all generations that it is part of."""
 
     def __init__(self, spec: RunSpec, place: WorkerPlace, line: Line) -> None:
@@ -107,7 +107,7 @@ class _Participant:
         self.is_elastic, self.got_on = spec.is_elastic, False
         self.presence: Presence
         self.part: WorkerRecords
-        self.trained: _Trained | None = None
+        self.trained: TrainedModel | None = None
 
     def run(self, read: Callable[[], WorkerRecords]) -> None:
         spec, place = self.spec, self.place
@@ -119,8 +119,11 @@ class _Participant:
             try:
                 self._take_part()
             finally:
-                if self.trained is not None:
-                    self.trained.batches.close()
+                self.close()
+
+    def close(self) -> None:
+        if self.trained is not None:
+            self.trained.batches.close()
 
     def _take_part(self) -> None:
         """Train to the end, through all generations where hosts change."""
@@ -171,26 +174,30 @@ class _Participant:
         )
         self.presence.go_on(mesh.report, mesh.fail, changing)
         with mesh as comm:
-            how = computes(self.spec, self.place)
-            workers = introduced(comm, self.part, self.spec.validates, met["workers"], how)
-            if rank == 0:
-                self._say("workers", attempt=generation, workers=workers)
-                if texts := [one["outlier"] for one in workers if one["outlier"]]:
-                    self._say("note", text=texts[0], doubt=True)
-            try:
-                trained, outcome = self._train(comm, met)
-            except Parting:
-                comm.barrier()
-                raise
-            if rank == 0:
-                weights = np.asarray(trained.learner.weights).data.cast("B")
-                self.line.call("done", [weights], outcome=vars(outcome))
+            self.train_with(comm, met)
+
+    def train_with(self, comm: Comm, met: Json) -> None:
+        """Train in one generation, of which the driver and all workers said ``met``."""
+        how = computes(self.spec, self.place)
+        workers = introduced(comm, self.part, self.spec.validates, met["workers"], how)
+        if comm.rank == 0:
+            self._say("workers", attempt=met["attempt"], workers=workers)
+            if texts := [one["outlier"] for one in workers if one["outlier"]]:
+                self._say("note", text=texts[0], doubt=True)
+        try:
+            trained, outcome = self._train(comm, met)
+        except Parting:
             comm.barrier()
+            raise
+        if comm.rank == 0:
+            weights = np.asarray(trained.learner.weights).data.cast("B")
+            self.line.call("done", [weights], outcome=vars(outcome))
+        comm.barrier()
 
     def _say(self, kind: str, **fields: Any) -> None:
         self.line.tell({"event": kind, "time": time.time(), **fields})
 
-    def _train(self, comm: Comm, met: Json) -> tuple[_Trained, Outcome]:
+    def _train(self, comm: Comm, met: Json) -> tuple[TrainedModel, Outcome]:
         """Begin, or go on where others have begun."""
         memory = self.place.memory
         agreed = None if memory is None else agree(comm, memory)
@@ -233,14 +240,14 @@ class _Participant:
             records, is_whole = gathered(comm, records), True
         return records, len(records) if is_whole else sum(counts), is_whole
 
-    def _prepared(self, model: Model, records: Records, is_whole: bool, comm: Comm) -> _Trained:
+    def _prepared(self, model: Model, records: Records, is_whole: bool, comm: Comm) -> TrainedModel:
         """Return the learner, with a random seed of its own for each worker."""
         settings = self.spec.settings
         share = (comm.rank, comm.size) if is_whole else (0, 1)
         order = Order(len(records), settings.seed, settings.shuffle, *share)
         batches = Batches(records, model.batch_size, order, transforms=model.transforms)
         try:
-            return _Trained(model, batches, model.learner(batches))
+            return TrainedModel(model, batches, model.learner(batches))
         except BaseException:
             batches.close()
             raise
@@ -252,7 +259,7 @@ class _Participant:
             learner.weights.copy_from(NDArray.view(initial))
         comm.broadcast(learner.weights)
 
-    def _hooks(self, trained: _Trained, comm: Comm, met: Json) -> Hooks:
+    def _hooks(self, trained: TrainedModel, comm: Comm, met: Json) -> Hooks:
         spec, line, part, model = self.spec, self.line, self.part, trained.model
         metrics = tuple(spec.settings.metrics)
         identity = dict(spec.identity)
