@@ -13,7 +13,7 @@ import ctypes
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from sparknet.native import NDArray, threads
 
 LARGE, SMALL = 61_000_000, 16_384
 """CaffeNet's parameters, and a layer that fits into the cache."""
-
-Floats = np.ndarray[Any, np.dtype[np.float32]]
 
 
 class Kernel(NamedTuple):

@@ -1,13 +1,13 @@
 """Writes and checks the papers' figures and tables: docs/experiments.md and its neighbours.
 
     python -m benchmarks.papers [figure3 …] [--write]
-    python -m benchmarks.papers --check [--share 0.1] [--seed 0] [--write]
+    python -m benchmarks.papers --check [--share 0.1] [--seed 0]
 
 It prints the tables, and writes build/papers/experiments.json for `sparknet report`.  Trainings are
 kept in build/papers; delete it to train anew.  --write makes the pages of docs/ and their pictures;
 parts that were not asked for stay as they are.
 --check draws a random tenth of each part's cells again, from new trainings, and compares them with
-the pages within twice their ±; with --write the first page says what came of it.
+the pages within twice their ±.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from datetime import date
 from pathlib import Path
 
 from benchmarks.digits import ROOT, real, source
@@ -29,8 +28,6 @@ from benchmarks.papers.drawing_again import agree, drawn, on_page
 
 DOCS = ROOT / "docs"
 KEPT = ROOT / "build" / "papers"
-CHECKED = "Cells drawn again"
-"""How the paragraph of the last check begins."""
 
 
 def main() -> None:
@@ -49,7 +46,7 @@ def main() -> None:
     makers = page.makers()
     chosen = [makers[name] for name in PARTS if not asked.only or name in asked.only]
     if asked.check:
-        sys.exit(1 if check(chosen, asked.share, asked.seed, asked.write) else 0)
+        sys.exit(1 if check(chosen, asked.share, asked.seed) else 0)
     parts = page.made(chosen)
     page.write_json(parts, KEPT / "experiments.json")
     if asked.write:
@@ -58,15 +55,12 @@ def main() -> None:
                 page.write(chosen_parts, DOCS / name, above, f"from commit {_commit()}")
 
 
-def check(
-    chosen: Sequence[Callable[[], Part]], share: float, seed: int, is_written: bool = False
-) -> int:
-    """The number of cells that are not as on the page."""
+def check(chosen: Sequence[Callable[[], Part]], share: float, seed: int) -> int:
+    """Return the number of cells that are not as on the page."""
     pages = [path for name in PAGES if (path := DOCS / name).is_file()]
     written, wrong = "\n\n".join(path.read_text() for path in pages), 0
     print(source(), file=sys.stderr)
     places = drawn([make() for make in chosen], share, seed)
-    told: dict[str, tuple[int, int, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         trainings.folder = Path(folder)
         for place, cell in places:
@@ -80,17 +74,10 @@ def check(
                 f"{before} on the page, {again} now ({time.monotonic() - begun:.0f} s)",
                 flush=True,
             )
-            good, of, spent = told.get(place.part, (0, 0, 0.0))
-            told[place.part] = (good + fits, of + 1, spent + time.monotonic() - begun)
     print(f"{len(places)} cells drawn again, {wrong} not as on the page")
     for line in older(written, [make() for make in chosen]):
         print(f"OLD   {line}")
         wrong += 1
-    if is_written:
-        each = [
-            f"{name} {good} of {of} ({spent:.0f} s)" for name, (good, of, spent) in told.items()
-        ]
-        pages[0].write_text(with_check(pages[0].read_text(), seed, share, ", ".join(each)))
     return wrong
 
 
@@ -110,15 +97,6 @@ def older(written: str, parts: Sequence[Part]) -> list[str]:
                 f"{part.name}: made from {stamp[1]}; {files} changed {len(since)} times since"
             )
     return lines
-
-
-def with_check(written: str, seed: int, share: float, told: str) -> str:
-    """The page with what a check found, in place of what an earlier one did."""
-    head, rest = written.split("\n## ", 1)
-    kept = [part for part in head.strip().split("\n\n") if not part.startswith(CHECKED)]
-    day, commit = date.today().isoformat(), _commit()
-    line = f"{CHECKED} on {day}, commit {commit}, `--share {share:g} --seed {seed}`: as here are"
-    return "\n\n".join([*kept, f"{line} {told}."]) + f"\n\n## {rest}"
 
 
 def _commit() -> str:

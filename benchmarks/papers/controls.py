@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -46,7 +46,6 @@ STRATEGIES: tuple[Strategy, ...] = (
 @dataclass(frozen=True)
 class Task:
     name: str
-    told: str
     steps: int
     batch: int
     rates: tuple[float, ...]
@@ -75,10 +74,6 @@ class Task:
         sign = 1 if self.measure == "accuracy" else -1
         return sign * sum(self.number(run(arm, seed)) for seed in TUNING)
 
-    def narrow(self) -> Task:
-        """The same with the first rates only."""
-        return replace(self, rates=self.rates[slice(*self.first)], first=(0, None))
-
     def _at(self, rate: float, strategy: Strategy, workers: int) -> Arm:
         return Arm(
             strategy,
@@ -105,14 +100,8 @@ class Task:
 DIGITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 CANCER = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 TASKS = (
-    Task(
-        *("digits", "accuracy in %, more is better", 300, 8, DIGITS, 32, "accuracy"),
-        first=(3, 6),
-    ),
-    Task(
-        *("cancer", "loss on held-out records, less is better", 200, 8, CANCER, 16, "loss"),
-        first=(4, 6),
-    ),
+    Task("digits", 300, 8, DIGITS, 32, "accuracy", first=(3, 6)),
+    Task("cancer", 200, 8, CANCER, 16, "loss", first=(4, 6)),
 )
 
 
@@ -214,6 +203,7 @@ def controls(task: Task) -> Part:
 
 
 def _told(task: Task) -> str:
+    rates = ", ".join(f"{rate:g}" for rate in task.rates[slice(*task.first)])
     data = (
         "Net and digits are those of the papers' figures. The number is the accuracy in %: more "
         "is better."
@@ -226,12 +216,12 @@ def _told(task: Task) -> str:
         f"{task.steps} steps of each worker with batches of {task.batch}. {data} Each strategy is "
         "held against plain averaging with rounds of τ steps. One τ sends as many bytes, the other "
         "synchronises as often; all make as many steps.\n\n"
-        "Each strategy and each control has the best of the learning rates "
-        f"{', '.join(f'{rate:g}' for rate in task.narrow().rates)}, chosen by two other seeds. As "
+        f"Each strategy and each control has the best of the learning rates {rates}, chosen by two "
+        "other seeds. As "
         f"long as the best is at an end, the next of {task.rates[0]:g} … {task.rates[-1]:g} is "
         "tried, too. A strategy that adds up the workers' changes, or has an outer momentum, gains "
-        f"at a small rate by its larger steps alone. {_grids(task)}"
-        "\n\nDifferences are paired by seed, and positive where the strategy's number is larger. "
+        "at a small rate by its larger steps alone.\n\n"
+        "Differences are paired by seed, and positive where the strategy's number is larger. "
         "One worker makes as many steps, and so sees a K-th of the samples. With so many "
         f"comparisons, about one in twenty is taken for a difference by chance.\n\n{_seen(task)}"
     )
@@ -247,30 +237,6 @@ def _comparisons() -> list[Comparison]:
 def _name(comparison: Comparison) -> str:
     strategy, size, control = comparison
     return f"`{short(strategy)}` at K = {size} against equal {control.__name__.split('_')[1]}"
-
-
-def _grids(task: Task) -> str:
-    """How many rates are at an end, and which verdicts the first rates alone would change."""
-    rates = [task.arm(one, size).rate for one in STRATEGIES for size in SIZES]
-    ends = sum(rate in (task.rates[0], task.rates[-1]) for rate in rates)
-    beyond = sum(rate not in task.narrow().rates for rate in rates)
-    verdicts = {
-        _name(each): (_verdict(task.narrow(), *each), _verdict(task, *each))
-        for each in _comparisons()
-    }
-    changed = [
-        f"- {name}: {before}, now {now}."
-        for name, (before, now) in verdicts.items()
-        if before != now
-    ]
-    told = (
-        f"Of the {len(rates)} rows {beyond} have a rate beyond the first ones, and {ends} the last "
-        "of all. With the first rates alone, "
-    )
-    if not changed:
-        return f"{told}all {len(verdicts)} verdicts would be the same."
-    lines = "\n".join(changed)
-    return f"{told}{len(changed)} of the {len(verdicts)} verdicts would differ:\n\n{lines}"
 
 
 def _seen(task: Task) -> str:

@@ -82,23 +82,6 @@ def test_each_part_has_cells_that_are_drawn_again():
     ]
 
 
-def test_the_page_tells_of_its_last_check(tmp_path, monkeypatch):
-    page = tmp_path / "experiments.md"
-    before = "\n".join(
-        ["# Page", "", "Head.", *text(part()), "", "`python -m benchmarks.papers some`", ""]
-    )
-    page.write_text(before)
-    monkeypatch.setattr(papers, "DOCS", tmp_path)
-    monkeypatch.setattr(trainings, "folder", trainings.folder)
-    assert papers.check([part], 0.1, 3, is_written=True) == 0
-    first = page.read_text()
-    (told,) = set(first.splitlines()) - set(before.splitlines())
-    assert told.startswith(f"{papers.CHECKED} on ")
-    assert told.endswith("`--share 0.1 --seed 3`: as here are some 1 of 1 (0 s).")
-    assert papers.check([lambda: part(0.97)], 0.1, 4, is_written=True) == 1
-    assert page.read_text() == first.replace("seed 3", "seed 4").replace("1 of 1", "0 of 1")
-
-
 def test_a_page_older_than_the_code_is_told(monkeypatch):
     commits = {"abc..HEAD": "1\n2\n", "def..HEAD": ""}
     monkeypatch.setattr(papers, "_git", lambda *words: commits[words[2]])

@@ -39,7 +39,7 @@ def test_trainings_are_kept_by_arm_and_seed(tmp_path, monkeypatch):
 def test_controls_send_as_many_bytes_or_synchronise_as_often(tmp_path, monkeypatch):
     monkeypatch.setattr(trainings, "folder", tmp_path)
     monkeypatch.setattr(trainings, "SEEDS", 2)
-    task = Task("cancer", "", 60, 8, (0.02,), 16, "loss")
+    task = Task("cancer", 60, 8, (0.02,), 16, "loss")
     for strategy in (SlowMo(10), Averaging(10, codec="fp16")):
         sent = spread(task.arm(strategy, 2), lambda one: one.sent).mean
         control = equal_bytes(task, strategy, 2)
@@ -52,7 +52,7 @@ def test_controls_send_as_many_bytes_or_synchronise_as_often(tmp_path, monkeypat
 
 def test_each_arm_has_the_best_of_the_rates(tmp_path, monkeypatch):
     monkeypatch.setattr(trainings, "folder", tmp_path)
-    task = Task("cancer", "", 30, 8, (1e-5, 0.05), 16, "loss")
+    task = Task("cancer", 30, 8, (1e-5, 0.05), 16, "loss")
     assert task.arm(Averaging(10), 2).rate == 0.05
 
 
@@ -72,19 +72,16 @@ def test_beyond_the_first_rates_the_next_is_tried_as_long_as_the_best_is_at_an_e
     rates = (0.0001, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
     for first in ((1, 3), (5, None), (3, 6), (0, 2)):
         asked.clear()
-        task = Task("cancer", "", 30, 8, rates, 16, "loss", first=first)
+        task = Task("cancer", 30, 8, rates, 16, "loss", first=first)
         assert task.arm(Averaging(10), 2).rate == 0.03
         assert replace(task, measure="accuracy").arm(Averaging(10), 2).rate == 0.03
         assert len(set(asked)) < len(rates)
-        narrow = task.narrow()
-        best = min(narrow.rates, key=lambda rate: abs(np.log(rate / 0.03)))
-        assert narrow.arm(Averaging(10), 2).rate == best
     ends = replace(task, rates=rates[:3], first=(0, 1))
     assert ends.arm(Averaging(10), 2).rate == 0.0001
 
 
 def test_a_difference_that_the_digits_do_not_show_is_none():
-    task = Task("cancer", "", 30, 8, (0.1,), 16, "loss")
+    task = Task("cancer", 30, 8, (0.1,), 16, "loss")
     share = replace(task, measure="accuracy")
     far, near = (Difference(Spread(mean, 1e-6, 5), 4, paired=True) for mean in (0.00006, 0.00004))
     assert far.is_significant
