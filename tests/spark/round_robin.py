@@ -20,7 +20,7 @@ def deal(
     ``records`` are the training rows in their order; Spark shuffles them with seed 0.
     """
     columns = {name: name for name in records.columns}
-    both = numbered(training, validation, columns, workers)
+    both = numbered(training, validation, columns, workers, {})
     numbers: dict[int, list[int]] = defaultdict(list)
     for part, number in both.mapInArrow(_rows, "part int, row long").collect():
         numbers[part].append(number)

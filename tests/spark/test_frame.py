@@ -17,6 +17,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import Row
 
 from sparknet.errors import SparkError
+from sparknet.predict.input_columns import InputSpec
 from sparknet.spark import Trainer
 from sparknet.spark.cluster.preflight import translated
 from sparknet.spark.predict.table import bound_batches
@@ -100,14 +101,31 @@ def test_a_stream(spark):
 def test_validation_data_of_other_types(spark):
     data, more = spark.sql("SELECT 1 AS n"), spark.sql("SELECT array(1) AS n")
     with pytest.raises(SparkError, match=r"columns \['n'\] of the validation data are of other"):
-        numbered(data, more, {"label": "n"}, 2)
-    assert numbered(data, spark.sql("SELECT 1.5D AS n"), {"label": "n"}, 2).dtypes[0][1] == "double"
+        numbered(data, more, {"label": "n"}, 2, {})
+    wider = spark.sql("SELECT 1.5D AS n")
+    assert numbered(data, wider, {"label": "n"}, 2, {}).dtypes[0][1] == "double"
+
+
+@pytest.mark.parametrize(("shape", "kind"), [((1, 3), "array<double>"), ((5_000,), "vector")])
+def test_short_vectors_travel_as_arrays(spark, shape, kind):
+    from pyspark.ml.linalg import Vectors
+
+    vectors = [Vectors.dense(1, 2, 3), None, Vectors.sparse(3, [1], [5])]
+    rows = [(number, one) for number, one in enumerate(vectors)]
+    data = spark.createDataFrame(rows, ["n", "v"])
+    sent = numbered(data, None, {"x": "v", "label": "n"}, 2, {"x": InputSpec(shape)})
+    assert sent.dtypes[0] == ("v", kind)
+    found = [row.v for row in sent.orderBy("n").collect()]
+    if kind == "vector":
+        assert found == vectors
+    else:
+        assert found == [[1, 2, 3], None, [0, 5, 0]]
 
 
 def test_names_that_spark_would_take_for_fields(spark):
     data = spark.sql("SELECT 1 AS `a.b`, 2 AS `c``d`")
     mapping = mapped(data, ENTRIES, {"data": "a.b", "label": "c`d"})
-    assert numbered(data, data, mapping, 2).columns[:2] == ["a\u2024b", "c\u2035d"]
+    assert numbered(data, data, mapping, 2, {}).columns[:2] == ["a\u2024b", "c\u2035d"]
 
 
 @pytest.mark.parametrize("kind", ["binary", "int", "array<double>"])
@@ -169,7 +187,7 @@ def test_skewed_partitions_become_even(spark):
     skewed = spark.sparkContext.parallelize(range(1000), 3).filter(lambda n: n < 333)
     data = skewed.map(lambda n: (n,)).toDF("n int")
     held = spark.range(10).selectExpr("cast(id as int) as n")
-    found = numbered(data, held, {"label": "n"}, 4)
+    found = numbered(data, held, {"label": "n"}, 4, {})
     sizes = found.rdd.glom().map(len).collect()
     assert sum(sizes) == 343
     assert max(sizes) - min(sizes) <= 13

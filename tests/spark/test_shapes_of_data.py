@@ -136,7 +136,7 @@ def test_every_row_has_one_place(spark, sizes, held, workers):
     training = ranges[0]
     for part in ranges[1:]:
         training = training.union(part)
-    found = numbered(training, spark.range(held), {"data": "id"}, workers)
+    found = numbered(training, spark.range(held), {"data": "id"}, workers, {})
     assert found.rdd.getNumPartitions() == workers
     rows = found.collect()
     mine = sorted((row[ROW], row.id) for row in rows if not row[HELD])

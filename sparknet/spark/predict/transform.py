@@ -20,6 +20,7 @@ from sparknet.spark.cluster.by_value import by_value
 from sparknet.spark.cluster.session import no_data, running_session, session_of
 from sparknet.spark.predict.table import (
     bound_batches,
+    net_columns,
     quoted,
     with_features,
     with_fields,
@@ -64,12 +65,13 @@ def _added(data: DataFrame, task: ModelTask) -> DataFrame:
             raise SparkError(f"the data has a column '{name}' already: give prefix, or drop it")
     if prediction.invalid == "drop":
         return _mapped(data, task)
-    from pyspark.sql.functions import array, col, inline
+    from pyspark.sql.functions import array, inline
 
     # Spark computes a function of a filter's columns twice, once for the filter, unless a
     # generator makes them; it knows which rows and columns a generator leaves as they are.
     places = [f"sparknet_{number}" for number in range(len(names))]
-    columns = spark_function(task, places)(*(col(quoted(name)) for name in prediction.columns))
+    inputs = net_columns(data, prediction.columns, prediction.mapping, prediction.shapes)
+    columns = spark_function(task, places)(*inputs)
     wide = data.select("*", inline(array(columns)).alias(*places))
     return _finished(wide.toDF(*data.columns, *names), prediction)
 

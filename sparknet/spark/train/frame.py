@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from sparknet.errors import SettingError, SparkError
 from sparknet.net.weighting import RowWeights
-from sparknet.predict.input_columns import column_map, plain
+from sparknet.predict.input_columns import InputSpec, column_map, plain
 from sparknet.predict.prediction import PATH
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.cluster.session import no_data, session_of
@@ -19,6 +19,7 @@ from sparknet.spark.predict.table import (
     check_types,
     column_name,
     column_names,
+    net_columns,
     quoted,
     with_fields,
 )
@@ -75,7 +76,11 @@ def mapped(
 
 
 def numbered(
-    training: DataFrame, validation: DataFrame | None, mapping: dict[str, str], workers: int | None
+    training: DataFrame,
+    validation: DataFrame | None,
+    mapping: dict[str, str],
+    workers: int | None,
+    shapes: Mapping[str, InputSpec],
 ) -> DataFrame:
     """Return both sets in ``workers`` even partitions, each row with its number and its set.
 
@@ -86,10 +91,10 @@ def numbered(
 
     bound_batches(training, mapping.values())
     has_paths = any(PATH_TYPE in data.dtypes for data in (training, validation) if data is not None)
-    both = _marked(training, mapping, False, has_paths)
+    both = _marked(training, mapping, shapes, False, has_paths)
     if validation is not None:
         try:
-            both = both.unionByName(_marked(validation, mapping, True, has_paths))
+            both = both.unionByName(_marked(validation, mapping, shapes, True, has_paths))
             _ = both.columns  # Spark Connect checks it only here
         except PySparkException as error:
             raise SparkError(
@@ -99,14 +104,20 @@ def numbered(
     return both if workers is None else both.repartition(workers)
 
 
-def _marked(data: DataFrame, mapping: dict[str, str], held: bool, named: bool) -> DataFrame:
+def _marked(
+    data: DataFrame,
+    mapping: dict[str, str],
+    shapes: Mapping[str, InputSpec],
+    held: bool,
+    named: bool,
+) -> DataFrame:
     """Return the columns that the net reads, with each row's number and set, and its path if it
     has one or rows of the other set have.
     """
     from pyspark.sql import functions
 
     names = dict.fromkeys(mapping.values())
-    selected = [functions.col(quoted(name)) for name in names]
+    selected = net_columns(data, names, mapping, shapes)
     columns = [*map(plain, names)]
     if named:
         path = functions.col(PATH) if data.columns.count(PATH) == 1 else functions.lit(None)

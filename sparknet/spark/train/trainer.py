@@ -108,13 +108,14 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
         session, settings = session_of(data), self.run_settings
         opening = open_training(self, session, data, validation, resume)
         setup = opening.setup
+        mapping, shapes = opening.mapping, opening.shapes
         outcome, trained, run = conduct(
             session,
             settings,
             setup,
             setup.weights().flat,
-            numbered(opening.training, opening.held_out, opening.mapping, partitions(settings)),
-            Columns(opening.mapping, opening.shapes, self.invalid == "drop"),
+            numbered(opening.training, opening.held_out, mapping, partitions(settings), shapes),
+            Columns(mapping, shapes, self.invalid == "drop"),
             resume=resume,
             patience=self.start_timeout,
             needed=opening.needed,
