@@ -3,6 +3,8 @@
 from time import thread_time
 from typing import Any
 
+from tests.spark.recorder import Recorder
+
 LAYER = """layer { name: "burner" type: "Python" bottom: "label" top: "burnt"
   python_param { module: "tests.spark.burner" layer: "Burner" param_str: "%d %g" } }"""
 
@@ -12,21 +14,12 @@ def burning(net: str, worker: int, seconds: float) -> str:
     return net + LAYER % (worker, seconds)
 
 
-class Burner:
+class Burner(Recorder):
     """Asks Spark in whose task it runs."""
-
-    blobs: Any
-    param_str: str
-
-    def __init__(self, parameter: Any) -> None:
-        del parameter
 
     def setup(self, bottom: Any, top: Any) -> None:
         worker, seconds = self.param_str.split()
         self.worker, self.seconds = int(worker), float(seconds)
-
-    def reshape(self, bottom: Any, top: Any) -> None:
-        top[0].reshape(1)
 
     def forward(self, bottom: Any, top: Any) -> None:
         from pyspark import TaskContext
@@ -36,6 +29,3 @@ class Burner:
             until = thread_time() + self.seconds
             while thread_time() < until:
                 pass
-
-    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
-        pass

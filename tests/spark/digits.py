@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.spark import Trainer
+from sparknet.training.strategies import Averaging
+
 Array = np.ndarray[Any, Any]
 
 NET = """
@@ -51,3 +54,12 @@ def pixels(spark: Any, count: int, seed: int = 0) -> Any:
         for number, (image, label) in enumerate(zip(images, labels, strict=True))
     ]
     return spark.createDataFrame(rows, "pixels binary, digit int, number int")
+
+
+def fitted(spark: Any, **more: Any) -> Any:
+    trainer = Trainer(solver(), workers=2, strategy=Averaging(4), **more)
+    return trainer.fit(spark.sparkContext.parallelize(tuples(200), 2))
+
+
+def flat(trained: Any) -> Any:
+    return np.asarray(trained.weights.flat)

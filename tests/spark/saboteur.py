@@ -59,18 +59,7 @@ def kill_executor(worker: int) -> Act:
 
 def while_communicating(act: Act) -> Act:
     """Worker 1 stands still until worker 0 waits for it: that one is in the midst of a mean."""
-
-    def later(saboteur: Saboteur) -> None:
-        os.kill(saboteur.workers[1], signal.SIGSTOP)
-
-        def wait() -> None:
-            until(waits(saboteur.workers[0]), "worker 0 waits for worker 1")
-            act(saboteur)
-            go_on(saboteur.workers[1])
-
-        threading.Thread(target=wait).start()
-
-    return later
+    return lambda saboteur: _beside_stopped(saboteur, act)
 
 
 def while_snapshotting(folder: Path, act: Act) -> Act:
@@ -78,17 +67,23 @@ def while_snapshotting(folder: Path, act: Act) -> Act:
 
     def later(saboteur: Saboteur) -> None:
         until(waits(saboteur.workers[1]), "worker 1 waits for worker 0")
-        os.kill(saboteur.workers[1], signal.SIGSTOP)
-
-        def wait() -> None:
-            until(lambda: any(folder.rglob(".round-*.draft")), "a draft of a snapshot")
-            until(waits(saboteur.workers[0]), "worker 0 waits for worker 1")
-            act(saboteur)
-            go_on(saboteur.workers[1])
-
-        threading.Thread(target=wait).start()
+        _beside_stopped(saboteur, act, lambda: any(folder.rglob(".round-*.draft")))
 
     return later
+
+
+def _beside_stopped(
+    saboteur: "Saboteur", act: Act, has_begun: Callable[[], bool] = lambda: True
+) -> None:
+    os.kill(saboteur.workers[1], signal.SIGSTOP)
+
+    def wait() -> None:
+        until(has_begun, "worker 0 begins a snapshot")
+        until(waits(saboteur.workers[0]), "worker 0 waits for worker 1")
+        act(saboteur)
+        go_on(saboteur.workers[1])
+
+    threading.Thread(target=wait).start()
 
 
 def at_round(number: int) -> Callable[[Event], bool]:

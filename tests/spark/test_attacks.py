@@ -9,10 +9,8 @@ pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
 
-from sparknet.spark import Trainer
 from sparknet.training.driver.run import Run
-from sparknet.training.strategies import Averaging
-from tests.spark.digits import solver, tuples
+from tests.spark.digits import fitted, flat
 from tests.training import attacker as attackers
 from tests.training.attacker import CHALLENGE, Flood, Meddler, tap
 
@@ -29,15 +27,6 @@ def attack(monkeypatch):
     cloudpickle.register_pickle_by_value(attackers)
     yield lambda attacker: monkeypatch.setattr(Run, "link", tap(link, attacker.address))
     cloudpickle.unregister_pickle_by_value(attackers)
-
-
-def fitted(spark: Any, **more: Any) -> Any:
-    trainer = Trainer(solver(), workers=2, strategy=Averaging(4), **more)
-    return trainer.fit(spark.sparkContext.parallelize(tuples(200), 2))
-
-
-def flat(trained: Any) -> Any:
-    return np.asarray(trained.weights.flat)
 
 
 def test_silent_connections_at_every_port(spark, attack):

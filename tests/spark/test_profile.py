@@ -8,7 +8,7 @@ from sparknet.errors import SparkError
 from sparknet.predict.profile import PHASES, Profile, TaskProfile
 from sparknet.report import report
 from sparknet.spark import SparkModel
-from sparknet.spark.predict.profiling import TasksParam, TasksProgress, task_accumulator
+from sparknet.spark.predict.profiling import TasksProgress, task_accumulator
 from tests.loaders.random_images import encoded
 
 NET = """
@@ -46,9 +46,8 @@ def test_a_running_prediction_says_what_is_left(capfd):
     stage = SimpleNamespace(numTasks=40, numCompletedTasks=10)
     tracker = SimpleNamespace(getStageInfo={3: stage, 4: None}.get)
     progress = TasksProgress(profile, SimpleNamespace(statusTracker=lambda: tracker))
-    param = TasksParam(progress)
-    param.addInPlace({}, {(3, 0): TaskProfile(3, 0, 500, 2.0, {})})
-    param.addInPlace({}, {(3, 0): TaskProfile(3, 0, 600, 2.0, {})})  # the task's second attempt
+    progress.addInPlace({}, {(3, 0): TaskProfile(3, 0, 500, 2.0, {})})
+    progress.addInPlace({}, {(3, 0): TaskProfile(3, 0, 600, 2.0, {})})  # the task's second attempt
     assert profile.rows == 600
     assert progress.line(3, 20.0) == "600 rows, 30 a second; 10 of 40 tasks done, about 1:00 left"
     assert progress.line(4, 20.0) == "600 rows, 30 a second"

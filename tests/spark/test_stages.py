@@ -90,6 +90,9 @@ def points(session):
     return VectorAssembler(inputCols=["x", "y"], outputCol="features").transform(flat).cache()
 
 
+OUTPUTS = ["rawPrediction", "probability", "prediction"]
+
+
 def sides(**params: Any) -> NetEstimator:
     return NetEstimator(SIDES, labelCol="side", workers=1, **params)
 
@@ -97,11 +100,7 @@ def sides(**params: Any) -> NetEstimator:
 def test_a_classifier_as_pyspark_has_them(points):
     model = sides(validationIndicatorCol="held", maxIter=60).fit(points)
     predicted = model.transform(points)
-    assert predicted.columns[len(points.columns) :] == [
-        "rawPrediction",
-        "probability",
-        "prediction",
-    ]
+    assert predicted.columns[len(points.columns) :] == OUTPUTS
     kinds = [field.dataType for field in predicted.schema.fields[-3:]]
     assert kinds[:2] == [VectorUDT(), VectorUDT()]
     assert kinds[2].typeName() == "double"
@@ -187,12 +186,7 @@ def test_a_net_with_several_outputs(points):
         points
     )
     predicted = model.transform(points)
-    assert predicted.columns[len(points.columns) :] == [
-        "rawPrediction",
-        "probability",
-        "prediction",
-        "prediction_amount",
-    ]
+    assert predicted.columns[len(points.columns) :] == [*OUTPUTS, "prediction_amount"]
     found = model.evaluate(points)
     judge = MulticlassClassificationEvaluator(labelCol="side", metricName="accuracy")
     assert found.accuracy == pytest.approx(judge.evaluate(predicted))

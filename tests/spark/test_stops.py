@@ -11,10 +11,8 @@ pytest.importorskip("pyspark")
 
 from pyspark import cloudpickle
 
-from sparknet.spark import Trainer
 from sparknet.training.driver.run import Run
-from sparknet.training.strategies import Averaging
-from tests.spark.digits import solver, tuples
+from tests.spark.digits import fitted, flat
 from tests.spark.saboteur import Saboteur, at_round, go_on
 from tests.training import attacker as attackers
 from tests.training.attacker import Cut, tap
@@ -22,15 +20,6 @@ from tests.training.attacker import Cut, tap
 pytestmark = pytest.mark.slow
 
 DEADLINE = 4.0
-
-
-def fitted(spark: Any, **more: Any) -> Any:
-    trainer = Trainer(solver(), workers=2, strategy=Averaging(4), **more)
-    return trainer.fit(spark.sparkContext.parallelize(tuples(200), 2))
-
-
-def flat(trained: Any) -> Any:
-    return np.asarray(trained.weights.flat)
 
 
 def events(trained: Any, kind: str) -> list[Any]:

@@ -100,23 +100,39 @@ def test_a_function_of_batches_trains_and_predicts(session, tmp_path):
         assert guesses.where("guess = label").count() > 50
 
 
+def job(session: Any, folder: Path, model: SparkModel) -> None:
+    """The same predictions by a job that is no stream, in a task for each row."""
+    rows = session.read.schema(SCHEMA).json(str(folder / "in")).repartition(FILES * EACH)
+    model.transform(rows, best="class").write.mode("overwrite").json(str(folder / "out"))
+
+
 @pytest.mark.slow
-def test_a_stream_that_is_killed_goes_on_where_it_was(spark, tmp_path):
+@pytest.mark.parametrize("way", ["job", "stream"])
+def test_each_row_is_written_once_by_what_was_killed_and_started_again(spark, tmp_path, way):
+    out, model = tmp_path / "out", SparkModel(Net(NET, seed=1))
     (tmp_path / "in").mkdir()
-    model = SparkModel(Net(NET, seed=1))
     model.save(tmp_path / "model.caffemodel")
-    write_file(tmp_path / "in", 0)
-    command = [sys.executable, "-m", "tests.spark.test_streams", str(tmp_path)]
+    for number in range(1 if way == "stream" else FILES):
+        write_file(tmp_path / "in", number)
+    command = [sys.executable, "-m", "tests.spark.test_streams", str(tmp_path), way]
     process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
     try:
-        until(lambda: list((tmp_path / "out").glob("part-*")), "the first batch is written", 120)
-        for number in range(1, FILES):
-            write_file(tmp_path / "in", number)
-        until(lambda: len(list((tmp_path / "out").glob("part-*"))) > 1, "more is written", 60)
+        if way == "job":
+            until(lambda: len([*out.glob("_temporary/0/task_*")]) > 5, "rows are written", 120)
+        else:
+            until(lambda: [*out.glob("part-*")], "the first batch is written", 120)
+            for number in range(1, FILES):
+                write_file(tmp_path / "in", number)
+            until(lambda: len([*out.glob("part-*")]) > 1, "more is written", 60)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    assert start(spark, tmp_path, model, availableNow=True).awaitTermination(120)
+    assert not (out / "_SUCCESS").exists()
+    if way == "job":
+        assert not [*out.glob("part-*")]
+        job(spark, tmp_path, model)
+    else:
+        assert start(spark, tmp_path, model, availableNow=True).awaitTermination(120)
     check(spark, tmp_path, model.net.forward({"x": records()})["ip"])
 
 
@@ -124,9 +140,12 @@ def main() -> None:
     """The driver that is killed."""
     from sparknet.spark import local_session
 
-    folder = Path(sys.argv[1])
-    saved = SparkModel(folder / "model.caffemodel")
-    start(local_session(1), folder, saved, processingTime="0 seconds").awaitTermination()
+    folder, way = Path(sys.argv[1]), sys.argv[2]
+    session, saved = local_session(1), SparkModel(folder / "model.caffemodel")
+    if way == "job":
+        job(session, folder, saved)
+    else:
+        start(session, folder, saved, processingTime="0 seconds").awaitTermination()
 
 
 if __name__ == "__main__":

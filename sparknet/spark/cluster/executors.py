@@ -125,22 +125,17 @@ def differences(there: Executors, here: Executors) -> Iterator[tuple[str, bool]]
         )
     elif there.sparknet != here.sparknet:
         yield f"sparknet is {there.sparknet} there, {here.sparknet} on the driver", True
-    if there.sparknet and there.onednn != here.onednn:
-        yield (
-            f"oneDNN is {there.onednn} there, {here.onednn} on the driver: results may differ in "
-            "their last digits",
-            False,
-        )
-    if there.python != here.python:
-        yield f"Python is {there.python} there, {here.python} on the driver", False
-    if there.sparknet and there.instructions != here.instructions:
-        yield (
-            f"instructions go up to {there.instructions} there, {here.instructions} on the "
-            "driver: results may differ in their last digits",
-            False,
-        )
-    if there.processors != here.processors:
-        yield f"{there.processors} processors there, {here.processors} on the driver", False
+    same_digits = "results may differ in their last digits"
+    for name, what, effect in (
+        ("onednn", "oneDNN is {}", f": {same_digits}"),
+        ("python", "Python is {}", ""),
+        ("instructions", "instructions go up to {}", f": {same_digits}"),
+        ("processors", "{} processors", ""),
+    ):
+        values = [getattr(one, name) for one in (there, here)]
+        is_known = there.sparknet or not effect
+        if is_known and values[0] != values[1]:
+            yield f"{what.format(values[0])} there, {values[1]} on the driver{effect}", False
     if there.memory and here.memory and abs(there.memory - here.memory) > here.memory / 100:
         yield (
             f"{gibibytes(there.memory)} of memory there, {gibibytes(here.memory)} on the driver",

@@ -72,8 +72,7 @@ def check(
             _tell_of_losses(session, workers)
         _warn_of_room(session, needed)
     rows = session.range(0, workers, 1, workers)
-    look_at = probe.look if together else probe.look_alone
-    task = partial(look_at, link=link, backend=backend, device=device)
+    task = partial(probe.look, link=link, backend=backend, device=device, together=together)
     look = resources.mapped(rows, task, probe.SCHEMA, barrier=together)
     if together:
         look = look.repartition(1)  # a barrier stage that feeds no shuffle is not run again

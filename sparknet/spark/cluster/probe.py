@@ -45,55 +45,37 @@ Address = tuple[str, int]
 
 
 def look(
-    batches: Iterable[pa.RecordBatch], link: Link, backend: str, device: str | None
+    batches: Iterable[pa.RecordBatch], link: Link, backend: str, device: str | None, together: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Yields a task's finding, after all tasks tried to reach each other."""
+    """Yields a task's finding; tasks that run ``together`` try to reach each other before."""
     import pyarrow as pa
-    from pyspark import BarrierTaskContext
+    from pyspark import BarrierTaskContext, TaskContext
 
     for _ in batches:
         pass
-    context = BarrierTaskContext.get()
-    worker, size = context.partitionId(), len(context.getTaskInfos())
-    lack = _lack(backend, device, worker, context.resources())
-    finding = _finding(worker, _unreached(link, worker, size), lack, context.resources())
-    yield pa.RecordBatch.from_pydict({"finding": [finding]})
+    context: Any = (BarrierTaskContext if together else TaskContext).get()
+    worker, resources = context.partitionId(), context.resources()
+    finding = {
+        "worker": worker,
+        "unreached": _unreached(link, worker, len(context.getTaskInfos()) if together else None),
+        **machine(),
+        "room": room(),
+        "backend": _lack(backend, device, worker, resources),
+        "gpus": list(resources["gpu"].addresses) if "gpu" in resources else [],
+    }
+    yield pa.RecordBatch.from_pydict({"finding": [json.dumps(finding)]})
 
 
-def look_alone(
-    batches: Iterable[pa.RecordBatch], link: Link, backend: str, device: str | None
-) -> Iterator[pa.RecordBatch]:
-    """Yields a task's finding, where tasks need not run together."""
-    import pyarrow as pa
-    from pyspark import TaskContext
-
-    for _ in batches:
-        pass
-    context = TaskContext.get()
-    worker = context.partitionId()
-    unreached = []
-    try:
-        link.dial(worker, PREFLIGHT).close()
-    except CommError:
-        unreached.append(link.driver)
-    lack = _lack(backend, device, worker, context.resources())
-    finding = _finding(worker, unreached, lack, context.resources())
-    yield pa.RecordBatch.from_pydict({"finding": [finding]})
-
-
-def _finding(worker: int, unreached: list[Address], lack: str, resources: Mapping[str, Any]) -> str:
-    finding = {"worker": worker, "unreached": unreached, **machine(), "room": room()}
-    gpus = list(resources["gpu"].addresses) if "gpu" in resources else []
-    return json.dumps(finding | {"backend": lack, "gpus": gpus})
-
-
-def _unreached(link: Link, worker: int, size: int) -> list[Address]:
+def _unreached(link: Link, worker: int, size: int | None) -> list[Address]:
     """Return the addresses that this task cannot reach: the driver's, or other workers'."""
     where = task_host()
     try:
         line = link.dial(worker, PREFLIGHT)
     except CommError:
         return [link.driver]
+    if size is None:
+        line.close()
+        return []
     with closing(line), closing(_port(where)) as listener:
         mine = where, listener.getsockname()[1]
         try:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal
 
 from sparknet.net.heads import Head
 from sparknet.predict.input_columns import plain
 from sparknet.predict.metrics import (
     SCHEMA,
     Evaluation,
-    HeadColumns,
     add_up,
     count_rows,
     head_columns,
@@ -25,9 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from sparknet.spark.predict.model import SparkModel
-
-Array = np.ndarray[Any, Any]
-Shape = tuple[int | None, ...]
 
 _PREFIX = "__sparknet/"
 
@@ -52,22 +46,11 @@ def evaluate(
     if model.labels:
         data, _ = with_classes(data, [one.truth for one in judged], model.labels, "data")
     inputs = model.predictor.input_names
-    mapping = {name: column for name, column in columns.items() if name in inputs}
-    return _compare(model, data, judged, mapping, batch, invalid == "drop")
-
-
-def _compare(
-    model: SparkModel,
-    data: DataFrame,
-    judged: Sequence[HeadColumns],
-    columns: Mapping[str, str],
-    batch: int | None,
-    drops: bool,
-) -> Evaluation:
+    drops = invalid == "drop"
     predicted = model.transform(
         data,
         list(dict.fromkeys(one.head.scores or one.head.blob for one in judged)),
-        columns=dict(columns),
+        columns={name: column for name, column in columns.items() if name in inputs},
         prefix=_PREFIX,
         batch=batch,
         invalid="null" if drops else "raise",

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -239,16 +238,15 @@ class SparkModel:
         features = {
             name: parts for name, parts in self.predictor.features.items() if name not in own
         }
-        predict = partial(self.prediction, session, request)
-        if not profile:
-            return transformed(data, own.values(), features, predict)
-        self.profile = Profile(self.predictor.name)
-        tasks = task_accumulator(session, self.profile)
+        tasks = None
+        if profile:
+            self.profile = Profile(self.predictor.name)
+            tasks = task_accumulator(session, self.profile)
 
-        def measured(rows: DataFrame) -> ModelTask:
-            return replace(predict(rows), profiles=tasks)
+        def predict(rows: DataFrame) -> ModelTask:
+            return replace(self.prediction(session, request, rows), profiles=tasks)
 
-        return transformed(data, own.values(), features, measured)
+        return transformed(data, own.values(), features, predict)
 
     def evaluate(
         self,

@@ -20,34 +20,31 @@ _LINE_SECONDS = 10.0
 """Between two lines of a prediction that runs."""
 
 
-class TasksParam:
-    """Tasks' profiles as an AccumulatorParam of PySpark; on the driver they go to a `Profile`."""
-
-    def __init__(self, progress: TasksProgress) -> None:
-        self._progress: TasksProgress | None = progress
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_progress": None}
-
-    def zero(self, value: Tasks) -> Tasks:
-        return {}
-
-    def addInPlace(self, value1: Tasks, value2: Tasks) -> Tasks:  # noqa: N802 - PySpark's name
-        value1 |= value2
-        if self._progress is not None and value2:
-            self._progress.add(value2)
-        return value1
-
-
 class TasksProgress:
-    """Prints how many rows a prediction has done, how fast, and what is left."""
+    """Tasks' profiles as an AccumulatorParam of PySpark.
+
+    On the driver they go to a `Profile`, and lines say how many rows a prediction has done, how
+    fast, and what is left.
+    """
 
     def __init__(self, profile: Profile, context: Any) -> None:
         self._profile, self._context = profile, context
         self._begin = self._next = time.monotonic()
         self._next += _LINE_SECONDS
 
-    def add(self, tasks: Tasks) -> None:
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_context": None}
+
+    def zero(self, value: Tasks) -> Tasks:
+        return {}
+
+    def addInPlace(self, value1: Tasks, value2: Tasks) -> Tasks:  # noqa: N802 - PySpark's name
+        value1 |= value2
+        if self._context is not None and value2:
+            self._add(value2)
+        return value1
+
+    def _add(self, tasks: Tasks) -> None:
         self._profile.tasks |= tasks
         now = time.monotonic()
         if now < self._next:
@@ -72,7 +69,7 @@ def task_accumulator(session: Any, profile: Profile) -> Any:
     if not is_classic(session):
         raise SparkError("profile=True needs a classic session: Spark Connect has no accumulators")
     context = session.sparkContext
-    return context.accumulator({}, TasksParam(TasksProgress(profile, context)))
+    return context.accumulator({}, TasksProgress(profile, context))
 
 
 @contextmanager

@@ -72,12 +72,11 @@ def open_training(
     settings = trainer.run_settings
     runs = None if settings.snapshots is None else open_runs(session, settings.snapshots)
     begin = (settings, runs, resume, validation is not None)
-    weights = FrameWeights(trainer.weight_column, trainer.class_weights)
     if trainer.module is not None:
-        return _open_module(trainer, session, data, validation, begin, weights)
+        return _open_module(trainer, session, data, validation, begin)
     if trainer.solver is None:
         raise SparkError("Trainer has no solver: Trainer(solver, …), or a module")
-    return _open_net(trainer, session, data, validation, begin, weights)
+    return _open_net(trainer, session, data, validation, begin)
 
 
 Begin = tuple[RunSettings, Runs | None, bool, bool]
@@ -85,13 +84,9 @@ Begin = tuple[RunSettings, Runs | None, bool, bool]
 
 
 def _open_net(
-    trainer: Any,
-    session: SparkSession,
-    data: Any,
-    validation: Any,
-    begin: Begin,
-    weights: FrameWeights,
+    trainer: Any, session: SparkSession, data: Any, validation: Any, begin: Begin
 ) -> SparkOpening:
+    weights = FrameWeights(trainer.weight_column, trainer.class_weights)
     nets = WeighedNets(partial(_net, trainer, session), weights.is_given)
     setup = NetSetup(*begin, nets)
     setup.check(weights=setup.weights().flat.size)
@@ -179,13 +174,9 @@ def _is_folder(weights: StrPath) -> bool:
 
 
 def _open_module(
-    trainer: Any,
-    session: SparkSession,
-    data: Any,
-    validation: Any,
-    begin: Begin,
-    weights: FrameWeights,
+    trainer: Any, session: SparkSession, data: Any, validation: Any, begin: Begin
 ) -> SparkOpening:
+    weights = FrameWeights(trainer.weight_column, trainer.class_weights)
     parts = parts_of(trainer.module, trainer.loss, trainer.optimizer, trainer.lr_schedule)
     module, targets, by_input = parts.module, trainer.targets, column_map(trainer.columns)
     names = [by_input.get(name, name) for name in (*arguments(module)[0], *targets)]
