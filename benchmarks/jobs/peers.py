@@ -5,14 +5,21 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.jobs.data import JOBS, MEAN, STD, Job
+from benchmarks.jobs.data import JOBS, MEAN, SIDE, STD, Job
 
 Values = Sequence[Any]
+
+
+@cache
+def peer(folder: str, name: str, library: str, threads: int) -> Peer:
+    """Return the same peer for all tasks of a process."""
+    return Peer(folder, name, library, threads)
 
 
 class Peer:
@@ -34,7 +41,7 @@ class Peer:
         """Return a row of float32 for each value."""
         if self.job.is_text:
             return self._embed([str(value) for value in values])
-        return self._run(records(self.job, values))
+        return self._run(records(self.job, values)).reshape(len(values), -1)
 
     def _embed(self, texts: list[str]) -> Any:
         """Means of the tokens' vectors; texts of about one length go together."""
@@ -56,6 +63,9 @@ def records(job: Job, values: Values) -> Any:
         mean, std = (np.array(one, np.float32).reshape(3, 1, 1) for one in (MEAN, STD))
         planes = np.stack([picture(value) for value in values])
         return (planes - mean) / std
+    if job.is_video:
+        pixels = np.frombuffer(b"".join(values), np.uint8).reshape(-1, SIDE, SIDE, 3)
+        return np.ascontiguousarray(pixels[..., ::-1].transpose(0, 3, 1, 2), np.float32) / 255
     if job.column == "values":
         rows = values if isinstance(values, np.ndarray) and values.ndim == 2 else np.stack(values)
         return np.ascontiguousarray(rows, np.float32)

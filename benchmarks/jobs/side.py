@@ -1,56 +1,85 @@
 """A job by one engine, in a process of its own: ``python -m benchmarks.jobs.side …``.
 
-It prints JSON: seconds to the first row from the process's start, rows a second of the whole job
-from Parquet to Parquet after that, CPU seconds and memory of all processes.
+It answers requests, a line of JSON each: ``load`` with the seconds to the first row from the
+process's start, ``run`` with the seconds of a whole job from files to Parquet, and the CPU seconds
+and the memory of all processes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.jobs.data import JOBS, MEAN, STD, Job
+from benchmarks.jobs.data import IN_A_FILE, JOBS, MEAN, STD, Job
 from benchmarks.jobs.watch import Watch
 
 Step = Callable[[], object]
 
 
 def main() -> None:
-    begin = time.time()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what engines print is no answer
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("engine", "job", "folder", "data", "out"):
         parser.add_argument(name)
     parser.add_argument("--tasks", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--begun", type=float, default=begin)
+    parser.add_argument("--master")
+    parser.add_argument("--begin", type=float, default=time.time())
     chosen = parser.parse_args()
     framework, _, library = chosen.engine.partition("-")
-    first, run = FRAMEWORKS[framework](chosen, JOBS[chosen.job], library)
-    first()
-    until_first = time.time() - chosen.begun
-    with Watch() as watch:
-        run()
-    print(json.dumps({"first": until_first, **watch.figures()}))
+    steps: dict[str, Step] = {}
+    for request in sys.stdin:
+        try:
+            if not steps:
+                first, run = FRAMEWORKS[framework](chosen, JOBS[chosen.job], library)
+                steps = {"load": first, "run": run}
+            with Watch() as watch:
+                steps[json.loads(request)["do"]]()
+            answer = {"first": time.time() - chosen.begin, **watch.figures()}
+        except Exception as error:
+            lines = str(error).strip().splitlines() or [""]
+            answer = {"error": f"{type(error).__name__}: {lines[0]}"[:200]}
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 # -- Spark -----------------------------------------------------------------------------------
 
 
 def _session(chosen: argparse.Namespace) -> Any:
-    from sparknet.spark import local_session
+    from sparknet.spark import get_session, local_session
 
-    return local_session(chosen.tasks, threads=chosen.threads, memory="2g")
+    if chosen.master is None:
+        return local_session(chosen.tasks, threads=chosen.threads, memory="2g")
+    config = {"spark.task.cpus": chosen.threads, "spark.sql.shuffle.partitions": chosen.tasks}
+    return get_session(master=chosen.master, config=config)
 
 
 def _spark(chosen: argparse.Namespace, results: Callable[[Any], Any]) -> tuple[Step, Step]:
     session = _session(chosen)
-    frame = results(session.read.parquet(chosen.data))
+    data = _frames(session, chosen.data) if JOBS[chosen.job].is_video else None
+    frame = results(session.read.parquet(chosen.data) if data is None else data)
     return partial(frame.head, 1), partial(frame.write.mode("overwrite").parquet, chosen.out)
+
+
+def _frames(session: Any, folder: str) -> Any:
+    """Return the frames of videos: Spark has no reader of its own."""
+    from sparknet.spark import read_videos
+
+    frames = read_videos(session, _videos(folder), columns=("path", "index", "image"))
+    number = f"CAST(regexp_extract(path, '([0-9]+).mp4$', 1) AS LONG) * {IN_A_FILE} + index"
+    return frames.selectExpr(f"{number} AS id", "image", "image.data AS frame")
+
+
+def _videos(folder: str) -> list[str]:
+    return [str(path) for path in sorted(Path(folder).glob("*.mp4"))]
 
 
 def ours(chosen: argparse.Namespace, job: Job, precision: str) -> tuple[Step, Step]:
@@ -62,6 +91,9 @@ def ours(chosen: argparse.Namespace, job: Job, precision: str) -> tuple[Step, St
     if job.is_photographs:
         settings |= {"resize": 256, "crop": 224, "interpolation": "pil.bilinear"}
         settings |= {"color": "rgb", "mean": MEAN, "std": STD}
+    if job.is_video:
+        settings = {"columns": {"images": "image"}, "color": "rgb", "scale": 1 / 255}
+        settings |= {"shapes": {"images": [None, *job.shape]}}
     if job.is_text:
         settings = {
             "columns": {"input_ids": job.column},
@@ -73,7 +105,7 @@ def ours(chosen: argparse.Namespace, job: Job, precision: str) -> tuple[Step, St
     model = SparkModel(str(net), **settings)
     if precision == "int8":
         model.net.quantize(_calibration(chosen, job, model))
-    output = "pooled" if job.is_text else "scores"
+    output = "pooled" if job.is_text else "output0" if job.is_video else "scores"
     return _spark(
         chosen, lambda data: model.transform(data, [output]).selectExpr("id", f"{output} AS vector")
     )
@@ -98,9 +130,9 @@ def udf(chosen: argparse.Namespace, job: Job, library: str) -> tuple[Step, Step]
     arguments = (chosen.folder, chosen.job, library, chosen.threads)
 
     def make() -> Any:
-        from benchmarks.jobs.peers import Peer
+        from benchmarks.jobs.peers import peer
 
-        return Peer(*arguments)
+        return peer(*arguments)
 
     function = predict_batch_udf(
         make,
@@ -117,13 +149,13 @@ def pandas(chosen: argparse.Namespace, job: Job, library: str) -> tuple[Step, St
     size = 8 * job.batch if job.is_text else job.batch
 
     def work(frames: Iterator[Any]) -> Iterator[Any]:
-        from benchmarks.jobs.peers import Peer
+        from benchmarks.jobs.peers import peer
 
-        peer = Peer(*arguments)
+        run = peer(*arguments)
         for frame in frames:
             for begin in range(0, len(frame), size):
                 part = frame.iloc[begin : begin + size]
-                vectors = peer(part[job.column].tolist())
+                vectors = run(part[job.column].tolist())
                 yield part[["id"]].assign(vector=list(vectors))
 
     schema = "id long, vector array<float>"
@@ -137,23 +169,30 @@ def daft(chosen: argparse.Namespace, job: Job, library: str) -> tuple[Step, Step
     """A class of daft's, an instance for each task."""
     import daft as engine
 
-    arguments = (chosen.folder, chosen.job, library, chosen.threads)
     kind = engine.DataType.list(engine.DataType.float32())
     size = 8 * job.batch if job.is_text else job.batch
 
-    @engine.udf(return_dtype=kind, concurrency=chosen.tasks, batch_size=size)
+    @engine.cls(max_concurrency=chosen.tasks, use_process=True)
     class Model:
-        def __init__(self) -> None:
+        def __init__(self, *arguments: Any) -> None:
             from benchmarks.jobs.peers import Peer
 
             self.peer = Peer(*arguments)
 
-        def __call__(self, values: Any) -> Any:
+        @engine.method.batch(return_dtype=kind, batch_size=size)  # type: ignore[untyped-decorator]
+        def vectors(self, values: Any) -> Any:
             return list(self.peer(values.to_pylist()))
 
-    model: Any = Model
-    frame = engine.read_parquet(f"{chosen.data}/*.parquet")
-    frame = frame.select("id", model(engine.col(job.column)).alias("vector"))
+    vectors = Model(chosen.folder, chosen.job, library, chosen.threads).vectors
+    if job.is_video:
+        kinds = {"id": engine.DataType.int64(), "frame": engine.DataType.binary()}
+        decode = engine.func(_decode, return_dtype=engine.DataType.struct(kinds), unnest=True)
+        frame = engine.from_pydict({"path": _videos(chosen.data)})
+        frame = frame.select(decode(frame["path"]))
+        frame = frame.select("id", vectors(frame["frame"]).alias("vector"))
+    else:
+        frame = engine.read_parquet(f"{chosen.data}/*.parquet")
+        frame = frame.select("id", vectors(frame[job.column]).alias("vector"))
     return (
         lambda: frame.limit(1).to_pydict(),
         lambda: frame.write_parquet(chosen.out, write_mode="overwrite"),
@@ -178,13 +217,31 @@ def ray(chosen: argparse.Namespace, job: Job, library: str) -> tuple[Step, Step]
             self.peer = Peer(*arguments)
 
         def __call__(self, batch: Any) -> Any:
-            values = batch[job.column].tolist()
+            values = list(batch[job.column])
             return {"id": batch["id"], "vector": self.peer(values)}
 
+    if job.is_video:
+        paths = engine.data.from_items(_videos(chosen.data), override_num_blocks=chosen.tasks)
+        data = paths.flat_map(lambda row: [*_decode(row["item"])])
+    else:
+        data = engine.data.read_parquet(chosen.data).select_columns(["id", job.column])
     size = 8 * job.batch if job.is_text else job.batch
-    data = engine.data.read_parquet(chosen.data, columns=["id", job.column])
-    made = data.map_batches(Model, batch_size=size, num_cpus=1, concurrency=chosen.tasks)
-    return lambda: made.take(1), lambda: made.write_parquet(chosen.out, mode="overwrite")
+    pool = engine.data.ActorPoolStrategy(size=chosen.tasks)
+    results = data.map_batches(Model, batch_size=size, num_cpus=1, compute=pool)
+    return (
+        lambda: results.take(1),
+        lambda: results.write_parquet(chosen.out, mode=engine.data.SaveMode.OVERWRITE),
+    )
+
+
+def _decode(path: str) -> Iterator[dict[str, Any]]:
+    """Yield the frames of a video by PyAV, as daft's reader does; Ray's needs decord."""
+    import av
+
+    begin = IN_A_FILE * int(Path(path).stem)
+    with av.open(path) as video:
+        for index, frame in enumerate(video.decode(video=0)):
+            yield {"id": begin + index, "frame": frame.to_ndarray(format="bgr24").tobytes()}
 
 
 FRAMEWORKS: dict[str, Callable[[argparse.Namespace, Job, str], tuple[Step, Step]]] = {

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAUSE = 0.25
@@ -16,7 +17,7 @@ class Watch:
 
     def __enter__(self) -> Watch:
         self._cpu_before, self._cpu = seconds_by_process(), dict[int, float]()
-        self._most, self._ended = 0, threading.Event()
+        self._memory, self._ended = [0], threading.Event()
         self._thread = threading.Thread(target=self._look)
         self._begin = time.perf_counter()
         self._thread.start()
@@ -27,15 +28,24 @@ class Watch:
         self._ended.set()
         self._thread.join()
 
-    def figures(self) -> dict[str, float]:
+    def figures(self) -> dict[str, Any]:
+        """Return seconds, CPU seconds, and the most MB, of the whole and of each quarter."""
         cpu = sum(self._cpu.values()) - sum(self._cpu_before.get(pid, 0.0) for pid in self._cpu)
-        return {"seconds": self._seconds, "cpu": cpu, "memory": self._most / 1e6}
+        each = -(-len(self._memory) // 4)
+        begins = range(0, len(self._memory), each)
+        quarters = [max(self._memory[begin : begin + each]) / 1e6 for begin in begins]
+        return {
+            "seconds": self._seconds,
+            "cpu": cpu,
+            "memory": max(quarters),
+            "quarters": [*map(round, quarters)],
+        }
 
     def _look(self) -> None:
         while True:
             is_last = self._ended.wait(_PAUSE)
             self._cpu |= seconds_by_process()
-            self._most = max(self._most, sum(map(memory, processes())))
+            self._memory.append(sum(map(memory, processes())))
             if is_last:
                 return
 

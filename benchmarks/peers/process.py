@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
+_ENDING = 10
+"""Seconds that a side may take to end."""
 
 
 class SideFailed(Exception):
@@ -58,14 +62,22 @@ class Process:
                 stderr=errors,
                 env=environment(threads),
                 cwd=ROOT,
+                start_new_session=True,
             )
 
     def __enter__(self) -> Process:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
+        """End the side; if it does not end by itself, kill it and the processes that it started."""
+        process = self._process
+        with suppress(BrokenPipeError), process.stdin, process.stdout:  # type: ignore[union-attr]
+            pass
+        try:
+            process.wait(_ENDING)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def load(
         self, contest: str, mode: str, precision: str, variant: str = "", batch: int | None = None

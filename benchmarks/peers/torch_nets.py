@@ -184,6 +184,26 @@ class Bottleneck(nn.Module):  # type: ignore[misc]
         return functional.relu_(self.body(data) + self.short(data))
 
 
+class Basic(nn.Module):  # type: ignore[misc]
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        is_same = stride == 1 and inputs == width
+        self.short = nn.Sequential(*([] if is_same else normalised(inputs, width, 1, stride)))
+        self.body = nn.Sequential(
+            *(*normalised(inputs, width, 3, stride), relu()), *normalised(width, width, 3)
+        )
+
+    def forward(self, data: Tensor) -> Tensor:
+        return functional.relu_(self.body(data) + self.short(data))
+
+
+def resnet18() -> nn.Module:
+    body = [*normalised(3, 64, 7, 2), relu(), nn.MaxPool2d(3, 2, 1)]
+    for inputs, width in ((64, 64), (64, 128), (128, 256), (256, 512)):
+        body += [Basic(inputs, width, width // inputs), Basic(width, width, 1)]
+    return Classifier(*body, nn.AvgPool2d(7, 1), nn.Flatten(), nn.Linear(512, 1000))
+
+
 def resnet50() -> nn.Module:
     body = [*normalised(3, 64, 7, 2, bias=True), relu(), max_pool(3, 2)]
     channels = 64
