@@ -70,7 +70,7 @@ def _builders() -> list[str]:
 
 
 def __dir__() -> list[str]:
-    return sorted(import_module(__name__).__all__)
+    return sorted({"spark", *import_module(__name__).__all__})
 
 
 def load_ipython_extension(shell: object) -> None:
@@ -84,7 +84,9 @@ if not TYPE_CHECKING:
         if name in _ROOMS or name in ("renamed", "summary"):
             return import_module(f"sparknet.{name}")
         if name == "__all__":
-            value: Any = sorted({"__version__", *_ROOMS, *_HOME_OF, *_builders()})
+            # Not spark: a star import would hide the session of that name in shells and notebooks.
+            rooms = set(_ROOMS) - {"spark"}
+            value: Any = sorted({"__version__", *rooms, *_HOME_OF, *_builders()})
         elif name in _HOME_OF:
             value = getattr(import_module(_HOME_OF[name]), name)
         elif not name.startswith("_") and name in _builders():

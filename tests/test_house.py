@@ -231,7 +231,7 @@ def test_a_layer_of_the_engine_is_named_where_it_stands() -> None:
 def test_public_names_are_pinned() -> None:
     for name in sparknet.__all__:
         assert getattr(sparknet, name) is not None
-    assert sorted(sparknet.__all__) == dir(sparknet)
+    assert sorted({*sparknet.__all__, "spark"}) == dir(sparknet)
     assert len(set(sparknet.__all__)) == len(sparknet.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = sparknet.nothing  # type: ignore[attr-defined]
@@ -244,8 +244,10 @@ def test_every_builder_is_found_in_one_way() -> None:
     assert (Accuracy, Power, ReLU) == (dsl.Accuracy, dsl.Power, dsl.ReLU)
     assert set(dsl.__all__) <= set(sparknet.__all__)
     assert dir(dsl) == sorted(dsl.__all__)
-    space: dict[str, object] = {}
+    session = object()
+    space: dict[str, object] = {"spark": session}
     exec("from sparknet import *", space)
+    assert space["spark"] is session
     assert set(sparknet.__all__) <= set(space)
 
 

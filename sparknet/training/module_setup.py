@@ -56,7 +56,7 @@ class ModuleSetup(RunSetup):
         ``weights`` the column of their weights."""
         self._how, self._parts, self._inputs = how, parts, inputs
         self._first = {name: first[column] for name, column in inputs.items()}
-        self._order_seed = given.seed
+        self._order_seed = given.seed or 0
         self._loss = ModuleLoss(parts.loss)
         self._weights = weights
         if weights is not None:

@@ -101,6 +101,7 @@ def _open_net(
             getattr(given, "backend", EMBEDDED),
             given.dialect,
             Recipe.of(given),
+            given.seed,
         )
 
     nets = WeighedNets(make_net, weights.is_given)

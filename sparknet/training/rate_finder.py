@@ -177,6 +177,7 @@ def find_lr(
         process_settings.backend,
         process_settings.dialect,
         Recipe.of(process_settings),
+        process_settings.seed,
     )
     net = trained_net.with_solver(_rising(solver_of(trained_net), low, factor))
     others = {name: settings[name] for name in settings.keys() - _OF_THE_NET}

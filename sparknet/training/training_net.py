@@ -12,6 +12,7 @@ from sparknet.errors import SettingError, SpecError
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net import Net
 from sparknet.net.backend import EMBEDDED, Pycaffe, find_backend, import_backend
+from sparknet.net.description import solver_of
 from sparknet.net.recipe import PLAIN, Recipe
 from sparknet.proto import caffe_pb2
 from sparknet.training.strategies import Strategy
@@ -35,10 +36,17 @@ def training_net(
     backend: Any = EMBEDDED,
     dialect: str | None = None,
     recipe: Recipe = PLAIN,
+    given_seed: int | None = None,
 ) -> Net:
-    """Return the net of a solver; if ``solver`` is a Net, a copy of it."""
+    """Return the net of a solver; if ``solver`` is a Net, a copy of it.
+
+    ``given_seed`` is that of a solver without random_seed.
+    """
     solver, weights = recipe.applied(solver, weights)
     if not isinstance(solver, Net):
+        described = None if seed is not None or given_seed is None else solver_of(solver)
+        if described is not None and described.random_seed < 0:
+            seed = given_seed
         with recipe.expected():
             net = Net(
                 solver,
@@ -105,11 +113,13 @@ def _imported_as(name: str) -> Any:
         return None
 
 
-def seed_of(net: Net, resumed: int | None) -> int:
-    """Return the seed of random numbers: the resumed run's, else the solver's, else a random
+def seed_of(net: Net, resumed: int | None, given: int | None) -> int:
+    """Return the seed of random numbers: the resumed run's, the solver's, the user's, or a random
     one.
     """
     if resumed is not None:
         return resumed
     seed = int(settings(net).random_seed)
-    return seed if seed >= 0 else secrets.randbits(31)
+    if seed >= 0:
+        return seed
+    return secrets.randbits(31) if given is None else given

@@ -43,9 +43,12 @@ def test_it_begins_with_as_many_as_there_are_slots_for(spark: Any, tmp_path: Pat
     assert persistent(spark) <= kept
 
 
-def test_its_weights_are_those_of_processes_of_one_machine(session: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("hosts", [{}, {"min_hosts": None, "hosts": 2}])
+def test_its_weights_are_those_of_processes_of_one_machine(
+    session: Any, tmp_path: Path, hosts: dict[str, Any]
+) -> None:
     """Each worker has all rows, so they are dealt out as those of `train` are."""
-    there = trainer(tmp_path, workers=2).fit(pixels(session, 200).coalesce(1))
+    there = trainer(tmp_path, workers=2, **hosts).fit(pixels(session, 200).coalesce(1))
     same(there, workers=2)
 
 

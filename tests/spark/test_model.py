@@ -264,6 +264,8 @@ def test_a_worker_keeps_the_net_between_jobs(session, frame):
 
 def test_what_cannot_be_predicted(session, frame):
     model = SparkModel(Net(solver()))
+    with pytest.raises(SpecError, match="has no keyword 'invalid': give it to transform"):
+        SparkModel(Net(solver()), invalid="null")  # type: ignore[call-arg]
     with pytest.raises(SparkError, match=r"no column 'data' for the net's input 'data'.*columns="):
         model.transform(frame)
     with pytest.raises(SparkError, match=r"columns names 'image', but the net's inputs are"):

@@ -118,6 +118,20 @@ def test_a_net_that_is_given_stays_as_it_is() -> None:
     assert np.array_equal(weights(again), weights(today))
 
 
+def test_a_seed_draws_all_where_the_solver_has_none() -> None:
+    """`seed` once shuffled the records alone, so that no run came twice."""
+    solver = small.settings("random_seed: -1", middle=small.DROPOUT)
+    first, second, other, drawn = (
+        train(solver, ARRAYS, workers=2, steps=6, seed=seed).weights.flat
+        for seed in (5, 5, 6, None)
+    )
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, other)
+    assert not np.array_equal(first, drawn)
+    theirs = [train(SOLVER, ARRAYS, steps=0, seed=seed).weights.flat for seed in (5, 6)]
+    np.testing.assert_array_equal(*theirs)  # of the solver's random_seed
+
+
 def test_a_net_whose_shape_the_data_tells() -> None:
     solver = small.settings('base_lr: 0.1 momentum: 0 lr_policy: "fixed"')
     solver.net_param.CopyFrom(parse_net(DATA))

@@ -266,10 +266,6 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
             for name, one in SOLVER.items()
             if self.isSet(self.getParam(name))
         }
-        if self.isSet(self.getParam("seed")) and "random_seed" not in changed:
-            settings = solver.settings if isinstance(solver, Net) else solver_of(solver)
-            if settings is not None and settings.random_seed < 0:
-                changed["random_seed"] = self.value_of("seed")
         return tuned(solver, changed, self.value_of("batchSize"))
 
     def _fit(self, dataset: DataFrame) -> NetModel:

@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sparknet.errors import SettingError, SparkError, clean, outside
+from sparknet.errors import SettingError, SparkError, SpecError, clean, outside
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.native import NDArray
 from sparknet.net import Net
@@ -114,6 +115,8 @@ class SparkModel:
             raise SettingError(
                 f"tasks_per_gpu must be a whole number, at least 1, not {tasks_per_gpu!r}"
             )
+        if elsewhere := [name for name in images if name in signature(self.transform).parameters]:
+            raise SpecError(f"SparkModel has no keyword '{elsewhere[0]}': give it to transform")
         self.predictor: Predictor = predictor_of(
             net,
             weights,

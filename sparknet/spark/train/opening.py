@@ -149,6 +149,7 @@ def _net(trainer: Any, session: SparkSession, seed: int | None) -> Net:
             trainer.backend,
             trainer.dialect,
             Recipe.of(trainer),
+            trainer.seed,
         )
         _ = net.solver  # builds the net, with these weights
     return net

@@ -129,7 +129,7 @@ class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
     def run_settings(self) -> RunSettings:
         """The settings of the run itself; tasks of several workers are jobs of their own."""
         settings = RunSettings(**values_of(self, RunSettings))
-        if settings.hosts in (None, settings.workers) or settings.min_hosts is not None:
+        if settings.hosts is None or settings.min_hosts is not None:
             return settings
         return replace(settings, min_hosts=settings.hosts)
 

@@ -67,7 +67,7 @@ class RunSetup(ABC):
         self.settings = self._with_end(replace(given, strategy=self.strategy))
         self.identity = {
             "seed": self._seed(resumed_seed),
-            "order_seed": given.seed,
+            "order_seed": given.seed or 0,
             "shuffle": given.shuffle,
             **self._identity(),
         }
@@ -217,7 +217,7 @@ class NetSetup(RunSetup):
         validates: bool,
         nets: WeighedNets,
     ) -> None:
-        self._nets, self._keeps = nets, runs is not None
+        self._nets, self._keeps, self._given_seed = nets, runs is not None, given.seed
         super().__init__(given, runs, resume, validates)
 
     def _make(self, seed: int | None) -> None:
@@ -227,7 +227,7 @@ class NetSetup(RunSetup):
             check_step(settings(self.net))
 
     def _seed(self, resumed: int | None) -> int:
-        return seed_of(self.net, resumed)
+        return seed_of(self.net, resumed, self._given_seed)
 
     def _identity(self) -> dict[str, Any]:
         return identity(self.net)

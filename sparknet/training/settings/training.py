@@ -74,7 +74,12 @@ class TrainingSettings(Schedule):
         "Metrics of validation besides the test net's outputs: confusion, class_accuracy, "
         "mean_iou, mae, rmse or r2.",
     )
-    seed: int = setting(0, Whole(), "The seed for shuffling the records.")
+    seed: int | None = setting(
+        None,
+        Whole(),
+        "The seed for shuffling the records (0 by default); of all random numbers where the solver "
+        "has no random_seed.",
+    )
     shuffle: bool = setting(
         True, Switch(), "Whether records are shuffled, or else read in their stored order."
     )

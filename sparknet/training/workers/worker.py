@@ -244,7 +244,7 @@ class Participant:
         """Return the learner, with a random seed of its own for each worker."""
         settings = self.spec.settings
         share = (comm.rank, comm.size) if is_whole else (0, 1)
-        order = Order(len(records), settings.seed, settings.shuffle, *share)
+        order = Order(len(records), settings.seed or 0, settings.shuffle, *share)
         batches = Batches(records, model.batch_size, order, transforms=model.transforms)
         try:
             return TrainedModel(model, batches, model.learner(batches))
