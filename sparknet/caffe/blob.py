@@ -86,7 +86,7 @@ class EngineBlob(Blob):
 
     @property
     def shape(self) -> Shape:
-        return self._runtime.engine.blob_shape(self._number)
+        return self._runtime.shapes[self._number]
 
     @property
     def device_rows(self) -> DeviceRows | None:

@@ -269,7 +269,8 @@ class Net(Contents):
         """Keep these blobs' values after the pass that follows."""
         if not self.keep_blobs:
             for name in names:
-                self._runtime.engine.want_blob(self._blob_names.index(name))
+                if name not in self.outputs:  # those are kept anyway
+                    self._runtime.engine.want_blob(self._blob_names.index(name))
 
     def _blob(self, name: str) -> Blob:
         if name not in self.blobs:

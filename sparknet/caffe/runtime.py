@@ -167,8 +167,8 @@ class Runtime:
     # -- shapes --------------------------------------------------------------------------
 
     def _note_shapes(self) -> None:
-        self._shapes = list(self._built.blob_shapes)
-        self._users: list[list[int]] = [[] for _ in self._shapes]
+        self.shapes = list(self._built.blob_shapes)
+        self._users: list[list[int]] = [[] for _ in self.shapes]
         for number, node in enumerate(self.nodes):
             for blob in {*node.bottom_ids, *node.top_ids}:
                 self._users[blob].append(number)
@@ -183,19 +183,19 @@ class Runtime:
     def graph(self) -> Graph:
         """The graph with the shapes that the blobs have now."""
         if self._graph is None:
-            shapes = tuple(self._shapes)
+            shapes = tuple(self.shapes)
             self._graph = replace(self._built, nodes=tuple(self.nodes), blob_shapes=shapes)
         return self._graph
 
     @alone
     def touch(self, blob: int, shape: Shape) -> None:
         """Give a blob another shape, as its owner or from outside."""
-        if shape != self._shapes[blob]:
+        if shape != self.shapes[blob]:
             self.engine.extend_blob(blob, shape)
             self._changed(blob, shape)
 
     def _changed(self, blob: int, shape: Shape) -> None:
-        self._shapes[blob] = shape
+        self.shapes[blob] = shape
         self._stale.update(self._users[blob])
         self._ran.difference_update(self._users[blob])
         self._graph = None
@@ -225,9 +225,9 @@ class Runtime:
             self._stale.difference_update(followed)
 
     def _follow_layer(self, number: int) -> None:
-        node = self.nodes[number] = self._plans.follow(number, self.nodes[number], self._shapes)
+        node = self.nodes[number] = self._plans.follow(number, self.nodes[number], self.shapes)
         for blob, shape in zip(node.top_ids, node.plan.tops, strict=True):
-            if shape != self._shapes[blob]:
+            if shape != self.shapes[blob]:
                 self.engine.reshape_blob(blob, shape)
                 self._changed(blob, shape)
 
@@ -243,7 +243,7 @@ class Runtime:
         self._host_is_ready(number)
 
     def _naming(self, number: int) -> AbstractContextManager[None]:
-        return host_layers.layer_errors(self._hosts[number], self.nodes[number], self._shapes)
+        return host_layers.layer_errors(self._hosts[number], self.nodes[number], self.shapes)
 
     def _host_is_ready(self, number: int) -> None:
         """Note that the layer has given its tops their shapes."""
@@ -256,7 +256,7 @@ class Runtime:
         """Read the shapes that the engine has given a layer's tops."""
         for blob in self.nodes[number].top_ids:
             shape = self.engine.blob_shape(blob)
-            if shape != self._shapes[blob]:
+            if shape != self.shapes[blob]:
                 self._changed(blob, shape)
                 self._stale.discard(number)
                 self._ran.add(number)
@@ -280,7 +280,8 @@ class Runtime:
                 continue
             self._follow(begin, end)
             loss += self.engine.forward(begin, end)
-            self._ran.update(range(begin, end + 1))
+            if len(self._ran) < len(self.nodes):
+                self._ran.update(range(begin, end + 1))
             if self.nodes[end].layer.has_dynamic_tops:
                 self._look_at_tops(end)
         return loss

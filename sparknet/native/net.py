@@ -35,6 +35,7 @@ class NativeNet:
         out = ffi.new("sn_net **")
         check(lib.sn_net_create(out, train, seed))
         self._net = ffi.gc(out[0], lib.sn_net_free)
+        self._loss = ffi.new("double *")
         self._names: list[str] = []
         self._options: dict[int, Mapping[str, Any]] = {}
         if bf16:
@@ -167,9 +168,10 @@ class NativeNet:
         self._check(lib.sn_net_prepare(self._net, first, last))
 
     def forward(self, first: int, last: int) -> float:
-        out = ffi.new("double *")
-        self._check(lib.sn_net_forward(out, self._net, first, last))
-        return float(out[0])
+        status = lib.sn_net_forward(self._loss, self._net, first, last)
+        if status != lib.SN_OK:
+            self._check(status)
+        return float(self._loss[0])
 
     def backward(self, first: int, last: int, overwrite: bool = False) -> None:
         """Run layers first down to last; with ``overwrite`` parameter gradients start from zero."""

@@ -16,7 +16,6 @@ from sparknet.native import NDArray
 from sparknet.net import Net
 from sparknet.net.entries import Entry
 from sparknet.net.fed import FedNet
-from sparknet.net.feed import BatchPass
 from sparknet.net.learner import Learner, NetFeed, SolverLearner
 from sparknet.net.model import PLAIN, AllRows, Array, Model
 from sparknet.net.model_folder import save_model
@@ -39,9 +38,6 @@ class CaffeModel(Model):
         self.net, self._seed, self._rank = net, seed, rank
         self._alone: FedNet | None = None
         self._validates = False
-        self._kind: tuple[Any, ...] = ()
-        """The columns and outputs that the last pass is for."""
-        self._pass: BatchPass
 
     @property
     def tested(self) -> FedNet:
@@ -76,12 +72,7 @@ class CaffeModel(Model):
 
     def forward(self, values: dict[str, Array], outputs: Sequence[str]) -> dict[str, Array]:
         tested = self._alone or self.tested
-        kind = tested, *outputs, *((n, one.dtype, one.shape[1:]) for n, one in values.items())
-        if self._kind == kind and all(map(len, values.values())):
-            return self._pass.run(values, tested.taken)
         batch_pass, columns = tested.batch_pass(values, outputs)
-        if all(columns[name] is one for name, one in values.items()):  # none was converted
-            self._pass, self._kind = batch_pass, kind
         return batch_pass.run(columns, tested.taken)
 
     def trim(self) -> None:

@@ -40,6 +40,8 @@ class Feed:
             if entry.preprocessing is not None
         }
         self._stored = {entry.name: entry.stored for entry in self.entries}
+        self._sound: dict[str, tuple[Shape, Any]] = {}
+        """Shape and type of a column's records, where its last values needed no change."""
         self._counts: Sequence[int] = ()
         self._shapes: Mapping[str, Shape] = {}
 
@@ -57,6 +59,8 @@ class Feed:
     def _reshape(self, net: Any, shapes: Mapping[str, Shape], rows: int) -> None:
         """Reshape the net; where it takes one number of records alone, say so and leave it."""
         before = {name: tuple(net.blobs[name].shape) for name in shapes}
+        if before == shapes:
+            return
         try:
             reshape(net, shapes)
         except LayerError as error:
@@ -108,14 +112,19 @@ class Feed:
             if not fits(values.shape[1:], self._stored[entry.name]):
                 raise DataError(misfit(entry.name, values.shape[1:], self._stored[entry.name]))
             return values
-        values = decoded(given, values, self._training)
-        check_numbers(entry.name, values)
-        values = shaped(entry.name, values, self._stored[entry.name])
+        kind = values.shape[1:], values.dtype
+        if self._sound.get(entry.name) == kind:
+            return values
+        arrays = decoded(given, values, self._training)
+        check_numbers(entry.name, arrays)
+        arrays = shaped(entry.name, arrays, self._stored[entry.name])
         if (preparation := self._preparations.get(entry.name)) is not None:
-            values = preparation.sized(values)
-        if entry.is_label and values.dtype.kind == "f":
-            _check_whole(entry, values)
-        return values
+            arrays = preparation.sized(arrays)
+        if entry.is_label and arrays.dtype.kind == "f":
+            _check_whole(entry, arrays)
+        elif arrays is values and preparation is None:
+            self._sound[entry.name] = kind
+        return arrays
 
 
 class BatchPass:

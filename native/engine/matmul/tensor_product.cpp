@@ -23,10 +23,15 @@ void TensorProduct::run(const Tensor& a, const Tensor& b, float* c, bool adds) {
 }
 
 void StepProduct::reshape(int64_t rows, Matrix b, bool adds, memory::data_type factors) {
-    product_ = {}, a_ = {};
+    product_ = {}, a_ = {}, few_.reset();
     if (rows == 0 || b.rows == 0 || b.columns == 0) return;
     rows_ = plain_desc({rows, b.rows}), c_ = plain_desc({rows, b.columns});
     b_rows_ = describe(b, memory::data_type::f32);
+    if (factors == memory::data_type::f32 && rows <= PackedRows::most_rows) {
+        few_ = {rows, b.columns, b.rows, adds};
+        b_desc_ = {{b.rows, b.columns}, factors, memory::format_tag::BA16a64b};
+        return;
+    }
     auto with = attributes();
     dnnl::post_ops sum;
     sum.append_sum(1.0F);
@@ -41,10 +46,11 @@ void StepProduct::reshape(int64_t rows, Matrix b, bool adds, memory::data_type f
 }
 
 void StepProduct::pack(const Tensor& b) {
-    if (product_) b_ = b.read(b_desc_, b_rows_);
+    if (few_ || product_) b_ = b.read(b_desc_, b_rows_);
 }
 
 void StepProduct::run(const float* a, float* c) {
+    if (few_) return few_->run(a, static_cast<const float*>(b_.get_data_handle()), c);
     if (!product_) return;
     from_.set_data_handle(const_cast<float*>(a));
     to_.set_data_handle(c);

@@ -4,6 +4,7 @@
 
 #include "../move.hpp"
 #include "../tensor.hpp"
+#include "packed_rows.hpp"
 #include "product.hpp"
 
 namespace sn {
@@ -31,6 +32,8 @@ class StepProduct {
     void run(const float* a, float* c);
 
    private:
+    // Loops of our own, where they are faster.
+    std::optional<PackedRows> few_;
     dnnl::memory::desc rows_, c_, b_rows_;
     dnnl::matmul product_;
     dnnl::memory::desc a_desc_, b_desc_;

@@ -116,6 +116,7 @@ class memory {
         Goihw16g,
         ABcd16b16a,
         ABcd16b32a2b,
+        BA16a64b,
     };
     static size_t data_type_size(data_type type) {
         return type == data_type::f32 ? 4 : type == data_type::bf16 ? 2 : 1;
