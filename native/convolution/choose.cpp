@@ -193,14 +193,10 @@ auto WindowKernel<Family>::make_pass(const Layer& layer, const Window& window, b
         with.set_post_ops(post_ops(layer, false));
         made.desc = find();
     }
-    if (made.fast) {
-        made.source = made.fast->source(), made.weights = made.fast->weights();
-        made.target = made.fast->target();
-        return made;
-    }
-    made.primitive = Forward(made.desc);
-    made.source = made.desc.src_desc(), made.weights = made.desc.weights_desc();
-    made.target = made.desc.dst_desc();
+    if (!made.fast) made.primitive = Forward(made.desc);
+    made.source = window.by_axes(made.fast ? made.fast->source() : made.desc.src_desc());
+    made.weights = made.fast ? made.fast->weights() : made.desc.weights_desc();
+    made.target = window.by_axes(made.fast ? made.fast->target() : made.desc.dst_desc());
     return made;
 }
 

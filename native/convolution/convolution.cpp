@@ -134,10 +134,11 @@ void WindowKernel<Family>::backward_weights(Layer& layer, size_t i) {
     }
     const bool few = fast_weights_ != nullptr;
     const auto& direct = weights_desc_;
+    const auto by_axes = [&](const memory::desc& images) { return window_->by_axes(images); };
     const memory from =
-        layer.bottoms[i]->data.read(few ? fast_weights_->source() : direct.src_desc());
+        layer.bottoms[i]->data.read(by_axes(few ? fast_weights_->source() : direct.src_desc()));
     const memory slopes =
-        layer.tops[i]->diff.read(few ? fast_weights_->target() : direct.diff_dst_desc());
+        layer.tops[i]->diff.read(by_axes(few ? fast_weights_->target() : direct.diff_dst_desc()));
     const memory to =
         weight_sum_.target(few ? fast_weights_->weights() : direct.diff_weights_desc());
     const memory bias = window_->bias ? bias_sum_.target(window_->plain_bias) : memory();
@@ -157,17 +158,19 @@ void WindowKernel<Family>::backward_weights(Layer& layer, size_t i) {
 template <class Family>
 void WindowKernel<Family>::backward_data(Layer& layer, size_t i) {
     const auto& weights = layer.params[0]->data;
+    const auto by_axes = [&](const memory::desc& images) { return window_->by_axes(images); };
     if (fast_data_)
-        return fast_data_->run(layer.tops[i]->diff.read(fast_data_->source()),
+        return fast_data_->run(layer.tops[i]->diff.read(by_axes(fast_data_->source())),
                                weights.read(fast_data_->weights(), window_->plain_weights), {},
-                               layer.bottoms[i]->diff.write(fast_data_->target()));
+                               layer.bottoms[i]->diff.write(by_axes(fast_data_->target())));
     if (spread_)
         return spread_->run(layer.tops[i]->diff.read(spread_->slopes()),
                             weights.read(spread_->weights(), window_->plain_weights),
                             layer.bottoms[i]->diff.write(spread_->data()));
-    run(data_, {{DNNL_ARG_DIFF_DST, layer.tops[i]->diff.read(data_desc_.diff_dst_desc())},
-                {DNNL_ARG_WEIGHTS, weights.read(data_desc_.weights_desc(), window_->plain_weights)},
-                {DNNL_ARG_DIFF_SRC, layer.bottoms[i]->diff.write(data_desc_.diff_src_desc())}});
+    run(data_,
+        {{DNNL_ARG_DIFF_DST, layer.tops[i]->diff.read(by_axes(data_desc_.diff_dst_desc()))},
+         {DNNL_ARG_WEIGHTS, weights.read(data_desc_.weights_desc(), window_->plain_weights)},
+         {DNNL_ARG_DIFF_SRC, layer.bottoms[i]->diff.write(by_axes(data_desc_.diff_src_desc()))}});
 }
 
 template <class Family>

@@ -36,7 +36,7 @@ bool Expanded::has_shape(const Layer& layer, const Layer& product) {
         return false;
     // Of few pixels oneDNN's products of pixels take less time by more than is won.
     constexpr int64_t few = 10 * 10;
-    return layer.shape()[2] * layer.shape()[3] >= few;
+    return layer.shape()[2] * layer.shape()[3] >= few && layer.shape()[3] > 1;
 }
 
 bool Expanded::suits(const Layer& layer, const Layer& product) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "../engine/channels.hpp"
 #include "../engine/instructions.hpp"
 #include "../engine/net.hpp"
 #include "winograd.hpp"
@@ -22,6 +23,8 @@ bool is_idle(int64_t taps, int64_t dilation, int64_t places, int64_t stride, int
     }
     return false;
 }
+// The few channels of a picture are read in the layout that they have.
+constexpr int64_t picture = 4;
 // Whether products in bfloat16 take longer than in float32 when such a convolution learns: pairs of
 // values from one or a few channels are put together one by one (docs/performance.md).  AMX was not
 // measured.
@@ -91,9 +94,10 @@ Window::Window(const Layer& layer, bool reverse, bool fused) {
         steps.push_back(area);
     }
     if (group == 1) weights.erase(weights.begin()), steps.erase(steps.begin());
+    is_line = kernel.size() == 1;
+    is_turned = !reverse && in_every == 1 && out_every == 1 && gains_by_turning(layer);
+    if (is_turned) turn(steps);
     plain_weights = {weights, memory::data_type::f32, steps};
-    // The few channels of a picture are read in the layout that they have.
-    constexpr int64_t picture = 4;
     is_image = !reverse && source.size() == 4;
     few_products = options.flag("few_products", false);
     if (learns_windows && factors == memory::data_type::bf16 && winograd_loses_in_bf16(*this))
@@ -102,6 +106,43 @@ Window::Window(const Layer& layer, bool reverse, bool fused) {
     may_be_last = is_plane && source[1] > picture;
     bias = options.flag("bias_term");
     plain_bias = {{outputs}, memory::data_type::f32, memory::format_tag::x};
+}
+
+// oneDNN multiplies neighbours of a row at once, and of lines it has no loops for windows of one
+// channel.
+bool Window::gains_by_turning(const Layer& layer) const {
+    if (layer.int8 || (layer.net->narrow() && source[1] <= picture)) return false;
+    if (is_line) return depthwise;
+    const auto rows = source[source.size() - 2], taps = weights[weights.size() - 2];
+    return source.size() == 4 && rows > 1 && taps > 1 && source.back() == 1 && target.back() == 1;
+}
+
+void Window::turn(memory::dims& steps) {
+    const auto turn = [&](memory::dims& of, int64_t one) {
+        if (is_line)
+            of.insert(of.end() - 1, one);
+        else
+            std::iter_swap(of.end() - 2, of.end() - 1);
+    };
+    for (auto* of : {&source, &target, &weights, &strides}) turn(*of, 1);
+    for (auto* of : {&dilations, &before, &after}) turn(*of, 0);
+    turn(steps, weights.back());
+}
+
+memory::desc Window::by_axes(const memory::desc& images) const {
+    const int64_t block = is_turned ? layouts::block_of(images) : 0;
+    if (block == 0) return images;
+    auto dims = images.get_dims();
+    const auto known = *layouts::family(is_line ? 3 : 4);
+    const auto tag = block == dims[1] ? known.last
+                     : block == 16    ? known.by16
+                     : block == 8     ? known.by8
+                                      : known.by4;
+    if (is_line)
+        dims.erase(dims.end() - 2);
+    else
+        std::swap(dims[2], dims[3]);
+    return {dims, images.get_data_type(), tag};
 }
 
 PlaneWindow Window::plane() const {

@@ -18,12 +18,16 @@ struct Window {
 
     // Of an image with a square window.
     PlaneWindow plane() const;
+    // The same memory by the axes of the blob.
+    dnnl::memory::desc by_axes(const dnnl::memory::desc& images) const;
 
     dnnl::memory::dims source, target, weights, strides, dilations, before, after;
     dnnl::memory::desc plain_weights, plain_bias;
     bool bias = false;
     // Whether these are images of two axes, and no deconvolution.
     bool is_image = false;
+    // Whether images of one column, or lines of values, are described as images of one row.
+    bool is_turned = false, is_line = false;
     // Whether channels may lie innermost: for images of two axes that are no pictures.  In bfloat16
     // oneDNN chooses that itself, but for depthwise convolutions.
     bool is_plane = false, may_be_last = false;
@@ -35,6 +39,10 @@ struct Window {
     int64_t outputs = 0;
     // The type of the factors; weights' gradients are float32.
     dnnl::memory::data_type factors = dnnl::memory::data_type::f32;
+
+   private:
+    bool gains_by_turning(const Layer& layer) const;
+    void turn(dnnl::memory::dims& steps);
 };
 
 }  // namespace sn

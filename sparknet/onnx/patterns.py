@@ -221,7 +221,7 @@ class _Graph:
     # -- activations ---------------------------------------------------------------------
 
     def find_activations(self) -> None:
-        """Find GELU, and the like, by what an expression computes."""
+        """Find GELU, HardSwish and the like by what an expression computes."""
         for start in [node for node in self.nodes if node.op in _STARTS]:
             activation = self._activation(start)
             if activation is not None:
@@ -369,5 +369,5 @@ class _Graph:
         self.index()
 
 
-_STARTS = ("Erf", "Tanh")
-_POINTWISE = ("Add", "Cast", "Div", "Erf", "Mul", "Pow", "Sub", "Tanh")
+_STARTS = ("Clip", "Erf", "Tanh")
+_POINTWISE = ("Add", "Cast", "Clip", "Div", "Erf", "Mul", "Pow", "Sub", "Tanh")

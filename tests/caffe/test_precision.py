@@ -94,6 +94,11 @@ CASES: dict[str, tuple[tuple[int, ...], str, float]] = {
         CLOSE,
     ),
     "one axis": ((4, 3, 20), convolution("c", "data", "num_output: 5 kernel_size: 3"), CLOSE),
+    "one column": (
+        (4, 8, 20, 1),
+        convolution("c", "data", "num_output: 5 kernel_h: 3 kernel_w: 1"),
+        CLOSE,
+    ),
     "three axes": (
         (2, 3, 6, 5, 7),
         convolution("c", "data", "num_output: 5 kernel_size: 3"),

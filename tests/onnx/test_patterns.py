@@ -41,6 +41,22 @@ def test_gelu_by_tanh(tmp_path):
     agree(model, {"x": draw(3, 5)}, tmp_path, types=["GELU"])
 
 
+@pytest.mark.parametrize("high", [6, 5])
+def test_hard_swish(high, tmp_path):
+    """As PaddlePaddle writes it; with another limit it stays four layers."""
+    nodes = [
+        node("Add", "x three", "a"),
+        node("Clip", "a zero high", "b"),
+        node("Mul", "x b", "c"),
+        node("Div", "c six"),
+    ]
+    numbers = {"three": 3, "zero": 0, "high": high, "six": 6}
+    constants = {name: np.float32(number) for name, number in numbers.items()}
+    model = graph(nodes, {"x": ["n", 5]}, constants=constants)
+    types = agree(model, {"x": 4 * draw(3, 5)}, tmp_path)
+    assert types == (["HardSwish"] if high == 6 else ["Power", "Clip", "Eltwise", "Power"])
+
+
 def test_an_expression_that_only_looks_like_gelu(tmp_path):
     nodes = [
         node("Tanh", "x", "a"),

@@ -247,4 +247,5 @@ ACTIVATIONS: dict[str, Callable[[Array], Any]] = {
     "Gelu": _gelu,
     "GeluTanh": _gelu_by_tanh,
     "GeluHalf": _gelu_of_half,
+    "HardSwish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
 }

@@ -185,8 +185,13 @@ def walk(x, cont, hidden, own, after):
 
 @pytest.mark.parametrize("after", [True, False])
 @pytest.mark.parametrize("expose", [True, False])
-def test_values(after, expose):
-    cont = np.array([[0, 1, 1], [1, 1, 0], [1, 0, 1], [1, 1, 1]], np.float32)
+@pytest.mark.parametrize(("streams", "units"), [(3, 2), (1, 37), (8, 37), (9, 37)])
+def test_values(streams, units, after, expose, monkeypatch):
+    """Up to eight streams have loops of their own."""
+    monkeypatch.setitem(globals(), "GRU_STREAMS", streams)
+    monkeypatch.setitem(globals(), "GRU_UNITS", units)
+    starts = np.array([[0, 1, 1], [1, 1, 0], [1, 0, 1], [1, 1, 1]], np.float32)
+    cont = np.take(starts, np.arange(streams) % 3, axis=1)
     inputs = {"x": draw(GRU_STEPS, GRU_STREAMS, GRU_INPUTS), "cont": cont}
     if expose:
         inputs["h0"] = draw(1, GRU_STREAMS, GRU_UNITS, seed=5)

@@ -46,3 +46,42 @@ def test_an_empty_result_asks_nothing_of_its_input():
     net.blobs["x"].diff[...] = 3
     backward(net)
     assert not net.blobs["x"].diff.any()
+
+
+def line_net(x, sizes, group, stride, **options):
+    """A convolution and a ReLU over lines, whatever axes these have."""
+    axes = [("kernel_size", 5, 1), ("pad", 2, 0), ("stride", stride, 1)]
+    fields = " ".join(f"{name}: {a if n > 1 else b}" for n in sizes for name, a, b in axes)
+    return build(
+        "layer { name: 'a' type: 'Convolution' bottom: 'x' top: 'a' convolution_param "
+        f"{{ num_output: 32 group: {group} weight_filler {{ type: 'xavier' }} {fields} }} }} "
+        "layer { name: 'f' type: 'ReLU' bottom: 'a' top: 'f' }",
+        {"x": x.reshape(2, 32, *sizes)},
+        seed=1,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("group", [1, 32])
+def test_lines_are_images_of_one_row(group, stride):
+    """In each phase, by the same loops."""
+    x, methods, grads = values((2, 32, 37)), set(), []
+    rows = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (0, 0), (2, 2))), 5, 2)
+    rows = rows[:, :, ::stride].reshape(2, group, 32 // group, -1, 5)
+    for sizes in ((37,), (37, 1), (1, 37)):
+        net = line_net(x, sizes, group, stride, phase=1, force=False, keep_blobs=False)
+        net.forward()
+        weights = net.params["a"][0].data.reshape(group, 32 // group, 32 // group, 5)
+        want = np.einsum("ngclk,gock->ngol", rows, weights).reshape(2, 32, -1)
+        same = net.blobs["f"].data.reshape(want.shape)
+        np.testing.assert_allclose(same, np.maximum(want, 0), atol=1e-5)
+        methods.add(net._runtime.engine.methods(1)["forward"])
+        trained = line_net(x, sizes, group, stride)
+        trained.forward()
+        backward(trained)
+        diffs = (trained.blobs["x"].diff, *(blob.diff for blob in trained.params["a"]))
+        grads.append(np.concatenate([one.ravel() for one in diffs]))
+    assert len(methods) == 1, methods
+    for one in grads[:2]:
+        np.testing.assert_allclose(one, grads[2], atol=1e-4)
