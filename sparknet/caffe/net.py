@@ -235,7 +235,7 @@ class Net(Contents):
         first = 0 if start is None else self._layer_number(start)
         last = len(self.layers) - 1 if end is None else self._layer_number(end)
         names = self.outputs if end is None else self.top_names[end]
-        is_plain = type(blobs) is list and all(type(one) is str for one in blobs)
+        is_plain = type(blobs) is list and {*map(type, blobs)} == {str}
         more = blobs if is_plain and blobs else checks.names("blobs", blobs)
         results = {name: self._blob(name) for name in dict.fromkeys([*names, *more])}
         if kwargs:

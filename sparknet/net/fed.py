@@ -408,5 +408,9 @@ def _kinds(batch: Any) -> dict[str, tuple[Shape, Any]] | None:
     """Return the shape and type of each column's records; None unless they are arrays."""
     if type(batch) is not dict:
         return None
-    arrays = all(type(one) is np.ndarray and one.ndim and len(one) for one in batch.values())
-    return {name: (one.shape[1:], one.dtype) for name, one in batch.items()} if arrays else None
+    kinds = {}
+    for name, values in batch.items():
+        if type(values) is not np.ndarray or not values.ndim or not len(values):
+            return None
+        kinds[name] = values.shape[1:], values.dtype
+    return kinds

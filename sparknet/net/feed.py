@@ -102,7 +102,8 @@ class Feed:
                 return
         out = blob.data
         if preparation is None:
-            out[...] = np.moveaxis(values, 0, entry.axis) if entry.axis else values
+            order = (*range(1, entry.axis + 1), 0, *range(entry.axis + 1, out.ndim))
+            out[...] = values.transpose(order) if entry.axis else values
             return
         preparation.write(out, values, first)
 
