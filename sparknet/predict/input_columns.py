@@ -118,6 +118,8 @@ def check_finite(values: Array, name: str) -> None:
     """SparkError if a value is not a finite float32: the net would only give NaN for it."""
     if values.dtype.kind != "f" or not values.size:
         return
+    if values.dtype == np.float32 and np.isfinite(values).all():
+        return
     low, high = float(values.min()), float(values.max())
     if not (low >= -_LARGEST and high <= _LARGEST):  # also false for NaN
         odd = low if low < -_LARGEST else high

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["LoadedModel", "load"]
 
 _REASON = "sparknet_reason"
+_USUAL = Request()
 
 
 class LoadedModel:
@@ -78,13 +79,12 @@ class LoadedModel:
         ``invalid="drop"`` left.  A stage of pyspark.ml makes its own columns, unless ``outputs``
         or keywords are given.  Several threads may call it: they take turns.
         """
-        with extra("pyarrow", "parquet", "predicting"):
-            import pyarrow  # noqa: F401
         with self._lock:
             if self._stage is not None and outputs is None and not keywords:
                 columns, index = self._stage.columns(partial(self._columns, rows))
             else:
-                request = Request.of("predict", outputs, keywords)
+                is_usual = outputs is None and not keywords
+                request = _USUAL if is_usual else Request.of("predict", outputs, keywords)
                 columns, index = self._columns(rows, self.model, request)
         return frame(columns, index) if is_frame(rows) else columns
 
@@ -146,6 +146,8 @@ class LoadedModel:
         plan = self._plan(model, request)
         if plan.is_plain and (quick := _of_arrays(rows, plan, model)) is not None:
             return quick, None
+        with extra("pyarrow", "parquet", "predicting"):
+            import pyarrow  # noqa: F401
         task = plan.task
         table = with_features(rows, task.mapping, model.features)
         batch = batch_of(table, task.mapping, model.inputs, model.tokens is not None)
@@ -169,7 +171,7 @@ class LoadedModel:
     def _plan(self, model: Predictor, request: Request) -> _Plan:
         """Return what is done; the last plan again where the same is asked for."""
         last = self._planned
-        if last is None or last[0] is not model or last[1] != request:
+        if last is None or last[0] is not model or last[1] is not request != last[1]:
             last = self._planned = model, request, _Plan.of(model, request)
         return last[2]
 

@@ -66,3 +66,14 @@ def test_an_error_is_of_the_call_that_causes_it():
     assert [one["y"].item() for one in (found[0], found[1], found[3])] == [2, 4, 8]
     with pytest.raises(ValueError, match=r"-3.0 is below 0"):
         raise found[2]
+
+
+def test_quick_calls_do_not_share_a_batch():
+    function = Doubler()
+    function.may_end.set()
+    joined = JoinedCalls(function, MAX_ROWS)
+    ones = {"x": np.ones((1, 1))}
+    while not joined._is_quick:
+        joined(ones)
+    with joined._turn:  # which a call that shares a batch waits for
+        np.testing.assert_array_equal(joined(ones)["y"], [[2]])
