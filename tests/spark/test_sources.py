@@ -19,6 +19,7 @@ from sparknet.loaders.datums import datum_bytes, encoded_bytes
 from tests.loaders.random_images import encoded
 from tests.spark.cluster import HOME, ROOT, environment, until
 from tests.spark.conftest import CONNECT
+from tests.spark.test_videos import write_video
 
 CLASSES = ("cat", "dog", "eel")
 COUNT = 7
@@ -122,11 +123,32 @@ def test_images_and_tars_in_the_order_of_their_classes(reader, tmp_path):
         assert sorted(row.label for row in labels.collect()) == [0, 1, 2]
 
 
+def test_videos_in_sql_and_as_jpegs(reader, tmp_path):
+    for name in "ab":
+        write_video(tmp_path / f"{name}.mp4", 15)
+    options = f"OPTIONS (path '{tmp_path}', every 0.5, span 1)"
+    reader.sql(f"CREATE OR REPLACE TEMPORARY VIEW frames USING caffe.videos {options}")
+    query = "SELECT path, index, image.data, spark_partition_id() AS part FROM frames"
+    rows = sorted(reader.sql(query).collect())
+    assert [tuple(row[:2]) for row in rows] == [
+        (f"{tmp_path}/{name}.mp4", index) for name in "ab" for index in (0, 5, 10)
+    ]
+    assert [row.part for row in rows] == [0, 0, 1, 2, 2, 3]
+    for row in rows:
+        assert abs(np.mean(bytearray(row.data)) - (6 * row[1] + 20)) < 4
+    frames = reader.read.format("caffe.videos").schema("content binary, seconds double")
+    (frame,) = frames.load(f"{tmp_path}/a.mp4").where("seconds = 1.0").collect()
+    assert bytes(frame.content).startswith(b"\xff\xd8")
+
+
 REFUSED: list[Any] = [
     ("hdf5", {"siz": "3"}, r"format caffe.hdf5 has no option 'siz': it takes path, partitions"),
     ("lmdb", {"size": "large"}, r"options of caffe.lmdb: invalid literal .*'large'"),
     ("hdf5", {"partitions": "-1"}, r"option 'partitions' is '-1': a number above 0 is needed"),
     ("tars", {}, r"holds no data set of caffe.tars: a stream of it needs a schema"),
+    ("videos", {}, r"holds no data set of caffe.videos"),
+    ("videos", {"every": "0"}, r"every is 0.0: seconds above 0 are needed"),
+    ("videos", {"partitions": "2"}, r"has no option 'partitions': it takes path, max"),
 ]
 
 
@@ -145,12 +167,14 @@ MAKERS: dict[str, Any] = {
     "lmdb": (lambda folder, number: lmdb(folder / str(number), number), {}),
     "tars": (lambda folder, number: tar(folder / f"{number}.tar", number), {"classes": "x,y,z"}),
     "images": (images, {"classes": ",".join(CLASSES)}),
+    "videos": (lambda folder, number: write_video(folder / f"{number}.mp4", COUNT), {}),
 }
 
 
 def start(session: Any, kind: str, folder: Path, options: Any, **trigger: Any) -> Any:
     """The records of a stream of a folder as files."""
-    source = session.readStream.format(f"caffe.{kind}").schema("label long, data binary")
+    schema = "index long, content binary" if kind == "videos" else "label long, data binary"
+    source = session.readStream.format(f"caffe.{kind}").schema(schema)
     frame = source.options(**options, maxFilesPerTrigger=1).load(str(folder / "in"))
     sink = frame.writeStream.format("parquet")
     sink = sink.option("checkpointLocation", str(folder / "checkpoint"))
@@ -158,10 +182,13 @@ def start(session: Any, kind: str, folder: Path, options: Any, **trigger: Any) -
 
 
 def labels_of(session: Any, folder: Path) -> Counter[int]:
-    return Counter(row.label for row in session.read.parquet(str(folder / "out")).collect())
+    return Counter(row[0] for row in session.read.parquet(str(folder / "out")).collect())
 
 
-@pytest.mark.parametrize("kind", ["images", pytest.param("lmdb", marks=pytest.mark.slow)])
+SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("lmdb", "videos")]
+
+
+@pytest.mark.parametrize("kind", ["images", *SLOW])
 def test_a_stream_reads_what_arrives(reader, tmp_path, kind):
     make, options = MAKERS[kind]
     (tmp_path / "in").mkdir()
@@ -169,8 +196,8 @@ def test_a_stream_reads_what_arrives(reader, tmp_path, kind):
     for number in range(2):
         make(tmp_path / "in", number)
         assert start(reader, kind, tmp_path, options, availableNow=True).awaitTermination(120)
-        numbers = range(COUNT * number, COUNT * (number + 1))
-        expected.update(numbers if kind == "lmdb" else range(3))
+        lmdbs = range(COUNT * number, COUNT * (number + 1))
+        expected.update({"lmdb": lmdbs, "videos": range(COUNT), "images": range(3)}[kind])
         assert labels_of(reader, tmp_path) == +expected
 
 

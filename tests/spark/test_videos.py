@@ -21,18 +21,22 @@ layer { name: "pool" type: "Pooling" bottom: "data" top: "pool" pooling_param {
 @pytest.fixture(scope="module")
 def video(tmp_path_factory) -> Path:
     """3.5 seconds; frame n is of grey 6 n + 20, and a key frame begins each second."""
+    path: Path = tmp_path_factory.mktemp("videos") / "ramp.mp4"
+    write_video(path)
+    return path
+
+
+def write_video(path: Path, frames: int = FRAMES) -> None:
     av = pytest.importorskip("av")
-    path = tmp_path_factory.mktemp("videos") / "ramp.mp4"
     with av.open(str(path), "w") as container:
         stream = container.add_stream("mpeg4", rate=RATE)
         stream.width, stream.height, stream.pix_fmt, stream.gop_size = 48, 32, "yuv420p", RATE
         stream.bit_rate = 10_000_000
-        for number in range(FRAMES):
+        for number in range(frames):
             pixels = np.full((32, 48, 3), 6 * number + 20, np.uint8)
             frame = av.VideoFrame.from_ndarray(pixels, format="bgr24")
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
-    return path
 
 
 @pytest.mark.parametrize(
@@ -96,7 +100,7 @@ def test_a_broken_video_is_named(tmp_path, session):
 @pytest.mark.parametrize(
     ("keywords", "sentence"),
     [
-        ({"columns": ["picture"]}, "read_videos has no column 'picture'"),
+        ({"columns": ["picture"]}, "videos have no column 'picture'"),
         ({"every": 0}, "every is 0: seconds above 0 are needed"),
         ({"paths": []}, "needs the path of a video"),
     ],

@@ -58,6 +58,9 @@ class RecordBatches:
                     {name: _column(values[name], column) for name, column in columns.items()}
                 )
 
+    def read_range(self, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        return self.read(np.arange(begin, end))
+
     def read_numbers(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the records whose numbers stand in the first column, for mapInArrow."""
         for batch in batches:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from sparknet.predict.prediction import in_one_line
 from sparknet.proto.byte_source import StrPath
 from sparknet.proto.suggest import one_of
 from sparknet.spark.cluster.by_value import by_value
+from sparknet.spark.filesystem.record_batches import BATCH_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,25 +26,78 @@ if TYPE_CHECKING:
 IMAGE = (
     "struct<origin string, height int, width int, nChannels int, mode int, data binary>"  # Spark's
 )
-COLUMNS = {
+TYPES = {
     "path": "string",
     "index": "long",
     "seconds": "double",
     "image": IMAGE,
     "content": "binary",
 }
-"""The columns of `read_videos` and their types."""
-_AT_ONCE = 16 << 20
-"""Bytes of frames in one Arrow batch."""
+"""The columns of frames and their types."""
+COLUMNS = ("path", "index", "seconds", "image")
+"""The columns unless others are asked for."""
+Span = tuple[str, float, float]
+"""A part of a video: its path, begin and end."""
 _BYTES_BGR = 16
 """OpenCV's number for three channels of bytes."""
+
+
+@dataclass(frozen=True)
+class FrameReader:
+    """Frames of videos as rows; SparkError for other columns, or seconds that are none."""
+
+    columns: Sequence[str] = COLUMNS
+    every: float | None = None
+    span: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name in self.columns:
+            if name not in TYPES:
+                raise SparkError(f"videos have no column '{name}'{one_of(name, TYPES)}")
+        for name, seconds in (("every", self.every), ("span", self.span)):
+            if seconds is not None and not 0 < seconds < math.inf:
+                raise SparkError(f"{name} is {seconds!r}: seconds above 0 are needed")
+
+    @property
+    def schema(self) -> str:
+        return ", ".join(f"`{name}` {TYPES[name]}" for name in self.columns)
+
+    def spans(self, paths: Iterable[str]) -> list[Span]:
+        """Return the parts of videos; each begins where a frame of ``every`` seconds may."""
+        spans = list[Span]()
+        every, span = self.every, self.span
+        step = float(span if every is None else every * max(1, round(span / every)))
+        for path in paths:
+            count = max(1, math.ceil(video_seconds(path) / step - 1e-6))
+            ends = [*(number * step for number in range(count)), math.inf]
+            spans += [(path, *pair) for pair in pairwise(ends)]
+        return spans
+
+    def read(self, path: str, begin: float, end: float) -> Iterator[pa.RecordBatch]:
+        """Yield the frames of a span."""
+        with in_one_line():
+            frames, size = list[VideoFrame](), 0
+            for frame in video_frames(path, begin, end, self.every):
+                frames.append(frame)
+                size += frame.pixels.nbytes
+                if size >= BATCH_BYTES:
+                    yield _batch(path, frames, self.columns)
+                    frames, size = [], 0
+            if frames:
+                yield _batch(path, frames, self.columns)
+
+    def read_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the frames of the spans that rows name, for mapInArrow."""
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield from self.read(**row)
 
 
 def read_videos(
     session: SparkSession,
     paths: StrPath | Sequence[StrPath],
     every: float | None = None,
-    columns: Sequence[str] = ("path", "index", "seconds", "image"),
+    columns: Sequence[str] = COLUMNS,
     span: float = 60.0,
 ) -> DataFrame:
     """Return the frames of videos, a row each, with their times.
@@ -53,47 +108,14 @@ def read_videos(
     frame before them.  The driver and every executor must reach the files by the same path, and
     have PyAV or OpenCV (``pip install 'sparknet[video]'``).
     """
-    for name in columns:
-        if name not in COLUMNS:
-            raise SparkError(f"read_videos has no column '{name}'{one_of(name, COLUMNS)}")
-    for name, seconds in (("every", every), ("span", span)):
-        if seconds is not None and not 0 < seconds < math.inf:
-            raise SparkError(f"{name} is {seconds!r}: seconds above 0 are needed")
+    reader = FrameReader(tuple(columns), every, span)
     names = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-    files = [str(Path(path).absolute()) for path in names]
-    spans = [one for file in files for one in _spans(file, every, span)]
+    spans = reader.spans(str(Path(path).absolute()) for path in names)
     if not spans:
         raise SparkError("read_videos needs the path of a video")
     rows = session.createDataFrame(spans, "path string, begin double, end double")
-    reader = by_value(partial(_read, every=every, columns=tuple(columns)))
-    schema = ", ".join(f"`{name}` {COLUMNS[name]}" for name in columns)
-    return rows.coalesce(1).repartition(len(spans)).mapInArrow(reader, schema)
-
-
-def _spans(path: str, every: float | None, span: float) -> Iterator[tuple[str, float, float]]:
-    """Yield the parts of a video; each begins where a frame of ``every`` seconds may."""
-    seconds = video_seconds(path)
-    step = float(span if every is None else every * max(1, round(span / every)))
-    count = max(1, math.ceil(seconds / step - 1e-6))
-    for number in range(count):
-        yield path, number * step, math.inf if number == count - 1 else (number + 1) * step
-
-
-def _read(
-    batches: Iterable[pa.RecordBatch], every: float | None, columns: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    with in_one_line():
-        for batch in batches:
-            for part in batch.to_pylist():
-                frames, size = list[VideoFrame](), 0
-                for frame in video_frames(part["path"], part["begin"], part["end"], every):
-                    frames.append(frame)
-                    size += frame.pixels.nbytes
-                    if size >= _AT_ONCE:
-                        yield _batch(part["path"], frames, columns)
-                        frames, size = [], 0
-                if frames:
-                    yield _batch(part["path"], frames, columns)
+    parts = rows.coalesce(1).repartition(len(spans))
+    return parts.mapInArrow(by_value(reader.read_rows), reader.schema)
 
 
 def _batch(path: str, frames: Sequence[VideoFrame], columns: Sequence[str]) -> pa.RecordBatch:

@@ -13,6 +13,7 @@ from sparknet.spark.sources.formats import (
     ImageSource,
     LMDBSource,
     TarSource,
+    VideoSource,
 )
 
 if TYPE_CHECKING:
@@ -24,11 +25,12 @@ __all__ = [
     "ImageSource",
     "LMDBSource",
     "TarSource",
+    "VideoSource",
     "register_sources",
 ]
 
 
 def register_sources(session: SparkSession) -> None:
-    """Let a session read ``caffe.lmdb``, ``caffe.hdf5``, ``caffe.images`` and ``caffe.tars``."""
-    for source in (LMDBSource, HDF5Source, ImageSource, TarSource):
+    """Let a session read the formats ``caffe.lmdb``, hdf5, images, tars and videos."""
+    for source in (LMDBSource, HDF5Source, ImageSource, TarSource, VideoSource):
         session.dataSource.register(source)

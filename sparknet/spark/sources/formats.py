@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 
@@ -19,7 +20,11 @@ from sparknet.net.files import local_path
 from sparknet.predict.prediction import in_one_line
 from sparknet.proto.suggest import did_you_mean
 from sparknet.spark.filesystem.record_batches import RecordBatches
-from sparknet.spark.sources.readers import BatchReader, FolderReader
+from sparknet.spark.filesystem.videos import COLUMNS, FrameReader, Span
+from sparknet.spark.sources.readers import FolderReader, PartReader, check_shapes, ranges
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def _size(text: str) -> Size:
@@ -34,10 +39,12 @@ def _color(text: str) -> Any:
 
 OPTIONS: Mapping[str, Callable[[str], Any]] = {
     "color": _color,
+    "every": float,
     "invalid": str,
     "labels": str,
     "root": str,
     "size": _size,
+    "span": float,
 }
 """The options of loaders, and how they are read."""
 OWN_OPTIONS = ("path", "partitions", "classes", "maxFilesPerTrigger")
@@ -50,6 +57,7 @@ class CaffeSource(DataSource):  # type: ignore[misc]  # mypy does not read PySpa
     """The loader, as `open_records` names it."""
     suffixes: ClassVar[tuple[str, ...]] = ()
     """How the names of data sets end."""
+    own_options: ClassVar[tuple[str, ...]] = OWN_OPTIONS
     takes: ClassVar[tuple[str, ...]] = ("size", "color", "invalid")
     """The options of the loader."""
 
@@ -64,7 +72,8 @@ class CaffeSource(DataSource):  # type: ignore[misc]  # mypy does not read PySpa
                 if name not in records.columns:
                     near = did_you_mean(name, list(records.columns))
                     raise FileError(self.path, f"has no column '{name}'{near}")
-            return BatchReader(RecordBatches(records, schema.names), self.number("partitions"))
+            batches = RecordBatches(records, schema.names)
+            return PartReader(ranges(batches, self.number("partitions")), batches.read_range)
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - PySpark's name
         return FolderReader(self, schema)
@@ -72,7 +81,7 @@ class CaffeSource(DataSource):  # type: ignore[misc]  # mypy does not read PySpa
     @cached_property
     def path(self) -> Path:
         """The path of ``load``, after a check of all options."""
-        takes = (*OWN_OPTIONS, *self.takes)
+        takes = (*self.own_options, *self.takes)
         for name in self.options:
             if name.lower() not in map(str.lower, takes):
                 raise SettingError(
@@ -139,6 +148,18 @@ class CaffeSource(DataSource):  # type: ignore[misc]  # mypy does not read PySpa
 
     def check_stream(self) -> None:
         """Raise SettingError if a stream cannot know the number of each class."""
+
+    def split(self, names: Sequence[str]) -> Sequence[Any]:
+        """Return what each task of a stream's batch reads of these data sets."""
+        return [[name] for name in names]
+
+    def read_part(self, part: Any, schema: Any) -> Iterable[pa.RecordBatch]:
+        """Return the rows of what a task reads."""
+        with in_one_line():
+            records = self.open([Path(name) for name in part], schema.names)
+            batches = RecordBatches(records, schema.names)
+            check_shapes(schema, batches, part[0])
+        return batches.read_range(0, len(records))
 
 
 class LMDBSource(CaffeSource):
@@ -215,9 +236,48 @@ class ImageSource(TarSource):
         labels = [self.classes.index(self._class(path)) for path in paths]
         return ArrivedImages(list(map(str, paths)), labels, **self.loader_options())
 
+    def split(self, names: Sequence[str]) -> Sequence[Any]:
+        parts = min(self.number("partitions") or os.cpu_count() or 1, len(names))
+        return [names[part::parts] for part in range(parts)]
+
     def _class(self, path: Path) -> str:
         """Return the folder in which an image lies, in the folder of the stream."""
         return path.relative_to(self.path).parts[0]
+
+
+class VideoSource(CaffeSource):
+    """Videos, a row for each frame."""
+
+    kind = "videos"
+    suffixes = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".wmv")
+    own_options = ("path", "maxFilesPerTrigger")
+    takes = ("every", "span")
+
+    @classmethod
+    def name(cls) -> str:
+        return "caffe.videos"
+
+    def schema(self) -> str:
+        with in_one_line():
+            _ = self.path  # checks the options
+            return self.frames().schema
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        with in_one_line():
+            paths = self.list_data_sets() if self.path.is_dir() else [self.path]
+            if not paths:
+                raise FileError(self.path, f"holds no data set of {self.name()}")
+            frames = self.frames(schema.names)
+            return PartReader(frames.spans(str(path.absolute()) for path in paths), frames.read)
+
+    def split(self, names: Sequence[str]) -> Sequence[Span]:
+        return self.frames().spans(names)
+
+    def read_part(self, part: Span, schema: Any) -> Iterable[pa.RecordBatch]:
+        return self.frames(schema.names).read(*part)
+
+    def frames(self, columns: Sequence[str] = COLUMNS) -> FrameReader:
+        return FrameReader(columns, **self.loader_options())
 
 
 class ArrivedImages(Pictures):

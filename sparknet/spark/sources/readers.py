@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,22 +30,26 @@ with suppress(ImportError):
     _AVAILABLE_NOW = (SupportsTriggerAvailableNow,)
 
 
-class BatchReader(DataSourceReader):  # type: ignore[misc]  # mypy does not read PySpark
-    """Ranges of the records of a data set."""
+class PartReader(DataSourceReader):  # type: ignore[misc]  # mypy does not read PySpark
+    """Parts of data sets, each read by a task."""
 
-    def __init__(self, batches: RecordBatches, parts: int | None) -> None:
-        self.batches, self.parts = batches, parts
+    def __init__(self, parts: Sequence[tuple[Any, ...]], read_part: Callable[..., Any]) -> None:
+        """``read_part`` takes a part and returns batches of Arrow."""
+        self._parts, self._read_part = parts, read_part
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return ranges: one for each 128 MiB, and for each processor of the driver."""
-        count = len(self.batches.records)
-        size = count * sum(column.size for column in self.batches.columns.values())
-        parts = self.parts or max(os.cpu_count() or 1, -(-size // PARTITION_BYTES))
-        ends = np.linspace(0, count, 1 + max(1, min(parts, count))).astype(int).tolist()
-        return [InputPartition(pair) for pair in pairwise(ends)]
+        return [InputPartition(part) for part in self._parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self.batches.read(np.arange(*partition.value))
+        return iter(self._read_part(*partition.value))
+
+
+def ranges(batches: RecordBatches, parts: int | None) -> list[tuple[int, int]]:
+    """Return the ends of ranges: one for each 128 MiB, and for each processor of the driver."""
+    count = len(batches.records)
+    size = count * sum(column.size for column in batches.columns.values())
+    parts = parts or max(os.cpu_count() or 1, -(-size // PARTITION_BYTES))
+    return list(pairwise(np.linspace(0, count, 1 + max(1, min(parts, count))).astype(int).tolist()))
 
 
 class FolderReader(DataSourceStreamReader, *_AVAILABLE_NOW):  # type: ignore[misc]
@@ -90,29 +93,20 @@ class FolderReader(DataSourceStreamReader, *_AVAILABLE_NOW):  # type: ignore[mis
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         arrived = sorted(end["files"].keys() - start["files"].keys())
-        parts = len(arrived)
-        if self.source.kind == "images":
-            parts = self.source.number("partitions") or os.cpu_count() or 1
-        return [
-            InputPartition(names)
-            for names in (arrived[part::parts] for part in range(parts))
-            if names
-        ]
+        with in_one_line():
+            return [InputPartition(part) for part in self.source.split(arrived)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        paths = [Path(name) for name in partition.value]
-        with in_one_line():
-            batches = RecordBatches(self.source.open(paths, self.schema.names), self.schema.names)
-            self._check(batches, partition.value[0])
-        return batches.read(np.arange(len(batches.records)))
+        return iter(self.source.read_part(partition.value, self.schema))
 
-    def _check(self, batches: RecordBatches, name: str) -> None:
-        """Raise FileError if records have another shape than the schema says."""
-        for field in self.schema.fields:
-            shape = (field.metadata or {}).get(SHAPE)
-            own = batches.columns[field.name].shape
-            if shape is not None and tuple(shape) != own:
-                sizes = [" x ".join(map(str, sides)) for sides in (own, shape)]
-                raise FileError(
-                    name, f"has '{field.name}' of {sizes[0]}, and the stream's is {sizes[1]}"
-                )
+
+def check_shapes(schema: Any, batches: RecordBatches, name: str) -> None:
+    """Raise FileError if records of a stream have another shape than the schema says."""
+    for field in schema.fields:
+        shape = (field.metadata or {}).get(SHAPE)
+        own = batches.columns[field.name].shape
+        if shape is not None and tuple(shape) != own:
+            sizes = [" x ".join(map(str, sides)) for sides in (own, shape)]
+            raise FileError(
+                name, f"has '{field.name}' of {sizes[0]}, and the stream's is {sizes[1]}"
+            )
