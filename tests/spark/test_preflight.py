@@ -44,6 +44,15 @@ def test_too_few_slots(spark, link):
         preflight.check(spark, 9, link)
 
 
+def test_too_few_slots_behind_spark_connect(session):
+    preflight.check_slots(session, SLOTS - 2, 2)
+    said = rf"9 workers and 2 tasks by which they meet need 11 slots .* there are {SLOTS} "
+    with pytest.raises(SparkError, match=said):
+        preflight.check_slots(session, 9, 2)
+    with pytest.raises(SparkError, match=rf"^9 workers need 9 slots at once, .* are {SLOTS} "):
+        preflight.check_slots(session, 9)
+
+
 def test_no_workers(spark, link):
     for workers in (0, 2.0, "2", None):
         with pytest.raises(SparkError, match=f"workers is {workers!r}: a whole number"):

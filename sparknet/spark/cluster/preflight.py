@@ -8,7 +8,9 @@ import re
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from functools import partial
+from io import StringIO
 from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -33,6 +35,11 @@ PATIENCE = 600.0
 """Seconds that the workers may take to start together: as long as Spark itself looks for the slots
 of a barrier stage (40 times, 15 s apart)."""
 _LOOK = 0.2
+_REGISTERED = 5.0
+"""Seconds in which a cluster's executors may still register."""
+_LEAVES = "spark.sql.leafNodeDefaultParallelism"
+_SPLITS = re.compile(r"splits=(\d+)")
+"""What Spark's plan says of a range."""
 _LOST = re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure.*")
 """Spark's messages about processes that died without a report."""
 _SAID = re.compile(r"^(?:: |Caused by: )?[\w.$]+(?:Exception|Error): ([^\n]*)", re.MULTILINE)
@@ -165,6 +172,32 @@ def _check_settings(
             f"(spark.master is {context.master}, spark.task.cpus {cpus}): set workers={slots} "
             "or start Spark with more cores"
         )
+
+
+def check_slots(session: SparkSession, workers: int, more: int = 0) -> None:
+    """Raise SparkError if Spark Connect has too few slots for workers and ``more`` other tasks.
+
+    Its client learns of them by the partitions of a range: one for each core, unless set otherwise.
+    """
+    get, until = session.conf.get, time.monotonic() + _REGISTERED
+    is_growing = get("spark.dynamicAllocation.enabled", "false") == "true"
+    if is_growing or get("spark.default.parallelism", None) or get(_LEAVES, None):
+        return
+    cpus, slots = int(get("spark.task.cpus", "1")), 0
+    while slots < workers + more:
+        if slots and (time.monotonic() > until or get("spark.master", "").startswith("local")):
+            others = f" and {more} tasks by which they meet" if more else ""
+            raise SparkError(
+                f"{workers} workers{others} need {workers + more} slots at once, and there are "
+                f"{slots} (spark.task.cpus {cpus}): ask for fewer workers, or give the cluster more"
+            )
+        with redirect_stdout(StringIO()) as plan:
+            session.range(1).explain()
+        splits = _SPLITS.search(plan.getvalue())
+        if splits is None:
+            return
+        slots = int(splits[1]) // cpus
+        time.sleep(_LOOK if slots < workers + more else 0)
 
 
 def _warn_of_clear_secrets(session: SparkSession) -> None:

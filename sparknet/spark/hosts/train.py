@@ -54,8 +54,11 @@ def conduct(
     usual: Protection = "encrypted" if is_encrypted(session) else "sealed"
     make_driver: Callable[..., Driver] = Driver
     # Two slots more than a driver of this process: not for classic sessions, which executors reach.
-    if not (is_classic(session) or reaches_client(session, patience)):
+    is_remote = not (is_classic(session) or reaches_client(session, patience))
+    if is_remote:
         make_driver = partial(RemoteDriver, session=session, patience=patience)
+    if profile is None and not is_classic(session):
+        preflight.check_slots(session, given.min_hosts or hosts, 2 * is_remote)
     with Run(
         initial,
         store,
