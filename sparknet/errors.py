@@ -32,6 +32,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,11 @@ def outside() -> int:
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("sparknet."):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn where a program outside this package called it."""
+    warnings.warn(message, category, stacklevel=outside())
 
 
 def printable(text: str) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 
 from sparknet.dsl import TYPES
 from sparknet.dsl.builders import COMMON
-from sparknet.dsl.fields import SHORTHANDS
-from sparknet.dsl.options import KNOWN, groups_of, option_fields
+from sparknet.dsl.fields import KNOWN, SHORTHANDS, groups_of, option_fields
 from sparknet.proto import caffe_pb2
 from sparknet.proto.message_fields import is_repeated
 

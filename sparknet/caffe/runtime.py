@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -17,7 +16,7 @@ from sparknet.caffe.blob import Blob, EngineBlob
 from sparknet.caffe.parameters import EngineParameters
 from sparknet.caffe.precision import Precision, available
 from sparknet.devices import resolve_device
-from sparknet.errors import LayerError, SpecError, outside
+from sparknet.errors import LayerError, SpecError, warn
 from sparknet.graph import Graph, Node
 from sparknet.graph.reshape import Plans
 from sparknet.layers import Shape
@@ -79,7 +78,7 @@ class Runtime:
         if self.nodes:
             self.engine.prepare(0, len(self.nodes) - 1)
         if message := import_module("sparknet.torch").untranslated_message(self.engine.fallbacks()):
-            warnings.warn(message, stacklevel=outside())
+            warn(message)
         for number in self._hosts:
             self._reshape_host(number)
         self.int8_param: caffe_pb2.Int8Parameter | None = None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 from sparknet.caffe.net import Net
-from sparknet.errors import SolverError, clean, outside
+from sparknet.errors import SolverError, clean, warn
 from sparknet.graph import Node
 from sparknet.proto.caffe_pb2 import SolverParameter
 
@@ -40,7 +39,7 @@ class IdleWarning(UserWarning):
 def warn_of_idle(net: Net, solver: SolverParameter) -> None:
     """Warn of what keeps a net from learning, of which Caffe says nothing."""
     for doubt in _doubts(net, solver):
-        warnings.warn(doubt, IdleWarning, stacklevel=outside())
+        warn(doubt, IdleWarning)
 
 
 def _doubts(net: Net, solver: SolverParameter) -> Iterator[str]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
 from sparknet.caffe import int8
 from sparknet.caffe.blob import Blob
 from sparknet.caffe.runtime import Runtime
-from sparknet.errors import WeightsError, clean, outside
+from sparknet.errors import WeightsError, clean, warn
 from sparknet.graph import Graph
 from sparknet.layers.layer import count, shape_text
 from sparknet.proto import Model, caffe_pb2, write_model
@@ -49,11 +48,10 @@ def check_shared_names(graph: Graph, model: Model, path: StrPath) -> None:
         ", ".join(f"'{clean(name)}'" for name in names[:_MOST]) or "no layer"
         for names in (in_file, learned)
     )
-    warnings.warn(
+    warn(
         f"{clean(path)}: nothing is copied, and the net keeps its weights: the file has those of "
         f"{theirs}; the net's own are of {mine}",
         WeightsWarning,
-        stacklevel=outside(),
     )
 
 

@@ -13,7 +13,6 @@ from sparknet.cli import (
     census,
     completion,
     convert,
-    device_query,
     doctor,
     draw,
     export,
@@ -53,7 +52,7 @@ VERBS: tuple[Verb, ...] = (
     run.VERB,
     alias.VERB,
     doctor.VERB,
-    device_query.VERB,
+    doctor.DEVICE_QUERY,
     completion.VERB,
 )
 TRANSPARENT = frozenset(verb.name for verb in VERBS if verb.transparent)

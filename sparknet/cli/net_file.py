@@ -109,7 +109,7 @@ def take_solver(chosen: Namespace) -> None:
 
 def read_solver(chosen: Namespace) -> SolverParameter:
     """Return the solver of -solver, changed by the other flags of nets."""
-    from sparknet.caffe.solvers.settings import settings
+    from sparknet.caffe.solvers.nets import settings
     from sparknet.proto import solver_in_dialect
     from sparknet.proto.untrusted import solver_with_trust
 
@@ -140,7 +140,7 @@ def is_recipe(chosen: Namespace) -> bool:
 
 def _recipe(chosen: Namespace) -> SolverParameter:
     """Return the solver, or the usual one, of a model that `sparknet.train` reads."""
-    from sparknet.caffe.solvers.settings import settings
+    from sparknet.caffe.solvers.nets import settings
     from sparknet.net.recipe import usual
 
     solver = settings(chosen.solver, chosen.model) if chosen.solver else usual()

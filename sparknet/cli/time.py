@@ -14,7 +14,7 @@ from sparknet.caffe.timing import Timing
 from sparknet.cli import caffe_flags, flags, net_file
 from sparknet.cli.verb import Verb, WrongUse
 from sparknet.graph import Node, work
-from sparknet.graph.table import aligned, cell
+from sparknet.graph.summary import aligned, cell
 from sparknet.native.machine import Machine
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ def _net_of_file(chosen: Namespace) -> NetParameter:
 def _solver(chosen: Namespace) -> tuple[Net, Any]:
     """Return the solver's net without test nets, and the solver's update."""
     from sparknet.caffe.solvers import get_solver
-    from sparknet.caffe.solvers.settings import settings
+    from sparknet.caffe.solvers.nets import settings
     from sparknet.proto import solver_nets
 
     source = settings(chosen.solver, _net_of_file(chosen) if chosen.model else None)

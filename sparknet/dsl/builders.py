@@ -7,9 +7,18 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NoReturn
 
-from sparknet.dsl.fields import default_text, set_field, set_fields, short_repr
+from sparknet.dsl.fields import (
+    EXTRA,
+    KNOWN,
+    OWN,
+    default_text,
+    default_tops,
+    option_fields,
+    set_field,
+    set_fields,
+    short_repr,
+)
 from sparknet.dsl.layer_spec import LayerSpec, blob_names
-from sparknet.dsl.options import EXTRA, KNOWN, OWN, default_tops, option_fields
 from sparknet.errors import LayerError
 from sparknet.layers import LAYERS
 from sparknet.proto import caffe_pb2

@@ -8,8 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sparknet.dsl.fields import SHORTHANDS, shortest
-from sparknet.dsl.options import default_tops, option_fields
+from sparknet.dsl.fields import SHORTHANDS, default_tops, option_fields, shortest
 from sparknet.layers import LAYERS
 from sparknet.proto.message_fields import is_repeated
 

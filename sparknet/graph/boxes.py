@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from sparknet.graph.plots import Drawing
-from sparknet.graph.table import cell
+from sparknet.graph.summary import cell
 
 WIDE, HIGH, GAP, SKIP = 150, 34, 14, 22
 _BOW = 110

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sparknet.errors import LayerError, clean, outside
+from sparknet.errors import LayerError, clean, warn
 from sparknet.graph.gradient import Flow, find_flow, force
-from sparknet.graph.graph import Graph
-from sparknet.graph.node import Node
+from sparknet.graph.graph import Graph, Node
 from sparknet.graph.params import ParamRef, Params
 from sparknet.graph.splits import insert_splits
 from sparknet.graph.state import filter_net, net_state
@@ -150,7 +148,7 @@ def _say_which(layer: Layer, bottoms: Sequence[Shape]) -> None:
             f"forks mean different things by it, and train differently: {warning} to test only"
         )
     message = f"layer '{clean(layer.name)}' ({layer.type}): {warning}"
-    warnings.warn(message, ForkWarning, stacklevel=outside())
+    warn(message, ForkWarning)
 
 
 def _check_views(nodes: Sequence[Node]) -> None:
@@ -183,7 +181,7 @@ def _say(layer: Layer, what: str) -> None:
     if layer.phase == TRAIN:
         layer.fail(what)
     message = f"layer '{clean(layer.name)}' ({layer.type}) {what}"
-    warnings.warn(message, InPlaceWarning, stacklevel=outside())
+    warn(message, InPlaceWarning)
 
 
 def _check_propagate_down(description: caffe_pb2.LayerParameter) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.layers.activations import around
 from sparknet.layers.host import Blobs, Host, HostNode, class_numbers
 from sparknet.layers.layer import Layer, Plan, Shape, between, count, exactly, layer, shape_text
 from sparknet.layers.losses import check_label_count
-from sparknet.layers.softmax import around
 
 
 @layer("Accuracy", stock=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sparknet.errors import LayerError, clean, outside
+from sparknet.errors import LayerError, clean, warn
 from sparknet.layers.layer import Layer, Plan, Shape, exactly, layer, shape_text
 from sparknet.proto import ForkWarning, caffe_pb2
 
@@ -75,11 +74,10 @@ def _decide(layer: caffe_pb2.LayerParameter, places: Mapping[str, _Alignment]) -
         layer.crop_param.ClearField("align")
     elif any(offset) and layer.crop_param.axis in (2, -2):
         offset_text = " and ".join(map(str, dict.fromkeys(offset)))
-        warnings.warn(
+        warn(
             f"layer '{clean(layer.name)}' (Crop) has no offset and cuts at 0, as in BVLC's Caffe; "
             f"HED's and crfasrnn's aligns it, at {offset_text}: dialect=\"hed\" does so",
             ForkWarning,
-            stacklevel=outside(),
         )
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from sparknet.layers.activations import around
 from sparknet.layers.host import Blobs, Host, class_numbers
 from sparknet.layers.layer import Plan, Shape, between, layer
 from sparknet.layers.losses import Loss, check_label_count, ignore_label, normalizing
-from sparknet.layers.softmax import around
 
 Array = np.ndarray[Any, Any]
 TINY = float(np.finfo(np.float32).tiny)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sparknet.errors import clean
+from sparknet.layers.activations import around
 from sparknet.layers.layer import (
     Layer,
     Plan,
@@ -19,7 +20,6 @@ from sparknet.layers.layer import (
     legacy_shape,
     shape_text,
 )
-from sparknet.layers.softmax import around
 from sparknet.native.alone import cached_property
 from sparknet.proto import caffe_pb2, read_blob
 from sparknet.proto.untrusted import check_trusted

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sparknet.layers.activations import around
 from sparknet.layers.layer import Layer, Plan, Shape, count, layer
-from sparknet.layers.softmax import around
 
 
 @layer("Reduction", stock=True)

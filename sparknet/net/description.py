@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sparknet.errors import FileError, SpecError, TextError, clean, outside
+from sparknet.errors import FileError, SpecError, TextError, clean, warn
 from sparknet.graph.splits import find_readers
 from sparknet.graph.state import filter_net, net_state
 from sparknet.graph.unknown import check_policy, leave_out_unknown
@@ -89,7 +88,7 @@ class Description:
             "the net comes without a solver and learns by SGD with base_lr 0.01 and momentum 0.9: "
             "SolverParams(net=…) says otherwise"
         )
-        warnings.warn(message, UsualSolverWarning, stacklevel=outside())
+        warn(message, UsualSolverWarning)
         return SolverMessage(base_lr=0.01, momentum=0.9, lr_policy="fixed", type="SGD")
 
     def with_solver(self, solver: SolverMessage) -> Description:
@@ -100,7 +99,7 @@ class Description:
         nets = {id(net): leave_out_unknown(net) for net in (self.main, *self.tests)}
         for layer in dict.fromkeys(one for _, left_out in nets.values() for one in left_out):
             message = f"layer '{clean(layer.name)}' ({clean(layer.type)}): {layer.reason}: left out"
-            warnings.warn(message, UnknownWarning, stacklevel=outside())
+            warn(message, UnknownWarning)
         tests = tuple(nets[id(net)][0] for net in self.tests)
         return replace(self, main=nets[id(self.main)][0], tests=tests, train=None)
 
@@ -192,11 +191,10 @@ def _leave_out_missing_means(*nets: NetMessage) -> None:
             path = layer.transform_param.mean_file
             if path and not layer.untrusted and not Path(path).exists():
                 layer.transform_param.ClearField("mean_file")
-                warnings.warn(
+                warn(
                     f"layer '{clean(layer.name)}': there is no mean file '{clean(path)}': unless "
                     "mean= is given, nothing is subtracted",
                     MeanWarning,
-                    stacklevel=outside(),
                 )
 
 

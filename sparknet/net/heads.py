@@ -9,11 +9,10 @@ from math import prod
 from typing import Any, Literal
 
 from sparknet.layers import LAYERS, Layer
-from sparknet.layers.activations import Power, Sigmoid
+from sparknet.layers.activations import Power, Sigmoid, Softmax
 from sparknet.layers.concat import Concat
 from sparknet.layers.layer import BoxRows
 from sparknet.layers.reduction import ArgMax
-from sparknet.layers.softmax import Softmax
 from sparknet.net.entries import LayerMessage, NetMessage, predictions
 from sparknet.net.net import Net
 

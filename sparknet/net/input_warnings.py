@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
-from sparknet.errors import outside
+from sparknet.errors import warn
 from sparknet.layers.inputs import Input
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.net.entries import Entry
@@ -43,12 +42,11 @@ def warn_of_pictures(fed: Any, names: Collection[str]) -> None:
             fed.knows_pictures = True
             height, width = how.resize or entry.record[1:]
             order = "grey" if entry.record[0] == 1 else "BGR"
-            warnings.warn(
+            warn(
                 f"nothing says what happens to the pictures for '{entry.name}': they become "
                 f"{height} x {width}, {order}, from 0 to 255, without a mean; give resize, color, "
                 "mean, scale and std as the net was trained (docs/images.md)",
                 PreprocessingWarning,
-                stacklevel=outside(),
             )
             return
 
@@ -74,11 +72,10 @@ def warn_of_range(entry: Entry, values: Array) -> None:
         advice = f"divide it by {high / _WHITE:.3g}, or give another scale"
     else:
         return
-    warnings.warn(
+    warn(
         f"column '{entry.name}' has values from {low:.4g} to {high:.4g}, and its preprocessing "
         f"({_text(how)}) is for pixels from 0 to {_WHITE:g}: {advice}",
         RangeWarning,
-        stacklevel=outside(),
     )
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeGuard
 
 from sparknet.caffe.solvers.nets import weight_files
-from sparknet.errors import SpecError, WeightsError, outside
+from sparknet.errors import SpecError, WeightsError, warn
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import NDArray
 from sparknet.net.description import Description, NetSource, SolverMessage, describe
@@ -115,9 +114,8 @@ def warn_of_loss(loss: float, iteration: int, weights: WeightCollection) -> None
         weights.check_finite()
     except WeightsError as error:
         reason = str(error)
-    warnings.warn(
+    warn(
         f"iteration {iteration}: the loss is {loss:g}, and {reason}; a smaller base_lr or "
         "clip_gradients may help",
         LossWarning,
-        stacklevel=outside(),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sparknet.errors import SpecError, outside
+from sparknet.errors import SpecError, warn
 from sparknet.graph import Graph
 from sparknet.layers.layer import BoxRows
 from sparknet.net.backend import Backend, Embedded
@@ -85,10 +84,9 @@ def calibrate(
     first = calibration.done(rules[0], float32)
     if not trial.begin(first):
         if method == "auto":
-            warnings.warn(
+            warn(
                 f"this processor has no eight bits to measure with: method={rules[0]!r} is taken "
-                "unmeasured",
-                stacklevel=outside(),
+                "unmeasured"
             )
         return first
     losses = {rule: trial.losses(calibration.done(rule, float32)) for rule in rules}
@@ -109,13 +107,12 @@ def calibrate(
             tried.append((loss, steps, lossy))
     loss, steps, lossy = _best(tried)
     for layer, off in sorted(lossy.items()):
-        warnings.warn(
+        warn(
             f"layer '{layer}' stays in float32: in eight bits its values are "
-            f"{off:.0%} off, more than {most_loss:.0%}",
-            stacklevel=outside(),
+            f"{off:.0%} off, more than {most_loss:.0%}"
         )
     if loss.off > most_loss or loss.changed > CHANGED * loss.records:
-        warnings.warn(f"eight bits change the net's answers: {loss}", stacklevel=outside())
+        warn(f"eight bits change the net's answers: {loss}")
     return steps
 
 

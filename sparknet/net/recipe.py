@@ -16,11 +16,10 @@ from sparknet.graph import Graph, build
 from sparknet.graph.batch import set_batch
 from sparknet.layers import LAYERS, TRAIN
 from sparknet.layers.accuracy import Accuracy
-from sparknet.layers.activations import Sigmoid
+from sparknet.layers.activations import Sigmoid, Softmax
 from sparknet.layers.inner_product import Embed
 from sparknet.layers.inputs import Input
 from sparknet.layers.losses import SoftmaxWithLoss
-from sparknet.layers.softmax import Softmax
 from sparknet.net.description import NetMessage, SolverMessage, solver_of
 from sparknet.net.net import Net
 from sparknet.onnx import is_onnx, open_model

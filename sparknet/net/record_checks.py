@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log, prod
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import DataError, outside
+from sparknet.errors import DataError, warn
 from sparknet.layers import LAYERS, TEST, TRAIN
 from sparknet.layers.losses import (
     HingeLoss,
@@ -64,11 +63,10 @@ def look_at_first(net: Net, records: Records, what: str, known: Ranges | None = 
         elif rows.size:
             ranges[name] = float(rows.min()), float(rows.max())
     if known is None and count > 1 and ranges and all(low == high for low, high in ranges.values()):
-        warnings.warn(
+        warn(
             f"column '{next(iter(ranges))}' holds {next(iter(ranges.values()))[0]:g} alone in the "
             f"first {count} records: a net learns nothing of constants",
             RangeWarning,
-            stacklevel=outside(),
         )
     if ranges and not encoded:
         _warn_of_outliers(records, what, ranges)
@@ -106,12 +104,11 @@ def _warn_of_outliers(records: Records, what: str, known: Ranges) -> None:
             largest = float(np.nanmax(rows, initial=0))
             if largest > OUTLIER * max(abs(low), abs(high), 1):
                 record = begin + int(np.flatnonzero((rows == largest).any(axis=1))[0])
-                warnings.warn(
+                warn(
                     f"column '{name}' of the {what} holds {largest:g} in record {record}, and the "
                     f"first records run from {low:.4g} to {high:.4g}: mend or leave out such "
                     "records",
                     RangeWarning,
-                    stacklevel=outside(),
                 )
                 return
 
@@ -120,11 +117,10 @@ def _compare(name: str, held: tuple[float, float], known: tuple[float, float]) -
     """Warn of values of validation of another size than those of training."""
     sizes = [max(map(abs, one)) for one in (held, known)]
     if min(sizes) > 0 and max(sizes) / min(sizes) > _FAR:
-        warnings.warn(
+        warn(
             f"column '{name}' runs from {known[0]:.4g} to {known[1]:.4g} in the training data and "
             f"from {held[0]:.4g} to {held[1]:.4g} in the validation data: scale both alike",
             RangeWarning,
-            stacklevel=outside(),
         )
 
 
@@ -201,9 +197,7 @@ def check_names(net: Net, labels: Sequence[str], what: str) -> None:
             continue
         if numbers.count < len(labels):
             raise DataError(f"{listed}: give its last layer {len(labels)} outputs, or head=")
-        warnings.warn(
-            f"{listed}: nothing teaches the other outputs", ClassesWarning, stacklevel=outside()
-        )
+        warn(f"{listed}: nothing teaches the other outputs", ClassesWarning)
 
 
 def check_counts(net: Net, arrays: Mapping[str, Any]) -> None:
@@ -215,11 +209,10 @@ def check_counts(net: Net, arrays: Mapping[str, Any]) -> None:
         low, high = values.min(), values.max()
         text = f"all labels are {low:g}" if low == high else f"labels run from {low:g} to {high:g}"
         if low == high or (low > 0 and high == numbers.count - 1):
-            warnings.warn(
+            warn(
                 f"column '{name}' of the training data: {text}, and the net's {numbers.count} "
                 "classes are numbered from 0",
                 ClassesWarning,
-                stacklevel=outside(),
             )
 
 

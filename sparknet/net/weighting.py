@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import DataError, SettingError, SpecError, outside
+from sparknet.errors import DataError, SettingError, SpecError, warn
 from sparknet.graph.records import Outline
 from sparknet.layers import LAYERS, TRAIN
 from sparknet.layers.inputs import Input, RecordWeights
@@ -74,11 +73,10 @@ class RowWeights:
             )
         learned = [label for label in counts if weights.get(label, 1.0) > 0]
         if len(learned) == 1 < len(counts):
-            warnings.warn(
+            warn(
                 f"class_weights leaves label {learned[0]:g} alone, and the weight of all others is "
                 "0: the net learns to answer it always",
                 ClassesWarning,
-                stacklevel=outside(),
             )
         return weights
 

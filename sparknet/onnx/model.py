@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from sparknet import proto
-from sparknet.errors import FileError, clean, outside
+from sparknet.errors import FileError, clean, warn
 from sparknet.layers.layer import MAX_COUNT
 from sparknet.onnx.conversion import Reading
 from sparknet.onnx.inputs import (
@@ -136,7 +135,7 @@ def _reopened(
             return reading, model
     if records > 1:
         text = f"the net takes {records} records at a time, as the file says: no other number"
-        warnings.warn(f"{source.path}: {text}", OnnxWarning, stacklevel=outside())
+        warn(f"{source.path}: {text}", OnnxWarning)
     return fixed
 
 
@@ -276,7 +275,7 @@ def _tell_rounding(reading: Reading, path: str) -> None:
     for what, nodes in message.items():
         if nodes:
             text = f"{path}: {len(nodes)} nodes (the first is '{clean(nodes[0])}') {what}"
-            warnings.warn(text, OnnxWarning, stacklevel=outside())
+            warn(text, OnnxWarning)
 
 
 def foreign_types(model: Model) -> list[str]:
@@ -297,7 +296,7 @@ def _tell(model: Model, path: str, strict: bool, allowed: Collection[str]) -> No
     if strict:
         raise FileError(path, f"needs layers that stock Caffe lacks: {operators}")
     message = f"{path}: stock Caffe does not read the net: it lacks {operators}"
-    warnings.warn(message, OnnxWarning, stacklevel=outside())
+    warn(message, OnnxWarning)
 
 
 def open_model(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter_ns
@@ -12,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sparknet.caffe.net import Net as CaffeNet
-from sparknet.errors import ArgumentError, LayerError, SpecError, WeightsError, outside
+from sparknet.errors import ArgumentError, LayerError, SpecError, WeightsError, warn
 from sparknet.graph import build
 from sparknet.layers import Shape
 from sparknet.layers.layer import count
@@ -362,7 +361,7 @@ class Net:
         device = "cuda:0" if targetId in constants.CUDA_TARGETS and _has_cuda() else None
         if device is None and targetId != constants.DNN_TARGET_CPU:
             name = constants.TARGETS.get(targetId, str(targetId))
-            warnings.warn(f"{name}: the net computes in float32 on the CPU", stacklevel=outside())
+            warn(f"{name}: the net computes in float32 on the CPU")
         if device != self._device:
             self._keep_inputs()
             self._device = device

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparknet.atomic_files import atomic_file
-from sparknet.graph.table import aligned
+from sparknet.graph.summary import aligned
 from sparknet.proto.byte_source import StrPath
 
 PHASES = {

@@ -12,8 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 
+from google.protobuf.message import DecodeError
+
 from sparknet.errors import SpecError
 from sparknet.proto import caffe_pb2
+from sparknet.proto.byte_source import ByteSource
+from sparknet.proto.wire import BYTES, WireField, encode_varint, read_field
 
 Layer = caffe_pb2.LayerParameter
 
@@ -315,3 +319,43 @@ def origin(kind: str, name: str) -> str:
     """Return the part of a sentence that says which fork has an unknown name, or ""."""
     forks = _forks().get((kind, name)) or _forks().get(("value", name))
     return f", which {' and '.join(forks)} {'has' if len(forks) == 1 else 'have'}" if forks else ""
+
+
+LAYER = 100
+"""The number of `layer` in a net, and of the first settings in a layer."""
+
+
+def without_foreign(skeleton: bytes) -> bytes:
+    """Return a net's message without settings of layers that cannot be read."""
+    source, position, parts = ByteSource(skeleton), 0, []
+    while position < len(skeleton):
+        field = read_field(source, position, len(skeleton))
+        content = skeleton[field.body : field.stop]
+        if field.number == LAYER and field.wire == BYTES:
+            layer = _layer(content)
+            parts.append(encode_varint(LAYER << 3 | BYTES) + encode_varint(len(layer)) + layer)
+        else:
+            parts.append(skeleton[position : field.stop])
+        position = field.stop
+    return b"".join(parts)
+
+
+def _layer(content: bytes) -> bytes:
+    source, position, parts = ByteSource(content), 0, []
+    while position < len(content):
+        field = read_field(source, position, len(content))
+        if field.number < LAYER or _is_readable(content, field):
+            parts.append(content[position : field.stop])
+        position = field.stop
+    return b"".join(parts)
+
+
+def _is_readable(content: bytes, field: WireField) -> bool:
+    layer = caffe_pb2.LayerParameter()
+    try:
+        layer.ParseFromString(content[field.start : field.stop])
+        layer.SerializePartialToString()
+        str(layer)
+    except (DecodeError, RecursionError, ValueError):
+        return False
+    return True

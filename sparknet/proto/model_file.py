@@ -20,7 +20,7 @@ from sparknet.proto.blob_file import (
     write_chunks,
 )
 from sparknet.proto.byte_source import ByteSource, StrPath, open_source
-from sparknet.proto.foreign import without_foreign
+from sparknet.proto.forks import without_foreign
 from sparknet.proto.model import LayerArrays, Model
 from sparknet.proto.untrusted import mark
 from sparknet.proto.upgrade import upgrade_net

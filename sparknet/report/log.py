@@ -118,7 +118,7 @@ def described(solver: Any) -> dict[str, Any]:
 
 
 def _settings(solver: Any) -> Any:
-    from sparknet.caffe.solvers.settings import settings
+    from sparknet.caffe.solvers.nets import settings
 
     return settings(solver)
 

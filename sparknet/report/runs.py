@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparknet.errors import FileError
-from sparknet.graph.table import aligned
+from sparknet.graph.summary import aligned
 from sparknet.report.log import ABOUT, EVENTS
 from sparknet.training.history import Event, History, single
 from sparknet.training.planning.trials import Spread, difference

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from sparknet.errors import outside
+from sparknet.errors import warn
 from sparknet.torch.layer import SOURCES, TorchLayer, TracedCheck
 from sparknet.torch.memory import Buffer, DevicePlace, Memory
 from sparknet.torch.random import signed
@@ -259,10 +258,9 @@ class RecordedPasses:
                 ]
         except Exception as error:  # the pass itself says what is wrong with it
             why = str(error).strip() or type(error).__name__
-            warnings.warn(
+            warn(
                 "a pass of this net is not recorded as a CUDA graph, but runs layer by layer: "
-                f"{why.splitlines()[0]}",
-                stacklevel=outside(),
+                f"{why.splitlines()[0]}"
             )
             self._tries += 1
             self._can = self._tries < TRIES

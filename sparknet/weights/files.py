@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, WeightsError, clean, outside
+from sparknet.errors import FileError, WeightsError, clean, warn
 from sparknet.proto import Model, caffe_pb2, write_model
 from sparknet.proto.model import WeightsWarning
 from sparknet.weights.layout import Layout, Layouts, Span
@@ -174,7 +173,7 @@ def _warn(paths: Sequence[str], missing: Sequence[str], unused: Sequence[str]) -
     message = f"{files}: no weights for {_names(missing)}, which keep those they begin with"
     if unused:
         message += f"; nothing takes those of {_names(unused)}"
-    warnings.warn(message, WeightsWarning, stacklevel=outside())
+    warn(message, WeightsWarning)
 
 
 def _names(names: Iterable[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from math import prod
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparknet.errors import FileError, WeightsError, clean, outside
+from sparknet.errors import FileError, WeightsError, clean, warn
 from sparknet.graph import Graph, Node, build
 from sparknet.layers import TEST
 from sparknet.layers.normalization import BatchNorm
@@ -230,7 +229,7 @@ def from_state_dict(state: Mapping[str, Any], net: caffe_pb2.NetParameter) -> Mo
     if unused:
         rest = ", ".join(f"'{clean(name)}'" for name in list(unused)[:_MOST])
         more = f" and {len(unused) - _MOST} more" if len(unused) > _MOST else ""
-        warnings.warn(f"nothing takes {rest}{more}", WeightsWarning, stacklevel=outside())
+        warn(f"nothing takes {rest}{more}", WeightsWarning)
     for layer, own in zip(described.layer, arrays, strict=True):
         for array in own:
             layer.blobs.add().shape.dim.extend(array.shape)

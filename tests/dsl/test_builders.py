@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import sparknet.dsl as dsl
 from sparknet.dsl import CaffeLayer, Convolution, LayerSpec, NetParams, Pooling
 from sparknet.dsl.builders import COMMON
-from sparknet.dsl.options import EXTRA, FOREIGN, OWN, option_fields
+from sparknet.dsl.fields import EXTRA, FOREIGN, OWN, option_fields
 from sparknet.errors import LayerError
 from sparknet.layers import LAYERS
 from sparknet.proto import caffe_pb2, parse_net

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparknet.caffe.precision import Precision
-from sparknet.caffe.solvers.settings import NetSource, SolverSource, settings
+from sparknet.caffe.solvers.nets import NetSource, SolverSource, settings
 from sparknet.caffe.solvers.solver import Solver
 from sparknet.caffe.solvers.solver_types import (
     SOLVERS,

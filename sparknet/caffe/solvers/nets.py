@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from sparknet.caffe.modes import next_seed, set_random_seed, solver_rank
 from sparknet.caffe.net import Net
 from sparknet.caffe.precision import Precision, available
 from sparknet.devices import resolve_device
-from sparknet.proto import caffe_pb2, solver_nets
+from sparknet.errors import SolverError
+from sparknet.proto import caffe_pb2, read_solver, solver_nets, upgrade_solver
+from sparknet.proto.message_fields import HasMessage
 
 Array = np.ndarray[Any, Any]
 
@@ -94,3 +97,34 @@ def mean_outputs(
     for name in judged.keys() & means.keys():
         means[name] = np.float32(evaluated[name](judged[name], ap_version)).reshape(())
     return loss / max(passes, 1), means
+
+
+SolverSource: TypeAlias = caffe_pb2.SolverParameter | HasMessage | str | os.PathLike[str]
+"""A path, a SolverParameter, or an object whose ``to_proto()`` is one (`SolverParams`)."""
+NetSource: TypeAlias = caffe_pb2.NetParameter | HasMessage | str | os.PathLike[str] | None
+"""A net that replaces the solver's own."""
+
+_NETS = ("net", "net_param", "train_net", "train_net_param")
+
+
+def settings(source: SolverSource, net: NetSource = None) -> caffe_pb2.SolverParameter:
+    """Return the solver's settings, its own copy; a net given here replaces the one they name."""
+    if isinstance(source, (str, os.PathLike)):
+        solver = read_solver(source)
+    else:
+        solver = upgrade_solver(_message(source, caffe_pb2.SolverParameter, "solver"))
+    if net is not None:
+        for field in _NETS:
+            solver.ClearField(field)
+        if isinstance(net, (str, os.PathLike)):
+            solver.net = os.fspath(net)
+        else:
+            solver.net_param.CopyFrom(_message(net, caffe_pb2.NetParameter, "net"))
+    return solver
+
+
+def _message(source: Any, kind: Any, what: str) -> Any:
+    message = source.to_proto() if hasattr(source, "to_proto") else source
+    if not isinstance(message, kind):
+        raise SolverError(f"a {what} cannot be made from a {type(source).__name__}")
+    return message

@@ -13,10 +13,9 @@ from sparknet.caffe import checks, weights_io
 from sparknet.caffe.net import Net
 from sparknet.caffe.precision import Precision
 from sparknet.caffe.solvers import layer_rates, nets, rate, snapshot
-from sparknet.caffe.solvers.clipping import clip_factor
 from sparknet.caffe.solvers.flat import Flat
+from sparknet.caffe.solvers.nets import NetSource, SolverSource, settings
 from sparknet.caffe.solvers.report import Display, say, say_outputs
-from sparknet.caffe.solvers.settings import NetSource, SolverSource, settings
 from sparknet.caffe.solvers.snapshot import StrPath
 from sparknet.caffe.training_checks import warn_of_idle
 from sparknet.errors import SolverError, clean
@@ -274,7 +273,7 @@ class Solver(ABC):
         if limit < 0:
             return 1.0
         norm = float(np.float32(gradient_norm()))
-        factor = clip_factor(limit, norm)
+        factor = float(np.float32(limit) / np.float32(norm)) if norm > limit else 1.0
         self.clipped += norm > limit
         if norm > limit and self.tells_clipping:
             say(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparknet.errors import SpecError
 from sparknet.proto import caffe_pb2
-from sparknet.proto.upgrade import net_fields, solver_fields, v0, v1
+from sparknet.proto.upgrade import fields, v0, v1
 from sparknet.proto.upgrade.v0 import UpgradeWarning
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
 
 def needs_upgrade(net: caffe_pb2.NetParameter) -> bool:
     """Return whether any step would change this net."""
-    return bool(net.layers or net.input) or net_fields.has_learned_statistics(net)
+    return bool(net.layers or net.input) or fields.has_learned_statistics(net)
 
 
 def upgrade_net(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
@@ -40,13 +40,13 @@ def upgrade_net_in_place(net: caffe_pb2.NetParameter) -> None:
         )
     if v0.needed(net):
         v0.upgrade(net)
-    if net_fields.moves_transform(net):
-        net_fields.move_transform(net)
+    if fields.moves_transform(net):
+        fields.move_transform(net)
     if net.layers:
         v1.upgrade(net)
     if net.input:
-        net_fields.move_inputs(net)
-    net_fields.keep_statistics(net)
+        fields.move_inputs(net)
+    fields.keep_statistics(net)
 
 
 def solver_needs_upgrade(solver: caffe_pb2.SolverParameter) -> bool:
@@ -65,6 +65,6 @@ def upgrade_solver(solver: caffe_pb2.SolverParameter) -> caffe_pb2.SolverParamet
 def upgrade_solver_in_place(solver: caffe_pb2.SolverParameter, path: str = "") -> None:
     """`upgrade_solver` without the copy; with the file's path, snapshots are named after it."""
     if solver.HasField("solver_type"):
-        solver_fields.name_type(solver)
+        fields.name_type(solver)
     if path:
-        solver_fields.name_snapshots(solver, path)
+        fields.name_snapshots(solver, path)

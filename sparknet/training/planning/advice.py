@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from math import inf, isfinite
 from typing import Any, Literal
 
-from sparknet.graph.table import aligned
+from sparknet.graph.summary import aligned
 from sparknet.training.planning.measurement import Measured
 from sparknet.training.planning.trials import Spread, Trial, difference
 from sparknet.training.strategies import (

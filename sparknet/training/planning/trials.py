@@ -8,7 +8,7 @@ from math import inf, isfinite, nan, sqrt
 from time import monotonic
 from typing import Any, TypeVar
 
-from sparknet.caffe.solvers.settings import settings
+from sparknet.caffe.solvers.nets import settings
 from sparknet.errors import ListenerError
 from sparknet.net import Net
 from sparknet.training.events import Event

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sparknet
-from sparknet.caffe.solvers.settings import settings
+from sparknet.caffe.solvers.nets import settings
 from sparknet.errors import SettingError
 from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
