@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from sparknet.errors import LayerError, clean, warn
 from sparknet.graph.gradient import Flow, find_flow, force
-from sparknet.graph.graph import Graph, Node
+from sparknet.graph.graph import Graph
+from sparknet.graph.node import Node
 from sparknet.graph.params import ParamRef, Params
 from sparknet.graph.splits import insert_splits
 from sparknet.graph.state import filter_net, net_state

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sparknet.graph.params import Learnable, ParamRef
+from sparknet.graph.node import Node
+from sparknet.graph.params import Learnable
 from sparknet.graph.reshape import reshape_nodes
 from sparknet.graph.unknown import LeftOut
-from sparknet.layers import Layer, Plan, Shape
+from sparknet.layers import Shape
 from sparknet.layers.layer import count
 from sparknet.native.alone import cached_property
 from sparknet.proto import caffe_pb2
@@ -87,37 +88,3 @@ class Graph:
         """Return the net for other shapes of blobs without makers (Caffe: net.cpp, Reshape)."""
         nodes, blob_shapes = reshape_nodes(self.nodes, self.blob_shapes, shapes)
         return replace(self, nodes=nodes, blob_shapes=blob_shapes)
-
-
-@dataclass(frozen=True, eq=False)
-class Node:
-    """A layer in its place."""
-
-    name: str
-    type: str
-    layer: Layer
-    plan: Plan
-    bottoms: tuple[str, ...]
-    tops: tuple[str, ...]
-    bottom_ids: tuple[int, ...]
-    """Each bottom's place in ``Graph.blob_names``."""
-    top_ids: tuple[int, ...]
-    loss_weights: tuple[float, ...]
-    """One for each top; 0 where the top is no loss."""
-    needs_backward: bool
-    propagate_down: tuple[bool, ...]
-    """For each bottom, whether the layer computes its gradient."""
-    params: tuple[ParamRef, ...] = ()
-
-    @property
-    def phase(self) -> int:
-        return self.layer.phase
-
-    @property
-    def in_place(self) -> bool:
-        return any(top in self.bottom_ids for top in self.top_ids)
-
-    @property
-    def param_count(self) -> int:
-        """Values in this layer's parameter blobs, shared ones among them."""
-        return sum(count(ref.shape) for ref in self.params)

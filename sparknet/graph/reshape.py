@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import index
 
 from sparknet.errors import SpecError
-from sparknet.graph.graph import Node
+from sparknet.graph.node import Node
 from sparknet.layers import Plan, Shape
 from sparknet.layers.layer import MAX_AXES, MAX_COUNT, count, shape_text
 

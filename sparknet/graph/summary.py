@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from sparknet.graph.graph import Graph, Node
+from sparknet.graph.graph import Graph
+from sparknet.graph.node import Node
 from sparknet.graph.unknown import LeftOut
 from sparknet.layers.layer import count, shape_text
 

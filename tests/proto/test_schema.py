@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool
-from sparknet.proto._descriptor import SERIALIZED
 
 from sparknet.proto import caffe_pb2
+from sparknet.proto._descriptor import SERIALIZED
 from tests.goldens import ROOT
 
 SCHEMA = Path(__file__).parent / "schema.json"
