@@ -17,8 +17,7 @@ def atomic_file(path: StrPath, mode: int = 0o666) -> Iterator[Path]:
     """Yield a new file beside `path` that takes its name when the block ends without error.
 
     A reader of `path` sees the old content or the new, never a part.  ``mode`` says who may read
-    it, as far as the umask lets them.  The new file's name ends as ``path`` does.
-    """
+    it, as far as the umask lets them.  The new file's name ends as ``path`` does."""
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{os.getpid()}.{os.urandom(4).hex()}.{target.name[-200:]}")
     try:

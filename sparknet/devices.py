@@ -87,8 +87,7 @@ def device_of_worker(named: str | None, rank: int, gpu: int | None) -> str | Non
     """Return the device of one worker.
 
     Of a list with commas each worker has its own, and behind its end they begin again.  Of "cuda"
-    and "auto" it has the GPU that Spark gave it, or else "auto" deals out those of the machine.
-    """
+    and "auto" it has the GPU that Spark gave it, or else "auto" deals out those of the machine."""
     named = requested_device(named)
     if named is None:
         return None

@@ -24,8 +24,7 @@
     ├── MissingExtra (ImportError)     an optional dependency is missing or broken
     └── NativeError (RuntimeError)     the native core failed in a way that none of the others names
 
-Each is also the matching builtin exception, so that callers can catch those.
-"""
+Each is also the matching builtin exception, so that callers can catch those."""
 
 from __future__ import annotations
 
@@ -121,8 +120,7 @@ def _rebuilt(
 def bare(kind: type[SparkNetError], *args: object) -> SparkNetError:
     """Return an error with these ``args``, made without calling its constructor.
 
-    The base makes it, because MemoryError's own ``__new__`` refuses a class with a second base.
-    """
+    The base makes it, because MemoryError's own ``__new__`` refuses a class with a second base."""
     base: Any = kind.__base__
     error: SparkNetError = base.__new__(kind, *args)
     BaseException.__init__(error, *args)

@@ -1,7 +1,6 @@
 """Import from a zip, as ``spark-submit --py-files`` and ``addArtifacts(pyfile=True)`` bring one.
 
-Python imports no native module from a zip, so the first import on a machine unpacks it.
-"""
+Python imports no native module from a zip, so the first import on a machine unpacks it."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 def unpack(archive: str) -> str:
     """Return the folder of the package, in a folder that is named by the zip's contents.
 
-    An executor's folder lies in its local directory, which Spark removes.
-    """
+    An executor's folder lies in its local directory, which Spark removes."""
     digest = blake2b(Path(archive).read_bytes(), digest_size=16).hexdigest()
     base = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
     place = Path(base, f"sparknet-zip-{os.getuid()}-{digest}")

@@ -8,8 +8,7 @@
 
 `install` and `uninstall` do the same without a block.  The modules are the very same objects
 under both names.  What this package does not have is looked for in the folders named caffe on
-``sys.path``: a fork's own ``caffe.model_libs`` is found there and shadows nothing.
-"""
+``sys.path``: a fork's own ``caffe.model_libs`` is found there and shadows nothing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Maps the coordinates of one blob to those of another (Caffe: python/caffe/coord_map.py).
 
 A map is (axis, scale, shift): the first spatial axis, minus the channel axis, and the scale and
-shift that take a coordinate of the first blob to the second.  The identity is (None, 1, 0).
-"""
+shift that take a coordinate of the first blob to the second.  The identity is (None, 1, 0)."""
 
 from __future__ import annotations
 

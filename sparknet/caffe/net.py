@@ -36,8 +36,7 @@ class Net(Contents):
     ``device="cuda:0"`` computes with PyTorch, there (docs/gpu.md);
     ``keep_blobs=False`` lets blobs that no layer reads any more share memory; in the test phase
     convolutions then take in the layers after them, which changes last bits (docs/pycaffe.md).
-    Of a net that is not ``trusted`` no layer imports a module, or reads or writes a file.
-    """
+    Of a net that is not ``trusted`` no layer imports a module, or reads or writes a file."""
 
     def __init__(
         self,
@@ -230,8 +229,7 @@ class Net(Contents):
         """Set the inputs given by name, run from ``start`` to ``end``, return the outputs.
 
         ``blobs`` names further blobs to return.  The arrays are views of the
-        net's memory, which the next pass overwrites.
-        """
+        net's memory, which the next pass overwrites."""
         first = 0 if start is None else self._layer_number(start)
         last = len(self.layers) - 1 if end is None else self._layer_number(end)
         names = self.outputs if end is None else self.top_names[end]

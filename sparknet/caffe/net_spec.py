@@ -253,8 +253,7 @@ def _function(value: object, what: str) -> Function:
 class NetSpec:
     """Tops under the names that the net's blobs shall have.
 
-    Attribute and item access are the same; any string can be a name.
-    """
+    Attribute and item access are the same; any string can be a name."""
 
     tops: dict[str, Top | Function]
 

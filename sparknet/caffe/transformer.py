@@ -18,8 +18,7 @@ class Transformer:
     """Settings for each input of a net, by name.
 
     `inputs` maps the inputs' names to their shapes, batch axis first:
-    ``Transformer({"data": net.blobs["data"].data.shape})``.
-    """
+    ``Transformer({"data": net.blobs["data"].data.shape})``."""
 
     def __init__(self, inputs: Mapping[str, Sequence[int]]) -> None:
         self.inputs = {name: tuple(shape) for name, shape in inputs.items()}
@@ -32,8 +31,7 @@ class Transformer:
     def preprocess(self, in_: str, data: Array) -> Array:
         """Resize to the input's size, transpose, reorder channels, scale, subtract, scale.
 
-        `data` is (H, W, K); the result float32.  Unlike pycaffe's, `data` itself stays as it is.
-        """
+        `data` is (H, W, K); the result float32.  Unlike pycaffe's, `data` itself stays as it is."""
         self._check(in_)
         out = np.array(data, np.float32)
         dims = self.inputs[in_][2:]
@@ -93,8 +91,7 @@ class Transformer:
     def set_mean(self, in_: str, mean: Array) -> None:
         """Set the mean: one number per channel, or a (channels, height, width) array.
 
-        An array of another height or width is resized.
-        """
+        An array of another height or width is resized."""
         self._check(in_)
         shape = self.inputs[in_][1:]
         channels = {1: mean.shape[:1], 2: (1,), 3: mean.shape[:1]}.get(mean.ndim, ())

@@ -61,8 +61,7 @@ class Verb:
     """A verb; `execute` returns the exit status, 0 for success.
 
     A `transparent` verb runs a user's program: its exceptions end the process with a traceback,
-    as in Python itself.  `more` adds flags that take long to import: only where one is used.
-    """
+    as in Python itself.  `more` adds flags that take long to import: only where one is used."""
 
     name: str
     help: str

@@ -1,8 +1,7 @@
 """Nets in Python: SparkNet's Listing 2, and a builder for every Caffe layer type.
 
 ``Convolution``, ``Pooling``, ``LRN`` … are made when first asked for; ``dir()``
-lists them all.
-"""
+lists them all."""
 
 from __future__ import annotations
 

@@ -133,8 +133,7 @@ def CaffeLayer(name: str, bottoms: object = (), *, type: str, **options: object)
     """Return a layer of any type, known here or not: ``CaffeLayer("x", ["y"], type="MyLayer")``.
 
     Options go by LayerParameter's fields, e.g. ``permute_param=dict(order=[0, 2, 3, 1])``;
-    a type that sparknet knows takes its flattened options too.
-    """
+    a type that sparknet knows takes its flattened options too."""
     return build(type, name, bottoms, **options)  # type: ignore[arg-type]
 
 

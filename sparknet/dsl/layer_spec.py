@@ -15,8 +15,7 @@ class Content:
     """A frozen message, compared and hashed by its bytes.
 
     The hash is the same in every process, so that nets work as keys across
-    executors.  Unknown fields are dropped: they could not be written as text.
-    """
+    executors.  Unknown fields are dropped: they could not be written as text."""
 
     __slots__ = ("_bytes",)
     _bytes: bytes

@@ -2,8 +2,7 @@
 
 Each is a thin wrapper around a Caffe type; the type's other options are passed
 as keywords.  `bottoms` are the blobs that a layer reads: a name or the
-layer that makes it, or a list of them.
-"""
+layer that makes it, or a list of them."""
 
 from __future__ import annotations
 

@@ -128,8 +128,7 @@ class NetParams(Content):
     def graph(self, phase: Phase = None, level: int = 0, stages: Sequence[str] = ()) -> Graph:
         """Return the net as Caffe would set it up: filtered, split, with shapes.
 
-        Without a phase it is TRAIN, or TEST where the net has sources for TEST only.
-        """
+        Without a phase it is TRAIN, or TEST where the net has sources for TEST only."""
         return build(self.to_proto(), self._phase(phase), level, stages)
 
     def summary(self, phase: Phase = None) -> str:
@@ -147,8 +146,7 @@ class NetParams(Content):
     def plot(self, out: str | os.PathLike[str] | None = None, phase: Phase = None) -> Drawing:
         """Draw its layers as a picture, which a notebook shows; no Graphviz is needed.
 
-        It is written to ``out``, a file named .svg, if that is given.
-        """
+        It is written to ``out``, a file named .svg, if that is given."""
         plot = plotted(outline_of(self.graph(phase)), self.name)
         return plot.saved(out)
 

@@ -111,8 +111,7 @@ def ticks(low: float, high: float) -> list[float]:
 class Curves(Drawing):
     """Diagrams side by side.
 
-    SVG needs no other package; matplotlib (extra ``plots``) draws the other formats.
-    """
+    SVG needs no other package; matplotlib (extra ``plots``) draws the other formats."""
 
     FORMATS = (".svg", ".png", ".pdf")
 

@@ -22,8 +22,7 @@ class Graph:
     """A net's layers in order, with every shape, split, shared parameter and gradient decided.
 
     Nothing has run and no tensor exists.  Two graphs are never equal unless
-    they are the same object; compare ``parameter`` and ``blobs`` instead.
-    """
+    they are the same object; compare ``parameter`` and ``blobs`` instead."""
 
     name: str
     phase: int

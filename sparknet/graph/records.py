@@ -28,8 +28,7 @@ _MOST_LEAVES = 64
 class Outline:
     """Computes a net's blob shapes from its input shapes, without running it or reading files.
 
-    Blobs shaped by a user's own code, and those that depend on them, stay unknown.
-    """
+    Blobs shaped by a user's own code, and those that depend on them, stay unknown."""
 
     def __init__(self, layers: Iterable[caffe_pb2.LayerParameter], phase: int) -> None:
         layers = list(layers)

@@ -15,8 +15,7 @@ def net_state(
     """Return the state of a net that is opened without a solver.
 
     Phase and level replace what the file says; stages come on top of the file's.
-    Caffe: net.cpp, Net(param_file, phase, level, stages).
-    """
+    Caffe: net.cpp, Net(param_file, phase, level, stages)."""
     state = caffe_pb2.NetState()
     state.CopyFrom(net.state)
     state.phase = _phase(phase)

@@ -29,8 +29,7 @@ def tiles(values: ArrayLike, *, most: int = MOST, channels: Channels = "bgr") ->
     (n, 3, height, width) gives n tiles in colour, whose channels have Caffe's order unless
     ``channels`` is "rgb"; one axis gives a row.  Of all values the least is black and the largest
     white; what is no finite number is magenta.  The first ``most`` tiles are tiles, in a square.
-    Of a matrix of more than 1024 rows or columns every second, third, ... one is tiles.
-    """
+    Of a matrix of more than 1024 rows or columns every second, third, ... one is tiles."""
     array = np.asarray(values)
     if array.size == 0 or array.dtype.kind not in "biuf":
         raise ArrayError(

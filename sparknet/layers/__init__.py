@@ -9,8 +9,7 @@
 - Enums are short lowercase words: ``max``, ``across_channels``, ``prod``.
 - Everything else has the name and the type of its option (``num_output``,
   ``transpose``, ``eps``), with defaults filled in.
-- Shapes are not repeated: they are in ``Plan.tops`` and ``Plan.params``.
-"""
+- Shapes are not repeated: they are in ``Plan.tops`` and ``Plan.params``."""
 
 from __future__ import annotations
 

@@ -15,10 +15,7 @@ from sparknet.layers.losses import check_label_count
 
 @layer("Accuracy", stock=True)
 class Accuracy(Layer):
-    """Top-k accuracy, and with a second top that of each class (Caffe: accuracy_layer.cpp).
-
-    Values: axis, outer, channels, inner, top_k, ignore_label (None: none).
-    """
+    """Top-k accuracy, and with a second top that of each class (Caffe: accuracy_layer.cpp)."""
 
     field = "accuracy_param"
     bottoms = exactly(2)
@@ -89,8 +86,7 @@ class SegAccuracy(Layer):
 
     The top is 1 x 1 x 1 x 3: the share of right pixels, its mean over the classes that occur, and
     the mean intersection over union.  Pixels with an ignore_label do not count; `reset: false`
-    counts those of all passes.  Values: ignored (labels), reset.
-    """
+    counts those of all passes."""
 
     host = SegAccuracyHost
     other_bottoms = "indices"
@@ -113,5 +109,4 @@ class SegAccuracy(Layer):
                 f"needs a label for each pixel of {shape_text(scores)}; "
                 f"their shape is {shape_text(labels)}"
             )
-        values = {"ignored": tuple(self.options.ignore_label)}
-        return Plan(((1, 1, 1, 3),), values=values)
+        return Plan(((1, 1, 1, 3),), values={"ignored": tuple(self.options.ignore_label)})

@@ -37,7 +37,7 @@ class BNLL(Neuron):
 
 @layer("Clip", stock=True)
 class Clip(Neuron):
-    """y = max(min, min(x, max)) (Caffe: clip_layer.cpp).  Values: min, max."""
+    """y = max(min, min(x, max)) (Caffe: clip_layer.cpp)."""
 
     field = "clip_param"
     plain_options = ("min", "max")
@@ -45,7 +45,7 @@ class Clip(Neuron):
 
 @layer("ELU", stock=True)
 class ELU(Neuron):
-    """y = x above zero, alpha * (exp(x) - 1) below (Caffe: elu_layer.cpp).  Values: alpha."""
+    """y = x above zero, alpha * (exp(x) - 1) below (Caffe: elu_layer.cpp)."""
 
     field = "elu_param"
     plain_options = ("alpha",)
@@ -62,10 +62,7 @@ def log_of_base(layer: Layer, base: float) -> float:
 
 @layer("Exp", stock=True)
 class Exp(Neuron):
-    """y = base ^ (shift + scale * x) (Caffe: exp_layer.cpp).
-
-    Values: inner_scale and outer_scale, so that y = outer_scale * exp(inner_scale * x).
-    """
+    """y = base ^ (shift + scale * x) (Caffe: exp_layer.cpp)."""
 
     field = "exp_param"
 
@@ -81,7 +78,7 @@ class Exp(Neuron):
 
 @layer("GELU")
 class GELU(Neuron):
-    """y = x * Phi(x), exactly or by tanh (Hendrycks and Gimpel, 2016).  Values: approximate."""
+    """y = x * Phi(x), exactly or by tanh (Hendrycks and Gimpel, 2016)."""
 
     field = "gelu_param"
     plain_options = ("approximate",)
@@ -94,10 +91,7 @@ class HardSwish(Neuron):
 
 @layer("Log", stock=True)
 class Log(Neuron):
-    """y = log_base(shift + scale * x) (Caffe: log_layer.cpp).
-
-    Values: scale, shift, base_scale = 1 / ln(base), and diff_scale = scale / ln(base).
-    """
+    """y = log_base(shift + scale * x) (Caffe: log_layer.cpp)."""
 
     field = "log_param"
     plain_options = ("scale", "shift")
@@ -113,8 +107,7 @@ class Log(Neuron):
 @layer("Math")
 class Math(Neuron):
     """Sine or cosine; or the next whole number: below (FLOOR), above (CEIL), the nearest, halves to
-    the even one (ROUND), or towards zero (TRUNC), whose gradients are zero.
-    """
+    the even one (ROUND), or towards zero (TRUNC), whose gradients are zero."""
 
     field = "math_param"
     plain_options = ("function",)
@@ -132,10 +125,7 @@ class Mish(Neuron):
 
 @layer("Power", stock=True)
 class Power(Neuron):
-    """y = (shift + scale * x) ^ power (Caffe: power_layer.cpp).
-
-    Values: power, scale, shift, and diff_scale = power * scale.
-    """
+    """y = (shift + scale * x) ^ power (Caffe: power_layer.cpp)."""
 
     field = "power_param"
     plain_options = ("power", "scale", "shift")
@@ -147,10 +137,7 @@ class Power(Neuron):
 
 @layer("ReLU", stock=True)
 class ReLU(Neuron):
-    """y = x above zero, negative_slope * x below (Caffe: relu_layer.cpp).
-
-    Values: negative_slope.
-    """
+    """y = x above zero, negative_slope * x below (Caffe: relu_layer.cpp)."""
 
     field = "relu_param"
     accepts_int8 = True
@@ -161,9 +148,7 @@ class ReLU(Neuron):
 class PReLU(Layer):
     """y = x above zero, slope * x below, one slope per channel or one for all.
 
-    Caffe: prelu_layer.cpp.  Blob 0: the slopes, (channels,) or scalar.
-    Values: channel_shared, outer, channels, inner.
-    """
+    Caffe: prelu_layer.cpp.  Blob 0: the slopes, (channels,) or scalar."""
 
     field = "prelu_param"
     works_in_place = True
@@ -195,7 +180,7 @@ class Sigmoid(Neuron):
 
 @layer("Swish", stock=True)
 class Swish(Neuron):
-    """y = x * sigmoid(beta * x) (Caffe: swish_layer.cpp).  Values: beta."""
+    """y = x * sigmoid(beta * x) (Caffe: swish_layer.cpp)."""
 
     field = "swish_param"
     plain_options = ("beta",)
@@ -210,7 +195,7 @@ class TanH(Neuron):
 
 @layer("Threshold", stock=True)
 class Threshold(Neuron):
-    """y = x > threshold; no gradient (Caffe: threshold_layer.cpp).  Values: threshold."""
+    """y = x > threshold; no gradient (Caffe: threshold_layer.cpp)."""
 
     field = "threshold_param"
     has_gradient = False
@@ -222,9 +207,7 @@ class Dropout(Neuron):
     """Drops a share of the values in TRAIN and scales the rest; copies in TEST.
 
     Caffe: dropout_layer.cpp.  ``scale_train: false`` (R-FCN) leaves the rest as it is and scales
-    by 1 - ratio in TEST; ``sample_weights_test`` (SegNet) drops in TEST as in TRAIN.
-    Values: ratio (dropped), scale (of the values that stay), train (whether values are dropped).
-    """
+    by 1 - ratio in TEST; ``sample_weights_test`` (SegNet) drops in TEST as in TRAIN."""
 
     field = "dropout_param"
 
@@ -247,8 +230,7 @@ class Dropout(Neuron):
 class SpatialDropout(Dropout):
     """Dropout of channels, not of values: each channel of an image stays or goes as a whole.
 
-    spatial_dropout_layer.cpp of ENet's fork; the options are Dropout's.
-    """
+    spatial_dropout_layer.cpp of ENet's fork; the options are Dropout's."""
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         if len(bottoms[0]) < 2:
@@ -268,9 +250,7 @@ def around(shape: Shape, axis: int) -> dict[str, int]:
 
 @layer("Softmax", stock=True)
 class Softmax(Layer):
-    """Values along one axis turned into probabilities (Caffe: softmax_layer.cpp).
-
-    Values: axis, outer, channels, inner."""
+    """Values along one axis turned into probabilities (Caffe: softmax_layer.cpp)."""
 
     score_function: ClassVar[str | None] = "softmax"
     field = "softmax_param"

@@ -121,8 +121,7 @@ def propose(
 
     `scores` (A x H x W) and `deltas` (4 A x H x W) are of each anchor at each place; `image` is
     height, width and scale.  Boxes below `least` pixels of the unscaled image are left out, the
-    `before` best compete, and at most `after` stay.
-    """
+    `before` best compete, and at most `after` stay."""
     _, high, wide = scores.shape
     places = grid(high, wide, stride, base)
     by_place = deltas.reshape(-1, 4, high, wide).transpose(2, 3, 0, 1).reshape(-1, 4)

@@ -144,9 +144,7 @@ class AnnotatedData(SourceLayer):
     crop, mirror, mean and scale; ``emit_constraint`` says which boxes stay.
 
     With ``yolo_data_type: 1`` (MobileNet-YOLO) top 1 is N x 1 x 300 x 5: of each item the rows
-    label - 1, centre, width and height, then zeros; an image is cut by up to yolo_data_jitter.
-    Values: source, backend, batch_size, boxes (a second top is there), mean, scale.
-    """
+    label - 1, centre, width and height, then zeros; an image is cut by up to yolo_data_jitter."""
 
     host = AnnotatedDataHost
     field = "annotated_data_param"

@@ -108,10 +108,7 @@ class DecodeBBoxHost(Host):
 
 @layer("DecodeBBox")
 class DecodeBBox(Layer):
-    """decode_bbox_layer.cpp; bottoms: deltas (N x 8, of which the last four count), boxes (N x 5).
-
-    Values: means, stds.
-    """
+    """decode_bbox_layer.cpp; bottoms: deltas (N x 8, the last four count), boxes (N x 5)."""
 
     host = DecodeBBoxHost
     field = "decode_bbox_param"
@@ -156,8 +153,7 @@ class ScaleRoute(Layer):
 
     Each bottom has a top with the rows whose box has a scale (the root of its area) from low_scale
     to below high_scale; where there is none, the box of the scale nearest to the middle.  Their
-    number is known only in the forward pass.  Values: low, high, middle.
-    """
+    number is known only in the forward pass."""
 
     host = ScaleRouteHost
     field = "scale_route_param"
@@ -224,8 +220,7 @@ class FrcnnOutput(BoxRows):
     The top begins with a row (0, -1 …) and has rows (0, x1, y1, x2, y2, class, score), class by
     class.  Boxes end at the image's height and width at most; nms_type is BoxOutput's.  The number
     of boxes is known only in the forward pass.  A save_output_param that would write files is
-    refused.  Values: conf_thr, iou_thr, nms_type, max_det_num (0: all), cls_aware, means, stds.
-    """
+    refused."""
 
     host = FrcnnOutputHost
     field = "frcnn_output_param"

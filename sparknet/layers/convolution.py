@@ -139,8 +139,7 @@ def check_outputs(layer: Layer, bottom: Shape, window: Window, sizes: Shape) -> 
 class Convolution(Layer):
     """Convolution over any number of spatial axes, with groups and dilation.
 
-    Caffe: base_conv_layer.cpp, conv_layer.cpp.
-    """
+    Caffe: base_conv_layer.cpp, conv_layer.cpp."""
 
     field = "convolution_param"
     bottoms = at_least(1)
@@ -241,8 +240,7 @@ class DepthwiseConvolution(Convolution):
 @layer("ConvolutionDepthwise")
 class ConvolutionDepthwise(Convolution):
     """conv_dw_layer.cpp of farmingyard: Convolution, in which every channel is a group of its own
-    whatever ``group`` says.
-    """
+    whatever ``group`` says."""
 
     by_channel = True
 

@@ -36,8 +36,7 @@ class Lattice:
     """A filter for points of d features each; their deviation is 1 in every feature.
 
     Each point lies in a simplex of d + 1 lattice points, among which its value is shared; these are
-    blurred along the lattice's d + 1 axes, and the point's result is read where it lies.
-    """
+    blurred along the lattice's d + 1 axes, and the point's result is read where it lies."""
 
     def __init__(self, features: Array) -> None:
         """`features` is points x d."""
@@ -186,9 +185,7 @@ class DenseCRF(Layer):
 
     Potts potentials of each pos_w with pos_xy_std over places and, if there are pictures, of each
     bi_w with bi_xy_std and bi_rgb_std over places and colours.  The top has the probabilities, or
-    without output_probability their logarithms, and zeros outside of the picture.
-    Values: iterations, places, colours, probability.
-    """
+    without output_probability their logarithms, and zeros outside of the picture."""
 
     host = DenseCRFHost
     field = "dense_crf_param"
@@ -324,8 +321,7 @@ class MultiStageMeanfield(Layer):
     over places and colours (theta_alpha, theta_beta), weighed by the blobs 0 and 1, compared by
     blob 2, and taken from the first scores.  The first two blobs are the filter weights times the
     unit matrix (1, where there are none: files such as spatial.par are not read), the third is
-    minus it.  Values: iterations, alpha, beta, gamma.
-    """
+    minus it."""
 
     host = MultiStageMeanfieldHost
     field = "multi_stage_meanfield_param"

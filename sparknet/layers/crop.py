@@ -187,8 +187,7 @@ class Crop(Layer):
     """Caffe: crop_layer.cpp; without offset it cuts at 0.
 
     ``align`` is HED's, crfasrnn's and DeconvNet's (``dialect="hed"``): the offset lays the first
-    bottom upon the second, as the layers that both come from have moved them.
-    """
+    bottom upon the second, as the layers that both come from have moved them."""
 
     field = "crop_param"
     bottoms = exactly(2)

@@ -78,9 +78,7 @@ class CtcLoss(Loss):
     bottoms: scores (time x N x alphabet_size) and labels (N x L), blank_label where there is none.
 
     The mean of the negative logarithms of the labels' chances, by a softmax over the scores; as
-    there, the gradient is that of their sum.  A sequence too long for its time has none.
-    Values: blank, time_step.
-    """
+    there, the gradient is that of their sum.  A sequence too long for its time has none."""
 
     host = CtcLossHost
     field = "ctc_loss_param"
@@ -104,8 +102,7 @@ class CtcLoss(Loss):
             )
         if not 0 < options.time_step <= scores[0]:
             self.fail(f"time_step {options.time_step} must be from 1 to {scores[0]}")
-        values = {"blank": options.blank_label}
-        return Plan(((),), values=values)
+        return Plan(((),), values={"blank": options.blank_label})
 
     def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
         steps: int = plan.values["time_step"]
@@ -157,9 +154,7 @@ class LabelsequenceAccuracy(Layer):
     """labelsequence_accuracy_layer.cpp of crnn.caffe; bottoms: scores (N x time x classes) and
     labels (N x L), blank_label where there is none.
 
-    The best class of each time, repetitions and blanks left out, must be the labels.
-    Values: blank.
-    """
+    The best class of each time, repetitions and blanks left out, must be the labels."""
 
     host = LabelsequenceAccuracyHost
     field = "labelsequence_accuracy_param"

@@ -152,11 +152,7 @@ class ImageMaker:
 class Data(SourceLayer):
     """The first record gives the shape; a second top gives the labels (Caffe: data_layer.cpp).
 
-    Values: source, backend ("leveldb" or "lmdb"), batch_size, labels (a second top is
-    there), shuffle, and those of `TransformParam`.
-
-    ``shuffle``, of several forks, gives each round an order of its own.
-    """
+    ``shuffle``, of several forks, gives each round an order of its own."""
 
     host = DataHost
     field = "data_param"
@@ -194,11 +190,7 @@ class Data(SourceLayer):
 
 @layer("ImageData", stock=True)
 class ImageData(SourceLayer):
-    """The first image gives the shape (Caffe: image_data_layer.cpp).
-
-    Values: source, root_folder, batch_size, shuffle, rand_skip, is_color, new_height,
-    new_width (0, 0: as stored), and those of `TransformParam`.
-    """
+    """The first image gives the shape (Caffe: image_data_layer.cpp)."""
 
     host = ImageDataHost
     field = "image_data_param"

@@ -236,10 +236,7 @@ class DetectionEvaluate(Layer):
 
     Cascade R-CNN's layer has a third bottom, the height and width of each picture (N x 2); its
     detections are rows of image, corners, label and score, its true boxes rows of image, corners,
-    label, ignored and difficult, both in pixels, and the top is M x 5 x 1 x 1.
-    Values: num_classes, background_label_id, overlap_threshold, evaluate_difficult_gt, sizes (the
-    name_size_file, or None), pixels (Cascade R-CNN's).
-    """
+    label, ignored and difficult, both in pixels, and the top is M x 5 x 1 x 1."""
 
     host = DetectionEvaluateHost
     field = "detection_evaluate_param"

@@ -18,8 +18,7 @@ def group_rectangles(boxes: Array, least: int, eps: float) -> tuple[Array, Array
 
     Rectangles whose four sides differ by at most `eps` of their mean size are of one group, and so
     are those that others join.  Groups of `least` or fewer are dropped, and groups inside a larger
-    one; with a `least` of 0 every rectangle stays.
-    """
+    one; with a `least` of 0 every rectangle stays."""
     if least <= 0 or not len(boxes):
         return boxes, np.ones(len(boxes), np.int64)
     groups = _groups(boxes, eps)
@@ -73,8 +72,7 @@ class ClusterDetections(UserLayer):
     param_str: image width, height, stride, the least coverage, how many boxes a group needs
     more than, how far they may differ (a part of their size), the least height, classes.
     Boxes are grouped as OpenCV's groupRectangles does; confidence is the logarithm of a group's
-    size.
-    """
+    size."""
 
     def setup(self, bottom: Any, top: Any) -> None:
         words = [word.strip() for word in self.param_str.split(",")]

@@ -68,8 +68,7 @@ class Where(Layer):
     """Bottoms: a condition, which holds where it is not 0, and the two values.
 
     The value that is not taken does not matter, infinite or not a number.  All three are spread
-    over each other by numpy's rules.  The condition has no gradient.
-    """
+    over each other by numpy's rules.  The condition has no gradient."""
 
     bottoms = exactly(3)
     bottoms_without_gradient = (0,)

@@ -26,7 +26,7 @@ from sparknet.layers.pooling import check_image
 
 @layer("Flip")
 class Flip(Layer):
-    """flip_layer.cpp of happynear's fork.  Values: flip_width, flip_height."""
+    """flip_layer.cpp of happynear's fork."""
 
     field = "flip_param"
     plain_options = ("flip_width", "flip_height")
@@ -114,9 +114,7 @@ class MarginInnerProduct(Layer):
     cos(m t) made monotonous, m from SINGLE to QUADRUPLE.  lambda is base (1 + gamma n)^-power in
     pass n, at least lambda_min; a second top shows it.  As there, the gradient of |x| psi(t) by x
     is scaled so that its coefficients of the row and of x have a norm of 1, and rows learn as by
-    plain products.
-    Values: axis, num_output, times, base, gamma, power, lambda_min, iteration.
-    """
+    plain products."""
 
     host = MarginInnerProductHost
     field = "margin_inner_product_param"
@@ -184,9 +182,7 @@ class LabelSpecificAdd(Layer):
 
     In TRAIN the label's score grows by bias where it is above -bias; in TEST nothing changes.
     With bias_base the bias of pass n is bias_base + (1 + bias_gamma n)^bias_power - 1, from
-    bias_min to bias_max.  A second top shows it.
-    Values: bias, base (or None), gamma, power, least, most, iteration, train.
-    """
+    bias_min to bias_max.  A second top shows it."""
 
     host = LabelSpecificAddHost
     field = "label_specific_add_param"
@@ -249,8 +245,7 @@ class ChannelScale(Layer):
     (as many values as x without its channels).
 
     do_forward, do_backward_feature and do_backward_scale switch the product off in one direction.
-    global_scale is not supported.  Values: forward, feature, scale.
-    """
+    global_scale is not supported."""
 
     host = ChannelScaleHost
     field = "channel_scale_param"

@@ -45,8 +45,7 @@ class Regions(Layer):
 class ROIPooling(Regions):
     """roi_pooling_layer.cpp of Fast R-CNN.  A region is (image, x1, y1, x2, y2).
 
-    ``pad_ratio``, of Cascade R-CNN, widens a region on each side by this share of its size.
-    """
+    ``pad_ratio``, of Cascade R-CNN, widens a region on each side by this share of its size."""
 
     field = "roi_pooling_param"
     plain_options = ("spatial_scale", "pad_ratio")
@@ -55,8 +54,7 @@ class ROIPooling(Regions):
         size = self.pooled_size()
         channels = legacy_shape(self, bottoms[0], "the input")[1]
         regions = self.regions(bottoms)
-        values = {"pooled": size}
-        return Plan(((regions, channels, *size),), values=values)
+        return Plan(((regions, channels, *size),), values={"pooled": size})
 
 
 @layer("ROIAlign")
@@ -65,8 +63,7 @@ class ROIAlign(Regions):
 
     The top has the values at the corners of pooled_h x pooled_w bins, one more than bins on each
     axis, found by bilinear interpolation and 0 outside the image; a Pooling of 2 x 2 corners
-    with stride 1 usually follows.  Values: spatial_scale, pad_ratio.
-    """
+    with stride 1 usually follows."""
 
     field = "roi_pooling_param"
     plain_options = ("spatial_scale", "pad_ratio")
@@ -84,8 +81,7 @@ class PSROIPooling(Regions):
     """psroi_pooling_layer.cpp of R-FCN.  A region is (image, x1, y1, x2, y2).
 
     A region falls into group_size x group_size bins; each takes the average of its own
-    output_dim of the channels.  Values: group_size, output_dim, spatial_scale.
-    """
+    output_dim of the channels."""
 
     field = "psroi_pooling_param"
     plain_options = ("spatial_scale",)
@@ -115,10 +111,7 @@ class SmoothL1Loss(Loss):
 
     R-FCN's and MATLAB's Faster R-CNN divide by places, too, and R-FCN's and Intel's follow
     loss_param.  Where theirs would be another number the layer is refused in TRAIN: give
-    ``loss_param { normalization: BATCH_SIZE }`` for Fast R-CNN's, or ``dialect="rfcn"``.
-
-    Values: num, sigma2 (sigma squared), inside (bottom 2 given), outside (bottom 3 given).
-    """
+    ``loss_param { normalization: BATCH_SIZE }`` for Fast R-CNN's, or ``dialect="rfcn"``."""
 
     field = "smooth_l1_loss_param"
     fields = ("loss_param",)
@@ -158,8 +151,7 @@ class SmoothL1LossOHEM(Loss):
     """smooth_L1_loss_ohem_layer.cpp of R-FCN; bottom 2 holds weights inside the loss.
 
     Top 1 is the loss of each place.  As there, the weights are in the error but not once more in
-    the gradient.  Values: outer, channels, inner, normalization (default "valid").
-    """
+    the gradient."""
 
     fields = ("loss_param",)
     bottoms = between(2, 3)
@@ -196,9 +188,7 @@ class BoxAnnotatorOHEM(Layer):
     """box_annotator_ohem_layer.cpp of R-FCN; bottoms: regions, their losses, labels and weights.
 
     Of each image the roi_per_img regions with the largest losses keep label and weights; the
-    others get ignore_label and zeros.  Of equal losses the first counts.
-    Values: roi_per_img, ignore_label.
-    """
+    others get ignore_label and zeros.  Of equal losses the first counts."""
 
     field = "box_annotator_ohem_param"
     bottoms = exactly(4)

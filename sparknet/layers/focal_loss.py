@@ -76,10 +76,7 @@ class FocalLoss(Loss):
     """focal_loss_layer.cpp of several forks (Lin et al., Focal Loss for Dense Object Detection).
 
     ORIGIN: -alpha (1 - p)^gamma log p of the label's softmax probability p; ONEADDP, of
-    happynear's fork: -(alpha + p)^gamma log p.  A second top gives the probabilities.
-    Values: axis, outer, channels, inner, normalization (default "valid"), ignore_label, kind
-    ("origin" or "oneaddp"), gamma, alpha.
-    """
+    happynear's fork: -(alpha + p)^gamma log p.  A second top gives the probabilities."""
 
     host = FocalLossHost
     field = "focal_loss_param"

@@ -9,10 +9,7 @@ from sparknet.layers.layer import Layer, Plan, Shape, at_least, count, exactly, 
 
 @layer("BatchReindex", stock=True)
 class BatchReindex(Layer):
-    """Bottom 1 names the items of bottom 0 to copy (Caffe: batch_reindex_layer.cpp).
-
-    Values: num (items in bottom 0; an index at or above it is refused), inner.
-    """
+    """Bottom 1 names the items of bottom 0 to copy (Caffe: batch_reindex_layer.cpp)."""
 
     other_bottoms = "indices"
     bottoms = exactly(2)
@@ -35,8 +32,7 @@ class BatchGather(Layer):
     """top[i, j, …] = bottom[i, places[i, j], …], where i are the axes before ``axis``, the same in
     both bottoms, and j are the others of the places.
 
-    Places below 0 count from the end.  They have no gradient.
-    """
+    Places below 0 count from the end.  They have no gradient."""
 
     field = "batch_gather_param"
     bottoms = exactly(2)
@@ -63,8 +59,7 @@ class BatchGather(Layer):
 class Gather(Layer):
     """Place i of the top's axis is place index[i] of the bottom's; places may repeat.
 
-    Negative places count from the end, however long the axis is.
-    """
+    Negative places count from the end, however long the axis is."""
 
     field = "gather_param"
 
@@ -89,8 +84,7 @@ class Filter(Layer):
     """The last bottom selects items of the others (Caffe: filter_layer.cpp).
 
     How many are kept is known only in the forward pass; until then the tops have
-    the shapes of the bottoms.  Values: num.
-    """
+    the shapes of the bottoms."""
 
     other_bottoms = "indices"
     has_dynamic_tops = True

@@ -71,10 +71,7 @@ def _four(blob: Any) -> tuple[int, int, int, int]:
 
 @layer("HDF5Data", stock=True)
 class HDF5Data(SourceLayer):
-    """The first file gives the shapes (Caffe: hdf5_data_layer.cpp).
-
-    Values: source, files (as listed), batch_size, shuffle.
-    """
+    """The first file gives the shapes (Caffe: hdf5_data_layer.cpp)."""
 
     host = HDF5DataHost
     field = "hdf5_data_param"
@@ -109,10 +106,7 @@ class HDF5Data(SourceLayer):
 
 @layer("HDF5Output", stock=True)
 class HDF5Output(Layer):
-    """Writes data and label, always with four axes (Caffe: hdf5_output_layer.cpp).
-
-    Values: file_name, data and label (the four axes of each data set).
-    """
+    """Writes data and label, always with four axes (Caffe: hdf5_output_layer.cpp)."""
 
     host = HDF5OutputHost
     field = "hdf5_output_param"
@@ -129,5 +123,4 @@ class HDF5Output(Layer):
         label = legacy_shape(self, bottoms[1], "label")
         if data[0] != label[0]:
             self.fail(f"data has {data[0]} items and label {label[0]}; the numbers must be equal")
-        values = {"file_name": name, "data": data, "label": label}
-        return Plan(tops=(), values=values)
+        return Plan(tops=(), values={"file_name": name, "data": data, "label": label})

@@ -54,8 +54,7 @@ class Host(ABC):
     """A layer of a runtime; blobs are views of the engine's memory.
 
     A host may give its tops other shapes in `reshape` and in `forward`; the layers
-    that follow adopt them when they run.
-    """
+    that follow adopt them when they run."""
 
     def __init__(self, node: HostNode, params: Blobs, seed: int) -> None:
         self.node = node

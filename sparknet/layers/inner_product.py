@@ -15,8 +15,7 @@ class InnerProduct(Layer):
     Axes from ``axis`` on are one vector.
 
     ``normalize``, of happynear's fork, gives every row of the weights length 1 in each forward
-    pass, in the blob itself; the gradient is that of the weights as they are then.
-    """
+    pass, in the blob itself; the gradient is that of the weights as they are then."""
 
     field = "inner_product_param"
     plain_options = ("transpose", "bias_term", "normalize")
@@ -73,10 +72,7 @@ class Embed(Layer):
 
 @layer("MatMul")
 class MatMul(Layer):
-    """The last two axes are matrices; the axes before them are equal, or 1 in one of the blobs.
-
-    Values: transpose_a, transpose_b (the matrices are stored transposed).
-    """
+    """The last two axes are matrices; the axes before them are equal, or 1 in one of the blobs."""
 
     field = "matmul_param"
     bottoms = exactly(2)

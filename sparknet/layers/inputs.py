@@ -107,8 +107,7 @@ class Input(SourceLayer):
     """One shape for all tops, or one for each (Caffe: input_layer.cpp).
 
     Records lie along the first axis, or along the one with which layers accept more of them;
-    ``record_axis`` names it for each top where no layer tells.
-    """
+    ``record_axis`` names it for each top where no layer tells."""
 
     is_input = True
     is_view = True
@@ -145,10 +144,7 @@ class Parameter(SourceLayer):
 class DummyData(SourceLayer):
     """Blobs that fillers make (Caffe: dummy_data_layer.cpp).
 
-    A filler that is not constant fills again in each pass.
-
-    Values: fillers (one for each top), refill (whether each fills again).
-    """
+    A filler that is not constant fills again in each pass."""
 
     host = DummyDataHost
     field = "dummy_data_param"
@@ -197,9 +193,7 @@ class MemoryData(SourceLayer):
     """Batches from arrays that the caller hands over (Caffe: memory_data_layer.cpp).
 
     A third top, of DeepLab's nets, is N x 1 x 1 x 2: the height and width of each picture, those of
-    the layer unless `set_input_arrays` is given others.
-    Values: batch_size, channels, height, width.
-    """
+    the layer unless `set_input_arrays` is given others."""
 
     host = MemoryDataHost
     field = "memory_data_param"
@@ -224,10 +218,7 @@ class RecordWeights(Layer):
     """Passes bottom 0 on; bottom 1 has a weight for each record, by which gradients are multiplied.
 
     The shape of the weights says where the records lie: n for axis 0, 1 x n for axis 1.  The sum
-    of a loss that reads the top is weighted as well; what it is divided by stays as it is.
-
-    Values: before, records, after (the sizes before, on and behind the records' axis).
-    """
+    of a loss that reads the top is weighted as well; what it is divided by stays as it is."""
 
     bottoms = exactly(2)
     is_view = True

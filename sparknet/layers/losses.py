@@ -102,7 +102,7 @@ def ignore_label(options: caffe_pb2.LossParameter) -> int | None:
 
 @layer("EuclideanLoss", stock=True)
 class EuclideanLoss(Loss):
-    """Both bottoms may receive a gradient (Caffe: euclidean_loss_layer.cpp).  Values: num."""
+    """Both bottoms may receive a gradient (Caffe: euclidean_loss_layer.cpp)."""
 
     bottoms_without_gradient = ()
 
@@ -115,8 +115,7 @@ class EuclideanLoss(Loss):
 class L1Loss(Loss):
     """l1_loss_layer.cpp of NVIDIA's fork (DetectNet): their sum, divided by the number of items.
 
-    Both bottoms may receive a gradient.  Values: num.
-    """
+    Both bottoms may receive a gradient."""
 
     bottoms_without_gradient = ()
 
@@ -127,9 +126,7 @@ class L1Loss(Loss):
 
 @layer("HingeLoss", stock=True)
 class HingeLoss(Loss):
-    """The margin loss, one against all (Caffe: hinge_loss_layer.cpp).
-
-    Values: num, channels, norm ("l1" or "l2")."""
+    """The margin loss, one against all (Caffe: hinge_loss_layer.cpp)."""
 
     field = "hinge_loss_param"
     other_bottoms = "classes"
@@ -142,9 +139,7 @@ class HingeLoss(Loss):
 
 @layer("MultinomialLogisticLoss", stock=True)
 class MultinomialLogisticLoss(Loss):
-    """Cross entropy over given probabilities (Caffe: multinomial_logistic_loss_layer.cpp).
-
-    Values: num, channels."""
+    """Cross entropy over given probabilities (Caffe: multinomial_logistic_loss_layer.cpp)."""
 
     other_bottoms = "classes"
 
@@ -155,11 +150,7 @@ class MultinomialLogisticLoss(Loss):
 
 @layer("InfogainLoss", stock=True)
 class InfogainLoss(Loss):
-    """The matrix comes from a file or as bottom 2 (Caffe: infogain_loss_layer.cpp).
-
-    Values: axis, outer, channels, inner, normalization (default "valid"), ignore_label
-    (None: none), matrix (from the file, channels x channels; None: bottom 2).
-    """
+    """The matrix comes from a file or as bottom 2 (Caffe: infogain_loss_layer.cpp)."""
 
     score_function = "softmax"
     field = "infogain_loss_param"
@@ -211,10 +202,7 @@ class SigmoidCrossEntropyLoss(Loss):
     """Independent yes-or-no losses on logits (Caffe: sigmoid_cross_entropy_loss_layer.cpp).
 
     ``class_balanced`` is HED's (``dialect="hed"``): in each item the losses of ones count by the
-    share of zeros, those of zeros by the share of ones, and other targets do not count.
-    Values: outer, inner, normalization (default "batch_size"), ignore_label (None: none),
-    class_balanced.
-    """
+    share of zeros, those of zeros by the share of ones, and other targets do not count."""
 
     score_function = "sigmoid"
     other_bottoms = "indices"
@@ -237,12 +225,8 @@ class SoftmaxWithLoss(Loss):
     """A second top gives the probabilities (Caffe: softmax_loss_layer.cpp); a third, of forks,
     the loss of each label in the shape of the labels; an ignored one has 0.
 
-    Values: axis, outer, channels, inner, normalization (default "valid"),
-    ignore_label (None: none), class_weights (absent: all 1).
-
     SegNet's ``weight_by_label_freqs`` multiplies each label's part of the loss by its class's
-    number in ``class_weighting``; the divisor stays.
-    """
+    number in ``class_weighting``; the divisor stays."""
 
     score_function = "softmax"
     field = "softmax_param"

@@ -34,10 +34,7 @@ from sparknet.layers.losses import Loss, check_one_label_each
 
 @layer("ContrastiveLoss", stock=True)
 class ContrastiveLoss(Loss):
-    """Two batches of features and a same-or-not label (Caffe: contrastive_loss_layer.cpp).
-
-    Values: num, channels, margin, legacy_version.
-    """
+    """Two batches of features and a same-or-not label (Caffe: contrastive_loss_layer.cpp)."""
 
     other_bottoms = "indices"
     field = "contrastive_loss_param"
@@ -76,8 +73,7 @@ class TripletLossHost(Host):
 class TripletLoss(Loss):
     """triplet_loss_layer.cpp of several forks; bottoms: anchors, positives and negatives (N x C).
 
-    Half the mean of max(0, margin + |a - p|^2 - |a - n|^2).  Values: margin.
-    """
+    Half the mean of max(0, margin + |a - p|^2 - |a - n|^2)."""
 
     host = TripletLossHost
     field = "triplet_loss_param"
@@ -158,8 +154,7 @@ class MMDLoss(Loss):
     of kernel_num widths: each kernel_mul times the one before, around the mean squared distance,
     which fix_gamma keeps from the first pass on.  As there, the loss is the sum over the pairs, and
     the gradient that of their mean, with the widths held fixed; here it is that of the same pairs.
-    Without two records of each domain there is no loss.  Values: kernels, factor, fixed.
-    """
+    Without two records of each domain there is no loss."""
 
     host = MMDLossHost
     field = "mmd_param"
@@ -221,8 +216,7 @@ class CenterLoss(Loss):
 
     The loss is half the mean squared distance, or with distance_type L1 the mean of absolute
     differences.  As there, what a centre learns is the mean distance of its features, one more
-    counted than there are, whatever the loss weight.  Values: classes, norm ("L1" or "L2").
-    """
+    counted than there are, whatever the loss weight."""
 
     host = CenterLossHost
     field = "center_loss_param"
@@ -298,9 +292,7 @@ class InnerDistance(Layer):
 
     A second bottom takes the place of the weights.  With update_center_only the last bottom holds
     class numbers, and a row learns from the vectors of its class alone.  ``normalize`` gives every
-    row length 1 in each forward pass, in the blob itself.
-    Values: axis, num_output, norm, normalize, own (the rows are weights), labels.
-    """
+    row length 1 in each forward pass, in the blob itself."""
 
     host = InnerDistanceHost
     field = "inner_distance_param"

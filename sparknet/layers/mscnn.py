@@ -53,8 +53,7 @@ def decode(
 ) -> tuple[Array, Array]:
     """Return the low corners and the sizes (N x anchors x 2 x H x W) of the boxes of a field.
 
-    `deltas` are N x anchors x 4 x H x W, `sizes` the width and height of each anchor.
-    """
+    `deltas` are N x anchors x 4 x H x W, `sizes` the width and height of each anchor."""
     high, wide = deltas.shape[3:]
     means, stds = (np.array(values[name]).reshape(4, 1, 1) for name in ("means", "stds"))
     parts = deltas.astype(np.float64) * stds + means
@@ -98,10 +97,7 @@ class BoxGroupOutput(BoxRows):
     Items of the scores are image by image, and in each image anchor by anchor; class 0 is the
     background.  Boxes end at the image's size at most, one pixel after its last.  Top 0 has rows
     (image, x1, y1, x2, y2), top 1 the score too.  nms_type and the rows without a box are
-    BoxOutput's.  The number of boxes is known only in the forward pass.
-    Values: fg_thr, iou_thr, nms_type, max_nms_num, max_post_nms_num, min_size, field_whr,
-    field_xyr, strides, sizes (of each group its anchors' heights, widths), means, stds.
-    """
+    BoxOutput's.  The number of boxes is known only in the forward pass."""
 
     host = BoxGroupOutputHost
     field = "box_group_output_param"
@@ -174,10 +170,7 @@ class BoxOutput(BoxRows):
     Top 0 has rows (image, x1, y1, x2, y2), top 1 the score too: the largest of a class less that of
     the background, class 0.  nms_type is what an overlap is a part of: the union (IOU), the smaller
     box (IOMU) or the first one (IOFU).  The number of boxes is known only in the forward pass;
-    without one there is a row (0, 1, 1, 10, 10) in top 0 and of zeros in top 1.
-    Values: fg_thr, iou_thr, nms_type, max_nms_num, max_post_nms_num, min_size, field_whr,
-    field_xyr, strides, sizes (width and height of each field), means, stds.
-    """
+    without one there is a row (0, 1, 1, 10, 10) in top 0 and of zeros in top 1."""
 
     host = BoxOutputHost
     field = "box_output_param"

@@ -34,8 +34,7 @@ class BatchNorm(Layer):
 
     NVIDIA's ``scale_bias``, which scale_filler and bias_filler imply, adds two that learn: a
     factor and a shift for each channel.  Intel's ``filler``, and a bias_filler beside it, are read
-    and not followed.
-    """
+    and not followed."""
 
     field = "batch_norm_param"
     accepts_int8 = True
@@ -103,10 +102,7 @@ class BN(Layer):
     and bias from learning.  Two ``param`` entries are SegNet's and four this one's; without any it
     is this one in TEST, and in TRAIN refused unless ``dialect="segnet"`` or ``"pspnet"`` says
     which.  A ``batch_norm_param`` in place of ``bn_param`` gives
-    scale_filler, bias_filler, moving_average_fraction as momentum, eps and use_global_stats.
-
-    Values: statistics ("batch", "running", "none"), eps, momentum.
-    """
+    scale_filler, bias_filler, moving_average_fraction as momentum, eps and use_global_stats."""
 
     field = "bn_param"
     fields = ("batch_norm_param",)
@@ -187,8 +183,7 @@ class LayerNorm(Layer):
     """y = (x - mean) / sqrt(variance + eps) (Ba, Kiros and Hinton, 2016).
 
     The axes from ``axis`` on are normalised together.  It learns nothing: factors and shifts are a
-    Scale's.
-    """
+    Scale's."""
 
     field = "layer_norm_param"
     plain_options = ("eps",)
@@ -214,8 +209,7 @@ class LRN(Layer):
         if size % 2 == 0 or size > MAX_COUNT:
             self.fail(f"local_size must be odd and below 2^31; it is {size}")
         bottom = check_image(self, bottoms[0])
-        values = {"local_size": size}
-        return Plan((bottom,), values=values)
+        return Plan((bottom,), values={"local_size": size})
 
     def work(self, plan: Plan, bottoms: Sequence[Shape]) -> int:
         size: int = plan.values["local_size"]
@@ -245,8 +239,7 @@ class Normalize(Layer):
     """normalize_layer.cpp of SSD.  One factor if ``channel_shared``, else one a channel.
 
     ``learned_scale: false`` is happynear's and TSN's: no factor, and nothing is learned.  A layer
-    that says nothing at all is refused in TRAIN, for each may be meant, and is SSD's in TEST.
-    """
+    that says nothing at all is refused in TRAIN, for each may be meant, and is SSD's in TEST."""
 
     field = "norm_param"
     plain_options = ("across_spatial", "channel_shared", "eps")

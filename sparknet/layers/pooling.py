@@ -17,8 +17,7 @@ class Pooling(Layer):
     Caffe: pooling_layer.cpp.  A second top of MAX pooling holds the winners' positions.
 
     Forks round the output size down in three ways: ``round_mode: FLOOR``, ``ceil_mode: false``
-    and ``torch_pooling: true``.
-    """
+    and ``torch_pooling: true``."""
 
     field = "pooling_param"
     tops = between(1, 2)

@@ -99,10 +99,7 @@ class PriorBox(DefaultBoxes):
     Of SSD (prior_box_layer.cpp): a square of each min_size, one between it and max_size, and one
     for each aspect_ratio.  ``dialect="textboxes"`` lays all of them again half a place lower and
     clips unless `clip` is false; ``dialect="faceboxes"`` lays 16 of size 32 and 4 of size 64
-    beside each other, all squares of min_size one pixel smaller.
-    Values: widths, heights, shifts_x, shifts_y (of the boxes of a place, in pixels), variances
-    (one or four), clip, offset, img_h, img_w, step_h, step_w (resolved), layer_h, layer_w.
-    """
+    beside each other, all squares of min_size one pixel smaller."""
 
     @property
     def _arrangement(self) -> str:
@@ -175,9 +172,7 @@ class PriorBoxClustered(DefaultBoxes):
     """Boxes of each `width` and `height`, in pixels, around every place of bottom 0, in units of
     the image, bottom 1.
 
-    Of the SSDs of Open Model Zoo; OpenVINO's operation of the same name defines it.
-    Values: those of PriorBox.
-    """
+    Of the SSDs of Open Model Zoo; OpenVINO's operation of the same name defines it."""
 
     def boxes(self, step_h: float) -> list[DefaultBox]:
         widths, heights = self.options.width, self.options.height

@@ -62,10 +62,7 @@ class Python(Layer):
     Importing the module runs its code, as in Caffe (python_layer.hpp).  Faster R-CNN's
     ``rpn.proposal_layer``, ``rpn.anchor_target_layer`` and ``rpn.proposal_target_layer`` come with
     sparknet and need not be there; their constants can be given in param_str.  So do DetectNet's
-    ``caffe.layers.detectnet.clustering``.
-    Values: module, layer, param_str, share_in_parallel, blobs (the first values of the
-    learnable blobs; where they are given the fillers do not count).
-    """
+    ``caffe.layers.detectnet.clustering``."""
 
     host = PythonHost
     field = "python_param"

@@ -26,10 +26,7 @@ class Recurrent(Layer):
     Tops: the output (time x streams x num_output), then the last hidden states if
     expose_hidden.
 
-    The first `infer` fixes the number of time steps, as in Caffe, unless states are exposed.
-    Values: steps, streams, inputs, num_output, static_inputs (0: no static input),
-    expose_hidden, states (how many hidden states there are).
-    """
+    The first `infer` fixes the number of time steps, as in Caffe, unless states are exposed."""
 
     field = "recurrent_param"
     bottoms = at_least(2)
@@ -149,8 +146,7 @@ class RNN(Recurrent):
 
     Bottoms: time x records x values, and ``cont`` of time x records, 0 where a sequence begins,
     else 1; then what is the same at all steps, records x values, if there is such an input.
-    docs/cookbook.md has a time series.
-    """
+    docs/cookbook.md has a time series."""
 
     states = 1
 
@@ -167,8 +163,7 @@ class LSTM(Recurrent):
     Bottoms: time x records x values, and ``cont`` of time x records, 0 where a sequence begins,
     else 1; then what is the same at all steps, records x values, if there is such an input.
     docs/cookbook.md has a time series.
-    Exposed states: h, then c.
-    """
+    Exposed states: h, then c."""
 
     states = 2
 
@@ -187,8 +182,7 @@ class GRU(Recurrent):
     docs/cookbook.md has a time series.
     ``reset_after`` gates the product of the hidden state and the candidate's weights, else the
     hidden state before it.  Parameters: weights of the input, biases, weights of the hidden state,
-    bias of the candidate's product.  Values besides those of `Recurrent`: reset_after.
-    """
+    bias of the candidate's product."""
 
     states = 1
     plain_options = ("reset_after",)
@@ -202,10 +196,7 @@ class GRU(Recurrent):
 @layer("LSTMUnit", stock=True)
 class LSTMUnit(Layer):
     """Computes the next cell and hidden state from the cell (1 x streams x units), the gates
-    (1 x streams x 4 units) and cont (1 x streams) (Caffe: lstm_unit_layer.cpp).
-
-    Values: streams, units.
-    """
+    (1 x streams x 4 units) and cont (1 x streams) (Caffe: lstm_unit_layer.cpp)."""
 
     bottoms = exactly(3)
     tops = exactly(2)

@@ -12,16 +12,14 @@ from sparknet.layers.layer import Layer, Plan, Shape, count, layer
 class Reduction(Layer):
     """A sum, mean, sum of magnitudes or of squares over the last axes.
 
-    Caffe: reduction_layer.cpp.
-    """
+    Caffe: reduction_layer.cpp."""
 
     field = "reduction_param"
     plain_options = ("operation", "coeff")
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         axis = self.axis(self.options.axis, bottoms[0])
-        values = {"axis": axis}
-        return Plan((bottoms[0][:axis],), values=values)
+        return Plan((bottoms[0][:axis],), values={"axis": axis})
 
 
 @layer("CumSum")
@@ -34,8 +32,7 @@ class CumSum(Layer):
 
     def infer(self, bottoms: Sequence[Shape]) -> Plan:
         options = self.options
-        values = {"axis": self.axis(options.axis, bottoms[0])}
-        return Plan((bottoms[0],), values=values)
+        return Plan((bottoms[0],), values={"axis": self.axis(options.axis, bottoms[0])})
 
     def mixes(self, bottom: Shape, axis: int) -> bool:
         return axis == self.axis(self.options.axis, bottom)
@@ -43,10 +40,7 @@ class CumSum(Layer):
 
 @layer("ArgMax", stock=True)
 class ArgMax(Layer):
-    """The top_k places (or values) along an axis or in each item (Caffe: argmax_layer.cpp).
-
-    Values: axis (None: over each whole item), outer, channels, inner, top_k, out_max_val.
-    """
+    """The top_k places (or values) along an axis or in each item (Caffe: argmax_layer.cpp)."""
 
     field = "argmax_param"
     has_gradient = False

@@ -113,10 +113,7 @@ class Permute(Layer):
 
 @layer("Transpose")
 class Transpose(Layer):
-    """transpose_layer.cpp of CTPN's Caffe: axis i of the top is axis dim[i] of the bottom.
-
-    Values: order.
-    """
+    """transpose_layer.cpp of CTPN's Caffe: axis i of the top is axis dim[i] of the bottom."""
 
     field = "transpose_param"
 
@@ -133,7 +130,7 @@ class Transpose(Layer):
 
 @layer("Reverse")
 class Reverse(Layer):
-    """reverse_layer.cpp of CTPN's Caffe.  Values: outer, many (places of the axis), inner."""
+    """reverse_layer.cpp of CTPN's Caffe."""
 
     field = "reverse_param"
 
@@ -174,8 +171,7 @@ class SizedLike(Layer):
     """The first bottom with the sizes that ``size`` lists; of the other bottoms only sizes count.
 
     Axes are lined up from the last one.  A size of 1 is spread, as numpy does; of a longer axis the
-    first values are taken.  With ``reshape`` the values stay as they are, in their order.
-    """
+    first values are taken.  With ``reshape`` the values stay as they are, in their order."""
 
     field = "sized_like_param"
     bottoms = at_least(1)

@@ -24,8 +24,7 @@ class Resize(Layer):
     """By the rules of ONNX's Resize: nearest, linear or cubic (Keys, 1981) in both directions.
 
     Give height and width, or scale_h and scale_w; with both, the scales say where the new pixels
-    lie.  Values: scales, and every option under its own name.
-    """
+    lie."""
 
     field = "resize_image_param"
     plain_options = ("mode", "coordinates", "nearest_mode", "cubic_coeff_a", "exclude_outside")
@@ -37,8 +36,7 @@ class Resize(Layer):
             size, scale = self._axis(bottom[axis], name, ratio)
             sizes.append(size)
             scales.append(scale)
-        values = {"scales": tuple(scales)}
-        return Plan(((*bottom[:2], *sizes),), values=values)
+        return Plan(((*bottom[:2], *sizes),), values={"scales": tuple(scales)})
 
     def _axis(self, size: int, name: str, ratio: str) -> tuple[int, float]:
         options = self.options
@@ -109,8 +107,7 @@ class Interp(Layer):
 class Upsample(Layer):
     """upsample_layer.cpp: SegNet's with a mask as second bottom, YOLO's without.
 
-    YOLO's repeats each pixel ``scale`` times; its default of 1 means SegNet's 2 here.
-    """
+    YOLO's repeats each pixel ``scale`` times; its default of 1 means SegNet's 2 here."""
 
     field = "upsample_param"
     bottoms = between(1, 2)
@@ -170,8 +167,7 @@ class GridSample(Layer):
 
     -1 and 1 are the outer edges of the first and the last pixel, or with ``align_corners`` their
     centres.  Beyond the image are zeros, the nearest pixel (BORDER), or the image mirrored
-    (REFLECTION).
-    """
+    (REFLECTION)."""
 
     field = "grid_sample_param"
     bottoms = exactly(2)

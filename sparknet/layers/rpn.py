@@ -67,8 +67,7 @@ OTHERWISE = (6000, 300)
 class ProposalLayer(UserLayer):
     """Bottoms: scores (1 x 2A x H x W, the second half objects), deltas, image size and scale.
 
-    Tops: rows (0, x1, y1, x2, y2), and the boxes' scores.
-    """
+    Tops: rows (0, x1, y1, x2, y2), and the boxes' scores."""
 
     def setup(self, bottom: Any, top: Any) -> None:
         self.values = settings(self.param_str, PROPOSAL_DEFAULTS)
@@ -131,8 +130,7 @@ class AnchorTargetLayer(UserLayer):
     """Bottoms: scores of the anchors, true boxes (x1, y1, x2, y2, class), image size, image.
 
     Tops: a label of each anchor (1 object, 0 none, -1 neither), targets of its deltas, and the
-    weights inside and outside a smooth L1 loss.
-    """
+    weights inside and outside a smooth L1 loss."""
 
     def setup(self, bottom: Any, top: Any) -> None:
         self.values = settings(self.param_str, ANCHOR_DEFAULTS)
@@ -212,8 +210,7 @@ class ProposalTargetLayer(UserLayer):
 
     Tops: the chosen boxes, their classes, targets of their deltas in the columns of their class,
     and the weights inside and outside a smooth L1 loss.  ``num_classes`` 2 has one set of columns
-    for objects of any class, and ``batch_size`` -1 takes all proposals (R-FCN).
-    """
+    for objects of any class, and ``batch_size`` -1 takes all proposals (R-FCN)."""
 
     def setup(self, bottom: Any, top: Any) -> None:
         self.values = settings(self.param_str, TARGET_DEFAULTS)
@@ -309,8 +306,7 @@ class Proposal(BoxRows):
 
     The scores are 1 x 2A x H x W, of which the second half counts, for A anchors of each ratio
     and scale; top 0 has rows (0, x1, y1, x2, y2), top 1 their scores.  The number of boxes is
-    known only in the forward pass.  Values: those of proposal_param.
-    """
+    known only in the forward pass."""
 
     host = ProposalHost
     field = "proposal_param"

@@ -64,8 +64,7 @@ class Scale(Layer):
 
     Caffe: scale_layer.cpp.  With one bottom the factors are learned.
 
-    ``bias_term`` adds a learned bias of the factors' shape, the last parameter.
-    """
+    ``bias_term`` adds a learned bias of the factors' shape, the last parameter."""
 
     field = "scale_param"
     accepts_int8 = True

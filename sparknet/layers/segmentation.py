@@ -104,10 +104,7 @@ class DenseImageData(PairLayer):
     """dense_image_data_layer.cpp of SegNet and ENet; a line of the list is `picture labels`.
 
     Top 1 is N x 1 x H x W.  Crops are random in TRAIN and central in TEST; label_divide_factor
-    divides the labels.  Values: source, root_folder, batch_size, shuffle, rand_skip, size (new
-    height and width; none: as stored), crop, is_color, mirror, mean, divisor, and those that
-    `loaders.labelled_pictures` reads.
-    """
+    divides the labels."""
 
     field = "dense_image_data_param"
     fields = ()
@@ -166,8 +163,7 @@ class SegData(PairLayer):
     Batches of one picture, scaled by a number between the two scale_ratios, of which a part of any
     place is taken whose sides are multiples of `stride`, at most upper_size, or upper_height and
     upper_width.  With `balance` a part of which one label has more than four fifths is drawn
-    again, up to ten times.  Values: those of DenseImageData, stride, scales, most, balance.
-    """
+    again, up to ten times."""
 
     field = "seg_data_param"
     plain_options = ("source", "shuffle", "balance")
@@ -215,8 +211,7 @@ class ImageSegData(PairLayer):
     label_type PIXEL takes a picture of labels, IMAGE one number for all pixels, NONE ignore_label.
     A picture smaller than the crop is filled up with mean_value, its labels with ignore_label;
     ``scale_factors`` of transform_param resize it by chance.  Top 2 has the height and the width
-    of each picture within the crop.  Values: those of DenseImageData.
-    """
+    of each picture within the crop."""
 
     field = "image_data_param"
     tops = between(2, 3)
@@ -257,9 +252,7 @@ class ImageSegData(PairLayer):
 class ImageLabelmapData(PairLayer):
     """image_labelmap_data_layer.cpp of HED; a line of the list is `picture map`.
 
-    Top 1 is N x 1 x H x W: 1 where the map is brighter than half, 0 elsewhere.
-    Values: those of DenseImageData.
-    """
+    Top 1 is N x 1 x H x W: 1 where the map is brighter than half, 0 elsewhere."""
 
     field = "image_data_param"
     has_batch_size = True

@@ -87,11 +87,7 @@ Array = np.ndarray[Any, np.dtype[np.float32]]
 class TransformParam:
     """Crop, mean, scale and mirror, checked against the data.
 
-    `sized` layers resize images by chance where Intel's or NVIDIA's fields ask for it.
-    Values: crop_size, scale, mirror, force_color, force_gray, mean (channels x height x
-    width, from the file), mean_values (one or one for each channel), random_size; None and ()
-    where absent.
-    """
+    `sized` layers resize images by chance where Intel's or NVIDIA's fields ask for it."""
 
     def __init__(
         self, layer: Layer, options: caffe_pb2.TransformationParameter, sized: bool = False

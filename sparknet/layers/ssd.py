@@ -77,8 +77,7 @@ class TrueBoxes(Layer):
 
     The bottom is records x boxes x 5 (label, xmin, ymin, xmax, ymax as shares of the image) or x 6
     (and 1 for a difficult box); a row whose label is negative is no box.  The top is a row for each
-    box: record, label, its number, corners, difficult; -1 for the record where there is no box.
-    """
+    box: record, label, its number, corners, difficult; -1 for the record where there is no box."""
 
     has_gradient = False
     other_bottoms = "indices"
@@ -98,13 +97,7 @@ class MultiBoxLoss(Loss):
 
     RefineDet's second stage has the first one's scores and locations as bottoms 4 and 5: priors are
     moved by these, and background that the first stage is sure of, by objectness_score, teaches
-    nothing.  Where objectness_score is given and there are two classes, all labels count as 1.
-    Values: priors, truths (rows of true boxes), normalization (default "valid"), nms (whether
-    nms_param is given), nms_threshold, top_k (-1: all), loc_counts and conf_counts (whether
-    that part is in the loss: propagate_down), and every option under its own name,
-    enumerations as lowercase words; mining_type is "none" where the older
-    ``do_neg_mining: false`` says so.
-    """
+    nothing.  Where objectness_score is given and there are two classes, all labels count as 1."""
 
     other_bottoms = "indices"
     field = "multibox_loss_param"
@@ -198,12 +191,7 @@ class DetectionOutput(BoxRows):
     the first stage's scores of background and object, which hold for sure below objectness_score,
     and bottom 4 its locations, by which the priors are moved first.
 
-    The number of boxes is known only in the forward pass; until then it is 1.
-    Values: priors, num_classes, share_location, background_label_id, code_type ("corner",
-    "center_size", "corner_size"), variance_encoded_in_target, keep_top_k (-1: all),
-    confidence_threshold (None: none), nms_threshold, top_k (-1: all), eta, refines,
-    objectness_score.
-    """
+    The number of boxes is known only in the forward pass; until then it is 1."""
 
     field = "detection_output_param"
     fields = ("transform_param",)

@@ -164,8 +164,7 @@ class UserLayer:
     """The base class of Python layers: pycaffe's ``Layer``.
 
     A layer defines ``forward(bottom, top)``, and ``backward(top, propagate_down, bottom)`` if
-    gradients come to it.
-    """
+    gradients come to it."""
 
     def __init__(self, parameter: caffe_pb2.LayerParameter | None = None) -> None:
         self.blobs = BlobVec()

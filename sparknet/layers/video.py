@@ -77,8 +77,7 @@ class Convolution3D(Window3D, Convolution):
     """convolution3d_layer.cpp of C3D.  kernel_size, stride and pad are for height and width;
     kernel_depth, temporal_stride and temporal_pad for time, the axis before them.
 
-    The first version of C3D has the options in ``convolution_param``.
-    """
+    The first version of C3D has the options in ``convolution_param``."""
 
 
 @layer("Deconvolution3D")
@@ -86,17 +85,14 @@ class Deconvolution3D(Window3D, Deconvolution):
     """deconvolution3d_layer.cpp of C3D.  kernel_size, stride and pad are for height and width;
     kernel_depth, temporal_stride and temporal_pad for time, the axis before them.
 
-    The first version of C3D has the options in ``convolution_param``.
-    """
+    The first version of C3D has the options in ``convolution_param``."""
 
 
 @layer("Pooling3D")
 class Pooling3D(Layer):
     """pool3d_layer.cpp of C3D: MAX or AVE; sizes are rounded up, and time takes no padding.
 
-    The first version of C3D has the options in ``pooling_param``.
-    Values: method, and kernel, stride and pad for time, height and width.
-    """
+    The first version of C3D has the options in ``pooling_param``."""
 
     field = "pooling3d_param"
     fields = ("pooling_param",)

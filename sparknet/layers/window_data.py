@@ -120,11 +120,7 @@ class WindowMaker:
 class WindowData(SourceLayer):
     """Batches of windows cut from images (R-CNN) (Caffe: window_data_layer.cpp).
 
-    The window file says how many channels images have.
-
-    Values: source, root_folder, batch_size, fg_threshold, bg_threshold, fg_fraction,
-    context_pad, crop_mode, cache_images, and those of `TransformParam`.
-    """
+    The window file says how many channels images have."""
 
     host = WindowDataHost
     field = "window_data_param"

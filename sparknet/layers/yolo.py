@@ -121,10 +121,7 @@ def detections(maps: Sequence[Sequence[Array]], many: int, threshold: float) -> 
 @layer("Reorg")
 class Reorg(Layer):
     """reorg_layer.cpp of YOLOv2, whose order of values it keeps: it is Darknet's, in which the
-    sizes of the input, not of the output, are counted in channels of blocks.
-
-    Values: stride, reverse.
-    """
+    sizes of the input, not of the output, are counted in channels of blocks."""
 
     field = "reorg_param"
 
@@ -176,9 +173,7 @@ class YoloDetectionOutput(BoxRows):
     """yolo_detection_output_layer.cpp of MobileNet-YOLO: softmax over classes, the best counts.
 
     The top has rows of image, label (from 1), score, and corners in shares of the image.  The
-    number of boxes is known only in the forward pass.  Values: num_classes, num_box, biases
-    (anchors in cells), confidence_threshold, nms_threshold.
-    """
+    number of boxes is known only in the forward pass."""
 
     host = YoloDetectionOutputHost
     field = "yolo_detection_output_param"
@@ -201,9 +196,7 @@ class Yolov3DetectionOutput(BoxRows):
 
     Map i takes the anchors that its part of ``mask`` names; anchors_scale is its pixels to a cell.
     The top has rows of image, label (from 1), score, and corners in shares of the image.  The
-    number of boxes is known only in the forward pass.  Values: num_classes, num_box, biases
-    (anchors in pixels), mask, anchors_scale, confidence_threshold, nms_threshold.
-    """
+    number of boxes is known only in the forward pass."""
 
     field = "yolov3_detection_output_param"
     bottoms = at_least(1)

@@ -2,8 +2,7 @@
 
 downloads.tsv has a line for each mirror of a file: model, kind, bytes, SHA-256 (SHA-1 where only
 that is published) and URL.  A URL that ends in ``#name`` is an archive's, whose bytes and checksum
-these are; the file is the one of that name in it.
-"""
+these are; the file is the one of that name in it."""
 
 from __future__ import annotations
 

@@ -46,8 +46,7 @@ def conv_lstm(
     ``bottom`` is a map, or None for a step that only goes on from its state; ``before`` is the
     state, which may be another ConvLSTM's, or None at the beginning.  All steps of one name share
     their weights.  Gates are in the order of Caffe's LSTM (input, forget, output, candidate),
-    without the paper's peepholes.  ``options`` are the convolutions'.
-    """
+    without the paper's peepholes.  ``options`` are the convolutions'."""
     at = f"{name}_{step}"
     layers: list[LayerSpec] = []
     products: list[str] = []

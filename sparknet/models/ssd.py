@@ -78,8 +78,7 @@ def ssd(
 
     ``classes`` counts the background, which is class 0.  ``boxes`` is an input of records x the
     most boxes of a record x 5 (TrueBoxes).  Detections below ``confidence`` are left out, and
-    ``keep`` of an image stay.  Other keywords are for the convolutions.
-    """
+    ``keep`` of an image stay.  Other keywords are for the convolutions."""
     options = {"kernel_size": 3, "pad": 1, "weight_filler": "xavier"} | convolution
     heads = [
         layer

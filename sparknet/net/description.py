@@ -69,8 +69,7 @@ class UsualSolverWarning(UserWarning):
 class Description:
     """The net that is trained (or only run), the nets for testing, and the solver.
 
-    The nets are filtered: they hold only the layers of their phase.
-    """
+    The nets are filtered: they hold only the layers of their phase."""
 
     main: NetMessage
     tests: tuple[NetMessage, ...]

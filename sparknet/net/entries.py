@@ -333,8 +333,7 @@ def predictions(net: NetMessage, learned: Collection[str]) -> list[str]:
     """Return the last blobs of a net without its losses and accuracies.
 
     `learned` names the layers with parameters.  In a net for training, a blob that does not depend
-    on one of them is a target and no prediction.
-    """
+    on one of them is a target and no prediction."""
     flow = from_learned(net, learned)
     judging = _judging(net, learned, flow)
     layers = [layer for number, layer in enumerate(net.layer) if number not in judging]

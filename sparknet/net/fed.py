@@ -49,8 +49,7 @@ class FedNet:
     """One net of a description; it is built at its first use, because the data may decide shapes.
 
     `what` names its data in messages; `others` are nets that are fed from the same records;
-    `given` says what happens to images.
-    """
+    `given` says what happens to images."""
 
     def __init__(
         self,

@@ -53,8 +53,7 @@ class Learner(Protocol):
     """The interface of training for strategies.  Buffers are flat, float32, of one length.
 
     A strategy may write to a buffer at any time; it asks for it again after each call that
-    trains, because a learner may bring it up to date only then.
-    """
+    trains, because a learner may bring it up to date only then."""
 
     on_gradient: OnGradient | None
     """Called once, when the next gradient is computed; then it is None again."""

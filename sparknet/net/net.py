@@ -250,8 +250,7 @@ class Net:
     def compute_gradients(self, load: Callable[[], object] | None = None) -> float:
         """Compute the gradients of one iteration (all passes of iter_size); returns its loss.
 
-        ``load`` puts a batch into the net, in the place of the training data's next one.
-        """
+        ``load`` puts a batch into the net, in the place of the training data's next one."""
         self._learn()
         if self.settings is None:
             raise SolverError("a net without a solver cannot be trained: make the Net of a solver")
@@ -282,8 +281,7 @@ class Net:
         """Return the means of the test net's outputs, over all records or ``steps`` batches.
 
         An output of several numbers, as Accuracy's per class, becomes ``name[0]``, ``name[1]`` …
-        ``metrics`` are further ones by name: confusion, class_accuracy, mean_iou, mae, rmse, r2.
-        """
+        ``metrics`` are further ones by name: confusion, class_accuracy, mean_iou, mae, rmse, r2."""
         means, results = self.measure(check_names(metrics), steps, net)
         return finished(results, metrics, means.records)
 
@@ -334,8 +332,7 @@ class Net:
         most ``most_records`` of them, without labels too; else the net reads its own data.  Layers
         named in ``exclude`` stay as they are.  ``method`` "max" keeps the largest values, "mse"
         clips rare ones, "auto" takes what the outputs lose least by.  A layer whose values are
-        further from float32's than ``most_loss`` of their norm stays in float32 too.
-        """
+        further from float32's than ``most_loss`` of their norm stays in float32 too."""
         backend = quantizable(self.backend, self.settings)
         copy = self._copy(Embedded("float32", keep_blobs=True))
         copy.tested.needs_labels = False
@@ -371,8 +368,7 @@ class Net:
     def save(self, path: StrPath) -> None:
         """Write a caffemodel; HDF5 if the name ends in .h5.
 
-        What happens to images, and the classes' names, go into x.sparknet.json beside it.
-        """
+        What happens to images, and the classes' names, go into x.sparknet.json beside it."""
         name = prepare(path)
         (self.net.save_hdf5 if name.endswith(".h5") else self.net.save)(name)
         ModelInputs({}, self.preprocessing, self.labels, self.features).write_beside(name)
@@ -380,8 +376,7 @@ class Net:
     def load(self, path: StrPath) -> None:
         """Load the weights of layers with the same names from a caffemodel.
 
-        A file with none of the layers is refused; a warning names layers that it lacks.
-        """
+        A file with none of the layers is refused; a warning names layers that it lacks."""
         copy_from(self.net, path)
 
     @property

@@ -28,8 +28,7 @@ from sparknet.weights import WeightCollection, check_layers, copy_weights, open_
 class Nets:
     """The net that is trained or run and those for testing, each built at its first use.
 
-    ``alone`` is the phase of a net without a solver.
-    """
+    ``alone`` is the phase of a net without a solver."""
 
     def __init__(
         self, origin: Origin, backend: Backend, alone: int, given_seed: int | None, seed: int

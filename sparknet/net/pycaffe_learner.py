@@ -25,8 +25,7 @@ class Mirror:
     """A flat buffer whose values come from a backend, and go back if somebody writes there.
 
     ``gather`` fills the buffer from the backend, ``scatter`` does the opposite.  Both are put off
-    for as long as possible: a round of many iterations takes one of each.
-    """
+    for as long as possible: a round of many iterations takes one of each."""
 
     def __init__(self, size: int, gather: Copy, scatter: Copy) -> None:
         self._size, self._gather, self._scatter = size, gather, scatter
@@ -103,8 +102,7 @@ class PycaffeLearner(FedLearner):
     Weights and gradients are gathered from the layers and scattered to them.  Histories and the
     iteration are read and set through a solverstate, a file, by the solver's `snapshot` and
     `restore`.  All of this happens only when a strategy asks, and once for all iterations between.
-    The solver's snapshot_prefix must lie in a folder of this learner alone.
-    """
+    The solver's snapshot_prefix must lie in a folder of this learner alone."""
 
     def __init__(self, net: Net, feed: BatchSource, seed: int) -> None:
         assert net.settings is not None

@@ -311,8 +311,7 @@ class Stream:
     """Reads rows from where the last batch ended; first it passes over ``skip`` records.
 
     An endless stream starts again after the last record, so that every batch is full.  Rows that
-    cannot be read again end with a shorter batch, and then an error.
-    """
+    cannot be read again end with a shorter batch, and then an error."""
 
     def __init__(self, rows: Rows, endless: bool, what: str, skip: int = 0) -> None:
         self._rows, self._endless, self._what = rows, endless, what

@@ -233,8 +233,7 @@ class Means:
     output with one number per record counts by its mean; one with more is a prediction and no
     metric.  The tops in ``measures`` have no axis of records.  Those in ``evaluated`` hold counts,
     as judged detections, of which a function makes a metric when all batches are known: the mean
-    average precision by one of SSD's ways (`ap_version`).
-    """
+    average precision by one of SSD's ways (`ap_version`)."""
 
     def __init__(
         self,

@@ -73,8 +73,7 @@ def read_model(
     says along which axis of an input records lie, also where the file fixes their number.  Layers
     that stock Caffe lacks are named by an `OnnxWarning`; `strict` refuses them, but for the types
     that it names.  What no layer computes is refused by a sentence that names its node.  A file
-    that is `trusted` may ask for as much memory and work as it likes.
-    """
+    that is `trusted` may ask for as much memory and work as it likes."""
     model = converted(path, 1 if batch is None else batch, shapes, batch_axis, trusted)
     _tell(model, str(path), strict is not False, () if isinstance(strict, bool) else strict)
     return model

@@ -28,8 +28,7 @@ class Computed:
     """A value that the net computes.
 
     `order` says that the value is the blob with its axes in another order, and `pads` that zeros
-    lie around it: the layer that reads it may do that work, or `Netlist` adds a layer for it.
-    """
+    lie around it: the layer that reads it may do that work, or `Netlist` adds a layer for it."""
 
     name: str
     stored: Shape

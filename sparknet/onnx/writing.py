@@ -45,8 +45,7 @@ def write_model(
     train or judge are left out.  ``dynamic_batch=False`` fixes the number of records.
     `preprocessing` puts the mean and the scale of a transform_param before the first input.
     `images`, else what a Net does to its images, stands in the metadata, where `Net` finds it, as
-    do `labels`, else a Net's names of classes.
-    """
+    do `labels`, else a Net's names of classes."""
     if not OPSETS[0] <= opset <= OPSETS[1]:
         raise SettingError(f"opset {opset} is none of {OPSETS[0]} to {OPSETS[1]}")
     onnx = onnx_package("writing an ONNX model")

@@ -57,8 +57,7 @@ class LayerInfo:
 class Net:
     """A net as cv2.dnn.Net shows it: inputs are set, outputs are called after their layers.
 
-    It is built when its inputs' sizes are known, and follows them when they change.
-    """
+    It is built when its inputs' sizes are known, and follows them when they change."""
 
     def __init__(self, network: Network | None = None) -> None:
         self._network = network or Network()

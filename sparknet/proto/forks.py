@@ -4,8 +4,7 @@ Where fields tell forks apart (BN's `bn_mode`, `slope_filler`) no dialect is nee
 not, a dialect writes down in the layers what its fork does without saying so.
 
 The names come from the forks' caffe.proto and registered layers. One that sparknet learns leaves
-the table (tests/proto/test_forks.py).
-"""
+the table (tests/proto/test_forks.py)."""
 
 from __future__ import annotations
 

@@ -92,8 +92,7 @@ def copy_arrays(
     `targets` gives the shapes of each layer's parameters, `shared` those parameters (layer name,
     index) that belong to another layer: a partial model need not hold them, and has None there.
     Layers that only one side has are skipped.  Those in `loose` take an array of any shape with as
-    many values (DeepLab's ``strict_dim: false``).
-    """
+    many values (DeepLab's ``strict_dim: false``)."""
     out: dict[str, LayerArrays] = {}
     for layer, arrays in zip(model.net.layer, model.arrays, strict=True):
         if layer.name not in targets:

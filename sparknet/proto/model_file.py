@@ -50,8 +50,7 @@ def write_model(
     """Writes a caffemodel that Caffe reads: HDF5 if the name ends in .h5, otherwise binary.
 
     With ``half`` the weights are halves, of all layers or of these types, as NVIDIA's Caffe writes
-    and OpenCV reads them.  A blob with a value that no half holds stays as it is.
-    """
+    and OpenCV reads them.  A blob with a value that no half holds stays as it is."""
     if not hdf5.has_suffix(path):
         write_chunks(path, list(_net_chunks(model, write_diff, half)))
     elif half:

@@ -156,8 +156,7 @@ def solver_nets(solver: Solver, folder: StrPath = "", *, unknown: str = "refuse"
     """Read the nets that a solver names; file names are relative to `folder`.
 
     `unknown` is that of `read_net`. States merge as in Caffe: the phase, then the net's own state,
-    then the solver's.
-    """
+    then the solver's."""
     _check_train_net(solver)
     _check_test_nets(solver)
 

@@ -115,8 +115,7 @@ def parse_text(
     """Return a message from Caffe's text format; `name` stands in error messages.
 
     Raises TextError with line and column; with a list `skipped` fields that the schema lacks are
-    passed over and noted there instead. Bytes need not be UTF-8 in comments.
-    """
+    passed over and noted there instead. Bytes need not be UTF-8 in comments."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "surrogateescape")
     message = message_class()

@@ -36,8 +36,7 @@ class Unknown(NamedTuple):
 class Tokens:
     """A text and the place in it: `kind` and `text` are the current token.
 
-    With a list `skipped` what the schema lacks is passed over and noted there.
-    """
+    With a list `skipped` what the schema lacks is passed over and noted there."""
 
     def __init__(self, text: str, name: str, skipped: list[Unknown] | None = None) -> None:
         self._source, self._name = text.removeprefix("\ufeff"), name

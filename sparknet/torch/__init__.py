@@ -18,8 +18,7 @@ def module(net: Any, *, share: bool = False) -> Any:
     names, and the same results and gradients as the engine of PyTorch has.
 
     Its weights are copies, or with ``share`` the net's own memory.  Batches may have other sizes
-    than the net's.
-    """
+    than the net's."""
     need_torch()
     from sparknet.torch.net_module import NetModule
 

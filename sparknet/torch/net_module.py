@@ -116,8 +116,7 @@ class NetModule(nn.Module):
 
     A parameter is called as its layer and its number there: ``conv1.0`` are the weights,
     ``conv1.1`` the bias; a dot within a name is an underscore.  Statistics, as those of
-    BatchNorm, are buffers.
-    """
+    BatchNorm, are buffers."""
 
     def __init__(self, net: CaffeNet, share: bool) -> None:
         super().__init__()

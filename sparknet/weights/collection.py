@@ -58,8 +58,7 @@ class WeightCollection(Mapping[str, list[NDArray]]):
         """Return the weights of a pycaffe net.
 
         Without `copy` they are views of the net's memory, which only the embedded engine allows;
-        with None they are views where that is so, and else a copy.
-        """
+        with None they are views where that is so, and else a copy."""
         layout = layout_of(net)
         flat = flat_of(net, layout)
         if flat is not None:

@@ -102,8 +102,7 @@ def copy_from(net: Any, *paths: StrPath) -> None:
     """Copy weights into a pycaffe net by layer name, as Caffe does; later files override earlier.
 
     Unlike in Caffe, a file with none of the layers is refused, and a warning names the layers that
-    no file has, which keep their weights.
-    """
+    no file has, which keep their weights."""
     files = open_weights(paths)
     check_layers(net, files)
     copy_weights(net, files)

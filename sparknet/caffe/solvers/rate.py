@@ -7,8 +7,7 @@ NVIDIA's `min_lr` is the least that any gives.
 "cosine" and "onecycle" are ours.  After the warm-up "cosine" falls from `base_lr` to `min_lr` at
 `max_iter` by half a cosine.  "onecycle" (arXiv 1708.07120, with PyTorch's defaults) rises by half a
 cosine from `warmup_start_lr`, or a 25th of `base_lr`, to `base_lr` in `warmup_iter` iterations, or
-three tenths of `max_iter`, and falls to `min_lr`, or a 250,000th of `base_lr`.
-"""
+three tenths of `max_iter`, and falls to `min_lr`, or a 250,000th of `base_lr`."""
 
 from __future__ import annotations
 

@@ -34,8 +34,7 @@ class Solver(ABC):
     ``source`` is a solver file, a SolverParameter or `sparknet.dsl.SolverParams`.  A ``net``
     (a file, a NetParameter, `NetSpec` or `NetParams`) replaces the one that the source names.
     File names count from the working directory, as in Caffe.  With ``precision="bf16"`` its
-    nets multiply in bfloat16; with ``keep_blobs=False`` their blobs share memory.
-    """
+    nets multiply in bfloat16; with ``keep_blobs=False`` their blobs share memory."""
 
     type: ClassVar[str]
     rule: ClassVar[str]
@@ -178,8 +177,7 @@ class Solver(ABC):
         """Return one iteration's gradients, and its loss (ours, not pycaffe's).
 
         ``load`` puts a batch into the net, once before each of the ``iter_size`` passes, and
-        must not read gradients.  `apply_update` then completes the iteration.
-        """
+        must not read gradients.  `apply_update` then completes the iteration."""
         overwrite = not self._net._is_watched
         if not overwrite:
             self._net.clear_param_diffs()

@@ -19,8 +19,7 @@ class FlatModule:
 
     A tied parameter lies there once.  Values of another type than float32 are copied: `push` lets
     the module have them, `pull` takes them from the module.  Of a parameter that learns the flat
-    buffer has the master copy, which `pull` leaves alone.
-    """
+    buffer has the master copy, which `pull` leaves alone."""
 
     def __init__(self, module: Any, learns: bool = True) -> None:
         if learns:

@@ -294,8 +294,7 @@ class ScheduledRates:
     """A schedule as a function of the iteration.
 
     A torch scheduler runs over an optimizer without gradients: its position is its own, so it is
-    begun anew where a strategy goes back further than is remembered.
-    """
+    begun anew where a strategy goes back further than is remembered."""
 
     def __init__(self, optimizer: Any, schedule: Any) -> None:
         self._optimizer, self._schedule = optimizer, schedule
