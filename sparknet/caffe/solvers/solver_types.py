@@ -33,8 +33,7 @@ class NesterovSolver(SGDSolver):
 
 @final
 class AdaGradSolver(SGDSolver):
-    """history += gradient²; weights -= rate · gradient
-    (√history + delta)."""
+    """history += gradient²; weights -= rate · gradient / (√history + delta)."""
 
     type = "AdaGrad"
     rule = "adagrad"

@@ -17,8 +17,7 @@ _MOST_COUNTED = float(2**24)
 
 @reads("BatchNormalization")
 def batch_norm(step: Step) -> Outputs:
-    """Set Caffe's count to its limit, 1
-    (1 - f), so that f is ONNX's momentum."""
+    """Set Caffe's count to its limit, 1 / (1 - f), so that f is ONNX's momentum."""
     if step.attribute("training_mode") or len([one for one in step.node.outputs if one]) > 1:
         step.refuse("it is exported for training")
     names = ("the scale", "the bias", "the mean", "the variance")

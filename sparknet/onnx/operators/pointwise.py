@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,12 @@ _POWERS: dict[str, dict[str, Any]] = {
     "Reciprocal": {"power": -1.0},
     "Sqrt": {"power": 0.5},
 }
+_BENT = {
+    "Elu": ("ELU", "alpha", 1.0),
+    "LeakyRelu": ("ReLU", "negative_slope", 0.01),
+    "Swish": ("Swish", "beta", 1.0),
+}
+"""Operators with an alpha: the layer, its option, and what it is unless given."""
 
 
 @reads(*_PLAIN)
@@ -50,14 +57,10 @@ def function(step: Step) -> Outputs:
     return output
 
 
-@reads("LeakyRelu")
-def leaky_relu(step: Step) -> Outputs:
-    return step.pointwise("ReLU", negative_slope=float(step.attribute("alpha", 0.01)))
-
-
-@reads("Elu")
-def elu(step: Step) -> Outputs:
-    return step.pointwise("ELU", alpha=float(step.attribute("alpha", 1.0)))
+@reads(*_BENT)
+def bent(step: Step) -> Outputs:
+    kind, option, usual = _BENT[step.op]
+    return step.pointwise(kind, **{option: float(step.attribute("alpha", usual))})
 
 
 @reads("Selu")
@@ -122,11 +125,6 @@ def hard_sigmoid_of(step: Step, alpha: float, beta: float, part: str | None) -> 
 def hard_sigmoid(step: Step) -> Outputs:
     alpha, beta = float(step.attribute("alpha", 0.2)), float(step.attribute("beta", 0.5))
     return hard_sigmoid_of(step, alpha, beta, None)
-
-
-@reads("Swish")
-def swish(step: Step) -> Outputs:
-    return step.pointwise("Swish", beta=float(step.attribute("alpha", 1.0)))
 
 
 @reads("Mish")
@@ -230,13 +228,8 @@ HALF_ROOT = float(np.float16(2**0.5))
 PROBE = np.linspace(-6, 6, 49, dtype=np.float32)
 
 
-def _gelu(x: Array) -> Any:
-    return x * 0.5 * (1 + np.array([math.erf(float(one) / 2**0.5) for one in x]))
-
-
-def _gelu_of_half(x: Array) -> Any:
-    """As exporters write it for half floats, which have no nearer root of 2."""
-    return x * 0.5 * (1 + np.array([math.erf(float(one) / HALF_ROOT) for one in x]))
+def _gelu(x: Array, root: float = 2**0.5) -> Any:
+    return x * 0.5 * (1 + np.array([math.erf(float(one) / root) for one in x]))
 
 
 def _gelu_by_tanh(x: Array) -> Any:
@@ -246,6 +239,6 @@ def _gelu_by_tanh(x: Array) -> Any:
 ACTIVATIONS: dict[str, Callable[[Array], Any]] = {
     "Gelu": _gelu,
     "GeluTanh": _gelu_by_tanh,
-    "GeluHalf": _gelu_of_half,
+    "GeluHalf": partial(_gelu, root=HALF_ROOT),  # half floats have no nearer root of 2
     "HardSwish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
 }

@@ -128,11 +128,7 @@ def _pooled(
     mode = _round_mode(x, window, outputs)
     if mode is None:
         return _pooled_apart(step, x, window, outputs, average, part)
-    options: dict[str, Any] = {"pool": "AVE" if average else "MAX", **mode}
-    for name, pair in (("kernel", window.kernel), ("stride", window.stride)):
-        options[f"{name}_h"], options[f"{name}_w"] = pair
-    options["pad_h"], options["pad_w"] = window.before
-    options = _short(options)
+    options = {**_options(window, average), **mode}
     if not average:
         return step.layer("Pooling", [x], part=part, **options)
     factors = _factors(step, x, window, outputs)
@@ -142,14 +138,14 @@ def _pooled(
     return step.layer("Scale", [output], [factors], part=part, axis=2, num_axes=2, bias_term=False)
 
 
-def _short(options: dict[str, Any]) -> dict[str, Any]:
-    """Return one number where height and width agree."""
-    for name, both, default in (
-        ("kernel", "kernel_size", 0),
-        ("stride", "stride", 1),
-        ("pad", "pad", 0),
+def _options(window: NodeWindow, average: bool) -> dict[str, Any]:
+    """Return the options of a Pooling, one number where height and width agree."""
+    options: dict[str, Any] = {"pool": "AVE" if average else "MAX"}
+    for name, both, default, (high, wide) in (
+        ("kernel", "kernel_size", 0, window.kernel),
+        ("stride", "stride", 1, window.stride),
+        ("pad", "pad", 0, window.before),
     ):
-        high, wide = options.pop(f"{name}_h"), options.pop(f"{name}_w")
         if high != wide:
             options[f"{name}_h"], options[f"{name}_w"] = high, wide
         elif high != default:
@@ -176,11 +172,8 @@ def _pooled_apart(
             places = np.pad(np.arange(x.shape[axis]), (low, high), mode="edge").tolist()
             around = gather_places(step, around, axis, places, part=f"padded_{axis}")
     bare = NodeWindow(window.kernel, window.stride, window.dilation, [0, 0], [0, 0])
-    options: dict[str, Any] = {"pool": "AVE" if average else "MAX"}
-    for name, pair in (("kernel", window.kernel), ("stride", window.stride)):
-        options[f"{name}_h"], options[f"{name}_w"] = pair
-    options = _short({**options, "pad_h": 0, "pad_w": 0})
-    options |= _round_mode(around, bare, outputs) or {"round_mode": "FLOOR"}
+    mode = _round_mode(around, bare, outputs) or {"round_mode": "FLOOR"}
+    options = {**_options(bare, average), **mode}
     if not average:
         return step.layer("Pooling", [around], part=part, **options)
     output = step.layer("Pooling", [around], part="averaged", **options)

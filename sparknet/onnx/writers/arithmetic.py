@@ -9,7 +9,9 @@ from sparknet.onnx.layer_export import LayerExport, writes
 _SAME = {
     "AbsVal": "Abs",
     "BNLL": "Softplus",
+    "Div": "Div",
     "Sigmoid": "Sigmoid",
+    "SpatialDropout": "Identity",
     "TanH": "Tanh",
 }
 
@@ -73,11 +75,6 @@ def dropout(place: LayerExport) -> None:
         place.last("Identity", place.inputs)
     else:
         place.last("Mul", [place.inputs[0], place.constant(scale)])
-
-
-@writes("SpatialDropout")
-def spatial_dropout(place: LayerExport) -> None:
-    place.last("Identity", place.inputs)
 
 
 def affine(place: LayerExport, x: str, scale: float, shift: float) -> str:
@@ -240,11 +237,6 @@ def matmul(place: LayerExport) -> None:
         order = [*range(axes - 2), axes - 1, axes - 2]
         sides.append(place.put("Transpose", [name], perm=order) if turned else name)
     place.last("MatMul", sides)
-
-
-@writes("Div")
-def quotient(place: LayerExport) -> None:
-    place.last("Div", place.inputs)
 
 
 @writes("Where")

@@ -13,7 +13,8 @@ from sparknet.onnx.layer_export import LayerExport, writes
 @writes("Flatten", "Reshape")
 def view(place: LayerExport) -> None:
     top, shape = place.tops[0], place.shapes[0]
-    if place.node.type == "Reshape" and _as_onnx(place):
+    options = place.options if place.node.type == "Reshape" else None
+    if options is not None and options.axis == 0 and options.num_axes == -1:
         sizes = [int(one) for one in place.options.shape.dim]
         place.last("Reshape", [place.inputs[0], place.whole(sizes)])
         return
@@ -23,11 +24,6 @@ def view(place: LayerExport) -> None:
         place.last("Reshape", [place.inputs[0], place.whole(sizes)])
         return
     place.view(place.inputs[0], top, place.outputs[0])
-
-
-def _as_onnx(place: LayerExport) -> bool:
-    options = place.options
-    return bool(options.axis == 0 and options.num_axes == -1)
 
 
 @writes("Permute", "Transpose")
@@ -173,6 +169,9 @@ def _resize(place: LayerExport, scales: list[float], **attributes: object) -> No
     place.last("Resize", [place.inputs[0], "", place.constant(scales)], **attributes)
 
 
+ALIGNED = "align_corners"
+
+
 @writes("Interp")
 def interp(place: LayerExport) -> None:
     values, x = place.values, place.inputs[0]
@@ -182,13 +181,8 @@ def interp(place: LayerExport) -> None:
     if before or after:
         bounds = ([before] * 2, [before + high, before + wide], [2, 3])
         x = place.put("Slice", [x, *(place.whole(list(one)) for one in bounds)])
-    scales = [1.0, 1.0, (top[2] + 1e-4) / high, (top[3] + 1e-4) / wide]
-    place.last(
-        "Resize",
-        [x, "", place.constant(scales)],
-        mode="linear",
-        coordinate_transformation_mode="align_corners",
-    )
+    scales = place.constant([1.0, 1.0, (top[2] + 1e-4) / high, (top[3] + 1e-4) / wide])
+    place.last("Resize", [x, "", scales], mode="linear", coordinate_transformation_mode=ALIGNED)
 
 
 @writes("Resize")
