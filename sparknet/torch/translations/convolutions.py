@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -53,33 +55,44 @@ def _is_plain(layer: Translatable) -> bool:
     multiplies=True,
 )
 def convolution(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return tuple(_convolved(layer, x, params) for x in bottoms)
+    return tuple(_over_images(layer, x, params, _convolved) for x in bottoms)
 
 
-def _convolved(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
-    options = layer.options
-    axis, group = options["axis"], options["group"]
+def _over_images(
+    layer: Translatable,
+    x: Tensor,
+    params: Tensors,
+    compute: Callable[[Translatable, Tensor, Tensor, Tensor | None], Tensor],
+) -> Tensor:
+    """Take the axes before the channels as so many images."""
+    axis = layer.options["axis"]
     outer = x.shape[:axis]
-    bias = params[1] if options["bias_term"] else None
     x = x if axis == 1 else x.reshape(prod(outer), *x.shape[axis:])
     if x.numel() == 0 or 0 in layer.top_shapes[0]:
         return _nothing(layer, x, params)
+    y = compute(layer, x, params[0], params[1] if layer.options["bias_term"] else None)
+    return y if len(outer) == 1 else y.reshape(*outer, *y.shape[1:])
+
+
+def _convolved(layer: Translatable, x: Tensor, weights: Tensor, bias: Tensor | None) -> Tensor:
     x = _reached(layer, x)
     if not _is_plain(layer):
-        y = _by_patches(layer, x.to(params[0].dtype), params[0], bias)
-    else:
-        convolve = _CONVOLVE[len(options["kernel"])]
-        narrow, weights, bias = _narrow(layer, x, params[0], bias)
-        y = convolve(
-            narrow,
-            weights,
-            bias,
-            stride=options["stride"],
-            padding=options["pad"],
-            dilation=options["dilation"],
-            groups=group,
-        )
-    return y if len(outer) == 1 else y.reshape(*outer, *y.shape[1:])
+        return _by_patches(layer, x.to(weights.dtype), weights, bias)
+    return _by_torch(layer, _CONVOLVE, x, weights, bias)
+
+
+def _by_torch(
+    layer: Translatable, functions: Any, x: Tensor, weights: Tensor, bias: Tensor | None
+) -> Tensor:
+    options = layer.options
+    y: Tensor = functions[len(options["kernel"])](
+        *_narrow(layer, x, weights, bias),
+        stride=options["stride"],
+        padding=options["pad"],
+        dilation=options["dilation"],
+        groups=options["group"],
+    )
+    return y
 
 
 def _nothing(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
@@ -145,33 +158,15 @@ def im2col(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 @translates("Deconvolution", "Deconvolution3D", narrow=True, multiplies=True)
 def deconvolution(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return tuple(_spread(layer, x, params) for x in bottoms)
+    return tuple(_over_images(layer, x, params, _spread) for x in bottoms)
 
 
-def _spread(layer: Translatable, x: Tensor, params: Tensors) -> Tensor:
-    options = layer.options
-    axis = options["axis"]
-    outer = x.shape[:axis]
-    bias = params[1] if options["bias_term"] else None
-    x = x if axis == 1 else x.reshape(prod(outer), *x.shape[axis:])
-    if x.numel() == 0 or 0 in layer.top_shapes[0]:
-        return _nothing(layer, x, params)
-    axes = len(options["kernel"])
-    if axes not in _SPREAD:
-        y = _by_gradient(layer, x.to(params[0].dtype), params[0])
-        y = y if bias is None else y + bias.reshape(-1, *(1,) * axes)
-    else:
-        narrow, weights, bias = _narrow(layer, x, params[0], bias)
-        y = _SPREAD[axes](
-            narrow,
-            weights,
-            bias,
-            stride=options["stride"],
-            padding=options["pad"],
-            dilation=options["dilation"],
-            groups=options["group"],
-        )
-    return y if len(outer) == 1 else y.reshape(*outer, *y.shape[1:])
+def _spread(layer: Translatable, x: Tensor, weights: Tensor, bias: Tensor | None) -> Tensor:
+    axes = len(layer.options["kernel"])
+    if axes in _SPREAD:
+        return _by_torch(layer, _SPREAD, x, weights, bias)
+    y = _by_gradient(layer, x.to(weights.dtype), weights)
+    return y if bias is None else y + bias.reshape(-1, *(1,) * axes)
 
 
 def _by_gradient(layer: Translatable, x: Tensor, weights: Tensor) -> Tensor:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
+from math import prod
 from typing import Any
 
 import torch
@@ -31,11 +32,6 @@ def relu(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return torch.where(bottoms[0] > 0, bottoms[0], slope * bottoms[0])
 
 
-@translates("ReLU6", narrow=True)
-def relu6(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return functional.relu6(bottoms[0])
-
-
 @translates("PReLU")
 def prelu(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     x, slope = bottoms[0], params[0]
@@ -50,24 +46,28 @@ def elu(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return torch.where(x > 0, x, alpha * torch.expm1(x.clamp(max=0)))
 
 
-@translates("Sigmoid")
-def sigmoid(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return torch.sigmoid(bottoms[0])
+def _called(
+    function: Callable[..., Tensor], layer: Translatable, bottoms: Tensors, params: Tensors
+) -> Tops:
+    return function(*bottoms)
 
 
-@translates("TanH")
-def tanh(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return torch.tanh(bottoms[0])
-
-
-@translates("AbsVal")
-def absval(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return bottoms[0].abs()
-
-
-@translates("BNLL")
-def bnll(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return functional.softplus(bottoms[0], threshold=50)
+_PLAIN: dict[str, Callable[..., Tensor]] = {
+    "AbsVal": torch.abs,
+    "BNLL": partial(functional.softplus, threshold=50),
+    "Div": torch.div,
+    "Sigmoid": torch.sigmoid,
+    "TanH": torch.tanh,
+}
+_NARROW: dict[str, Callable[..., Tensor]] = {
+    "HardSwish": functional.hardswish,
+    "Mish": functional.mish,
+    "ReLU6": functional.relu6,
+}
+"""The same for functions that take bfloat16 too."""
+for _types in (_PLAIN, _NARROW):
+    for _kind, _function in _types.items():
+        translates(_kind, narrow=_types is _NARROW)(partial(_called, _function))
 
 
 @translates("Power", narrow=True)
@@ -114,19 +114,9 @@ def swish(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return functional.silu(x) if beta == 1 else x * torch.sigmoid(beta * x)
 
 
-@translates("HardSwish", narrow=True)
-def hard_swish(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return functional.hardswish(bottoms[0])
-
-
 @translates("GELU", narrow=True)
 def gelu(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     return functional.gelu(bottoms[0], approximate=layer.options["approximate"])
-
-
-@translates("Mish", narrow=True)
-def mish(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return functional.mish(bottoms[0])
 
 
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -146,23 +136,22 @@ def math(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 @translates("Dropout", narrow=True)
 def dropout(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    x, options = bottoms[0], layer.options
-    if not options["train"]:
-        return x * options["scale"] if options["scale"] != 1 else x
-    bound = int(options["ratio"] * 2.0**40)
-    mask: Tensor = layer.draw().top40(x.numel(), x.device) >= bound
-    return x * (mask.reshape(x.shape).to(x.dtype) * options["scale"])
+    return _dropped(layer, bottoms[0], bottoms[0].shape)
 
 
 @translates("SpatialDropout", narrow=True)
 def spatial_dropout(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    x, options = bottoms[0], layer.options
+    x = bottoms[0]
+    return _dropped(layer, x, (*x.shape[:2], *(1,) * (x.dim() - 2)))
+
+
+def _dropped(layer: Translatable, x: Tensor, shape: Sequence[int]) -> Tensor:
+    """Drop by marks of this shape; in the test phase scale, if at all."""
+    options = layer.options
     if not options["train"]:
         return x * options["scale"] if options["scale"] != 1 else x
-    planes = (*x.shape[:2], *(1,) * (x.dim() - 2))
-    bound = int(options["ratio"] * 2.0**40)
-    mask: Tensor = layer.draw().top40(planes[0] * planes[1], x.device) >= bound
-    return x * (mask.reshape(planes).to(x.dtype) * options["scale"])
+    marks: Tensor = layer.draw().top40(prod(shape), x.device) >= int(options["ratio"] * 2.0**40)
+    return x * (marks.reshape(shape).to(x.dtype) * options["scale"])
 
 
 @translates("Eltwise", narrow=True)
@@ -240,11 +229,6 @@ def scale(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 def bias(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     x = bottoms[0]
     return x + _spread(layer, (*bottoms[1:], *params)[0].to(x.dtype), x)
-
-
-@translates("Div")
-def div(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    return bottoms[0] / bottoms[1]
 
 
 @translates("Where", without_gradient={0: "condition"}, narrow=True)

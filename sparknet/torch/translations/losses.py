@@ -96,8 +96,7 @@ def softmax_with_loss(layer: Translatable, bottoms: Tensors, params: Tensors) ->
         by_class = on_device(layer, options["class_weights"], x)
         losses = losses * by_class[labels]
     losses = torch.where(counted, losses, torch.zeros_like(losses))
-    total = _weighed_sum(layer, losses, bottoms[0])
-    loss = (total / divisor(layer, outer, inner, counted)).to(bottoms[0].dtype)
+    loss = _mean(layer, losses, bottoms[0], divisor(layer, outer, inner, counted))
     more = (
         logs.detach().exp().reshape(bottoms[0].shape),
         losses.detach().reshape(bottoms[1].shape),
@@ -117,20 +116,20 @@ def infogain_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Top
     logs = torch.log_softmax(x, 1)
     losses = -(rows * applied(_AtLeast, logs, log(_TINY))).sum(1)
     losses = torch.where(counted, losses, torch.zeros_like(losses))
-    total = _weighed_sum(layer, losses, bottoms[0])
-    loss = (total / divisor(layer, outer, inner, counted)).to(bottoms[0].dtype)
+    loss = _mean(layer, losses, bottoms[0], divisor(layer, outer, inner, counted))
     if len(layer.top_shapes) == 1:
         return loss
     return loss, logs.detach().exp().reshape(bottoms[0].shape)
 
 
-def _weighed_sum(layer: Translatable, losses: Tensor, data: Tensor) -> Tensor:
-    """Return the sum with records' weights; its gradient gets them later."""
+def _mean(layer: Translatable, losses: Tensor, data: Tensor, by: Tensor | float) -> Tensor:
+    """Return the sum with records' weights, divided; its gradient gets the weights later."""
     total = losses.sum(dtype=wide(losses))
-    if layer.record_weights is None:
-        return total
-    loss = _weighed(layer, losses.detach(), tuple(data.shape)).sum(dtype=wide(losses))
-    return total + (loss - total.detach())
+    if layer.record_weights is not None:
+        loss = _weighed(layer, losses.detach(), tuple(data.shape)).sum(dtype=wide(losses))
+        total = total + (loss - total.detach())
+    mean: Tensor = (total / by).to(data.dtype)
+    return mean
 
 
 @translates("SigmoidCrossEntropyLoss", without_gradient={1: "targets"})
@@ -150,8 +149,7 @@ def sigmoid_cross_entropy_loss(layer: Translatable, bottoms: Tensors, params: Te
     if options["ignore_label"] is not None:
         counted = truncate(targets) != options["ignore_label"]
         losses = torch.where(counted, losses, torch.zeros_like(losses))
-    total = _weighed_sum(layer, losses, bottoms[0])
-    return (total / divisor(layer, outer, inner, counted)).to(bottoms[0].dtype)
+    return _mean(layer, losses, bottoms[0], divisor(layer, outer, inner, counted))
 
 
 def _items(layer: Translatable) -> int:
@@ -161,8 +159,7 @@ def _items(layer: Translatable) -> int:
 @translates("EuclideanLoss")
 def euclidean_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     distance = bottoms[0].reshape(-1) - bottoms[1].reshape(-1)
-    total = _weighed_sum(layer, distance * distance, bottoms[0])
-    return (total / _items(layer) / 2).to(bottoms[0].dtype)
+    return _mean(layer, distance * distance, bottoms[0], 2 * _items(layer))
 
 
 @translates("HingeLoss", without_gradient={1: "labels"})
@@ -174,8 +171,7 @@ def hinge_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     margin = functional.relu(1 + sign * bottoms[0].reshape(num, channels))
     if layer.options["norm"] == "l2":
         margin = margin * margin
-    total = _weighed_sum(layer, margin, bottoms[0])
-    return (total / _items(layer)).to(bottoms[0].dtype)
+    return _mean(layer, margin, bottoms[0], _items(layer))
 
 
 @translates("MultinomialLogisticLoss", without_gradient={1: "labels"})
@@ -185,8 +181,7 @@ def multinomial_logistic_loss(layer: Translatable, bottoms: Tensors, params: Ten
     own = bottoms[0].reshape(num, channels).gather(1, labels.reshape(-1, 1))
     # Below the least probability the slope is that at it.
     losses = -torch.log(applied(_AtLeast, own, _TINY))
-    total = _weighed_sum(layer, losses, bottoms[0])
-    return (total / _items(layer)).to(bottoms[0].dtype)
+    return _mean(layer, losses, bottoms[0], _items(layer))
 
 
 class _Apart(torch.autograd.Function):
@@ -225,8 +220,7 @@ def contrastive_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> 
     together = (difference * difference).sum(1)
     apart = applied(_Apart, difference, options["margin"], options["legacy_version"])
     losses = torch.where(truncate(same) != 0, together, apart)
-    total = _weighed_sum(layer, losses, bottoms[0])
-    return (total / _items(layer) / 2).to(bottoms[0].dtype)
+    return _mean(layer, losses, bottoms[0], 2 * _items(layer))
 
 
 @translates("ArgMax", no_gradient=True)

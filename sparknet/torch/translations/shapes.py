@@ -159,12 +159,16 @@ def _mixed(layer: Translatable, x: Tensor, axis: int, mixture: Mixture) -> Tenso
     return torch.stack(parts).sum(0) if len(parts) > 2 else parts[0] + parts[1]
 
 
-def _cached(layer: Translatable, name: str, key: Any, make: Any) -> Any:
-    """Return what is worked out once for these sizes."""
-    entry = layer.state.get(name)
+def _resized(
+    layer: Translatable, x: Tensor, make: Callable[[int], Mixture], scales: Any = None
+) -> Tensor:
+    """Return images of the top's size; the mixtures of both axes are made once for these sizes."""
+    key = (tuple(x.shape), tuple(layer.top_shapes[0]), scales)
+    entry = layer.state.get("mixtures")
     if entry is None or entry[0] != key:
-        entry = layer.state[name] = (key, make())
-    return entry[1]
+        entry = layer.state["mixtures"] = (key, [make(axis) for axis in (2, 3)])
+    high, wide = entry[1]
+    return _mixed(layer, _mixed(layer, x, 2, high), 3, wide)
 
 
 def _linear(places: np.ndarray[Any, Any], many: int) -> Mixture:
@@ -225,17 +229,10 @@ def resize(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
     x, options, shape = bottoms[0], layer.options, layer.top_shapes[0]
     if x.numel() == 0:
         return x.new_zeros(shape)
-    key = (tuple(x.shape), tuple(shape), options["scales"])
-    mixtures = _cached(
-        layer,
-        "mixtures",
-        key,
-        lambda: [
-            _axis(options, x.shape[axis], shape[axis], options["scales"][axis - 2])
-            for axis in (2, 3)
-        ],
+    scales = options["scales"]
+    return _resized(
+        layer, x, lambda axis: _axis(options, x.shape[axis], shape[axis], scales[axis - 2]), scales
     )
-    return _mixed(layer, _mixed(layer, x, 2, mixtures[0]), 3, mixtures[1])
 
 
 @translates("Interp")
@@ -249,13 +246,7 @@ def interp(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
         return x + 0
     if x.numel() == 0:
         return x.new_zeros(shape) + x.sum()
-    mixtures = _cached(
-        layer,
-        "mixtures",
-        (tuple(x.shape), tuple(shape)),
-        lambda: [_corners(x.shape[axis], shape[axis]) for axis in (2, 3)],
-    )
-    return _mixed(layer, _mixed(layer, x, 2, mixtures[0]), 3, mixtures[1])
+    return _resized(layer, x, lambda axis: _corners(x.shape[axis], shape[axis]))
 
 
 def _corners(before: int, after: int) -> Mixture:
