@@ -224,8 +224,8 @@ class MissingExtra(SparkNetError, ImportError):
     """An optional dependency is not installed, or cannot be imported."""
 
     def __init__(self, package: str, extra: str, purpose: str, reason: str = "") -> None:
-        wanted = f"'sparknet[{extra}]'" if extra else package
-        cure = f": run pip install {wanted}"
+        package_name = f"'sparknet[{extra}]'" if extra else package
+        cure = f": run pip install {package_name}"
         if reason:
             cure = f", which cannot be imported ({reason}): install versions that fit each other"
         super().__init__(f"{purpose} needs the package '{package}'{cure}")

@@ -268,8 +268,8 @@ def _blobs_in_int8(graph: Graph, on: Collection[int]) -> set[str]:
         if number in on or node.layer.passes_int8(node.plan) or node.layer.accepts_int8:
             continue
         # What a layer replaces in place is not stored yet: its last writer rounds.
-        read = set(node.bottom_ids).difference(node.top_ids)
-        refused.update(joined[graph.blob_names[blob]] for blob in read)
+        bottoms = set(node.bottom_ids).difference(node.top_ids)
+        refused.update(joined[graph.blob_names[blob]] for blob in bottoms)
     return {name for name, group in joined.items() if group not in refused}
 
 

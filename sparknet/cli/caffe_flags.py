@@ -169,9 +169,9 @@ def _passed(word: Word) -> list[str]:
 
 def add_unused(parser: ArgumentParser) -> None:
     """Accept the flags of `caffe` that this verb ignores."""
-    known = parser._option_string_actions
+    flags_there = parser._option_string_actions
     for name in CAFFE_VALUED:
-        if f"--{name}" not in known:
+        if f"--{name}" not in flags_there:
             names = (f"-{name}", f"--{name}")
             parser.add_argument(
                 *names, action=flags.Noted, note="changes nothing here", dest=SUPPRESS

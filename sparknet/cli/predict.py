@@ -148,17 +148,21 @@ def _execute(chosen: Namespace) -> int:
         raise WrongUse("give INPUT: image files, or a data set")
     net = net_file.fed_net(chosen)
     labels = read_labels(chosen.labels) if chosen.labels else None
-    known = net.labels
+    class_names = net.labels
     source = inputs.Inputs(chosen, data_entry(net), net)
     shape = predictions.FORMATS["json" if chosen.json else chosen.format]
     if chosen.out and chosen.out.endswith(".parquet"):
         write_answers(
-            chosen.out, predictions.predictions(net, source, outputs, chosen.top, labels, known)
+            chosen.out,
+            predictions.predictions(net, source, outputs, chosen.top, labels, class_names),
         )
         return _status(source)
     with ExitStack() as stack:
         out = stack.enter_context(predictions.open_output(chosen.out)) if chosen.out else sys.stdout
-        _write(out, shape(predictions.predictions(net, source, outputs, chosen.top, labels, known)))
+        _write(
+            out,
+            shape(predictions.predictions(net, source, outputs, chosen.top, labels, class_names)),
+        )
     return _status(source)
 
 

@@ -36,16 +36,16 @@ def _execute(chosen: Namespace) -> int:
     with _marking():
         model = net_file.open_model_file(chosen.model, chosen, describes=True)
         graph = net_file.graph(chosen, "skip", model)
-    told = "" if model is None else model.metadata.get("inputs", "")
+    axes = "" if model is None else model.metadata.get("inputs", "")
     if chosen.json:
-        said = _as_dict(graph, chosen.splits)
+        facts = _as_dict(graph, chosen.splits)
         if chosen.engine == "torch":
-            said["untranslated"] = _untranslated(graph)
-        print(json.dumps(said | ({"axes": told.splitlines()} if told else {}), indent=1))
+            facts["untranslated"] = _untranslated(graph)
+        print(json.dumps(facts | ({"axes": axes.splitlines()} if axes else {}), indent=1))
     else:
         print(summary(graph, splits=chosen.splits))
-        if told:
-            print(told)
+        if axes:
+            print(axes)
         if chosen.engine == "torch":
             from sparknet.torch import untranslated_message
 

@@ -131,11 +131,11 @@ def _train_here(
 
     how = image_flags.preprocessing(chosen)
     data, validation = (None, None) if chosen.data else inputs.of_solver(settings)
-    opened = (lambda words, _: words) if chosen.features else inputs.open_records
+    open_words = (lambda words, _: words) if chosen.features else inputs.open_records
     if chosen.data:
-        data = opened(chosen.data, how)
+        data = open_words(chosen.data, how)
     if chosen.validation:
-        validation = opened(chosen.validation, how)
+        validation = open_words(chosen.validation, how)
     if data is None:
         raise WrongUse("the net names no data", "give --data SOURCE")
     names = setting_flags.of_train().keys() - _EXPLICIT

@@ -37,7 +37,7 @@ def forward_flops(graph: Graph, node: Node) -> int:
 
 
 def _products(node: Node) -> int:
-    """The backward pass has a product for the weights' gradient and one for each input's."""
+    """Count a product for the weights' gradient and one for each input's."""
     if not node.needs_backward:
         return 0
     return int(any(ref.needs_gradient for ref in node.params)) + int(node.propagate_down[0])

@@ -42,13 +42,13 @@ class Plans:
     def follow(self, number: int, node: Node, shapes: Sequence[Shape]) -> Node:
         if node.layer.host:
             return follow(node, shapes)
-        known = self._nodes.setdefault(number, {})
+        plans = self._nodes.setdefault(number, {})
         key = tuple(shapes[blob] for blob in node.bottom_ids or node.top_ids)
-        if key not in known:
-            if len(known) == self.SIZES:
-                known.clear()
-            known[key] = follow(node, shapes)
-        return known[key]
+        if key not in plans:
+            if len(plans) == self.SIZES:
+                plans.clear()
+            plans[key] = follow(node, shapes)
+        return plans[key]
 
 
 def _reshape_node(

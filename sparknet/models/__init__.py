@@ -117,7 +117,7 @@ def files(name: str, folder: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _readme(name: str) -> Path:
-    """A wheel has the files beside the modules, the source tree at its top."""
+    """Find the files: beside the modules in a wheel, else at the source tree's top."""
     package = Path(__file__).parent
     installed = package / name / "README.md"
     return installed if installed.is_file() else package.parents[1] / "models" / name / "README.md"

@@ -110,7 +110,7 @@ def inputs(train: int, test: int) -> list[LayerSpec]:
 
 
 def lstm_text(batch: int = 100, test_batch: int = 100) -> NetParams:
-    """A word-level language model: the LSTM of Donahue et al. 2015 (LRCN), without images."""
+    """Return a word-level language model, the LSTM of Donahue et al. 2015, without images."""
     return NetParams(
         "lstm_text",
         inputs(batch, test_batch),

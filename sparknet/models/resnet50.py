@@ -79,7 +79,7 @@ def stages() -> list[LayerSpec]:
 
 
 def stem() -> list[LayerSpec]:
-    """The authors' file keeps a bias in conv1, so that their weights load."""
+    """Return the first layers; conv1 keeps a bias, so that the authors' weights load."""
     return [
         ConvLayer("conv1", "data", kernel=7, num_filters=64, pad=3, stride=2, weight_filler="msra"),
         *normalised("_conv1", "conv1"),

@@ -139,7 +139,7 @@ def fcn(batch: int = 1, test_batch: int = 1, height: int = 500, width: int = 500
 
 
 def fcn_solver() -> SolverParams:
-    """The authors' high-momentum setting, for a loss summed over all pixels."""
+    """Return the authors' high-momentum setting, for a loss summed over all pixels."""
     return SolverParams(
         net=fcn(),
         snapshot_prefix="fcn",

@@ -34,7 +34,7 @@ def local_path(path: StrPath) -> str | None:
 
 @contextmanager
 def fetched(source: Any, session: Any = None) -> Iterator[Any]:
-    """The source of a net or of weights; a URL is replaced by a temporary local copy."""
+    """Yield the source of a net or of weights; a URL is replaced by a temporary local copy."""
     if not isinstance(source, (str, os.PathLike)) or not _URL.fullmatch(os.fspath(source)):
         yield source
         return

@@ -70,8 +70,8 @@ class ModelInputs:
     def to_dict(self) -> dict[str, Any]:
         how = None if self.preprocessing is None else json.loads(self.preprocessing.to_json())
         more = {"labels": self.labels, "features": self.features}
-        known = {name: value for name, value in more.items() if value}
-        return {"columns": self.columns, "preprocessing": how, **known}
+        names = {name: value for name, value in more.items() if value}
+        return {"columns": self.columns, "preprocessing": how, **names}
 
     @classmethod
     def from_json(cls, text: str, name: str) -> ModelInputs:

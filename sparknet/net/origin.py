@@ -62,7 +62,7 @@ def find_origin(
     shapes: Shapes | None,
     batch_axis: Axes | None,
 ) -> Origin:
-    """Of what a Net is given; the file of a net with its weights is read once."""
+    """Return what a Net is made of; the file of a net with its weights is read once."""
     model, labels = None, tuple[str, ...]()
     if _is_model(source):
         path, trust = os.fspath(source), trusted

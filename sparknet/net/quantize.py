@@ -207,9 +207,9 @@ class Comparison:
         narrow.use_int8(steps)
         names, numbers = net.graph.blob_names, set(multiplying(net.graph, steps))
         biases: dict[str, Array] = {}
-        seen = 0
+        records = 0
         for rows, inputs, _ in self._batches:
-            seen += rows
+            records += rows
             for one in (net, narrow):
                 _fill(one, inputs)
             for number, node in enumerate(net.graph.nodes):
@@ -221,7 +221,7 @@ class Comparison:
                 axis = int(node.plan.values["axis"])
                 wide, own = (_means(one, tops, axis) for one in (net, narrow))
                 bias = biases.get(node.name, np.zeros(len(own)))
-                bias = biases[node.name] = bias + (wide - own - bias) * (rows / seen)
+                bias = biases[node.name] = bias + (wide - own - bias) * (rows / records)
                 for top in tops:
                     np.moveaxis(narrow.blobs[top].data, axis, -1)[...] += bias
         corrected = caffe_pb2.Int8Parameter()
@@ -234,17 +234,17 @@ class Comparison:
     def outputs(self, given: caffe_pb2.Int8Parameter) -> Lost:
         """Return what the net's outputs lose over the batches."""
         self._narrow.use_int8(given)
-        made: dict[str, list[Any]] = {}
+        narrow: dict[str, list[Any]] = {}
         wide: dict[str, list[Any]] = {}
         for _, inputs, outputs in self._batches:
             _run(self._narrow, inputs)
             for name, values in outputs.items():
                 wide.setdefault(name, []).append(values)
-                made.setdefault(name, []).append(np.array(self._narrow.blobs[name].data))
+                narrow.setdefault(name, []).append(np.array(self._narrow.blobs[name].data))
         loss = Lost(records=sum(rows for rows, _, _ in self._batches))
         for name in wide:
             off = _off(
-                *(np.concatenate([np.ravel(one) for one in of[name]]) for of in (made, wide))
+                *(np.concatenate([np.ravel(one) for one in of[name]]) for of in (narrow, wide))
             )
             if off >= loss.off:
                 loss.output, loss.off = name, off
@@ -252,7 +252,7 @@ class Comparison:
                 one.ndim > 1 and one[0].size > 1 == one[0].size // one.shape[1]
                 for one in wide[name]
             ):
-                pairs = zip(made[name], wide[name], strict=True)
+                pairs = zip(narrow[name], wide[name], strict=True)
                 changed = sum(int((a.argmax(1) != b.argmax(1)).sum()) for a, b in pairs)
                 loss.changed = max(loss.changed, changed)
         return loss

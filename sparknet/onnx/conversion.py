@@ -81,9 +81,11 @@ class Reading:
         self.exact = exact_quotients(self.nodes)
         """Values that shall be what a division gives, to the last digit."""
         self.values: dict[str, Value] = dict(source.constants)
-        named = {str(one): int(one) for one in self.lengths.values()}
-        open_sizes = {RECORDS: self.records, **named}
-        self.folds = Folds(source, self.values, open_sizes, named.keys() - self.images.keys())
+        values_by_name = {str(one): int(one) for one in self.lengths.values()}
+        open_sizes = {RECORDS: self.records, **values_by_name}
+        self.folds = Folds(
+            source, self.values, open_sizes, values_by_name.keys() - self.images.keys()
+        )
         self.uses = Counter(name for node in self.nodes for name in node.inputs)
         self.uses.update(source.outputs)
         self.held: Counter[str] = Counter()

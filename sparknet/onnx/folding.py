@@ -110,7 +110,7 @@ def _cast(node: OnnxNode, inputs: Inputs) -> Any:
 
 
 def _batch_norm(node: OnnxNode, inputs: Inputs) -> Any:
-    """Of constants: weights that are standardised (NFNet, BiT) are written so."""
+    """Fold a BatchNormalization of constants, as standardised weights (NFNet, BiT) have it."""
     x, scale, bias, mean, variance = (np.asarray(one, np.float64) for one in inputs)
     around, statistics = tuple(axis for axis in range(x.ndim) if axis != 1), []
     if node.attributes.get("training_mode"):

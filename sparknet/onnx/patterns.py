@@ -265,7 +265,7 @@ class _Graph:
         return names
 
     def _between(self, name: str, end: OnnxNode) -> list[OnnxNode] | None:
-        """The nodes from one value to the end; None where the end needs another value too."""
+        """Return the nodes from one value to the end; None if the end needs another value too."""
         inside: dict[int, OnnxNode] = {}
         waiting = [end]
         while waiting:

@@ -74,7 +74,7 @@ class _Stripper:
         return b"".join([*out, self.source.read(copied_to, stop - copied_to)])
 
     def constant(self, start: int, stop: int) -> bytes:
-        """Of several runs of bytes protobuf keeps the last."""
+        """Keep the last of several runs of bytes, as protobuf does."""
         values, position = [], start
         while position < stop:
             entry = self.field(position, stop)

@@ -239,7 +239,7 @@ class Writing:
         )
 
     def _sizes(self, name: str, shape: Shape) -> list[int | str]:
-        """The axis of the records has a name, in inputs and outputs."""
+        """Name the axis of the records, in inputs and outputs."""
         if name.removesuffix(RAW) not in self.rows or not shape:
             return list(shape)
         first = BATCH if shape[0] == self.draft.batch else f"{name}_rows"

@@ -58,7 +58,7 @@ def h5py_module(purpose: str) -> ModuleType:
 
 @cache
 def _fork_between_calls() -> None:
-    """A child forked while another thread reads would wait for h5py's lock for ever (h5py#2584)."""
+    """Hold h5py's lock while forking, or a child may wait for it for ever (h5py#2584)."""
     lock = getattr(importlib.import_module("h5py._objects"), "phil", None)
     if lock is not None:
         os.register_at_fork(
@@ -185,7 +185,7 @@ class _HDF5Reader:
         return flat.reshape(shape)
 
     def _place(self, dataset: h5py.Dataset) -> int | None:
-        """Where plain floats lie in one run, so that they can be read past libhdf5."""
+        """Return where plain floats lie in one run, to be read past libhdf5."""
         layout = dataset.id.get_create_plist().get_layout()
         if layout != self.h5.h5d.CONTIGUOUS or dataset.dtype != np.dtype("<f4"):
             return None
@@ -217,7 +217,7 @@ class _HDF5Reader:
             raise FileError(self.path, f"'{name}' {raw[:40]!r} is not UTF-8") from error
 
     def _checked_shape(self, dataset: h5py.Dataset, what: str) -> tuple[int, ...]:
-        """The shape, once the file is known to be large enough for it."""
+        """Return the shape, once the file is known to be large enough for it."""
         shape = tuple(int(size) for size in dataset.shape)
         needed = checked_count(self.path, what, shape) * dataset.dtype.itemsize
         stored = min(dataset.id.get_storage_size(), self.size)

@@ -10,7 +10,7 @@ _MOST = 8
 
 
 def did_you_mean(word: object, choices: Iterable[str]) -> str:
-    """The end of a sentence: `; did you mean 'x'?`, or nothing where no word is near."""
+    """Return the end of a sentence, `; did you mean 'x'?`, or nothing where no word is near."""
     by_folded = {name.lower(): name for name in choices}
     folded = str(word)[:_LONGEST].lower()
     longer = [name for name in by_folded if name.startswith(f"{folded}_")]

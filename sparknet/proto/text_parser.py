@@ -134,7 +134,7 @@ def _unknown_field(tokens: Tokens, message: Message, fields: Table, depth: int) 
 
 
 def _skips_value(tokens: Tokens, message: Message, field: Field) -> bool:
-    """Whether this value of an enumeration is unknown and is passed over."""
+    """Return whether this value of an enumeration is unknown and is passed over."""
     if tokens.kind != NAME or tokens.text in field.numbers:
         return False
     if not tokens.note_unknown(f"{message.DESCRIPTOR.name}.{field.name}"):

@@ -59,7 +59,7 @@ def _check_files(solver: caffe_pb2.SolverParameter) -> None:
 
 
 def unmarked(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
-    """As it is written to files."""
+    """Return the net as files have it, without marks."""
     copy = caffe_pb2.NetParameter()
     copy.CopyFrom(net)
     mark(copy, True)

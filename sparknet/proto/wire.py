@@ -78,7 +78,7 @@ def header(number: int, length: int) -> bytes:
 
 
 def read_field(source: ByteSource, position: int, stop: int) -> WireField:
-    """The field at `position`, checked to end at or before `stop`."""
+    """Return the field at `position`, checked to end at or before `stop`."""
     head = source.peek(position, min(20, stop - position))
     tag, at = _varint(source, head, 0)
     number, wire = tag >> 3, tag & 7

@@ -93,7 +93,7 @@ def places(
 
 
 def _picked(images: Tensor, rows: Any, columns: Any) -> Tensor:
-    """Of each image these rows and columns."""
+    """Return these rows and columns of each image."""
     device = images.device
     at = torch.from_numpy(np.ascontiguousarray(rows)).to(device)[:, None, :, None]
     across = torch.from_numpy(np.ascontiguousarray(columns)).to(device)[:, None, None, :]

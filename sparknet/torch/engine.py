@@ -271,7 +271,7 @@ class TorchNet(NetPasses):
         return memory.on_host(one.shape)
 
     def at_host(self, array: NDArray) -> NDArray:
-        """The newest parameters lie in the array now, and what is written there counts."""
+        """Put the newest parameters into the array, where writes count from now on."""
         if self.place.apart:
             flat_of(array, self.place).to_host()
         return array

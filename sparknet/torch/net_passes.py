@@ -51,7 +51,7 @@ class NetPasses:
             layer.refuse(message())
 
     def _checked_loss(self, told: PassNumbers | None) -> float:
-        """The loss, once all checks of the pass were fine: the device is waited for once."""
+        """Return the loss, once all checks of the pass were fine; wait for the device once."""
         if told is None:
             return 0.0
         loss, *fine = told.numbers()
@@ -108,7 +108,7 @@ class NetPasses:
     def _pass(
         self, one: Pass, work: Callable[[list[TorchLayer]], Tensor | None]
     ) -> PassNumbers | None:
-        """What a pass tells at its end, when the device has come there."""
+        """Return what a pass reports at its end, when the device has come there."""
         self._checks.clear()
         layers = self._run(one)
         for flat in self._used_flats():
@@ -191,7 +191,7 @@ class NetPasses:
 
     @alone
     def forward_backward(self, first: int, last: int) -> float:
-        """The pass back begins before the device has told the loss."""
+        """Begin the pass back before the device has reported the loss."""
         losses = self._pass(Pass(True, first, last), self._forward)
         self.backward(last, first, overwrite=True)
         return self._checked_loss(losses)

@@ -49,11 +49,11 @@ class Draw:
         return x ^ shifted(x, 31)
 
     def top40(self, count: int, device: torch.device) -> Tensor:
-        """Of each the first 40 bits, as the native Dropout compares them."""
+        """Return the first 40 bits of each, as the native Dropout compares them."""
         return shifted(self.bits(count, device), 24)
 
     def uniform(self, count: int, device: torch.device) -> Tensor:
-        """In [0, 1)."""
+        """Return numbers in [0, 1)."""
         return shifted(self.bits(count, device), 40).to(torch.float32) * 2.0**-24
 
 

@@ -338,7 +338,7 @@ def _without_collection() -> Iterator[None]:
 def _left_as_it_was(
     layers: Sequence[TorchLayer], memories: Sequence[Memory], flats: Sequence[Buffer]
 ) -> Iterator[None]:
-    """What the host notes of a pass is forgotten again: nothing has been computed."""
+    """Forget what the host notes of a pass: nothing has been computed."""
     states: list[tuple[Any, dict[str, Any]]] = [
         (thing, dict(vars(thing)))
         for thing in (*memories, *flats, *(layer.random for layer in layers))

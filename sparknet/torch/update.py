@@ -130,7 +130,7 @@ class DevicePass(SolverPass):
 def _runs(
     ends: Sequence[int], rates: Sequence[float], decays: Sequence[float]
 ) -> dict[tuple[float, float], list[slice]]:
-    """Where values lie whose rate and decay have the same factors."""
+    """Return where values lie whose rate and decay have the same factors."""
     runs: dict[tuple[float, float], list[slice]] = {}
     begin, before = 0, None
     for end, rate, decay in zip(ends, rates, decays, strict=True):
@@ -172,7 +172,7 @@ def norm_of(array: NDArray, place: DevicePlace) -> float:
 
 
 def _single(value: float) -> float:
-    """As float32 has it."""
+    """Return the number as float32 has it."""
     return float(np.float32(value))
 
 
@@ -187,7 +187,7 @@ def _rest(value: float) -> float:
 
 
 def _mean(history: Tensor, momentum: float, values: Any) -> Tensor:
-    """A running mean goes on."""
+    """Update a running mean."""
     return history.mul_(momentum).add_(_rest(momentum) * values)
 
 

@@ -211,15 +211,15 @@ def from_state_dict(state: Mapping[str, Any], net: caffe_pb2.NetParameter) -> Mo
         values = [np.asarray(state[name], np.float32) for name in parts]
         for name in parts:
             unused.pop(name, None)
-        found = _of_statistics(node, values) if _is_norm(node) else values
-        for name, value, ref in zip([*parts, _COUNTS], found, node.params, strict=False):
+        arrays_of_layer = _of_statistics(node, values) if _is_norm(node) else values
+        for name, value, ref in zip([*parts, _COUNTS], arrays_of_layer, node.params, strict=False):
             if value.shape != tuple(ref.shape) and value.squeeze().shape != tuple(ref.shape):
                 raise WeightsError(
                     node.name,
                     f"'{clean(name)}' is {list(value.shape)}; the layer's is {list(ref.shape)}",
                 )
         described.layer.add(name=node.name, type=node.type)
-        shaped = zip(found, node.params, strict=True)
+        shaped = zip(arrays_of_layer, node.params, strict=True)
         arrays.append([value.reshape(ref.shape) for value, ref in shaped])
     if not arrays:
         sample = ", ".join(f"'{clean(name)}'" for name in list(state)[:_MOST])

@@ -42,7 +42,7 @@ class LocalRates:
         self.correlations = np.zeros(count)
 
     @staticmethod
-    def wanted(solver: caffe_pb2.SolverParameter) -> bool:
+    def needed(solver: caffe_pb2.SolverParameter) -> bool:
         return bool(solver.larc or solver.local_lr_auto)
 
     def factors(

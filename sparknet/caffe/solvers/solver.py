@@ -241,7 +241,7 @@ class Solver(ABC):
             "share": float(np.float32(1) / np.float32(self.param.iter_size)),
         }
         rule_settings = self._settings()
-        if layer_rates.LocalRates.wanted(self.param):
+        if layer_rates.LocalRates.needed(self.param):
             numbers["factors"] = self._local_rates(numbers, rule_settings, whole)
         # An interrupt that arrives during the pass is raised right after it: count before it.
         self._iter, self._current_step = self._iter + 1, current_step

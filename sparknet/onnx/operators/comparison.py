@@ -13,7 +13,7 @@ from sparknet.onnx.step import Outputs, Step, reads
 
 @reads("Greater", "Less", "GreaterOrEqual", "LessOrEqual")
 def ordered(step: Step) -> Outputs:
-    """One is above the other if their difference is above 0; not below is the reverse of below."""
+    """Compare by the sign of the difference; "not below" is the reverse of "below"."""
     a, b = step.value(0), step.value(1)
     either = step.op.endswith("OrEqual")
     if step.op.startswith("Less") != either:
@@ -75,7 +75,7 @@ def differs(step: Step, x: Value, part: str | None) -> Computed:
 
 @reads("IsNaN")
 def is_nan(step: Step) -> Outputs:
-    """The size of no number is above -1."""
+    """Use that no NaN's size is above -1."""
     size = step.pointwise("AbsVal", part="size")
     number = step.pointwise("Threshold", of=size, part="number", threshold=-1.0)
     return _reversed(step, number, None)

@@ -106,7 +106,7 @@ class DetectionSearch:
 
 @reads(OP)
 def detections(step: Step) -> Outputs:
-    """The boxes are whole already: they are offsets to prior boxes of 0."""
+    """Take whole boxes for offsets to prior boxes of 0."""
     boxes, scores = step.blob(0), step.plain(permute(step.value(1), (0, 2, 1)))
     if len(boxes.shape) != 3 or boxes.shape[0] != 1 or boxes.shape[2] != 4:
         step.refuse(f"boxes of the shape {list(boxes.shape)}: they are read for one image")

@@ -256,7 +256,7 @@ _MOST = 1024
 
 @reads("DFT")
 def dft(step: Step) -> Outputs:
-    """The last axis holds real parts alone, or beside each the imaginary one."""
+    """Take a last axis of real parts alone, or of pairs with the imaginary ones."""
     x = step.value(0)
     count = len(x.shape)
     if count < 2 or x.shape[-1] not in (1, 2):

@@ -214,7 +214,7 @@ def softmax(step: Step) -> Outputs:
 
 @reads("ImageScaler")
 def image_scaler(step: Step) -> Outputs:
-    """Of the first opset: x times a number, and a bias for each channel."""
+    """Read the first opset's x times a number, and a bias for each channel."""
     x = step.blob()
     bias = np.asarray(step.attribute("bias", []), np.float32)
     scale = float(step.attribute("scale", 1.0))

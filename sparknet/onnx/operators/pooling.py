@@ -87,7 +87,7 @@ def pool(step: Step) -> Outputs:
 def _volume(
     step: Step, x: Computed, window: NodeWindow, outputs: list[int], average: bool
 ) -> Computed:
-    """First within each image, then over the images: a maximum of maxima, a mean of means."""
+    """Pool within each image, then over the images: a maximum of maxima, a mean of means."""
     n, c, depth, *area = x.shape
     image = step.reshape(x, (n, c * depth, *area), part="images")
     plane = _pooled(step, image, window.some(1, 2), outputs[1:], average, "plane")
@@ -183,7 +183,7 @@ def _pooled_apart(
 
 
 def _round_mode(x: Computed, window: NodeWindow, outputs: list[int]) -> dict[str, Any] | None:
-    """How Caffe has to round to come to the same number of windows; None: it cannot."""
+    """Return how Caffe must round for the same number of windows; None: it cannot."""
     for mode, options in (("ceil", {}), ("floor", {"round_mode": "FLOOR"})):
         axes = zip(x.shape[2:], window.kernel, window.stride, window.before, strict=True)
         counts = [window_count(*axis, mode, any(window.before)) for axis in axes]

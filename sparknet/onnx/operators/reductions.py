@@ -174,7 +174,7 @@ def _axis(step: Step, x: Computed, otherwise: int) -> int:
 def _places(
     step: Step, x: Computed, axis: int, most: int, last: bool, part: str | None
 ) -> Computed:
-    """Of equal values the layer takes the last; for the first it reads the values backwards."""
+    """Take the last of equal values, or for the first read the values backwards."""
     size = x.shape[axis]
     if not last and most == 1 and step.is_open(size):
         return _first_place(step, x, axis, part)
@@ -194,7 +194,7 @@ def first_places(step: Step, x: Computed, axis: int, part: str) -> Computed:
 
 
 def _first_place(step: Step, x: Computed, axis: int, part: str | None) -> Computed:
-    """Of an axis of any size: how many values lie before the first that no other is above."""
+    """Return the index of the first maximum along an axis of unknown size."""
     most = step.layer("ArgMax", [x], part="most", axis=axis, out_max_val=True)
     distance = combine(step, "Sub", most, x, part="distance")
     below = step.pointwise("Threshold", of=distance, part="below", threshold=0.0)

@@ -45,7 +45,7 @@ def slice_(step: Step) -> Outputs:
 
 
 def _to_the_end(step: Step, x: Computed, axis: int, start: int, end: int) -> Computed:
-    """What begins at a place, and ends at the end or so many values before it, of any length."""
+    """Return a slice of any length, to the end or so many values before it."""
     if start < 0:
         return step.layer(
             "Gather", [x], part=f"last_{axis}", axis=axis, index=list(range(start, end))

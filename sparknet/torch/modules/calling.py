@@ -28,7 +28,7 @@ _BINARY |= {"bce": 0.5, "binarycrossentropy": 0.5}
 
 
 def takes_any(module: Any) -> bool:
-    """Whether a module's forward has no arguments of its own but takes any: ``**batch``."""
+    """Return whether a module's forward takes any arguments and names none: ``**batch``."""
     parameters = inspect.signature(module.forward).parameters.values()
     return any(one.kind == one.VAR_KEYWORD for one in parameters) and not any(arguments(module))
 

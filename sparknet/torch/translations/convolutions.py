@@ -38,7 +38,7 @@ def _wants_channels_last(layer: Translatable, x: Tensor) -> bool:
 
 
 def _laid(layer: Translatable, x: Tensor) -> Tensor:
-    """The blobs of other layers stay as they come out of this one, where they have its shape."""
+    """Lay images channels last; blobs of other layers keep this order."""
     if x.ndim != 4 or not _wants_channels_last(layer, x):
         return x
     return x.contiguous(memory_format=torch.channels_last)

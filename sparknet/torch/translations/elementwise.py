@@ -172,7 +172,7 @@ def _times(x: Tensor, coefficient: float) -> Tensor:
 
 
 def _earlier_of_equals(a: Tensor, b: Tensor) -> Tensor:
-    """Of the first two bottoms it is the later one (Caffe: eltwise_layer.cpp)."""
+    """Take the earlier of equals, but the later of the first two (Caffe: eltwise_layer.cpp)."""
     return torch.where(b > a, b, a)
 
 

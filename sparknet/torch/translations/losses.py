@@ -225,7 +225,7 @@ def contrastive_loss(layer: Translatable, bottoms: Tensors, params: Tensors) -> 
 
 @translates("ArgMax", no_gradient=True)
 def argmax(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    """Of equal values the later place counts; NaN comes after every number."""
+    """Take the later place of equal values; NaN comes after every number."""
     options = layer.options
     outer, channels, inner = options["outer"], options["channels"], options["inner"]
     top_k, shape = options["top_k"], layer.top_shapes[0]
@@ -279,7 +279,7 @@ def _selector(bottoms: int) -> dict[int, str]:
 
 @translates("Filter", without_gradient=_selector, waits=True)
 def filtered(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    """How many items are left is known here: the device has to be waited for."""
+    """Wait for the device: the number of items left is known here."""
     *data, marks = bottoms
     rows = torch.nonzero(marks.reshape(-1) != 0).reshape(-1)
     return tuple(one.index_select(0, rows) for one in data)

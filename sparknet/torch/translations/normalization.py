@@ -21,7 +21,7 @@ from sparknet.torch.translations.table import (
 
 @translates("BatchNorm", writes_params=True, narrow=True)
 def batch_norm(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    """The blobs are running sums, and the third counts what went in."""
+    """Keep running sums in the blobs; the third counts what went in."""
     x, options = bottoms[0], layer.options
     mean, variance, count = (one.detach() for one in params[:3])
     factor, shift, *_ = (*map(aligned, params[3:]), None, None)

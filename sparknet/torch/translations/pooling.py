@@ -67,7 +67,7 @@ def pooled(
 
 
 def _by_slices(x: Tensor, options: Mapping[str, Any], size: Pair) -> Tensor:
-    """Where the padding would fill a memory: window by window."""
+    """Pool window by window, where the padding would fill a memory."""
     spans = [
         [(max(o * stride - pad, 0), min(o * stride - pad + kernel, length)) for o in range(outputs)]
         for outputs, stride, pad, kernel, length in zip(

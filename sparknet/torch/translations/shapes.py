@@ -237,7 +237,7 @@ def resize(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 @translates("Interp")
 def interp(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
-    """The corners stay corners (interp_layer.cpp of DeepLab and PSPNet)."""
+    """Resize; corners stay corners (interp_layer.cpp of DeepLab and PSPNet)."""
     shape, options = layer.top_shapes[0], layer.options
     x = bottoms[0].reshape(*bottoms[0].shape, *(1,) * (4 - bottoms[0].dim()))
     begin, end = -options["pad_beg"], -options["pad_end"]
@@ -250,7 +250,7 @@ def interp(layer: Translatable, bottoms: Tensors, params: Tensors) -> Tops:
 
 
 def _corners(before: int, after: int) -> Mixture:
-    """In float32, as Caffe finds its places."""
+    """Find places in float32, as Caffe does."""
     ratio = np.float32(before - 1) / np.float32(after - 1) if after > 1 else np.float32(0)
     return _linear(ratio * np.arange(after, dtype=np.float32), before)
 

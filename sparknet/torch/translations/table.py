@@ -100,7 +100,7 @@ def aligned(x: Tensor) -> Tensor:
 
 
 def matrix_product(layer: Translatable, a: Tensor, b: Tensor) -> Tensor:
-    """In the type of the layer's products."""
+    """Multiply in the type of the layer's products."""
     return a.to(layer.product) @ aligned(b.to(layer.product))
 
 
