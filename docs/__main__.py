@@ -7,8 +7,7 @@ import inspect
 from pathlib import Path
 
 from docs import settings_page
-from sparknet.dsl.fields import default_text
-from sparknet.dsl.fields import option_fields
+from sparknet.dsl.fields import default_text, option_fields
 from sparknet.layers import LAYERS
 
 PAGE = Path(__file__).with_name("layers.md")
