@@ -9,7 +9,7 @@ from typing import Any
 
 from sparknet.caffe import optional_modules
 from sparknet.errors import FileError, SpecError, extra
-from sparknet.graph.draw import DIRECTIONS, FORMATS, render
+from sparknet.graph.draw import DIRECTIONS, FORMATS, quote, render
 from sparknet.proto import caffe_pb2
 
 pydot = optional_modules.pydot
@@ -133,11 +133,11 @@ def to_dot(
         label = _record(separator.join(_description(layer, display_lrm)))
         nodes[f"{layer.name}_{layer.type}"] = _attributes(label, _style(layer))
         for blob in (*layer.bottom, *layer.top):
-            nodes[f"{blob}_blob"] = _attributes(_quoted(blob), BLOB_STYLE)
+            nodes[f"{blob}_blob"] = _attributes(quote(blob), BLOB_STYLE)
         for source, target, text in _edges(layer, label_edges):
-            edges.append(f"  {_quoted(source)} -> {_quoted(target)} [label={_quoted(text)}];")
-    lines = [f"digraph {_quoted(caffe_net.name or 'Net')} {{", f"  rankdir={_quoted(rankdir)};"]
-    lines += [f"  {_quoted(name)} [{attributes}];" for name, attributes in nodes.items()]
+            edges.append(f"  {quote(source)} -> {quote(target)} [label={quote(text)}];")
+    lines = [f"digraph {quote(caffe_net.name or 'Net')} {{", f"  rankdir={quote(rankdir)};"]
+    lines += [f"  {quote(name)} [{attributes}];" for name, attributes in nodes.items()]
     return "\n".join([*lines, *edges, "}", ""])
 
 
@@ -145,21 +145,12 @@ def _attributes(label: str, style: dict[str, str]) -> str:
     return ", ".join([f"label={label}", *(f'{key}="{value}"' for key, value in style.items())])
 
 
-def _quoted(text: str) -> str:
-    return f'"{_escaped(text)}"'
-
-
 def _record(text: str) -> str:
     """Return a label in a record shape, where braces, bars and angles would make compartments."""
-    escaped = _escaped(text)
+    label = quote(text)
     for sign in "{}|<>":
-        escaped = escaped.replace(sign, f"\\{sign}")
-    return f'"{escaped}"'
-
-
-def _escaped(text: str) -> str:
-    safe = "".join(char if char.isprintable() or char == "\n" else "?" for char in text)
-    return safe.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        label = label.replace(sign, f"\\{sign}")
+    return label
 
 
 def get_pydot_graph(

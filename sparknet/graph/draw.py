@@ -24,7 +24,7 @@ def to_dot(graph: Graph, rankdir: str = "TB") -> str:
     if rankdir not in DIRECTIONS:
         raise SpecError(f"rankdir {rankdir!r} is none of {', '.join(DIRECTIONS)}")
     lines = [
-        f"digraph {_quote(graph.name or 'net')} {{",
+        f"digraph {quote(graph.name or 'net')} {{",
         f"  rankdir={rankdir};",
         '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=11];',
         '  edge [fontname="Helvetica", fontsize=9];',
@@ -52,10 +52,10 @@ def _statements(graph: Graph) -> Iterator[str]:
         if node.layer.is_split:
             makers.update((top, makers[node.bottom_ids[0]]) for top in node.top_ids)
             continue
-        yield f"n{number} [label={_label(node)}, fillcolor={_quote(_colour(node))}];"
+        yield f"n{number} [label={_label(node)}, fillcolor={quote(_colour(node))}];"
         for blob in node.bottom_ids:
             maker, name = makers[blob]
-            label = _quote(f"{name}\n{shape_text(graph.blob_shapes[blob])}")
+            label = quote(f"{name}\n{shape_text(graph.blob_shapes[blob])}")
             yield f"n{maker} -> n{number} [label={label}];"
         makers.update(
             (top, (number, name)) for top, name in zip(node.top_ids, node.tops, strict=True)
@@ -68,7 +68,7 @@ def _outputs(graph: Graph, makers: dict[int, tuple[int, str]]) -> Iterator[str]:
     for number, output in enumerate(graph.outputs):
         blob = ids[output]
         maker, name = makers[blob]
-        label = _quote(f"{name}\n{shape_text(graph.blob_shapes[blob])}")
+        label = quote(f"{name}\n{shape_text(graph.blob_shapes[blob])}")
         yield f'o{number} [label={label}, shape=ellipse, style=""];'
         yield f"n{maker} -> o{number};"
 
@@ -77,7 +77,7 @@ def _label(node: Node) -> str:
     lines = [node.name, node.type]
     if node.param_count:
         lines.append(f"{node.param_count:,} parameters")
-    return _quote("\n".join(lines))
+    return quote("\n".join(lines))
 
 
 def _colour(node: Node) -> str:
@@ -88,7 +88,7 @@ def _colour(node: Node) -> str:
     return _LEARNS if node.params else _PLAIN
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
     """Return a DOT string; names are untrusted, and backslashes would start escapes."""
     safe = "".join(char if char.isprintable() or char == "\n" else "?" for char in text)
     return '"' + safe.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -214,6 +214,14 @@ def with_inputs(
     return changed
 
 
+def unused_name(net: NetMessage, name: str) -> str:
+    """Return a name that no layer and no blob of a net has, beginning with this one."""
+    names = {one for layer in net.layer for one in (layer.name, *layer.top)}
+    while name in names:
+        name += "_"
+    return name
+
+
 def only_layers(net: NetMessage, tops: Sequence[str]) -> NetMessage:
     """Return a net of only the data layers that make these blobs."""
     alone = NetMessage(name=f"{net.name} (data)")

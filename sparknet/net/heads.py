@@ -13,7 +13,7 @@ from sparknet.layers.activations import Power, Sigmoid, Softmax
 from sparknet.layers.concat import Concat
 from sparknet.layers.layer import BoxRows
 from sparknet.layers.reduction import ArgMax
-from sparknet.net.entries import LayerMessage, NetMessage, predictions
+from sparknet.net.entries import LayerMessage, NetMessage, predictions, unused_name
 from sparknet.net.net import Net
 
 Kind = Literal["classes", "labels", "numbers"]
@@ -214,8 +214,5 @@ class _Tail:
         return HeadBlobs(raw, probability, place)
 
     def _add(self, kind: str, bottoms: Sequence[str], what: str) -> LayerMessage:
-        name = f"{self._head.blob}/{what}"
-        names = {top for layer in self._net.layer for top in (*layer.top, layer.name)}
-        while name in names:
-            name += "_"
+        name = unused_name(self._net, f"{self._head.blob}/{what}")
         return self._net.layer.add(name=name, type=kind, bottom=list(bottoms), top=[name])

@@ -13,7 +13,8 @@ from typing import Any
 
 from sparknet.errors import FileError, clean
 from sparknet.net.scratch import scratch_folder
-from sparknet.proto import caffe_pb2, format_text, parse_net, parse_solver, read_net
+from sparknet.proto import caffe_pb2, format_text, parse_net, parse_solver
+from sparknet.proto.solver import put_nets_inside
 from sparknet.proto.untrusted import check_trusted
 
 NetMessage = caffe_pb2.NetParameter
@@ -45,16 +46,7 @@ def portable_solver(solver: SolverMessage) -> Portable:
     whole.CopyFrom(solver)
     for field in ("weights", "snapshot_prefix", "snapshot"):
         whole.ClearField(field)
-    if solver.net:
-        whole.ClearField("net")
-        whole.net_param.CopyFrom(read_net(solver.net))
-    if solver.train_net:
-        whole.ClearField("train_net")
-        whole.train_net_param.CopyFrom(read_net(solver.train_net))
-    whole.ClearField("test_net")
-    whole.test_net_param.extend(read_net(path) for path in solver.test_net)
-    nets = [whole.net_param, whole.train_net_param, *whole.test_net_param]
-    files = {name: data for net in nets for name, data in _packed(net)}
+    files = {name: data for net in put_nets_inside(whole) for name, data in _packed(net)}
     text = format_text(whole)
     parse_solver(text)
     return Portable(text, files)

@@ -21,10 +21,12 @@ from sparknet.layers.inner_product import Embed
 from sparknet.layers.inputs import Input
 from sparknet.layers.losses import SoftmaxWithLoss
 from sparknet.net.description import NetMessage, SolverMessage, solver_of
+from sparknet.net.entries import unused_name
 from sparknet.net.net import Net
 from sparknet.onnx import is_onnx, open_model
 from sparknet.onnx.inputs import Axes, Shapes, input_shapes
 from sparknet.proto import Model, caffe_pb2, read_net, upgrade_net
+from sparknet.proto.solver import put_nets_inside
 from sparknet.weights import WeightsWarning
 
 HEAD = "head"
@@ -32,7 +34,6 @@ FASTER = 10.0
 """What the learning rate of a new head is multiplied by, as in Caffe's example of fine-tuning."""
 BATCH = 32
 """Records of a batch of a .onnx, which says nothing of it."""
-_NETS = (("net", "net_param"), ("train_net", "train_net_param"))
 _MODELS = (".onnx", ".caffemodel")
 
 
@@ -60,10 +61,7 @@ class Recipe:
         if isinstance(solver, Net):
             raise SettingError("this Net is made already: give head and lr_mult with its solver")
         solver_message, source = self._solver(solver)
-        nets = [
-            getattr(solver_message, whole) for _, whole in _NETS if solver_message.HasField(whole)
-        ]
-        nets += list(solver_message.test_net_param)
+        nets = put_nets_inside(solver_message)
         if not nets:
             raise SettingError("the solver names no net")
         for net in nets:
@@ -99,17 +97,18 @@ class Recipe:
         message = solver_of(source)
         if message is None:
             return usual(_described(source)), None
-        solver, path_of_net = SolverMessage(), None
+        solver = SolverMessage()
         solver.CopyFrom(message)
-        for one, whole in _NETS:
-            if path := getattr(solver, one):
-                path_of_net = path if names_model(path) else None
-                net = _as_net(self._open(path)) if path_of_net else read_net(path)
-                getattr(solver, whole).CopyFrom(net)
-                solver.ClearField(one)
-        solver.test_net_param.extend(read_net(path) for path in solver.test_net)
-        del solver.test_net[:]
-        return solver, None if solver.weights else path_of_net
+        models: list[str] = []
+
+        def read(path: str) -> NetMessage:
+            if not names_model(path):
+                return read_net(path)
+            models.append(path)
+            return _as_net(self._open(path))
+
+        put_nets_inside(solver, read)
+        return solver, models[0] if models and not solver.weights else None
 
     def _open(self, path: Any) -> Model:
         model = open_model(path, shapes=self.shapes, batch_axis=self.batch_axis)
@@ -218,7 +217,7 @@ def _add_loss(net: NetMessage, classes: int, old: str) -> None:
             f"'{clean(blob)}', which is {' x '.join(map(str, shape))}: give a net with a loss"
         )
     around = shape[2:] if prod(shape[2:]) > 1 else ()
-    label = _unused(net, "label")
+    label = unused_name(net, "label")
     net.layer.add(name=label, type=Input.type, top=[label]).input_param.shape.add().dim.extend(
         [shape[0], *around]
     )
@@ -237,13 +236,6 @@ def _result(net: NetMessage) -> str:
                 reached.pop(name, None)
             reached |= dict.fromkeys(layer.top)
     return list(reached)[-1]
-
-
-def _unused(net: NetMessage, name: str) -> str:
-    names = {top for layer in net.layer for top in layer.top} | {one.name for one in net.layer}
-    while name in names:
-        name += "_"
-    return name
 
 
 def multiply(net: NetMessage, pattern: str, factor: float) -> None:
@@ -304,15 +296,5 @@ def _change(solver: SolverMessage, name: str, value: Any) -> None:
 def _set_batches(solver: SolverMessage, batch: int) -> None:
     if type(batch) is not int or batch < 1:
         raise SettingError(f"a batch size is a whole number, at least 1, not {batch!r}")
-    for one, whole in (("net", "net_param"), ("train_net", "train_net_param")):
-        if solver.HasField(one):
-            getattr(solver, whole).CopyFrom(read_net(getattr(solver, one)))
-            solver.ClearField(one)
-    solver.test_net_param.extend(read_net(path) for path in solver.test_net)
-    del solver.test_net[:]
-    nets: list[NetMessage] = [*solver.test_net_param]
-    for field in ("net_param", "train_net_param"):
-        if solver.HasField(field):
-            nets.append(getattr(solver, field))
-    for net in nets:
+    for net in put_nets_inside(solver):
         set_batch(net, batch)

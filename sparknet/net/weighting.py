@@ -25,7 +25,7 @@ from sparknet.loaders.records import (
     class_names,
 )
 from sparknet.net.description import NetMessage, SolverMessage
-from sparknet.net.entries import from_learned
+from sparknet.net.entries import from_learned, unused_name
 from sparknet.net.feed import check_numbers
 from sparknet.net.heads import find_heads
 from sparknet.net.net import Net
@@ -222,8 +222,10 @@ def weighted(net: Net) -> tuple[Net, list[str]]:
         changed.CopyFrom(layer)
         for index, blob in places.weighed(layer):
             axis = places.axis(layer, blob)
-            name = inputs.setdefault(axis, _unused(net, f"{_WEIGHT}_{axis}" if axis else _WEIGHT))
-            top = _unused(net, f"{layer.name}/{blob}/weighted")
+            name = inputs.setdefault(
+                axis, unused_name(net.described, f"{_WEIGHT}_{axis}" if axis else _WEIGHT)
+            )
+            top = unused_name(net.described, f"{layer.name}/{blob}/weighted")
             described.layer.append(
                 LayerMessage(name=top, type=RecordWeights.type, bottom=[blob, name], top=[top])
             )
@@ -282,13 +284,6 @@ class _Places:
                 "axis of their own: they cannot have weights"
             )
         return 0
-
-
-def _unused(net: Net, name: str) -> str:
-    names = {top for layer in net.described.layer for top in layer.top}
-    while name in names:
-        name += "_"
-    return name
 
 
 def _solver(net: Net, train: NetMessage) -> SolverMessage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from sparknet.errors import SolverError
@@ -184,20 +185,24 @@ def solver_in_dialect(solver: Solver, dialect: str | None, *, unknown: str = "re
     _check_train_net(solver)
     converted = Solver()
     converted.CopyFrom(solver)
-    for source, own in (("net", "net_param"), ("train_net", "train_net_param")):
-        if converted.HasField(source):
-            getattr(converted, own).CopyFrom(read_net(getattr(converted, source), unknown=unknown))
-            converted.ClearField(source)
-        if converted.HasField(own):
-            getattr(converted, own).CopyFrom(
-                in_dialect(upgrade_net(getattr(converted, own)), dialect)
-            )
-    tests = [upgrade_net(net) for net in solver.test_net_param]
-    tests += [read_net(name, unknown=unknown) for name in solver.test_net]
-    converted.ClearField("test_net")
-    converted.ClearField("test_net_param")
-    converted.test_net_param.extend(in_dialect(net, dialect) for net in tests)
+    for net in put_nets_inside(converted, partial(read_net, unknown=unknown)):
+        net.CopyFrom(in_dialect(upgrade_net(net), dialect))
     return converted
+
+
+_OWN = {"net_param": "net", "train_net_param": "train_net"}
+
+
+def put_nets_inside(solver: Solver, read: Callable[[str], Net] = read_net) -> list[Net]:
+    """Put the nets that a solver names into it, in place; return all of its nets."""
+    for own, source in _OWN.items():
+        if path := getattr(solver, source):
+            getattr(solver, own).CopyFrom(read(path))
+            solver.ClearField(source)
+    solver.test_net_param.extend(map(read, solver.test_net))
+    solver.ClearField("test_net")
+    trained = [getattr(solver, own) for own in _OWN if solver.HasField(own)]
+    return [*trained, *solver.test_net_param]
 
 
 def _train_net(solver: Solver, read: Callable[[str], Net]) -> Net:
