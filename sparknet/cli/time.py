@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparknet.atomic_files import atomic_file
 from sparknet.caffe.timing import Timing
 from sparknet.cli import caffe_flags, flags, net_file
 from sparknet.cli.verb import Verb, WrongUse
@@ -278,7 +279,9 @@ def _execute(chosen: Namespace) -> int:
     backward = chosen.phase == "train" and not chosen.forward_only
     timing = measure(net, chosen.iterations, backward, update)
     if chosen.trace:
-        _write_trace(chosen.trace, timing)
+        with atomic_file(chosen.trace) as draft:
+            draft.write_text(trace(timing), encoding="utf-8")
+        _say(f"wrote {chosen.trace}")
     figures = report(timing, machine, chosen.phase, net.precision)
     if chosen.program == "caffe":
         for line in caffe_lines(figures):
@@ -335,16 +338,6 @@ def _solver(chosen: Namespace) -> tuple[Net, Any]:
     source.display = 0
     solver = get_solver(settings(source, net), precision=chosen.precision, keep_blobs=False)
     return solver.net, solver.apply_update
-
-
-def _write_trace(path: str, timing: Timing) -> None:
-    from sparknet.errors import FileError
-
-    try:
-        Path(path).write_text(trace(timing), encoding="utf-8")
-    except OSError as error:
-        raise FileError(path, f"cannot be written: {error.strerror}") from error
-    _say(f"wrote {path}")
 
 
 VERB = Verb(

@@ -6,11 +6,11 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError, WeightsError, clean, warn
 from sparknet.graph import Graph, Node, build
 from sparknet.layers import TEST
@@ -155,16 +155,10 @@ def write_tensors(path: StrPath, arrays: Mapping[str, Array], kind: str = "float
         at += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    part = Path(f"{os.fspath(path)}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(len(text).to_bytes(8, "little") + text)
-            for array in arrays.values():
-                file.write(_packed(array, kind).tobytes())
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise FileError(path, f"cannot be written: {error}") from error
+    with atomic_file(path) as draft, draft.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for array in arrays.values():
+            file.write(_packed(array, kind).tobytes())
 
 
 def _type_code(path: StrPath, name: str, array: Array) -> str:

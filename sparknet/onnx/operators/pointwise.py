@@ -60,7 +60,8 @@ def function(step: Step) -> Outputs:
 @reads(*_BENT)
 def bent(step: Step) -> Outputs:
     kind, option, usual = _BENT[step.op]
-    return step.pointwise(kind, **{option: float(step.attribute("alpha", usual))})
+    options: dict[str, Any] = {option: float(step.attribute("alpha", usual))}
+    return step.pointwise(kind, **options)
 
 
 @reads("Selu")
