@@ -177,42 +177,33 @@ def served(net: NetMessage, heads: Sequence[Head]) -> tuple[NetMessage, dict[str
     """Return the net with the layers that it lacks, and the blobs of each head's numbers."""
     net_with_tops = NetMessage()
     net_with_tops.CopyFrom(net)
-    places = {}
-    for head in heads:
-        places[head.blob] = _Tail(net_with_tops, head).served()
-    return net_with_tops, places
+    return net_with_tops, {head.blob: _add_tail(net_with_tops, head) for head in heads}
 
 
-class _Tail:
-    """The layers behind one head."""
+def _add_tail(net: NetMessage, head: Head) -> HeadBlobs:
+    """Add the layers behind one head."""
 
-    def __init__(self, net: NetMessage, head: Head) -> None:
-        self._net, self._head = net, head
+    def add(kind: str, bottoms: Sequence[str], what: str) -> LayerMessage:
+        name = unused_name(net, f"{head.blob}/{what}")
+        return net.layer.add(name=name, type=kind, bottom=list(bottoms), top=[name])
 
-    def served(self) -> HeadBlobs:
-        head = self._head
-        raw, probability = head.scores, head.probabilities
-        if head.kind == "labels" and head.is_single:
-            # Two classes, no and yes, as pyspark.ml has them.
-            opposite = self._add(Power.type, [raw or head.blob], "no")
-            opposite.power_param.scale = -1
-            pair = self._add(Concat.type, [opposite.top[0], raw or head.blob], "scores")
-            pair.concat_param.axis = 1
-            raw = pair.top[0]
-            probability = self._add(Sigmoid.type, [raw], "probabilities").top[0]
-        elif probability is None and head.squashed_by is not None and raw is not None:
-            kind = Softmax.type if head.squashed_by == "softmax" else Sigmoid.type
-            layer = self._add(kind, [raw], "probabilities")
-            if head.squashed_by == "softmax":
-                layer.softmax_param.axis = head.axis
-            probability = layer.top[0]
-        place = None
-        if head.kind == "classes" and not head.is_single:
-            layer = self._add(ArgMax.type, [raw or head.blob], "classes")
-            layer.argmax_param.axis = head.axis
-            place = layer.top[0]
-        return HeadBlobs(raw, probability, place)
-
-    def _add(self, kind: str, bottoms: Sequence[str], what: str) -> LayerMessage:
-        name = unused_name(self._net, f"{self._head.blob}/{what}")
-        return self._net.layer.add(name=name, type=kind, bottom=list(bottoms), top=[name])
+    raw, probability, place = head.scores, head.probabilities, None
+    if head.kind == "labels" and head.is_single:
+        # Two classes, no and yes, as pyspark.ml has them.
+        opposite = add(Power.type, [raw or head.blob], "no")
+        opposite.power_param.scale = -1
+        pair = add(Concat.type, [opposite.top[0], raw or head.blob], "scores")
+        pair.concat_param.axis = 1
+        raw = pair.top[0]
+        probability = add(Sigmoid.type, [raw], "probabilities").top[0]
+    elif probability is None and head.squashed_by is not None and raw is not None:
+        kind = Softmax.type if head.squashed_by == "softmax" else Sigmoid.type
+        layer = add(kind, [raw], "probabilities")
+        if head.squashed_by == "softmax":
+            layer.softmax_param.axis = head.axis
+        probability = layer.top[0]
+    if head.kind == "classes" and not head.is_single:
+        layer = add(ArgMax.type, [raw or head.blob], "classes")
+        layer.argmax_param.axis = head.axis
+        place = layer.top[0]
+    return HeadBlobs(raw, probability, place)
