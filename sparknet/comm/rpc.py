@@ -210,24 +210,16 @@ class Gate:
     A line of DRIVER that is silent for the deadline raises Silent in ``serve``.
     """
 
-    def __init__(
-        self,
-        secret: bytes,
-        run: str,
-        seal: str,
-        serve: Callable[[Line], None],
-        host: str,
-        deadline: float = 60.0,
-    ) -> None:
-        self._run, self._seal, self._serve = run, seal, serve
-        self._deadline = deadline
+    def __init__(self, link: Link, serve: Callable[[Line], None]) -> None:
+        """``link`` is that of the run, with the address to listen on."""
+        self._link, self._serve = link, serve
         self._open: set[Line] = set()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._closed = False
-        listener = open_port(host, (0,))
+        listener = open_port(link.driver[0], (0,))
         self.port: int = listener.getsockname()[1]
-        self._acceptor = Acceptor(listener, secret, self._expects, self._admit)
+        self._acceptor = Acceptor(listener, link.secret, self._expects, self._admit)
         self._over = threading.Event()
         self._pulse = threading.Thread(target=self._reassure, name="sparknet-pulse", daemon=True)
         start(self._pulse)
@@ -250,7 +242,7 @@ class Gate:
 
     def _reassure(self) -> None:
         """Let workers know of calls that take long."""
-        while not self._over.wait(self._deadline / 4):
+        while not self._over.wait(self._link.deadline / 4):
             with self._lock:
                 lines = list(self._open)
             for line in lines:
@@ -261,7 +253,7 @@ class Gate:
         return self._caller(who) is not None
 
     def _caller(self, who: bytes) -> Caller | None:
-        caller = Caller.unpacked(who, self._run)
+        caller = Caller.unpacked(who, self._link.run)
         of_ours = caller.purpose in (DRIVER, PREFLIGHT) and caller.rank < _WORKERS
         return caller if of_ours and caller.packed() == who else None
 
@@ -269,8 +261,8 @@ class Gate:
         caller = self._caller(who)
         assert caller is not None
         training = caller.purpose == DRIVER
-        seal = self._seal if training else HMAC
-        wire = Wire(connection, keys, seal, self._deadline, is_watched=not training)
+        seal = self._link.seal if training else HMAC
+        wire = Wire(connection, keys, seal, self._link.deadline, is_watched=not training)
         line = Line(wire, caller.rank, caller.purpose)
         name = f"sparknet-line-{line.rank}"
         thread = threading.Thread(target=self._handle, args=(line,), name=name, daemon=True)

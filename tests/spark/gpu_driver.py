@@ -51,9 +51,9 @@ def main(script: str, seen: str, devices: list[str]) -> None:
     said: dict[str, Any] = {"executors": [[one.tasks, one.addresses] for one in found]}
     rows = session.range(0, 3, 1, 3).mapInArrow(numbers, "found string", barrier=True)
     said["numbers"] = sorted(row.found for row in rows.repartition(1).collect())
-    secret = make_secret()
-    with Driver(secret, memoryview(b""), None, lambda _: None) as driver:
-        link = Link("", ("127.0.0.1", driver.port), secret, choose_seal("sealed"))
+    link = Link("", ("127.0.0.1", 0), make_secret(), choose_seal("sealed"))
+    with Driver(link, memoryview(b""), None, lambda _: None) as driver:
+        link = driver.link
         said["preflight"] = [one["gpus"] for one in preflight.check(session, 3, link)]
         said["slots"] = [preflight.slots_of(session)]
         pair = ResourceProfileBuilder().require(TaskResourceRequests().resource("gpu", 2)).build

@@ -51,11 +51,9 @@ from sparknet.training.driver.driver import Driver
 from tests.spark.digits import pixels, solver
 
 spark = local_session(1, config={"spark.executor.pyspark.memory": "700m"})
-secret = make_secret()
-with Driver(secret, memoryview(b""), None, print) as driver:
-    [found] = preflight.check(
-        spark, 1, Link("", ("127.0.0.1", driver.port), secret, HMAC), needed=1 << 20
-    )
+link = Link("", ("127.0.0.1", 0), make_secret(), HMAC)
+with Driver(link, memoryview(b""), None, print) as driver:
+    [found] = preflight.check(spark, 1, driver.link, needed=1 << 20)
 said = []
 try:
     columns = {"data": "pixels", "label": "digit"}

@@ -22,8 +22,8 @@ SECRET = make_secret()
 
 @pytest.fixture
 def link():
-    with Driver(SECRET, memoryview(b""), None, lambda _: None) as driver:
-        yield linked("127.0.0.1", driver.port)
+    with Driver(linked("127.0.0.1", 0), memoryview(b""), None, lambda _: None) as driver:
+        yield driver.link
 
 
 def linked(host: str, port: int) -> Link:

@@ -70,7 +70,7 @@ def main(among: str) -> None:
     link = Run.link
 
     def noted(run: Run, *host: str) -> Any:
-        drivers.append(run.driver.port)
+        drivers.append(run.driver.link.driver[1])
         return link(run, *host)
 
     def hear(event: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from sparknet.comm.handshake import DRIVER, MESH, Caller, dial
 from sparknet.comm.mesh import Listener
-from sparknet.comm.rpc import Gate
+from sparknet.comm.rpc import Gate, Link
 from sparknet.comm.wire import HMAC
 from sparknet.errors import CommError, PeerLost
 from sparknet.proto import parse_net
@@ -71,7 +71,7 @@ def test_a_call_for_the_driver_is_relayed_to_a_worker():
     """It is not taken for a worker's; nor is a call for a worker by the driver's port."""
     listener, other = Listener(), Listener()
     addresses = [listener.address, other.address]
-    gate = Gate(SECRET, "run", HMAC, lambda line: None, "127.0.0.1")
+    gate = Gate(Link("run", ("127.0.0.1", 0), SECRET, HMAC), lambda line: None)
     mesh = Caller(MESH, "run/1", 1, 0, 0)
 
     def relayed() -> list[str]:

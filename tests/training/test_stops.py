@@ -228,7 +228,7 @@ SIZE = 32 << 20
 @contextmanager
 def line(serve: Callable[[Line], None], drivers_deadline: float = QUICK) -> Iterator[Line]:
     """A worker's line to a driver that serves it so."""
-    gate = Gate(SECRET, "", HMAC, serve, "127.0.0.1", drivers_deadline)
+    gate = Gate(Link("", ("127.0.0.1", 0), SECRET, HMAC, drivers_deadline), serve)
     with (
         closing(gate),
         closing(Link("", ("127.0.0.1", gate.port), SECRET, HMAC, QUICK).dial(0)) as one,

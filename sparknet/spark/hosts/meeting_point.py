@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -179,18 +179,9 @@ class MeetingPoint(Driver):
         self.heard_at = time.monotonic()
         """When the client last called."""
         self.is_over = threading.Event()
-        link = brief.link
+        link, hear = replace(brief.link, driver=(host, 0)), self._add_event
         super().__init__(
-            link.secret,
-            self._initial_weights,
-            self._mirror,
-            self._add_event,
-            brief.resume,
-            run=link.run,
-            seal=link.seal,
-            host=host,
-            deadline=link.deadline,
-            elastic=brief.elastic,
+            link, self._initial_weights, self._mirror, hear, brief.resume, brief.elastic
         )
 
     def _add_event(self, event: Event) -> None:
@@ -288,7 +279,7 @@ def hold(batches: Iterable[pa.RecordBatch], brief: Brief) -> Iterator[pa.RecordB
     host = task_host()
     name = f"meeting-{brief.link.run}"
     with scratch(name) as folder, closing(_opened(brief, folder, host)) as point:
-        gathered(json.dumps([host, point.port]))
+        gathered(json.dumps([host, point.link.driver[1]]))
         while not (point.is_over.wait(1.0) or point.is_forgotten()):
             pass
 

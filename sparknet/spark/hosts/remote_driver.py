@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,21 +126,17 @@ class RemoteDriver(Driver):
 
     def __init__(
         self,
-        secret: bytes,
+        link: Link,
         weights: memoryview,
         store: Store | None,
         on_event: OnEvent,
-        resume: bool = False,
-        *,
-        run: str,
-        seal: str,
-        host: str,
-        deadline: float,
+        resume: bool,
         elastic: Elastic | None,
+        *,
         session: SparkSession,
         patience: float | None,
     ) -> None:
-        self.progress, self.deadline = RunProgress(), deadline
+        self.progress, self.deadline = RunProgress(), link.deadline
         self.members = None if elastic is None else _RemoteMembers(elastic)
         self._on_event, self._lock = on_event, threading.Lock()
         self._session, self._store, self._stop = session, store, False
@@ -151,14 +148,11 @@ class RemoteDriver(Driver):
         """The number of the last row of news."""
         self._turn, self._over = threading.RLock(), threading.Event()
         rounds = [] if store is None else list(store.rounds())
-        link = Link(run, ("", 0), secret, seal, deadline)
         place = None if store is None else store.place
         brief = Brief(link, weights.nbytes, resume, place, rounds, elastic)
         self._point = self._held(brief)
         try:
-            address = self._address(patience)
-            self.host, self.port = address
-            self._link = Link(run, address, secret, seal, deadline)
+            self.link = replace(link, driver=self._address(patience))
             self._upload(weights, store, rounds[-1] if resume and rounds else None)
         except BaseException:
             self._point.__exit__()
@@ -265,7 +259,7 @@ class RemoteDriver(Driver):
                 rows = session.createDataFrame(list(pieces), UPLOAD).coalesce(1)
             work = partial(
                 meeting_point.exchange,
-                link=self._link,
+                link=self.link,
                 after=self._after,
                 stop=self._stop,
                 calls=calls,

@@ -71,9 +71,8 @@ def conduct(
         elastic=Elastic.of(given),
         make_driver=make_driver,
     ) as run:
-        driver = run.driver
-        host = driver.host if isinstance(driver, RemoteDriver) else driver_address(session, 0)[0]
-        link = run.link(host)
+        is_remote = isinstance(run.driver, RemoteDriver)
+        link = run.link((run.driver.link.driver if is_remote else driver_address(session, 0))[0])
         preflight.check(
             session,
             hosts,

@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from sparknet.comm.handshake import DRIVER, PREFLIGHT
-from sparknet.comm.rpc import Gate, Line
-from sparknet.comm.wire import HMAC, Silent
+from sparknet.comm.rpc import Gate, Line, Link
+from sparknet.comm.wire import Silent
 from sparknet.errors import CommError, PeerLost
 from sparknet.training.checkpoints.store import Buffer, Store
 from sparknet.training.driver.failure import Failure, failure
@@ -49,19 +49,17 @@ class Driver:
 
     def __init__(
         self,
-        secret: bytes,
+        link: Link,
         weights: memoryview,
         store: Store | None,
         on_event: OnEvent,
         resume: bool = False,
-        *,
-        run: str = "",
-        seal: str = HMAC,
-        host: str = "127.0.0.1",
-        deadline: float = 60.0,
         elastic: Elastic | None = None,
     ) -> None:
-        """``elastic`` lets hosts go and come; else all that begin are needed to the end."""
+        """``link`` has the address to listen on, and afterwards the port.
+
+        ``elastic`` lets hosts go and come; else all that begin are needed to the end.
+        """
         self._weights, self._store, self._on_event = weights, store, on_event
         self._resume = resume
         self._stop = False
@@ -77,9 +75,9 @@ class Driver:
             "aside": Rendezvous(),
             "training": self._training,
         }
-        self.deadline = deadline
-        self._gate = Gate(secret, run, seal, self._serve, host, deadline)
-        self.port = self._gate.port
+        self.deadline = link.deadline
+        self._gate = Gate(link, self._serve)
+        self.link = replace(link, driver=(link.driver[0], self._gate.port))
 
     @property
     def trouble(self) -> tuple[float, str]:

@@ -65,9 +65,8 @@ class Elastic:
         """Return what a run's settings say; None if its hosts do not change."""
         if given.min_hosts is None:
             return None
-        hosts, late = given.hosts or given.workers, given.deadline / 4
-        behind = given.leave_behind
-        return cls(given.workers, hosts, given.min_hosts, given.start_wait, behind, late)
+        hosts, behind = given.hosts or given.workers, (given.leave_behind, given.deadline / 4)
+        return cls(given.workers, hosts, given.min_hosts, given.start_wait, *behind)
 
 
 @dataclass
@@ -390,12 +389,11 @@ class Membership(Meeting[_Member]):
 
     def _tell(self) -> None:
         """Pass on the events, outside the lock: a listener may take long."""
-        while True:
+        while self._events:
             with self._lock:
-                if not self._events:
-                    return
-                event = self._events.pop(0)
-            self._say(event)
+                event = self._events.pop(0) if self._events else None
+            if event:
+                self._say(event)
 
 
 def _loss(why: Any) -> Loss | None:

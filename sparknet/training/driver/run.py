@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
@@ -123,25 +124,15 @@ class Run:
         elastic: Elastic | None = None,
         make_driver: Callable[..., Driver] = Driver,
     ) -> None:
-        self._id, self._secret, self._seal = secrets.token_hex(8), make_secret(), seal
         self._history = History()
         self._on_event, self._foreign = listener(on_event), foreign
         self._observers = observers()
         self._stragglers = Stragglers()
         self._unsaved: set[str] = set()
         self._waiting, self._still = Waiting(min(FIRST, deadline)), Standing(deadline)
-        self.driver = make_driver(
-            self._secret,
-            np.asarray(weights).data.cast("B"),
-            store,
-            self._hear,
-            resume,
-            run=self._id,
-            seal=seal,
-            host=host,
-            deadline=deadline,
-            elastic=elastic,
-        )
+        link = Link(secrets.token_hex(8), (host, 0), make_secret(), seal, deadline)
+        view = np.asarray(weights).data.cast("B")
+        self.driver = make_driver(link, view, store, self._hear, resume, elastic)
 
     def __enter__(self) -> Run:
         return self
@@ -168,8 +159,7 @@ class Run:
 
     def link(self, host: str = "127.0.0.1") -> Link:
         """Return the link for workers that reach the driver under the name ``host``."""
-        address = host, self.driver.port
-        return Link(self._id, address, self._secret, self._seal, self.driver.deadline)
+        return replace(self.driver.link, driver=(host, self.driver.link.driver[1]))
 
     def supervise(self, crew: Crew) -> tuple[Outcome, NDArray]:
         """Wait until training has ended; returns its outcome and the weights.

@@ -101,10 +101,11 @@ class Waiting(FolderStore):
 
 def test_the_drivers_store_may_take_longer_than_the_deadline(tmp_path):
     """The worker that waits for it sends no heartbeat meanwhile, and is not lost."""
-    deadline, secret, events = 0.4, make_secret(), list[Any]()
+    deadline, events = 0.4, list[Any]()
     store = Waiting(tmp_path)
-    with Driver(secret, memoryview(b""), store, events.append, deadline=deadline) as driver:
-        link = Link("", ("127.0.0.1", driver.port), secret, HMAC, deadline)
+    link = Link("", ("127.0.0.1", 0), make_secret(), HMAC, deadline)
+    with Driver(link, memoryview(b""), store, events.append) as driver:
+        link = driver.link
         with (
             closing(link.dial(0)) as line,
             Presence(line, "training", 1, "here", deadline) as presence,

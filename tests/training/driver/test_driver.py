@@ -4,6 +4,7 @@ import socket
 import struct
 import threading
 from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from sparknet.training.driver.rendezvous import Presence
 from sparknet.training.workers.worker import _tell
 
 SECRET = make_secret()
+LINK = Link("", ("127.0.0.1", 0), SECRET, HMAC)
 
 
 @pytest.fixture
@@ -30,13 +32,13 @@ def events():
 def driver(tmp_path, events):
     threads = {*threading.enumerate()}
     weights = memoryview(bytes(range(100)))
-    with Driver(SECRET, weights, FolderStore(tmp_path), events.append) as driver:
+    with Driver(LINK, weights, FolderStore(tmp_path), events.append) as driver:
         yield driver
     assert {*threading.enumerate()} <= threads  # those of an earlier test may end meanwhile
 
 
 def called(driver: Driver, secret: bytes = SECRET) -> Line:
-    return Link("", ("127.0.0.1", driver.port), secret, HMAC).dial(0)
+    return replace(driver.link, secret=secret).dial(0)
 
 
 @pytest.fixture
@@ -124,7 +126,7 @@ def strange(port: int, said: bytes) -> bytes:
 def test_strangers_are_hung_up_on(driver, line):
     with pytest.raises(CommError, match="does not take this worker"):
         called(driver, b"wrong")
-    assert len(strange(driver.port, b"GET / HTTP/1.1\r\n" * 6)) == 48
+    assert len(strange(driver.link.driver[1], b"GET / HTTP/1.1\r\n" * 6)) == 48
     assert line.call("interrupted")[0] == {"interrupted": False}
 
 
@@ -141,7 +143,7 @@ def test_nonsense_from_one_who_knows_the_secret(driver, line):
 
 
 def test_a_driver_that_is_gone(tmp_path):
-    with Driver(SECRET, memoryview(b""), None, lambda _: None) as driver:
+    with Driver(LINK, memoryview(b""), None, lambda _: None) as driver:
         line = called(driver)
     with pytest.raises(CommError, match="the driver"):
         line.call("interrupted")
@@ -155,7 +157,7 @@ def test_a_driver_with_too_many_open_files_hears_callers_later(driver):
     with closing(socket.socket()) as caller:
         resource.setrlimit(resource.RLIMIT_NOFILE, (caller.fileno() + 1, hard))
         try:
-            caller.connect(("127.0.0.1", driver.port))
+            caller.connect(driver.link.driver)
             while not driver.trouble[0]:
                 pass
             assert driver.trouble[1] == "Too many open files"
@@ -183,7 +185,7 @@ def test_a_driver_without_threads_hears_callers_later(driver, monkeypatch):
 
 
 def test_silent_strangers_do_not_keep_a_worker_out(driver):
-    address = "127.0.0.1", driver.port
+    address = driver.link.driver
     with ExitStack() as strangers:
         for _ in range(200):
             strangers.enter_context(socket.create_connection(address))
@@ -192,7 +194,7 @@ def test_silent_strangers_do_not_keep_a_worker_out(driver):
 
 
 def test_a_preflight_line_cannot_be_used_for_more(driver):
-    link = Link("", ("127.0.0.1", driver.port), SECRET, HMAC)
+    link = driver.link
     with (
         closing(link.dial(0, PREFLIGHT)) as line,
         pytest.raises(CommError, match="hung up"),
@@ -208,7 +210,7 @@ def test_a_preflight_line_cannot_be_used_for_more(driver):
 @pytest.mark.parametrize("who", [Caller(MESH, "", 0), Caller(DRIVER, "other", 0)])
 def test_a_caller_of_another_purpose_or_run_is_no_worker(driver, who):
     with pytest.raises(CommError, match="does not take this worker"):
-        dial(("127.0.0.1", driver.port), SECRET, who)
+        dial(driver.link.driver, SECRET, who)
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,14 @@ from sparknet.training.driver.membership import Elastic
 from sparknet.training.driver.rendezvous import HOLD, Presence, Rendezvous
 
 SECRET = make_secret()
+LINK = Link("", ("127.0.0.1", 0), SECRET, HMAC)
 QUICK, SLOW = 0.2, 60.0
 """Deadlines: one that passes soon, and one whose heartbeats are far apart."""
 
 
 @pytest.fixture
 def driver():
-    with Driver(SECRET, memoryview(b""), None, lambda _: None) as driver:
+    with Driver(LINK, memoryview(b""), None, lambda _: None) as driver:
         yield driver
 
 
@@ -34,7 +35,7 @@ def new_line(driver):
     """Lines of workers, by rank."""
 
     def dialled(rank: int) -> Line:
-        return Link("", ("127.0.0.1", driver.port), SECRET, HMAC).dial(rank)
+        return driver.link.dial(rank)
 
     with ExitStack() as stack:
         yield lambda rank: stack.enter_context(closing(dialled(rank)))
@@ -125,7 +126,7 @@ Waiting = tuple[Callable[[int], Presence], "SimpleQueue[float]"]
 def waiting(request):
     """Workers by rank, of two that are needed, and the times of their calls."""
     times: SimpleQueue[float] = SimpleQueue()
-    with Driver(SECRET, memoryview(b""), None, lambda _: None, elastic=request.param) as driver:
+    with Driver(LINK, memoryview(b""), None, lambda _: None, elastic=request.param) as driver:
         place: Any = driver._places["training"]
         if driver.members is not None:
             host: Any = None
@@ -140,7 +141,7 @@ def waiting(request):
         with ExitStack() as stack:
 
             def come(rank: int) -> Presence:
-                line = Link("", ("127.0.0.1", driver.port), SECRET, HMAC).dial(rank)
+                line = driver.link.dial(rank)
                 return stack.enter_context(present(stack.enter_context(closing(line)), 2, 600.0))
 
             yield come, times
