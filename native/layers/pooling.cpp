@@ -81,8 +81,14 @@ class Pooling final : public Kernel {
         const bool plain =
             algorithm_ == dnnl::algorithm::pooling_max && has_nan(layer.bottoms[0]->data);
         if (!plain && forward_narrow(layer)) return;
-        if (is_mean(layer)) return mean_of_channels(layer.bottoms[0]->data, layer.tops[0]->data);
-        plain ? forward_plain(layer) : forward_wide(layer);
+        const bool is_global = covers_planes(layer) && layer.bottoms[0]->count() > 0;
+        if (is_global && pool_.method() == PlanePool::Method::ave)
+            return mean_of_channels(layer.bottoms[0]->data, layer.tops[0]->data);
+        if (is_global && !plain && algorithm_ == dnnl::algorithm::pooling_max &&
+            is_plain(layer.bottoms[0]->data.newest()))
+            largest_of_planes(layer);
+        else
+            plain ? forward_plain(layer) : forward_wide(layer);
         if (layer.fused) layer.fused_relu->kernel->forward(*layer.fused_relu);
     }
 
@@ -115,15 +121,34 @@ class Pooling final : public Kernel {
                (loses_pick || windows_over(pool_.rows()) * windows_over(pool_.columns()) > 16);
     }
 
-    // The mean of all pixels, in the test phase: oneDNN 3.2 has plain loops for most channels in
-    // bfloat16 whose number fills no vector.
-    bool is_mean(const Layer& layer) const {
+    // One window of all pixels, in the test phase.  For means oneDNN 3.2 has plain loops for most
+    // channels in bfloat16 whose number fills no vector; it looks for the largest value one by one.
+    bool covers_planes(const Layer& layer) const {
         const auto covers = [](const Span& span) {
             return span.outputs == 1 && span.pad == 0 && span.kernel == span.size;
         };
-        return !layer.has_gradients() && pool_.method() == PlanePool::Method::ave &&
-               layer.tops.size() == 1 && layer.bottoms[0]->count() > 0 && covers(pool_.rows()) &&
-               covers(pool_.columns());
+        const auto method = pool_.method();
+        return !layer.has_gradients() && layer.tops.size() == 1 && covers(pool_.rows()) &&
+               covers(pool_.columns()) &&
+               (method == PlanePool::Method::ave || method == PlanePool::Method::max);
+    }
+
+    void largest_of_planes(Layer& layer) const {
+        const float* x = layer.bottom();
+        float* y = layer.top();
+        const int64_t size = pool_.inputs();
+        parallel(
+            layer.tops[0]->count(),
+            [=](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                    const float* plane = x + i * size;
+                    float largest = plane[0];
+#pragma omp simd reduction(max : largest)
+                    for (int64_t k = 1; k < size; ++k) largest = std::max(largest, plane[k]);
+                    y[i] = largest;
+                }
+            },
+            size);
     }
 
     // At most so many windows contain a value.

@@ -67,6 +67,15 @@ def test_odd_sizes_do_not_break():
     wide = values(1, 1, 3, 700)
     y, *_ = passes(text("MAX", "global_pooling: true"), {"x": wide})
     assert y.item() == wide.max()
+    line = np.concatenate([values(1, 3, 508, 1), -np.abs(values(1, 3, 508, 1))])
+    line[1, 2, 100] = np.nan
+    net = build(
+        text("MAX", "global_pooling: true"), {"x": line}, caffe.TEST, force=False, keep_blobs=False
+    )
+    np.testing.assert_array_equal(net.forward()["y"][1:, :2], line.max(2, keepdims=True)[1:, :2])
+    np.testing.assert_array_equal(net.blobs["y"].data[0], line.max(2, keepdims=True)[0])
+    net.blobs["x"].data[...] = np.nan_to_num(line, nan=-1)
+    same(net.forward()["y"], np.nan_to_num(line, nan=-1).max(2, keepdims=True))
     huge = "kernel_size: 2000000000 pad: 1999999999 stride: 2000000000"
     y, *_ = passes(text("MAX", huge), {"x": wide})
     assert y.max() == wide.max()
