@@ -2,7 +2,7 @@
 
     python -m benchmarks.jobs [--jobs mobilenet texts] [--rows 256] [--rounds 3]
         [--folder DIRECTORY] [--engines sparknet-float32 udf-onnxruntime …]
-        [--python PATH] [--tasks 2] [--threads 1] [--master local-cluster[2,1,1536]]
+        [--python PATH] [--tasks 2] [--threads 1] [--master local-cluster[2,1,1024]]
 
 Each engine has a process of its own for a job.  In each round the engines run in turn, every other
 round in reverse.  The default table takes some 20 minutes on two cores.  The folder gets a line of
@@ -117,8 +117,8 @@ class Contest:
     def _line(self, engine: str) -> str:
         answers, begin = self.answers(engine), f"| {self.name} | {self.rows:,} | {engine} |"
         failures = [one["error"] for one in answers if "error" in one]
-        if failures:
-            return f"{begin} failed | | | | | {failures[0].replace('|', '/')} |"
+        if failures or not answers:
+            return f"{begin} failed | | | | | {(*failures, 'no run')[0].replace('|', '/')} |"
         middle = {name: median(one[name] for one in answers) for name in ("seconds", "cpu")}
         ours = [one for one in self.answers(OURS) if "error" not in one]
         ratios = [b["seconds"] / a["seconds"] for a, b in zip(ours, answers, strict=False)]

@@ -19,6 +19,7 @@ from typing import Any
 
 from benchmarks.jobs.data import IN_A_FILE, JOBS, MEAN, STD, Job
 from benchmarks.jobs.watch import Watch
+from benchmarks.peers.process import ROOT
 
 Step = Callable[[], object]
 
@@ -58,7 +59,11 @@ def _session(chosen: argparse.Namespace) -> Any:
 
     if chosen.master is None:
         return local_session(chosen.tasks, threads=chosen.threads, memory="2g")
-    config = {"spark.task.cpus": chosen.threads, "spark.sql.shuffle.partitions": chosen.tasks}
+    config = {
+        "spark.task.cpus": chosen.threads,
+        "spark.sql.shuffle.partitions": chosen.tasks,
+        "spark.executorEnv.PYTHONPATH": str(ROOT),
+    }
     return get_session(master=chosen.master, config=config)
 
 
