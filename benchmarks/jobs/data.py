@@ -64,8 +64,8 @@ class Job:
 
 
 JOBS = {
-    "resnet18": Job("resnet18", "photograph", 256, 32, (3, 224, 224)),
-    "resnet50": Job("resnet50", "photograph", 128, 16, (3, 224, 224)),
+    "resnet18": Job("resnet18", "photograph", 192, 32, (3, 224, 224)),
+    "resnet50": Job("resnet50", "photograph", 96, 16, (3, 224, 224)),
     "mobilenet": Job("mobilenet", "photograph", 512, 32, (3, 224, 224)),
     "texts": Job("minilm", "text", 640, 32),
     "frames": Job("detector", "frame", 256, 16, (3, SIDE, SIDE)),
