@@ -22,8 +22,6 @@ needs_bf16 = pytest.mark.skipif(not has_bf16(), reason="this processor has no bf
 
 CLOSE = 0.02
 """How far from float32, as a share of all values' norm: bfloat16 keeps eight bits."""
-PICKS = 0.3
-"""The same behind a maximum: where two values round to one, another one is picked."""
 
 
 def layer(name: str, kind: str, bottoms: str, rest: str = "", top: str = "") -> str:
@@ -42,23 +40,7 @@ def product(name: str, bottom: str, options: str) -> str:
     return layer(name, "InnerProduct", bottom, f"inner_product_param {{ {options} {filler} }}")
 
 
-SEQUENCE = (5, 4, 30)
-MARKS = layer(
-    "cont",
-    "DummyData",
-    "",
-    'dummy_data_param { shape { dim: 5 dim: 4 } data_filler { type: "constant" value: 1 } }',
-)
-
-
-def recurrent(kind: str) -> str:
-    """Sentences that go on from the pass before."""
-    filler = 'weight_filler { type: "uniform" min: -0.4 max: 0.4 }'
-    return MARKS + layer("r", kind, "data cont", f"recurrent_param {{ num_output: 20 {filler} }}")
-
-
 FIRST = convolution("conv", "data", "num_output: 16 kernel_size: 3 pad: 1")
-WITHOUT_BIAS = convolution("conv", "data", "num_output: 16 kernel_size: 3 bias_term: false")
 SECOND = convolution("last", "middle", "num_output: 8 kernel_size: 3")
 
 
@@ -70,82 +52,27 @@ def between(
 
 
 IMAGES = (4, 8, 11, 9)
-CASES: dict[str, tuple[tuple[int, ...], str, float]] = {
-    "convolution": (IMAGES, FIRST, CLOSE),
-    "grouped": (IMAGES, convolution("c", "data", "num_output: 12 kernel_size: 3 group: 4"), CLOSE),
-    "depthwise": (
-        IMAGES,
-        FIRST + convolution("c", "conv", "num_output: 16 kernel_size: 3 group: 16"),
-        CLOSE,
-    ),
-    "strided": (
-        IMAGES,
-        convolution("c", "data", "num_output: 5 kernel_h: 3 kernel_w: 2 stride: 2 pad: 2"),
-        CLOSE,
-    ),
-    "dilated": (
-        IMAGES,
-        convolution("c", "data", "num_output: 5 kernel_size: 3 dilation: 2"),
-        CLOSE,
-    ),
-    "without bias": (
-        IMAGES,
-        convolution("c", "data", "num_output: 5 kernel_size: 3 bias_term: false"),
-        CLOSE,
-    ),
-    "one axis": ((4, 3, 20), convolution("c", "data", "num_output: 5 kernel_size: 3"), CLOSE),
+CASES = {
+    "convolution": (IMAGES, FIRST),
+    "one axis": ((4, 3, 20), convolution("c", "data", "num_output: 5 kernel_size: 3")),
     "one column": (
         (4, 8, 20, 1),
         convolution("c", "data", "num_output: 5 kernel_h: 3 kernel_w: 1"),
-        CLOSE,
     ),
     "three axes": (
         (2, 3, 6, 5, 7),
         convolution("c", "data", "num_output: 5 kernel_size: 3"),
-        CLOSE,
     ),
-    "deconvolution": (
-        IMAGES,
-        convolution("c", "data", "num_output: 5 kernel_size: 4 stride: 2", "Deconvolution"),
-        CLOSE,
-    ),
-    "inner product": (IMAGES, product("ip", "data", "num_output: 20"), CLOSE),
-    "transposed": (IMAGES, product("ip", "data", "num_output: 20 transpose: true"), CLOSE),
-    "LSTM": (SEQUENCE, recurrent("LSTM"), CLOSE),
-    "RNN": (SEQUENCE, recurrent("RNN"), CLOSE),
-    "a product behind": (IMAGES, FIRST + product("ip", "conv", "num_output: 20"), CLOSE),
-    "ReLU": (IMAGES, between("ReLU"), CLOSE),
-    "leaky ReLU": (IMAGES, between("ReLU", "relu_param { negative_slope: 0.1 }"), CLOSE),
+    "a product behind": (IMAGES, FIRST + product("ip", "conv", "num_output: 20")),
     "ReLU in place": (
         IMAGES,
         between("Power", more=layer("relu", "ReLU", "conv", "", "conv")),
-        CLOSE,
     ),
-    "maximum": (IMAGES, between("Pooling", "pooling_param { kernel_size: 3 stride: 2 }"), PICKS),
-    "average": (
-        IMAGES,
-        between("Pooling", "pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 }"),
-        CLOSE,
-    ),
-    "LRN": (IMAGES, between("LRN", "lrn_param { local_size: 5 alpha: 0.5 }"), CLOSE),
-    "LRN of three": (IMAGES, between("LRN", "lrn_param { local_size: 3 alpha: 0.5 }"), CLOSE),
-    "BatchNorm": (IMAGES, between("BatchNorm", first=WITHOUT_BIAS), CLOSE),
-    "Scale": (IMAGES, between("Scale", "scale_param { bias_term: true }"), CLOSE),
-    "Sigmoid": (IMAGES, between("Sigmoid"), CLOSE),
-    "Dropout": (IMAGES, between("Dropout", "dropout_param { dropout_ratio: 0 }"), CLOSE),
-    "sum": (
-        IMAGES,
-        between(
-            "Eltwise",
-            bottoms="conv other",
-            more=convolution("other", "data", "num_output: 16 kernel_size: 1"),
-        ),
-        CLOSE,
-    ),
+    "Sigmoid": (IMAGES, between("Sigmoid")),
+    "Dropout": (IMAGES, between("Dropout", "dropout_param { dropout_ratio: 0 }")),
     "sum with itself": (
         IMAGES,
         between("Eltwise", bottoms="conv relu", more=layer("relu", "ReLU", "conv")),
-        CLOSE,
     ),
     "joined": (
         IMAGES,
@@ -154,16 +81,14 @@ CASES: dict[str, tuple[tuple[int, ...], str, float]] = {
             bottoms="conv other",
             more=convolution("other", "conv", "num_output: 24 kernel_size: 1"),
         ),
-        CLOSE,
     ),
-    "joined with float32": (IMAGES, between("Concat", bottoms="conv data"), CLOSE),
+    "joined with float32": (IMAGES, between("Concat", bottoms="conv data")),
     "cut": (
         IMAGES,
         FIRST
         + layer("cut", "Slice", "conv", "", "one two")
         + layer("middle", "Eltwise", "one two")
         + SECOND,
-        CLOSE,
     ),
 }
 
@@ -199,13 +124,12 @@ def distance(one, other):
 @needs_bf16
 @pytest.mark.parametrize("case", CASES)
 def test_each_layer_is_close_to_float32(case):
-    shape, text, tolerance = CASES[case]
+    shape, text = CASES[case]
     wide, narrow = (build(shape, text, precision) for precision in ("float32", "bf16"))
     apart = {}
     for (name, expected), (_, found) in zip(run(wide), run(narrow), strict=True):
         apart[name] = distance(found, expected)
-        limit = tolerance if "gradient" in name else CLOSE
-        assert apart[name] < limit, (name, apart)
+        assert apart[name] < CLOSE, (name, apart)
     assert max(apart.values()) > 1e-4, "bfloat16 leaves its traces"
 
 
@@ -221,7 +145,7 @@ def test_depthwise_deconvolutions_stay_in_float32():
 @needs_bf16
 @pytest.mark.parametrize("case", CASES)
 def test_the_test_phase_is_close_to_float32(case):
-    shape, text, _ = CASES[case]
+    shape, text = CASES[case]
     wide, narrow = (build(shape, text, precision, caffe.TEST) for precision in ("float32", "bf16"))
     noise = np.random.default_rng(3).standard_normal(shape)
     expected, found = wide.forward(data=noise), narrow.forward(data=noise)

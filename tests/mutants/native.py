@@ -303,7 +303,12 @@ class Build:
     def compile(self, name: str, only_check: bool = False) -> bool:
         words, output = self.commands[name]
         made = self.objects / output.replace("/", "_")
-        words = [str(self.tree / name) if w == str(self.root / name) else w for w in words]
+        source = self.tree / name
+        if not source.exists():  # several files of a unity build
+            source.parent.mkdir(parents=True, exist_ok=True)
+            source.write_text((self.root / name).read_text())
+        words = [word.replace(f"-I{self.root}", f"-I{self.tree}") for word in words]
+        words = [str(source) if w == str(self.root / name) else w for w in words]
         words = [str(made) if word == output else word for word in words]
         words = [word for word in words if not word.startswith("-Werror")]
         words = ["-O1" if word == "-O3" else word for word in words]
