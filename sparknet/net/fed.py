@@ -323,8 +323,8 @@ class FedNet:
             raise DataError(
                 "there is no batch: forward takes a dict of arrays, a tuple or an array"
             )
-        wanted, kinds = outputs and tuple(outputs), _kinds(batch)
-        if kinds and self._last_pass[0] == (wanted, kinds, self._entries, self._net):
+        names, kinds = outputs and tuple(outputs), _kinds(batch)
+        if kinds and self._last_pass[0] == (names, kinds, self._entries, self._net):
             return self._last_pass[1], batch
         columns = columns_of(batch, default_columns(self.places))
         empty = [name for name, values in columns.items() if values.shape == (0,)]
@@ -336,14 +336,14 @@ class FedNet:
         for name, values in columns.items() if self._entries is None else ():
             self.records.setdefault(name, values.shape[1:])
         kinds = _kinds(columns)
-        if kinds and self._last_pass[0] == (wanted, kinds, self._entries, self._net):
+        if kinds and self._last_pass[0] == (names, kinds, self._entries, self._net):
             return self._last_pass[1], columns
         blobs = self._outputs(columns, outputs)
         entries = [adapted(entry, columns.get(entry.name)) for entry in self.entries]
         self._check_sizes(entries)
         self._look(columns)
         write, missing = self.feed(columns, entries), self._missing(columns)
-        key = (wanted, kinds, self._entries, self._net)
+        key = (names, kinds, self._entries, self._net)
         self._last_pass = key, BatchPass(self.net, write, blobs, missing)
         return self._last_pass[1], columns
 
