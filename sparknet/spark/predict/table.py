@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _LOOKED_AT = 32
 """Rows that say what a module is given."""
 _BYTES, _ROWS = (f"spark.sql.execution.arrow.max{one}PerBatch" for one in ("Bytes", "Records"))
+_COLUMNAR = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
+"""Whether PySpark 4.3 makes batches of columnar files' rows with no bound of bytes."""
 _MANY, _FEW = "10000", "128"
 """Rows of an Arrow batch: Spark's default, and as many as are below 2 GiB if a row has 16 MB."""
 _SHORT = 4096
@@ -117,6 +119,8 @@ def bound_batches(data: DataFrame, columns: Iterable[str]) -> None:
     kinds = [field.dataType for field in data.schema.fields if field.name in names]
     if not any(isinstance(kind, (BinaryType, StructType)) for kind in kinds):
         return
+    if conf.isModifiable(_COLUMNAR):
+        conf.set(_COLUMNAR, "false")
     if conf.isModifiable(_BYTES) or conf.get(_ROWS) != _MANY:
         return
     conf.set(_ROWS, _FEW)
