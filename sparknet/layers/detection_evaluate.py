@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from sparknet.layers.layer import (
 from sparknet.loaders.annotated import areas, shared
 from sparknet.loaders.image_decoding import numbered_lines
 from sparknet.proto import caffe_pb2
+from sparknet.proto.byte_source import exists
 from sparknet.proto.untrusted import check_trusted
 
 Array = np.ndarray[Any, Any]
@@ -279,5 +279,5 @@ class DetectionEvaluate(Layer):
         if options.name_size_file:
             path = options.name_size_file
             check_trusted(self.parameter, f"to read the sizes '{clean(path)}'")
-            if not Path(path).is_file():
+            if not exists(path):
                 self.fail(f"the name_size_file '{clean(path)}' is no file")

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from sparknet.errors import FileError, SpecError, TextError, clean, warn
@@ -27,6 +26,7 @@ from sparknet.proto import (
     upgrade_net,
     upgrade_solver,
 )
+from sparknet.proto.byte_source import exists
 from sparknet.proto.forks import in_dialect
 from sparknet.proto.message_fields import HasMessage
 from sparknet.proto.untrusted import solver_with_trust, with_trust
@@ -188,7 +188,7 @@ def _leave_out_missing_means(*nets: NetMessage) -> None:
     for net in nets:
         for layer in net.layer:
             path = layer.transform_param.mean_file
-            if path and not layer.untrusted and not Path(path).exists():
+            if path and not layer.untrusted and not exists(path):
                 layer.transform_param.ClearField("mean_file")
                 warn(
                     f"layer '{clean(layer.name)}': there is no mean file '{clean(path)}': unless "
@@ -234,7 +234,7 @@ def _is_text(source: str) -> bool:
     """Return whether a string is the text of a prototxt and not its path."""
     if any(mark in source for mark in "{\n"):
         return True
-    if Path(source).exists():
+    if exists(source):
         return False
     if ":" not in source:
         raise FileError(source, "no such file or folder")

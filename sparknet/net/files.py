@@ -55,7 +55,9 @@ def fetched(source: Any, session: Any = None) -> Iterator[Any]:
 def exists(path: StrPath) -> bool:
     """Return whether there is such a file, wherever Spark can read."""
     here = local_path(path)
-    return Path(here).is_file() if here is not None else remote_file(os.fspath(path)).exists()
+    if here is None:
+        return remote_file(os.fspath(path)).exists()
+    return os.path.isfile(here)  # noqa: PTH113 - of a name that is too long there is none
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError
 from sparknet.loaders.preprocessing import Preprocessing
+from sparknet.proto.byte_source import exists
 from sparknet.weights.files import DESCRIPTION
 
 StrPath = str | os.PathLike[str]
@@ -40,13 +41,13 @@ class ModelInputs:
         """Return where the file of a model lies: x.sparknet.json, or model.json in a folder."""
         path = Path(model)
         shared = (path if path.is_dir() else path.parent) / cls.FOLDER
-        return shared if shared.is_file() else path.with_suffix(cls.SUFFIX)
+        return shared if exists(shared) else path.with_suffix(cls.SUFFIX)
 
     @classmethod
     def beside(cls, model: StrPath) -> ModelInputs | None:
         """Return what the file of a model on this machine says; None where there is no file."""
         place = cls.place(model)
-        return cls.read(place, str(place)) if place.is_file() else None
+        return cls.read(place, str(place)) if exists(place) else None
 
     @classmethod
     def read(cls, file: Path, name: str) -> ModelInputs:

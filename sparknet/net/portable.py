@@ -14,6 +14,7 @@ from typing import Any
 from sparknet.errors import FileError, clean
 from sparknet.net.scratch import scratch_folder
 from sparknet.proto import caffe_pb2, format_text, parse_net, parse_solver
+from sparknet.proto.byte_source import exists
 from sparknet.proto.solver import put_nets_inside
 from sparknet.proto.untrusted import check_trusted
 
@@ -68,7 +69,7 @@ def _packed(net: NetMessage) -> Iterator[tuple[str, bytes]]:
             if layer.HasField(part) and getattr(getattr(layer, part), field):
                 holder: Any = getattr(layer, part)
                 path = getattr(holder, field)
-                if part == "transform_param" and not layer.untrusted and not Path(path).exists():
+                if part == "transform_param" and not layer.untrusted and not exists(path):
                     holder.ClearField(field)  # as Net does, which says so
                     continue
                 check_trusted(layer, f"to read '{clean(path)}'")

@@ -13,7 +13,7 @@ import numpy as np
 
 from sparknet.errors import FileError, clean, extra
 from sparknet.onnx.payloads import RawBytes, room, walk
-from sparknet.proto.byte_source import ByteSource, open_source
+from sparknet.proto.byte_source import ByteSource, exists, open_source
 
 Array = np.ndarray[Any, Any]
 StrPath = str | os.PathLike[str]
@@ -122,8 +122,8 @@ def read_source(path: StrPath) -> Source:
     """Read a file, and the files beside it that hold its large constants."""
     onnx = onnx_package("reading an ONNX model")
     file = Path(path)
-    if not file.is_file():
-        raise FileError(path, "no such file" if not file.exists() else "is no file")
+    if not (exists(file) and file.is_file()):
+        raise FileError(path, "is no file" if exists(file) else "no such file")
     with open_source(path) as stream:
         skeleton, places = walk(stream)
         if len(skeleton) >= MOST_MESSAGE:

@@ -86,6 +86,11 @@ class FileSource(ByteSource):
             raise FileError(self.name, error.strerror or str(error)) from error
 
 
+def exists(path: StrPath) -> bool:
+    """Return whether there is such a file or folder; of a name that is too long there is none."""
+    return os.path.exists(path)  # noqa: PTH110 - Path.exists raises OSError
+
+
 def open_file(path: StrPath) -> BufferedReader:
     """Open an untrusted file; FileError for a folder, a pipe, a device or no file."""
     name = os.fspath(path)

@@ -223,6 +223,8 @@ def test_weights_named_by_the_solver_are_loaded(tmp_path):
     ("source", "message"),
     [
         ("nowhere.prototxt", "nowhere.prototxt: no such file or folder"),
+        ("a" * 300, "a: no such file or folder"),
+        ("a" * 300 + ".onnx", "a.onnx: no such file"),
         (Path("nowhere.prototxt"), "nowhere.prototxt: no such file or folder"),
         (7, "a Net cannot be made from this int: give a net or a solver"),
         ("layer { name: 'x' type: 'Convolutoin' }", "Convolutoin"),
