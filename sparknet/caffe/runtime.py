@@ -262,28 +262,28 @@ class Runtime:
 
     # -- passes --------------------------------------------------------------------------
 
-    @alone
     def forward(self, first: int, last: int) -> float:
-        if self.parameters.apart:
-            self.parameters.check(self.nodes, self.params)
-        if self.precision == "int8" and self.int8_param is None:
-            int8.refuse_without_steps(self.graph)
-        loss = 0.0
-        for segment in self.segments:
-            begin, end = max(first, segment.first), min(last, segment.last)
-            if begin > end:
-                continue
-            if segment.host is not None:
-                with self._clocks.timed(host_layers.FORWARD, begin):
-                    loss += self._forward_host(segment.host, begin)
-                continue
-            self._follow(begin, end)
-            loss += self.engine.forward(begin, end)
-            if len(self._ran) < len(self.nodes):
-                self._ran.update(range(begin, end + 1))
-            if self.nodes[end].layer.has_dynamic_tops:
-                self._look_at_tops(end)
-        return loss
+        with self._lock:
+            if self.parameters.apart:
+                self.parameters.check(self.nodes, self.params)
+            if self.precision == "int8" and self.int8_param is None:
+                int8.refuse_without_steps(self.graph)
+            loss = 0.0
+            for segment in self.segments:
+                begin, end = max(first, segment.first), min(last, segment.last)
+                if begin > end:
+                    continue
+                if segment.host is not None:
+                    with self._clocks.timed(host_layers.FORWARD, begin):
+                        loss += self._forward_host(segment.host, begin)
+                    continue
+                self._follow(begin, end)
+                loss += self.engine.forward(begin, end)
+                if len(self._ran) < len(self.nodes):
+                    self._ran.update(range(begin, end + 1))
+                if self.nodes[end].layer.has_dynamic_tops:
+                    self._look_at_tops(end)
+            return loss
 
     def _forward_host(self, host: Host, number: int) -> float:
         self._reshape_host(number)

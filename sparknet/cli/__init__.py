@@ -13,6 +13,7 @@ from sparknet.cli import (
     census,
     completion,
     convert,
+    device_query,
     doctor,
     draw,
     export,
@@ -52,7 +53,7 @@ VERBS: tuple[Verb, ...] = (
     run.VERB,
     alias.VERB,
     doctor.VERB,
-    doctor.DEVICE_QUERY,
+    device_query.VERB,
     completion.VERB,
 )
 TRANSPARENT = frozenset(verb.name for verb in VERBS if verb.transparent)

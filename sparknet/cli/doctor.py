@@ -12,12 +12,11 @@ from importlib import import_module, metadata
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from sparknet.cli import caffe_flags, flags
+from sparknet.cli import flags
 from sparknet.cli.verb import Verb, WrongUse
 
 if TYPE_CHECKING:
     from sparknet.spark.cluster.executors import Executors
-
 
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "hdf5": (("h5py",), "models, states and data in HDF5"),
@@ -250,23 +249,4 @@ VERB = Verb(
     "missing; exit status 1 where sparknet cannot work.",
     _arguments,
     _execute,
-)
-
-
-def _query_arguments(parser: ArgumentParser) -> None:
-    flags.add_gpu(parser)
-    caffe_flags.add_unused(parser)
-
-
-def _query(chosen: Namespace) -> int:
-    findings = [one for one in examine() if one.group in ("engine", "machine")]
-    print("\n".join(table(findings)))
-    return 0
-
-
-DEVICE_QUERY = Verb(
-    "device_query",
-    "Show what the net computes on: processors, threads, instructions.  There are no GPUs.",
-    _query_arguments,
-    _query,
 )

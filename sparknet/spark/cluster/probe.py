@@ -68,7 +68,6 @@ def look(
 
 def _unreached(link: Link, worker: int, size: int | None) -> list[Address]:
     """Return the addresses that this task cannot reach: the driver's, or other workers'."""
-    where = task_host()
     try:
         line = link.dial(worker, PREFLIGHT)
     except CommError:
@@ -76,6 +75,7 @@ def _unreached(link: Link, worker: int, size: int | None) -> list[Address]:
     if size is None:
         line.close()
         return []
+    where = task_host()
     with closing(line), closing(_port(where)) as listener:
         mine = where, listener.getsockname()[1]
         try:

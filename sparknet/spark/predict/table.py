@@ -206,10 +206,13 @@ def net_columns(
         for one, column in mapping.items()
         if one in shapes
     }
+    vectors = {
+        field.name.lower() for field in data.schema if field.dataType.simpleString() == "vector"
+    }
     columns = []
     for name in names:
-        value, kind = col(quoted(name)), data.schema[name].dataType.simpleString()
-        if kind == "vector" and sizes.get(name, _SHORT) < _SHORT:
+        value = col(quoted(name))
+        if name.lower() in vectors and sizes.get(name, _SHORT) < _SHORT:
             value = when(value.isNotNull(), vector_to_array(value))
         columns.append(value)
     return columns

@@ -120,7 +120,7 @@ def test_calls_of_before_are_taken() -> None:
         "snapshot_every": 0,
         "keep": 3,
         "resume": False,
-        "seed": 0,
+        "seed": None,
         "shuffle": True,
         "precision": "float32",
         "backend": "embedded",
