@@ -17,7 +17,7 @@ from tests.fuzz.kernels.oracle import LAYERS, relu
 
 Arrays = dict[str, Any]
 
-CLOSE = {"float32": 1e-4, "bf16": 2.0**-6, "int8": 0.04}
+CLOSE = {"float32": 1e-4, "bf16": 2.0**-7, "int8": 0.04}
 """How far a value may lie from float64's, as a share of itself and of the largest of its array."""
 
 PRODUCTS, TERMS = {"Convolution", "Deconvolution", "InnerProduct"}, 0.25
