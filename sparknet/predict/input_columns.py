@@ -255,7 +255,7 @@ def _binary(values: Any, name: str, kinds: Binary) -> Array:
 
 
 def _bytes_of(values: Any) -> tuple[Array, Array, int, int]:
-    """All bytes of a binary column, the lengths of its rows, and where these begin and end."""
+    """Return all bytes of a binary column, its rows' lengths, and where these begin and end."""
     import pyarrow as pa
 
     if pa.types.is_fixed_size_binary(values.type):

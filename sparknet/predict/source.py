@@ -181,7 +181,7 @@ def _refuse_settings(net: Net, weights: Any, keywords: Mapping[str, Any]) -> Non
 
 @contextmanager
 def model_folder(source: Any) -> Iterator[Path | None]:
-    """A model's folder on this machine, or a copy of one elsewhere; None for other sources."""
+    """Yield a model's folder on this machine, or a copy of one elsewhere; else None."""
     here = local_path(source) if isinstance(source, (str, os.PathLike)) else None
     if here is not None or not isinstance(source, (str, os.PathLike)):
         yield Path(here) if here is not None and is_model_folder(here) else None

@@ -99,8 +99,10 @@ class _ConnectedFile(RemoteFile):
             raise FileError(self._url, _first_line(error)) from error
 
     def put(self, copy: Path) -> None:
-        """Where Spark's file system is the server's own disk, this machine must be the server's:
-        Spark Connect refuses to write there."""
+        """Write a copy to where Spark can write.
+
+        Spark Connect refuses to write to the server's own disk: this machine must be the server's.
+        """
         from grpc import RpcError
         from pyspark.errors import PySparkException
 
