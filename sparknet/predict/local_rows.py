@@ -108,8 +108,8 @@ def check_features(name: str, parts: Sequence[str], there: Sequence[str]) -> Non
     for part in parts:
         if part not in there:
             raise DataError(
-                f"the rows have no column '{part}', one of the {len(parts)} that the net's input "
-                f"'{name}' was trained on{did_you_mean(part, there)}"
+                f"the rows have no column '{part}', one of the {len(parts)} features of the net's "
+                f"input '{name}'{did_you_mean(part, there)}"
             )
 
 

@@ -50,7 +50,7 @@ def test_columns_are_found_by_name(saved):
 
 def test_a_missing_column_is_named(saved):
     folder, _ = saved
-    with pytest.raises(DataError, match=r"no column 'height', one of the 2 that .* 'data' was"):
+    with pytest.raises(DataError, match=r"no column 'height', one of the 2 features .* 'data'"):
         load(folder / "model").predict(TABLE[["age"]])
     with pytest.raises(DataError, match="column 'age' holds values such as 'x', not numbers"):
         load(folder / "model").predict(TABLE.assign(age="x"))
@@ -87,6 +87,37 @@ def test_spark_predicts_from_a_table(saved, spark):
     assert np.array_equal(np.array([row.ip for row in made.orderBy("id").collect()]), scores)
     with pytest.raises(DataError, match="no column 'age'"):
         SparkModel(folder / "model").transform(frame.drop("age"))
+
+
+def test_spark_trains_on_a_table(saved, spark, tmp_path):
+    from sparknet.spark import Trainer
+
+    folder, _ = saved
+    net = str(folder / "net.prototxt")
+    solver = SolverParams(net=net, base_lr=0.5, lr_policy="fixed", random_seed=3)
+    table = spark.createDataFrame(TABLE)
+    columns = {"features": ["height", "age"], "label": "sex"}
+    trained = Trainer(solver, workers=1, steps=60, **columns).fit(table, table)
+    assert trained.net.labels == ("f", "m")
+    rows = trained.model.transform(table.drop("sex"), best="class").orderBy("id").collect()
+    assert (np.array(["f", "m"])[[int(row["class"]) for row in rows]] == TABLE.sex).mean() > 0.9
+    trained.save(tmp_path / "model")
+    predicted = load(tmp_path / "model").predict(TABLE.drop(columns="sex"))
+    assert np.array_equal(np.stack(predicted["ip"]), [row.ip for row in rows])
+
+    by_name = table.selectExpr("age AS Age", "height", "id", "sex")
+    many = table.selectExpr("age", "height", "concat('x', id) AS sex")
+    for rows, changed, message in (
+        (table, {"features": ["height", "ages"]}, "no column 'ages', .* did you mean 'age'"),
+        (by_name, {}, "no column 'age', one of the 2 features of the net's input 'data'"),
+        (table.withColumn("data", table.age), {}, "has a column 'data', and features make"),
+        (table, {"features": ["age", "sex"], "label": "id"}, "'sex' is of type string, and a fea"),
+        (many, {}, "has 96 classes, and the net's loss has 2"),
+        (table, {"label": "sexes"}, "no column 'sexes'"),
+        (table, {"features": None}, "label='sex' needs features"),
+    ):
+        with pytest.raises(SparkNetError, match=message):
+            Trainer(solver, steps=1, **(columns | changed)).fit(rows)
 
 
 def test_it_evaluates_with_and_without_spark(saved, spark):

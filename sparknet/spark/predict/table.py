@@ -30,6 +30,8 @@ _SHORT = 4096
 """A vector of fewer values travels as an array."""
 SHAPE = "sparknet_shape"
 """The key of a column's metadata for the shape of its raw records."""
+_MOST_CLASSES = 10_000
+"""Distinct values of a column that names classes."""
 CLASSES = "sparknet_classes"
 """The key of a column's metadata for the names of the classes that its numbers stand for."""
 
@@ -80,13 +82,39 @@ def with_fields(data: DataFrame, names: Iterable[str]) -> DataFrame:
 def with_features(data: DataFrame, features: Mapping[str, Sequence[str]]) -> DataFrame:
     """Add a column for each input whose record is several columns of numbers."""
     from pyspark.sql.functions import array, col
+    from pyspark.sql.types import BooleanType, NumericType
 
     for name, parts in features.items():
         if column_name(data, name) is None:
             check_features(name, parts, data.columns)
+            for part in parts:
+                kind = check_unique(data, part, "the data")
+                if not isinstance(kind, (BooleanType, NumericType)):
+                    raise SparkError(
+                        f"column '{part}' is of type {kind.simpleString()}, and a feature is one "
+                        "number: cast it, or number its values by StringIndexer"
+                    )
             record = array(*(col(quoted(part)).cast("float") for part in parts))
             data = data.withColumn(name, record)
     return data
+
+
+def with_class_numbers(data: DataFrame, label: str) -> DataFrame:
+    """Number a column of the names of classes, in the order of the names, which it then carries."""
+    from pyspark.sql.functions import array, array_position, col, lit
+    from pyspark.sql.types import StringType
+
+    if column_name(data, label) is None:  # which `mapped` reports
+        return data
+    if not isinstance(check_unique(data, label, "the data"), StringType):
+        return data
+    value = col(quoted(label))
+    rows = data.select(value).where(value.isNotNull()).distinct().limit(_MOST_CLASSES + 1).collect()
+    if len(rows) > _MOST_CLASSES:
+        raise SparkError(f"column '{label}' has over {_MOST_CLASSES} values: it names no classes")
+    names = sorted(row[0] for row in rows)
+    number = array_position(array(*map(lit, names)), value) - 1
+    return data.withColumn(label, number).withMetadata(label, {CLASSES: names})
 
 
 def _of_name(data: DataFrame, fields: Sequence[Any], name: str) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,9 +26,12 @@ from sparknet.spark.filesystem.remote import open_runs
 from sparknet.spark.predict.table import (
     FrameTable,
     check_types,
+    column_name,
     column_names,
     record_shapes,
+    with_class_numbers,
     with_classes,
+    with_features,
 )
 from sparknet.spark.train.frame import COLUMN as WEIGHT
 from sparknet.spark.train.frame import FrameWeights, frame, mapped, without_weights
@@ -38,6 +42,7 @@ from sparknet.training.driver.setup import NetSetup, RunSetup
 from sparknet.training.module_setup import ModuleSetup, set_weights
 from sparknet.training.settings.training import RunSettings, StrPath
 from sparknet.training.training_net import training_net
+from sparknet.training.workers.shared_data import TableColumns
 from sparknet.weights import WeightCollection
 from sparknet.weights.files import is_model_folder
 
@@ -90,9 +95,11 @@ def _open_net(
     nets = WeighedNets(partial(_net, trainer, session), weights.is_given)
     setup = NetSetup(*begin, nets)
     setup.check(weights=setup.weights().flat.size)
-    plain, entries, columns = nets.plain, list(nets.plain.inputs), trainer.columns
-    names = [column_map(columns).get(entry, entry) for entry in entries]
-    training = frame(data, [*names, *weights.columns], TRAINING)
+    plain, entries = nets.plain, list(nets.plain.inputs)
+    features, columns = _table_columns(trainer, plain)
+    names = [column_map(columns).get(entry, entry) for entry in entries if entry not in features]
+    names += chain(*features.values())
+    training = _records(frame(data, [*names, *weights.columns], TRAINING), features, trainer.label)
     mapping = mapped(training, entries, columns, TRAINING)
     training, labels = with_classes(
         training, mapping.values(), plain.labels, "training data", learns=True
@@ -101,7 +108,7 @@ def _open_net(
     raw_shapes = record_shapes(training, mapping)
     held_out = None
     if validation is not None:
-        held_out = frame(validation, names, VALIDATION)
+        held_out = _records(frame(validation, names, VALIDATION), features, trainer.label)
         same = mapped(held_out, entries, columns, VALIDATION).values()
         held_out, _ = with_classes(held_out, same, labels, "validation data")
     if weights.is_given:
@@ -123,6 +130,33 @@ def _open_net(
             "precision": net.precision if is_net else trainer.precision,
         },
     )
+
+
+Features = Mapping[str, Sequence[str]]
+
+
+def _table_columns(trainer: Any, net: Net) -> tuple[Features, dict[str, str] | None]:
+    """Return input → the columns of its record, and input → column for the other inputs."""
+    table = TableColumns.of(trainer)
+    if table is None:
+        return {}, trainer.columns
+    _, target = table.inputs(net)
+    columns = column_map(trainer.columns)
+    if target is not None and table.label is not None:
+        columns = {**columns, target: table.label}
+    return net.features, columns
+
+
+def _records(data: DataFrame, features: Features, label: str | None) -> DataFrame:
+    """Return rows with a column for each input that several columns make, and numbered classes."""
+    for name in features:
+        if (own := column_name(data, name)) is not None:
+            raise SparkError(
+                f"the data has a column '{own}', and features make the net's input '{name}': "
+                "rename or drop the column"
+            )
+    data = with_features(data, features)
+    return data if label is None else with_class_numbers(data, label)
 
 
 def _net(trainer: Any, session: SparkSession, seed: int | None) -> Net:

@@ -23,7 +23,12 @@ from sparknet.training.planning.measurement import Runner
 from sparknet.training.settings.fields import again, described, known_keywords, setting, values_of
 from sparknet.training.settings.kinds import Choice, Kind, Number, Pairs, Unwritten
 from sparknet.training.settings.module import ModuleKeywords, check_subject
-from sparknet.training.settings.training import RunSettings, StrPath, WithSolver
+from sparknet.training.settings.training import (
+    RunSettings,
+    StrPath,
+    TableKeywords,
+    WithSolver,
+)
 from sparknet.training.strategies import Strategy
 from sparknet.weights import WeightCollection
 
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
 @renamed.fields(init_weights="weights", weight="weight_column")
 @known_keywords
 @dataclass(frozen=True)
-class Trainer(ImageKeywords, RunSettings, ModuleKeywords, WithSolver):
+class Trainer(ImageKeywords, TableKeywords, RunSettings, ModuleKeywords, WithSolver):
     """Trains the net of a solver (whatever `Net` takes) on the workers of a Spark cluster.
 
     In place of a solver it takes a ``module`` of PyTorch: docs/pytorch-modules.md.

@@ -283,13 +283,10 @@ class LocalSettings(ImageKeywords, TrainingSettings, WithSolver):
     )
 
 
-@dataclass(frozen=True)
-class ProcessSettings(LocalSettings, RunSettings, ModuleKeywords):
-    """What `train` is given."""
+@dataclass(frozen=True, kw_only=True)
+class TableKeywords:
+    """The columns of a table that are a record."""
 
-    solver: NetSource | Net | None = None  # type: ignore[assignment]
-    data: Data | None = None  # type: ignore[assignment]
-    _: KW_ONLY
     features: Sequence[str] | None = setting(
         None,
         Names(),
@@ -298,6 +295,15 @@ class ProcessSettings(LocalSettings, RunSettings, ModuleKeywords):
     label: str | None = setting(
         None, Name(), "The column of a table with the labels: numbers, or names of classes."
     )
+
+
+@dataclass(frozen=True)
+class ProcessSettings(TableKeywords, LocalSettings, RunSettings, ModuleKeywords):
+    """What `train` is given."""
+
+    solver: NetSource | Net | None = None  # type: ignore[assignment]
+    data: Data | None = None  # type: ignore[assignment]
+    _: KW_ONLY
     resume: bool = setting(
         False, Switch(), "Whether to continue from the newest snapshot of the newest run, if any."
     )

@@ -56,19 +56,13 @@ class TableColumns:
         self, data: Any, net: Net, what: str, more: str | None
     ) -> tuple[ArrayRecords, tuple[str, ...]]:
         """Return arrays for the net's inputs, and the names of the classes from then on."""
-        learns, labels, target = what == "training data", net.labels, label_input(net)
-        inputs = [name for name in _names(net) if name != target]
-        if len(inputs) != 1 or (self.label is not None and target is None):
-            raise SettingError(
-                f"features is for a net with one input and a label, and its inputs are "
-                f"{', '.join(_names(net))}"
-            )
-        net.features = {inputs[0]: tuple(self.features)}
+        learns, labels = what == "training data", net.labels
+        source, target = self.inputs(net)
         columns = self._columns(data, what, more)
         for name in self.features:
             check_numbers(name, columns[name])
             _check_gaps(name, columns[name], what)
-        arrays = {inputs[0]: np.stack([columns[one] for one in self.features], 1).astype("f4")}
+        arrays = {source: np.stack([columns[one] for one in self.features], 1).astype("f4")}
         if self.label is not None and target is not None:
             values = columns[self.label]
             gaps = [row for row, one in enumerate(values) if one is None or one != one]
@@ -82,6 +76,18 @@ class TableColumns:
                 values = values if numbers is None else np.array(numbers)[values]
             arrays[target] = values
         return ArrayRecords(**arrays, **({} if more is None else {more: columns[more]})), labels
+
+    def inputs(self, net: Net) -> tuple[str, str | None]:
+        """Return the inputs of records and labels; the net keeps the names of the columns."""
+        target = label_input(net)
+        inputs = [name for name in _names(net) if name != target]
+        if len(inputs) != 1 or (self.label is not None and target is None):
+            raise SettingError(
+                f"features is for a net with one input and a label, and its inputs are "
+                f"{', '.join(_names(net))}"
+            )
+        net.features = {inputs[0]: tuple(self.features)}
+        return inputs[0], target
 
     def _columns(self, data: Any, what: str, more: str | None) -> Mapping[str, Any]:
         names = [name for name in (*self.features, self.label, more) if name is not None]
