@@ -12,6 +12,7 @@ from sparknet.training.settings.training import (
     LocalSettings,
     ProcessSettings,
     RunSettings,
+    TableKeywords,
     TrainingSettings,
 )
 from sparknet.training.virtual.simulation import SimulationSettings
@@ -21,20 +22,24 @@ HEAD = """# Settings of training
 
 Every keyword of `sparknet.train`, `simulate` and `Trainer`, with the flag of `sparknet train` that
 sets it. `make docs` writes this page from the settings themselves; do not edit it by hand. In a
-[pipeline](pipelines.md) each setting of `Trainer`, but for those of a module, is a Param of the
-same name; `steps` is also called `maxIter`, `weight_column` is called `weightCol`, and `invalid`
-is `handleInvalid`. `Trainer` has the `weights` of `train`, too, and takes a `Net` or a `SparkModel`
-there. The settings of images are in [images.md](images.md#settings), and what nets of unknown
-origin may ask for in
+[pipeline](pipelines.md) each setting of `Trainer`, but for those of a module and of tables, is a
+Param of the same name; `steps` is also called `maxIter`, `weight_column` is called `weightCol`, and
+`invalid` is `handleInvalid`. `Trainer` has the `weights` of `train`, too, and takes a `Net` or a
+`SparkModel` there. The settings of images are in [images.md](images.md#settings), and what nets of
+unknown origin may ask for in
 [security.md](security.md#the-memory-of-nets-of-unknown-origin).
 """
 GROUPS = {
     "Every training": (TrainingSettings, ()),
     "train and Trainer": (RunSettings, (TrainingSettings,)),
     "train and Trainer, of a module of PyTorch": (ModuleKeywords, ()),
+    "train and Trainer, on tables": (TableKeywords, ()),
     "train and simulate": (LocalSettings, (TrainingSettings,)),
-    "train alone": (ProcessSettings, (RunSettings, LocalSettings, ModuleKeywords)),
-    "Trainer alone": (Trainer, (RunSettings, LocalSettings, ModuleKeywords)),
+    "train alone": (
+        ProcessSettings,
+        (RunSettings, LocalSettings, ModuleKeywords, TableKeywords),
+    ),
+    "Trainer alone": (Trainer, (RunSettings, LocalSettings, ModuleKeywords, TableKeywords)),
     "simulate alone": (SimulationSettings, (LocalSettings, ModuleKeywords)),
 }
 """Heading → the settings, without those of other groups."""

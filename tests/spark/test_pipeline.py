@@ -75,7 +75,7 @@ def test_every_setting_of_training_is_a_param():
     others = {"steps": "maxIter", "weight_column": "weightCol", "invalid": "handleInvalid"}
     made = NetEstimator(SOLVER)
     for name, told in settings_of(Trainer).items():
-        if name not in {"on_event", "resources", *settings_of(ModuleKeywords)}:
+        if name not in {"on_event", "resources", "features", "label", *settings_of(ModuleKeywords)}:
             param = made.getParam(others.get(name, name))
             assert name in {*others, "columns"} or param.doc == told.said.rstrip(".")
 

@@ -91,6 +91,7 @@ def test_spark_predicts_from_a_table(saved, spark):
 
 def test_spark_trains_on_a_table(saved, spark, tmp_path):
     from sparknet.spark import Trainer
+    from sparknet.spark.pipeline import NetEstimator
 
     folder, _ = saved
     net = str(folder / "net.prototxt")
@@ -118,6 +119,8 @@ def test_spark_trains_on_a_table(saved, spark, tmp_path):
     ):
         with pytest.raises(SparkNetError, match=message):
             Trainer(solver, steps=1, **(columns | changed)).fit(rows)
+    with pytest.raises(SparkError, match="one column: put a VectorAssembler before"):
+        NetEstimator(Trainer(solver, steps=1, **columns))
 
 
 def test_it_evaluates_with_and_without_spark(saved, spark):

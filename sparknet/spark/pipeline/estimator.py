@@ -79,6 +79,8 @@ _NAMED = {"steps": "maxIter", "weight_column": "weightCol"}
 """Settings of Trainer to which pyspark.ml gives a name of its own."""
 _OF_MODULES = tuple(field.name for field in fields(ModuleKeywords))
 """Settings of Trainer that are for modules of PyTorch alone."""
+_OF_TABLES = ("features", "label")
+"""Those that a VectorAssembler and `labelCol` take the place of."""
 _AS_SOLVERS = {"batch_size": "batchSize", "clip_gradients": "clip_gradients"}
 """Those of them that have the Params of a solver's."""
 _UNSAVED = ("on_event", "resources")
@@ -92,7 +94,7 @@ TRAINER = {
             told, (name,) if name in _NAMED else (), _CONVERTED.get(name)
         )
         for name, told in settings_of(Trainer).items()
-        if told.kind.readable and name not in ("columns", "invalid")
+        if told.kind.readable and name not in ("columns", "invalid", *_OF_TABLES)
     },
 }
 """Settings of Trainer; `columns` and `handleInvalid` are those of every stage."""
@@ -189,10 +191,12 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         keywords = renamed.new_names(params, self.renamed, 3)
         source = keywords.pop("trainer", solver)
         trainer = source if isinstance(source, Trainer) else Trainer(source)
+        if trainer.features is not None:
+            raise SparkError("a stage reads one column: put a VectorAssembler before, no features=")
         self.on_event = on_event or trainer.on_event
         self.resources = trainer.resources
         for field in fields(Trainer):
-            if field.name not in {*_UNSAVED, "invalid", *_OF_MODULES}:
+            if field.name not in {*_UNSAVED, "invalid", *_OF_MODULES, *_OF_TABLES}:
                 self._setDefault(
                     **{_NAMES.get(field.name, field.name): getattr(trainer, field.name)}
                 )
@@ -220,7 +224,7 @@ class NetEstimator(StageParams, SavedStage, Estimator, NetEstimatorMethods):  # 
         values = {
             name: self.value_of(_NAMES.get(name, name))
             for name in names
-            if name not in {"solver", *_UNSAVED, "strategy", "invalid", *_OF_MODULES}
+            if name not in {"solver", *_UNSAVED, "strategy", "invalid", *_OF_MODULES, *_OF_TABLES}
         }
         # Nothing can be learned of rows that the model keeps with nulls.
         values["invalid"] = "raise" if self.invalid() == "raise" else "drop"
