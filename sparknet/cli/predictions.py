@@ -73,8 +73,11 @@ def predictions(
 def _best(
     name: str, output: str, values: Array, top: int, labels: Sequence[str] | None
 ) -> tuple[Class, ...] | None:
-    """Return the classes with the highest scores; of equal ones the lower index comes first."""
-    if not top:
+    """Return the classes with the highest scores; of equal ones the lower index comes first.
+
+    A single value without a label is no class, but the answer of a regression.
+    """
+    if not top or (values.size == 1 and not labels):
         return None
     if max(values.shape, default=1) != values.size:
         shape = " x ".join(map(str, values.shape))

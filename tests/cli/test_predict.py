@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparknet import Net, NetParams, RDDLayer
 from sparknet.cli import main
+from sparknet.dsl import Reduction
 from tests.cli.conftest import ROOT, Task
 
 SCALE = 0.00390625
@@ -68,6 +70,13 @@ def test_a_folder_as_text_with_labels(task, pictures, capsys, tmp_path):
         f"{path}: {name} {score:.4f}"
         for path, name, score in zip(pictures, names, scores, strict=True)
     ]
+
+
+def test_the_value_of_a_regression_is_no_class(capsys, tmp_path):
+    net, source = str(tmp_path / "net.caffemodel"), str(tmp_path / "data.npy")
+    Net(NetParams("sum", RDDLayer("data", [1, 2]), Reduction("sum", "data", axis=1))).save(net)
+    np.save(source, np.float32([[1, 2], [0.5, -4]]))
+    assert lines(capsys, ["predict", net, source]) == ["0: 3", "1: -3.5"]
 
 
 @pytest.mark.parametrize("kind", ["lmdb", "npy", "npz", "h5"])
