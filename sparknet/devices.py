@@ -88,10 +88,10 @@ def device_of_worker(named: str | None, rank: int, gpu: int | None) -> str | Non
 
     Of a list with commas each worker has its own, and behind its end they begin again.  Of "cuda"
     and "auto" it has the GPU that Spark gave it, or else "auto" deals out those of the machine."""
-    named = requested_device(named)
-    if named is None:
+    device = requested_device(named)
+    if device is None:
         return None
-    names = [one.strip() for one in named.split(",")]
+    names = [one.strip() for one in device.split(",")]
     mine = names[rank % len(names)]
     if gpu is not None and mine in ("cuda", AUTO):
         return f"cuda:{gpu}"

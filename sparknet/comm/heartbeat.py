@@ -90,7 +90,7 @@ class _Peer:
         beats = []
         while len(self._unread) >= self._size:
             sealed, self._unread = self._unread[: self._size], self._unread[self._size :]
-            kind, rank, *self._sent = _MESSAGE.unpack(self._wire.opened(sealed))
+            kind, rank, *self._sent = _MESSAGE.unpack(self._wire.unseal(sealed))
             beats.append((kind, rank))
         return beats
 

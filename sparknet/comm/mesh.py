@@ -66,15 +66,15 @@ class Listener:
         With ``wanted`` only to those that it names, by its channels; they want the same of this
         worker.  The port is closed afterwards in every case.
         """
-        if wanted is None:
-            wanted = {one: CHANNELS for one in range(len(addresses)) if one != rank}
+        everybody = {one: CHANNELS for one in range(len(addresses)) if one != rank}
+        callers = everybody if wanted is None else wanted
         wire = partial(Wire, seal=seal, deadline=deadline, is_watched=is_watched)
-        self._meeting = meeting = _Arrivals(rank, len(addresses), run, wire, wanted)
-        limit = STRANGERS + sum(map(len, wanted.values()))
+        self._meeting = meeting = _Arrivals(rank, len(addresses), run, wire, callers)
+        limit = STRANGERS + sum(map(len, callers.values()))
         acceptor = Acceptor(self._socket, secret, meeting.expects, meeting.admit, limit)
         try:
             until = time.monotonic() + deadline
-            for other in sorted(one for one in wanted if one < rank):
+            for other in sorted(one for one in callers if one < rank):
                 meeting.call(other, addresses[other], secret, until)
             meeting.wait(until, deadline, addresses, acceptor)
         except BaseException:
@@ -82,7 +82,7 @@ class Listener:
             raise
         finally:
             acceptor.close()
-        return meeting.found()
+        return meeting.wires()
 
 
 class _Arrivals:
@@ -160,7 +160,7 @@ class _Arrivals:
             for wire in self._table.values():
                 wire.close()
 
-    def found(self) -> list[list[Wire]]:
+    def wires(self) -> list[list[Wire]]:
         return [
             [self._table[rank, channel] for channel in self._wanted.get(rank, ())]
             for rank in range(self._size)

@@ -45,7 +45,7 @@ Buffer = bytes | bytearray | memoryview
 class Pipe(ABC):
     """Both directions between two workers.  One thread may send while another one receives."""
 
-    sent = received = 0
+    sent, received = 0, 0
     """The bytes that were given to the network so far, seals included, and that came from it."""
     awaits = False
     """Whether a thread waits for bytes."""
@@ -110,7 +110,7 @@ class Wire(Pipe):
         sealed = self._seal.seal(message)
         return sealed if self._seal.hides else message + sealed
 
-    def opened(self, sealed: bytes) -> bytes:
+    def unseal(self, sealed: bytes) -> bytes:
         """Return the message that `sealed` sealed."""
         end = len(sealed) - self._seal.size
         message, tag = sealed[:end], sealed[end:]
@@ -272,13 +272,13 @@ class Seal(ABC):
         """Check the next record, CommError if it differs; returns its text if the seal hides."""
         number = _NUMBER.pack(self._received)
         self._received += 1
-        return self._opened(number, data, tag)
+        return self._open(number, data, tag)
 
     @abstractmethod
     def _sealed(self, number: bytes, data: Buffer) -> bytes: ...
 
     @abstractmethod
-    def _opened(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None: ...
+    def _open(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None: ...
 
 
 class HmacSeal(Seal):
@@ -287,7 +287,7 @@ class HmacSeal(Seal):
     def _sealed(self, number: bytes, data: Buffer) -> bytes:
         return _hmac(self._keys.sending, number, data)
 
-    def _opened(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None:
+    def _open(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None:
         if not hmac.compare_digest(_hmac(self._keys.receiving, number, data), tag):
             raise CommError(_FORGED)
         return None
@@ -305,7 +305,7 @@ class GmacSeal(Seal):
         tag: bytes = self._sending.encrypt(number, b"", data)
         return tag
 
-    def _opened(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None:
+    def _open(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None:
         self._decrypted(number, tag, data)
         return None
 
@@ -326,7 +326,7 @@ class AesGcmSeal(GmacSeal):
         sealed: bytes = self._sending.encrypt(number, data, None)
         return sealed
 
-    def _opened(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None:
+    def _open(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None:
         return self._decrypted(number, b"".join((data, tag)), None)
 
 
@@ -338,7 +338,7 @@ class NoSeal(Seal):
     def _sealed(self, number: bytes, data: Buffer) -> bytes:
         return b""
 
-    def _opened(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None:
+    def _open(self, number: bytes, data: Buffer, tag: Buffer) -> bytes | None:
         return None
 
 

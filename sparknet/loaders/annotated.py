@@ -223,8 +223,7 @@ def _expand(
     size = int(high * ratio), int(wide * ratio)
     if size[0] * size[1] > LARGEST:
         raise FileError("the image", f"would have {size[0]} x {size[1]} pixels after expand_param")
-    top = math.floor(rng.uniform(0, size[0] - high))
-    left = math.floor(rng.uniform(0, size[1] - wide))
+    top, left = (math.floor(rng.uniform(0, size[i] - one.image.shape[i])) for i in range(2))
     mean = np.array(transform.mean_value or [0.0])
     canvas = np.empty((*size, channels), np.uint8)
     canvas[:] = np.broadcast_to(np.clip(np.rint(mean), 0, 255), (channels,)).astype(np.uint8)

@@ -75,7 +75,7 @@ class ImageArrays:
         with open_image(image, name) as picture:
             check_size(picture, name)
             try:
-                return self._kept(self._decoded(picture, name))
+                return self._as_bytes(self._decoded(picture, name))
             except (SparkNetError, MemoryError):
                 raise
             except Exception as error:  # Pillow raises many a builtin one for a damaged file
@@ -92,7 +92,7 @@ class ImageArrays:
             pixels = pixels.astype(np.float32)
         planes = pixels[:, :, 2::-1] if pixels.shape[2] > 1 else pixels[:, :, 0]
         array = self._sized(self._recolored(planes), name, self.how.color != "rgb")
-        return self._kept(array) if is_whole else array
+        return self._as_bytes(array) if is_whole else array
 
     def of_planes(self, planes: Array) -> Array:
         """Channels x height x width as the net has them: only the size is changed."""
@@ -106,7 +106,7 @@ class ImageArrays:
     def of_raw(self, planes: Array) -> Array:
         """Return the same, kept as the other images are."""
         array = self.of_planes(planes)
-        return self._kept(array) if planes.dtype == np.uint8 else array
+        return self._as_bytes(array) if planes.dtype == np.uint8 else array
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class ImageArrays:
         planes: Array = pixels.transpose(2, 0, 1)[::-1]
         return np.asarray(recolored(planes, False)[0])
 
-    def _kept(self, planes: Array) -> Array:
+    def _as_bytes(self, planes: Array) -> Array:
         if not self._rounds or planes.dtype == np.uint8:
             return planes
         rounded: Array = np.clip(np.rint(planes), 0, 255).astype(np.uint8)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparknet.errors import FileError
-from sparknet.loaders.leveldb_table import Entry, Fields, Table, log_records, opened, replay
+from sparknet.loaders.leveldb_table import Entry, Fields, Table, log_records, open_table, replay
 
 MANIFEST_NAME = re.compile(r"MANIFEST-[0-9]{1,20}")
 COMPARATOR = b"leveldb.BytewiseComparator"
@@ -89,7 +89,7 @@ class LevelDB:
 
     def fetch(self, keys: Sequence[bytes], number: int) -> list[bytes]:
         """Return the values of live records that lie in one table, or in the log."""
-        entries = self._unflushed() if number == LOG else self._found(number, keys)
+        entries = self._unflushed() if number == LOG else self._lookup(number, keys)
         newest: dict[bytes, bytes | None] = {}
         for key, _, value in entries:
             newest.setdefault(key, value)
@@ -98,7 +98,7 @@ class LevelDB:
             raise FileError(self.path, f"has lost record {keys[values.index(None)]!r}")
         return [value for value in values if value is not None]
 
-    def _found(self, number: int, keys: Sequence[bytes]) -> list[Entry]:
+    def _lookup(self, number: int, keys: Sequence[bytes]) -> list[Entry]:
         with self._open(number) as table:
             return table.find(keys)
 
@@ -146,7 +146,7 @@ class LevelDB:
         current = self.folder / "CURRENT"
         if not current.is_file():
             raise FileError(self.path, "is no LevelDB: it has no file CURRENT")
-        with opened(current) as file:
+        with open_table(current) as file:
             name = file.read(256).decode("latin-1").strip()
         manifest = self.folder / name
         if not MANIFEST_NAME.fullmatch(name) or not manifest.is_file():

@@ -90,7 +90,7 @@ def age(sequence: int, kind: int) -> int:
 def log_records(path: Path) -> Iterator[bytes]:
     """Yield the whole records of a log; one that its writer did not finish is left out."""
     record: list[bytes] | None = None
-    with opened(path) as file:
+    with open_table(path) as file:
         while block := file.read(BLOCK):
             for kind, piece in _pieces(block, path):
                 if kind == FULL:
@@ -105,7 +105,7 @@ def log_records(path: Path) -> Iterator[bytes]:
                         record = None
 
 
-def opened(path: Path) -> BinaryIO:
+def open_table(path: Path) -> BinaryIO:
     return open_file(path)
 
 
@@ -168,7 +168,7 @@ class Table:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = opened(path)
+        self._file = open_table(path)
         try:
             self._size = path.stat().st_size
             self._index = self._find_index()

@@ -148,7 +148,7 @@ def warp_window(image: Pixels, box: Sequence[int], crop: int, pad: int, square: 
     """
     height, width = image.shape[:2]
     x1, y1, x2, y2 = (int(corner) for corner in box)
-    left = right = top = 0
+    top, left, right = 0, 0, 0
     size = [crop, crop]
     if pad > 0 or square:
         columns, rows = _enlarged(x1, x2, y1, y2, crop, pad, square)

@@ -33,6 +33,7 @@ from sparknet.net.rows import (
     Block,
     Rows,
     Stream,
+    column_kinds,
     columns_of,
     default_columns,
     is_batch,
@@ -156,11 +157,10 @@ class FedNet:
     @property
     def measures(self) -> set[str]:
         """Tops without an axis of records, whatever their shapes: Accuracy's per class."""
-        kinds = ((layer, LAYERS[layer.type]) for layer in self.described.layer)
         return {
             top
-            for layer, kind in kinds
-            if kind.compares_labels and not kind.is_loss
+            for layer in self.described.layer
+            if (kind := LAYERS[layer.type]).compares_labels and not kind.is_loss
             for top in layer.top
         }
 
@@ -252,16 +252,12 @@ class FedNet:
             if entry.name in columns or entry.name not in self._filling or entry.batch in counts
         ]
         write = partial(Feed(followers, self.phase, self._seed, transformed).write, self.net)
-        names = [entry.name for entry in self.entries]
-        dummies = [name for name in names if name in self._filling and name not in columns]
+        absent = self._filling.difference(columns)
+        dummies = [entry.name for entry in self.entries if entry.name in absent]
         return partial(self._write_with_own, write, dummies) if dummies else write
 
     def _write_with_own(
-        self,
-        write: Callable[[Block, int], int],
-        tops: Sequence[str],
-        block: Block,
-        first: int,
+        self, write: Callable[[Block, int], int], tops: Sequence[str], block: Block, first: int
     ) -> int:
         rows = write(block, first)
         for name, values in self._own_batch(tops).items():
@@ -274,10 +270,7 @@ class FedNet:
         blobs: Any = self.net.blobs if on_device else {}
         return {
             entry.name: Preparation(
-                entry,
-                self.phase,
-                self._seed,
-                getattr(blobs.get(entry.name), "device_rows", None),
+                entry, self.phase, self._seed, getattr(blobs.get(entry.name), "device_rows", None)
             )
             for entry in self.entries
             if entry.preprocessing is not None
@@ -323,7 +316,7 @@ class FedNet:
             raise DataError(
                 "there is no batch: forward takes a dict of arrays, a tuple or an array"
             )
-        names, kinds = outputs and tuple(outputs), _kinds(batch)
+        names, kinds = outputs and tuple(outputs), column_kinds(batch)
         if kinds and self._last_pass[0] == (names, kinds, self._entries, self._net):
             return self._last_pass[1], batch
         columns = columns_of(batch, default_columns(self.places))
@@ -335,7 +328,7 @@ class FedNet:
         columns = self._decoded(columns)
         for name, values in columns.items() if self._entries is None else ():
             self.records.setdefault(name, values.shape[1:])
-        kinds = _kinds(columns)
+        kinds = column_kinds(columns)
         if kinds and self._last_pass[0] == (names, kinds, self._entries, self._net):
             return self._last_pass[1], columns
         blobs = self._outputs(columns, outputs)
@@ -356,10 +349,8 @@ class FedNet:
         """Refuse records of another shape that a layer would accept for their number of values."""
         pairs = list(zip(self.entries, entries, strict=True))
         sizes = tuple(entry.record for entry in entries)
-        if sizes in self._sound:
-            return
         odd = next((pair for pair in pairs if pair[0].record != pair[1].record), None)
-        if odd is None:
+        if odd is None or sizes in self._sound:
             return
         expected, record = odd[0].record, odd[1].record
         if len(record) == 3 and record[2] == expected[0] != record[0]:  # channels last
@@ -401,15 +392,3 @@ class FedNet:
             if name in causes:
                 raise DataError(f"'{name}' needs the column '{causes[name]}', which is not given")
         return list(outputs)
-
-
-def _kinds(batch: Any) -> dict[str, tuple[Shape, Any]] | None:
-    """Return the shape and type of each column's records; None unless they are arrays."""
-    if type(batch) is not dict:
-        return None
-    kinds = {}
-    for name, values in batch.items():
-        if type(values) is not np.ndarray or not values.ndim or not len(values):
-            return None
-        kinds[name] = values.shape[1:], values.dtype
-    return kinds

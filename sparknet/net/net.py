@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from html import escape
@@ -33,6 +32,7 @@ from sparknet.net.quantize import MOST_LOSS, RECORDS, calibrate, quantizable
 from sparknet.net.rows import Data, Record, default_columns
 from sparknet.net.scores import Goal, Means, Scores, check_names, finished, flattened, goals_of
 from sparknet.onnx.inputs import Axes, Shapes
+from sparknet.proto.byte_source import StrPath
 from sparknet.weights import WeightCollection, copy_from
 from sparknet.weights.files import prepare
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from sparknet.caffe.precision import Precision
 
-StrPath = str | os.PathLike[str]
-
 
 class Net:
     """A net to run, and to train if it has a solver.  It pickles with its weights and the files
@@ -50,23 +48,23 @@ class Net:
 
     `source` is a net (`NetParams`, a NetParameter, a prototxt or its text), which runs, or a solver
     (`SolverParams`, a SolverParameter, its prototxt or its text), which also trains. A net with a
-    loss is trained by a usual solver, of which a warning tells. A .onnx is a net with its weights.
+    loss is trained by a usual solver, and a warning says so. A .onnx is a net with its weights.
     `weights` is a caffemodel, a .onnx or a WeightCollection, or for a net without a solver the
-    buffer of all weights (`flat_weights` of such a net), which is used without a copy. A net
-    without a solver is built for phase TEST unless `phase` is given; `level` and `stages` choose
-    layers as in Caffe. `backend` is "embedded", or a module with pycaffe's interface, or its name
-    ("caffe"). `seed` seeds fillers, dropout, crops and mirrors, instead of the solver's
-    random_seed. ``precision="bf16"`` multiplies in bfloat16: docs/precision.md. ``device="cuda:0"``
-    computes with PyTorch, there: docs/gpu.md. ``keep_blobs=True`` stores all blobs and gradients,
-    not only the requested outputs; in the test phase the last bits may then differ:
-    docs/pycaffe.md. ``trusted=False`` is for a net of unknown origin: no layer imports a module, or
-    reads or writes a file. The net of a caffemodel is treated so, unless ``trusted=True``.
-    ``unknown="skip"`` leaves out fields and layers that sparknet does not know, and layers that
-    read those; a warning names each. ``dialect`` is the fork whose meaning counts where no field
-    tells forks apart: "segnet", "pspnet", "hed", "textboxes" or "faceboxes". ``preprocessing``, or
-    its settings as keywords (``resize=256, crop=224, mean=(104, 117, 123)``), says what happens to
-    images: docs/images.md. ``shapes`` and ``batch_axis={"data": 0}`` say of a .onnx what its file
-    leaves open: docs/onnx.md.
+    buffer of all weights (its `flat_weights`), which is used without a copy. A net without a solver
+    is built for phase TEST unless `phase` is given; `level` and `stages` choose layers as in Caffe.
+    `backend` is "embedded", or a module with pycaffe's interface, or its name ("caffe"). `seed`
+    seeds fillers, dropout, crops and mirrors, instead of the solver's random_seed.
+    ``precision="bf16"`` multiplies in bfloat16: docs/precision.md. ``device="cuda:0"`` computes
+    with PyTorch, there: docs/gpu.md. ``keep_blobs=True`` stores all blobs and gradients, not only
+    the requested outputs; in the test phase the last bits may then differ: docs/pycaffe.md.
+    ``trusted=False`` is for a net of unknown origin: no layer imports a module, or reads or writes
+    a file. The net of a caffemodel is treated so, unless ``trusted=True``. ``unknown="skip"``
+    leaves out fields and layers that sparknet does not know, and layers that read those; a warning
+    names each. ``dialect`` is the fork whose meaning counts where no field tells forks apart:
+    "segnet", "pspnet", "hed", "textboxes" or "faceboxes". ``preprocessing``, or its settings as
+    keywords (``resize=256, crop=224, mean=(104, 117, 123)``), says what happens to images:
+    docs/images.md. ``shapes`` and ``batch_axis={"data": 0}`` say of a .onnx what its file leaves
+    open: docs/onnx.md.
 
     >>> from sparknet import LinearLayer, NetParams, RDDLayer
     >>> net = NetParams("n", RDDLayer("data", [8, 2]), LinearLayer("ip", "data", num_outputs=3))
@@ -345,11 +343,11 @@ class Net:
 
     def copy(self) -> Net:
         """Return a Net of the same source and weights, without data and the solver's state."""
-        return self._copy(self._nets.backend)
+        return self._copy(self.backend)
 
     def with_solver(self, solver: SolverMessage) -> Net:
         """Return a copy that learns as another solver's settings say, of the same nets."""
-        return self._copy(self._nets.backend, solver)
+        return self._copy(self.backend, solver)
 
     def _copy(self, backend: Backend, solver: SolverMessage | None = None) -> Net:
         other, nets = object.__new__(type(self)), self._nets
@@ -386,9 +384,9 @@ class Net:
 
     def __repr__(self) -> str:
         entries = (place for place in self._nets.main.places if place.is_read)
-        inputs = ", ".join(default_columns(entries)) or "none"
+        inputs = clean(", ".join(default_columns(entries)) or "none")
         kind = "" if self.settings is None else f"{self.settings.type} "
-        return f"<{kind}Net '{clean(self._nets.description.main.name)}', inputs: {clean(inputs)}>"
+        return f"<{kind}Net '{clean(self.described.name)}', inputs: {inputs}>"
 
     def _repr_html_(self) -> str:
         """Return the layers as HTML, for a notebook."""
@@ -398,5 +396,4 @@ class Net:
 
     def plot(self, out: StrPath | None = None) -> Drawing:
         """Draw its layers as a picture, which a notebook shows; ``out`` is a file named .svg."""
-        main = self._nets.main.described
-        return plotted(outline(main), main.name).saved(out)
+        return plotted(outline(self.described), self.described.name).saved(out)

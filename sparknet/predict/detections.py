@@ -105,7 +105,7 @@ class Detections(Ragged):
         return [label, name, *(pa.field(one, pa.float32(), False) for one in numbers)]
 
     def structs_of(self, rows: Array, count: int, frames: Array | None) -> tuple[Array, Array]:
-        """A row with label -1 means a batch without detections."""
+        """Return the boxes as structs; a row with label -1 means a batch without detections."""
         boxes = rows[rows[:, 1] >= 0]
         index = boxes[:, 0].astype(np.int64)
         order = np.argsort(index, kind="stable")
@@ -248,7 +248,7 @@ class BoxFrames:
 
 
 def encoded_size(data: bytes, upright: bool) -> Size:
-    """The size that an encoded picture says it has."""
+    """Return the size that an encoded picture says it has."""
     with open_image(data, "the record") as image:
         try:
             return upright_size(image, upright)

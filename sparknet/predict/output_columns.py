@@ -169,7 +169,7 @@ class Classes(Fixed):
         return list_of(pa.struct(self._fields()))
 
     def parts(self, rows: Array) -> Sequence[Array]:
-        """Of equal values the lower label comes first."""
+        """Return the best labels and their values; of equal values the lower label is first."""
         labels = np.argsort(-rows, axis=1, kind="stable")[:, : self.top]
         return labels.astype(np.int32), np.take_along_axis(rows, labels, 1)
 

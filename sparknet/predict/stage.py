@@ -205,16 +205,16 @@ def _derive(head: Head, derived: dict[str, Derived]) -> HeadBlobs:
     """Return what is made of an output, and where it is found."""
     raw, blob = head.blob, head.blob
 
-    def made(what: str, *steps: Any) -> str:
+    def derive(what: str, *steps: Any) -> str:
         derived[f"{blob}/{what}"] = Derived(blob, steps)
         return f"{blob}/{what}"
 
     if head.kind == "labels" and head.is_single:
-        raw = made("scores", "pair")
-        return HeadBlobs(raw, made("probabilities", "pair", "sigmoid"), None)
-    probability = None if head.squashed_by is None else made("probabilities", head.squashed_by)
+        raw = derive("scores", "pair")
+        return HeadBlobs(raw, derive("probabilities", "pair", "sigmoid"), None)
+    probability = None if head.squashed_by is None else derive("probabilities", head.squashed_by)
     is_placed = head.kind == "classes" and not head.is_single
-    return HeadBlobs(raw, probability, made("classes", "argmax") if is_placed else None)
+    return HeadBlobs(raw, probability, derive("classes", "argmax") if is_placed else None)
 
 
 # -- files --------------------------------------------------------------------------------

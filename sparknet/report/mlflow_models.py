@@ -48,7 +48,7 @@ def example_of(loaded: LoadedModel) -> pd.DataFrame:
 
 
 def _row(records: Any) -> Any:
-    """Of a module's argument."""
+    """Return a zero of the type of an argument's rows."""
     zero = np.zeros_like(records[0])
     return zero if zero.ndim else zero.item()
 

@@ -225,7 +225,7 @@ def report(*sources: StrPath, out: StrPath) -> str:
         if isinstance(one, Document) and len(runs) > 1:
             raise SettingError(f"only runs can be compared, and {one.name} is a plan or experiment")
         for run in [] if isinstance(one, Document) else _runs(one):
-            if not run.placed():
+            if not run.points():
                 raise FileError(run.name, "has no round and no validation to report")
     summary = ""
     if len(runs) > 2 or any(isinstance(one, RunSet) for one in runs):

@@ -78,7 +78,7 @@ def _facts(run: ReportedRun) -> dict[str, str]:
     if validations:
         for name, value in single(validations[-1]["metrics"]).items():
             facts[name] = f"{value:.4g}"
-    points = run.placed()
+    points = run.points()
     if points:
         last = points[-1][0]
         facts["samples"] = f"{last.samples:,.0f}"
@@ -145,7 +145,7 @@ def _of(run: ReportedRun, runs: Runs, what: str) -> str:
 
 def _series(run: ReportedRun, axis: str, kind: str, name: str) -> Points:
     series = []
-    for point, event in run.placed():
+    for point, event in run.points():
         values = event if kind == "round" else event.get("metrics", {})
         at, value = point.on(axis), values.get(name)
         if event["event"] == kind and at is not None and isinstance(value, (int, float)):
@@ -174,7 +174,7 @@ def _classes(runs: Runs) -> str:
 
 
 def _times(runs: Runs) -> str:
-    """Where each worker's time went: in all, and round by round."""
+    """Show where each worker's time went: in all, and round by round."""
     times = [(run, "".join(_times_of(run))) for run in runs]
     body = "".join(
         (f"<h3>{escape(run.name)}</h3>" if len(runs) > 1 else "")

@@ -66,7 +66,7 @@ class ReportedRun:
     def stop(self) -> Json:
         return next(iter(self.of_kind("stop")[-1:]), {})
 
-    def placed(self) -> list[tuple[Point, Json]]:
+    def points(self) -> list[tuple[Point, Json]]:
         """Return the events of rounds and validations, with their places on the axes."""
         points, samples, spent = [], 0.0, 0.0
         for event in self.events:
@@ -236,7 +236,7 @@ def _facts(run: ReportedRun) -> dict[str, float]:
     if run.rounds:
         facts["training loss"] = float(run.rounds[-1]["loss"])
         facts["iterations"] = float(run.rounds[-1]["iteration"])
-    points = run.placed()
+    points = run.points()
     if points:
         facts["seconds"] = points[-1][0].time
     if "total_bytes_sent" in run.stop:

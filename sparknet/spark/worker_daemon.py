@@ -32,13 +32,13 @@ def load() -> None:
 @contextmanager
 def _prints_on_stderr() -> Iterator[None]:
     """Spark reads the daemon's port from its standard output."""
-    kept = os.dup(1)
+    stdout = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
 if __name__ == "__main__":

@@ -152,21 +152,21 @@ class ModuleSetup(RunSetup):
 
 
 def set_weights(
-    flat: FlatModule, given: StrPath | WeightCollection | None, runs_at: Callable[[str], Runs]
+    flat: FlatModule, weights: StrPath | WeightCollection | None, runs_at: Callable[[str], Runs]
 ) -> None:
     """Begin with these weights: a collection, or those of the newest snapshot at a path."""
-    if given is None:
+    if weights is None:
         return
-    if isinstance(given, (str, os.PathLike)):
-        given = model(*find(runs_at, os.fspath(given)))
-    if not isinstance(given, WeightCollection):
+    if isinstance(weights, (str, os.PathLike)):
+        weights = model(*find(runs_at, os.fspath(weights)))
+    if not isinstance(weights, WeightCollection):
         raise SettingError(
             "weights of a module are a WeightCollection or a path of snapshots, not "
-            f"{type(given).__name__}: load a state_dict into the module"
+            f"{type(weights).__name__}: load a state_dict into the module"
         )
-    flat.layout.check(given.layout, "the module's initial weights")
+    flat.layout.check(weights.layout, "the module's initial weights")
     for name, (values,) in WeightCollection(flat.layout, flat.weights).items():
-        values.copy_from(given[name][0])
+        values.copy_from(weights[name][0])
     flat.push()
 
 

@@ -118,7 +118,7 @@ def test_what_is_encrypted_cannot_be_read():
 def test_messages_that_are_sent_otherwise():
     for seal in SEALS:
         with wires(seal) as (one, other, _, _):
-            assert other.opened(one.sealed(b"beat")) == b"beat"
+            assert other.unseal(one.sealed(b"beat")) == b"beat"
             assert len(one.sealed(b"beat")) == 4 + TAG
 
 

@@ -236,9 +236,9 @@ class MeetingPoint(Driver):
         }
         if members is not None:
             members.leave_behind()
-            loss = members.lost
+            loss = members.loss
             state |= {
-                "gone": members.gone(),
+                "gone": members.departures(),
                 "lost": None if loss is None else [loss.rank, loss.where, loss.what],
             }
         return state, b""
@@ -278,13 +278,13 @@ def hold(batches: Iterable[pa.RecordBatch], brief: Brief) -> Iterator[pa.RecordB
         return
     host = task_host()
     name = f"meeting-{brief.link.run}"
-    with scratch(name) as folder, closing(_opened(brief, folder, host)) as point:
+    with scratch(name) as folder, closing(_open(brief, folder, host)) as point:
         gathered(json.dumps([host, point.link.driver[1]]))
         while not (point.is_over.wait(1.0) or point.is_forgotten()):
             pass
 
 
-def _opened(brief: Brief, folder: Path, host: str) -> MeetingPoint:
+def _open(brief: Brief, folder: Path, host: str) -> MeetingPoint:
     try:
         return MeetingPoint(brief, folder, host)
     except CommError:  # a container's address as seen from outside

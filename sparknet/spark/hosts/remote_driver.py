@@ -106,11 +106,11 @@ class _RemoteMembers(Membership):
         return int(self.state.get("present", 0)) < self.elastic.least
 
     @property
-    def lost(self) -> PeerLost | None:
+    def loss(self) -> PeerLost | None:
         loss = self.state.get("lost")
         return None if loss is None else PeerLost(*loss)
 
-    def gone(self) -> list[int]:
+    def departures(self) -> list[int]:
         losses, self._lost = self._lost, []
         return losses
 
@@ -150,7 +150,7 @@ class RemoteDriver(Driver):
         rounds = [] if store is None else list(store.rounds())
         place = None if store is None else store.place
         brief = Brief(link, weights.nbytes, resume, place, rounds, elastic)
-        self._point = self._held(brief)
+        self._point = self._start_point(brief)
         try:
             self.link = replace(link, driver=self._address(patience))
             self._upload(weights, store, rounds[-1] if resume and rounds else None)
@@ -160,7 +160,7 @@ class RemoteDriver(Driver):
         self._thread = threading.Thread(target=self._follow, name="sparknet-news", daemon=True)
         self._thread.start()
 
-    def _held(self, brief: Brief) -> Job:
+    def _start_point(self, brief: Brief) -> Job:
         """Start the job that holds the meeting point."""
         self._came = threading.Event()
         self._where: list[Address] = []
@@ -247,7 +247,7 @@ class RemoteDriver(Driver):
                 if self._over.is_set():
                     return
                 if failures == _TRIES or self._point.ended or isinstance(error, SparkError):
-                    self.progress.broken = self.progress.broken or _lost(error)
+                    self.progress.broken = self.progress.broken or _loss_error(error)
                     return
 
     def _exchange(self, pieces: Sequence[Piece] = (), calls: Sequence[Any] = ()) -> None:
@@ -334,7 +334,7 @@ def _pieces(weights: memoryview, store: Store | None, round: int | None) -> Iter
             yield name, place, bytes(content[place : place + PIECE])
 
 
-def _lost(error: Exception) -> SparkError:
+def _loss_error(error: Exception) -> SparkError:
     what = preflight.translated(error)
     return SparkError(
         f"{what} (the workers' meeting point: fit(…, resume=True) continues from a snapshot)"

@@ -101,7 +101,7 @@ def _row(number: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"worker": pa.array([number], pa.int32())})
 
 
-def sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def received_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the executor's rows.
 
     Where it stops in the middle, it ends the task, and Spark says why.
@@ -126,7 +126,7 @@ def _records(
     path = folder / "records"
 
     def read() -> None:
-        write(sent(batches), path, columns.mapping, columns.shapes, columns.drops)
+        write(received_rows(batches), path, columns.mapping, columns.shapes, columns.drops)
 
     if not is_whole:
         read()

@@ -173,7 +173,7 @@ class StageParams(Params):  # type: ignore[misc]
             raise SparkError(f"{name} is {brief(value)}: {error}") from error
 
     def value_of(self, name: str, otherwise: Any = None) -> Any:
-        """The value of a Param that is set or has a default."""
+        """Return the value of a Param that is set or has a default."""
         param = self.getParam(name)
         return self.getOrDefault(param) if self.isDefined(param) else otherwise
 

@@ -76,14 +76,14 @@ def _added(data: DataFrame, task: ModelTask) -> DataFrame:
     return _finished(wide.toDF(*data.columns, *names), prediction)
 
 
-def _finished(made: DataFrame, given: Prediction) -> DataFrame:
+def _finished(data: DataFrame, given: Prediction) -> DataFrame:
     """Return the columns as they are wanted: vectors, where those are asked for."""
     from pyspark.sql.functions import col
 
     for output in given.outputs:
         if output.is_vector:
-            made = made.withColumn(output.column, as_vector(col(quoted(output.column))))
-    return made
+            data = data.withColumn(output.column, as_vector(col(quoted(output.column))))
+    return data
 
 
 def _mapped(data: DataFrame, task: ModelTask) -> DataFrame:

@@ -141,7 +141,7 @@ class NetRDD:
         raise SparkError(f"the nets of partitions {numbers} were lost {_TRIES} times in a row")
 
     def _added(self, report: NetReport) -> NetReport:
-        """The report with the counts of all jobs."""
+        """Return the report with the counts of all jobs."""
         if report.status.partition not in self._reports:
             return report
         old, new = self._reports[report.status.partition].status, report.status

@@ -131,7 +131,7 @@ def _marked(
     )
 
 
-def _from_rdd(rdd: Any, wanted: Sequence[str], what: str, fewer: Sequence[str]) -> DataFrame:
+def _from_rdd(rdd: Any, columns: Sequence[str], what: str, fewer: Sequence[str]) -> DataFrame:
     from pyspark.sql.types import StructType
 
     session = session_of(rdd, what)
@@ -140,12 +140,12 @@ def _from_rdd(rdd: Any, wanted: Sequence[str], what: str, fewer: Sequence[str]) 
         raise SparkError(f"{what} is an RDD without records")
     if fewer and not _has_names(first[0]):
         count = len(first[0]) if isinstance(first[0], (tuple, list)) else 1
-        wanted = fewer if count == len(fewer) else wanted
-    fields = [_field(name, value) for name, value in _values_by_name(first[0], wanted).items()]
+        columns = fewer if count == len(fewer) else columns
+    fields = [_field(name, value) for name, value in _values_by_name(first[0], columns).items()]
     schema = StructType()
     for name, dtype, shape in fields:
         schema.add(name, _type_name(dtype, shape), nullable=False)
-    rows = rdd.mapPartitions(lambda records: _rows(records, wanted, fields))
+    rows = rdd.mapPartitions(lambda records: _rows(records, columns, fields))
     return session.createDataFrame(rows, schema, verifySchema=False)
 
 

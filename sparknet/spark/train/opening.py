@@ -217,8 +217,8 @@ def _open_module(
     names = [by_input.get(name, name) for name in (*arguments(module)[0], *targets)]
     training = frame(data, [*names, *weights.columns], TRAINING)
     by_input = column_names(training, by_input, (*chain(*arguments(module)), *targets))
-    known = {*names, *by_input.values()}
-    offered = [one for one in training.columns if one in known or one not in weights.columns]
+    bound = {*names, *by_input.values()}
+    offered = [one for one in training.columns if one in bound or one not in weights.columns]
     inputs = chosen_inputs(module, offered, targets, by_input)
     mapping = {**inputs, **{name: by_input.get(name, name) for name in targets}}
     check_types(training, mapping.values(), TRAINING)

@@ -109,7 +109,7 @@ class SavedModule:
                     f"does not name what makes its module '{clean(self.name)}': give module=, "
                     "a module like it or a function that makes one",
                 )
-            given = self.made_by.load("module", where, trusted)
+            return called(self.made_by.load("module", where, trusted), where)
         return called(given, where)
 
 

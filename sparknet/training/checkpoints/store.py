@@ -215,9 +215,9 @@ def parsed(path: str, data: memoryview, digest: Any) -> StateFile | None:
     try:
         header = json.loads(bytes(data[FRONT:end]))
         if of_first:
-            stored = _cut(data, end, header["arrays"])
+            stored = _slices(data, end, header["arrays"])
             return StateFile(dict(header["numbers"]), {name: name for name in stored}, stored)
-        stored = _cut(data, end, header["stored"])
+        stored = _slices(data, end, header["stored"])
         if begins != MAGIC:
             raise ValueError("it begins otherwise")
         file = StateFile(dict(header["numbers"]), dict(header["arrays"]), stored)
@@ -234,7 +234,7 @@ def parsed(path: str, data: memoryview, digest: Any) -> StateFile | None:
     return file if whole else None
 
 
-def _cut(data: memoryview, begin: int, listed: Any) -> dict[str, Values]:
+def _slices(data: memoryview, begin: int, listed: Any) -> dict[str, Values]:
     arrays = {}
     for name, size in listed:
         end = begin + FLOAT.itemsize * size

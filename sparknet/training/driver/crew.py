@@ -198,7 +198,7 @@ class Crew:
         are there or may come, and raises the loss if there are too few for too long.
         """
         members.leave_behind()
-        now, gone = time.monotonic(), set(members.gone())
+        now, gone = time.monotonic(), set(members.departures())
         for place in self.places:
             if (host := place.host) is None:
                 continue
@@ -213,7 +213,7 @@ class Crew:
     def look(self, members: Membership, now: float) -> None:
         """Raise the loss of a worker if there are too few for too long."""
         self.check_progress()
-        loss = members.lost or (self.hung() if members.lacks else None)
+        loss = members.loss or (self.hung() if members.lacks else None)
         if loss is None and self.coming < self.least:
             loss = self._loss
         if loss is None:

@@ -217,9 +217,9 @@ class Driver:
     def _carry(self, call: dict[str, Any], line: Line) -> Answer:
         """Tell a host which workers it carries."""
         assert self.members is not None
-        known = [int(worker) for worker in call["known"]]
+        workers = [int(worker) for worker in call["known"]]
         host = int(call["host"]), str(call["where"]), bool(call["leaves"])
-        return self.members.carry(line, *host, known), _NOTHING
+        return self.members.carry(line, *host, workers), _NOTHING
 
     def _arrived(self, call: dict[str, Any], line: Line) -> Answer:
         assert self.members is not None

@@ -128,7 +128,7 @@ class Membership(Meeting[_Member]):
         return self.present < self.elastic.least
 
     @property
-    def lost(self) -> PeerLost | None:
+    def loss(self) -> PeerLost | None:
         """The last loss, if there are fewer hosts than needed."""
         with self._lock:
             if self._last_loss is None or len(self._hosts) >= self.elastic.least:
@@ -151,7 +151,7 @@ class Membership(Meeting[_Member]):
         with self._lock:
             self._lock.notify_all()
 
-    def gone(self) -> list[int]:
+    def departures(self) -> list[int]:
         """Return the hosts that were lost since the last call."""
         with self._lock:
             losses, self._gone = self._gone, []

@@ -209,8 +209,8 @@ class Run:
             raise loss
         self.say(self._still.look(self.driver.standstill()))
         self.say(self._waiting.look(self.driver, crew.slots))
-        lost = members is None and not crew.restarts and (progress.failures or crew.some_ended)
-        return _WORDS if lost else inf
+        is_lost = members is None and not crew.restarts and (progress.failures or crew.some_ended)
+        return _WORDS if is_lost else inf
 
     def say(self, event: Event | None) -> None:
         """Pass on an event of the driver's own, if there is one."""

@@ -268,12 +268,12 @@ def advised(rows: Sequence[Row], trials: Sequence[Trial], target: Target) -> tup
     return best, [*reasons, *_uncertain(best, close, "no slower, as far as these seeds show")]
 
 
-def _by_rule(known: Sequence[Row], target: Target) -> tuple[Row, list[str]]:
-    fast = min(row.until_accuracy or inf for row in known)
+def _by_rule(rows: Sequence[Row], target: Target) -> tuple[Row, list[str]]:
+    fast = min(row.until_accuracy or inf for row in rows)
     if target == "traffic":
-        known = [row for row in known if (row.until_accuracy or inf) <= _PATIENCE * fast]
-    best = known[0]
-    others = [row for row in known[1:] if _score(row, target) <= 1.05 * _score(best, target)]
+        rows = [row for row in rows if (row.until_accuracy or inf) <= _PATIENCE * fast]
+    best = rows[0]
+    others = [row for row in rows[1:] if _score(row, target) <= 1.05 * _score(best, target)]
     rule = (
         "how many iterations an accuracy needs is a rule of thumb here, from LeNet on digits: "
         "validation data and an accuracy let it be tried"

@@ -36,10 +36,10 @@ class State:
 
     def trained(self, train: Callable[[], Steps]) -> Steps:
         """Train in a round whose workers are waited for."""
-        begun = time.monotonic()
+        start = time.monotonic()
         done = train()
         if self.arrived is not None:
-            self.arrived(self.round + 1, time.monotonic() - begun)
+            self.arrived(self.round + 1, time.monotonic() - start)
         return done
 
     def arrays(self) -> dict[str, NDArray]:

@@ -97,7 +97,7 @@ class Pace:
         spread = float(np.exp(self._steps.normal(-(sigma**2) / 2, sigma))) if sigma else 1.0
         return (measured if seconds is None else seconds) * self._factor * spread
 
-    def lost(self, now: float) -> float | None:
+    def loss_time(self, now: float) -> float | None:
         """Return the time of a failure up to now, which then is past."""
         if now < self._loss:
             return None

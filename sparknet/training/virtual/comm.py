@@ -278,7 +278,7 @@ class VirtualComm(Comm):
         return buffer.nbytes - mine, mine * (self.size - 1)
 
     def _check_loss(self) -> None:
-        at = self.pace.lost(self.clock())
+        at = self.pace.loss_time(self.clock())
         if at is not None:
             why = f"it was lost after {at:.6g} s"
             self.stage.lose(self.rank, at, why)

@@ -50,7 +50,7 @@ class HostMemory:
             for old in [one for one in self._rounds if one < round - 1]:
                 del self._rounds[old]
 
-    def held(self) -> dict[str, list[int]]:
+    def workers_by_round(self) -> dict[str, list[int]]:
         """Return the workers of which this host has copies, by round."""
         with self._lock:
             return {
@@ -71,18 +71,18 @@ class Agreed:
     """The round that all workers go back to."""
 
     round: int
-    held: list[list[int]]
+    holders: list[list[int]]
     """The workers of which each one's host has copies."""
     numbers: list[Json]
 
 
 def agree(comm: Comm, memory: HostMemory) -> Agreed | None:
     """Return the newest round of which every worker's state is somewhere; None without one."""
-    reports = comm.gather(memory.held())
+    reports = comm.gather(memory.workers_by_round())
     for round in sorted({int(one) for report in reports for one in report}, reverse=True):
-        held = [report.get(str(round), []) for report in reports]
-        if {worker for one in held for worker in one} == {*range(comm.size)}:
-            root = next(rank for rank, one in enumerate(held) if one)
+        holders = [report.get(str(round), []) for report in reports]
+        if {worker for one in holders for worker in one} == {*range(comm.size)}:
+            root = next(rank for rank, one in enumerate(holders) if one)
             mine = memory.at(round).numbers if comm.rank == root else None
-            return Agreed(round, held, comm.gather(mine)[root])
+            return Agreed(round, holders, comm.gather(mine)[root])
     return None

@@ -21,14 +21,14 @@ def restore(rounds: RunState, memory: HostMemory, agreed: Agreed) -> None:
     numbers = agreed.numbers[comm.rank]
     restore_numbers(rounds, numbers)
     own, common = _parts(rounds)
-    root = next(rank for rank, one in enumerate(agreed.held) if one)
-    if not all(agreed.held):
-        copy.common = _sent(comm, root, copy.common, _size(common))
+    root = next(rank for rank, one in enumerate(agreed.holders) if one)
+    if not all(agreed.holders):
+        copy.common = _send(comm, root, copy.common, _size(common))
     for worker, size in enumerate(comm.gather(_size(own))):
-        if worker in agreed.held[worker]:
+        if worker in agreed.holders[worker]:
             continue
-        source = next(rank for rank, one in enumerate(agreed.held) if worker in one)
-        part = _sent(comm, source, copy.own.get(worker), size)
+        source = next(rank for rank, one in enumerate(agreed.holders) if worker in one)
+        part = _send(comm, source, copy.own.get(worker), size)
         if worker == comm.rank:
             copy.own[worker] = part
     assert copy.common is not None
@@ -39,7 +39,7 @@ def restore(rounds: RunState, memory: HostMemory, agreed: Agreed) -> None:
     memory.add(agreed.round, agreed.numbers, {comm.rank: mine}, copy.common)
 
 
-def _sent(comm: Comm, source: int, values: NDArray | None, size: int) -> NDArray:
+def _send(comm: Comm, source: int, values: NDArray | None, size: int) -> NDArray:
     """Return values of worker ``source``, on all workers."""
     here = NDArray.empty((size,)) if comm.rank != source or values is None else values
     comm.broadcast(here, source)

@@ -112,8 +112,8 @@ class Participant:
     def run(self, read: Callable[[], WorkerRecords]) -> None:
         spec, place = self.spec, self.place
         deadline = spec.settings.deadline
-        said = place.size, place.where, deadline, place.number
-        with Presence(self.line, "training", *said) as self.presence:
+        info = place.size, place.where, deadline, place.number
+        with Presence(self.line, "training", *info) as self.presence:
             self._say("reading", worker=place.rank, where=place.where)
             self.part = read()
             try:

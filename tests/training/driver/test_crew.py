@@ -36,11 +36,11 @@ class Members:
 
     def __init__(self) -> None:
         self.lost_hosts: list[int] = []
-        self.lacks, self.lost = False, None
+        self.lacks, self.loss = False, None
 
     def leave_behind(self) -> None: ...
 
-    def gone(self) -> list[int]:
+    def departures(self) -> list[int]:
         losses, self.lost_hosts = self.lost_hosts, []
         return losses
 

@@ -136,7 +136,7 @@ def test_a_host_that_is_late_is_lost_and_told_so():
     assert meeting.call(lines[2], 2, ready=False, after=1)["lost"] == told
     assert meeting.call(lines[0], 0, ready=False, after=1)["lost"] == told
     assert meeting.carry(hosts[2]) == [-1]
-    assert meeting.members.gone() == [2]
+    assert meeting.members.departures() == [2]
     assert [meeting.carry(one) for one in hosts[:2]] == [[0, 2], [1]]
 
 

@@ -96,7 +96,7 @@ def test_others_carry_the_workers_of_a_lost_host() -> None:
     assert meeting.carry(third) == []
     for line in (lines.pop(2), lines.pop(3), hosts.pop()):
         meeting.members.leave(line)
-    assert meeting.members.gone() == [1]
+    assert meeting.members.departures() == [1]
     assert meeting.carry(third) == [2, 3]
     assert meeting.meet([hosts[0], third], lines)["hosts"] == [0, 0, 2, 2]
     kinds = ["generation", "lost", "lost", "joined", "joined", "generation"]
@@ -135,7 +135,7 @@ def test_a_host_that_is_told_to_leave_is_no_loss() -> None:
     assert meeting.meet([*hosts, third], lines)["hosts"] == [2, 2, 1, 1]
     assert [one["worker"] for one in meeting.events if one["event"] == "left"] == [0, 1]
     assert "lost" not in meeting.kinds()
-    assert meeting.members.gone() == []
+    assert meeting.members.departures() == []
 
 
 def test_the_only_host_hands_over_in_two_steps() -> None:
