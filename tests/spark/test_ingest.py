@@ -11,7 +11,7 @@ import pytest
 
 from sparknet.errors import CommError, FileError, SparkError
 from sparknet.predict.input_columns import InputSpec
-from sparknet.spark.hosts.task import sent
+from sparknet.spark.hosts.task import received_rows
 from sparknet.spark.train.ingest import HELD, ROW, open_records, write
 from sparknet.training.workers.records import WorkerRecords
 
@@ -157,6 +157,6 @@ def test_an_executor_that_stops_sending_is_no_failure_of_the_worker(part):
         for one in rows:
             writer.write_batch(one)
     whole = sink.getvalue().to_pybytes()
-    assert [one.num_rows for one in sent(streamed(whole))] == [200, 200]
+    assert [one.num_rows for one in received_rows(streamed(whole))] == [200, 200]
     with pytest.raises(CommError, match=r"^the executor sends no more rows: "):
-        list(sent(streamed(whole[: int(part * len(whole))])))
+        list(received_rows(streamed(whole[: int(part * len(whole))])))
