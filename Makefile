@@ -21,6 +21,8 @@ TOOLS := $(abspath $(VENV))/bin
 # For the builds of packages, too, in environments of their own.
 export CXX
 export SPARKNET_TOOLS := $(TOOLS)
+# Hundreds of processes import the package: Python compiles it once, even where the shell's setting forbids that.
+unexport PYTHONDONTWRITEBYTECODE
 BASE := $(VENV)/.base
 RUNS := $(VENV)/.runs
 DEPS := $(VENV)/.deps
