@@ -25,7 +25,7 @@ from sparknet import (
 )
 from sparknet.dsl import Accuracy
 from sparknet.loaders import ArrayRecords, Subset
-from sparknet.native.file_kernels import resize_image
+from sparknet.native.transform import resize_image
 from sparknet.report import JsonLines, Progress, plot, together
 
 BATCH, HELD_OUT = 32, 360

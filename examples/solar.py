@@ -36,7 +36,7 @@ from sparknet.dsl import (
     ReLU,
     Scale,
 )
-from sparknet.native.file_kernels import resize_image
+from sparknet.native.transform import resize_image
 from sparknet.spark import Trainer, get_session
 
 SIDE, BATCH, EPOCHS, CELL, BINS = 64, 32, 4, 16, 9

@@ -18,7 +18,7 @@ from sparknet.loaders.image_decoding import Decoders, decode, image_shape, read_
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.lmdb import LMDB
 from sparknet.loaders.transform import RandomSize
-from sparknet.native.batch_items import ENCODED, BatchItems, RecordError, Transformation
+from sparknet.native.transform import ENCODED, BatchItems, RecordError, Transformation
 from sparknet.proto import caffe_pb2
 
 

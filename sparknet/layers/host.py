@@ -13,7 +13,7 @@ import numpy as np
 from sparknet.errors import FileError, LayerError, OutOfMemory, SparkNetError
 from sparknet.layers.layer import TRAIN, Plan, Shape
 from sparknet.loaders.batches import Array, Arrays, Maker, Prefetch
-from sparknet.native.batch_items import Transformation
+from sparknet.native.transform import Transformation
 
 
 class HostNode(Protocol):

@@ -15,7 +15,7 @@ from sparknet.layers.source_layer import SourceLayer, TransformParam
 from sparknet.loaders.batches import Array, Arrays, Maker, room
 from sparknet.loaders.image_decoding import LARGEST_FILE, Decoders, Pixels, decode
 from sparknet.loaders.window import first_channels, read_windows, warp_window
-from sparknet.native.file_kernels import resize_image
+from sparknet.native.transform import resize_image
 from sparknet.proto.byte_source import read_file
 
 

@@ -28,7 +28,7 @@ from sparknet.loaders.records import (
     rows_of,
 )
 from sparknet.native.alone import cached_property
-from sparknet.native.batch_items import ENCODED, SCATTERED, BatchItems, RecordError
+from sparknet.native.transform import ENCODED, SCATTERED, BatchItems, RecordError
 from sparknet.proto import caffe_pb2
 from sparknet.proto.byte_source import StrPath
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparknet.errors import FileError, clean, extra
 from sparknet.native import threads
-from sparknet.native.file_kernels import resize_image
+from sparknet.native.transform import resize_image
 from sparknet.proto.byte_source import check_is_file, open_file, read_file
 
 Array = np.ndarray[Any, Any]

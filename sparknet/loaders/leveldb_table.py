@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sparknet.errors import FileError
-from sparknet.native.file_kernels import crc32c, snappy_decode
+from sparknet.native.transform import crc32c, snappy_decode
 from sparknet.proto.byte_source import open_file
 
 

@@ -18,7 +18,7 @@ from sparknet import renamed
 from sparknet.errors import FileError, SpecError, clean
 from sparknet.loaders.image_decoding import LARGEST
 from sparknet.loaders.image_settings import CHECKS, Mean, Size
-from sparknet.native.batch_items import Transformation
+from sparknet.native.transform import Transformation
 from sparknet.proto import caffe_pb2
 from sparknet.proto.suggest import did_you_mean
 

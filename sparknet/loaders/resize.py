@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparknet.loaders.image_decoding import Part
-from sparknet.native.file_kernels import Taps, resample_image, resize_image
+from sparknet.native.transform import Taps, resample_image, resize_image
 
 Array = np.ndarray[Any, Any]
 Doubles = np.ndarray[Any, np.dtype[np.float64]]

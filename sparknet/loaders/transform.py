@@ -18,7 +18,7 @@ from sparknet.errors import ArrayError, FileError, SpecError
 from sparknet.loaders.annotated import WAYS
 from sparknet.loaders.resize import resize
 from sparknet.loaders.window import rounded
-from sparknet.native.batch_items import BatchItems, Shape3, Transformation
+from sparknet.native.transform import BatchItems, Shape3, Transformation
 from sparknet.proto import caffe_pb2, read_blob
 
 Array = np.ndarray[Any, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sparknet.native.batch_items import Bytes, Transformation
+from sparknet.native.transform import Bytes, Transformation
 
 Shape = tuple[int, ...]
 

@@ -33,7 +33,6 @@ from sparknet.net.rows import (
     Block,
     Rows,
     Stream,
-    column_kinds,
     columns_of,
     default_columns,
     is_batch,
@@ -316,7 +315,7 @@ class FedNet:
             raise DataError(
                 "there is no batch: forward takes a dict of arrays, a tuple or an array"
             )
-        names, kinds = outputs and tuple(outputs), column_kinds(batch)
+        names, kinds = outputs and tuple(outputs), BatchPass.kinds(batch)
         if kinds and self._last_pass[0] == (names, kinds, self._entries, self._net):
             return self._last_pass[1], batch
         columns = columns_of(batch, default_columns(self.places))
@@ -328,7 +327,7 @@ class FedNet:
         columns = self._decoded(columns)
         for name, values in columns.items() if self._entries is None else ():
             self.records.setdefault(name, values.shape[1:])
-        kinds = column_kinds(columns)
+        kinds = BatchPass.kinds(columns)
         if kinds and self._last_pass[0] == (names, kinds, self._entries, self._net):
             return self._last_pass[1], columns
         blobs = self._outputs(columns, outputs)

@@ -13,8 +13,8 @@ from sparknet.errors import DataError, LayerError, SparkNetError, clean
 from sparknet.layers import TRAIN, Shape
 from sparknet.layers.layer import shape_text
 from sparknet.loaders.image_arrays import stacked
-from sparknet.native.batch_items import BatchItems, RecordError
 from sparknet.native.staged_rows import DeviceRows, StagedRows
+from sparknet.native.transform import BatchItems, RecordError
 from sparknet.net.entries import Entry
 
 Array = np.ndarray[Any, Any]
@@ -148,6 +148,18 @@ class BatchPass:
             self._net.blobs[name].data[...] = 0
         tops = self._net.forward(blobs=self._blobs)
         return {name: tops[name] for name in self._blobs}
+
+    @staticmethod
+    def kinds(batch: Any) -> dict[str, tuple[Shape, Any]] | None:
+        """Return the shape and type of each column's records; None unless they are arrays."""
+        if type(batch) is not dict:
+            return None
+        kinds = {}
+        for name, values in batch.items():
+            if type(values) is not np.ndarray or not values.ndim or not len(values):
+                return None
+            kinds[name] = values.shape[1:], values.dtype
+        return kinds
 
 
 def reshape(net: Any, shapes: Mapping[str, Sequence[int]]) -> None:

@@ -373,15 +373,3 @@ def _joined(parts: list[Block]) -> Block:
                     f"{shape_text(before)}"
                 )
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def column_kinds(batch: Any) -> dict[str, tuple[Shape, Any]] | None:
-    """Return the shape and type of each column's records; None unless they are arrays."""
-    if type(batch) is not dict:
-        return None
-    kinds = {}
-    for name, values in batch.items():
-        if type(values) is not np.ndarray or not values.ndim or not len(values):
-            return None
-        kinds[name] = values.shape[1:], values.dtype
-    return kinds

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparknet.native.batch_items import Bytes, Transformation
 from sparknet.native.staged_rows import StagedRows
+from sparknet.native.transform import Bytes, Transformation
 from sparknet.torch.layer import TorchBlob
 from sparknet.torch.memory import DevicePlace
 from sparknet.torch.random import GOLDEN, Draw, mixed, shifted, signed

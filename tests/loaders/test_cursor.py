@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sparknet.cli.record_files import write_database
 from sparknet.errors import FileError
 from sparknet.loaders.datums import Cursor
-from sparknet.native.batch_items import (
+from sparknet.native.transform import (
     ENCODED,
     FLOATS,
     SCATTERED,

@@ -9,7 +9,7 @@ from sparknet.cli.record_files import write_database
 from sparknet.errors import FileError
 from sparknet.loaders import leveldb_writer
 from sparknet.loaders.leveldb import LevelDB
-from sparknet.native.file_kernels import crc32c
+from sparknet.native.transform import crc32c
 
 
 def _records(count: int) -> list[tuple[bytes, bytes]]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sparknet.errors import ArrayError, IndexOutOfRange
 from sparknet.loaders.resize import resize
-from sparknet.native.file_kernels import resample_image, resize_image
+from sparknet.native.transform import resample_image, resize_image
 
 OPENCV = np.load(Path(__file__).with_name("opencv_resize.npz"))
 

@@ -12,7 +12,7 @@ import torch
 import sparknet
 from sparknet.errors import SparkNetError
 from sparknet.loaders import ArrayRecords, Batches, Order
-from sparknet.native.batch_items import BatchItems, Transformation
+from sparknet.native.transform import BatchItems, Transformation
 from sparknet.net import Net
 from sparknet.torch.device_rows import transformed
 from sparknet.torch.memory import DevicePlace

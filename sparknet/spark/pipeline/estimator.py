@@ -69,10 +69,9 @@ def _strategy(value: Any) -> Any:
 
 
 def _labels(value: Any) -> Any:
-    """Weights of classes, with names of labels as JSON has them."""
-    if not isinstance(value, Mapping):
-        return value
-    return {str(label): weight for label, weight in value.items()}
+    """Return weights of classes, with names of labels as JSON has them."""
+    is_by_label = isinstance(value, Mapping)
+    return {str(one): weight for one, weight in value.items()} if is_by_label else value
 
 
 _NAMED = {"steps": "maxIter", "weight_column": "weightCol"}

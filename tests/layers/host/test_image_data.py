@@ -6,7 +6,7 @@ from PIL import Image
 
 import sparknet.caffe as caffe
 from sparknet.errors import LayerError
-from sparknet.native.file_kernels import resize_image
+from sparknet.native.transform import resize_image
 from tests.layers.host.nets import images, net, passes, source
 
 

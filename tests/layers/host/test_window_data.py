@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from sparknet.errors import LayerError
-from sparknet.native.file_kernels import resize_image
+from sparknet.native.transform import resize_image
 from tests.layers.host.nets import images, net, passes, source
 
 
