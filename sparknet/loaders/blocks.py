@@ -132,7 +132,10 @@ def write_blocks(
         columns: dict[str, Column] = {}
         count = 0
         for batch in batches:
-            arrays = {name: _little(np.asarray(values)) for name, values in batch.items()}
+            arrays = {
+                name: np.asarray(values, np.asarray(values).dtype.newbyteorder("<"))
+                for name, values in batch.items()
+            }
             columns = columns or _checked(path, arrays)
             count += _append(file, path, columns, arrays)
         if not columns:
@@ -209,10 +212,6 @@ def _batches(records: Records, at_once: int) -> Iterator[Batch]:
     # Without records there is one empty batch, which gives the columns.
     for begin in range(0, max(len(records), 1), at_once):
         yield records.take(slice(begin, min(begin + at_once, len(records))))
-
-
-def _little(values: Array) -> Array:
-    return values.astype(values.dtype.newbyteorder("<"), copy=False)
 
 
 def _checked(path: StrPath, arrays: Mapping[str, Array]) -> dict[str, Column]:

@@ -295,7 +295,8 @@ class LMDBWriter:
             # LMDB does not accept a branch with one child.
             groups[-1].insert(0, groups[-2].pop())
         self.branches += len(groups)
-        return [(group[0][0], self._page(BRANCH, _branch_nodes(group))) for group in groups]
+        nodes = ([_branch(k if i else b"", n) for i, (k, n) in enumerate(one)] for one in groups)
+        return [(one[0][0], self._page(BRANCH, of)) for one, of in zip(groups, nodes, strict=True)]
 
     def _page(self, flags: int, nodes: list[bytes]) -> int:
         """Pointers from the front, nodes from the back."""
@@ -339,10 +340,6 @@ class LMDBWriter:
 def _branch(key: bytes, child: int) -> bytes:
     node = NODE.pack(child & 0xFFFF, child >> 16 & 0xFFFF, child >> 32, len(key)) + key
     return node + bytes(len(node) % 2)
-
-
-def _branch_nodes(group: list[tuple[bytes, int]]) -> list[bytes]:
-    return [_branch(key if place else b"", child) for place, (key, child) in enumerate(group)]
 
 
 @contextmanager

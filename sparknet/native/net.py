@@ -126,12 +126,9 @@ class NativeNet:
     def set_options(self, layer: int, values: Mapping[str, Any]) -> None:
         """Hand over the resolved values of a plan: whole numbers, reals, words, tuples of them."""
         if self._options.pop(layer, None) != values:
-            self._set_all(layer, values)
+            for key, value in values.items():
+                self._set_option(layer, key, value)
         self._options[layer] = values
-
-    def _set_all(self, layer: int, values: Mapping[str, Any]) -> None:
-        for key, value in values.items():
-            self._set_option(layer, key, value)
 
     def _set_option(self, layer: int, key: str, value: Any) -> None:
         if value is None:

@@ -152,7 +152,9 @@ class LoadedModel:
         table = with_features(rows, task.mapping, model.features)
         batch = batch_of(table, task.mapping, model.inputs, model.tokens is not None)
         model.warn_of_batch(batch, task.mapping)
-        task = _boxes_in_pixels(task, batch)
+        # Boxes run from 0 to 1 where no picture says how large it is.
+        is_told = task.pictures is None or holds_bytes(batch, task.pictures.column)
+        task = task if is_told else replace(task, pictures=None)
         arrays, valid = _predicted(batch, task, model.model)
         columns: dict[str, Any] = {}
         for output, column in zip(task.outputs, arrays, strict=False):
@@ -341,9 +343,3 @@ def _predicted(
         pa.chunked_array(list(of)) for of in zip(*(one.columns for one in done), strict=True)
     ]
     return columns, np.concatenate([one.valid for one in done])
-
-
-def _boxes_in_pixels(task: Prediction, given: pa.RecordBatch) -> Prediction:
-    """Return the task, with boxes told from 0 to 1 where no picture says how large it is."""
-    is_told = task.pictures is None or holds_bytes(given, task.pictures.column)
-    return task if is_told else replace(task, pictures=None)

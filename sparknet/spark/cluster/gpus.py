@@ -76,7 +76,8 @@ def number_of(address: str, text: str | None = None) -> int:
         names = _names(address, machine)
         for number, entry in enumerate(entries):
             # CUDA takes the beginning of a UUID for it.
-            if entry in names or (not entry.isdecimal() and _begins(entry, names)):
+            is_uuid = bool(entry) and not entry.isdecimal()
+            if entry in names or (is_uuid and any(name.startswith(entry) for name in names)):
                 return number
         raise SparkError(
             f"Spark gave the task the GPU {address}, which CUDA_VISIBLE_DEVICES={visible!r} hides"
@@ -90,10 +91,6 @@ def _names(address: str, machine: Sequence[ListedGpu]) -> set[str]:
         if address in (str(gpu.number), gpu.uuid):
             return {str(gpu.number), gpu.uuid}
     return {address}
-
-
-def _begins(entry: str, names: set[str]) -> bool:
-    return bool(entry) and any(name.startswith(entry) for name in names)
 
 
 def _number_of_all(address: str, machine: Sequence[ListedGpu]) -> int:

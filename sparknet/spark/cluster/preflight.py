@@ -77,7 +77,10 @@ def check(
         else:
             _warn_of_clear_secrets(session)
             _tell_of_losses(session, workers)
-        _warn_of_room(session, needed)
+        context = session.sparkContext
+        settings = dict(context.getConf().getAll())
+        if sentence := containers.too_tight(context.master, settings, needed):
+            warnings.warn(sentence, stacklevel=2)
     rows = session.range(0, workers, 1, workers)
     task = partial(probe.look, link=link, backend=backend, device=device, together=together)
     look = resources.mapped(rows, task, probe.SCHEMA, barrier=together)
@@ -110,7 +113,8 @@ def _looked(
             raise translated(error) from error
     for finding in findings:
         _check_finding(finding, link.driver, link.seal)
-        _check_backend(finding)
+        if finding["backend"]:
+            raise SparkError(f"{_where(finding)} cannot train: {finding['backend']}")
         _check_room(finding, needed)
         if finding["gpus"]:
             _logger.info(f"{_where(finding)} has the GPU {', '.join(finding['gpus'])} of Spark's")
@@ -214,13 +218,6 @@ def _warn_of_clear_secrets(session: SparkSession) -> None:
     )
 
 
-def _warn_of_room(session: SparkSession, needed: int) -> None:
-    context = session.sparkContext
-    settings = dict(context.getConf().getAll())
-    if sentence := containers.too_tight(context.master, settings, needed):
-        warnings.warn(sentence, stacklevel=2)
-
-
 def _tell_of_losses(session: SparkSession, workers: int) -> None:
     context = session.sparkContext
     settings = dict(context.getConf().getAll())
@@ -271,11 +268,6 @@ def _check_finding(finding: dict[str, Any], driver: Address, seal: str) -> None:
             f"{where} cannot reach a worker at {host}:{port}: the executors must accept "
             "connections from each other; open a port range and name it with ports="
         )
-
-
-def _check_backend(finding: dict[str, Any]) -> None:
-    if finding["backend"]:
-        raise SparkError(f"{_where(finding)} cannot train: {finding['backend']}")
 
 
 def _check_room(finding: dict[str, Any], needed: int) -> None:

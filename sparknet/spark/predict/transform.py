@@ -150,17 +150,13 @@ class ColumnFunction:
             raise SparkError("SQL cannot make vectors: register the function without vectors=True")
         session.udf.register(name, self._function(session))
 
-    @property
-    def _is_struct(self) -> bool:
-        return len(self._outputs) > 1 or self._request.reason is not None
-
     def _function(self, session: SparkSession) -> Any:
         task = self._prediction(session, self._request)
         apart = {name: name for name in task.prediction.mapping}
         names = [output.column for output in self._outputs]
         names += [] if self._request.reason is None else [self._request.reason]
         task = replace(task, prediction=replace(task.prediction, mapping=apart))
-        return spark_function(task, names if self._is_struct else [])
+        return spark_function(task, names if len(names) > 1 else [])
 
 
 def spark_function(task: ModelTask, names: Sequence[str]) -> Any:

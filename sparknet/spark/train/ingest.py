@@ -73,7 +73,12 @@ def open_records(path: Path, shapes: Mapping[str, InputSpec]) -> WorkerRecords:
         rows, is_held, facts = arrays["rows"], arrays["held"], json.loads(arrays["facts"].item())
     check_sum, dropped, reason, outlier = facts
     if not len(rows):
-        nothing = _no_records(shapes)
+        nothing = ArrayRecords(
+            **{
+                blob: np.zeros((0, *(size or 0 for size in want.shape)), np.uint8)
+                for blob, want in shapes.items()
+            }
+        )
         return WorkerRecords(nothing, nothing, dropped=dropped, reason=reason)
     blocks, order = Blocks(path), np.argsort(rows, kind="stable")
     aside = is_held[order]
@@ -202,12 +207,3 @@ def _records(blocks: Blocks, order: Any) -> Records:
     if len(order) == len(blocks) and (np.diff(order) == 1).all():
         return blocks
     return Subset(blocks, order)
-
-
-def _no_records(shapes: Mapping[str, InputSpec]) -> Records:
-    return ArrayRecords(
-        **{
-            blob: np.zeros((0, *(size or 0 for size in want.shape)), np.uint8)
-            for blob, want in shapes.items()
-        }
-    )

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from sparknet import native
 from sparknet.layers.convolution import Convolution, plan_convolution
@@ -67,24 +65,6 @@ def case(shape, *sizes, behind="", **fields):
 def test_all_passes(shape, outputs, pad, group, window, precision):
     pad = tuple(size + (window - 3) // 2 for size in pad)
     assert not check(case(shape, outputs, pad, group, window, precision=precision))
-
-
-@pytest.mark.usefixtures("few_products")
-@settings(
-    deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(st.data())
-def test_all_passes_of_any_shape(data):
-    def number(least, most):
-        return data.draw(st.integers(least, most))
-
-    window, group = data.draw(st.sampled_from([3, 5])), number(1, 3)
-    pad = (number(0, window), number(0, window))
-    plane = [number(max(1, window - 2 * p), 9) for p in pad]
-    shape = (number(1, 9), group * number(16, 70), *plane)
-    outputs, precision = group * number(16, 70), data.draw(st.sampled_from(PRECISIONS))
-    drawn = case(shape, outputs, pad, group, window, precision=precision)
-    assert not check(drawn), drawn
 
 
 def test_all_passes_where_they_are_chosen(monkeypatch):
