@@ -15,7 +15,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -132,7 +131,7 @@ def _names(item: pytest.Item) -> Iterator[str]:
             return
 
 
-def _replayed(reports: Iterable[Any]) -> dict[str, set[str]]:
+def _replayed(reports):
     """Suite → cases."""
     found: dict[str, set[str]] = {}
     for report in reports:
@@ -184,20 +183,20 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter, config):
     lines = (*_used(terminalreporter), *_skipped(terminalreporter), *_golden_counts(config))
     for line in (*lines, *config.stash.get(OUTPUT, [])):
         terminalreporter.write_line(line)
 
 
-def _used(reporter: Any) -> list[str]:
+def _used(reporter):
     """What the tests told of the data they used."""
     reports = [*reporter.stats.get("passed", ()), *reporter.stats.get("failed", ())]
     told = (pair for report in reports for pair in getattr(report, "user_properties", ()))
     return sorted({value for key, value in told if key == DATA})
 
 
-def _skipped(reporter: Any) -> list[str]:
+def _skipped(reporter):
     reasons = Counter(report.longrepr[2] for report in reporter.stats.get("skipped", ()))
     return [f"skipped {n}: {r.removeprefix('Skipped: ')}" for r, n in reasons.most_common()]
 

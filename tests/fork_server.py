@@ -14,10 +14,9 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 LAUNCHER = "sparknet.training.workers.local"
 OWN = ("OMP_NUM_THREADS", "PYTEST_CURRENT_TEST")
@@ -100,7 +99,7 @@ PIDS: list[int] = []
 """The workers in the order of their starts."""
 
 
-def popen(words: Sequence[str], *, env: Mapping[str, str], **rest: Any) -> Any:
+def popen(words, *, env, **rest):
     """Start a worker as subprocess.Popen does, or fork it if its environment is known."""
     key = frozenset((name, value) for name, value in env.items() if name not in OWN)
     STARTS[key] += 1
@@ -118,7 +117,7 @@ def popen(words: Sequence[str], *, env: Mapping[str, str], **rest: Any) -> Any:
 def install(launcher: ModuleType | None) -> None:
     """Have the launcher fork its workers, if it is imported."""
     if launcher and launcher.subprocess is subprocess and Path("/proc/self/task").exists():
-        launcher.subprocess = SimpleNamespace(  # type: ignore[assignment]
+        launcher.subprocess = SimpleNamespace(
             Popen=popen,
             DEVNULL=subprocess.DEVNULL,
             TimeoutExpired=subprocess.TimeoutExpired,

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +26,7 @@ def plugins(arguments: Iterable[str]) -> list[str]:
     return [word for pair in pairs if pair[0] in ("-p", "--rootdir") for word in pair]
 
 
-def passes_alone(session: pytest.Session, stats: dict[str, list[Any]]) -> bool:
+def passes_alone(session, stats):
     """Rerun the failed tests of a session if they are few, and return whether all pass."""
     config = session.config
     reports = [*stats.get("failed", ()), *stats.get("error", ())]

@@ -1,7 +1,5 @@
 """The house keeps its shape: directions of import, one home per library, one noun per room."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess
@@ -105,7 +103,7 @@ def imported(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_one_way(path: Path) -> None:
+def test_imports_point_one_way(path):
     room = room_of(path)
     if room in {"__init__", "__main__"}:
         return
@@ -120,7 +118,7 @@ def test_imports_point_one_way(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
-def test_extras_are_imported_inside_functions(path: Path) -> None:
+def test_extras_are_imported_inside_functions(path):
     folder = path.relative_to(ROOT).parent
     if folder.parts and folder.parts[0] in WHOLLY and path.name != "__init__.py":
         return
@@ -135,7 +133,7 @@ def test_extras_are_imported_inside_functions(path: Path) -> None:
                 assert name.split(".")[0] not in EXTRAS, f"{path.name} imports {name} at the top"
 
 
-def test_no_room_is_called_after_nothing() -> None:
+def test_no_room_is_called_after_nothing():
     vague = {"utils", "util", "common", "helpers", "helper", "misc"}
     found = [p for top in ("sparknet", "native") for p in (TOP / top).rglob("*") if p.stem in vague]
     assert not found
@@ -148,7 +146,7 @@ SAME_NAME = {
 """Names that two classes have, each with the reason."""
 
 
-def test_a_class_has_a_name_of_its_own() -> None:
+def test_a_class_has_a_name_of_its_own():
     homes: dict[str, set[str]] = {}
     for path in sources():
         for node in ast.parse(path.read_text()).body:
@@ -158,7 +156,7 @@ def test_a_class_has_a_name_of_its_own() -> None:
     assert twice.keys() == SAME_NAME.keys(), twice
 
 
-def test_sizes_are_watched() -> None:
+def test_sizes_are_watched():
     for path in sources():
         lines = len(path.read_text().splitlines())
         if lines > 400:
@@ -190,7 +188,7 @@ pycaffe's own lists (coord_map, draw, net_spec).
 
 
 @pytest.mark.parametrize("place", WITHOUT_TYPES)
-def test_facts_about_layer_types_live_with_the_layers(place: str) -> None:
+def test_facts_about_layer_types_live_with_the_layers(place):
     from sparknet.layers import LAYERS
 
     # In cli "Python" is the language, of which doctor tells.
@@ -202,7 +200,7 @@ def test_facts_about_layer_types_live_with_the_layers(place: str) -> None:
             assert not named, f"{module.name}, line {getattr(node, 'lineno', 0)}, names a type"
 
 
-def test_the_engine_asks_kernels_what_is_true_of_their_types() -> None:
+def test_the_engine_asks_kernels_what_is_true_of_their_types():
     """Which layers are fused, say, is not decided by names."""
     from sparknet.layers import LAYERS
 
@@ -211,7 +209,7 @@ def test_the_engine_asks_kernels_what_is_true_of_their_types() -> None:
         assert not named, f"{path.name} names {', '.join(sorted(named))}"
 
 
-def test_a_layer_of_the_engine_is_named_where_it_stands() -> None:
+def test_a_layer_of_the_engine_is_named_where_it_stands():
     """No list beside it: CMake takes the files, and REGISTER_LAYER the type."""
     from sparknet.native.net import kernel_types
 
@@ -228,16 +226,16 @@ def test_a_layer_of_the_engine_is_named_where_it_stands() -> None:
     assert sorted(registered) == sorted(kernel_types())
 
 
-def test_public_names_are_pinned() -> None:
+def test_public_names_are_pinned():
     for name in sparknet.__all__:
         assert getattr(sparknet, name) is not None
     assert sorted({*sparknet.__all__, "spark"}) == dir(sparknet)
     assert len(set(sparknet.__all__)) == len(sparknet.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = sparknet.nothing  # type: ignore[attr-defined]
+        _ = sparknet.nothing
 
 
-def test_every_builder_is_found_in_one_way() -> None:
+def test_every_builder_is_found_in_one_way():
     """By name, by a star import, and by the tab key; the same object as in sparknet.dsl."""
     from sparknet import Accuracy, Power, ReLU, dsl
 
@@ -251,7 +249,7 @@ def test_every_builder_is_found_in_one_way() -> None:
     assert set(sparknet.__all__) <= set(space)
 
 
-def test_import_is_cheap() -> None:
+def test_import_is_cheap():
     """Nothing but the standard library is loaded before a name is used."""
     code = "import sys, sparknet; print(*{m.split('.')[0] for m in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -259,7 +257,7 @@ def test_import_is_cheap() -> None:
     assert not loaded & (EXTRAS | set(CONFINED) | {"numpy"}), loaded
 
 
-def test_the_error_tree_is_drawn_whole() -> None:
+def test_the_error_tree_is_drawn_whole():
     from sparknet import errors
 
     assert errors.__doc__ is not None
@@ -271,7 +269,7 @@ def test_the_error_tree_is_drawn_whole() -> None:
             assert value is errors.SparkNetError or issubclass(value, errors.SparkNetError)
 
 
-def test_every_layer_type_is_computed_by_the_engine_or_by_a_host() -> None:
+def test_every_layer_type_is_computed_by_the_engine_or_by_a_host():
     from sparknet.layers import LAYERS
     from sparknet.layers.host import Host
     from sparknet.native.net import kernel_types

@@ -3,8 +3,6 @@
 Such modules are one module in several files: none can be read, tested or moved without the others.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping
 from functools import cache

@@ -1,12 +1,11 @@
 """Names of before 0.2: they work, and a DeprecationWarning at the user's line says the new one."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +31,7 @@ def test_a_keyword_under_its_old_name():
     def given(first: int, new: int = 0) -> tuple[int, int]:
         return first, new
 
-    call: Callable[..., Any] = given
+    call = given
     with warns():
         assert call(1, new=2) == (1, 2)
     with warns("old= is called new= now"):
@@ -44,7 +43,7 @@ def test_trainer_and_its_stage():
     from sparknet.spark import Trainer
     from sparknet.spark.pipeline import NetEstimator
 
-    make: Callable[..., Any] = Trainer
+    make = Trainer
     with warns():
         new = make(small.settings(), weights="a.caffemodel", weight_column="w")
     with warns("init_weights= is called weights= now", "weight= is called weight_column= now"):
@@ -53,40 +52,40 @@ def test_trainer_and_its_stage():
     with warns("Trainer.weight is called weight_column now"):
         assert old.weight == "w"
     with warns("weight= is called weight_column= now"):
-        changed: Any = replace(old, weight="v")  # type: ignore[call-arg]
+        changed = replace(old, weight="v")
     assert (changed.weights, changed.weight_column) == ("a.caffemodel", "v")
     stage = NetEstimator(small.settings())
     with warns("init_weights= is called weights= now"):
         stage.setParams(init_weights="b.caffemodel")
     assert stage.trainer.weights == "b.caffemodel"
     with warns("weight= is called weightCol= now"):
-        assert NetEstimator(small.settings(), weight="w").getWeightCol() == "w"  # type: ignore[attr-defined]
+        assert NetEstimator(small.settings(), weight="w").getWeightCol() == "w"
     assert stage.getParam("init_weights") is stage.getParam("weights")
     with warns("NetEstimator.setInitWeights is called setWeights now"):
-        stage.setInitWeights("c.caffemodel")  # type: ignore[attr-defined]
+        stage.setInitWeights("c.caffemodel")
     with warns("NetEstimator.getInitWeights is called getWeights now"):
-        assert stage.getInitWeights() == "c.caffemodel"  # type: ignore[attr-defined]
+        assert stage.getInitWeights() == "c.caffemodel"
 
 
 def test_the_featurizers_output(tmp_path):
     pytest.importorskip("pyspark")
     from sparknet.spark.pipeline import NetFeaturizer
 
-    net: Any = small.settings().net_param
+    net = small.settings().net_param
     with warns():
-        assert NetFeaturizer(net, output="ip1", random=True).getOutput() == "ip1"  # type: ignore[attr-defined]
+        assert NetFeaturizer(net, output="ip1", random=True).getOutput() == "ip1"
     with warns("layer= is called output= now"):
         old = NetFeaturizer(net, layer="ip1", random=True)
     with warns("NetFeaturizer.getLayer is called getOutput now"):
-        assert old.getLayer() == "ip1"  # type: ignore[attr-defined]
-    assert old.getParam("layer") is old.output  # type: ignore[attr-defined]
+        assert old.getLayer() == "ip1"
+    assert old.getParam("layer") is old.output
 
 
 def test_the_loaders_bad_images(tmp_path):
     from sparknet.loaders import ImageFiles
 
     (tmp_path / "list").write_text("a.png 1\n")
-    read: Callable[..., Any] = ImageFiles
+    read = ImageFiles
     with warns("damaged= is called invalid= now"):
         assert not read(tmp_path / "list", damaged="raise").reader.skips
     with warns("damaged= is called invalid= now", "invalid='skip' is called invalid='drop' now"):
@@ -101,7 +100,7 @@ def test_functions_of_the_spark_package():
         with warns(f"sparknet.spark.{old} is called {new} now"):
             assert getattr(room, old) is getattr(room, new)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = room.nothing  # type: ignore[attr-defined]
+        _ = room.nothing
 
 
 @pytest.mark.parametrize(
@@ -131,11 +130,11 @@ def test_quantize():
     assert "ip1" in new
 
 
-def _in_float32(**words: Any) -> list[str]:
+def _in_float32(**words):
     """The layers that multiply in float32 nevertheless."""
     net, rng = Net(small.settings().net_param), np.random.default_rng(0)
     records = {"x": rng.random((8, 3), np.float32), "t": rng.random((8, 2), np.float32)}
-    quantize: Callable[..., Any] = net.quantize
+    quantize = net.quantize
     quantize(records, **words)
     return list(net.described.int8_param.float32_layer)
 

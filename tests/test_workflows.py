@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -19,7 +18,7 @@ FILES = sorted(FOLDER.glob("*.yml"))
 EXPRESSION = re.compile(r"\$\{\{ matrix\.(\w+) \}\}")
 
 
-def rows(job: dict[str, Any]) -> list[dict[str, str]]:
+def rows(job):
     """What the matrix of a job stands for, as far as commands ask for it; no matrix: one row."""
     matrix = job.get("strategy", {}).get("matrix", {})
     return [dict(row) for row in matrix.get("include", [])] or [{}]

@@ -3,7 +3,6 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,7 +27,7 @@ def test_ours_alone(capsys):
     assert peers.main(words) == 0
     out, err = capsys.readouterr()
     assert "sparknet runs alone" in err
-    found: dict[str, Any] = json.loads(out)
+    found = json.loads(out)
     assert [(one["net"], one["mode"], one["precision"]) for one in found["results"]] == [
         ("mlp_tabular", mode, precision)
         for mode in ("train", "inference")

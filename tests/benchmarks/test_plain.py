@@ -1,9 +1,5 @@
 """What plain methods read of pictures, their settings, and nets in three precisions."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -44,11 +40,11 @@ def test_settings_are_those_that_are_best_on_the_last_fifth():
             asked.append(place)
             self.lost = abs(place[0] + 3) + abs(place[1] - 4)
 
-        def fit(self, data: Any, labels: Any) -> Machine:
+        def fit(self, data, labels):
             assert labels.tolist() == [*range(8)]
             return self
 
-        def score(self, data: Any, labels: Any) -> float:
+        def score(self, data, labels):
             assert labels.tolist() == [8, 9]
             return -float(self.lost)
 

@@ -1,8 +1,5 @@
 """PyTorch's nets compute what ours do.  Only where PyTorch is installed (extra `bench`)."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,7 +8,7 @@ from benchmarks.peers.contests import CONTESTS, Contest
 SMALL = 2
 
 
-def ours(contest: Contest) -> tuple[Any, Any]:
+def ours(contest):
     from benchmarks.peers.nets import inference_net
     from benchmarks.peers.ours import fill
     from sparknet.caffe import Net
@@ -29,13 +26,13 @@ def ours(contest: Contest) -> tuple[Any, Any]:
     return net, np.array(net.forward()["prob"])
 
 
-def trained(net: Any) -> Iterator[Any]:
+def trained(net):
     for node, blobs in zip(net.graph.nodes, net._runtime.params, strict=True):
         if not node.layer.freezes_by_default:
             yield from (np.array(blob.data) for blob in blobs)
 
 
-def theirs(contest: Contest, weights: list[Any], data: Any) -> Any:
+def theirs(contest, weights, data):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     from benchmarks.peers.torch_nets import NETS
 
@@ -52,7 +49,7 @@ def theirs(contest: Contest, weights: list[Any], data: Any) -> Any:
         return net(torch.from_numpy(data.astype(np.int64) if contest.words else data)).numpy()
 
 
-def take_lstm(weights: list[Any], slots: dict[str, Any]) -> None:
+def take_lstm(weights, slots):
     """Ours: input, bias, hidden, gates i f o g.  Theirs: input, hidden, two biases, i f g o."""
     order = [0, 1, 3, 2]
     inputs, bias, hidden = (

@@ -2,9 +2,6 @@
 
 # ruff: noqa: E501 (a layer a line)
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from tests.caffe.gradient import input_layer
@@ -16,7 +13,7 @@ class Writer:
     """Writes layers one after the other; each returns the name of its top."""
 
     def __init__(self, **inputs):
-        self.inputs: Mapping[str, Any] = inputs
+        self.inputs = inputs
         self.parts = [input_layer(name, np.shape(value)) for name, value in inputs.items()]
 
     @property

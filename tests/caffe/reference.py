@@ -229,7 +229,7 @@ class Reference:
         self.values = [np.array(value, np.float64) for value in inputs.values()]
         self.at = {name: number for number, name in enumerate(inputs)}
         self.inputs = dict(self.at)
-        self.tape: list[tuple[Any, list[int], list[int], Arrays, Pull]] = []
+        self.tape = []
 
     def forward(self, params):
         for layer in self.layers:

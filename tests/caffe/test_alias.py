@@ -13,10 +13,10 @@ from tests.goldens import ROOT
 def test_the_same_objects_under_both_names():
     spec = sparknet.caffe.__spec__
     with alias.installed():
-        import caffe  # type: ignore[import-not-found]
-        import caffe.coord_map as coord_map  # type: ignore[import-not-found]
-        import caffe.io  # type: ignore[import-not-found]
-        import caffe.proto.caffe_pb2  # type: ignore[import-not-found]
+        import caffe
+        import caffe.coord_map as coord_map
+        import caffe.io
+        import caffe.proto.caffe_pb2
         from caffe.proto import caffe_pb2
 
         assert caffe is sparknet.caffe
@@ -25,7 +25,7 @@ def test_the_same_objects_under_both_names():
         assert sys.modules["caffe.proto.caffe_pb2"] is caffe_pb2
         assert caffe_pb2 is sys.modules["sparknet.proto.caffe_pb2"]
         with pytest.raises(ModuleNotFoundError):
-            import caffe.nothing  # type: ignore[import-not-found]
+            import caffe.nothing
     assert sparknet.caffe.__spec__ is spec
     assert not [name for name in sys.modules if name.split(".")[0] == "caffe"]
     with pytest.raises(ModuleNotFoundError):

@@ -67,7 +67,7 @@ def test_every_type_has_a_case():
 
 
 @pytest.mark.parametrize(("type_name", "case"), all_cases())
-def test_after_a_reshape_backward_needs_a_forward(type_name: str, case: Case) -> None:
+def test_after_a_reshape_backward_needs_a_forward(type_name, case):
     net = built(type_name, case)
     if not net.graph.nodes[-1].needs_backward:
         return
@@ -85,7 +85,7 @@ def test_after_a_reshape_backward_needs_a_forward(type_name: str, case: Case) ->
 
 
 @pytest.mark.parametrize(("type_name", "case"), all_cases(HOSTS - DRAW_OR_COUNT))
-def test_layers_in_python_follow_a_reshape(type_name: str, case: Case) -> None:
+def test_layers_in_python_follow_a_reshape(type_name, case):
     """What the old shapes had decided counts no longer."""
     net, shapes = built(type_name, case), fewer(case)
     fill(net)
@@ -118,7 +118,7 @@ def test_the_mean_of_a_loss_in_python_is_that_of_the_batch():
 
 
 @pytest.mark.parametrize("type_name", ["Convolution", "Deconvolution"])
-def test_image_files_without_rows(type_name: str) -> None:
+def test_image_files_without_rows(type_name):
     options = "convolution_param { num_output: 2 kernel_size: 1 }"
     net = built(type_name, Case(options, ((2, 3, 6, 5),)))
     net.blobs["x0"].data[...] = 1
@@ -150,14 +150,12 @@ def test_maps_of_different_numbers_of_images():
         ("Proposal", ((1, 4, 0, 3), (1, 8, 0, 3), (1, 3)), "need scores of 1 x 4 x H x W"),
     ],
 )
-def test_odd_shapes_are_refused_at_once(
-    type_name: str, shapes: tuple[Shape, ...], message: str
-) -> None:
+def test_odd_shapes_are_refused_at_once(type_name, shapes, message):
     with pytest.raises(LayerError, match=message):
         built(type_name, CASES[type_name][0], shapes)
 
 
-def test_what_no_rule_refuses_names_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_no_rule_refuses_names_the_layer(monkeypatch):
     def broken(*_):
         raise IndexError("index 7\nis out of bounds")
 

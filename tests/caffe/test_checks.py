@@ -115,7 +115,7 @@ def test_the_sentence():
         caffe.Net("net.prototxt", caffe.TEST, "w.caffemodel")
     assert str(e.value).endswith("(str); weights come second, or as weights=")
     with pytest.raises(SpecError, match=r"level 'x' is no whole number"):
-        caffe.Net.from_proto(make().graph.parameter, caffe.TEST, level="x")  # type: ignore[arg-type]
+        caffe.Net.from_proto(make().graph.parameter, caffe.TEST, level="x")
 
 
 def test_whole_numbers_of_numpy_count(things):

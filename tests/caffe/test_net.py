@@ -137,11 +137,11 @@ def test_blob():
         with pytest.raises(ArrayError, match="no blob can have the shape"):
             blob.reshape(*shape)
     with pytest.raises(TypeError):
-        blob.reshape(2.5, 2)  # type: ignore[arg-type]
+        blob.reshape(2.5, 2)
     blob.reshape(*np.array([5, 2, 3, 4]))
     assert blob.shape == (5, 2, 3, 4)
     with pytest.raises(AttributeError):
-        blob.data = np.zeros(3)  # type: ignore[misc,assignment]
+        blob.data = np.zeros(3)
 
 
 # -- passes ------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def test_copies_and_pickles():
 )
 def test_an_unknown_option(make, message):
     with pytest.raises(AttributeError) as caught:
-        make().to_proto()  # type: ignore[operator]
+        make().to_proto()
     assert isinstance(caught.value, SpecError)
     assert str(caught.value) == message
 

@@ -112,7 +112,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def run():
     """The command in a process of its own."""
 
-    def call(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    def call(*words, **options):
         return subprocess.run(
             [sys.executable, "-m", "sparknet", *words],
             capture_output=True,

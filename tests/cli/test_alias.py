@@ -3,7 +3,6 @@
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -191,7 +190,7 @@ def test_cifar10(backend, caffe_root, tmp_path):
     assert "mean_value channel [2]: " in done.stderr
 
 
-def _pictures(folder: Path, count: int = 4) -> Any:
+def _pictures(folder, count=4):
     """PNGs and a JPEG, and a list with a name that is not there."""
     (folder / "train").mkdir()
     pixels = np.random.default_rng(3).integers(0, 256, (count, 6, 8, 3), np.uint8)

@@ -1,7 +1,6 @@
 """`sparknet features`."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ def words(task: Task, blobs: str, out: Path | str, *more: str) -> list[str]:
     return ["features", *model, "-blobs", blobs, "-out", str(out), *more]
 
 
-def expected(task: Task) -> Any:
+def expected(task):
     """The scores of all images, in order, as a pycaffe script would find them."""
     from sparknet import caffe
 

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ def model(tmp_path):
     return ["-model", str(tmp_path / "deploy.prototxt"), "-weights", f"{tmp_path}/small.caffemodel"]
 
 
-WAYS: list[tuple[list[str], dict[str, Any]]] = [
+WAYS = [
     (
         ["--resize", "32x32", "--crop", "24", "--mean-value", "104,117,123"],
         {"resize": 32, "crop": 24, "mean": MEAN},

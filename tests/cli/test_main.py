@@ -30,7 +30,7 @@ def test_without_a_verb(capsys):
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
 def test_every_verb_has_help_and_its_file(verb, capsys):
-    name = verb.name  # type: ignore[attr-defined]
+    name = verb.name
     with pytest.raises(SystemExit) as caught:
         main([name, "--help"])
     assert caught.value.code == 0
@@ -40,7 +40,7 @@ def test_every_verb_has_help_and_its_file(verb, capsys):
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
 def test_every_verb_is_documented(verb):
-    name = verb.name  # type: ignore[attr-defined]
+    name = verb.name
     guide = (ROOT / "docs" / "cli.md").read_text()
     _, found, rest = guide.partition(f"\n## sparknet {name}\n")
     assert found, f"docs/cli.md has no section on {name}"
@@ -49,7 +49,7 @@ def test_every_verb_is_documented(verb):
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
 def test_every_flag_says_what_it_is_for(verb):
-    parser = subcommands(command())[verb.name]  # type: ignore[attr-defined]
+    parser = subcommands(command())[verb.name]
     silent = [names for action, names in flags_of(parser) if not (action.help or "").strip()]
     assert silent == []
 

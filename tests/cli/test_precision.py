@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +36,7 @@ def model(task: Task, net: str) -> list[str]:
     return ["-model", task.path(f"{net}.prototxt"), "-weights", task.path("model.caffemodel")]
 
 
-def close(wide: Any, narrow: Any, least: float = 1e-6) -> bool:
+def close(wide, narrow, least=1e-6):
     """Whether bfloat16 has left traces, and no more."""
     apart = np.linalg.norm(np.asarray(narrow) - wide) / np.linalg.norm(wide)
     return bool(least < apart < 0.02)

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +33,7 @@ def deployed(task: Task, *words: str) -> list[str]:
     return ["predict", *model, "--scale", str(SCALE), *words]
 
 
-def expected(task: Task, count: int) -> Any:
+def expected(task, count):
     """Probabilities as a pycaffe script would find them."""
     from sparknet import caffe
 

@@ -2,8 +2,6 @@
 
 import io
 import tarfile
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +24,7 @@ def words(verb: str, task: Task, *more: str) -> list[str]:
     ]
 
 
-def expected(task: Task, blob: str = "prob") -> Any:
+def expected(task, blob="prob"):
     """The values of all images, as a pycaffe script would find them."""
     from sparknet import caffe
 
@@ -36,9 +34,8 @@ def expected(task: Task, blob: str = "prob") -> Any:
     return net.forward(blobs=[blob])[blob].copy()
 
 
-def rows_of(folder: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
-    return rows
+def rows_of(folder):
+    return pq.read_table(folder).to_pylist()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """`sparknet time`."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -29,10 +28,9 @@ def net(tmp_path):
     return str(tmp_path / "net.prototxt")
 
 
-def report(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+def report(capsys, *words):
     assert main(["time", "-iterations", "3", "--json", *words]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    return json.loads(capsys.readouterr().out)
 
 
 def test_the_table(net, capsys):
@@ -149,7 +147,7 @@ def test_the_trace(net, capsys, tmp_path):
     assert "t.json" in capsys.readouterr().err
 
 
-def _within(event: dict[str, Any], outer: dict[str, Any]) -> bool:
+def _within(event, outer):
     end = float(outer["ts"]) + float(outer["dur"])
     return bool(outer["ts"] <= event["ts"] and event["ts"] + event["dur"] <= end)
 

@@ -171,15 +171,15 @@ def test_blocks_may_be_lists():
 )  # fmt: skip
 def test_what_is_no_net(arguments, fields, sentence):
     with pytest.raises(SpecError) as caught:
-        NetParams("n", *arguments, **fields)  # type: ignore[arg-type]
+        NetParams("n", *arguments, **fields)
     assert str(caught.value) == sentence
 
 
 def test_a_name_is_a_string():
     with pytest.raises(SpecError, match="net 'net': 3 is no layer"):
-        NetParams(3)  # type: ignore[arg-type]
+        NetParams(3)
     with pytest.raises(SpecError, match="net 3: name: 3 is not a string"):
-        NetParams(name=3)  # type: ignore[arg-type]
+        NetParams(name=3)
 
 
 def test_a_name_may_be_left_out():

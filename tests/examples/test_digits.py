@@ -39,7 +39,7 @@ def test_the_demo(tmp_path):
     # The model alone is as right as it was said to be.
     sys.path.insert(0, str(ROOT / "examples"))
     try:
-        import digits  # type: ignore[import-not-found]
+        import digits
     finally:
         sys.path.pop(0)
     net = Net(digits.net, tmp_path / "digits.caffemodel")

@@ -3,7 +3,6 @@
 import base64
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ NOTEBOOKS = ROOT / "examples" / "notebooks"
 nbformat = pytest.importorskip("nbformat")
 
 
-def executed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def executed(name, folder, monkeypatch):
     """What the cells of a notebook show, in order."""
     for package in ("ipykernel", "pyspark", "sklearn"):
         pytest.importorskip(package)
@@ -30,7 +29,7 @@ def executed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[A
     ]
 
 
-def share(shown: list[Any], what: str) -> float:
+def share(shown, what):
     """The share that a cell shows or prints with these words."""
     message = "\n".join(str(data["text/plain"]) for data in shown)
     (found,) = re.findall(rf"([0-9.]+)% {what}", message)

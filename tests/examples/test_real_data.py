@@ -3,7 +3,6 @@
 import importlib
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +44,7 @@ def test_words_of_the_same_neighbours_get_near_vectors(tmp_path, monkeypatch):
     reuters.write_vectors(tmp_path / "vectors", texts, words)
     dogs, hounds, ships, boats, *_ = reuters.read_vectors(tmp_path / "vectors", words)
 
-    def near(one: Any, other: Any) -> float:
+    def near(one, other):
         return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
 
     assert min(near(dogs, hounds), near(ships, boats)) > 0.9
@@ -114,7 +113,7 @@ def test_settings_of_exercises_are_chosen_on_other_people(monkeypatch, capsys):
     monkeypatch.setattr(exercises, "statistics", lambda values: values)
     asked = []
 
-    def way(given: Any, held: Any, seed: int, amount: int) -> float:
+    def way(given, held, seed, amount):
         """More is better for the people 3 and 4, who judge the first fold, and worse for others."""
         learned, judging = (
             sorted({int(one) for one in part[0][:, 0, 0]}) for part in (given, held)

@@ -67,8 +67,8 @@ def test_setup_once_reshape_each_time():
     assert shapes_of_params(found) == [(2, 3)]
     assert (found.values["blobs"][0] == np.full((2, 3), 7)).all()
     assert made.plan([(1,)]).tops == ((2, 1, 1, 1),)
-    assert made.instance.seen == ("hello", made.phase, 1, 1)  # type: ignore[attr-defined]
-    assert made.instance.setups == 1  # type: ignore[attr-defined]
+    assert made.instance.seen == ("hello", made.phase, 1, 1)
+    assert made.instance.setups == 1
     assert "caffe" not in sys.modules
 
 
@@ -115,7 +115,7 @@ def test_import_caffe_can_mean_another_module():
     try:
         made = layer("Python", _options("Double"))
         made.plan([(1,)])
-        assert isinstance(made.instance, Other)  # type: ignore[attr-defined]
+        assert isinstance(made.instance, Other)
     finally:
         use_caffe(None)
 

@@ -126,7 +126,7 @@ def test_the_shorter_side_and_its_centre(size):
             resize_mode="shorter",
             crop=crop,
             interpolation="pil.bilinear",
-            color="rgb",  # type: ignore[arg-type]
+            color="rgb",
         )
         stored = ImageArrays(how, 3).of_file(data, "it")
         assert stored.shape == (3, 32, 32)

@@ -109,7 +109,7 @@ def test_public_names():
     homes = {value for _, value in KINDS.values()}
     assert homes <= set(loaders.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = loaders.nothing  # type: ignore[attr-defined]
+        _ = loaders.nothing
 
 
 FORKED = """

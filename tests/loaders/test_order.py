@@ -107,7 +107,7 @@ def test_a_place_in_billions_of_records_costs_nothing():
 )
 def test_orders_that_cannot_be(arguments, message):
     with pytest.raises(ArrayError, match=message):
-        Order(*arguments)  # type: ignore[arg-type]
+        Order(*arguments)
 
 
 @pytest.mark.parametrize(

@@ -95,12 +95,12 @@ def test_damaged_text_is_one_sentence(text):
 def test_a_mean_file(tmp_path):
     image = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(np.float32)
     np.save(tmp_path / "mean.npy", image)
-    how = Preprocessing(mean=tmp_path / "mean.npy")  # type: ignore[arg-type]
+    how = Preprocessing(mean=tmp_path / "mean.npy")
     assert how.mean_image is not None
     assert how.mean_values == ()
     np.testing.assert_array_equal(how.mean_image, image)
     np.save(tmp_path / "values.npy", image.mean((1, 2)))
-    values = Preprocessing(mean=str(tmp_path / "values.npy"))  # type: ignore[arg-type]
+    values = Preprocessing(mean=str(tmp_path / "values.npy"))
     assert values.mean_image is None
     assert len(values.mean_values) == 3
 

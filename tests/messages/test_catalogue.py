@@ -130,8 +130,8 @@ Made = Callable[[], Any]
 PYTHON: dict[str, tuple[Made, list[str]]] = {
     # -- a net and its files
     "a net that is not there": (lambda: Net("nett.prototxt"), ["nett.prototxt", "no such file"]),
-    "a number for a net": (lambda: Net(5), ["this int", "path"]),  # type: ignore[arg-type]
-    "None for a net": (lambda: Net(None), ["nothing", "path"]),  # type: ignore[arg-type]
+    "a number for a net": (lambda: Net(5), ["this int", "path"]),
+    "None for a net": (lambda: Net(None), ["nothing", "path"]),
     "a folder for a net": (lambda: Net("pictures"), ["pictures", "is a folder"]),
     "a picture for a net": (lambda: Net("a.jpg"), ["a.jpg:1:1", "no text file"]),
     "weights that are not there": (
@@ -151,15 +151,15 @@ PYTHON: dict[str, tuple[Made, list[str]]] = {
     "a text for weights": (lambda: Net("net.prototxt", "text.txt"), ["text.txt", "is a text file"]),
     "a picture for weights": (lambda: Net("net.prototxt", "a.jpg"), ["a.jpg", "no binary file"]),
     "a misspelt keyword": (
-        lambda: Net("net.prototxt", weigths="net.caffemodel"),  # type: ignore[call-arg]
+        lambda: Net("net.prototxt", weigths="net.caffemodel"),
         ["'weigths'", "'weights'"],
     ),
     "a phase": (
-        lambda: Net("net.prototxt", phase="tset"),  # type: ignore[arg-type]
+        lambda: Net("net.prototxt", phase="tset"),
         ["'tset'", "TRAIN (0)", "TEST (1)"],
     ),
     "a precision": (
-        lambda: Net("net.prototxt", precision="fp16"),  # type: ignore[arg-type]
+        lambda: Net("net.prototxt", precision="fp16"),
         ["'fp16'", "'bf16'"],
     ),
     "a misspelt field": (lambda: Net("typo.prototxt"), ["typo.prototxt:5:25", "'num_output'"]),
@@ -181,7 +181,7 @@ PYTHON: dict[str, tuple[Made, list[str]]] = {
         ["mean has 2 values for 3 channels"],
     ),
     "a size in words": (
-        lambda: Net("deploy.prototxt", resize="big"),  # type: ignore[arg-type]
+        lambda: Net("deploy.prototxt", resize="big"),
         ["resize", "'big'"],
     ),
     # -- predicting
@@ -303,7 +303,7 @@ PYTHON: dict[str, tuple[Made, list[str]]] = {
         lambda: trained(using=solver(max_iter=0)),
         ["no end", "steps, epochs or seconds"],
     ),
-    "train: no data": (lambda: train(solver()), ["'data'"]),  # type: ignore[call-arg]
+    "train: no data": (lambda: train(solver()), ["'data'"]),
     "train: no workers": (lambda: trained(workers=0), ["workers", "at least 1", "0"]),
     "train: workers in words": (
         lambda: trained(workers="two"),

@@ -76,7 +76,7 @@ def test_dlpack():
     with pytest.raises(BufferError):
         array.__dlpack__(dl_device=(2, 0))
     with pytest.raises(BufferError):
-        array.__dlpack__(stream=1)  # type: ignore[arg-type]
+        array.__dlpack__(stream=1)
     with pytest.raises(ArrayError, match="device"):
         NDArray.from_dlpack(Elsewhere(source))
     with pytest.raises(ArrayError, match="DLPack"):

@@ -50,7 +50,7 @@ def test_an_error_that_stays_is_raised_once(monkeypatch):
 
     monkeypatch.setattr(Strided, "_exporter", broken)
     with pytest.raises(MemoryError, match="no more"):
-        memoryview(NDArray.zeros((2,)))  # type: ignore[arg-type]
+        memoryview(NDArray.zeros((2,)))
 
 
 def test_no_code_runs_while_memory_is_given_back():

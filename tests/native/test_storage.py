@@ -192,7 +192,7 @@ def test_mapped_files(tmp_path):
     shared.flush()
     again = NDArray.map(str(path), (3, 1000), mode="r+")
     reader = NDArray.map(path, 10, offset=4000)
-    private = NDArray.map(os.fsencode(path), (3, 1000), mode="c")  # type: ignore[arg-type]
+    private = NDArray.map(os.fsencode(path), (3, 1000), mode="c")
     assert reader[5] == 7
     assert reader.readonly
     again.set(1, 6, 8)

@@ -40,7 +40,7 @@ class Drawing:
         self.feeds: dict[str, Array] = {}
         self.values: dict[str, Array] = {}
         self.constants: dict[str, Array] = {}
-        self.nodes: list[Any] = []
+        self.nodes = []
         self.numbers = np.random.default_rng(random.randrange(2**16))
         for name in "xz"[: random.choice([1, 1, 2])]:
             self.feed(name, self.numbers.normal(size=self.shape()).astype(np.float32))

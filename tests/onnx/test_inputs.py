@@ -71,7 +71,7 @@ def test_time_that_comes_first_and_is_turned_around(tmp_path):
 )
 def test_what_fits_no_input_is_refused(tmp_path, keywords, says):
     with pytest.raises(FileError, match=says):
-        sparknet.Net(saved(tmp_path, ["n", 3, 8, 8]), **keywords)  # type: ignore[arg-type]
+        sparknet.Net(saved(tmp_path, ["n", 3, 8, 8]), **keywords)
 
 
 def test_it_is_for_an_onnx_file(tmp_path):

@@ -1,9 +1,7 @@
 """Models of eight bits: what onnxruntime quantised, read; and quantised nets, written."""
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -234,9 +232,9 @@ def test_what_onnxruntime_quantised_runs_in_eight_bits(
 ):
     quantization = pytest.importorskip("onnxruntime.quantization")
 
-    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
+    class Reader(quantization.CalibrationDataReader):
         def __init__(self):
-            self.batches: Iterator[Any] = iter([{"data": images}])
+            self.batches = iter([{"data": images}])
 
         def get_next(self):
             return next(self.batches, None)

@@ -39,7 +39,7 @@ NAMES = ["input_ids", "attention_mask"]
 def by_position(torch, model):
     """The first output by position, as exporters want it."""
 
-    class Positional(torch.nn.Module):  # type: ignore[misc]
+    class Positional(torch.nn.Module):
         def __init__(self):
             super().__init__()
             self.model = model

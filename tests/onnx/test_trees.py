@@ -1,7 +1,6 @@
 """Trees of ai.onnx.ml against onnxruntime: drawn ones, in the forms of scikit-learn and XGBoost."""
 
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ class Grown:
 
     def __init__(self, random: Random, depth: int) -> None:
         self.random, self.depth = random, depth
-        self.nodes: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+        self.nodes = {name: [] for name in COLUMNS}
         self.leaves: list[tuple[int, int]] = []
 
     def tree(self, number: int, mode: str) -> None:

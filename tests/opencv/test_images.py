@@ -1,7 +1,5 @@
 """Blobs of images, boxes and models hold what OpenCV 4 computed (record.py)."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -14,13 +12,13 @@ COMPUTED = images.computed(dnn)
 
 
 @pytest.mark.parametrize("name", COMPUTED)
-def test_an_image_or_a_box_is_as_opencv_has_it(name: str) -> None:
+def test_an_image_or_a_box_is_as_opencv_has_it(name):
     expected = RECORDED[f"images/{name}"]
     assert COMPUTED[name].dtype == expected.dtype
     assert_close(COMPUTED[name], f"images/{name}")
 
 
-def test_models_say_what_opencvs_say(tmp_path: Path) -> None:
+def test_models_say_what_opencvs_say(tmp_path):
     results = images.modelled(dnn, lambda name: dnn.readNetFromCaffe(*nets.write(name, tmp_path)))
     for name, value in results.items():
         expected = RECORDED[f"images/{name}"]
@@ -73,12 +71,12 @@ def test_turned_boxes_suppress_each_other(threshold, more, expected):
         (lambda: dnn.readNetFromCaffe(b"name: 'x'"), SpecError, "has no layers"),
     ],
 )
-def test_what_cannot_be_done_is_said(call, kind: type[Exception], words: str) -> None:
+def test_what_cannot_be_done_is_said(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 
 
-def test_a_model_asks_for_what_it_lacks(tmp_path: Path) -> None:
+def test_a_model_asks_for_what_it_lacks(tmp_path):
     net = dnn.readNetFromCaffe(*nets.write("chain", tmp_path))
     with pytest.raises(SpecError, match="DetectionOutput, not Softmax"):
         dnn.DetectionModel(net).setInputSize(20, 20).detect(images.picture())

@@ -1,7 +1,6 @@
 """`install` gives a cv2 without Caffe's importer what it lacks, and `uninstall` takes it away."""
 
 import sys
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -37,7 +36,7 @@ def cv2(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     sparknet.opencv.uninstall()
 
 
-def test_nets_of_caffe_are_ours_and_others_are_opencvs(cv2: ModuleType, tmp_path: Path) -> None:
+def test_nets_of_caffe_are_ours_and_others_are_opencvs(cv2, tmp_path):
     prototxt, caffemodel = nets.write("chain", tmp_path)
     contents = [np.fromfile(name, np.uint8) for name in (prototxt, caffemodel)]
     made = [
@@ -61,7 +60,7 @@ def test_nets_of_caffe_are_ours_and_others_are_opencvs(cv2: ModuleType, tmp_path
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_models_take_our_nets_and_files(cv2: ModuleType, tmp_path: Path, kind: str) -> None:
+def test_models_take_our_nets_and_files(cv2, tmp_path, kind):
     prototxt, caffemodel = nets.write("chain", tmp_path)
     ours = getattr(dnn, kind)
     for make in (getattr(cv2.dnn, kind), getattr(cv2, f"dnn_{kind}")):
@@ -72,26 +71,26 @@ def test_models_take_our_nets_and_files(cv2: ModuleType, tmp_path: Path, kind: s
         assert make("net.onnx") == (kind, "net.onnx")
 
 
-def test_a_registered_layer_is_known_to_both(cv2: ModuleType, tmp_path: Path) -> None:
+def test_a_registered_layer_is_known_to_both(cv2, tmp_path):
     cv2.dnn_registerLayer("Crop", nets.CenteredCrop)
     assert cv2.registered == {"Crop": nets.CenteredCrop}
     cv2.dnn_unregisterLayer("Crop")
     assert not cv2.registered
 
 
-def test_numbers_that_opencv_5_dropped_are_there(cv2: ModuleType) -> None:
+def test_numbers_that_opencv_5_dropped_are_there(cv2):
     assert cv2.dnn.DNN_BACKEND_HALIDE == 1
     assert cv2.dnn.DNN_TARGET_MYRIAD == 3
 
 
-def test_uninstall_leaves_nothing(cv2: ModuleType) -> None:
+def test_uninstall_leaves_nothing(cv2):
     sparknet.opencv.uninstall()
     assert not hasattr(cv2.dnn, "readNetFromCaffe")
     assert not hasattr(cv2.dnn, "DNN_BACKEND_HALIDE")
     assert cv2.dnn.readNet("net.caffemodel") == ("readNet", "net.caffemodel")
 
 
-def test_an_opencv_with_caffe_keeps_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_opencv_with_caffe_keeps_its_own(monkeypatch):
     module = ModuleType("cv2")
     module.dnn = SimpleNamespace(readNetFromCaffe=len)
     monkeypatch.setitem(sys.modules, "cv2", module)

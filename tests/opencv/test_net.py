@@ -28,19 +28,19 @@ def read(name: str, folder: Path) -> dnn.Net:
 
 
 @pytest.mark.parametrize("name", nets.NETS)
-def test_every_layer_computes_what_opencv_does(name: str, tmp_path: Path) -> None:
+def test_every_layer_computes_what_opencv_does(name, tmp_path):
     for key, value in record.outputs(dnn.readNetFromCaffe, name, tmp_path).items():
         assert_close(value, f"{name}/{key}")
 
 
 @pytest.mark.parametrize("name", nets.NETS)
-def test_a_net_says_what_opencv_says(name: str, tmp_path: Path) -> None:
+def test_a_net_says_what_opencv_says(name, tmp_path):
     facts, expected = record.facts(read(name, tmp_path), name), FACTS[name]
     assert facts == expected
 
 
 @pytest.mark.parametrize("name", nets.NETS)
-def test_one_net_follows_its_inputs_sizes(name: str, tmp_path: Path) -> None:
+def test_one_net_follows_its_inputs_sizes(name, tmp_path):
     net, sizes = read(name, tmp_path), nets.inputs(name)
     for number in (0, 1, 0, len(sizes) - 1, 1):
         for key, value in sizes[number].items():
@@ -48,7 +48,7 @@ def test_one_net_follows_its_inputs_sizes(name: str, tmp_path: Path) -> None:
         assert_close(net.forward(), f"{name}/{number}/last")
 
 
-def test_a_registered_layer_computes_its_type(tmp_path: Path) -> None:
+def test_a_registered_layer_computes_its_type(tmp_path):
     dnn.registerLayer("Crop", nets.CenteredCrop)
     try:
         for key, value in record.outputs(dnn.readNetFromCaffe, "two_inputs", tmp_path).items():
@@ -92,7 +92,7 @@ def chain(folder: Path) -> dnn.Net:
     return net
 
 
-def test_forward_takes_a_name_a_list_or_nothing(tmp_path: Path) -> None:
+def test_forward_takes_a_name_a_list_or_nothing(tmp_path):
     net = chain(tmp_path)
     for outputs in (
         (net.forward(), net.forward("relu")),
@@ -106,7 +106,7 @@ def test_forward_takes_a_name_a_list_or_nothing(tmp_path: Path) -> None:
         assert_close(outputs[1], "chain/0/relu")
 
 
-def test_what_forward_returns_is_the_callers(tmp_path: Path) -> None:
+def test_what_forward_returns_is_the_callers(tmp_path):
     net = chain(tmp_path)
     first = net.forward()
     first[:] = 7
@@ -118,7 +118,7 @@ def test_what_forward_returns_is_the_callers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["u1", "i4", "f4", "f8"])
-def test_an_input_is_scaled_after_its_mean(kind: str, tmp_path: Path) -> None:
+def test_an_input_is_scaled_after_its_mean(kind, tmp_path):
     values = np.random.RandomState(3).randint(0, 99, (1, 3, 9, 8)).astype(kind)
     net = chain(tmp_path)
     built = chain(tmp_path)
@@ -143,7 +143,7 @@ def net_of(folder: Path, values: np.ndarray) -> float:
     return net.forward("conv")[0, 0, 4, 4]
 
 
-def test_weights_are_read_and_set(tmp_path: Path) -> None:
+def test_weights_are_read_and_set(tmp_path):
     net = chain(tmp_path)
     before = net.forward("conv")
     weights = net.getParam("conv")
@@ -168,7 +168,7 @@ def test_weights_are_read_and_set(tmp_path: Path) -> None:
     assert not np.allclose(expected, before)
 
 
-def test_weights_may_be_set_where_the_file_has_none(tmp_path: Path) -> None:
+def test_weights_may_be_set_where_the_file_has_none(tmp_path):
     prototxt, _ = nets.write("chain", tmp_path)
     full, bare = read("chain", tmp_path), dnn.readNetFromCaffe(prototxt)
     for layer in full.getLayerNames():
@@ -178,7 +178,7 @@ def test_weights_may_be_set_where_the_file_has_none(tmp_path: Path) -> None:
     assert_close(bare.forward(), "chain/0/last")
 
 
-def test_halves_compute_almost_the_same(tmp_path: Path) -> None:
+def test_halves_compute_almost_the_same(tmp_path):
     prototxt, caffemodel = nets.write("chain", tmp_path)
     dnn.shrinkCaffeModel(caffemodel, str(tmp_path / "half.caffemodel"))
     net = dnn.readNetFromCaffe(prototxt, str(tmp_path / "half.caffemodel"))
@@ -218,7 +218,7 @@ def test_what_cannot_be_done_is_said(call, kind, words, tmp_path):
         call(chain(tmp_path))
 
 
-def test_a_net_asks_for_its_weights_and_sizes(tmp_path: Path) -> None:
+def test_a_net_asks_for_its_weights_and_sizes(tmp_path):
     prototxt, _ = nets.write("chain", tmp_path)
     with pytest.raises(SpecError, match=r"'conv'.*give readNetFromCaffe the caffemodel"):
         dnn.readNetFromCaffe(prototxt).forward()
@@ -226,7 +226,7 @@ def test_a_net_asks_for_its_weights_and_sizes(tmp_path: Path) -> None:
         read("two_inputs", tmp_path).forward()
 
 
-def test_an_input_of_other_channels_is_named(tmp_path: Path) -> None:
+def test_an_input_of_other_channels_is_named(tmp_path):
     new, used = read("chain", tmp_path), chain(tmp_path)
     used.forward()
     for net in (new, used):
@@ -237,7 +237,7 @@ def test_an_input_of_other_channels_is_named(tmp_path: Path) -> None:
     assert_close(used.forward(), "chain/0/last")
 
 
-def test_targets_are_accepted_and_said(tmp_path: Path) -> None:
+def test_targets_are_accepted_and_said(tmp_path):
     net = chain(tmp_path)
     net.setPreferableBackend(dnn.DNN_BACKEND_OPENCV)
     net.setPreferableTarget(dnn.DNN_TARGET_CPU)
@@ -249,7 +249,7 @@ def test_targets_are_accepted_and_said(tmp_path: Path) -> None:
     assert_close(net.forward(), "chain/0/last")
 
 
-def test_times_and_the_graph_are_there(tmp_path: Path) -> None:
+def test_times_and_the_graph_are_there(tmp_path):
     net = chain(tmp_path)
     with pytest.raises(SpecError, match="call forward"):
         net.getPerfProfile()

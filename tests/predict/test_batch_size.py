@@ -1,7 +1,5 @@
 """How many records go through a net at a time."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -79,5 +77,5 @@ def test_a_net_that_mixes_records_keeps_its_batch(more):
 )
 def test_large_records_come_in_small_batches(size, described, expected):
     """The largest blob is 64 MiB, or 8 MiB for more than 64 records."""
-    made: Any = net(batch=described, size=size).tested
+    made = net(batch=described, size=size).tested
     assert batch_for(made, ["c"]) == expected

@@ -4,8 +4,6 @@ import io
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,19 +39,19 @@ def test_a_batch_of_photographs_enters_few_files():
     model = NetPredictor(Net(parse_net(NET), seed=1, preprocessing=how))
 
     class Local(SentModel):
-        def open(self) -> Any:
+        def open(self):
             return WorkerModel(model.portable().open(model.model.weights, None))
 
     task = ModelTask(model.plan(Request(batch=4)), Local(model.portable(), "a.weights"))
     batch = (pa.array([photograph(number) for number in range(16)], pa.binary()),)
     entered = [Counter[str]()]
 
-    def count(frame: Any, event: str, _: object) -> None:
+    def count(frame, event, _):
         _, ours, name = frame.f_code.co_filename.rpartition("/sparknet/")
         if ours and event == "call":
             entered[-1][name] += 1
 
-    def batches() -> Iterator[Any]:
+    def batches():
         for _ in range(6):
             yield batch
 

@@ -48,8 +48,8 @@ def test_whose_a_field_is():
 
 def test_what_is_unknown_is_passed_over():
     skipped = []
-    net = parse_text(NET, caffe_pb2.NetParameter, "n", skipped)  # type: ignore[arg-type]
-    found = [(one.message, one.name, one.line) for one in skipped]  # type: ignore[attr-defined]
+    net = parse_text(NET, caffe_pb2.NetParameter, "n", skipped)
+    found = [(one.message, one.name, one.line) for one in skipped]
     assert found == [("LayerParameter", "hotspot_param", 4), ("LayerParameter", "future", 5)]
     assert [layer.name for layer in net.layer] == ["in", "odd", "behind", "ip"]
     text = 'layer { name: "p" type: "Pooling" pooling_param { pool: LOWRES kernel_size: 2 } }'
@@ -145,7 +145,7 @@ def test_weights_of_a_fork_load_whatever_its_numbers_mean_here(number, content):
         100, layer.SerializeToString() + numbered(number, content)
     )
     model = parse_model(data)
-    assert model.layer_arrays("ip")[0].tolist() == [[0, 1, 2], [3, 4, 5]]  # type: ignore[union-attr]
+    assert model.layer_arrays("ip")[0].tolist() == [[0, 1, 2], [3, 4, 5]]
     assert (model.net.layer[0].type, list(model.net.layer[0].bottom)) == ("Mystery", ["x"])
 
 

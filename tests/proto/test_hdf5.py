@@ -28,7 +28,7 @@ def test_round_trip_with_gradients(tmp_path):
     assert again.diffs is not None
     assert one.diffs is not None
     assert again.diffs[0][0] is not None
-    assert np.array_equal(again.diffs[0][0], one.diffs[0][0])  # type: ignore[arg-type]
+    assert np.array_equal(again.diffs[0][0], one.diffs[0][0])
     assert list(again.net.layer[0].blobs[0].shape.dim) == [2, 3]
     assert [x.ctypes.data % 64 for layer in again.arrays for x in layer if x is not None] == [0] * 4
     write_model(path, one)

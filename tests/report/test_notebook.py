@@ -32,8 +32,8 @@ class Kernel:
         self.outputs: list[list[str]] = []
         self.text = ""
         ipython, display = ModuleType("IPython"), ModuleType("IPython.display")
-        ipython.get_ipython = lambda: shell  # type: ignore[attr-defined]
-        display.display = self.display  # type: ignore[attr-defined]
+        ipython.get_ipython = lambda: shell
+        display.display = self.display
         monkeypatch.setitem(sys.modules, "IPython", ipython)
         monkeypatch.setitem(sys.modules, "IPython.display", display)
 

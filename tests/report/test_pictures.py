@@ -20,7 +20,7 @@ Parts = list[dict[str, str]]
 
 def parsed(text: str, kind: str) -> Parts:
     """The attributes of all elements of a kind, and what stands in them."""
-    found = ElementTree.fromstring(re.search("<svg.*</svg>", text, re.DOTALL).group())  # type: ignore[union-attr]
+    found = ElementTree.fromstring(re.search("<svg.*</svg>", text, re.DOTALL).group())
     return [
         {**one.attrib, "said": "".join(one.itertext())}
         for one in found.iter()

@@ -1,7 +1,6 @@
 """A layer that makes one worker slow: there it computes, for nothing."""
 
 from time import thread_time
-from typing import Any
 
 from tests.spark.recorder import Recorder
 
@@ -17,11 +16,11 @@ def burning(net: str, worker: int, seconds: float) -> str:
 class Burner(Recorder):
     """Asks Spark in whose task it runs."""
 
-    def setup(self, bottom: Any, top: Any) -> None:
+    def setup(self, bottom, top):
         worker, seconds = self.param_str.split()
         self.worker, self.seconds = int(worker), float(seconds)
 
-    def forward(self, bottom: Any, top: Any) -> None:
+    def forward(self, bottom, top):
         from pyspark import TaskContext
 
         context = TaskContext.get()

@@ -31,7 +31,7 @@ Event = dict[str, Any]
 OnEvent = Callable[[Event], None]
 
 
-def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
+def until(condition, what, patience=PATIENCE):
     """Poll until a condition holds; what it gave.
 
     Less often the longer it takes: looking through /proc would keep a core from those waited for.
@@ -87,7 +87,7 @@ def waits(process: int) -> Callable[[], bool]:
 class Service:
     """A process in a session of its own, and all that it starts."""
 
-    def __init__(self, command: list[str], log: Path, **options: Any) -> None:
+    def __init__(self, command, log, **options):
         self.log = log
         with log.open("wb") as file:
             self.process = subprocess.Popen(
@@ -217,7 +217,7 @@ class Driver:
         self.process = self._service.process
         self.events: list[Event] = []
 
-    def begin(self, **settings: Any) -> None:
+    def begin(self, **settings):
         self.events = []
         self._tell(settings)
 
@@ -233,7 +233,7 @@ class Driver:
             self._tell({})
         return {"ended": self.process.wait()}
 
-    def fit(self, on_event: OnEvent = lambda event: None, **settings: Any) -> Event:
+    def fit(self, on_event=lambda event: None, **settings):
         self.begin(**settings)
         return self.follow(on_event)
 

@@ -12,7 +12,6 @@ import socket
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,7 +28,7 @@ start_quickly()
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+def pytest_xdist_make_scheduler(config, log):
     if config.getoption("dist") != "loadgroup":
         return None
     from tests.spark.groups import Groups
@@ -38,7 +37,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: Any) -> None:
+def pytest_runtest_setup(item):
     """Give a test another session if the test before it killed or stopped the shared one."""
     if CONNECT or "pyspark" not in sys.modules:
         return
@@ -54,7 +53,7 @@ def _see_java_end() -> None:
     """Wait for the end of a Java that no longer answers: one that was just killed may still die."""
     from pyspark import SparkContext
 
-    gateway: Any = SparkContext._gateway
+    gateway = SparkContext._gateway
     if gateway is None or getattr(gateway, "proc", None) is None:
         return
     parameters = gateway.gateway_parameters
@@ -64,7 +63,7 @@ def _see_java_end() -> None:
         gateway.proc.wait(30)
 
 
-def _is_stopped(session: Any) -> bool:
+def _is_stopped(session):
     return session is not None and session.sparkContext._jsc is None
 
 

@@ -46,7 +46,7 @@ def tuples(count: int, seed: int = 0) -> list[tuple[Array, int]]:
     return [((image / 255).astype(np.float32), int(label)) for image, label in pairs]
 
 
-def pixels(spark: Any, count: int, seed: int = 0) -> Any:
+def pixels(spark, count, seed=0):
     """The same as a DataFrame, with names of its own: bytes, not divided by 255."""
     images, labels = records(count, seed)
     rows = [
@@ -56,10 +56,10 @@ def pixels(spark: Any, count: int, seed: int = 0) -> Any:
     return spark.createDataFrame(rows, "pixels binary, digit int, number int")
 
 
-def fitted(spark: Any, **more: Any) -> Any:
+def fitted(spark, **more):
     trainer = Trainer(solver(), workers=2, strategy=Averaging(4), **more)
     return trainer.fit(spark.sparkContext.parallelize(tuples(200), 2))
 
 
-def flat(trained: Any) -> Any:
+def flat(trained):
     return np.asarray(trained.weights.flat)

@@ -11,7 +11,6 @@ import sys
 import threading
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -39,11 +38,11 @@ SETTINGS = {
 }
 
 
-def say(message: dict[str, Any]) -> None:
+def say(message):
     print(json.dumps(message), flush=True)
 
 
-def on_event(event: dict[str, Any]) -> None:
+def on_event(event):
     say(event)
     sys.stdin.readline()
 
@@ -59,17 +58,17 @@ def counts() -> dict[str, int]:
 
 
 def fit(
-    session: Any,
-    resume: bool = False,
-    strategy: str | dict[str, Any] = "averaging",
-    steps: int = 80,
-    more: str = "",
-    workers: int = 2,
-    recorder: dict[str, Any] | None = None,
-    lenet: int | None = None,
-    path: str | None = None,
-    **settings: Any,
-) -> dict[str, Any]:
+    session,
+    resume=False,
+    strategy="averaging",
+    steps=80,
+    more="",
+    workers=2,
+    recorder=None,
+    lenet=None,
+    path=None,
+    **settings,
+):
     """With ``lenet``, a seed, LeNet learns MNIST's digits instead, and is tested on others.
 
     The bits depend on the order of the rows: those of a file at ``path`` have one everywhere.
@@ -94,14 +93,14 @@ def fit(
     return outcome(trainer.fit(data, resume=resume))
 
 
-def learned(session: Any, seed: int, strategy: Any, settings: dict[str, Any]) -> Any:
+def learned(session, seed, strategy, settings):
     solver = dynamic.solver()
     solver.random_seed = seed
     trainer = Trainer(solver, strategy, validate_every=1 << 30, **settings)
     return trainer.fit(frame(session, slice(0, TRAINED)), frame(session, slice(TRAINED, None)))
 
 
-def outcome(trained: Any) -> dict[str, Any]:
+def outcome(trained):
     weights = np.asarray(trained.weights.flat)
     return {
         "weights": hashlib.sha256(weights.tobytes()).hexdigest(),

@@ -4,8 +4,6 @@ seen of them as JSON."""
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any
 
 from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 
@@ -20,7 +18,7 @@ from sparknet.training.driver.driver import Driver
 from tests.spark.java import start_quickly
 
 
-def numbers(batches: Iterable[Any]) -> Iterator[Any]:
+def numbers(batches):
     """The GPU of a task, by its address and its number in the process."""
     import pyarrow as pa
     from pyspark import TaskContext
@@ -48,7 +46,7 @@ def main(script: str, seen: str, devices: list[str]) -> None:
         },
     )
     found = executors.look(session, time.monotonic() + 60)
-    said: dict[str, Any] = {"executors": [[one.tasks, one.addresses] for one in found]}
+    said = {"executors": [[one.tasks, one.addresses] for one in found]}
     rows = session.range(0, 3, 1, 3).mapInArrow(numbers, "found string", barrier=True)
     said["numbers"] = sorted(row.found for row in rows.repartition(1).collect())
     link = Link("", ("127.0.0.1", 0), make_secret(), choose_seal("sealed"))

@@ -5,11 +5,9 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
-from sparknet import Net
 from tests.spark.cluster import parent
 from tests.spark.driver import SETTINGS
 from tests.spark.test_net_rdd import ROUNDS, STEPS, nets_of, once
@@ -21,7 +19,7 @@ def main(url: str, mark: str) -> None:
         builder = builder.config(name, value)
     nets = nets_of(builder.getOrCreate())
 
-    def step(net: Net) -> Any:
+    def step(net):
         if net.iter == STEPS * ROUNDS // 2:  # of the executor: a worker's parent's parent
             once(Path(mark), lambda: os.kill(parent(os.getppid()), signal.SIGKILL))
         net.train(STEPS)

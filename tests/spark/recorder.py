@@ -29,17 +29,17 @@ class Recorder:
     blobs: Any
     param_str: str
 
-    def __init__(self, parameter: Any) -> None:
+    def __init__(self, parameter):
         del parameter
 
-    def setup(self, bottom: Any, top: Any) -> None:
+    def setup(self, bottom, top):
         said = json.loads(self.param_str)
         self.folder, self.seconds, self.slow = Path(said["folder"]), said["seconds"], said["slow"]
 
-    def reshape(self, bottom: Any, top: Any) -> None:
+    def reshape(self, bottom, top):
         top[0].reshape(1)
 
-    def forward(self, bottom: Any, top: Any) -> None:
+    def forward(self, bottom, top):
         if self.slow:
             self._be_slow(self.slow)
         time.sleep(self.seconds)
@@ -55,5 +55,5 @@ class Recorder:
         except FileExistsError:
             pass
 
-    def backward(self, top: Any, propagate_down: Any, bottom: Any) -> None:
+    def backward(self, top, propagate_down, bottom):
         pass

@@ -1,8 +1,6 @@
 """What Spark's tasks train on, in an order from which virtual workers are dealt the same."""
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -12,9 +10,7 @@ from sparknet.spark.train.frame import numbered
 from sparknet.spark.train.ingest import HELD, ROW
 
 
-def deal(
-    records: ArrayRecords, training: Any, validation: Any, workers: int, each: int
-) -> ArrayRecords:
+def deal(records, training, validation, workers, each):
     """The first so many records of each worker, card by card: unshuffled, `Order` deals them.
 
     ``records`` are the training rows in their order; Spark shuffles them with seed 0.
@@ -36,7 +32,7 @@ def deal(
     return ArrayRecords(**{name: values[order] for name, values in whole.items()})
 
 
-def _rows(batches: Any) -> Iterator[Any]:
+def _rows(batches):
     """The task and the number of each training row."""
     import pyarrow as pa
     from pyspark import TaskContext

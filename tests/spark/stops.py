@@ -18,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pyspark import cloudpickle
 
@@ -52,7 +51,7 @@ class Disturbed(Watched):
     """Whether the workers have started: before, they may take their time."""
     soon: float = SOON
 
-    def hear(self, event: Any) -> None:
+    def hear(self, event):
         self.started = self.started or event["event"] == "start"
         if not self.armed:
             super().hear(event)
@@ -118,18 +117,18 @@ def disturbed(fault: Fault) -> Iterator[Disturbed]:
             if fault.cut._who == "driver" and fault.is_late:
                 fault.cut._connection += fault.workers
             fault.cut.__enter__()
-            Run.link = tap(link, fault.cut.address)  # type: ignore[method-assign]
+            Run.link = tap(link, fault.cut.address)
         if not fault.is_late:
             run.later(fault.after, run.act)
         yield run
     finally:
-        Run.link = link  # type: ignore[method-assign]
+        Run.link = link
         run.close()
         if fault.cut is not None:
             fault.cut.__exit__()
 
 
-def outcome(session: Any, fault: Fault) -> str:
+def outcome(session, fault):
     """How a run ended; AssertionError if that is not as it must be."""
     data = session.sparkContext.parallelize(tuples(200), fault.workers)
     with tempfile.TemporaryDirectory() as folder, disturbed(fault) as run:

@@ -1,7 +1,5 @@
 """Attacks on a live `Trainer.fit`: it ends with its weights, and the attacker with nothing."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -48,7 +46,7 @@ def test_a_bit_between_workers_is_flipped(spark, attack, tmp_path):
     with Meddler(flipped, SMALL) as meddler:
         attack(meddler)
 
-        def tell(event: Any) -> None:
+        def tell(event):
             if event["event"] == "round" and event["round"] == 5:
                 meddler.now.set()
 

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +31,7 @@ NAME = public_caffe.__name__
 def test_averaging_is_that_of_the_embedded_engine(session, way):
     data, held = frame(session, 400), frame(session, 101, seed=1)
     own = Trainer(solver(), workers=2).fit(data, validation=held)
-    given: dict[str, Any] = {"solver": Net(solver(), backend=public_caffe)}
+    given = {"solver": Net(solver(), backend=public_caffe)}
     if way == "a name":
         given = {"solver": solver(), "backend": NAME}
     trained = Trainer(workers=2, **given).fit(data, validation=held)
@@ -46,7 +45,7 @@ def test_averaging_is_that_of_the_embedded_engine(session, way):
 
 def test_a_run_on_spark_goes_on_from_its_snapshots(session, tmp_path):
     data = frame(session, 200)
-    settings: dict[str, Any] = {"strategy": "slowmo", "workers": 2, "backend": NAME}
+    settings = {"strategy": "slowmo", "workers": 2, "backend": NAME}
     whole = Trainer(solver(steps=40), **settings).fit(data)
     settings |= {"snapshots": str(tmp_path), "snapshot_every": 1}
     Trainer(solver(steps=20), **settings).fit(data)

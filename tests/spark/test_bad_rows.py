@@ -3,13 +3,11 @@
 Below Spark, on the functions that its tasks call, so that no JVM is needed.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -24,7 +22,7 @@ from sparknet.net.record_checks import ClassNumbers, class_numbers
 from sparknet.predict.input_columns import InputSpec, input_specs
 from sparknet.predict.request import Request
 from sparknet.spark import SparkModel
-from sparknet.spark.predict.task import ModelTask, SentModel, WorkerModel, predicted, structs
+from sparknet.spark.predict.task import SentModel, WorkerModel, predicted, structs
 from sparknet.spark.train.ingest import HELD, NAMED, ROW, open_records, write
 
 pytest.importorskip("pyspark")
@@ -40,7 +38,7 @@ layer {{ name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
   inner_product_param {{ num_output: 3 weight_filler {{ type: "xavier" }} }} }}
 layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }}
 """
-HOWS: dict[str, dict[str, Any]] = {
+HOWS = {
     "plain": {},
     "resize": {"resize": 9},
     "resize and crop": {"resize": (12, 11), "crop": SIDE},
@@ -91,23 +89,23 @@ def net(how: str) -> Net:
 class _Local(SentModel):
     """A net whose weights no Spark sends."""
 
-    def open(self) -> Any:
-        portable: Any = self.model
+    def open(self):
+        portable = self.model
         made = Net(NET, seed=1, preprocessing=portable.preprocessing)
         return WorkerModel(CaffeModel(made))
 
 
-def task_of(how: str, batch: int, invalid: Any) -> ModelTask:
+def task_of(how, batch, invalid):
     why = "why" if invalid == "null" else None
     ask = Request(outputs=["ip"], batch=batch, invalid=invalid, reason=why)
     with patch("sparknet.spark.predict.model.send_weights", lambda *_: f"{how}.weights"):
-        found = SparkModel(net(how)).prediction(None, ask)  # type: ignore[arg-type]
-    sent: Any = found.model
+        found = SparkModel(net(how)).prediction(None, ask)
+    sent = found.model
     local = _Local(**{name: getattr(sent, name) for name in sent.__dataclass_fields__})
     return replace(found, model=local)
 
 
-def results(rows: list[str], how: str, batch: int, invalid: Any) -> list[Any]:
+def results(rows, how, batch, invalid):
     given_ = task_of(how, batch, invalid)
     table = pa.RecordBatch.from_pydict(
         {"data": pa.array([VALUES[row] for row in rows], pa.binary())}
@@ -121,7 +119,7 @@ def results(rows: list[str], how: str, batch: int, invalid: Any) -> list[Any]:
 
 
 @cache
-def alone(row: str, how: str) -> tuple[Any, str | None]:
+def alone(row, how):
     ((value, why, _),) = results([row], how, 1, "null")
     return value, why
 
@@ -177,7 +175,7 @@ def shapes(how: str) -> dict[str, InputSpec]:
     return input_specs(net(how).inputs.values(), True, None, CLASSES)
 
 
-def batches(rows: list[tuple[str, int | None]], size: int) -> Iterator[Any]:
+def batches(rows, size):
     photos = [VALUES[photo] for photo, _ in rows]
     kinds = [kind for _, kind in rows]
     whole = pa.RecordBatch.from_pydict(
@@ -193,7 +191,7 @@ def batches(rows: list[tuple[str, int | None]], size: int) -> Iterator[Any]:
         yield whole.slice(begin, size)
 
 
-def ingested(rows: Any, how: str, size: int, drops: bool) -> Any:
+def ingested(rows, how, size, drops):
     with TemporaryDirectory() as folder:
         path = Path(folder, "a")
         write(batches(rows, size), path, MAPPING, shapes(how), drops)
@@ -201,7 +199,7 @@ def ingested(rows: Any, how: str, size: int, drops: bool) -> Any:
 
 
 @cache
-def learned(row: str, kind: int | None, how: str) -> Any:
+def learned(row, kind, how):
     """What is trained on of a row alone; None of a bad one."""
     part = ingested([(row, kind)], how, 1, True)
     return np.array(part.training.take([0])["data"][0]) if len(part.training) else None

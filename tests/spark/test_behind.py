@@ -1,13 +1,9 @@
 """A host on Spark that is far slower than the others: they carry its workers."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from sparknet.spark import Trainer
-from sparknet.training import Averaging, DiLoCo, Strategy
-from sparknet.training.result import Trained
+from sparknet.training import Averaging, DiLoCo
 from tests.spark import recorder
 from tests.spark.digits import NET, pixels, solver
 
@@ -16,9 +12,7 @@ pytestmark = pytest.mark.slow  # 20 s, of which the slow worker sleeps ten
 STEPS, EACH, BATCH = 48, 4, 20
 
 
-def fit(
-    session: Any, folder: Path, slow: float, strategy: Strategy, **more: Any
-) -> tuple[Trained, int]:
+def fit(session, folder, slow, strategy, **more):
     """Three workers, each step of one of which takes longer; how it ended, and that process."""
     net = recorder.recorded(NET, str(folder), 0.005, slow)
     columns = {"data": "pixels", "label": "digit", "number": "number"}

@@ -3,7 +3,6 @@
 import pickle
 import sys
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from sparknet.spark.cluster.by_value import by_value
 pytest.importorskip("pyspark")
 
 
-def doubled(batches: Any, times: int) -> Any:
+def doubled(batches, times):
     return (one * times for one in batches)
 
 

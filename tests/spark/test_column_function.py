@@ -1,7 +1,5 @@
 """A net as a function of columns, of SQL and of streams."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -35,12 +33,12 @@ def frame(session):
     return session.createDataFrame(rows, "n int, x array<float>, `y.z` array<double>, w string")
 
 
-def inputs() -> Any:
+def inputs():
     rng = np.random.default_rng(0)
     return rng.normal(size=(ROWS, 3)).astype(np.float32), rng.normal(size=(ROWS, 2))
 
 
-def expected(net: Net, name: str) -> Any:
+def expected(net, name):
     left, right = inputs()
     return net.forward({"a": left, "b": right}, [name])[name]
 

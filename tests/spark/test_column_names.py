@@ -71,7 +71,7 @@ def test_training_and_evaluating(rows):
 def test_a_dot_and_an_underscore(rows):
     model = SparkModel(Net(SUM), columns={"x": "a.b", "y": "a_b"})
     for invalid in ("raise", "drop"):
-        made = model.transform(rows, invalid=invalid)  # type: ignore[arg-type]
+        made = model.transform(rows, invalid=invalid)
         assert {row["sum"] for row in made.select("sum").collect()} == {21.0}
 
 

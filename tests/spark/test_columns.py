@@ -3,7 +3,6 @@
 import io
 import time
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pytest
@@ -65,7 +64,7 @@ def test_encoded_images():
     image = pytest.importorskip("PIL.Image")
     pixels = np.random.default_rng(0).integers(0, 256, (2, 5, 4, 3), np.uint8)
 
-    def encoded(rows: Any) -> bytes:
+    def encoded(rows):
         file = io.BytesIO()
         image.fromarray(rows).save(file, "png")
         return file.getvalue()

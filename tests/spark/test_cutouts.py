@@ -1,7 +1,6 @@
 """cut_out: found objects as pictures of their own."""
 
 import io
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +15,13 @@ image = pytest.importorskip("PIL.Image")
 FOUND = "array<struct<label:int,score:float,xmin:float,ymin:float,xmax:float,ymax:float>>"
 
 
-def png(pixels: Any) -> bytes:
+def png(pixels):
     written = io.BytesIO()
     image.fromarray(pixels).save(written, "png")
     return written.getvalue()
 
 
-def pixels(content: bytes) -> Any:
+def pixels(content):
     with image.open(io.BytesIO(content)) as picture:
         return np.asarray(picture)
 

@@ -4,7 +4,6 @@ import importlib
 import io
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,13 +22,13 @@ def example(monkeypatch):
         sys.modules.pop(name, None)
 
 
-def prepared(example: Any, pixels: Any) -> Any:
+def prepared(example, pixels):
     """Red, green and blue of a picture as the nets take them."""
     planes = pixels[:, :, ::-1].transpose(2, 0, 1).astype(np.float32)
     return (planes - example.PIXELS["mean"]) * example.PIXELS["scale"]
 
 
-def one_by_one(example: Any, weights: str, pictures: list[bytes]) -> list[Any]:
+def one_by_one(example, weights, pictures):
     """(picture, label, features) of each object, by pycaffe and Pillow."""
     from PIL import Image
 
@@ -91,7 +90,7 @@ def test_the_same_one_by_one(spark, example, tmp_path):
     truth = sum(len(found) for *_, found in scenes)
     assert abs(len(alone) - truth) < 0.15 * truth
 
-    def key(one: Any) -> Any:
+    def key(one):
         return (one[0], one[1], *np.round(one[2][:4], 2))
 
     unit = [(number, label, one / np.linalg.norm(one)) for number, label, one in alone]

@@ -7,8 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -54,7 +52,7 @@ def each_step_counts_once(driver: Driver, workers: int = 3) -> None:
     assert stop["total_samples"] == stop["iteration"] * workers * BATCH
 
 
-def settings(folder: Path, seconds: float = 0.03, slow: float = 0.0, **more: Any) -> dict[str, Any]:
+def settings(folder, seconds=0.03, slow=0.0, **more):
     (folder / "steps").mkdir()
     noted = {"folder": str(folder / "steps"), "seconds": seconds, "slow": slow}
     usual = {"workers": 3, "min_hosts": 1, "deadline": 20}
@@ -81,7 +79,7 @@ def test_a_machine_that_is_lost_for_good(standalone, driver, tmp_path):
 @pytest.mark.usefixtures("mnist")
 def test_nothing_is_lost_with_a_machine(standalone, driver):
     """LeNet by three workers, with a machine lost in the middle: the same digits are recognised."""
-    settings: Any = {"workers": 3, "min_hosts": 2, "steps": 1000, "deadline": 20}
+    settings = {"workers": 3, "min_hosts": 2, "steps": 1000, "deadline": 20}
     add_machine(standalone)
     whole = driver.fit(lenet=1, start_wait=120, **settings)
     lost = standalone.machines()[-1]
@@ -130,9 +128,7 @@ def test_machines_that_come_and_go(standalone, driver, tmp_path):
     come_and_go(standalone, driver, tmp_path, times=15, every=20)
 
 
-def come_and_go(
-    standalone: Cluster, driver: Driver, folder: Path, times: int, every: float, **more: Any
-) -> None:
+def come_and_go(standalone, driver, folder, times, every, **more):
     """One machine is killed and another started, again and again."""
     due = [0.0, 0.0]
 
@@ -187,7 +183,7 @@ def test_two_applications_that_each_hold_half_of_the_machines(standalone):
         "spark_dynamicAllocation_minExecutors": "1",
         "spark_executor_cores": "1",
     }
-    settings: Any = {"workers": 2, "min_hosts": 2, "start_wait": 1, "deadline": 20}
+    settings = {"workers": 2, "min_hosts": 2, "start_wait": 1, "deadline": 20}
     with (
         closing(Driver(standalone.url, standalone.folder, **spark)) as second,
         ThreadPoolExecutor(1) as threads,

@@ -1,7 +1,5 @@
 """Rows that `evaluate` cannot count: raised, or left out and counted."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -33,7 +31,7 @@ BAD = {
 SCHEMA = "x array<double>, label int, amount double"
 
 
-def rows(bad: tuple[str, ...]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def rows(bad):
     """Forty good rows, and the same with bad ones among them."""
     rng = np.random.default_rng(0)
     good = [
@@ -53,7 +51,7 @@ def test_a_bad_row_fails_the_evaluation(session, bad):
         SparkModel(Net(NET, seed=1)).evaluate(data)
 
 
-def same(found: Any, want: Any, dropped: int) -> None:
+def same(found, want, dropped):
     assert want.dropped == 0
     assert (found.rows, found.dropped) == (40, dropped)
     assert found.confusion.tolist() == want.confusion.tolist()
@@ -80,7 +78,7 @@ def test_no_valid_row_at_all(session):
         model.evaluate(bad, invalid="drop")
     assert model.evaluate(bad.limit(0), invalid="drop").rows == 0
     with pytest.raises(SparkError, match="invalid is 'null': it is one of raise, drop"):
-        model.evaluate(bad, invalid="null")  # type: ignore[arg-type]
+        model.evaluate(bad, invalid="null")
     with pytest.raises(Exception, match="column 'label' holds 7, and there are 3 classes"):
         model.evaluate(bad)
 

@@ -10,7 +10,6 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -96,15 +95,14 @@ def test_a_listener_that_is_no_master(monkeypatch):
             executors.examine(f"spark://127.0.0.1:{port}", 0.1)
 
 
-def answers(*words: str) -> dict[str, Any]:
+def answers(*words):
     done = subprocess.run(
         [sys.executable, "-m", "sparknet", "doctor", "--json", *words],
         capture_output=True,
         text=True,
         timeout=180,
     )
-    said: dict[str, Any] = {"status": done.returncode, **json.loads(done.stdout)}
-    return said
+    return {"status": done.returncode, **json.loads(done.stdout)}
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock, call
 
 import numpy as np
@@ -137,7 +136,7 @@ def test_batches_of_bytes_have_a_bound(spark, kind, has_bound):
     conf = SimpleNamespace(
         isModifiable=lambda name: has_bound, get={rows: "10000"}.__getitem__, set=Mock()
     )
-    data: Any = SimpleNamespace(schema=real.schema, sparkSession=SimpleNamespace(conf=conf))
+    data = SimpleNamespace(schema=real.schema, sparkSession=SimpleNamespace(conf=conf))
     with nullcontext() if has_bound or kind != "binary" else pytest.warns(UserWarning, match=rows):
         bound_batches(data, ["x"])
     columnar = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
@@ -168,7 +167,7 @@ def test_what_is_misspelt(spark):
     with pytest.raises(SparkError, match=r"columns names blob 'labl', .*; did you mean 'label'\?"):
         mapped(data, ENTRIES, {"labl": "Label"})
     with pytest.raises(SparkError, match=r"columns is \['data'\]: a dict"):
-        mapped(data, ENTRIES, ["data"])  # type: ignore[arg-type]
+        mapped(data, ENTRIES, ["data"])
     with pytest.raises(SparkError, match=r"the data has 2 columns called 'data'"):
         mapped(data.select("data", "data", "Labels"), ENTRIES, {"label": "Labels"})
 

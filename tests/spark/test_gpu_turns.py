@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -39,8 +38,8 @@ def start():
     """Begins a process that takes a turn, says so, and holds it for a line of its input."""
     begun = []
 
-    def process(most: int) -> Any:
-        pipe: Any = subprocess.PIPE
+    def process(most):
+        pipe = subprocess.PIPE
         command = [sys.executable, "-c", HOLDER, GPU, str(most)]
         begun.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))
         return begun[-1]

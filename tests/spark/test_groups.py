@@ -33,7 +33,7 @@ def test_a_group_is_one_piece_of_work():
     split = Groups._split_scope
     names = ["test_faults.py::test_a[b.py-c]", "test_submit.py::test_d@e", "test_model.py::test_f"]
     names.append("test_session.py::test_a_local_spark_beside_spark_connect[x]@y")
-    found = [split(None, f"tests/spark/{name}") for name in names]  # type: ignore[arg-type]
+    found = [split(None, f"tests/spark/{name}") for name in names]
     assert found[0] == found[1] == "the standalone cluster"
     assert found[2] == "tests/spark/test_model.py::test_f"
     assert found[3] == "the port 15002"

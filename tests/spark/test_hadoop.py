@@ -1,7 +1,5 @@
 """Snapshots through Hadoop's file systems."""
 
-from typing import Any
-
 import pytest
 
 from sparknet.errors import FileError
@@ -49,7 +47,7 @@ def test_a_snapshot_loses_its_name_before_its_files(spark, tmp_path):
         rename, exists = real.rename, real.exists
 
         @staticmethod
-        def delete(path: Any, _: bool) -> None:
+        def delete(path, _):
             if real.exists(path):
                 raise KeyboardInterrupt
 
@@ -66,11 +64,11 @@ def test_a_snapshot_loses_its_name_before_its_files(spark, tmp_path):
 class Broken:
     """A file system that fails from its call number ``at`` on, until it is mended."""
 
-    def __init__(self, real: Any, at: int) -> None:
+    def __init__(self, real, at):
         self._real, self.left = real, at
 
-    def __getattr__(self, name: str) -> Any:
-        def call(*arguments: Any) -> Any:
+    def __getattr__(self, name):
+        def call(*arguments):
             self.left -= 1
             if self.left < 0:
                 raise FileError("there", "the network is gone")
@@ -113,10 +111,10 @@ def test_listings_that_lag(spark, tmp_path):
         store.begin(number)
         store.put(number, "manifest.json", [b"{}"])
         store.commit(number)
-    store._names = list  # type: ignore[method-assign]
+    store._names = list
     assert store.rounds() == [3, 12]
     store.drop(3)
-    store._names = lambda: ["round-00000003"]  # type: ignore[method-assign]
+    store._names = lambda: ["round-00000003"]
     assert store.rounds() == [12]
 
 

@@ -1,7 +1,5 @@
 """Bad rows in the stages of pyspark.ml and in training, on a real session."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -27,7 +25,7 @@ def photographs(session):
     return session.createDataFrame(rows, "path string, photo binary, kind int").coalesce(2).cache()
 
 
-def scores(name: str) -> Any:
+def scores(name):
     return net("resize").forward({"data": [VALUES[name]]}, ["ip"])["ip"][0]
 
 
@@ -57,10 +55,10 @@ def test_stages_keep_or_skip_what_they_cannot_read(photographs):
 
 
 def test_training_leaves_bad_rows_out_and_counts_them(photographs):
-    settings: dict[str, Any] = {"columns": {"data": "photo", "label": "kind"}, "resize": 9}
+    settings = {"columns": {"data": "photo", "label": "kind"}, "resize": 9}
     trainer = Trainer(SOLVER, workers=2, steps=2, **settings)
     with pytest.raises(SettingError, match="invalid must be 'raise' or 'drop', not 'null'"):
-        Trainer(SOLVER, invalid="null", **settings)  # type: ignore[arg-type]
+        Trainer(SOLVER, invalid="null", **settings)
     with pytest.raises(Exception, match=r"column '(photo|kind)'.*\(file:/.* of the training data"):
         trainer.fit(photographs)
     estimator = NetEstimator(

@@ -1,7 +1,6 @@
 """Images on Spark: files, raw bytes and Spark's own images score as by caffe.io."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from tests.net.test_images import ECHO, MEAN, by_caffe, deploy
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("PIL")
 
-HOW: dict[str, Any] = {"resize": (32, 32), "crop": 24, "mean": MEAN}
+HOW = {"resize": (32, 32), "crop": 24, "mean": MEAN}
 
 
 @pytest.fixture
@@ -123,7 +122,7 @@ def test_training_on_photographs(session, tmp_path):
     ]
     table = session.createDataFrame(rows, "photo binary, label int")
     solver = f"base_lr: 0.0001 lr_policy: 'fixed' net_param {{ {ECHO % ('Data', '')} }}"
-    settings: dict[str, Any] = {"resize": (20, 22), "crop": 16, "mean": MEAN, "mirror": True}
+    settings = {"resize": (20, 22), "crop": 16, "mean": MEAN, "mirror": True}
     trainer = Trainer(solver, workers=2, steps=4, columns={"data": "photo"}, **settings)
     trained = trainer.fit(table, validation=table)
     assert trained.outcome.iteration == 4

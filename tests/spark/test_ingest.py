@@ -2,9 +2,6 @@
 
 import re
 import stat
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +10,6 @@ from sparknet.errors import CommError, FileError, SparkError
 from sparknet.predict.input_columns import InputSpec
 from sparknet.spark.hosts.task import received_rows
 from sparknet.spark.train.ingest import HELD, ROW, open_records, write
-from sparknet.training.workers.records import WorkerRecords
 
 pa = pytest.importorskip("pyarrow")
 
@@ -21,18 +17,12 @@ MAPPING = {"data": "pixels", "label": "digit"}
 SHAPES = {name: InputSpec(shape) for name, shape in {"data": (1, 2, 2), "label": ()}.items()}
 
 
-def ingest(
-    batches: Iterable[Any],
-    path: Path,
-    mapping: dict[str, str],
-    shapes: Any,
-    drops: bool = False,
-) -> WorkerRecords:
+def ingest(batches, path, mapping, shapes, drops=False):
     write(batches, path, mapping, shapes, drops)
     return open_records(path, shapes)
 
 
-def batch(rows: list[int], held: list[bool] | None = None) -> Any:
+def batch(rows, held=None):
     return pa.RecordBatch.from_pydict(
         {
             "digit": pa.array([row * 10 for row in rows], pa.int64()),
@@ -131,7 +121,7 @@ def test_batches_that_are_written_leave_memory(tmp_path):
             stream.write_batch(rows)
     before, most = pa.total_allocated_bytes(), 0
 
-    def read() -> Iterator[Any]:
+    def read():
         nonlocal most
         with pa.OSFile(str(tmp_path / "stream")) as stored:
             for one in pa.ipc.open_stream(stored):
@@ -143,7 +133,7 @@ def test_batches_that_are_written_leave_memory(tmp_path):
     assert most < 4 * rows.nbytes
 
 
-def streamed(data: bytes) -> Iterator[Any]:
+def streamed(data):
     """As PySpark reads what the executor writes."""
     yield from pa.ipc.open_stream(pa.BufferReader(data))
 

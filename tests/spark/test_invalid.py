@@ -1,8 +1,6 @@
 """Rows that cannot be read: raised with their place, kept with nulls, or dropped."""
 
 from io import BytesIO
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +55,7 @@ def model() -> SparkModel:
     return SparkModel(Net(PICTURES, seed=1), columns={"data": "content"})
 
 
-def expected(folder: Path) -> dict[int, Any]:
+def expected(folder):
     from PIL import Image
 
     net = Net(PICTURES, seed=1)
@@ -174,7 +172,7 @@ def test_ten_thousand_rows_stay_ten_thousand(session):
 def test_what_invalid_may_be(session):
     data = session.createDataFrame([([1.0, 2.0, 3.0],)], "x array<double>")
     with pytest.raises(SparkError, match="invalid is 'skip': it is one of raise, null, drop"):
-        SparkModel(POINTS, random=True).transform(data, invalid="skip")  # type: ignore[arg-type]
+        SparkModel(POINTS, random=True).transform(data, invalid="skip")
     with pytest.raises(SparkError, match=r"reason names a column .* with invalid='null'"):
         SparkModel(POINTS, random=True).transform(data, reason="why")
     with pytest.raises(SparkError, match="the data has no column 'number' to name rows by"):

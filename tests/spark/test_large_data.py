@@ -4,7 +4,6 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,10 +28,10 @@ SOLVER = """net_param { name: "Large"
 base_lr: 0.05 lr_policy: "fixed" max_iter: 200 random_seed: 1"""
 
 
-def images(spark: Any, count: int) -> Any:
+def images(spark, count):
     """Noise, made in the tasks; that of class 1 is lighter."""
 
-    def made(batches: Any) -> Iterator[Any]:
+    def made(batches):
         import pyarrow as pa
 
         for batch in batches:
@@ -50,11 +49,11 @@ def images(spark: Any, count: int) -> Any:
     return spark.range(0, count, 1, 4).mapInArrow(made, "data binary, label long")
 
 
-def fitted(spark: Any, count: int) -> Any:
+def fitted(spark, count):
     return Trainer(SOLVER, workers=1).fit(images(spark, count))
 
 
-def worker(trained: Any) -> Any:
+def worker(trained):
     (event,) = (event for event in trained.history if event["event"] == "workers")
     return event["workers"][0]
 

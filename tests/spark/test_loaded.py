@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,7 +53,7 @@ STAGES = {
 }
 
 
-def frame_of(data: Any, *columns: str) -> pd.DataFrame:
+def frame_of(data, *columns):
     rows = [[np.array(value) for value in row] for row in data.select(*columns).collect()]
     return pd.DataFrame(rows, columns=list(columns), index=range(100, 100 + len(rows)))
 
@@ -170,7 +169,7 @@ def saved(tmp_path_factory):
 def test_image_files_in_every_form(session, saved, photographs):
     contents = [path.read_bytes() for path in photographs]
     data = session.createDataFrame([(one,) for one in contents], "content binary").coalesce(1)
-    options: Any = {"top": 2, "labels": list("abcde"), "best": "class"}
+    options = {"top": 2, "labels": list("abcde"), "best": "class"}
     rows = SparkModel(saved).transform(data, ["prob"], **options).collect()
     loaded = sparknet.load(saved)
     frame = pd.DataFrame({"content": contents})
@@ -235,7 +234,7 @@ def test_rows_without_a_value_and_results_of_ones_own():
     assert np.array_equal(loaded.predict(np.ones((2, 2)))["ip"], kept)
 
 
-WRONG: dict[str, tuple[Any, str]] = {
+WRONG = {
     "one record": (np.zeros((3, 12, 12), np.float32), r"the first axis is that of the rows"),
     "axes": (np.zeros((1, 12, 12, 3), np.float32), r"rows of the shape \(12, 12, 3\), and the net"),
     "a number": (3, "is int: an array, a list"),
@@ -261,7 +260,7 @@ def test_rows_that_fit_no_net(name):
 
 def test_what_is_no_model(tmp_path, saved):
     with pytest.raises(SparkError, match="predict has no keyword 'bacth'; did you mean 'batch'"):
-        sparknet.load(saved).predict([b""], bacth=3)  # type: ignore[call-arg]
+        sparknet.load(saved).predict([b""], bacth=3)
     (tmp_path / "x.h5").write_bytes(b"\x89HDF")
     (tmp_path / "x.pth").write_bytes(b"PK\x03\x04 of torch.save")
     for name, said in {
@@ -272,7 +271,7 @@ def test_what_is_no_model(tmp_path, saved):
         with pytest.raises(SparkNetError, match=said):
             sparknet.load(tmp_path / name)
     with pytest.raises(SpecError, match="weights are list: a WeightCollection is needed"):
-        Net(PHOTOGRAPHS, seed=1).set_weights([1, 2])  # type: ignore[arg-type]
+        Net(PHOTOGRAPHS, seed=1).set_weights([1, 2])
 
 
 def test_what_is_given_twice(saved):
@@ -280,7 +279,7 @@ def test_what_is_given_twice(saved):
     with pytest.raises(SparkError, match="a SparkModel has its weights already"):
         sparknet.load(model, "w.caffemodel")
     with pytest.raises(SparkError, match="prefix and best"):
-        sparknet.load(model).predict([b""], best=3)  # type: ignore[arg-type]
+        sparknet.load(model).predict([b""], best=3)
     two = HEAD.removeprefix("net_param { ") + labels("more", 2)
     both = sparknet.load(Net(two + layer("sum", "Eltwise", "data more"), seed=1))
     with pytest.raises(DataError, match=r"inputs \['data', 'more'\]: give a data frame"):
@@ -329,7 +328,7 @@ def test_in_a_users_own_function(session):
     net = Net(HEAD.removeprefix("net_param { ") + scores("ip", 2), seed=1)
     loaded, places = sparknet.load(net), [[float(n), 1.0] for n in range(6)]
 
-    def both(frames: Any) -> Any:
+    def both(frames):
         for frame in frames:
             rows = np.stack(list(frame.x)).astype(np.float32)
             made = loaded.predict({"data": rows})["ip"], net.forward({"data": rows})["ip"]

@@ -22,7 +22,7 @@ Frame = Any
 Mistake = Callable[[Any, Frame], Any]
 
 
-def fit(frame: Frame, **settings: Any) -> Any:
+def fit(frame, **settings):
     return Trainer(SOLVER, **settings).fit(frame)
 
 

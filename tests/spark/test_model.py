@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,13 +35,13 @@ def frame(session):
     return session.createDataFrame(rows, "number int, pixels binary, digit int").repartition(3)
 
 
-def column(data: Any, name: str) -> Any:
+def column(data, name):
     rows = sorted(data.select("number", name).collect())
     assert [row[0] for row in rows] == list(range(COUNT))
     return np.array([row[1] for row in rows], np.float32)
 
 
-def expected(net: Net, name: str, scale: float = 1) -> Any:
+def expected(net, name, scale=1):
     return net.forward({"data": records(COUNT)[0] * np.float32(scale)}, [name])[name]
 
 
@@ -124,7 +123,7 @@ def test_one_value_a_record_is_a_number_through_its_transform(frame, tmp_path):
 
 
 def test_files_of_stopped_sessions_go():
-    def session() -> Any:
+    def session():
         context = SimpleNamespace(_jsc=object(), addFile=lambda path: None)
         return FakeSession(_jsparkSession=None, sparkContext=context)
 
@@ -203,7 +202,7 @@ layer { name: "prob" type: "Softmax" bottom: "root" top: "prob" }
 RIGHT = [4.0, 1.0, 0.0]
 
 
-def last_words(data: Any) -> str:
+def last_words(data):
     """What a worker raised, in one line between Spark's own words, which depend on the session."""
     with pytest.raises(PythonException) as raised:
         data.collect()
@@ -248,7 +247,7 @@ def test_a_record_that_no_net_can_read_is_told_in_one_line(session, frame):
 def test_a_worker_keeps_the_net_between_jobs(session, frame):
     SparkModel(Net(solver())).transform(frame, columns=COLUMNS).collect()
 
-    def look(batches: Any) -> Any:
+    def look(batches):
         import sys
 
         import pyarrow as pa
@@ -265,7 +264,7 @@ def test_a_worker_keeps_the_net_between_jobs(session, frame):
 def test_what_cannot_be_predicted(session, frame):
     model = SparkModel(Net(solver()))
     with pytest.raises(SpecError, match="has no keyword 'invalid': give it to transform"):
-        SparkModel(Net(solver()), invalid="null")  # type: ignore[call-arg]
+        SparkModel(Net(solver()), invalid="null")
     with pytest.raises(SparkError, match=r"no column 'data' for the net's input 'data'.*columns="):
         model.transform(frame)
     with pytest.raises(SparkError, match=r"columns names 'image', but the net's inputs are"):
@@ -281,9 +280,9 @@ def test_what_cannot_be_predicted(session, frame):
     with pytest.raises(SparkError, match="outputs is 'ip': a list"):
         model.transform(frame, "ip")
     with pytest.raises(SparkError, match="the data is a list: a DataFrame of Spark is needed"):
-        model.transform([(0, b"", 1)])  # type: ignore[arg-type]
+        model.transform([(0, b"", 1)])
     with pytest.raises(SparkError, match="names, not '' and True"):
-        model.transform(frame, columns=COLUMNS, best=True)  # type: ignore[arg-type]
+        model.transform(frame, columns=COLUMNS, best=True)
     with pytest.raises(SparkError, match="column 'name' of the data is of type string"):
         model.transform(frame.selectExpr("'x' AS name"), columns={"data": "name"})
     with pytest.raises(SparkError, match="batch is -1"):

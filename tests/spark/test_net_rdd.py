@@ -5,7 +5,6 @@ import signal
 from collections.abc import Callable
 from operator import add
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from sparknet import LinearLayer, Net, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
 from sparknet.errors import SparkError
 from sparknet.loaders import ArrayRecords
-from sparknet.spark import NetRDD, Trainer, net_rdd
+from sparknet.spark import Trainer, net_rdd
 from sparknet.spark.rdd.net_home import NetHome, NetJob
 from sparknet.training import Averaging, simulate
 
@@ -31,18 +30,18 @@ RATES = {"lr_policy": "step", "stepsize": 10, "gamma": 0.5, "momentum": 0.9}
 SOLVER = SolverParams(net=NET, base_lr=0.1, random_seed=1, **RATES)
 
 
-def make(records: Any, seed: int = 1) -> Net:
+def make(records, seed=1):
     net = Net(SOLVER.but(random_seed=seed))
     net.set_training_data(records)
     return net
 
 
-def train(net: Net) -> Any:
+def train(net):
     net.train(STEPS)
     return net.get_weights()
 
 
-def nets_of(spark: Any, seed: int = 1) -> NetRDD:
+def nets_of(spark, seed=1):
     """Worker w has the records w, w + 2, w + 4 …, as virtual workers that do not shuffle."""
     records = [(POINTS[w::WORKERS], SIDES[w::WORKERS]) for w in range(WORKERS)]
     data = spark.sparkContext.parallelize(records, WORKERS)
@@ -50,7 +49,7 @@ def nets_of(spark: Any, seed: int = 1) -> NetRDD:
     return net_rdd(rows, lambda records: make(records, seed))
 
 
-def rounds(spark: Any, nets: NetRDD, step: Callable[[Net], Any] = train, seed: int = 1) -> Any:
+def rounds(spark, nets, step=train, seed=1):
     weights = make((POINTS, SIDES), seed).get_weights()
     for number in range(ROUNDS):
         broadcast = spark.sparkContext.broadcast(weights)
@@ -60,7 +59,7 @@ def rounds(spark: Any, nets: NetRDD, step: Callable[[Net], Any] = train, seed: i
     return weights
 
 
-def flat(weights: Any) -> Any:
+def flat(weights):
     return np.asarray(weights.flat)
 
 
@@ -95,7 +94,7 @@ def test_each_net_goes_on_in_whatever_process(spark, averaged):
 
 @pytest.mark.parametrize("steps", [0, 1])
 def test_a_killed_worker_changes_nothing(spark, averaged, tmp_path, steps):
-    def killed(net: Net) -> Any:
+    def killed(net):
         net.train(steps)
         once(tmp_path / "killed", lambda: os.kill(os.getpid(), signal.SIGKILL))
         net.train(STEPS - steps)
@@ -125,7 +124,7 @@ def test_a_lost_net_begins_from_the_last_mean(spark, what):
 
     def lose(net: Net) -> None:
         """Kill each process that has the second net with its history."""
-        block = next(net._nets.main.rows.blocks(1, 1, 0))  # type: ignore[union-attr]
+        block = next(net._nets.main.rows.blocks(1, 1, 0))
         if (block["data"] == POINTS[1]).all() and np.any(net.solver.flat_history[0]):
             for path in Path(folders[1]).glob(what):
                 path.unlink()
@@ -183,14 +182,14 @@ def test_a_failed_step_is_undone(spark):
 def test_what_is_no_net(tmp_path, monkeypatch, records, make, message):
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     home = NetHome.settle("points", 0, records)
-    work = NetJob("points", make, 0, [(1, train)], {}, None, False, None)  # type: ignore[arg-type]
+    work = NetJob("points", make, 0, [(1, train)], {}, None, False, None)
     with pytest.raises(SparkError, match=f"^{message}"):
         list(work([home]))
 
 
 def test_what_is_no_rdd():
     with pytest.raises(SparkError, match="net_rdd takes an RDD, not a list"):
-        net_rdd([1], make)  # type: ignore[arg-type]
+        net_rdd([1], make)
 
 
 @pytest.mark.parametrize("kind", ["tuples", "Rows", "DataFrame"])

@@ -35,7 +35,7 @@ def test_a_net_for_colour_images(spark):
         random_seed=1,
     )
 
-    def frame(count: int, seed: int) -> Any:
+    def frame(count, seed):
         images, labels = striped(count, seed)
         rows = [(image.tobytes(), int(label)) for image, label in zip(images, labels, strict=True)]
         return spark.createDataFrame(rows, "data binary, label int")
@@ -51,12 +51,12 @@ def table(count: int, seed: int) -> tuple[Array, Array]:
     return rows, (rows[:, 0] * rows[:, 1] > 0).astype(int)
 
 
-def _lists(spark: Any, rows: Array, labels: Array) -> Any:
+def _lists(spark, rows, labels):
     listed = [(row.tolist(), int(label)) for row, label in zip(rows, labels, strict=True)]
     return spark.createDataFrame(listed, "features array<float>, label int")
 
 
-def _vectors(spark: Any, rows: Array, labels: Array) -> Any:
+def _vectors(spark, rows, labels):
     from pyspark.ml.linalg import Vectors
 
     listed = [(Vectors.dense(row), float(label)) for row, label in zip(rows, labels, strict=True)]

@@ -1,7 +1,5 @@
 """An ONNX model as a SparkModel, and as what a Trainer starts from; the result as ONNX again."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -65,7 +63,7 @@ def test_training_goes_on_from_it_and_back(model, frame, tmp_path):
             shape.dim[0] = 10
     columns = {"data": "pixels", "label": "digit"}
 
-    def fitted(rate: float) -> Any:
+    def fitted(rate):
         solver = SolverParams(net_param=net, base_lr=rate, lr_policy="fixed")
         trainer = Trainer(solver, workers=2, steps=3, weights=model, columns=columns)
         return trainer.fit(frame)

@@ -1,7 +1,5 @@
 """What blobs become in a DataFrame, whatever axis their records lie on."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -35,13 +33,13 @@ SCORES = np.array(
 )
 
 
-def detections(scores: Any) -> dict[str, Any]:
+def detections(scores):
     """A batch: what is not class 1 is background; boxes are the priors themselves."""
     conf = np.stack([1 - scores, scores], 2).reshape(len(scores), -1)
     return {"data": conf, "loc": np.zeros((len(scores), 16))}
 
 
-def listed(net: Net, batch: int, **keywords: Any) -> list[Any]:
+def listed(net, batch, **keywords):
     """The column's values over all records, so many at a time."""
     (output,) = find_outputs(net.tested, {"found": "boxes"}, Request(**keywords))
     column = output.collect(len(SCORES))
@@ -105,7 +103,7 @@ layer { name: "out" type: "Power" bottom: "scores" top: "out" }
 """
 
 
-def collected(text: str, values: Any, batch: int = 2, **keywords: Any) -> Any:
+def collected(text, values, batch=2, **keywords):
     """The Arrow column of the net's only output, so many records at a time."""
     net = Net(text)
     (output,) = find_outputs(net.tested, {"out": "out"}, Request(**keywords))

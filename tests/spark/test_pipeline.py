@@ -1,7 +1,6 @@
 """Nets as stages of pyspark.ml's pipelines."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ SOLVER = """net_param { name: "points"
 COLUMNS = {"data": "features", "label": "side"}
 
 
-def estimator(**settings: Any) -> NetEstimator:
+def estimator(**settings):
     return NetEstimator(Trainer(SOLVER, columns=COLUMNS), best="prediction", **settings)
 
 
@@ -159,7 +158,7 @@ def test_what_a_stage_is_made_from():
     with pytest.raises(SparkError, match=r"has no solver: NetEstimator\(solver"):
         _ = NetEstimator(maxIter=3).trainer
     with pytest.raises(SparkError, match="NetModel takes a SparkModel, not 'x'"):
-        NetModel("x")  # type: ignore[arg-type]
+        NetModel("x")
     with pytest.raises(SparkError, match="NetModel has no keyword 'validation'"):
         NetModel(SparkModel(Net(SOLVER)), validation="held")
 
@@ -173,7 +172,7 @@ def test_what_a_stage_is_made_from():
     ],
 )
 def test_what_the_net_has_not_is_told_before_it_is_trained(assembled, output, kind, said):
-    heard: list[Any] = []
+    heard = []
     trainer = Trainer(SOLVER, columns=COLUMNS, on_event=heard.append)
     with pytest.raises(kind, match=said):
         NetEstimator(trainer, **output).fit(assembled)

@@ -56,7 +56,7 @@ def test_too_few_slots_behind_spark_connect(session):
 def test_no_workers(spark, link):
     for workers in (0, 2.0, "2", None):
         with pytest.raises(SparkError, match=f"workers is {workers!r}: a whole number"):
-            preflight.check(spark, workers, link)  # type: ignore[arg-type]
+            preflight.check(spark, workers, link)
 
 
 def test_a_driver_out_of_reach(spark):
@@ -74,11 +74,11 @@ def test_workers_that_do_not_start(spark, link):
 class Clocked(preflight.Start):
     """The wait for workers of which there are slots for one, on a clock of its own."""
 
-    def __init__(self, patience: float | None, slots: Any, monkeypatch: Any) -> None:
+    def __init__(self, patience, slots, monkeypatch):
         self.now, self.said = 1000.0, list[Any]()
         monkeypatch.setattr(preflight, "slots_of", lambda *_: slots)
         monkeypatch.setattr(preflight, "is_classic", lambda _: True)
-        super().__init__(None, 2, patience, self.said.append, lambda: self.now)  # type: ignore[arg-type]
+        super().__init__(None, 2, patience, self.said.append, lambda: self.now)
 
     def after(self, seconds: float) -> bool:
         self.now += seconds
@@ -102,7 +102,7 @@ def test_the_wait_for_workers_is_told_and_has_its_limit(monkeypatch):
 def test_a_limit_that_is_no_time():
     for wrong in (-1, "1", float("nan")):
         with pytest.raises(SettingError, match=f"start_timeout must be .*, not {wrong!r}"):
-            Trainer("", start_timeout=wrong)  # type: ignore[arg-type]
+            Trainer("", start_timeout=wrong)
 
 
 def test_other_versions(spark, link, monkeypatch):

@@ -1,7 +1,6 @@
 """Fine-tuning a .onnx on Spark: `Trainer(head=…)` and the estimator's Params."""
 
 import shutil
-from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +36,7 @@ def test_the_names_of_a_folders_classes_come_along(session, tmp_path):
     held = tmp_path / "held"
     held.mkdir()
     shutil.copytree(tmp_path / "pictures" / "low", held / "low")
-    told: Any = {"columns": {"x": "data"}, "metrics": ["confusion"]}
+    told = {"columns": {"x": "data"}, "metrics": ["confusion"]}
     trainer = Trainer(str(write_recipe(tmp_path)), workers=1, steps=1, head=2, **told)
     rest = read_records(session, held)
     trained = trainer.fit(read_records(session, tmp_path / "pictures"), rest)

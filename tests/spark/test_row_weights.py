@@ -1,7 +1,6 @@
 """Weights of rows and of classes, against sklearn's weighted losses."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -40,14 +39,12 @@ def table(session):
     ).coalesce(1)
 
 
-def arrays(table: Any) -> Any:
+def arrays(table):
     rows = table.collect()
     return (np.array([row[index] for row in rows]) for index in range(4))
 
 
-def trained(
-    table: Any, loss: str, outputs: int, label: str = "24", *, seed: int = 0, **settings: Any
-) -> Any:
+def trained(table, loss, outputs, label="24", *, seed=0, **settings):
     solver = NET.format(loss=loss, outputs=outputs, label=label)
     columns = {"data": "features", **settings.pop("columns", {})}
     found = Trainer(solver, workers=1, columns=columns, seed=seed, **settings).fit(table)
@@ -104,7 +101,7 @@ def test_several_workers_and_validation(table):
     """Rows of weight 0 teach nothing, wherever they lie; validation counts all rows alike."""
     wrong = table.selectExpr("features", "2 - label AS label", "0.0 AS w")
     right = table.selectExpr("features", "label", "1.0 AS w")
-    settings: Any = {"workers": 2, "steps": 150, "weight_column": "w", "strategy": "allreduce"}
+    settings = {"workers": 2, "steps": 150, "weight_column": "w", "strategy": "allreduce"}
     solver = NET.format(loss="SoftmaxWithLoss", outputs=3, label="24")
     trainer = Trainer(solver, columns={"data": "features"}, **settings)
     found = trainer.fit(right.unionByName(wrong), validation=right.drop("w"))

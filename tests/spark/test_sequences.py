@@ -1,7 +1,5 @@
 """SequenceEncoder: strings as ids and continuation markers, as recurrent layers want them."""
 
-from typing import Any
-
 import pytest
 
 pytest.importorskip("pyspark")
@@ -16,7 +14,7 @@ def texts(session):
     return session.createDataFrame(rows, "id int, text string").coalesce(1)
 
 
-def encoded(texts: Any, **params: Any) -> list[tuple[list[int], list[float]]]:
+def encoded(texts, **params):
     made = SequenceEncoder(["the", "cat", "dog"], 4, **params).transform(texts)
     return [(row.ids, row.cont) for row in made.orderBy("id").collect()]
 

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_tasks_run_on_this_python_with_their_share_of_threads(spark):
-    def look(_: Any) -> Any:
+    def look(_):
         import os
         import sys
 

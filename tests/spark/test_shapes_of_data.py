@@ -1,7 +1,6 @@
 """Data as it comes: columns of every kind, and partitions of every size, through training."""
 
 import io
-from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -35,26 +34,26 @@ def _png(image: Array) -> bytes:
     return written.getvalue()
 
 
-def _image(image: Array) -> tuple[Any, ...]:
+def _image(image):
     """A row of Spark's image source."""
     _, height, width = image.shape
     return ("", height, width, 1, 0, image.tobytes())
 
 
-def _vector(image: Array) -> Any:
+def _vector(image):
     from pyspark.ml.linalg import Vectors
 
     return Vectors.dense(image.reshape(-1))
 
 
-def _sparse(image: Array) -> Any:
+def _sparse(image):
     from pyspark.ml.linalg import Vectors
 
     return Vectors.sparse(image.size, list(enumerate(image.reshape(-1).astype(float))))
 
 
 IMAGE = "struct<origin: string, height: int, width: int, nChannels: int, mode: int, data: binary>"
-KINDS: dict[str, tuple[str | None, Callable[[Array], Any]]] = {
+KINDS = {
     "bytes": ("binary", Array.tobytes),
     "float32 as bytes": ("binary", lambda image: image.astype(np.float32).tobytes()),
     "floats": ("array<float>", lambda image: image.reshape(-1).astype(float).tolist()),
@@ -67,17 +66,17 @@ KINDS: dict[str, tuple[str | None, Callable[[Array], Any]]] = {
 }
 
 
-def _trained(spark: Any, kind: str) -> Any:
+def _trained(spark, kind):
     """On one worker: then the order of records is that of the rows."""
     of, made = KINDS[kind]
     images, labels = records(COUNT)
     rows = [(made(image), int(label)) for image, label in zip(images, labels, strict=True)]
-    schema: Any = ["data", "label"] if of is None else f"data {of}, label int"
+    schema = ["data", "label"] if of is None else f"data {of}, label int"
     return Trainer(SCALED, workers=1).fit(spark.createDataFrame(rows, schema))
 
 
 @cache
-def _from_bytes(spark: Any) -> Array:
+def _from_bytes(spark):
     return np.asarray(_trained(spark, "bytes").weights.flat)
 
 
@@ -88,17 +87,17 @@ def test_values_are_the_same_however_they_are_kept(spark, kind):
     np.testing.assert_array_equal(np.asarray(trained.weights.flat), _from_bytes(spark))
 
 
-def _counts(trained: Any) -> list[int]:
+def _counts(trained):
     (event,) = (event for event in trained.history if event["event"] == "workers")
     return [worker["records"] for worker in event["workers"]]
 
 
-def _skewed(spark: Any, sizes: list[int]) -> Any:
+def _skewed(spark, sizes):
     """An RDD with partitions of those sizes."""
     data = tuples(sum(sizes))
     ends = np.cumsum(sizes)
 
-    def part(number: int, _: Any) -> Iterator[Any]:
+    def part(number, _):
         yield from data[ends[number] - sizes[number] : ends[number]]
 
     return spark.sparkContext.parallelize(range(len(sizes)), len(sizes)).mapPartitionsWithIndex(

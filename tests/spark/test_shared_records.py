@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from sparknet.spark import Trainer
 from sparknet.spark.filesystem import scratch as shared_records
@@ -175,7 +174,7 @@ def test_the_workers_of_an_executor_map_one_file(spark, tmp_path):
     files: list[Path] = []
     counts: list[int] = []
 
-    def look(event: dict[str, Any]) -> None:
+    def look(event):
         if event["event"] == "workers":
             found = [mapped_by(one["process"]) for one in event["workers"]]
             files.extend(found)

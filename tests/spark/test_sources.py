@@ -7,7 +7,6 @@ import sys
 import tarfile
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -71,7 +70,7 @@ def images(folder: Path, number: int = 0) -> None:
         draft.rename(folder / name / f"{number}.jpg")
 
 
-def read(session: Any, kind: str, path: Path, **options: Any) -> Any:
+def read(session, kind, path, **options):
     return session.read.format(f"caffe.{kind}").options(**options).load(str(path))
 
 
@@ -141,7 +140,7 @@ def test_videos_in_sql_and_as_jpegs(reader, tmp_path):
     assert bytes(frame.content).startswith(b"\xff\xd8")
 
 
-REFUSED: list[Any] = [
+REFUSED = [
     ("hdf5", {"siz": "3"}, r"format caffe.hdf5 has no option 'siz': it takes path, partitions"),
     ("lmdb", {"size": "large"}, r"options of caffe.lmdb: invalid literal .*'large'"),
     ("hdf5", {"partitions": "-1"}, r"option 'partitions' is '-1': a number above 0 is needed"),
@@ -162,7 +161,7 @@ def test_what_is_refused(reader, tmp_path, kind, options, sentence):
         read(reader, kind, tmp_path, **options).count()
 
 
-MAKERS: dict[str, Any] = {
+MAKERS = {
     "hdf5": (lambda folder, number: hdf5_file(folder / f"{number}.h5", number), {}),
     "lmdb": (lambda folder, number: lmdb(folder / str(number), number), {}),
     "tars": (lambda folder, number: tar(folder / f"{number}.tar", number), {"classes": "x,y,z"}),
@@ -171,7 +170,7 @@ MAKERS: dict[str, Any] = {
 }
 
 
-def start(session: Any, kind: str, folder: Path, options: Any, **trigger: Any) -> Any:
+def start(session, kind, folder, options, **trigger):
     """The records of a stream of a folder as files."""
     schema = "index long, content binary" if kind == "videos" else "label long, data binary"
     source = session.readStream.format(f"caffe.{kind}").schema(schema)
@@ -181,7 +180,7 @@ def start(session: Any, kind: str, folder: Path, options: Any, **trigger: Any) -
     return sink.trigger(**trigger).start(str(folder / "out"))
 
 
-def labels_of(session: Any, folder: Path) -> Counter[int]:
+def labels_of(session, folder):
     return Counter(row[0] for row in session.read.parquet(str(folder / "out")).collect())
 
 

@@ -5,7 +5,6 @@ measures `python -m benchmarks.spark_strategies`.
 """
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,12 +26,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("mnist")]
 
 
 @cache
-def run(spark: Any) -> OnSpark:
+def run(spark):
     return on_spark(spark)
 
 
 @cache
-def hands(spark: Any, workers: int) -> Any:
+def hands(spark, workers):
     """The digits that so many workers see."""
     data = run(spark)
     trained = records(slice(0, TRAINED))
@@ -40,7 +39,7 @@ def hands(spark: Any, workers: int) -> Any:
 
 
 @cache
-def virtual(spark: Any, name: str, workers: int) -> Any:
+def virtual(spark, name, workers):
     return simulate(
         solver(),
         hands(spark, workers),
@@ -54,7 +53,7 @@ def virtual(spark: Any, name: str, workers: int) -> Any:
     )
 
 
-def same(spark: Any, name: str, workers: int, backend: str) -> None:
+def same(spark, name, workers, backend):
     """Validation is a mean of the workers' parts there, of all digits at once here."""
     data = run(spark)
     here = virtual(spark, name, workers)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -93,7 +92,7 @@ def points(session):
 OUTPUTS = ["rawPrediction", "probability", "prediction"]
 
 
-def sides(**params: Any) -> NetEstimator:
+def sides(**params):
     return NetEstimator(SIDES, labelCol="side", workers=1, **params)
 
 
@@ -250,7 +249,7 @@ def test_cross_validation_over_rate_and_strategy(points, tmp_path):
     same_rows(found.transform(points), again.transform(points))
 
 
-def same_rows(one: Any, two: Any) -> None:
+def same_rows(one, two):
     first, second = (np.array(made.select("prediction").collect()) for made in (one, two))
     np.testing.assert_array_equal(first, second)
 

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,12 +35,12 @@ KEYS, FILES, EACH = 3, 4, 5
 SCHEMA = "key long, time long, x float, cont float"
 
 
-def series() -> Any:
+def series():
     """A number for each key and time."""
     return np.random.default_rng(0).normal(size=(KEYS, FILES * EACH)).astype(np.float32)
 
 
-def expected(net: Net, begin: int = 0) -> Any:
+def expected(net, begin=0):
     """The scores of each key, by a loop over time; states are zero at ``begin``."""
     state = {name: np.zeros((KEYS, 1, 3), np.float32) for name in STATES}
     scores = []
@@ -67,7 +66,7 @@ def write_file(folder: Path, number: int) -> None:
     draft.rename(folder / f"{number}.json")
 
 
-def start(session: Any, folder: Path, model: Any, trigger: Any, **more: Any) -> Any:
+def start(session, folder, model, trigger, **more):
     source = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     rows = source.json(str(folder / "in"))
     scores = transform_with_states(rows, model, "key", STATES, order="time", **more)
@@ -76,7 +75,7 @@ def start(session: Any, folder: Path, model: Any, trigger: Any, **more: Any) -> 
     return sink.trigger(**trigger).start(str(folder / "out"))
 
 
-def scores_of(session: Any, folder: Path) -> Any:
+def scores_of(session, folder):
     frame = session.read.schema("key long, time long, score float").json(str(folder / "out"))
     rows = frame.orderBy("key", "time").collect()
     assert [(row.key, row.time) for row in rows] == [

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,11 +21,11 @@ pytestmark = pytest.mark.slow
 DEADLINE = 4.0
 
 
-def events(trained: Any, kind: str) -> list[Any]:
+def events(trained, kind):
     return [event for event in trained.history if event["event"] == kind]
 
 
-def is_resumed(trained: Any) -> bool:
+def is_resumed(trained):
     return [bool(event["resumed"]) for event in events(trained, "start")] == [False, True]
 
 
@@ -39,7 +38,7 @@ def test_all_workers_are_stopped_and_go_on_later(spark, tmp_path):
 
     saboteur = Saboteur(stop, at_round(3))
 
-    def hear(event: Any) -> None:
+    def hear(event):
         saboteur(event)
         if event["event"] == "failure" and "no heartbeat for 4 s" in event["message"]:
             for process in saboteur.workers.values():
@@ -62,7 +61,7 @@ def test_the_line_of_a_worker_is_cut(spark, tmp_path, monkeypatch):
         with Cut("driver", 2) as cut:
             monkeypatch.setattr(Run, "link", tap(Run.link, cut.address))
 
-            def tell(event: Any) -> None:
+            def tell(event):
                 if (event["event"], event.get("round")) == ("round", 3):
                     cut.now.set()
 

@@ -1,7 +1,5 @@
 """Slow workers: who is called one, and what a run with a worker that is really slow says."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,7 @@ from tests.spark.digits import NET, pixels, solver
 SLOW = 1
 
 
-def workers(*steps: tuple[float, int]) -> list[dict[str, Any]]:
+def workers(*steps):
     return [{"seconds_computing": seconds, "steps": count} for seconds, count in steps]
 
 
@@ -79,7 +77,7 @@ def test_rounds_of_a_time_do_not_wait_for_it(session):
     assert [one["worker"] for one in events_of(history, "slow")] == [SLOW]
 
 
-def fit(session: Any, strategy: Averaging, **settings: Any) -> list[dict[str, Any]]:
+def fit(session, strategy, **settings):
     """The events of a training with a worker to whom each step costs a tenth of a second more.
 
     The other one takes thousands of steps over its forty rows, so the learning rate is small.
@@ -91,5 +89,5 @@ def fit(session: Any, strategy: Averaging, **settings: Any) -> list[dict[str, An
     return trainer.fit(pixels(session, 80)).history
 
 
-def events_of(history: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+def events_of(history, kind):
     return [event for event in history if event["event"] == kind]

@@ -1,8 +1,6 @@
 """Streaming DiLoCo on Spark: what processes of one machine reach, a resume and a lost worker."""
 
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,15 +17,15 @@ CODED = DiLoCo(8, fragments=2, overlap=2, codec="int8")
 
 
 @cache
-def here(strategy: DiLoCo, workers: int = 2) -> Any:
+def here(strategy, workers=2):
     """The weights of processes of one machine."""
     images, labels = records(200)
     rows = {"data": images.astype(np.float32), "label": labels}
-    settings: dict[str, Any] = {"workers": workers, "min_hosts": workers, "steps": STEPS}
+    settings = {"workers": workers, "min_hosts": workers, "steps": STEPS}
     return np.array(train(solver(), rows, strategy=strategy, **settings).weights.flat)
 
 
-def fit(session: Any, folder: Path, strategy: DiLoCo, resume: bool = False, **more: Any) -> Any:
+def fit(session, folder, strategy, resume=False, **more):
     settings = {"workers": 2, "min_hosts": 2, "steps": STEPS, "start_wait": 60.0, **more}
     settings |= {"snapshots": folder, "snapshot_every": 3}
     trainer = Trainer(solver(), strategy, columns=COLUMNS, **settings)

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +26,7 @@ FILES, EACH = 6, 11
 SCHEMA = "n long, x array<double>"
 
 
-def records() -> Any:
+def records():
     return np.random.default_rng(0).normal(size=(FILES * EACH, 3))
 
 
@@ -43,7 +42,7 @@ def write_file(folder: Path, number: int) -> None:
     draft.rename(folder / f"{number}.json")
 
 
-def start(session: Any, folder: Path, model: SparkModel, **trigger: Any) -> Any:
+def start(session, folder, model, **trigger):
     """The stream's predictions as files; one file of the source makes one batch."""
     source = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     made = model.transform(source.json(str(folder / "in")), best="class", batch=4)
@@ -51,7 +50,7 @@ def start(session: Any, folder: Path, model: SparkModel, **trigger: Any) -> Any:
     return sink.trigger(**trigger).start(str(folder / "out"))
 
 
-def check(session: Any, folder: Path, expected: Any) -> None:
+def check(session, folder, expected):
     """Each row is there once, as it was, with its predictions."""
     rows = session.read.schema(f"{SCHEMA}, ip array<float>, class double").json(str(folder / "out"))
     found = rows.orderBy("n").collect()
@@ -83,7 +82,7 @@ def test_a_function_of_batches_trains_and_predicts(session, tmp_path):
     parts.write.parquet(str(tmp_path / "in"))
     parts.write.mode("append").parquet(str(tmp_path / "in"))
 
-    def learn(batch: Any, number: int) -> None:
+    def learn(batch, number):
         last = tmp_path / "0.caffemodel" if number else None
         trainer = Trainer(solver(steps=40), workers=2, weights=last)
         trained = trainer.fit(batch)
@@ -100,7 +99,7 @@ def test_a_function_of_batches_trains_and_predicts(session, tmp_path):
         assert guesses.where("guess = label").count() > 50
 
 
-def job(session: Any, folder: Path, model: SparkModel) -> None:
+def job(session, folder, model):
     """The same predictions by a job that is no stream, in a task for each row."""
     rows = session.read.schema(SCHEMA).json(str(folder / "in")).repartition(FILES * EACH)
     model.transform(rows, best="class").write.mode("overwrite").json(str(folder / "out"))

@@ -3,7 +3,6 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -120,7 +119,7 @@ def by_hand(tokenizer: Path, model: Path, text: str) -> dict[str, np.ndarray]:
     return found
 
 
-def collected(made: Any, name: str) -> list[Any]:
+def collected(made, name):
     return [row[name] for row in made.orderBy("number").collect()]
 
 
@@ -293,7 +292,7 @@ def test_settings_that_do_not_fit(tokenizer, model, tmp_path):
     with pytest.raises(SpecError, match="pooling is of a net that takes texts: give tokenizer"):
         SparkModel(model, pooling="mean")
     with pytest.raises(SpecError, match="pooling is 'sum': one of mean, cls, max is needed"):
-        SparkModel(model, tokenizer=tokenizer, pooling="sum")  # type: ignore[arg-type]
+        SparkModel(model, tokenizer=tokenizer, pooling="sum")
     with pytest.raises(SpecError, match="pooled is 'logits': no blob of texts x tokens x numbers"):
         SparkModel(model, tokenizer=tokenizer, pooling="mean", pooled="logits")
     with pytest.raises(SpecError, match="pooled='x' is for pooling, which is not given"):

@@ -6,7 +6,6 @@ import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,21 +28,21 @@ from tests.spark.conftest import CONNECT
 from tests.spark.digits import NET, pixels, records, solver, tuples
 
 
-def rdd(spark: Any, count: int, parts: int, seed: int = 0) -> Any:
+def rdd(spark, count, parts, seed=0):
     return spark.sparkContext.parallelize(tuples(count, seed), parts)
 
 
-def frame(session: Any, count: int, seed: int = 0) -> Any:
+def frame(session, count, seed=0):
     """The same records as a DataFrame, under the names of the net's blobs."""
     rows = [(image.tobytes(), label) for image, label in tuples(count, seed)]
     return session.createDataFrame(rows, "data binary, label int")
 
 
-def events(trained: Any, kind: str) -> list[Any]:
+def events(trained, kind):
     return [event for event in trained.history if event["event"] == kind]
 
 
-def flat(trained: Any) -> Any:
+def flat(trained):
     return np.asarray(trained.weights.flat)
 
 
@@ -159,7 +158,7 @@ def test_settings_of_validation(session):
     with pytest.raises(SettingError, match="patience=2 counts validations, and there are none"):
         Trainer(solver(), patience=2).fit(data)
     with pytest.raises(SettingError, match="goal must be 'max' or 'min', not 'best'"):
-        Trainer(solver(), goal="best").fit(data)  # type: ignore[arg-type]
+        Trainer(solver(), goal="best").fit(data)
     with pytest.raises(SettingError, match=r"metric is 'acuracy', .*; did you mean 'accuracy'\?"):
         Trainer(solver(), metric="acuracy", validate_every=1).fit(data, validation=data)
 
@@ -214,7 +213,7 @@ def test_fine_tuning_starts_from_weights(session, tmp_path):
 
 
 def test_a_run_leaves_nothing_behind(spark):
-    def look(_: Any) -> Any:
+    def look(_):
         import os
         from pathlib import Path
 
@@ -237,7 +236,7 @@ class Killer:
         self.processes: list[int] = []
         self.attempts: list[int] = []
 
-    def __call__(self, event: Any) -> None:
+    def __call__(self, event):
         if event["event"] == "workers":
             self.processes = [worker["process"] for worker in event["workers"]]
             self.attempts.append(event["attempt"])
@@ -301,7 +300,7 @@ def test_patience_leaves_the_best_weights(session):
 def test_a_listener_that_fails_ends_the_run(session):
     heard: list[str] = []
 
-    def hear(event: Any) -> None:
+    def hear(event):
         heard.append(event["event"])
         if event["event"] == "round":
             raise ZeroDivisionError("no luck")

@@ -1,9 +1,6 @@
 """Two runs of one application, each of which holds half of its slots (xgboost #2307)."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -28,7 +25,7 @@ pytestmark = pytest.mark.slow
 POOLS = ("first", "second")
 
 
-def block(batches: Any, folder: str) -> Iterator[Any]:
+def block(batches, folder):
     """A task that says that it runs, and ends when it is told to."""
     from pyspark import TaskContext
 
@@ -43,7 +40,7 @@ class Blocked:
     Then the fair scheduler gives each in turn a slot.
     """
 
-    def __init__(self, spark: Any, folder: Path) -> None:
+    def __init__(self, spark, folder):
         self._folder, self._tracker = folder, spark.sparkContext.statusTracker()
         frame = spark.range(0, SLOTS, 1, SLOTS)
         self._job = Job(
@@ -52,7 +49,7 @@ class Blocked:
         self.barrier = threading.Barrier(2, action=self._begin)
 
     @contextmanager
-    def stored(self, session: Any, rows: Any, store: Callable[..., Any]) -> Iterator[Any]:
+    def stored(self, session, rows, store):
         with store(session, rows) as kept:
             self.barrier.wait()
             yield kept
@@ -69,16 +66,14 @@ class Blocked:
         (self._folder / "end").touch()
 
 
-def test_one_of_two_runs_gives_its_slots_back(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_of_two_runs_gives_its_slots_back(spark, tmp_path, monkeypatch):
     """Each has two of four and needs three: the one that comes back first trains first."""
     blocked, given_back = Blocked(spark, tmp_path), list[Any]()
     monkeypatch.setattr(conducting, "stored", partial(blocked.stored, store=conducting.stored))
     monkeypatch.setattr(crew, "SOON", 1.0)
     look = SparkCrew.look
 
-    def looked(workers: SparkCrew, members: Any, now: float) -> None:
+    def looked(workers, members, now):
         held = len(workers.hosts)
         look(workers, members, now)
         if held and not workers.hosts:
@@ -86,9 +81,9 @@ def test_one_of_two_runs_gives_its_slots_back(
 
     monkeypatch.setattr(SparkCrew, "look", looked)
 
-    def fit(pool: str) -> Any:
+    def fit(pool):
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
-        settings: Any = {"workers": SLOTS, "min_hosts": SLOTS - 1, "steps": 40, "start_wait": 1.0}
+        settings = {"workers": SLOTS, "min_hosts": SLOTS - 1, "steps": 40, "start_wait": 1.0}
         return Trainer(solver(), columns=COLUMNS, **settings).fit(pixels(spark, 200))
 
     with ThreadPoolExecutor(2) as threads:

@@ -1,7 +1,5 @@
 """What a Python worker keeps."""
 
-from typing import Any
-
 import pytest
 
 from sparknet.predict.worker_cache import cached, clear_cache
@@ -44,7 +42,7 @@ def test_a_failed_make_leaves_nothing():
 
 @pytest.mark.parametrize("reads", [True, False])
 def test_a_job_that_reads_its_records_keeps_its_worker(spark, reads):
-    def look(records: Any) -> Any:
+    def look(records):
         import os
 
         made: list[int] = []

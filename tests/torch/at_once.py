@@ -3,27 +3,14 @@
 SPARKNET_ENGINE=torch SPARKNET_DEVICE=cuda python -m pytest -p tests.torch.at_once …
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 from sparknet.torch import recorded
-from sparknet.torch.layer import TorchLayer
-from sparknet.torch.memory import Buffer, Memory
-from sparknet.torch.recorded import Recorded, RecordedPasses
+from sparknet.torch.recorded import RecordedPasses
 
 recorded.AFTER = 0
 _record = RecordedPasses._recorded
 
 
-def _ran_before(
-    self: RecordedPasses,
-    reads: Any,
-    layers: Sequence[TorchLayer],
-    memories: Sequence[Memory],
-    flats: Sequence[Buffer],
-    checks: list[Any],
-    work: recorded.Work,
-) -> Recorded | None:
+def _ran_before(self, reads, layers, memories, flats, checks, work):
     """Libraries are made ready by a pass of which nothing stays."""
     tape = recorded.tape_of(self._place)
     assert tape is not None
@@ -36,4 +23,4 @@ def _ran_before(
     return _record(self, reads, layers, memories, flats, checks, work)
 
 
-RecordedPasses._recorded = _ran_before  # type: ignore[method-assign]
+RecordedPasses._recorded = _ran_before

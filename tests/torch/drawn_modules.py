@@ -9,11 +9,10 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random, randrange
-from typing import Any
 
 import numpy as np
 import torch
@@ -183,14 +182,14 @@ def draw_module(seed: int) -> tuple[nn.Sequential, Tensor]:
     return modules, torch.randn(shape)
 
 
-def gradients(modules: nn.Module, x: Tensor, dy: Tensor, numbers: torch.dtype) -> list[Any]:
+def gradients(modules, x, dy, numbers):
     """By torch, in these numbers: of the input, and of the parameters."""
     ours, at = copy.deepcopy(modules).to(numbers), x.to(numbers, copy=True).requires_grad_()
     ours(at).backward(dy.to(numbers))
     return [None if one.grad is None else one.grad.numpy() for one in (at, *ours.parameters())]
 
 
-def net_of(path: Path, batch: int, device: str | None, trains: bool) -> Any:
+def net_of(path, batch, device, trains):
     model = read_model(path, batch=batch)
     model.net.force_backward = True
     phase = caffe.TRAIN if trains else caffe.TEST
@@ -201,12 +200,12 @@ def net_of(path: Path, batch: int, device: str | None, trains: bool) -> Any:
     return net
 
 
-def away(got: Any, want: Any, size: float = 1e-6) -> float:
+def away(got, want, size=1e-6):
     """The largest difference, as a share of the largest value, or of a size if that is more."""
     return float(np.abs(got - want).max(initial=0) / max(np.abs(want).max(initial=0), size))
 
 
-def learned(net: Any, parameters: list[Any], truth: list[Any]) -> Iterator[tuple[str, float]]:
+def learned(net, parameters, truth):
     """How far the gradients of parameters are away; those that the net has as torch has them."""
     pairs = [pair for pair in zip(parameters, truth, strict=True) if pair[1] is not None]
     # A bias before a normalisation has a gradient of 0, but for rounding.

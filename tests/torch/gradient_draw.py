@@ -38,7 +38,7 @@ class Draw:
         self.sizes, self.values = random.Random(seed), np.random.default_rng(seed)
         self._number, self._combinations = seed, 1
 
-    def one(self, *of: Any) -> Any:
+    def one(self, *of):
         """The first choices of all draws go through their combinations; the others are drawn."""
         if self._combinations * len(of) > DRAWS:
             return self.sizes.choice(of)

@@ -1,8 +1,6 @@
 """Modules that the tests train, and the loop that anybody would write in torch for them."""
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -10,8 +8,7 @@ from torch import nn
 
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
-from sparknet.loaders.records import ArrayRecords, Records
-from sparknet.net.learner import Learner
+from sparknet.loaders.records import ArrayRecords
 from sparknet.torch.modules.flat_module import FlatModule, ModuleParts, PortableModule
 from sparknet.torch.modules.learner import ModuleFeed, TorchLearner
 
@@ -48,17 +45,17 @@ def records(count: int = len(POINTS)) -> ArrayRecords:
 
 
 def learner_of(
-    module: nn.Module,
-    optimizer: Any,
-    data: Records,
-    batch_size: int = 12,
-    rank: int = 0,
-    size: int = 1,
-    buffers: Any = "average",
-    clip: float | None = None,
-    schedule: Any = None,
-    loss: Any = None,
-) -> TorchLearner:
+    module,
+    optimizer,
+    data,
+    batch_size=12,
+    rank=0,
+    size=1,
+    buffers="average",
+    clip=None,
+    schedule=None,
+    loss=None,
+):
     """A worker's learner, over batches in the records' own order."""
     own, optimizer = copy.deepcopy((module, optimizer))
     parts = ModuleParts(own, loss or nn.CrossEntropyLoss(), optimizer, schedule)
@@ -67,13 +64,7 @@ def learner_of(
     return TorchLearner(FlatModule(own), parts, ModuleFeed(batches, sent), sent)
 
 
-def plain(
-    module: nn.Module,
-    optimizer: Callable[[Any], Any],
-    batches: Iterator[tuple[Any, Any]],
-    clip: float | None = None,
-    schedule: Callable[[Any], Any] | None = None,
-) -> list[float]:
+def plain(module, optimizer, batches, clip=None, schedule=None):
     """Train a module in place as any script does; the losses."""
     made = optimizer([one for one in module.parameters() if one.requires_grad])
     rates = schedule(made) if schedule else None
@@ -91,16 +82,16 @@ def plain(
     return losses
 
 
-def batches(steps: int, size: int) -> Iterator[tuple[Any, Any]]:
+def batches(steps, size):
     """The records in their order, again and again."""
     for step in range(steps):
         at = np.arange(step * size, (step + 1) * size) % len(POINTS)
         yield torch.from_numpy(POINTS[at]), torch.from_numpy(LABELS[at])
 
 
-def values(module: nn.Module) -> dict[str, Any]:
+def values(module):
     return {name: one.numpy().copy() for name, one in module.state_dict().items()}
 
 
-def weights(learners: Sequence[Learner]) -> list[Any]:
+def weights(learners):
     return [one.weights.numpy().copy() for one in learners]

@@ -1,7 +1,5 @@
 """A package of somebody's own, which a saved module names."""
 
-from typing import Any
-
 import torch
 from torch import nn
 
@@ -22,7 +20,7 @@ def scorer(hidden: int = 6) -> Scorer:
     return Scorer(hidden)
 
 
-def unannotated():  # type: ignore[no-untyped-def]
+def unannotated():
     return Scorer()
 
 
@@ -37,5 +35,5 @@ class Grown(nn.Module):
         return self.first(points)
 
 
-def squares(made: Any, real: Any) -> Any:
+def squares(made, real):
     return ((made.squeeze(1) - real) ** 2).mean()

@@ -4,8 +4,7 @@ It notes each operation with the very tensors that it had, and replays them into
 so that whatever a pass takes from Python is what it was when the tape was made.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -20,7 +19,7 @@ class CpuTape:
     """A `sparknet.torch.recorded.Tape`."""
 
     def __init__(self) -> None:
-        self._notes: list[tuple[Any, Any, Any, list[Tensor]]] = []
+        self._notes = []
 
     def rehearse(self, work: Callable[[], Tensor | None]) -> Tensor | None:
         return work()
@@ -42,16 +41,14 @@ class CpuTape:
 
 
 class _Noting(TorchDispatchMode):
-    def __init__(self, notes: list[tuple[Any, Any, Any, list[Tensor]]]) -> None:
+    def __init__(self, notes):
         super().__init__()
         self._notes = notes
         self._made: set[int] = set()
         self.before: dict[int, tuple[Tensor, Tensor]] = {}
         """What there was before, of the memory that is written to in place."""
 
-    def __torch_dispatch__(
-        self, operation: Any, types: Sequence[type], given: Any = (), named: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, operation, types, given=(), named=None):
         name = operation.name()
         if any(word in name for word in WAITS):
             raise RuntimeError(f"{name} waits for the device")
@@ -75,10 +72,10 @@ class _Noting(TorchDispatchMode):
         return found
 
 
-def _uncounted(one: Any) -> Any:
+def _uncounted(one):
     """The same memory; autograd does not notice what is written there, as it does not on a GPU."""
     return one.data if _is(one) else one
 
 
-def _is(one: Any) -> bool:
+def _is(one):
     return isinstance(one, Tensor)

@@ -1,7 +1,5 @@
 """Convolutions whose pixels have their channels side by side, tried where there is no GPU."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -45,7 +43,7 @@ NET = (
 )
 
 
-def passed(keep_blobs: bool = True) -> dict[str, Any]:
+def passed(keep_blobs=True):
     """All that a pass forward and back leaves."""
     net = caffe.Net.from_proto(
         parse_net(NET), caffe.TRAIN, seed=3, device="apart", keep_blobs=keep_blobs
@@ -66,7 +64,7 @@ def test_the_same_numbers(keep_blobs, monkeypatch):
     usual, laid = passed(keep_blobs), convolutions._laid
     seen: list[bool] = []
 
-    def watched(layer: Any, x: Any) -> Any:
+    def watched(layer, x):
         made = laid(layer, x)
         if x.ndim == 4:
             assert made.is_contiguous(memory_format=torch.channels_last)
@@ -87,7 +85,7 @@ def test_blobs_stay_as_they_are_between_convolutions(monkeypatch):
     """So that only the data and the weights are laid out anew."""
     laid, kept = convolutions._laid, list[tuple[int, ...]]()
 
-    def watched(layer: Any, x: Any) -> Any:
+    def watched(layer, x):
         made = laid(layer, x)
         if made is x and x.ndim == 4:
             kept.append(tuple(x.shape))

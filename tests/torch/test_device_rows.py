@@ -1,7 +1,5 @@
 """Rows of bytes that are transformed on a device, against the native pass, bit for bit."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -21,7 +19,7 @@ from sparknet.training import Averaging
 DRAWN = np.random.default_rng(0)
 ROWS = DRAWN.integers(0, 256, (40, 3, 13, 11), dtype=np.uint8)
 MEAN, SMALL = (DRAWN.uniform(0, 255, (3, *size)).astype(np.float32) for size in ((13, 11), (8, 7)))
-HOW: dict[str, dict[str, Any]] = {
+HOW = {
     "nothing": {},
     "scale": {"scale": 0.00390625},
     "mean values": {"mean_values": (104.0, 116.669, 122.679), "scale": 1 / 57},
@@ -37,7 +35,7 @@ HOW: dict[str, dict[str, Any]] = {
 }
 
 
-def native(how: Transformation, rows: Any, first: int) -> Any:
+def native(how, rows, first):
     out = np.empty((len(rows), *how.shape(rows.shape[1:])), np.float32)
     items = BatchItems(len(rows))
     items.put_all(rows)
@@ -88,7 +86,7 @@ def moved(monkeypatch):
     seen: list[tuple[torch.dtype, int]] = []
     copy = DevicePlace.copy_of
 
-    def watched(self: DevicePlace, values: Any) -> Any:
+    def watched(self, values):
         seen.append((values.dtype, values.numel() * values.element_size()))
         return copy(self, values)
 
@@ -120,7 +118,7 @@ def test_a_training_that_goes_on(tmp_path):
     data = {"data": ROWS, "label": LABELS}
     found = {}
     for device in ("cpu", "apart"):
-        how: dict[str, Any] = {
+        how = {
             "device": device,
             "workers": 1,
             "strategy": Averaging(steps=3),

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -45,9 +44,7 @@ def engine(monkeypatch):
     monkeypatch.delenv("SPARKNET_DEVICE", raising=False)
 
 
-def build(
-    monkeypatch: pytest.MonkeyPatch, device: str | None, text: str = NET, **kwargs: Any
-) -> Any:
+def build(monkeypatch, device, text=NET, **kwargs):
     for name in ("SPARKNET_ENGINE", "SPARKNET_DEVICE"):
         monkeypatch.delenv(name, raising=False)
     if device is not None:
@@ -56,7 +53,7 @@ def build(
     return caffe.Net.from_proto(parse_net(text), caffe.TRAIN, seed=7, **kwargs)
 
 
-def passes(net: Any) -> dict[str, Any]:
+def passes(net):
     """Two passes of the same net: what they leave."""
     rng = np.random.default_rng(0)
     for _ in range(2):

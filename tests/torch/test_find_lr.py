@@ -1,7 +1,6 @@
 """find_lr of a module: the losses of torch's own range test."""
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from tests.torch.modules import LABELS, POINTS, batches, perceptron, plain
 STEPS, LOW, HIGH = 25, 1e-3, 0.3
 
 
-def rising(optimizer: Any) -> Any:
+def rising(optimizer):
     for group in optimizer.param_groups:
         group["lr"] *= LOW / 0.3
     factor = (HIGH / LOW) ** (1 / (STEPS - 1))
@@ -30,7 +29,7 @@ def test_the_losses_are_those_of_a_loop(ratio):
     """Of two groups of parameters the second learns faster."""
     module = perceptron()
 
-    def optimizer(parameters: Any) -> Any:
+    def optimizer(parameters):
         first, *others = parameters
         groups = [{"params": [first]}, {"params": others, "lr": 0.3 * ratio}]
         return torch.optim.SGD(groups, lr=0.3, momentum=0.5)

@@ -2,7 +2,6 @@
 float64 against differences, and the engine's in float32 against that."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ WEIGHED = "RecordWeights"
 Objective = Callable[[Sequence[Tensor], Sequence[Tensor]], Tensor]
 
 
-def build_net(kind: str, case: Case) -> Any:
+def build_net(kind, case):
     """A net of the layer 'l', computed by PyTorch on the CPU; a learned bias of zeros before a
     bottom lets it have a gradient."""
     lines = [input_layer(f"x{n}", one.shape) for n, one in enumerate(case.inputs)]
@@ -53,11 +52,11 @@ def build_net(kind: str, case: Case) -> Any:
     return net
 
 
-def own(net: Any) -> Any:
+def own(net):
     return net.params.get("l", [])
 
 
-def statistics(net: Any) -> range:
+def statistics(net):
     """Parameters that have no gradient."""
     (node,) = (node for node in net._runtime.nodes if node.name == "l")
     return range(*type(node.layer).statistics.indices(len(node.params)))
@@ -70,7 +69,7 @@ def varied(kind: str, case: Case) -> list[int]:
     return [n for n in range(count) if n not in lacking and n not in case.fixed]
 
 
-def function_of(layer: Any) -> Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Tensor, ...]]:
+def function_of(layer):
     """The layer's function in float64, which draws the random numbers of its next pass."""
     draws, layer.product = layer.random.draws, torch.float64
     shapes = [top.shape for top in layer.tops]

@@ -53,7 +53,7 @@ OPTIMIZERS = {
 Make = Callable[[Any], Any]
 
 
-def trained(workers: int, steps: int, strategy: Any, **how: Any) -> list[Any]:
+def trained(workers, steps, strategy, **how):
     """The learners of so many workers, after training."""
     module = how.pop("module", perceptron())
     batch = how.pop("batch", 12)
@@ -67,7 +67,7 @@ def trained(workers: int, steps: int, strategy: Any, **how: Any) -> list[Any]:
     return made
 
 
-def _rest(how: dict[str, Any]) -> dict[str, Any]:
+def _rest(how):
     return {name: value for name, value in how.items() if name != "optimizer"}
 
 
@@ -99,7 +99,7 @@ def test_numbers_beside_the_histories_go_on(name, workers):
     so that the loop of torch is theirs."""
     module, make = perceptron(), OPTIMIZERS[name]
 
-    def made(count: int) -> list[Any]:
+    def made(count):
         return [learner_of(module, make, records()) for _ in range(count)]
 
     before, after = made(2), made(workers)
@@ -121,7 +121,7 @@ def test_numbers_beside_the_histories_go_on(name, workers):
         np.testing.assert_allclose(found[key], value, rtol=1e-5, atol=1e-6, err_msg=key)
 
 
-def by_parts(learners: list[Any], steps: int) -> list[tuple[int, int]]:
+def by_parts(learners, steps):
     """Each learner updates its part of the weights, and has the others' parts from them."""
     size = learners[0].weights.size
     ends = [0, *(size // len(learners) * one for one in range(1, len(learners))), size]
@@ -136,7 +136,7 @@ def by_parts(learners: list[Any], steps: int) -> list[tuple[int, int]]:
     return parts
 
 
-def joined(step: int) -> tuple[Any, Any]:
+def joined(step):
     """What two workers have in a step: each takes every second record."""
     at = np.arange(step * 24, (step + 1) * 24) % len(POINTS)
     return torch.from_numpy(POINTS[at]), torch.from_numpy(LABELS[at])
@@ -248,7 +248,7 @@ def test_every_strategy_brings_two_workers_together(name):
 
 
 class Pair(nn.Module):
-    def forward(self, left: Any, right: Any, mask: Any = None) -> Any: ...
+    def forward(self, left, right, mask=None): ...
 
 
 def test_arguments_have_the_columns_of_their_names():
@@ -306,24 +306,24 @@ class Frozen(nn.Module):
         torch.manual_seed(0)
         self.layers = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
 
-    def train(self, mode: bool = True) -> Any:
+    def train(self, mode=True):
         super().train(mode)
         self.layers[1].eval()
         return self
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input):
         return self.layers(input)
 
 
 def test_a_module_is_asked_for_its_mode_of_training():
     module = Frozen()
     for whole in (module, nn.Sequential(module)):
-        found: Any = ours(PAIRS, whole, sgd(whole))
+        found = ours(PAIRS, whole, sgd(whole))
         check_equal(found, loop(PAIRS, whole, sgd, usual))
         assert not any(one.any() for name, one in found.named_buffers() if name.endswith("mean"))
     by_hand = Frozen().layers
     by_hand[1].eval()
-    kept: Any = ours(PAIRS, by_hand, sgd(by_hand))
+    kept = ours(PAIRS, by_hand, sgd(by_hand))
     assert not kept[1].training
     assert not kept[1].num_batches_tracked
 
@@ -338,7 +338,7 @@ class Mixed(nn.Module):
         self.middle.to(dtype).to(torch.float32 if master else dtype)
         self.dtype = dtype
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input):
         weights = [one.to(self.dtype) for one in (self.middle.weight, self.middle.bias)]
         hidden = torch.tanh(self.first(input)).to(self.dtype)
         return self.last(nn.functional.linear(hidden, *weights).float())
@@ -347,8 +347,8 @@ class Mixed(nn.Module):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
 def test_parameters_of_other_types_have_masters_in_float32(dtype):
     module = Mixed(dtype, master=False)
-    found: Any = ours(PAIRS, module, sgd(module), accumulate=2)
-    want: Any = loop(PAIRS, Mixed(dtype, master=True), sgd, usual, accumulate=2)
+    found = ours(PAIRS, module, sgd(module), accumulate=2)
+    want = loop(PAIRS, Mixed(dtype, master=True), sgd, usual, accumulate=2)
     want.middle.to(dtype)
     assert not torch.equal(want.middle.weight, module.middle.weight)
     check_equal(found, want, 1e-6 if dtype == torch.float64 else 1e-3)

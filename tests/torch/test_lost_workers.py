@@ -2,7 +2,6 @@
 
 import sys
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +36,7 @@ def module(kind: type[Perceptron] = Dropping) -> Perceptron:
     return kind(norm=True)
 
 
-SETTINGS_OF_RUNS: dict[str, Any] = {
+SETTINGS_OF_RUNS = {
     "loss": nn.CrossEntropyLoss(),
     "optimizer": partial(torch.optim.Adam, lr=0.01),
     "lr_schedule": partial(torch.optim.lr_scheduler.CosineAnnealingLR, T_max=60),
@@ -47,11 +46,11 @@ SETTINGS_OF_RUNS: dict[str, Any] = {
 }
 
 
-def same(first: Any, second: Any) -> None:
+def same(first, second):
     np.testing.assert_array_equal(first.weights.flat.numpy(), second.weights.flat.numpy())
 
 
-def local(**more: Any) -> Any:
+def local(**more):
     data = (POINTS, LABELS)
     return sparknet.train(module=module(), data=data, **{**SETTINGS_OF_RUNS, **more})
 

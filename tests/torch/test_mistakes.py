@@ -1,7 +1,6 @@
 """What cannot be trained is refused in one sentence, before any process starts."""
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from sparknet.training.module_setup import _told_of
 from tests.torch.modules import LABELS, POINTS, perceptron
 
 DATA = {"points": POINTS, "label": LABELS}
-FINE: dict[str, Any] = {
+FINE = {
     "loss": nn.CrossEntropyLoss(),
     "optimizer": partial(torch.optim.SGD, lr=0.1),
     "steps": 1,
@@ -29,7 +28,7 @@ def frozen() -> nn.Module:
     return perceptron().requires_grad_(False)
 
 
-MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+MISTAKES = {
     "no parameters": ({"module": nn.Identity()}, "module 'Identity' has no parameters"),
     "frozen": ({"module": frozen()}, "no parameter that requires a gradient"),
     "double": ({"module": perceptron().double()}, "parameter 'first.weight' .* is float64"),
@@ -103,7 +102,7 @@ def test_nothing_of_the_users_is_changed():
         np.testing.assert_array_equal(one, before[name], err_msg=name)
 
 
-RUNS: dict[str, tuple[dict[str, Any], str]] = {
+RUNS = {
     "kind": ({"optimizer": partial(torch.optim.Adam, lr=0.1)}, "optimizer is 'SGD', not 'Adam'"),
     "rate": ({"optimizer": partial(torch.optim.SGD, lr=0.2)}, "optimizer lr is 0.1, not 0.2"),
     "clip": ({"clip_gradients": 3.0}, "clip_gradients is None, not 3.0"),

@@ -1,8 +1,5 @@
 """Workers with different engines, and runs that go on with another engine."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -44,21 +41,19 @@ def records():
     return data, (data.mean((1, 2, 3)) > 0.05).astype(np.float32)
 
 
-def trained(
-    folder: Path, records: tuple[Any, Any], device: str, rule: str = "SGD", **settings: Any
-) -> tuple[Any, list[Any]]:
+def trained(folder, records, device, rule="SGD", **settings):
     """All weights in a row, and the events."""
     solver = folder / "solver.prototxt"
     solver.write_text(
         f'type: "{rule}" lr_policy: "fixed" random_seed: 5 {RULES[rule]} net_param {{ {NET} }}'
     )
-    heard: list[Any] = []
+    heard = []
     end = sparknet.train(solver, records, device=device, on_event=heard.append, **settings)
     blobs = [blob.data for layer in end.net.net.params.values() for blob in layer]
     return np.concatenate([np.ravel(blob) for blob in blobs]), heard
 
 
-def computed(heard: list[Any]) -> list[tuple[str, str]]:
+def computed(heard):
     return [
         (one["engine"], one["device"])
         for event in heard

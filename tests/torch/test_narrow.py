@@ -1,7 +1,5 @@
 """What transformers and mobile nets are made of, in bfloat16, beside float32."""
 
-from typing import Any, Literal
-
 import numpy as np
 import pytest
 
@@ -34,7 +32,7 @@ layer { name: "norm" type: "LayerNorm" bottom: "back" top: "norm" layer_norm_par
 KEPT = ("q", "b", "scores", "scaled", "y", "gelu", "swish", "hard", "scale", "back")
 
 
-def build(precision: Literal["float32", "bf16"], x: Any) -> Any:
+def build(precision, x):
     net = caffe.Net.from_proto(
         parse_net(input_layer("x", x.shape) + ATTENTION),
         caffe.TEST,

@@ -2,7 +2,6 @@
 
 import copy
 import io
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ def torch():
     return pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
-def net_of(text: str, phase: int = caffe.TRAIN) -> Any:
+def net_of(text, phase=caffe.TRAIN):
     return caffe.Net.from_proto(parse_net(text), phase, seed=3)
 
 
@@ -155,18 +154,18 @@ LSTM = (
 )
 
 
-def pictures(torch: Any, count: int = 4) -> Any:
+def pictures(torch, count=4):
     return torch.from_numpy(np.random.default_rng(3).normal(size=(count, 3, 6, 6))).float()
 
 
-def steps(torch: Any, streams: int = 2) -> tuple[Any, Any]:
+def steps(torch, streams=2):
     marks = torch.ones(3, streams)
     marks[0] = 0
     values = np.random.default_rng(4).normal(size=(3, streams, 4))
     return torch.from_numpy(values).float(), marks
 
 
-def predicting(text: str = LAYERS) -> Any:
+def predicting(text=LAYERS):
     """A net whose statistics have seen something."""
     net = net_of(input_layer("x", (4, 3, 6, 6)) + text, caffe.TEST)
     net.params["bn"][1].data[...], net.params["bn"][2].data[...] = 1, 1
@@ -228,11 +227,11 @@ def test_gradients_in_float64(torch):
     graded(torch, net_of(LSTM, caffe.TEST), (values,), (marks,))
 
 
-def graded(torch: Any, net: Any, varied: tuple[Any, ...], fixed: tuple[Any, ...]) -> None:
+def graded(torch, net, varied, fixed):
     made = module(net).double()
     names = [name for name, _ in made.named_parameters()]
 
-    def computed(*given: Any) -> Any:
+    def computed(*given):
         inputs, params = given[: len(varied)], given[len(varied) :]
         made.forget()
         params_by_name = dict(zip(names, params, strict=True))

@@ -87,7 +87,7 @@ def test_nothing_is_collected_while_a_pass_is_recorded(tapes, monkeypatch):
     assert (collects, gc.isenabled()) == ([False], True)
 
 
-def nets(text: str, monkeypatch: pytest.MonkeyPatch, **more: Any) -> list[Any]:
+def nets(text, monkeypatch, **more):
     """The same net twice: one whose passes are recorded, and one that runs layer by layer."""
     found = []
     for tape_of in (recorded.tape_of, lambda place: None):
@@ -104,18 +104,18 @@ def nets(text: str, monkeypatch: pytest.MonkeyPatch, **more: Any) -> list[Any]:
     return found
 
 
-def recordings(net: Any) -> int:
+def recordings(net):
     return len(net._runtime.engine._recorded._found)
 
 
-def everything(net: Any) -> dict[str, Any]:
+def everything(net):
     found = {f"{name}.data": np.array(blob.data) for name, blob in net.blobs.items()}
     found |= {f"{name}.diff": np.array(blob.diff) for name, blob in net.blobs.items()}
     found |= {"weights": np.array(net.flat_params), "gradients": np.array(net.flat_diffs)}
     return found
 
 
-def play(both: list[Any], feed: Callable[[Any, int], None], passes: int = 6) -> None:
+def play(both, feed, passes=6):
     """Bits are the same after each pass, whatever is looked at."""
     for number in range(passes):
         told = []
@@ -130,13 +130,13 @@ def play(both: list[Any], feed: Callable[[Any, int], None], passes: int = 6) -> 
             np.testing.assert_array_equal(told[0][name], values, err_msg=f"{name}, {number}")
 
 
-def feed_pictures(net: Any, number: int) -> None:
+def feed_pictures(net, number):
     draw = np.random.default_rng(number)
     net.blobs["data"].data[...] = draw.normal(size=net.blobs["data"].shape)
     net.blobs["label"].data[...] = draw.integers(0, 5, 3)
 
 
-def feed_sequences(net: Any, number: int) -> None:
+def feed_sequences(net, number):
     net.blobs["x"].data[...] = np.random.default_rng(number).normal(size=(4, 2, 3))
     net.blobs["cont"].data[...] = np.arange(4)[:, None] > (number == 0)
 
@@ -156,7 +156,7 @@ def test_replays_leave_the_bits_of_other_passes(kind, tapes, monkeypatch):
 def test_what_a_program_writes_between_passes_counts(tapes, monkeypatch):
     both = nets(PICTURES, monkeypatch)
 
-    def feed(net: Any, number: int) -> None:
+    def feed(net, number):
         feed_pictures(net, number)
         net.blobs["loss"].diff[...] = 1 + number
         net.params["left"][0].data[...] *= 1.5
@@ -301,7 +301,7 @@ def test_too_little_memory_is_told_with_the_layer(back, tapes, monkeypatch):
     refused = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1 GiB"
     run = getattr(layer_passes, "backward" if back else "forward")
 
-    def full(layer: Any, shares: bool) -> None:
+    def full(layer, shares):
         if layer.name == "pool":
             raise torch.cuda.OutOfMemoryError(refused + ". More text.")
         run(layer, shares)
@@ -358,7 +358,7 @@ def test_bfloat16_stays_between_layers(keep_blobs, monkeypatch):
         if layer.type in ("ReLU", "Pooling", "Dropout", "Eltwise"):
             compute = layer.translation.compute
 
-            def watched(given: Any, bottoms: Any, params: Any, run: Any = compute) -> Any:
+            def watched(given, bottoms, params, run=compute):
                 kinds.extend(one.dtype for one in bottoms)
                 return run(given, bottoms, params)
 

@@ -2,7 +2,6 @@
 
 import copy
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,13 +30,13 @@ WEIGHTS = torch.from_numpy(DRAWN.random(9).astype(np.float32))
 BY_CLASS = torch.tensor([1.0, 2.0, 0.5, 3.0])
 
 
-def divided(loss: Any, made: Any, real: Any, weights: Any, by: float) -> float:
+def divided(loss, made, real, weights, by):
     """The sum over rows of weight times the row's own loss, divided."""
     rows = zip(made, real, weights, strict=True)
     return sum(float(one * loss(row[None], truth[None])) for row, truth, one in rows) / by
 
 
-LOSSES: dict[str, tuple[Any, Any, Any, float]] = {
+LOSSES = {
     "cross entropy": (nn.CrossEntropyLoss(), F.cross_entropy, CLASSES, 9),
     "function": (F.cross_entropy, F.cross_entropy, CLASSES, 9),
     "sum": (nn.CrossEntropyLoss(reduction="sum"), F.cross_entropy, CLASSES, 1),
@@ -96,7 +95,7 @@ def test_pixels_of_pictures():
 
 
 def test_a_loss_of_ones_own():
-    def own(made: Any, real: Any, weights: Any) -> Any:
+    def own(made, real, weights):
         return (weights * (made[:, 0] - real) ** 2).sum()
 
     loss = ModuleLoss(own)
@@ -115,7 +114,7 @@ def session():
     found.stop()
 
 
-HOW: dict[str, Any] = {
+HOW = {
     "optimizer": partial(torch.optim.SGD, lr=0.2, momentum=0.9),
     "batch_size": 240,
     "steps": 6,

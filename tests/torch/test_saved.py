@@ -6,7 +6,6 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ from tests.torch.modules import LABELS, POINTS, Perceptron, perceptron
 
 start_quickly()
 ROOT = Path(__file__).resolve().parents[2]
-HOW: dict[str, Any] = {
+HOW = {
     "loss": nn.CrossEntropyLoss(),
     "optimizer": partial(torch.optim.SGD, lr=0.1, momentum=0.9),
     "steps": 40,
@@ -44,12 +43,12 @@ HOW: dict[str, Any] = {
 ONE = {"points": POINTS[:2]}
 
 
-def computed(module: nn.Module) -> Any:
+def computed(module):
     with torch.no_grad():
         return module.eval()(torch.from_numpy(POINTS)).numpy()
 
 
-def elsewhere(program: str, *arguments: Any, without: str = "pyspark") -> str:
+def elsewhere(program, *arguments, without="pyspark"):
     """What a program prints in another process, which cannot import something."""
     head = f"import sys; sys.modules[{without!r}] = None\n" if without else "import sys\n"
     done = subprocess.run(
@@ -103,7 +102,7 @@ def test_a_trained_module_elsewhere(tmp_path, module):
     np.testing.assert_allclose(made, computed(trained.module), rtol=1e-5, atol=1e-6)
 
 
-def saved(folder: Path, module: Any) -> Path:
+def saved(folder, module):
     path = folder / "module.safetensors"
     ModuleModel(module, columns={"points": "features"}, records=ONE, kind="classes").save(path)
     return path
@@ -151,16 +150,16 @@ def test_a_module_is_saved_as_a_folder(tmp_path):
         SparkModel(tmp_path / "model", dialect="caffe")
 
 
-def changed(path: Path, **how: Any) -> None:
+def changed(path, **how):
     said = path.with_name("module.sparknet.json")
     said.write_text(json.dumps(json.loads(said.read_text()) | how))
 
 
-def code(path: str, **arguments: Any) -> dict[str, Any]:
+def code(path, **arguments):
     return {"made_by": {"path": path, "arguments": arguments}}
 
 
-WRONG: dict[str, tuple[dict[str, Any], bool, str]] = {
+WRONG = {
     "missing package": (
         code("nowhere.shop:Net"),
         True,
@@ -242,7 +241,7 @@ def points(session):
     return session.createDataFrame(rows, "a float, b float, c float, d float, side double")
 
 
-def pipeline(module: Any, **how: Any) -> Pipeline:
+def pipeline(module, **how):
     trainer = Trainer(module=module, target="side", **{**HOW, **how})
     estimator = NetEstimator(trainer, featuresCol="features")
     estimator.setParams(predictionCol="prediction", probabilityCol="probability")
@@ -368,7 +367,7 @@ def test_a_stage_whose_code_is_not_trusted(session, tmp_path):
     assert PipelineModel is not None
 
 
-KINDS: dict[str, tuple[Any, Any]] = {
+KINDS = {
     "yes or no": (partial(shop.Scorer, classes=1), "labels"),
     "labels": (partial(shop.Scorer, classes=3), "labels"),
     "number": (partial(shop.Scorer, classes=1), "numbers"),

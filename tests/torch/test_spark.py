@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -48,19 +47,19 @@ def session():
     found.stop()
 
 
-def frame(session: Any, name: str, values: Any, label: Any, kind: str = "float") -> Any:
+def frame(session, name, values, label, kind="float"):
     flat = values.reshape(len(values), -1).tolist()
     rows = [(row, one) for row, one in zip(flat, label.astype(float).tolist(), strict=True)]
     return session.createDataFrame(rows, f"{name} array<{kind}>, label double")
 
 
-def computed(module: nn.Module, values: Any) -> Any:
+def computed(module, values):
     module.eval()
     with torch.no_grad():
         return module(torch.from_numpy(values)).numpy()
 
 
-def predicted(model: ModuleModel, data: Any) -> Any:
+def predicted(model, data):
     return np.array([row.output for row in model.transform(data).select("output").collect()])
 
 
@@ -114,9 +113,9 @@ def test_a_transformer_of_tokens(session, strategy):
     found = trained.model.transform(data, best="class").select("class", "label").collect()
     right = np.mean([row["class"] == row["label"] for row in found])
     assert right == pytest.approx(trained.outcome.metrics["accuracy"])
-    judged: Any = trained.model.evaluate(data)
+    judged = trained.model.evaluate(data)
     assert (judged.rows, judged.accuracy) == (256, pytest.approx(right))
-    model: Any = trained.model
+    model = trained.model
     column = data.select(model.udf()("tokens").alias("made"))
     made = np.array([row.made for row in column.collect()])
     np.testing.assert_allclose(made, predicted(model, data), rtol=1e-5, atol=1e-6)
@@ -142,7 +141,7 @@ def test_an_lstm_of_sequences(session, strategy):
     trained = trainer.fit(data, data)
     assert trained.outcome.metrics["r2"] > 0.5
     found = trained.model.transform(data)
-    judged: Any = trained.model.evaluate(data)
+    judged = trained.model.evaluate(data)
     assert judged.r2 == pytest.approx(trained.outcome.metrics["r2"], abs=1e-4)
     trained.model.register(session, "summed")
     sums_found = data.selectExpr("summed(pairs) AS made")
@@ -160,7 +159,7 @@ def points(session):
     return data, deal(records, data, None, 2, 100)
 
 
-SMALL: dict[str, Any] = {
+SMALL = {
     "loss": nn.CrossEntropyLoss(),
     "optimizer": partial(torch.optim.SGD, lr=0.05, momentum=0.9),
     "workers": 2,
@@ -181,7 +180,7 @@ SMALL: dict[str, Any] = {
 def test_the_weights_are_those_of_virtual_workers(session, points, strategy):
     """Which see the same rows in the same order; their bits are those of processes here."""
     data, dealt_out = points
-    how: dict[str, Any] = {**SMALL, "module": perceptron(norm=True), "strategy": strategy}
+    how = {**SMALL, "module": perceptron(norm=True), "strategy": strategy}
     here = simulate(data=dealt_out, shuffle=False, threads=1, steps=10, **how)
     there = Trainer(steps=10, **how).fit(data)
     np.testing.assert_array_equal(there.weights.flat.numpy(), here.weights.flat.numpy())
@@ -190,7 +189,7 @@ def test_the_weights_are_those_of_virtual_workers(session, points, strategy):
 
 @pytest.mark.parametrize("strategy", [Downpour(), Auto()], ids=lambda one: one.name)
 def test_what_depends_on_timing_learns(session, points, strategy):
-    how: dict[str, Any] = {**SMALL, "module": perceptron(), "strategy": strategy, "steps": 60}
+    how = {**SMALL, "module": perceptron(), "strategy": strategy, "steps": 60}
     trained = Trainer(**how).fit(points[0], points[0])
     assert trained.outcome.metrics["accuracy"] > 0.85
 

@@ -38,7 +38,7 @@ class Simulated:
         ]
         self.learned = sum(one.numel() for one in self.parts(self.modules[0])[0])
 
-    def parts(self, module: nn.Module) -> tuple[list[Any], list[Any]]:
+    def parts(self, module):
         """What learns, and what no gradient changes; a tied parameter once."""
         own = list(module.parameters())
         rest = [one for one in own if not one.requires_grad] + list(module.buffers())
@@ -124,7 +124,7 @@ def streamed(size: int, optimizer: str, norm: bool, strategy: DiLoCo) -> tuple[A
     return whole, np.mean([group.values(one) for one in group.modules], axis=0)
 
 
-def trained(size: int, optimizer: str, norm: bool, strategy: Any) -> tuple[Any, Array]:
+def trained(size, optimizer, norm, strategy):
     """The state of the strategy, and the weights of all workers at the end."""
     data, comms = records(), LocalComm.group(size)
     module = perceptron(norm)
@@ -132,7 +132,7 @@ def trained(size: int, optimizer: str, norm: bool, strategy: Any) -> tuple[Any, 
         learner_of(module, OPTIMIZERS[optimizer], data, BATCH, rank, size) for rank in range(size)
     ]
 
-    def work(comm: Any) -> Any:
+    def work(comm):
         rounds = Rounds(members[comm.rank], strategy, comm, RunPlan(steps=STEPS), Hooks())
         rounds.start()
         rounds.go_on()

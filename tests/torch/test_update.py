@@ -1,7 +1,6 @@
 """The update on a device: the numbers of the native pass, and no parameter that crosses."""
 
 import signal
-from typing import Any
 
 import numpy as np
 import pytest
@@ -104,11 +103,11 @@ def test_a_step_moves_the_batch_alone(kind, monkeypatch):
     crossed: list[tuple[str, int]] = []
     copy_of, copy_to = DevicePlace.copy_of, DevicePlace.copy_to
 
-    def up(self: DevicePlace, values: Any) -> Any:
+    def up(self, values):
         crossed.append(("blob", values.numel()))
         return copy_of(self, values)
 
-    def across(target: Any, values: Any) -> None:
+    def across(target, values):
         crossed.append(("buffer", values.numel()))
         copy_to(target, values)
 
@@ -164,7 +163,7 @@ def test_an_interrupt_waits_for_the_end_of_the_update(monkeypatch):
         small.feed(one, 0)
     rule = update._RULES["sgd"]
 
-    def interrupted(*given: Any) -> Any:
+    def interrupted(*given):
         signal.raise_signal(signal.SIGINT)
         return rule(*given)
 

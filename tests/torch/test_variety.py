@@ -50,11 +50,11 @@ def perceptron() -> nn.Module:
     return nn.Sequential(first, nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
 
 
-def sgd(module: nn.Module) -> Any:
+def sgd(module):
     return torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
 
 
-def ours(data: Data, module: Any, optimizer: Any, loss: Any = CROSS, **how: Any) -> nn.Module:
+def ours(data, module, optimizer, loss=CROSS, **how):
     """The module as a worker leaves it."""
     precision = how.pop("precision", "float32")
     settings = {"batch_size": BATCH, **how}
@@ -103,7 +103,7 @@ def batches(data: Data) -> Iterator[Data]:
         yield {name: torch.from_numpy(values[at]) for name, values in data.items()}
 
 
-def usual(module: nn.Module, batch: Data) -> Any:
+def usual(module, batch):
     return CROSS(module(batch["input"]), batch["label"])
 
 
@@ -117,7 +117,7 @@ def check_equal(found: nn.Module, want: nn.Module, least: float = 1e-6) -> None:
 # -- optimizers and rates --------------------------------------------------------------------
 
 
-def two_groups(module: Any) -> Any:
+def two_groups(module):
     rest = [*module[1].parameters(), *module[3].parameters()]
     groups = [{"params": module[0].parameters(), "lr": 0.05}, {"params": rest, "weight_decay": 0.3}]
     return torch.optim.AdamW(groups, lr=0.01)
@@ -126,11 +126,11 @@ def two_groups(module: Any) -> Any:
 class Signs(torch.optim.Optimizer):
     """An optimizer of the user's own."""
 
-    def __init__(self, parameters: Any, lr: float) -> None:
+    def __init__(self, parameters, lr):
         super().__init__(parameters, {"lr": lr})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure=None):
         for group in self.param_groups:
             for one in group["params"]:
                 kept = self.state[one]
@@ -195,7 +195,7 @@ def test_gradients_of_several_batches():
 def test_bfloat16():
     module = perceptron()
 
-    def narrow(module: nn.Module, batch: Data) -> Any:
+    def narrow(module, batch):
         with torch.autocast("cpu", torch.bfloat16):
             return usual(module, batch)
 
@@ -222,13 +222,13 @@ class Named(NamedTuple):
 class Model(nn.Module):
     """As those of Hugging Face: everything may be missing, and the loss comes with the labels."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind):
         super().__init__()
         torch.manual_seed(0)
         self.layers = nn.Sequential(nn.Embedding(7, 6), nn.Flatten(), nn.Linear(30, 2))
         self.kind = kind
 
-    def forward(self, input_ids: Any = None, labels: Any = None, return_dict: bool = True) -> Any:
+    def forward(self, input_ids=None, labels=None, return_dict=True):
         logits = self.layers(input_ids)
         loss = None if labels is None else CROSS(logits, labels)
         return self.kind(loss=loss, logits=logits)
@@ -239,7 +239,7 @@ def test_outputs_with_names(kind):
     module = Model(kind)
     data = {"input_ids": TOKENS, "labels": LABELS}
 
-    def own(module: nn.Module, batch: Data) -> Any:
+    def own(module, batch):
         return named_outputs(module(**batch))["loss"]
 
     want = loop(data, module, sgd, own)
@@ -247,7 +247,7 @@ def test_outputs_with_names(kind):
     check_equal(found, want)
     data = {"input_ids": TOKENS, "label": LABELS}
 
-    def ours_too(made: Any, label: Any) -> Any:
+    def ours_too(made, label):
         return CROSS(named_outputs(made)["logits"], label)
 
     check_equal(ours(data, module, sgd(module), ours_too), want)
@@ -259,16 +259,16 @@ class Several(nn.Module):
         torch.manual_seed(0)
         self.first, self.number, self.classes = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 2)
 
-    def forward(self, x: Any, y: Any = None) -> Any:
+    def forward(self, x, y=None):
         hidden = torch.tanh(self.first(x if y is None else x + y))
         return self.classes(hidden), self.number(hidden)
 
 
 def test_several_inputs_outputs_and_targets():
-    def both(made: Any, targets: Any) -> Any:
+    def both(made, targets):
         return CROSS(made[0], targets[0]) + ((made[1] - targets[1]) ** 2).mean()
 
-    def own(module: nn.Module, batch: Data) -> Any:
+    def own(module, batch):
         return both(module(batch["x"], batch["y"]), [batch["label"], batch["sum"]])
 
     module = Several()
@@ -283,12 +283,12 @@ class Open(nn.Module):
         torch.manual_seed(0)
         self.layer = nn.Linear(4, 2)
 
-    def forward(self, **batch: Any) -> Any:
+    def forward(self, **batch):
         return self.layer(batch["x"] + batch["y"])
 
 
 def test_a_forward_of_any_arguments_gets_all_columns():
-    def own(module: nn.Module, batch: Data) -> Any:
+    def own(module, batch):
         return CROSS(module(x=batch["x"], y=batch["y"]), batch["label"])
 
     module, data = Open(), {"x": POINTS, "y": POINTS, "label": LABELS}
@@ -304,16 +304,16 @@ class Language(nn.Module):
         self.words, self.last = nn.Embedding(7, 6), nn.Linear(6, 7, bias=False)
         self.last.weight = self.words.weight
 
-    def forward(self, tokens: Any) -> Any:
+    def forward(self, tokens):
         return self.last(self.words(tokens))
 
 
 def test_a_language_model_with_a_tied_embedding():
-    def flat(made: Any, real: Any) -> Any:
+    def flat(made, real):
         return CROSS(made.reshape(-1, 7), real.reshape(-1))
 
     module, data = Language(), {"tokens": TOKENS}
-    found: Any = ours(data, module, sgd(module), flat, target="tokens")
+    found = ours(data, module, sgd(module), flat, target="tokens")
     check_equal(
         found, loop(data, module, sgd, lambda one, batch: flat(one(**batch), *batch.values()))
     )
@@ -331,18 +331,18 @@ class Partly(nn.Module):
         torch.manual_seed(0)
         self.always, self.never, self.at_times = nn.Linear(4, 2), nn.Linear(3, 3), nn.Linear(4, 2)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input):
         made = self.always(input)
         return made + self.at_times(input) if input[0, 0] > 0 else made
 
 
 def test_a_parameter_without_a_gradient_stays_as_it_is():
-    def make(module: nn.Module) -> Any:
+    def make(module):
         return torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9, weight_decay=0.5)
 
     module = Partly()
     assert 2 < (POINTS[: BATCH * STEPS : BATCH, 0] > 0).sum() < STEPS - 2
-    found: Any = ours(PAIRS, module, make(module))
+    found = ours(PAIRS, module, make(module))
     check_equal(found, loop(PAIRS, module, make, usual))
     assert torch.equal(found.never.weight, module.never.weight)
 
@@ -363,7 +363,7 @@ class Buffers(nn.Module):
         self.register_buffer("big", torch.tensor(2**40 + 1))
         self.register_buffer("own", torch.ones(2), persistent=False)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input):
         self.count += 1
         self.flag = ~self.flag
         self.wide += 0.5
@@ -382,7 +382,7 @@ def test_buffers_of_all_types():
 def test_lazy_modules_have_a_function_for_an_optimizer():
     torch.manual_seed(0)
     module = nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.LazyLinear(2))
-    found: Any = ours(PAIRS, module, partial(torch.optim.SGD, lr=0.1))
+    found = ours(PAIRS, module, partial(torch.optim.SGD, lr=0.1))
     assert found[0].weight.shape == (8, 4)
 
 

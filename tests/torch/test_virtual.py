@@ -1,7 +1,6 @@
 """Modules trained by virtual workers, whose weights are those of real ones."""
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,11 +19,11 @@ from tests.torch.modules import LABELS, POINTS
 DATA = {"input": POINTS, "label": LABELS}
 
 
-def more_settings(**more: Any) -> dict[str, Any]:
+def more_settings(**more):
     """With random numbers, statistics and a momentum."""
     torch.manual_seed(0)
     layers = nn.Linear(4, 8), nn.Dropout(0.2), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)
-    told: dict[str, Any] = {
+    told = {
         "module": nn.Sequential(*layers),
         "loss": nn.CrossEntropyLoss(),
         "optimizer": partial(torch.optim.SGD, lr=0.1, momentum=0.9),
@@ -76,7 +75,7 @@ def test_a_plan_of_a_module():
     }
     network = Cluster(step=0.01, latency=0.1)
     planned = sparknet.plan(workers=4, cluster=network, **how)
-    assert planned.strategy.steps >= 50  # type: ignore[attr-defined]
+    assert planned.strategy.steps >= 50
     assert (planned.batch, planned.records) == (12, len(POINTS))
     assert planned.bytes == 4 * sum(one.numel() for one in how["module"].state_dict().values())
     told = {"validation": DATA, "accuracy": 0.8, "seeds": 1, "trial": 5}
@@ -88,9 +87,9 @@ def test_a_plan_of_a_module():
 
 def test_a_plan_measures_trainings_of_the_module():
     how = {name: more_settings()[name] for name in ("loss", "optimizer", "batch_size")}
-    asked: list[Any] = []
+    asked = []
 
-    def run(what: Any, workers: int, strategy: Any, seconds: float) -> Any:
+    def run(what, workers, strategy, seconds):
         asked.append(what)
         return simulate(
             **what,

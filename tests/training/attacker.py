@@ -14,11 +14,9 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sparknet.comm import wired_comm as wired
 from sparknet.comm.handshake import MAGIC, NONCE, SAID
-from sparknet.comm.mesh import Listener
 from sparknet.comm.rpc import Line, Link
 from sparknet.training.driver.run import Run
 from sparknet.training.workers import worker
@@ -46,7 +44,7 @@ class TappedLink(Link):
             wired.machine = machine
             return ""
 
-        def tapped(*given: Any) -> tuple[Listener, str]:
+        def tapped(*given):
             # A process may work for other runs after this one.
             worker._listener, wired.machine = listener, alone
             found, host = listener(*given)
@@ -152,7 +150,7 @@ class Attacker:
                     self.ports[who] = port
                     caller.sendall(b"%d\n" % self.heard(who, port))
 
-    def _start(self, work: Callable[..., None], *given: Any) -> threading.Thread:
+    def _start(self, work, *given):
         thread = threading.Thread(target=work, args=given, daemon=True)
         thread.start()
         return thread

@@ -3,14 +3,10 @@
 It is sparknet.training.workers.process, but that a certain call of a certain worker is its last.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
-from collections.abc import Callable
 from time import sleep
-from typing import Any
 
 from sparknet.comm.tcp_comm import TcpComm
 from sparknet.net.learner import SolverLearner
@@ -27,13 +23,11 @@ PHASES: dict[str, tuple[type, str]] = {
 }
 
 
-def last(
-    method: Callable[..., Any], count: int, die: Callable[..., None], how: int
-) -> Callable[..., Any]:
+def last(method, count, die, how):
     """The method, with its count-th call replaced by a death."""
     calls = 0
 
-    def replaced(*arguments: Any) -> Any:
+    def replaced(*arguments):
         nonlocal calls
         calls += 1
         if calls == count:
@@ -45,7 +39,7 @@ def last(
     return replaced
 
 
-def halfway(phase: str, method: Callable[..., Any]) -> Callable[..., None]:
+def halfway(phase, method):
     """What is still done: a part of the message or of the file."""
     if phase == "sending":
         return lambda comm, one, data: comm._pipes[one][0].send(data[: len(data) // 2])
@@ -59,7 +53,7 @@ def arm() -> None:
     kind, name = PHASES[phase]
     run = local_worker.run
 
-    def armed(place: Any, memory: Any, worker: int, line: Any) -> Any:
+    def armed(place, memory, worker, line):
         if worker == place.number == int(rank):
             method = getattr(kind, name)
             how = signal.SIGSTOP if phase == "silent" else signal.SIGKILL

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from sparknet.errors import CommError
 from sparknet.training.driver.run import Run
@@ -69,17 +68,17 @@ def main(among: str) -> None:
     drivers, cut = list[int](), list[float]()
     link = Run.link
 
-    def noted(run: Run, *host: str) -> Any:
+    def noted(run, *host):
         drivers.append(run.driver.link.driver[1])
         return link(run, *host)
 
-    def hear(event: Any) -> None:
+    def hear(event):
         if event["event"] == "round" and event["round"] == 3:
             drop(*busiest(drivers[0], among))
             cut.append(time.monotonic())
 
-    Run.link = noted  # type: ignore[method-assign]
-    given: dict[str, Any] = {"steps": 10**6, "threads": 1, "deadline": DEADLINE}
+    Run.link = noted
+    given = {"steps": 10**6, "threads": 1, "deadline": DEADLINE}
     try:
         train(SOLVER, ARRAYS, workers=2, strategy=Averaging(2), on_event=hear, **given)
     except CommError as error:

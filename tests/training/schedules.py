@@ -3,8 +3,6 @@
 Each run of four workers ends with one SHA-256 of its weights, that of the run in virtual time.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import logging
@@ -15,7 +13,6 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +26,7 @@ MIDDLE = small.BATCH_NORM + small.DROPOUT
 ADAM = small.settings('type: "Adam" base_lr: 0.01', middle=MIDDLE)
 STRATEGIES: tuple[Strategy, ...] = (Averaging(4), DiLoCo(4), AllReduce(4))
 ARRAYS = dict(small.records().arrays)
-RUN: dict[str, Any] = {"workers": WORKERS, "threads": 1, "steps": 400}
+RUN = {"workers": WORKERS, "threads": 1, "steps": 400}
 
 
 class Disturber:
@@ -43,7 +40,7 @@ class Disturber:
         self._processes: list[int] = []
         self.story: list[str] = [f"{self.hosts} hosts"]
 
-    def __call__(self, event: dict[str, Any]) -> None:
+    def __call__(self, event):
         if event["event"] == "workers":
             self._processes = sorted({one["process"] for one in event["workers"]})
         if event["event"] == "joined":
@@ -79,14 +76,14 @@ def _send(process: int, number: int) -> None:
         os.kill(process, number)
 
 
-def digest(trained: Any) -> str:
+def digest(trained):
     return hashlib.sha256(np.asarray(trained.weights.flat).tobytes()).hexdigest()
 
 
 def disturbed(strategy: Strategy, seed: int, pause: float) -> tuple[str, str]:
     """The digest of a run, and what happened in it."""
     disturber = Disturber(seed, pause)
-    hosts: dict[str, Any] = {
+    hosts = {
         "hosts": disturber.hosts,
         "min_hosts": 1,
         "restarts": 8,

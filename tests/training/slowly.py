@@ -4,13 +4,10 @@ It is sparknet.training.workers.process, but that each step of this worker compu
 that its store takes long to write a file.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable
 from time import sleep, thread_time
-from typing import Any
 
 from sparknet.net.learner import SolverLearner
 from sparknet.training.checkpoints.store import FolderStore
@@ -34,11 +31,11 @@ def arm() -> None:
     kind, name, wait = WHAT[what]
     run, method = local_worker.run, getattr(kind, name)
 
-    def slow(*arguments: Any) -> Any:
+    def slow(*arguments):
         wait(float(seconds))
         return method(*arguments)
 
-    def armed(place: Any, memory: Any, worker: int, line: Any) -> Any:
+    def armed(place, memory, worker, line):
         if worker == place.number == int(rank):
             setattr(kind, name, slow)
         return run(place, memory, worker, line)

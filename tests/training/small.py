@@ -1,17 +1,13 @@
 """Small learners over real solvers, and groups of them that work in threads."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import pytest
 
 from sparknet import caffe
-from sparknet.comm.collectives import Comm
 from sparknet.comm.local_comm import LocalComm
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
@@ -43,7 +39,7 @@ def net_text(batch: int = BATCH, middle: str = "") -> str:
     return NET.replace("BATCH", str(batch)).replace("MIDDLE", middle)
 
 
-def settings(text: str = "", batch: int = BATCH, middle: str = "") -> Any:
+def settings(text="", batch=BATCH, middle=""):
     """A SolverParameter with sensible numbers, and ``text`` on top."""
     base = 'type: "SGD" base_lr: 0.05 lr_policy: "fixed" momentum: 0.9 random_seed: 7'
     solver = parse_text(base, caffe_pb2.SolverParameter)
@@ -61,7 +57,7 @@ def records(count: int = RECORDS) -> ArrayRecords:
 class ArrayFeed:
     """Batches of records into the net's inputs of the same names."""
 
-    def __init__(self, net: Any, batches: Batches) -> None:
+    def __init__(self, net, batches):
         self.net, self.batches = net, batches
 
     def load(self) -> int:
@@ -74,7 +70,7 @@ class ArrayFeed:
     def cursor(self) -> dict[str, int]:
         return self.batches.cursor
 
-    def seek(self, cursor: Any) -> None:
+    def seek(self, cursor):
         self.batches.seek(cursor)
 
 
@@ -86,12 +82,10 @@ def learner(
     return SolverLearner(solver, ArrayFeed(solver.net, Batches(records(), batch, order)))
 
 
-def together(
-    size: int, work: Callable[[int, Comm], Any], comms: Sequence[Comm] | None = None
-) -> list[Any]:
+def together(size, work, comms=None):
     """What each rank's work gives, each in its own thread; the first error is raised."""
     group = LocalComm.group(size) if comms is None else comms
-    results: list[Any] = [None] * size
+    results = [None] * size
     errors: list[BaseException] = []
 
     def run(rank: int) -> None:
@@ -125,5 +119,5 @@ def on_start(act: Callable[[ProcessHost], None]) -> Iterator[None]:
         yield
 
 
-def weights(one: SolverLearner) -> Any:
+def weights(one):
     return np.array(one.weights)

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from sparknet.comm.shared_memory import SWITCH
 from sparknet.errors import CommError
@@ -124,13 +123,13 @@ class Watched:
             if not self.fault.is_late:
                 self.later(self.fault.after, self.act)
 
-    def hear(self, event: Any) -> None:
+    def hear(self, event):
         if event["event"] != "standstill":
             self.heard = time.monotonic()
         if self.fault.is_late and (event["event"], event.get("round")) == ("round", 1):
             self.later(self.fault.after, self.act)
 
-    def later(self, seconds: float, act: Any) -> None:
+    def later(self, seconds, act):
         self.timers.append(threading.Timer(seconds, act))
         self.timers[-1].daemon = True
         self.timers[-1].start()
@@ -194,10 +193,10 @@ def disturbed(fault: Fault, folder: str) -> Iterator[Watched]:
             stack.enter_context(on_start(lambda host: watched.start(host.process.pid)))
             if fault.cut is not None:
                 stack.enter_context(fault.cut)
-                Run.link = tap(link, fault.cut.address)  # type: ignore[method-assign]
+                Run.link = tap(link, fault.cut.address)
             yield watched
     finally:
-        Run.link = link  # type: ignore[method-assign]
+        Run.link = link
         tempfile.tempdir = before
         watched.close()
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from sparknet.errors import CommError, PeerLost
 from sparknet.proto import parse_net
 from sparknet.training.driver.run import Run
 from sparknet.training.local_training import train
-from sparknet.training.result import Trained
 from sparknet.training.strategies import Averaging
 from tests.comm.groups import SECRET, in_threads
 from tests.goldens import ROOT
@@ -31,11 +29,11 @@ LARGE = 4096
 """Bytes: more than anything but weights takes at a time in this net."""
 
 
-def flat(trained: Trained) -> Any:
+def flat(trained):
     return np.array(trained.weights.flat)
 
 
-def trained(**more: Any) -> Trained:
+def trained(**more):
     return train(SOLVER, ARRAYS, workers=2, strategy=Averaging(2), steps=STEPS, threads=1, **more)
 
 
@@ -102,7 +100,7 @@ def test_what_was_overheard_is_said_again(attack, undisturbed):
     with Replay() as replay:
         attack(replay)
 
-        def again(event: Any) -> None:
+        def again(event):
             if event["event"] == "round" and event["round"] == 3:
                 for port, said in list(replay.overheard):
                     if port == replay.ports["driver"]:
@@ -129,7 +127,7 @@ def test_bytes_between_workers_are_changed(attack, undisturbed, monkeypatch, tmp
     with Meddler(change, LARGE) as meddler:
         attack(meddler)
 
-        def tell(event: Any) -> None:
+        def tell(event):
             if event["event"] == "round" and event["round"] == 5:
                 meddler.now.set()
 

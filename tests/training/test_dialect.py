@@ -1,7 +1,5 @@
 """Training in a fork's dialect: the workers' nets have it, and the result is a net in it."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -20,7 +18,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 SOLVER = f"net_param {{ {NET} }} base_lr: 0.1 lr_policy: 'fixed' random_seed: 1"
 
 
-def points() -> dict[str, Any]:
+def points():
     x = np.random.default_rng(0).normal(size=(64, 2)).astype(np.float32)
     return {"x": x, "label": (x[:, 0] > x[:, 1]).astype(np.float32)}
 

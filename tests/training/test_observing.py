@@ -1,7 +1,6 @@
 """Observers hear each training of a process, from its begin to its end."""
 
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ net_param {
 }
 base_lr: 0.1 lr_policy: "fixed" random_seed: 1
 """
-heard: list[Any] = []
+heard = []
 
 
 class Ear(observers.Observer):
@@ -33,7 +32,7 @@ class Ear(observers.Observer):
     def hear(self, event: Event) -> None:
         heard.append(event["event"])
 
-    def done(self, trained: Any) -> None:
+    def done(self, trained):
         heard.append(trained)
 
     def failed(self) -> None:
@@ -56,7 +55,7 @@ def ear():
     observers.forget(Ear)
 
 
-def data(scale: float = 1) -> dict[str, Any]:
+def data(scale=1):
     x = np.random.default_rng(0).normal(size=(64, 2)).astype(np.float32) * scale
     return {"x": x, "t": x[:, :1]}
 

@@ -1,7 +1,5 @@
 """find_lr: against the rate at which steps on a quadratic are known to diverge."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -82,11 +80,11 @@ def test_settings_are_those_of_train_and_no_observer_hears(data):
         def __init__(self) -> None:
             raise AssertionError("a measurement is no training")
 
-        hear = done = failed = None  # type: ignore[assignment]
+        hear = done = failed = None
 
     observers.observe(Ear)
     try:
-        fast: dict[str, Any] = {"low": 1e-4, "high": 1e-3, "steps": 10, "seed": 1}
+        fast = {"low": 1e-4, "high": 1e-3, "steps": 10, "seed": 1}
         plain = sparknet.find_lr(SOLVER, data, **fast)
         scaled = sparknet.find_lr(SOLVER, data, shuffle=False, precision="float32", **fast)
         assert plain.losses != scaled.losses  # in the stored order
@@ -98,7 +96,7 @@ def test_settings_are_those_of_train_and_no_observer_hears(data):
         observers.forget(Ear)
 
 
-WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+WRONG = {
     "order": ({"low": 1.0, "high": 0.1}, SettingError, "low is 1 and high 0.1: 0 < low < high"),
     "few": ({"steps": 3}, SettingError, "steps is 3: a whole number, at least 10, is needed"),
     "own": ({"epochs": 3}, SettingError, "find_lr takes no epochs: it decides that itself"),

@@ -2,7 +2,6 @@
 
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +80,7 @@ def test_a_new_head_learns_and_keeps_what_was_learned(model):
 
 
 def test_rates_are_products_of_what_fits(model):
-    def rates(**keywords: Any) -> dict[str, list[float]]:
+    def rates(**keywords):
         solver, weights = Recipe(**keywords).applied(str(model), None)
         assert weights == str(model)
         found = Net(solver).described.layer
@@ -141,7 +140,7 @@ def test_the_names_of_a_folders_classes_are_kept(tmp_path):
         folder.mkdir(parents=True, exist_ok=True)
         pixels = np.uint8(np.clip(picture.transpose(1, 2, 0) * 100, 0, 255))
         image.fromarray(pixels[:, :, ::-1].copy()).save(folder / f"{number}.png")
-    how: Any = {"head": 3, "scale": 0.01, "steps": 60, "seed": 1}
+    how = {"head": 3, "scale": 0.01, "steps": 60, "seed": 1}
     trained = sparknet.train(
         write_recipe(tmp_path), tmp_path / "pictures", lr_mult={"conv": 0}, **how
     )

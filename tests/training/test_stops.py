@@ -3,8 +3,6 @@
 Real processes, SIGSTOP, and an attacker on loopback that swallows bytes without a word.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -15,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from queue import Queue
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +38,7 @@ pytestmark = pytest.mark.slow  # deadlines are waited for
 DEADLINE = 2.0
 LATEST = 6 * DEADLINE
 """Seconds in which a stop or a cut is noticed, on a machine that has other work too."""
-ENDLESS: dict[str, Any] = {"steps": 10**6, "threads": 1, "deadline": DEADLINE}
+ENDLESS = {"steps": 10**6, "threads": 1, "deadline": DEADLINE}
 
 
 class Clock:
@@ -78,14 +75,14 @@ def attack(monkeypatch: pytest.MonkeyPatch) -> Callable[[Attacker], None]:
     return lambda attacker: monkeypatch.setattr(Run, "link", tap(link, attacker.address))
 
 
-def at_round(number: int, act: Callable[[], None]) -> Callable[[Any], None]:
+def at_round(number, act):
     return lambda event: (
         act() if (event["event"], event.get("round")) == ("round", number) else None
     )
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_worker_that_is_stopped_right_after_its_start(rank: int) -> None:
+def test_a_worker_that_is_stopped_right_after_its_start(rank):
     """It has not called yet; what it is given is more than a socket takes."""
     clock = Clock()
 
@@ -103,7 +100,7 @@ def test_a_worker_that_is_stopped_right_after_its_start(rank: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_all_workers_are_stopped(workers: int, processes: list[int]) -> None:
+def test_all_workers_are_stopped(workers, processes):
     clock, events = Clock(), []
 
     def stop() -> None:
@@ -111,7 +108,7 @@ def test_all_workers_are_stopped(workers: int, processes: list[int]) -> None:
             os.kill(process, signal.SIGSTOP)
         clock.start()
 
-    def hear(event: Any) -> None:
+    def hear(event):
         events.append(event)
         at_round(3, stop)(event)
 
@@ -122,7 +119,7 @@ def test_all_workers_are_stopped(workers: int, processes: list[int]) -> None:
     assert sum(event["event"] == "failure" for event in events) == 1  # the first that is noticed
 
 
-def test_a_worker_that_is_stopped_and_goes_on_in_time(processes: list[int]) -> None:
+def test_a_worker_that_is_stopped_and_goes_on_in_time(processes):
     def pause() -> None:
         os.kill(processes[-1], signal.SIGSTOP)
         timer = threading.Timer(DEADLINE / 4, os.kill, (processes[-1], signal.SIGCONT))
@@ -147,13 +144,7 @@ CUTS: list[tuple[str, int, Strategy, str]] = [
 
 
 @pytest.mark.parametrize(("who", "connection", "strategy", "said"), CUTS)
-def test_a_connection_that_is_cut_without_a_word(
-    who: str,
-    connection: int,
-    strategy: Strategy,
-    said: str,
-    attack: Callable[[Attacker], None],
-) -> None:
+def test_a_connection_that_is_cut_without_a_word(who, connection, strategy, said, attack):
     """Heartbeats between the workers go on."""
     clock = Clock()
     with Cut(who, connection) as cut:
@@ -171,7 +162,7 @@ def test_a_connection_that_is_cut_without_a_word(
         assert cut.swallowed
 
 
-def test_bytes_that_are_removed_between_workers(attack: Callable[[Attacker], None]) -> None:
+def test_bytes_that_are_removed_between_workers(attack):
     """A hole in a record: what follows does not fit its seal, or never fills it."""
     with Cut("worker 0", TOGETHER, "up", only=1000) as cut:
         attack(cut)
@@ -188,9 +179,7 @@ def test_bytes_that_are_removed_between_workers(attack: Callable[[Attacker], Non
         assert cut.swallowed == 1000
 
 
-def test_bytes_that_are_removed_on_the_way_to_the_driver(
-    attack: Callable[[Attacker], None],
-) -> None:
+def test_bytes_that_are_removed_on_the_way_to_the_driver(attack):
     """Of the trained weights."""
     with Cut("driver", 0, "up", only=5000) as cut:
         attack(cut)
@@ -201,7 +190,7 @@ def test_bytes_that_are_removed_on_the_way_to_the_driver(
 
 
 @pytest.mark.parametrize(("among", "said"), [("workers", LATE), ("driver", SILENT)])
-def test_a_flow_whose_packets_are_dropped(among: str, said: str) -> None:
+def test_a_flow_whose_packets_are_dropped(among, said):
     """By the system's own rules, in a network namespace: TCP tries again and again."""
     with ExitStack() as stack:
         try:
@@ -252,7 +241,7 @@ def late(over: threading.Event) -> Callable[[Line], None]:
 
 
 @pytest.mark.parametrize("size", [0, SIZE])
-def test_a_driver_that_is_busy_for_longer_than_the_deadline(size: int) -> None:
+def test_a_driver_that_is_busy_for_longer_than_the_deadline(size):
     """It says so: listeners and snapshots on slow disks take long."""
     over = threading.Event()
     with line(late(over)) as one:
@@ -263,7 +252,7 @@ def test_a_driver_that_is_busy_for_longer_than_the_deadline(size: int) -> None:
 @pytest.mark.parametrize(
     ("size", "said"), [(0, "nothing has come from it"), (SIZE, "it has taken no bytes")]
 )
-def test_a_driver_that_is_silent(size: int, said: str) -> None:
+def test_a_driver_that_is_silent(size, said):
     over = threading.Event()
     with line(late(over), drivers_deadline=60.0) as one:
         try:
@@ -277,7 +266,7 @@ def test_a_driver_that_is_silent(size: int, said: str) -> None:
             over.set()
 
 
-def test_a_worker_that_is_silent() -> None:
+def test_a_worker_that_is_silent():
     missed: Queue[str] = Queue()
 
     def serve(one: Line) -> None:

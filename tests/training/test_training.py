@@ -1,7 +1,5 @@
 """train: worker processes of this machine, and all that may happen to them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -11,7 +9,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,8 +29,7 @@ from sparknet.native import threads
 from sparknet.net import Net
 from sparknet.proto import parse_net, write_text
 from sparknet.training.local_training import train
-from sparknet.training.result import Trained
-from sparknet.training.strategies import AllReduce, Averaging, DynamicAveraging, Strategy
+from sparknet.training.strategies import AllReduce, Averaging, DynamicAveraging
 from sparknet.training.workers import local as local_launcher
 from tests.goldens import ROOT
 from tests.training import small
@@ -57,17 +53,17 @@ def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     assert not list(temporary.iterdir())
 
 
-def begun(trained: Trained) -> Any:
+def begun(trained):
     """What was said when the workers had met."""
     return next(event for event in trained.history if event["event"] == "start")
 
 
-def weights(trained: Trained) -> Any:
+def weights(trained):
     return np.array(trained.weights.flat)
 
 
 @pytest.mark.parametrize("strategy", ["averaging", "allreduce", "slowmo"])
-def test_one_worker_is_plain_training(strategy: str) -> None:
+def test_one_worker_is_plain_training(strategy):
     plain = Net(SOLVER)
     plain.set_training_data(Batches(small.records(), small.BATCH, Order(small.RECORDS)))
     plain.train(23)
@@ -88,7 +84,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 """
 
 
-def test_a_net_with_a_data_layer() -> None:
+def test_a_net_with_a_data_layer():
     """Its place is the records'; crops and mirrors are those of plain training."""
     rng = np.random.default_rng(0)
     digits = ArrayRecords(
@@ -106,7 +102,7 @@ def test_a_net_with_a_data_layer() -> None:
     assert trained.outcome.metrics["loss"] > 0
 
 
-def test_a_net_that_is_given_stays_as_it_is() -> None:
+def test_a_net_that_is_given_stays_as_it_is():
     yesterday = train(SOLVER, ARRAYS, workers=1, steps=8).net
     before = np.array(yesterday.get_weights().flat)
     today = train(yesterday, ARRAYS, workers=1, steps=8)
@@ -118,7 +114,7 @@ def test_a_net_that_is_given_stays_as_it_is() -> None:
     assert np.array_equal(weights(again), weights(today))
 
 
-def test_a_seed_draws_all_where_the_solver_has_none() -> None:
+def test_a_seed_draws_all_where_the_solver_has_none():
     """`seed` once shuffled the records alone, so that no run came twice."""
     solver = small.settings("random_seed: -1", middle=small.DROPOUT)
     first, second, other, drawn = (
@@ -132,7 +128,7 @@ def test_a_seed_draws_all_where_the_solver_has_none() -> None:
     np.testing.assert_array_equal(*theirs)  # of the solver's random_seed
 
 
-def test_a_net_whose_shape_the_data_tells() -> None:
+def test_a_net_whose_shape_the_data_tells():
     solver = small.settings('base_lr: 0.1 momentum: 0 lr_policy: "fixed"')
     solver.net_param.CopyFrom(parse_net(DATA))
     rng = np.random.default_rng(5)
@@ -146,7 +142,7 @@ def test_a_net_whose_shape_the_data_tells() -> None:
 
 @pytest.mark.parametrize("strategy", [Averaging(4, momentum="average"), AllReduce(),
                                       DynamicAveraging(0.2, 4)], ids=repr)  # fmt: skip
-def test_processes_do_what_threads_do(strategy: Strategy) -> None:
+def test_processes_do_what_threads_do(strategy):
     """Over sockets between processes the bits are those over threads."""
     from sparknet.training.schedule import RunPlan
     from sparknet.training.workers.rounds import work
@@ -160,7 +156,7 @@ def test_processes_do_what_threads_do(strategy: Strategy) -> None:
     assert np.array_equal(weights(trained), small.weights(group[0]))
 
 
-def test_what_it_gives(tmp_path: Path) -> None:
+def test_what_it_gives(tmp_path):
     """Data from block files, validation, patience, events, weights to begin with."""
     file = tmp_path / "records.blocks"
     write_blocks(file, small.records())
@@ -189,7 +185,7 @@ def test_what_it_gives(tmp_path: Path) -> None:
     assert np.array_equal(weights(again), weights(trained))
 
 
-def test_settings_are_checked_before_anything_starts(tmp_path: Path) -> None:
+def test_settings_are_checked_before_anything_starts(tmp_path):
     for wrong, message in (
         ({"workers": 0}, "workers must be at least 1, not 0"),
         ({"strategy": "avg"}, "no strategy 'avg'"),
@@ -198,7 +194,7 @@ def test_settings_are_checked_before_anything_starts(tmp_path: Path) -> None:
         ({"steps": 3, "keep": 0}, "keep must be at least 1"),
     ):
         with pytest.raises(SettingError, match=message):
-            train(SOLVER, ARRAYS, **wrong)  # type: ignore[arg-type]
+            train(SOLVER, ARRAYS, **wrong)
     with pytest.raises(SettingError, match="training needs a solver"):
         train(SOLVER.net_param, ARRAYS, steps=1)
     with pytest.raises(SettingError, match="this int is not data"):
@@ -209,7 +205,7 @@ def test_settings_are_checked_before_anything_starts(tmp_path: Path) -> None:
         train(SOLVER, "nowhere", steps=1)
 
 
-def test_a_frame_of_pandas_trains_as_its_columns_do() -> None:
+def test_a_frame_of_pandas_trains_as_its_columns_do():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"t": [*ARRAYS["t"]], "name": "none"})
     frame["x"] = [*ARRAYS["x"]]
@@ -221,7 +217,7 @@ def test_a_frame_of_pandas_trains_as_its_columns_do() -> None:
         train(SOLVER, strings, steps=3)
 
 
-def test_what_goes_wrong_in_a_worker_is_raised_here(tmp_path: Path) -> None:
+def test_what_goes_wrong_in_a_worker_is_raised_here(tmp_path):
     held_out = {"x": ARRAYS["x"]}
     with pytest.raises(DataError, match=r"no column 't'; it has 'x'$"):
         train(SOLVER, ARRAYS, validation=held_out, workers=1, steps=4)
@@ -231,7 +227,7 @@ def test_what_goes_wrong_in_a_worker_is_raised_here(tmp_path: Path) -> None:
         train(SOLVER, spoiled, workers=2, steps=4)
 
 
-def test_an_error_that_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_that_is_none_of_ours(monkeypatch):
     monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.dying")
     monkeypatch.setenv("DYING", "computing:0:nonsense")
     with pytest.raises(WorkerError, match=r"ValueError: .*nonsense") as caught:
@@ -239,8 +235,8 @@ def test_an_error_that_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Traceback" in str(caught.value.__cause__)
 
 
-def test_a_listener_that_fails_ends_it() -> None:
-    def fail(event: Any) -> None:
+def test_a_listener_that_fails_ends_it():
+    def fail(event):
         if event["event"] == "round":
             raise LookupError("no place to write")
 
@@ -250,7 +246,7 @@ def test_a_listener_that_fails_ends_it() -> None:
     assert isinstance(found.value.__cause__, LookupError)
 
 
-def test_a_silent_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_worker(monkeypatch):
     """One that hangs is taken for lost after the deadline, and ended."""
     monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.dying")
     monkeypatch.setenv("DYING", "silent:1:9")
@@ -263,9 +259,9 @@ PLACES = ["computing:1:9", "computing:0:9", "sending:1:17", "receiving:1:17", "r
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_killed_worker(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_worker(place, tmp_path, monkeypatch):
     """Which one it was is said at once; from the last snapshot the run ends as if uncut."""
-    settings: dict[str, Any] = {"workers": 2, "strategy": Averaging(4), "snapshot_every": 1}
+    settings = {"workers": 2, "strategy": Averaging(4), "snapshot_every": 1}
     with monkeypatch.context() as patch:
         patch.setattr(local_launcher, "PROGRAM", "tests.training.dying")
         patch.setenv("DYING", place)
@@ -280,9 +276,9 @@ def test_a_killed_worker(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert np.array_equal(weights(resumed), uncut(20))
 
 
-def test_a_process_that_hangs_up_and_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_hangs_up_and_does_not_end(monkeypatch):
     monkeypatch.setattr(local_launcher, "_END", 0.05)
-    place: Any = SimpleNamespace(ranks=[0])
+    place = SimpleNamespace(ranks=[0])
     host = local_launcher.ProcessHost(place, None, lambda: None)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         host.process = process
@@ -292,10 +288,10 @@ def test_a_process_that_hangs_up_and_does_not_end(monkeypatch: pytest.MonkeyPatc
         assert "was killed by SIGKILL; no snapshots are made" in str(host.failure(()))
 
 
-_UNCUT: dict[int, Any] = {}
+_UNCUT = {}
 
 
-def uncut(steps: int) -> Any:
+def uncut(steps):
     """The weights of a run that nothing happened to."""
     if steps not in _UNCUT:
         _UNCUT[steps] = weights(
@@ -304,12 +300,12 @@ def uncut(steps: int) -> Any:
     return _UNCUT[steps]
 
 
-def test_interruption_snapshots_and_ends(tmp_path: Path) -> None:
-    def interrupt(event: Any) -> None:
+def test_interruption_snapshots_and_ends(tmp_path):
+    def interrupt(event):
         if event["event"] == "round" and event["round"] == 3:
             signal.raise_signal(signal.SIGINT)
 
-    settings: dict[str, Any] = {"workers": 2, "strategy": Averaging(4), "snapshots": tmp_path / "s"}
+    settings = {"workers": 2, "strategy": Averaging(4), "snapshots": tmp_path / "s"}
     with pytest.raises(KeyboardInterrupt, match=r"at iteration \d+; left: .*round-") as caught:
         train(SOLVER, ARRAYS, steps=100_000, on_event=interrupt, **settings)
     held = caught.value.trained
@@ -322,7 +318,7 @@ def test_interruption_snapshots_and_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("started", [0, 1])
-def test_an_interruption_before_the_workers_have_met(started: int, tmp_path: Path) -> None:
+def test_an_interruption_before_the_workers_have_met(started, tmp_path):
     """They hear of it after their first round."""
 
     def interrupt(host: local_launcher.ProcessHost) -> None:
@@ -336,7 +332,7 @@ def test_an_interruption_before_the_workers_have_met(started: int, tmp_path: Pat
         train(SOLVER, ARRAYS, workers=2, strategy=Averaging(4), steps=10**6, snapshots=tmp_path)
 
 
-def test_a_snapshot_of_another_run_is_refused(tmp_path: Path) -> None:
+def test_a_snapshot_of_another_run_is_refused(tmp_path):
     train(SOLVER, ARRAYS, workers=2, steps=20, snapshots=tmp_path, snapshot_every=1)
     with pytest.raises(
         FileError, match=r"round-0*2: is of another run: its order_seed is 0, not 5"
@@ -344,7 +340,7 @@ def test_a_snapshot_of_another_run_is_refused(tmp_path: Path) -> None:
         train(SOLVER, ARRAYS, workers=2, steps=40, snapshots=tmp_path, resume=True, seed=5)
 
 
-def test_the_fewest_hosts_have_an_old_name() -> None:
+def test_the_fewest_hosts_have_an_old_name():
     with (
         pytest.warns(DeprecationWarning, match="min_workers= is called min_hosts= now"),
         pytest.raises(SettingError, match="min_hosts=4 is more than workers=3"),
@@ -352,9 +348,9 @@ def test_the_fewest_hosts_have_an_old_name() -> None:
         train(SOLVER, ARRAYS, workers=3, min_workers=4, steps=5)
 
 
-def test_another_number_of_workers_goes_on(tmp_path: Path) -> None:
+def test_another_number_of_workers_goes_on(tmp_path):
     """Epochs and iterations count as they did for the two that began."""
-    settings: dict[str, Any] = {
+    settings = {
         "snapshots": tmp_path,
         "snapshot_every": 1,
         "strategy": Averaging(4),
@@ -388,7 +384,7 @@ with small.on_start(members.append):
 """
 
 
-def test_workers_do_not_outlive_who_started_them(tmp_path: Path) -> None:
+def test_workers_do_not_outlive_who_started_them(tmp_path):
     write_text(tmp_path / "solver.prototxt", SOLVER)
     home = tmp_path / "home"
     home.mkdir()
@@ -408,7 +404,7 @@ def test_workers_do_not_outlive_who_started_them(tmp_path: Path) -> None:
     assert not list(home.iterdir())
 
 
-def test_training_without_an_end_is_refused() -> None:
+def test_training_without_an_end_is_refused():
     said = "training has no end: give steps, epochs or seconds, or max_iter in the solver"
     with pytest.raises(SettingError, match=said):
         train(SOLVER, ARRAYS, workers=1)

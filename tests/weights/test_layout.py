@@ -1,7 +1,6 @@
 """Where blobs lie in the flat buffer, at the edges of each."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ class Foreign:
 
     def __init__(self, **params: list[Blob]) -> None:
         self.params = params
-        self.layer_dict: dict[str, Any] = {}
+        self.layer_dict = {}
 
 
 def layout_of(*layers):
@@ -126,7 +125,7 @@ def test_a_warning_lists_five_layers(count, said):
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        check_layers(net, {"f": File()})  # type: ignore[dict-item]
+        check_layers(net, {"f": File()})
     (one,) = caught
     assert one.category is WeightsWarning
     words = str(one.message)

@@ -236,9 +236,9 @@ def test_what_is_not_finite_is_named():
 def test_misuse_is_one_sentence():
     weights = collection()
     with pytest.raises(ArrayError, match="a list is no WeightCollection"):
-        weights.distance([1.0])  # type: ignore[arg-type]
+        weights.distance([1.0])
     with pytest.raises(ArrayError, match="scaled by a number, not by a str"):
-        weights * "2"  # type: ignore[operator]
+        weights * "2"
     with pytest.raises(
         ArrayError, match="weights of 269 numbers cannot lie in a buffer of shape 3"
     ):

@@ -43,7 +43,7 @@ def test_accuracy_of_pixels(reset):
     for x in (scores[:, ::-1],) if reset else (scores, scores[:, ::-1]):
         for n, h, w in np.ndindex(2, 3, 5):
             if labels[n, 0, h, w] != 255:
-                told = max(range(4), key=lambda c, x=x, n=n, h=h, w=w: (x[n, c, h, w], c))  # type: ignore[misc]
+                told = max(range(4), key=lambda c, x=x, n=n, h=h, w=w: (x[n, c, h, w], c))
                 matrix[int(labels[n, 0, h, w])][told] += 1
     np.testing.assert_allclose(net.blobs["y"].data.ravel(), _pixels(matrix), rtol=1e-6)
     net.blobs["l"].data[0, 0, 0, 0] = 4

@@ -125,7 +125,7 @@ class Oracle:
         self.params, self.train, self.change = params, train, change
         self.values: Arrays = {name: x.astype(np.float64) for name, x in inputs.items()}
         self.diffs: Arrays = {}
-        self.pulls: list[Any] = []
+        self.pulls = []
 
     def forward(self, layer, positive):
         # Rounded values may be equal, of which a maximum takes another.
@@ -168,7 +168,7 @@ class Walk:
         self.last = {top: n for n, one in enumerate(self.layers) for top in one.top}
         seen = list(self.last) if case.keep_blobs else net.outputs
         self.seen = {name: np.array(net.blobs[name].data) for name in seen}
-        self.sizes: list[Any] = []
+        self.sizes = []
 
     def forward(self) -> str:
         for number, layer in enumerate(self.layers):

@@ -4,7 +4,6 @@ import io
 import logging
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -69,16 +68,16 @@ class Failing(FolderStore):
         super().clean()
 
 
-def train(folder: Path, fuse: Fuse, **further: Any) -> tuple[Any, list[dict[str, Any]]]:
+def train(folder, fuse, **further):
     """The weights and the events of a run of three rounds."""
     group = [small.learner(rank, WORKERS) for rank in range(WORKERS)]
     comms = VirtualComm.group(WORKERS, Cluster(step=1.0))
-    events: list[dict[str, Any]] = []
+    events = []
     plan = RunPlan(
         steps=2 * ROUNDS, snapshot_every=1, keep=2, **{"snapshots_needed": False, **further}
     )
 
-    def run(rank: int) -> Any:
+    def run(rank):
         hooks = Hooks(store=Failing(folder, fuse), on_event=None if rank else events.append)
         return work(group[rank], Averaging(2), comms[rank], plan, hooks)
 

@@ -8,7 +8,6 @@ import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,16 +33,9 @@ OTHERS = [1, 2, 3, 6]
 STRATEGIES: list[Strategy] = [*ALL, Auto(), Downpour(steps=4), Downpour(steps=4, codec="int8")]
 
 
-def run(
-    folder: Path,
-    strategy: Strategy,
-    plan: RunPlan,
-    size: int,
-    resume: int | None = None,
-    identity: dict[str, Any] | None = None,
-) -> tuple[list[Outcome], list[Any], list[dict[str, Any]]]:
+def run(folder, strategy, plan, size, resume=None, identity=None):
     """Outcomes, learners and events."""
-    events: list[dict[str, Any]] = []
+    events = []
     learners = [small.learner(rank, size, TEXT, middle=MIDDLE) for rank in range(size)]
 
     def one(rank: int, comm: Comm) -> Outcome:
@@ -57,9 +49,9 @@ def run(
     return small.together(size, one), learners, events
 
 
-def of_files(folder: Path) -> list[dict[str, Any]]:
+def of_files(folder):
     """Each worker's arrays."""
-    shared: dict[str, Any] = {}
+    shared = {}
     if (folder / "shared.state").exists():
         shared = stored(folder / "shared.state")[1]
     found = []
@@ -71,7 +63,7 @@ def of_files(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def stored(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def stored(path):
     data = path.read_bytes()
     end = 16 + int(np.frombuffer(data[8:16], "<u8")[0])
     header = json.loads(data[16:end])
@@ -82,11 +74,11 @@ def stored(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, arrays
 
 
-def mean(parts: list[dict[str, Any]], name: str) -> Any:
+def mean(parts, name):
     return np.mean([part[name].astype(np.float64) for part in parts], axis=0)
 
 
-def joined(parts: list[dict[str, Any]], name: str) -> Any:
+def joined(parts, name):
     """The slices of the workers, of which earlier versions stored the whole buffers."""
     size, cut = len(parts[0]["weights"]), []
     for rank, part in enumerate(parts):
@@ -105,7 +97,7 @@ def snapshots(tmp_path_factory):
     return folder
 
 
-def check_beginning(folder: Path, strategy: Strategy, size: int, **how: Any) -> None:
+def check_beginning(folder, strategy, size, **how):
     """What workers have that make no step."""
     store = FolderStore(folder)
     [round] = store.rounds()
@@ -255,7 +247,7 @@ def test_what_slow_workers_left_comes_first():
     rng = np.random.default_rng(5)
     for _ in range(30):
         length, seen = int(rng.integers(1, 40)), Counter[int]()
-        cursors: list[Any] = [{"epoch": 0, "position": 0}]
+        cursors = [{"epoch": 0, "position": 0}]
         for size in rng.integers(1, 7, 5):
             orders = [
                 Order(length, shuffle=False, rank=rank, size=int(size)) for rank in range(size)
@@ -284,13 +276,7 @@ def test_the_rounding_errors_of_all_are_kept(tmp_path):
         parts = of_files(Path(FolderStore(folder).path(round)))
         owed = mean(parts, "codec's own errors")
 
-        def one(
-            rank: int,
-            comm: Comm,
-            strategy: Any = strategy,
-            folder: Path = folder,
-            round: int = round,
-        ) -> Any:
+        def one(rank, comm, strategy=strategy, folder=folder, round=round):
             learner = small.learner(rank, 3, TEXT, middle=MIDDLE)
             hooks = Hooks(store=FolderStore(folder), resume=round)
             plan = RunPlan(steps=8, records=small.RECORDS, batch_size=small.BATCH)

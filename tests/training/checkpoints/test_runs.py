@@ -7,7 +7,6 @@ import signal
 import stat
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from sparknet.loaders.records import ArrayRecords
 from sparknet.net import Net
 from sparknet.training.checkpoints.runs import FolderRuns, ResumeWarning
 from sparknet.training.local_training import train
-from sparknet.training.result import Trained
 from sparknet.training.strategies import Averaging, DynamicAveraging, ElasticAveraging, Strategy
 from sparknet.training.workers.shared_data import as_records, write_shared
 from sparknet.weights import WeightCollection
@@ -31,7 +29,7 @@ TODAY = {name: values[::-1].copy() for name, values in small.records(80).arrays.
 EVERY = {"strategy": Averaging(4), "snapshot_every": 1}
 
 
-def flat(trained: Trained) -> Any:
+def flat(trained):
     return np.array(trained.weights.flat)
 
 
@@ -39,7 +37,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def start(trained: Trained) -> Any:
+def start(trained):
     return next(event for event in trained.history if event["event"] == "start")
 
 
@@ -50,7 +48,7 @@ def test_the_second_day(tmp_path):
     scored = first.net.forward(small.records(4).arrays, outputs=["y"])["y"]
     whole = train(first.net, TODAY, workers=2, steps=24, strategy=Averaging(4))
 
-    def kill(event: Any) -> None:
+    def kill(event):
         if event["event"] == "snapshot" and event["round"] == 3:
             os.kill(fork_server.PIDS[-1], signal.SIGKILL)
 
@@ -234,7 +232,7 @@ def test_the_verb_writes_a_snapshot_as_a_caffemodel(tmp_path, capsys):
 
 
 def test_a_run_that_finds_nothing_to_resume_says_so(tmp_path):
-    settings: dict[str, Any] = {"steps": 12, "snapshots": tmp_path, "resume": True, **EVERY}
+    settings = {"steps": 12, "snapshots": tmp_path, "resume": True, **EVERY}
     with pytest.warns(ResumeWarning, match=f"no snapshot in {tmp_path}: the run starts anew"):
         train(SOLVER, YESTERDAY, workers=1, **settings)
     with warnings.catch_warnings():

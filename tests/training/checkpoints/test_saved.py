@@ -4,7 +4,6 @@ import json
 import pickle
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
   include { phase: TRAIN } }
 """
 SOLVER = f'base_lr: 0.01 lr_policy: "fixed" random_seed: 1 net_param {{ {NET} }}'
-HOW: dict[str, Any] = {"resize": 8, "color": "rgb", "mean": 128, "scale": 1 / 64}
+HOW = {"resize": 8, "color": "rgb", "mean": 128, "scale": 1 / 64}
 
 
 @pytest.fixture(scope="module")
@@ -54,27 +53,27 @@ def paths(folder: Path) -> list[str]:
     return [str(path) for path in sorted(folder.glob("*/*.png"))]
 
 
-def of_folder(trained: Any, path: Path) -> Any:
+def of_folder(trained, path):
     trained.save(path / "model")
     return sparknet.load(path / "model")
 
 
-def of_file(trained: Any, path: Path) -> Any:
+def of_file(trained, path):
     trained.save(path / "new folder" / "x.caffemodel")
     return sparknet.load(path / "new folder" / "x.caffemodel")
 
 
-def of_net(trained: Any, path: Path) -> Any:
+def of_net(trained, path):
     trained.net.save(path / "x.caffemodel")
     return sparknet.load(path / "x.caffemodel")
 
 
-def of_model(trained: Any, path: Path) -> Any:
+def of_model(trained, path):
     SparkModel(trained.net).save(path / "model")
     return sparknet.load(SparkModel(path / "model"))
 
 
-def of_pickle(trained: Any, path: Path) -> Any:
+def of_pickle(trained, path):
     return pickle.loads(pickle.dumps(of_folder(trained, path)))
 
 

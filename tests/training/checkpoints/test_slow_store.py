@@ -40,14 +40,14 @@ class Slow(FolderStore):
         super().put(round, name, parts)
 
 
-def simulated(folder: Path, seconds: float) -> tuple[Any, list[dict[str, Any]]]:
+def simulated(folder, seconds):
     """The weights and events of a run of three rounds, where one worker's store is slow."""
     group = [small.learner(rank, WORKERS) for rank in range(WORKERS)]
     comms = VirtualComm.group(WORKERS, Cluster(step=1.0))
-    events: list[dict[str, Any]] = []
+    events = []
     plan = RunPlan(steps=6, snapshot_every=1, keep=2)
 
-    def run(rank: int) -> Any:
+    def run(rank):
         store = Slow(folder, comms[rank], seconds if rank else 0.0)
         hooks = Hooks(store=store, on_event=None if rank else events.append)
         return work(group[rank], Averaging(2), comms[rank], plan, hooks)

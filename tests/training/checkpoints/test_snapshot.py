@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -49,12 +48,10 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def run(
-    folder: Path, strategy: Strategy, plan: RunPlan, resume: int | None = None, size: int = 2
-) -> list[Any]:
+def run(folder, strategy, plan, resume=None, size=2):
     """Train; each worker's weights and history."""
 
-    def one(rank: int, comm: Any) -> Any:
+    def one(rank, comm):
         learner = small.learner(rank, size, TEXT, middle=MIDDLE)
         seed, draws = learner.solver.net.random_state
         learner.solver.net.random_state = (seed + rank, draws)
@@ -159,11 +156,11 @@ def test_without_a_damaged_one_the_one_before_serves(tmp_path):
 SCORES = {4: 0.5, 8: 0.9, 12: 0.6, 16: 0.7, 20: 0.8, 24: 0.8}
 
 
-def judged(folder: Path, plan: RunPlan, resume: int | None = None) -> tuple[list[Any], list[Any]]:
+def judged(folder, plan, resume=None):
     """Train with validation; each worker's outcome, and its weights."""
     learners = [small.learner(rank, 2, TEXT) for rank in range(2)]
 
-    def one(rank: int, comm: Any) -> Any:
+    def one(rank, comm):
         hooks = Hooks(
             validate=lambda: (1, {"accuracy": SCORES[learners[rank].iter]}),
             store=FolderStore(folder),
@@ -176,7 +173,7 @@ def judged(folder: Path, plan: RunPlan, resume: int | None = None) -> tuple[list
 
 def test_the_best_weights_outlive_an_interruption(tmp_path):
     """They are in the snapshots, though the run itself goes on from the last ones."""
-    patient: Any = {"validate_every": 1, "patience": 9, "goal": "max"}
+    patient = {"validate_every": 1, "patience": 9, "goal": "max"}
     outcomes, whole = judged(tmp_path / "whole", RunPlan(steps=24, **patient))
     assert [outcome.best for outcome in outcomes] == [8, 8]
     judged(tmp_path / "cut", RunPlan(steps=12, snapshot_every=1, **patient))
@@ -186,7 +183,7 @@ def test_the_best_weights_outlive_an_interruption(tmp_path):
 
 
 def test_patience_may_begin_and_end_with_a_resumption(tmp_path):
-    patient: Any = {"validate_every": 1, "patience": 9, "goal": "max"}
+    patient = {"validate_every": 1, "patience": 9, "goal": "max"}
     judged(tmp_path, RunPlan(steps=12, snapshot_every=3, validate_every=1))
     outcomes, _ = judged(tmp_path, RunPlan(steps=20, snapshot_every=5, **patient), 3)
     assert [outcome.best for outcome in outcomes] == [None, None]  # the last of what is known
@@ -202,7 +199,7 @@ def test_nothing_changes_when_a_snapshot_is_refused(snapshot_folder):
     learner = small.learner(0, 2, TEXT, middle=MIDDLE)
     before = small.weights(learner)
 
-    def one(rank: int, comm: Any) -> None:
+    def one(rank, comm):
         hooks = Hooks(store=FolderStore(snapshot_folder.parent), resume=2)
         work(learner, Averaging(4), comm, RunPlan(steps=12), hooks)
 
@@ -323,7 +320,7 @@ def test_files_are_on_the_disk_before_the_snapshot_has_its_name(tmp_path, monkey
 def test_other_records_are_for_the_run_itself_alone(tmp_path, own):
     """A run that lost a worker deals its records anew, and goes on from what it saved."""
 
-    def trained(plan: RunPlan, **hooks: Any) -> int:
+    def trained(plan, **hooks):
         learner = small.learner()
         made = Hooks(store=FolderStore(tmp_path), **hooks)
         [done] = small.together(1, lambda _, comm: work(learner, Averaging(4), comm, plan, made))

@@ -1,10 +1,7 @@
 """A crew of hosts that are none: whose place is taken again, and when that ends the run."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -23,11 +20,11 @@ class Host(WorkerHost):
     def start(self) -> None: ...
 
     def cancel(self) -> None:
-        self.has_ended = True  # type: ignore[misc]
+        self.has_ended = True
 
     def close(self) -> None: ...
 
-    def failure(self, reports: Sequence[Any]) -> Exception | None:
+    def failure(self, reports):
         return self.fault or PeerLost(self.ranks[0], "here", "it ended")
 
 
@@ -46,19 +43,19 @@ class Members:
 
 
 @pytest.fixture
-def members() -> Any:
+def members():
     return Members()
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
+def clock(monkeypatch):
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(crew, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 
-def crew_of(members: Any, restarts: float) -> tuple[Crew, History]:
-    driver: Any = SimpleNamespace(
+def crew_of(members, restarts):
+    driver = SimpleNamespace(
         members=members, deadline=5.0, progress=SimpleNamespace(outcome=None, starts=1),
         has_called=lambda rank: rank < 2, present=3,
     )  # fmt: skip
@@ -66,7 +63,7 @@ def crew_of(members: Any, restarts: float) -> tuple[Crew, History]:
     return Crew(driver, history, Host, 3, 2, restarts), history
 
 
-def test_a_place_is_taken_again_after_a_pause_that_grows(members: Any, clock: Any) -> None:
+def test_a_place_is_taken_again_after_a_pause_that_grows(members, clock):
     workers, _ = crew_of(members, 2)
     workers.__enter__()
     for pause in (1.0, 2.0):
@@ -85,7 +82,7 @@ def test_a_place_is_taken_again_after_a_pause_that_grows(members: Any, clock: An
     assert (len(workers.hosts), workers.coming) == (2, 2)  # no more are replaced
 
 
-def test_a_late_word_of_a_loss_does_not_end_who_came_for_it(members: Any, clock: Any) -> None:
+def test_a_late_word_of_a_loss_does_not_end_who_came_for_it(members, clock):
     workers, _ = crew_of(members, 5)
     workers.__enter__()
     members.lost_hosts = [0]  # silent, it has not ended
@@ -102,7 +99,7 @@ def test_a_late_word_of_a_loss_does_not_end_who_came_for_it(members: Any, clock:
     assert not second.has_ended
 
 
-def test_too_few_end_the_run(members: Any, clock: Any) -> None:
+def test_too_few_end_the_run(members, clock):
     workers, _ = crew_of(members, 0)
     workers.__enter__()
     members.lacks, members.lost = True, PeerLost(1, "here", "it ended")
@@ -113,17 +110,17 @@ def test_too_few_end_the_run(members: Any, clock: Any) -> None:
         workers.keep_up(members)
 
 
-def test_a_host_whose_worker_never_calls_has_no_records(members: Any, clock: Any) -> None:
+def test_a_host_whose_worker_never_calls_has_no_records(members, clock):
     workers, _ = crew_of(members, 0)
     workers.__enter__()
-    host: Any = workers.hosts[2]
+    host = workers.hosts[2]
     host.failure = lambda reports: None
     host.cancel()
     with pytest.raises(DataError, match="the training data has no records"):
         workers.keep_up(members)
 
 
-def test_a_run_that_never_gets_further_ends(members: Any, clock: Any) -> None:
+def test_a_run_that_never_gets_further_ends(members, clock):
     workers, history = crew_of(members, 0)
     workers.driver.progress.starts = 12
     workers.check_progress()

@@ -6,7 +6,6 @@ import threading
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -90,7 +89,7 @@ def test_a_store_at_the_driver(line, tmp_path):
         store.get(4, "worker-0.state")
 
 
-def begin(line: Line) -> dict[str, Any]:
+def begin(line):
     return Presence(line, "training", 1, "a", 60.0).meet()
 
 
@@ -222,8 +221,8 @@ def test_a_caller_of_another_purpose_or_run_is_no_worker(driver, who):
     ],
 )
 def test_errors_that_are_not_sparknets_own_are_told_with_their_trace(error, kind, traced):
-    told: list[Any] = []
-    line: Any = SimpleNamespace(call=lambda name, **values: told.append((name, values["failure"])))
+    told = []
+    line = SimpleNamespace(call=lambda name, **values: told.append((name, values["failure"])))
     _tell(line, 2, error)
     [(name, failure)] = told
     assert (name, failure["worker"], failure["type"]) == ("failed", 2, kind)

@@ -7,7 +7,6 @@ import pytest
 from sparknet.errors import SettingError
 from sparknet.training.driver.stragglers import Arrivals, Behind
 from sparknet.training.local_training import train
-from sparknet.training.result import Trained
 from sparknet.training.strategies import AllReduce, Averaging, Downpour
 from sparknet.training.virtual import Cluster
 from sparknet.training.virtual.cluster import Pace
@@ -20,7 +19,7 @@ from tests.training.test_training import nothing_is_left  # noqa: F401
 STEPS = 10
 
 
-def looks(cluster: Cluster, workers: int, rounds: int, arrivals: Arrivals) -> list[Any]:
+def looks(cluster, workers, rounds, arrivals):
     """Who is late, at which time: rounds of a cluster in virtual time, a look each tenth second.
 
     A round lasts until all that are there have arrived; who is left behind is not there any more.
@@ -105,7 +104,7 @@ def test_a_pause_of_the_driver_counts_for_nobody():
 Hosts = list[Any]
 
 
-def begun(least: int = 1) -> tuple[Meeting, Hosts, dict[int, Any]]:
+def begun(least=1):
     """Three hosts of one worker each, which have just begun the first round."""
     meeting = Meeting(3, 3, least, behind=10.0, late=1.0)
     hosts: Hosts = [Line(number) for number in range(3)]
@@ -182,7 +181,7 @@ def test_those_that_are_needed_are_waited_for():
 
 @pytest.mark.parametrize("strategy", [AllReduce(), Downpour()], ids=lambda one: one.name)
 def test_a_strategy_whose_workers_do_not_wait(strategy):
-    settings: dict[str, Any] = {"strategy": strategy}
+    settings = {"strategy": strategy}
     said = f"leave_behind=50 is of no use with {strategy.name}"
     with pytest.raises(SettingError, match=said):
         train(SOLVER, ARRAYS, workers=2, min_hosts=1, leave_behind=50, steps=2, **settings)
@@ -196,7 +195,7 @@ def test_it_needs_to_know_how_many_are_enough():
 # -- real processes ---------------------------------------------------------------------------
 
 
-def behind_in(trained: Trained) -> dict[str, Any]:
+def behind_in(trained):
     (event,) = of_kind(trained, "behind")
     return event
 
@@ -205,7 +204,7 @@ def test_a_stopped_worker_is_left_behind_before_its_silence_is_a_loss(monkeypatc
     """It gets SIGSTOP in the second step of its fourth round."""
     monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.dying")
     monkeypatch.setenv("DYING", "silent:1:14")
-    settings: dict[str, Any] = {"workers": 3, "min_hosts": 2, "restarts": 0, "steps": 40}
+    settings = {"workers": 3, "min_hosts": 2, "restarts": 0, "steps": 40}
     settings |= {"strategy": Averaging(4), "deadline": 6.0, "leave_behind": 20.0}
     trained = train(SOLVER, ARRAYS, **settings)
     behind, (lost,) = behind_in(trained), of_kind(trained, "lost")
@@ -221,7 +220,7 @@ def test_a_stopped_worker_is_left_behind_before_its_silence_is_a_loss(monkeypatc
 def test_one_that_computes_slowly_hands_in_its_third_round(monkeypatch):
     monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.slowly")
     monkeypatch.setenv("SLOWLY", "computing:2:0.03")
-    settings: dict[str, Any] = {"workers": 3, "min_hosts": 2, "restarts": 0, "steps": 40}
+    settings = {"workers": 3, "min_hosts": 2, "restarts": 0, "steps": 40}
     trained = train(SOLVER, ARRAYS, **settings, strategy=Averaging(4), leave_behind=8.0)
     behind, (left,) = behind_in(trained), of_kind(trained, "left")
     assert (behind["worker"], left["worker"]) == (2, 2)
@@ -235,7 +234,7 @@ def test_one_that_computes_very_slowly_is_left_in_its_round(monkeypatch):
     """It sends heartbeats all the while; nothing of its round counts."""
     monkeypatch.setattr(local_launcher, "PROGRAM", "tests.training.slowly")
     monkeypatch.setenv("SLOWLY", "computing:0:30")
-    settings: dict[str, Any] = {"workers": 3, "min_hosts": 2, "restarts": 0, "steps": 40}
+    settings = {"workers": 3, "min_hosts": 2, "restarts": 0, "steps": 40}
     trained = train(SOLVER, ARRAYS, **settings, strategy=Averaging(4), deadline=4, leave_behind=15)
     behind, (lost,) = behind_in(trained), of_kind(trained, "lost")
     assert (behind["worker"], lost["worker"]) == (0, 0)

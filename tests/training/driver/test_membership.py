@@ -16,20 +16,20 @@ class Line:
 class Meeting:
     """The driver's side of a run of four workers on two hosts or more, at most three."""
 
-    def __init__(self, workers: int = 4, most: int = 3, least: int = 2, **more: Any) -> None:
+    def __init__(self, workers=4, most=3, least=2, **more):
         self.now, self.generation = 0.0, 0
-        self.events: list[dict[str, Any]] = []
+        self.events = []
         self.over = False
         elastic = Elastic(workers, most, least, wait=10.0, **more)
         self.members = Membership(
             elastic, self._begin, self.events.append, lambda: self.over, lambda: self.now
         )
 
-    def _begin(self) -> dict[str, Any]:
+    def _begin(self):
         self.generation += 1
         return {"attempt": self.generation}
 
-    def carry(self, line: Any, leaves: bool = False) -> list[int]:
+    def carry(self, line, leaves=False):
         """The workers that a host carries, who does not wait for news."""
         before = self.members._of(line) if line in self.members._hosts else [-1]
         known = [*before, -1]
@@ -37,11 +37,11 @@ class Meeting:
         workers: list[int] = [-1] if answer["over"] else answer["workers"]
         return workers
 
-    def call(self, line: Any, host: int, ready: bool = True, after: int = 0) -> dict[str, Any]:
+    def call(self, line, host, ready=True, after=0):
         said = {"where": f"place {host}", "host": host, "said": line.rank, "ready": ready}
         return self.members.hear(line, {**said, "after": after, "why": None})
 
-    def meet(self, hosts: list[Any], lines: dict[int, Any]) -> dict[str, Any]:
+    def meet(self, hosts, lines):
         """All workers begin a generation: new lines for those without; returns what they hear."""
         after, met = self.generation, dict[str, Any]()
         places = {worker: host.rank for host in hosts for worker in self.carry(host)}
@@ -58,7 +58,7 @@ class Meeting:
         return [event["event"] for event in self.events]
 
 
-def begun() -> tuple[Meeting, list[Any], dict[int, Any]]:
+def begun():
     """Two hosts whose workers have begun the first generation."""
     meeting, hosts, lines = Meeting(), [Line(0), Line(1)], dict[int, Any]()
     for host in hosts:
@@ -79,18 +79,18 @@ def begun() -> tuple[Meeting, list[Any], dict[int, Any]]:
         ({5: {0, 1, 2}, 7: {3, 4}, 9: ()}, {5: {0, 1}, 7: {3, 4}, 9: {2}}),
     ],
 )
-def test_few_workers_move(carried: Any, expected: Any) -> None:
+def test_few_workers_move(carried, expected):
     assert shares(5, carried) == expected
 
 
-def test_hosts_that_are_enough_wait_for_more() -> None:
+def test_hosts_that_are_enough_wait_for_more():
     meeting, _, _ = begun()
     assert meeting.kinds() == ["generation"]
     figures = {"generation": 1, "workers": 4, "hosts": 2, "seconds": 10.0, "message": None}
     assert meeting.events[0].items() >= figures.items()
 
 
-def test_others_carry_the_workers_of_a_lost_host() -> None:
+def test_others_carry_the_workers_of_a_lost_host():
     meeting, hosts, lines = begun()
     third = Line(2)
     assert meeting.carry(third) == []
@@ -104,7 +104,7 @@ def test_others_carry_the_workers_of_a_lost_host() -> None:
     assert [one["worker"] for one in meeting.events if one["event"] == "lost"] == [2, 3]
 
 
-def test_a_newcomer_takes_workers_over_after_a_round() -> None:
+def test_a_newcomer_takes_workers_over_after_a_round():
     meeting, hosts, lines = begun()
     third = Line(2)
     assert meeting.carry(third) == []
@@ -116,13 +116,13 @@ def test_a_newcomer_takes_workers_over_after_a_round() -> None:
     assert meeting.kinds() == ["generation", "joined", "generation"]
 
 
-def test_a_second_line_of_a_host_is_refused() -> None:
+def test_a_second_line_of_a_host_is_refused():
     meeting, hosts, _ = begun()
     assert meeting.carry(Line(1)) == [-1]
     assert meeting.carry(hosts[1]) == [2, 3]
 
 
-def test_a_host_that_is_told_to_leave_is_no_loss() -> None:
+def test_a_host_that_is_told_to_leave_is_no_loss():
     meeting, hosts, lines = begun()
     third = Line(2)
     meeting.carry(third)
@@ -138,7 +138,7 @@ def test_a_host_that_is_told_to_leave_is_no_loss() -> None:
     assert meeting.members.departures() == []
 
 
-def test_the_only_host_hands_over_in_two_steps() -> None:
+def test_the_only_host_hands_over_in_two_steps():
     """It has the state of all workers: so it keeps a half until another one has the other half."""
     meeting = Meeting(workers=2, most=1, least=1)
     first, second, lines = Line(0), Line(1), dict[int, Any]()
@@ -158,7 +158,7 @@ def test_the_only_host_hands_over_in_two_steps() -> None:
     assert meeting.carry(first) == [-1]
 
 
-def test_hosts_hear_that_training_is_over() -> None:
+def test_hosts_hear_that_training_is_over():
     meeting, hosts, _ = begun()
     late = Line(0)
     meeting.over = True

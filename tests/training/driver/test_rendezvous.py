@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from queue import SimpleQueue
 from time import monotonic
-from typing import Any
 
 import pytest
 
@@ -50,10 +49,10 @@ def hang(mute: Line) -> None:
     present(mute, 2)._call()
 
 
-def together(presences: list[Presence]) -> list[dict[str, Any]]:
+def together(presences):
     """What each hears."""
 
-    def meet(number: int) -> dict[str, Any]:
+    def meet(number):
         with presences[number] as presence:
             return presence.meet(f"from {number}")
 
@@ -127,13 +126,13 @@ def waiting(request):
     """Workers by rank, of two that are needed, and the times of their calls."""
     times: SimpleQueue[float] = SimpleQueue()
     with Driver(LINK, memoryview(b""), None, lambda _: None, elastic=request.param) as driver:
-        place: Any = driver._places["training"]
+        place = driver._places["training"]
         if driver.members is not None:
-            host: Any = None
+            host = None
             driver.members.carry(host, 0, "here", False, [])
         hear = place.hear
 
-        def noted(line: Line, call: dict[str, Any]) -> Any:
+        def noted(line, call):
             times.put(monotonic())
             return hear(line, call)
 
@@ -178,11 +177,11 @@ class Clocked:
     def __init__(self, *present: int, deadline: float = 60.0) -> None:
         self.now, self.deadline = 1000.0, deadline
         self.place = Rendezvous(clock=lambda: self.now)
-        self.lines: list[Any] = [Caller(0), Caller(1)]
+        self.lines = [Caller(0), Caller(1)]
         for rank in present or (0, 1):
             self.after(0, rank)
 
-    def after(self, seconds: float, rank: int = 0, **more: Any) -> Any:
+    def after(self, seconds, rank=0, **more):
         """What a worker hears that calls then."""
         self.now += seconds
         said = {"deadline": self.deadline, "where": f"host {rank}", "said": None}

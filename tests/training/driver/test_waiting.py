@@ -3,7 +3,6 @@
 import logging
 from dataclasses import dataclass, field
 from io import StringIO
-from typing import Any
 
 import pytest
 
@@ -37,12 +36,12 @@ class Run:
         self.driver = Driver(present, RunProgress(starts=starts))
         self._waiting = Waiting(clock=self.clock)
 
-    def seconds(self, count: int) -> list[tuple[float, Any, Any]]:
+    def seconds(self, count):
         """What is said meanwhile."""
         said = []
         for _ in range(count):
             self.clock.now += 1
-            event = self._waiting.look(self.driver, lambda: self.slots)  # type: ignore[arg-type]
+            event = self._waiting.look(self.driver, lambda: self.slots)
             if event is not None:
                 said.append((event["seconds"], event["slots"], event["needed"]))
         return said

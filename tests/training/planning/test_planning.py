@@ -2,7 +2,6 @@
 
 import json
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -98,7 +97,7 @@ def test_many_workers_are_predicted():
 # -- what is measured ------------------------------------------------------------------------
 
 
-def worker(steps: int, computing: float, communicating: float, waiting: float) -> Any:
+def worker(steps, computing, communicating, waiting):
     return {
         "steps": steps,
         "seconds_computing": computing,
@@ -170,15 +169,15 @@ def test_records_that_are_made_up_fit_into_the_memory(monkeypatch):
     ],
 )
 def test_how_many_steps_a_measured_round_has(pass_seconds, batch, measured, monkeypatch):
-    asked: list[Any] = []
+    asked = []
 
-    def noted(run: Any, solver: Any, workers: int, *rest: Any) -> Measured:
+    def noted(run, solver, workers, *rest):
         asked.append(rest)
         return of_batch(rest[0], 0.1 * rest[0])
 
     monkeypatch.setattr(measuring, "measured", noted)
     monkeypatch.setattr(measuring, "usable_cores", lambda: 2)
-    run: Any = None
+    run = None
     net = Net(small.settings(), seed=1)
     assert (
         measuring.measure(run, partial(with_batch, net), 2, batch, pass_seconds, 6.0).batch == batch
@@ -189,7 +188,7 @@ def test_how_many_steps_a_measured_round_has(pass_seconds, batch, measured, monk
 # -- the advice ------------------------------------------------------------------------------
 
 
-def planned(**given: Any) -> Any:
+def planned(**given):
     return plan(small.settings(), **{"workers": [1, 4], **given})
 
 
@@ -307,7 +306,7 @@ def test_settings_that_are_not_the_usual_ones_are_told():
     assert short(DynamicAveraging()) == "DynamicAveraging()"
 
 
-def lines() -> Any:
+def lines():
     return sparknet.SolverParams(
         net=sparknet.NetParams(
             "lines",

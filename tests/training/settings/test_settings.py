@@ -1,13 +1,10 @@
 """A setting of training is declared once: signatures and what reaches the workers follow it."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 import warnings
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -61,7 +58,7 @@ def train_more(given: More) -> More:
     return given
 
 
-def test_a_new_setting_is_declared_in_one_place() -> None:
+def test_a_new_setting_is_declared_in_one_place():
     made = train_more("solver", "data", rest_every=3, steps=5)
     assert (made.rest_every, made.steps, made.validate_every) == (3, 5, 10)
     told = inspect.signature(train_more).parameters["rest_every"]
@@ -76,7 +73,7 @@ def test_a_new_setting_is_declared_in_one_place() -> None:
 
 
 @pytest.mark.parametrize("kind", [ProcessSettings, SimulationSettings, sparknet.spark.Trainer])
-def test_each_setting_stands_below_one_heading_of_the_docstring(kind: type) -> None:
+def test_each_setting_stands_below_one_heading_of_the_docstring(kind):
     told = documented("It trains.", kind)
     assert told.startswith("It trains.\n\nWorkers:\n\n``strategy``")
     assert "Other settings" not in told
@@ -88,7 +85,7 @@ def test_each_setting_stands_below_one_heading_of_the_docstring(kind: type) -> N
 @pytest.mark.parametrize(
     ("function", "kind"), [(train, ProcessSettings), (simulate, SimulationSettings)]
 )
-def test_signatures_are_those_of_the_settings(function: Any, kind: type) -> None:
+def test_signatures_are_those_of_the_settings(function, kind):
     known = inspect.signature(function).parameters
     assert list(known)[:2] == ["solver", "data"]
     assert set(known) == {one.name for one in fields(kind)}
@@ -104,7 +101,7 @@ def test_signatures_are_those_of_the_settings(function: Any, kind: type) -> None
     }
 
 
-def test_calls_of_before_are_taken() -> None:
+def test_calls_of_before_are_taken():
     """The keywords and defaults that `train` had when each was written by hand."""
     known = inspect.signature(sparknet.train).parameters
     before = {
@@ -129,28 +126,28 @@ def test_calls_of_before_are_taken() -> None:
     assert inspect.signature(simulate).parameters["workers"].default is inspect.Parameter.empty
 
 
-def test_no_setting_is_declared_twice() -> None:
+def test_no_setting_is_declared_twice():
     for kind in SEVERAL:
         mine = [name for name in vars(kind).get("__annotations__", {}) if name != "_"]
         others = [one for one in SEVERAL if one is not kind]
         assert not [one for one in others for name in mine if name in vars(one)["__annotations__"]]
 
 
-def test_keywords_of_images_are_those_of_preprocessing() -> None:
+def test_keywords_of_images_are_those_of_preprocessing():
     assert [one.name for one in fields(ImageKeywords)] == [
         one.name for one in fields(Preprocessing)
     ]
 
 
-def test_words_that_are_no_settings() -> None:
+def test_words_that_are_no_settings():
     with pytest.raises(SpecError, match="no keyword 'step'; did you mean 'steps'"):
-        train("solver", "data", step=3)  # type: ignore[call-arg]
+        train("solver", "data", step=3)
     with pytest.raises(SpecError, match="no keyword 'preprocessing': its settings are keywords"):
-        train("solver", "data", preprocessing=None)  # type: ignore[call-arg]
+        train("solver", "data", preprocessing=None)
     with pytest.raises(SpecError, match="no keyword 'snapshots'"):
-        simulate("solver", "data", workers=1, snapshots="here")  # type: ignore[call-arg]
+        simulate("solver", "data", workers=1, snapshots="here")
     with pytest.raises(TypeError, match="missing a required argument: 'data'"):
-        train("solver")  # type: ignore[call-arg]
+        train("solver")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +162,7 @@ def test_words_that_are_no_settings() -> None:
         (Kind(), "any", "any"),
     ],
 )
-def test_what_a_text_means(kind: Kind, text: str, value: object) -> None:
+def test_what_a_text_means(kind, text, value):
     assert kind.read(text) == value
     assert kind.fault(value) is None
 
@@ -184,13 +181,13 @@ def test_what_a_text_means(kind: Kind, text: str, value: object) -> None:
         (Ports(), "0,70000", [0, 70000], "must be a list of numbers up to 65535"),
     ],
 )
-def test_what_is_refused(kind: Kind, text: str, value: object, fault: str) -> None:
+def test_what_is_refused(kind, text, value, fault):
     assert kind.fault(value) == fault
     with pytest.raises(ValueError, match=fault):
         kind.read(text)
 
 
-def test_what_no_text_can_be() -> None:
+def test_what_no_text_can_be():
     assert not Callback().readable
     assert Callback().fault(3) == "must be a function of an event"
     assert Callback().fault(print) is None
@@ -215,12 +212,12 @@ def test_what_no_text_can_be() -> None:
         ),
     ],
 )
-def test_settings_that_are_refused(wrong: dict[str, Any], said: str) -> None:
+def test_settings_that_are_refused(wrong, said):
     with pytest.raises(SettingError, match=said):
         RunSettings(**wrong)
 
 
-def test_the_plan_of_settings() -> None:
+def test_the_plan_of_settings():
     given = RunSettings(epochs=2, workers=3, keep=5, patience=4, snapshots=Path("x"))
     plan = given.plan("small", True, records=100, batch_size=7)
     assert (plan.steps, plan.keep, plan.patience, plan.net) == (10, 5, 4, "small")
@@ -235,7 +232,7 @@ def test_the_plan_of_settings() -> None:
     )
 
 
-def test_validations_without_data_are_no_silence() -> None:
+def test_validations_without_data_are_no_silence():
     settings = RunSettings(steps=5, validate_every=3)
     with pytest.warns(UserWarning, match="validate_every=3 counts for nothing: there is no vali"):
         plan = settings.plan("net", validates=False)

@@ -4,7 +4,6 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -129,11 +128,11 @@ class TimedLearner(SolverLearner):
         return replace(super().step(count), seconds=float(count))
 
 
-def with_sync_of(comm: Any, seconds: float) -> Comm:
+def with_sync_of(comm, seconds):
     """Says that each mean of a buffer takes so long, and nothing else takes any time."""
     mean = comm.mean
 
-    def timed(*args: Any, **kwargs: Any) -> None:
+    def timed(*args, **kwargs):
         mean(*args, **kwargs)
         comm.traffic.seconds = round(comm.traffic.seconds / seconds) * seconds + seconds
 
@@ -149,9 +148,9 @@ def test_it_says_what_it_chose_and_does_so_on_all_workers():
     for rank in range(2):
         made = small.learner(rank, 2)
         learners.append(TimedLearner(made.solver, made.feed))
-    events: list[Any] = []
+    events = []
 
-    def run(rank: int, comm: Any) -> None:
+    def run(rank, comm):
         hooks = Hooks(events.append) if rank == 0 else Hooks()
         strategy = Auto(measured=3)
         work(learners[rank], strategy, with_sync_of(comm, 1.0 + rank), RunPlan(steps=90), hooks)

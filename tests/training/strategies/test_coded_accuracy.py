@@ -5,7 +5,6 @@ in which Downpour's results do not depend on the machine.
 """
 
 from functools import cache
-from typing import Any
 
 import pytest
 
@@ -31,7 +30,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: 
 layer { name: "accuracy" type: "Accuracy" bottom: "ip2" bottom: "label" top: "accuracy"
   include { phase: TEST } }
 """
-KINDS: dict[str, Any] = {
+KINDS = {
     "allreduce": AllReduce,
     "downpour": Downpour,
     "diloco": lambda codec: DiLoCo(20, outer_lr=0.9, outer_momentum=0.5, codec=codec),

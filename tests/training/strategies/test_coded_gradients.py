@@ -1,7 +1,5 @@
 """AllReduce with a codec, against loops of numpy; and the bytes that it sends."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -24,7 +22,7 @@ class Coded:
         self.codec, self.edges = codec, edges
         self.lost = np.zeros(edges[-1], np.float32)
 
-    def __call__(self, values: Any) -> Any:
+    def __call__(self, values):
         wanted = values.astype(np.float32) + self.lost
         found = np.empty_like(wanted)
         for begin, end in zip(self.edges[:-1], self.edges[1:], strict=True):
@@ -33,7 +31,7 @@ class Coded:
         return found
 
 
-def by_loops(codec: Codec) -> tuple[Any, Any]:
+def by_loops(codec):
     learners = [small.learner(rank, SIZE, TEXT) for rank in range(SIZE)]
     weights = small.weights(learners[0])
     edges = [weights.size * rank // SIZE for rank in range(SIZE + 1)]
@@ -50,7 +48,7 @@ def by_loops(codec: Codec) -> tuple[Any, Any]:
     return weights, history
 
 
-def trained(codec: Codec | None, kind: str = "local", steps: int = STEPS) -> tuple[list[Any], int]:
+def trained(codec, kind="local", steps=STEPS):
     learners = [small.learner(rank, SIZE, TEXT) for rank in range(SIZE)]
     with group(kind, SIZE) as comms:
         strategy, plan = AllReduce(steps=5, codec=codec), RunPlan(steps=steps)

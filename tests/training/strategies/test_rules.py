@@ -88,7 +88,7 @@ def shared(rule: Callable[[Array, Array, float], Array]) -> Rule:
 class Velocity:
     """Outer rules keep a velocity between rounds."""
 
-    def __init__(self, rule: Callable[[Array, Array, Array | float, float], Any]) -> None:
+    def __init__(self, rule):
         self.value: Array | float = 0.0
         self.rule = rule
 
@@ -98,17 +98,17 @@ class Velocity:
         return moved
 
 
-def slow_mo(x: Array, mean: Array, u: Any, rate: float) -> Any:
+def slow_mo(x, mean, u, rate):
     u = 0.5 * u + (x - mean) / rate
     return x - 0.8 * rate * u, u
 
 
-def diloco(x: Array, mean: Array, v: Any, rate: float) -> Any:
+def diloco(x, mean, v, rate):
     v = 0.9 * v + (x - mean)
     return x - 0.7 * ((x - mean) + 0.9 * v), v
 
 
-def bmuf(x: Array, mean: Array, delta: Any, rate: float) -> Any:
+def bmuf(x, mean, delta, rate):
     delta = 0.4 * delta - 1.2 * (x - mean)
     return x + delta, delta
 
@@ -299,7 +299,7 @@ def test_warm_up():
 def test_unequal_beginnings(strategy):
     """The workers' weights differ in the first round; after a warm-up nothing is left of that."""
 
-    def weights(steps: int, **settings: Any) -> list[Any]:
+    def weights(steps, **settings):
         group = learners(2)
         made = strategy(**settings)
         small.together(2, lambda rank, comm: work(group[rank], made, comm, RunPlan(steps=steps)))
@@ -320,16 +320,16 @@ class Timed:
     def __init__(self, inner: SolverLearner, comm: VirtualComm, each: float) -> None:
         self._inner, self._comm, self._each = inner, comm, each
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return getattr(self._inner, name)
 
-    def step(self, count: int) -> Any:
+    def step(self, count):
         done = self._inner.step(count)
         self._comm.spend(count * self._each)
         return done
 
 
-def virtual(size: int, work: Callable[[int, VirtualComm], Any]) -> list[Any]:
+def virtual(size, work):
     """What each rank's work gives, on a network that takes no time."""
     comms = VirtualComm.group(size, Cluster(latency=0.0, bandwidth=1e30))
     found = perform(comms[0].stage, lambda rank: work(rank, comms[rank]))
@@ -406,7 +406,7 @@ def test_downpour(strategy):
     group = learners(3, text=FIXED)
     events: list[Event] = []
 
-    def train(rank: int, comm: VirtualComm) -> Any:
+    def train(rank, comm):
         learner, hooks = Timed(group[rank], comm, TIMES[rank]), Hooks(on_event=events.append)
         return work(learner, strategy, comm, RunPlan(steps=30), hooks)
 

@@ -28,9 +28,7 @@ def learners(size: int, middle: str = "") -> list[SolverLearner]:
     return [small.learner(rank, size, TEXT, middle=middle) for rank in range(size)]
 
 
-def of_paper(
-    size: int, total: int, strategy: DiLoCo, codec: Any = lambda part, worker, sent: sent
-) -> tuple[Array, list[Array]]:
+def of_paper(size, total, strategy, codec=lambda part, worker, sent: sent):
     """Algorithm 2 of arXiv 2501.18512: the global weights, and each worker's own, after the steps.
 
     Part p is sent where t - t_p is a multiple of H, and comes ``overlap`` steps later.
@@ -66,19 +64,17 @@ def of_paper(
     return whole, [small.weights(one).astype(np.float64) for one in group]
 
 
-def trained(
-    kind: str, size: int, total: int, strategy: DiLoCo, middle: str = ""
-) -> tuple[Array, Array, list[dict[str, Any]]]:
+def trained(kind, size, total, strategy, middle=""):
     """x after the last round, the weights at the end, and the events of rounds."""
     members, events = learners(size, middle), list[dict[str, Any]]()
     plan = RunPlan(steps=total, records=small.RECORDS, batch_size=small.BATCH)
 
-    def work(rank: int, comm: Any) -> Array:
+    def work(rank, comm):
         hooks = Hooks(on_event=events.append)
         rounds = Rounds(members[rank], strategy, comm, plan, hooks)
         rounds.start()
         rounds.go_on()
-        return np.array(rounds.state.center)  # type: ignore[attr-defined]
+        return np.array(rounds.state.center)
 
     with group(kind, size) as comms:
         centers = small.together(size, work, comms)
@@ -109,7 +105,7 @@ def test_what_a_codec_loses_comes_with_the_next_message_of_its_part():
     """Each part has errors of its own, although all are of one size."""
     strategy = DiLoCo(8, RATE, MOMENTUM, 2, 3, codec="fp16")
     assert learners(1)[0].weights.size % 2 == 0
-    lost: dict[Any, Array] = {}
+    lost = {}
 
     def half(part: int, worker: int, sent: Array) -> Array:
         wanted = sent.astype(np.float32) + lost.get((part, worker), np.float32(0))
@@ -174,7 +170,7 @@ def test_a_worker_goes_on_while_a_mean_is_taken():
     """The second one begins the mean when the first one has gone on."""
     goes_on = threading.Event()
 
-    def work(comm: Any) -> tuple[Array, float]:
+    def work(comm):
         buffer = NDArray.full((4,), 1.0 + comm.rank)
         if comm.rank and not goes_on.wait(20):
             raise AssertionError("the first one waits")
@@ -191,7 +187,7 @@ def test_a_worker_goes_on_while_a_mean_is_taken():
 
 
 def test_a_loss_leaves_a_codecs_errors_as_they_were():
-    def work(comm: Any) -> Any:
+    def work(comm):
         first = NDArray(np.linspace(0, 1 + comm.rank, 600, dtype=np.float32))
         comm.begin_mean(first.copy(), "int8")()
         own, mean = comm.feedback("int8", 600)
@@ -213,7 +209,7 @@ def test_a_loss_leaves_a_codecs_errors_as_they_were():
 def test_a_worker_that_fails_beside_a_mean_waits_for_nobody():
     left = threading.Event()
 
-    def work(comm: Any) -> str:
+    def work(comm):
         buffer = NDArray.full((1 << 16,), 1.0)
         if comm.rank:
             assert left.wait(20)

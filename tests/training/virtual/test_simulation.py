@@ -1,11 +1,8 @@
 """simulate: the weights of a real run to the bit, and times that are the cluster's."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from sparknet.comm.collectives import Comm
 from sparknet.errors import Diverged, PeerLost, SettingError
 from sparknet.loaders.batches import Batches
 from sparknet.loaders.order import Order
@@ -51,14 +48,14 @@ DETERMINISTIC: list[Strategy] = [
 ]
 
 
-def solver(middle: str = "", text: str = SOLVER) -> Any:
+def solver(middle="", text=SOLVER):
     return small.settings(text, middle=middle)
 
 
-def real(solver: Any, strategy: Strategy, size: int) -> tuple[Any, list[Any]]:
+def real(solver, strategy, size):
     """The weights of a run of `work` with a net for each worker, made as `worker` does."""
 
-    def run(rank: int, comm: Comm) -> Any:
+    def run(rank, comm):
         net = Net(solver, seed=7)
         order = Order(small.RECORDS, 0, True, rank, size)
         with Batches(small.records(), net.batch_size, order) as batches:
@@ -92,7 +89,7 @@ def test_one_virtual_worker_is_plain_training():
 
 @pytest.mark.parametrize("strategy", [AllReduce(), Averaging(5)], ids=repr)
 def test_processes_end_with_the_same_weights(strategy):
-    given: Any = {
+    given = {
         "workers": 2,
         "strategy": strategy,
         "steps": STEPS,
@@ -107,7 +104,7 @@ def test_processes_end_with_the_same_weights(strategy):
 # -- time ------------------------------------------------------------------------------------
 
 
-def rounds(made: Any) -> list[Any]:
+def rounds(made):
     return [event for event in made.history if event["event"] == "round"]
 
 
@@ -206,7 +203,7 @@ def test_jitter_has_the_given_spread():
 
 
 def test_a_lost_worker_costs_time_and_changes_no_weight():
-    given: Any = {"workers": 2, "strategy": Averaging(5), "steps": 40, "snapshot_every": 2}
+    given = {"workers": 2, "strategy": Averaging(5), "steps": 40, "snapshot_every": 2}
     smooth = simulate(solver(), small.records(), cluster=Cluster(step=1.0), **given)
     cluster = Cluster(step=1.0, failures=[(1, 28.0)], restart=100.0)
     made = simulate(solver(), small.records(), cluster=cluster, **given)
@@ -246,7 +243,7 @@ def test_an_error_of_a_worker_is_raised():
 
 
 def test_a_listener_that_fails_ends_the_run():
-    def fail(event: Any) -> None:
+    def fail(event):
         if event["event"] == "round":
             raise ValueError("no more")
 

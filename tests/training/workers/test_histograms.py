@@ -16,7 +16,7 @@ from sparknet.weights import LayerBlobs, Layout, layout_of
 from tests.training import small
 
 
-def array(values: Any) -> NDArray:
+def array(values):
     return NDArray.view(np.asarray(values, np.float32))
 
 
@@ -65,16 +65,16 @@ def test_shared_parameters_appear_once():
 # -- in training -----------------------------------------------------------------------------
 
 
-def looks(events: list[Any]) -> list[Any]:
+def looks(events):
     return [event for event in events if event["event"] == "layers"]
 
 
-def worked(strategy: Any, **plan: int) -> tuple[Any, list[Any]]:
+def worked(strategy, **plan):
     """The weights of two workers after 20 iterations, and the events."""
     learners, events = [small.learner(rank, 2) for rank in range(2)], list[Any]()
     layout = layout_of(learners[0].solver.net)
 
-    def one(rank: int, comm: Any) -> None:
+    def one(rank, comm):
         hooks = Hooks(events.append, layout=layout)
         work(learners[rank], strategy, comm, RunPlan(steps=20, **plan), hooks)
 
@@ -100,7 +100,7 @@ def test_every_rounds_worker_0_looks_at_its_first_gradient(strategy):
 
 
 def test_virtual_workers_tell_the_same():
-    settings: Any = {"workers": 2, "strategy": Averaging(5), "steps": 20, "histograms_every": 3}
+    settings = {"workers": 2, "strategy": Averaging(5), "steps": 20, "histograms_every": 3}
     real = train(small.settings(), small.records(), threads=1, **settings)
     virtual = simulate(
         small.settings(), small.records(), threads=1, cluster=Cluster(step=1.0), **settings

@@ -1,7 +1,6 @@
 """Validation by several workers: metrics that are no means over records are those of all."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -52,7 +51,7 @@ def test_mean_iou_over_all_workers(workers):
 def test_rows_of_all_workers_in_their_order():
     mine = [np.array([[1, 2], [3, 4]], np.float32), None, np.array([[5, 6]], np.float32)]
 
-    def rows(rank: int, comm: Any) -> Any:
+    def rows(rank, comm):
         return _all_rows(comm, mine[rank]).tolist()
 
     assert small.together(3, rows) == [[[1, 2], [3, 4], [5, 6]]] * 3
@@ -68,7 +67,7 @@ def test_a_notebook_shows_the_outcome():
     assert "<td>samples</td><td>8</td>" in shown
 
 
-def _rising(**names: Any) -> SolverParams:
+def _rising(**names):
     """A solver of a line, whose rate is so large that its errors rise from some step on."""
     net = NetParams(
         "line",
@@ -148,7 +147,7 @@ def test_the_training_set_numbers_the_classes(tmp_path):
     solver = SolverParams(net=PHOTOS, base_lr=1e-4, lr_policy="fixed", random_seed=1)
     training = photos(tmp_path / "tr", cat=2, dog=2, elk=2)
     held = photos(tmp_path / "va", dog=3, elk=5)
-    how: Any = {"steps": 1, "metrics": ["confusion"], "scale": 1 / 256}
+    how = {"steps": 1, "metrics": ["confusion"], "scale": 1 / 256}
     trained = train(solver, training, validation=held, **how)
     assert trained.confusion is not None
     assert trained.confusion.sum(1).tolist() == [0, 3, 5]
@@ -189,7 +188,7 @@ def test_columns_of_a_table(tmp_path):
         SoftmaxWithLoss("loss", ["ip", "label"]),
     )
     solver = SolverParams(net=net, base_lr=0.5, lr_policy="fixed", random_seed=1)
-    how: Any = {"features": ["a", "b"], "label": "answer", "metrics": ["confusion"], "steps": 40}
+    how = {"features": ["a", "b"], "label": "answer", "metrics": ["confusion"], "steps": 40}
     trained = train(solver, table, validation=table[table.answer == "yes"], **how)
     assert trained.net.labels == ("no", "yes")
     assert trained.confusion is not None

@@ -1,7 +1,6 @@
 """The loop: where it ends, what it says, what it looks at."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,15 +19,15 @@ from sparknet.training.strategies import (
     SlowMo,
     make_strategy,
 )
-from sparknet.training.workers.rounds import Outcome, work
+from sparknet.training.workers.rounds import work
 from tests.training import small
 
 
-def run(plan: RunPlan, size: int = 2, strategy: Any = None, **hooks: Any) -> tuple[list[Any], Any]:
+def run(plan, size=2, strategy=None, **hooks):
     """The events, and each worker's outcome."""
-    events: list[Any] = []
+    events = []
 
-    def one(rank: int, comm: Any) -> Outcome:
+    def one(rank, comm):
         mine = Hooks(on_event=events.append, **{name: of(rank) for name, of in hooks.items()})
         return work(learners[rank], strategy or Averaging(steps=5), comm, plan, mine)
 
@@ -37,7 +36,7 @@ def run(plan: RunPlan, size: int = 2, strategy: Any = None, **hooks: Any) -> tup
     return events, outcomes
 
 
-def kinds(events: list[Any]) -> list[str]:
+def kinds(events):
     return [event["event"] for event in events]
 
 
@@ -74,12 +73,12 @@ def test_events_say_what_happened():
                                       DynamicAveraging(0, check_every=5)], ids=repr)  # fmt: skip
 def test_the_totals_are_what_the_transport_sent(strategy, tmp_path):
     """The first weights, validations and snapshots apart: some validations take a full mean."""
-    events: list[Any] = []
+    events = []
     learners = [small.learner(rank, 4) for rank in range(4)]
     comms = LocalComm.group(4)
     plan = RunPlan(steps=20, validate_every=1, snapshot_every=2)
 
-    def one(rank: int, comm: Any) -> Outcome:
+    def one(rank, comm):
         hooks = Hooks(events.append, lambda: (1, {"loss": 1.0}), store=FolderStore(tmp_path))
         return work(learners[rank], strategy, comm, plan, hooks)
 
@@ -109,7 +108,7 @@ def test_time_ends_it():
 def test_interruption_on_one_worker_ends_all():
     asked = []
 
-    def interrupted(rank: int) -> Any:
+    def interrupted(rank):
         def ask() -> bool:
             asked.append(rank)
             return rank == 1 and asked.count(1) == 3
@@ -133,7 +132,7 @@ def test_validation_is_of_the_same_model_on_all(strategy):
         seen[rank].append(value)
         return 10 * (rank + 1), {"rank": float(rank), "norm": value}
 
-    events: list[Any] = []
+    events = []
     plan = RunPlan(steps=12, validate_every=2)
     small.together(
         2,
@@ -160,13 +159,11 @@ def test_patience():
     assert outcome[0][-1]["reason"] == "patience"
 
 
-def judged(
-    size: int, strategy: Any, scores: list[float], **plan: Any
-) -> tuple[list[Any], list[Any], list[Any], list[Outcome]]:
+def judged(size, strategy, scores, **plan):
     """Events; what each validation saw as worker 0's weights; all workers' last ones; outcomes."""
     learners = [small.learner(rank, size) for rank in range(size)]
-    seen: list[Any] = []
-    events: list[Any] = []
+    seen = []
+    events = []
 
     def validate(rank: int) -> tuple[int, dict[str, float]]:
         if rank:
@@ -174,7 +171,7 @@ def judged(
         seen.append(small.weights(learners[0]))
         return 1, {"accuracy": scores[len(seen) - 1] * size}
 
-    def one(rank: int, comm: Any) -> Outcome:
+    def one(rank, comm):
         hooks = Hooks(events.append, lambda: validate(rank))
         return work(
             learners[rank], strategy, comm, RunPlan(validate_every=1, goal="max", **plan), hooks
@@ -231,7 +228,7 @@ def test_less_loss_is_better():
 
 def test_nan_stops_all_and_names_the_worker():
     learners = [small.learner(rank, 2) for rank in range(2)]
-    learners[1].feed.batches = Poisoned(learners[1].feed.batches)  # type: ignore[attr-defined]
+    learners[1].feed.batches = Poisoned(learners[1].feed.batches)
     with pytest.raises(Diverged, match="the loss of worker 1 is nan in round 2, iteration 10; no"):
         small.together(
             2, lambda rank, comm: work(learners[rank], Averaging(5), comm, RunPlan(steps=50))
@@ -241,10 +238,10 @@ def test_nan_stops_all_and_names_the_worker():
 class Poisoned:
     """Batches of which the seventh is not a number."""
 
-    def __init__(self, batches: Any) -> None:
+    def __init__(self, batches):
         self.batches, self.count = batches, 0
 
-    def next(self) -> Any:
+    def next(self):
         batch = self.batches.next()
         self.count += 1
         if self.count == 7:
@@ -267,7 +264,7 @@ def test_settings():
         ({"steps": 1, "validate_every": 0, "patience": 2}, "patience=2 counts validations"),
     ):
         with pytest.raises(SettingError, match=message):
-            RunPlan(**wrong)  # type: ignore[arg-type]
+            RunPlan(**wrong)
     assert steps_for(2, 100, 7, 3) == 10
     assert steps_for(1, 96, 4, 2) == 12
 
@@ -295,7 +292,7 @@ def test_strategies_by_name():
 
 @pytest.mark.parametrize("strategy", [Averaging(steps=5), AllReduce()], ids=["whole", "slices"])
 def test_clipped_steps_are_counted_and_not_told_one_by_one(strategy, caplog):
-    events: list[Any] = []
+    events = []
     text = "clip_gradients: 0.0001"
     learners = [small.learner(rank, 2, text=text) for rank in range(2)]
     plan = RunPlan(steps=10, records=small.RECORDS, batch_size=4)
