@@ -23,7 +23,7 @@ def _nets(d, rng):
 
 
 @settings(
-    max_examples=100,
+    max_examples=60,
     derandomize=True,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )

@@ -108,7 +108,7 @@ def test_nets_that_are_dropped_leave_no_thread_and_no_file(tmp_path):
     text = lmdb(of_images(tmp_path, images(5, 1, 3, 3)), 2)
     gc.collect()
     before, files = _threads(), _open_files()
-    for number in range(1000):
+    for number in range(300):
         made = net(text)
         if number % 4 == 0:
             made.forward()
