@@ -1,5 +1,7 @@
 """A setting of training is declared once: signatures and what reaches the workers follow it."""
 
+from __future__ import annotations
+
 import inspect
 import pickle
 import warnings
