@@ -285,6 +285,18 @@ class Runtime:
                     self._look_at_tops(end)
             return loss
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether a pass from the first layer to the last is one call of the engine."""
+        return not self._stale and not self.parameters.apart and len(self._ran) == len(self.nodes)
+
+    @property
+    def is_one_call(self) -> bool:
+        """Whether no layer computes outside the engine, or leaves shapes to be read there."""
+        if len(self.segments) != 1 or self.segments[0].host or not self.engine.views_stay:
+            return False
+        return not self.nodes[-1].layer.has_dynamic_tops
+
     def _forward_host(self, host: Host, number: int) -> float:
         self._reshape_host(number)
         node = self.nodes[number]

@@ -244,16 +244,23 @@ class FedNet:
         transformed: bool = False,
     ) -> Callable[[Block, int], int]:
         """Return what puts blocks into the net and returns the number of records."""
+        return self._feed(columns, entries, transformed)[0]
+
+    def _feed(
+        self, columns: Collection[str], entries: Sequence[Entry] | None, transformed: bool
+    ) -> tuple[Callable[[Block, int], int], Feed | None]:
+        """Return the same, and the `Feed` that does all of it, if one does."""
         counts = {entry.batch for entry in self.entries if entry.name in columns}
         followers = [
             entry
             for entry in entries or self.entries
             if entry.name in columns or entry.name not in self._filling or entry.batch in counts
         ]
-        write = partial(Feed(followers, self.phase, self._seed, transformed).write, self.net)
         absent = self._filling.difference(columns)
-        dummies = [entry.name for entry in self.entries if entry.name in absent]
-        return partial(self._write_with_own, write, dummies) if dummies else write
+        fillers = [entry.name for entry in self.entries if entry.name in absent]
+        feed = Feed(followers, self.phase, self._seed, transformed)
+        write = partial(feed.write, self.net)
+        return (partial(self._write_with_own, write, fillers), None) if fillers else (write, feed)
 
     def _write_with_own(
         self, write: Callable[[Block, int], int], tops: Sequence[str], block: Block, first: int
@@ -334,9 +341,10 @@ class FedNet:
         entries = [adapted(entry, columns.get(entry.name)) for entry in self.entries]
         self._check_sizes(entries)
         self._look(columns)
-        write, missing = self.feed(columns, entries), self._missing(columns)
+        write, feed = self._feed(columns, entries, transformed=False)
         key = (names, kinds, self._entries, self._net)
-        self._last_pass = key, BatchPass(self.net, write, blobs, missing)
+        batch_pass = BatchPass(self.net, write, blobs, self._missing(columns), feed)
+        self._last_pass = key, batch_pass
         return self._last_pass[1], columns
 
     def _missing(self, columns: Mapping[str, Any]) -> list[str]:

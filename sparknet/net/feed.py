@@ -56,6 +56,17 @@ class Feed:
                 self._fill(net.blobs[entry.name], entry, values[entry.name], first)
         return rows
 
+    def plain_inputs(self, columns: Mapping[str, Any]) -> list[str] | None:
+        """Return the entries of these columns if all their values are copied as they are."""
+        entries = [entry for entry in self.entries if entry.name in columns]
+        if any(
+            entry.axis or self._sound.get(entry.name) != (values.shape[1:], values.dtype)
+            for entry in entries
+            for values in [columns[entry.name]]
+        ):
+            return None
+        return [entry.name for entry in entries]
+
     def _reshape(self, net: Any, shapes: Mapping[str, Shape], rows: int) -> None:
         """Reshape the net; where it takes one number of records alone, say so and leave it."""
         before = {name: tuple(net.blobs[name].shape) for name in shapes}
@@ -137,16 +148,27 @@ class BatchPass:
         write: Callable[[dict[str, Array], int], int],
         blobs: list[str],
         missing: Sequence[str],
+        feed: Feed | None,
     ) -> None:
-        """``missing`` are inputs without a column, which the blobs do not depend on."""
+        """``missing`` are inputs without a column, which the blobs do not depend on.
+
+        ``feed`` is what writes, if it does so alone.
+        """
         self._net, self._write, self._blobs, self._missing = net, write, blobs, missing
+        self._feed = feed
+        self._prepared: Any = None
 
     def run(self, columns: dict[str, Array], first: int) -> dict[str, Array]:
         """``first`` is the number of the first record."""
+        if self._prepared is not None:
+            views: dict[str, Array] | None = self._prepared.run(columns)
+            if views is not None:
+                return views
         self._write(columns, first)
         for name in self._missing:
             self._net.blobs[name].data[...] = 0
         tops = self._net.forward(blobs=self._blobs)
+        self._prepared = self._prepare(columns)
         return {name: tops[name] for name in self._blobs}
 
     @staticmethod
@@ -160,6 +182,17 @@ class BatchPass:
                 return None
             kinds[name] = values.shape[1:], values.dtype
         return kinds
+
+    def _prepare(self, columns: dict[str, Array]) -> Any:
+        """Return a quicker pass for the next columns like these, where there is one."""
+        prepared_pass = getattr(self._net, "prepared_pass", None)  # other pycaffes have none
+        if prepared_pass is None or self._feed is None:
+            return None
+        inputs = self._feed.plain_inputs(columns)
+        if inputs is None:  # and so it is for all columns like these
+            self._feed = None
+            return None
+        return prepared_pass(inputs, self._missing, self._blobs)
 
 
 def reshape(net: Any, shapes: Mapping[str, Sequence[int]]) -> None:

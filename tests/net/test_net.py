@@ -395,3 +395,61 @@ def test_batches_of_records_of_one_shape_share_a_pass():
     ]
     assert passes[1] is passes[2] is passes[3]
     assert passes[3] is not passes[4]
+
+
+def test_a_repeated_pass_sees_every_change(monkeypatch):
+    """Batches of one shape run in one call of the engine, until the net changes."""
+    net = Net(
+        NetParams(
+            "small",
+            RDDLayer("data", [2, 3]),
+            RDDLayer("label", [2]),
+            LinearLayer("one", "data", num_outputs=4),
+            ActivationLayer("relu", "one"),
+            LinearLayer("two", "relu", num_outputs=2),
+            SoftmaxWithLoss("loss", ["two", "label"]),
+        ),
+        seed=1,
+    )
+    rng, runtime = np.random.default_rng(2), net.net._runtime
+
+    def expected(records):
+        (w1, b1), (w2, b2) = ((p.data for p in net.net.params[name]) for name in ("one", "two"))
+        return np.maximum(records @ w1.T + b1, 0) @ w2.T + b2
+
+    def check(rows, quick):
+        records, calls = rng.normal(size=(rows, 3)).astype(np.float32), []
+        with monkeypatch.context() as patch:
+            forward = runtime.forward
+            patch.setattr(runtime, "forward", lambda *a: (calls.append(a), forward(*a))[1])
+            scores = net.forward({"data": records}, ["two"])["two"]
+        assert scores == pytest.approx(expected(records), abs=1e-6)
+        assert bool(calls) != quick
+
+    check(2, quick=False)
+    check(2, quick=True)
+    net.net.params["one"][0].data[...] *= 3  # weights change, shapes do not
+    check(2, quick=True)
+    for rows in (5, 2):
+        check(rows, quick=False)
+        check(rows, quick=True)
+    labelled = {"data": np.ones((2, 3), "f4"), "label": np.array([1, 0])}
+    assert net.forward(labelled)["loss"] > 0
+    check(2, quick=False)
+    assert not net.net.blobs["label"].data.any()
+    seen: list[int] = []
+    net.net.after_forward(seen.append)
+    check(2, quick=False)
+    assert len(seen) == len(net.net.layers)
+
+
+def test_a_repeated_pass_with_a_layer_in_python():
+    text = """
+    layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 } } }
+    layer { name: "ten" type: "Python" bottom: "data" top: "ten"
+      python_param { module: "tests.caffe.user_layers" layer: "TimesTen" } }
+    """
+    net = Net(parse_net(text))
+    for value in (1.0, 2.0, 3.0):
+        rows = np.full((1, 3), value, np.float32)
+        assert net.forward({"data": rows})["ten"].tolist() == [[10 * value] * 3]
