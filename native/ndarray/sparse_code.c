@@ -5,8 +5,33 @@
 
 enum { PLACES = 2 * 4, NUMBERS = PLACES + SN_KEPT * 12 / 8 };
 
+/* The bits of a magnitude are a whole number that rises with it. */
+static int32_t magnitude_bits(float number) {
+    int32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits & 0x7fffffff;
+}
+
+/* The places in rising order of all numbers that may be among the SN_KEPT largest: as many columns
+ * of numbers have a largest one, and the least of these bounds them from below. */
+static int candidates(uint16_t* places, const int32_t* bits, int count) {
+    int32_t largest[SN_KEPT] = {0}, least = INT32_MAX;
+    for (int i = 0; i + SN_KEPT <= count; i += SN_KEPT)
+        for (int column = 0; column < SN_KEPT; ++column)
+            largest[column] =
+                bits[i + column] > largest[column] ? bits[i + column] : largest[column];
+    for (int column = 0; column < SN_KEPT; ++column)
+        least = largest[column] < least ? largest[column] : least;
+    int kept = 0;
+    for (int i = 0; i < count; ++i) {
+        places[kept] = (uint16_t)i;
+        kept += bits[i] >= least;
+    }
+    return kept;
+}
+
 /* Lets a number sink to its place in a heap whose least number is the first. */
-static void sink(float* heap, int count, float number) {
+static void sink(int32_t* heap, int count, int32_t number) {
     int at = 0;
     for (int child = 1; child < count; child = 2 * at + 1) {
         if (child + 1 < count && heap[child + 1] < heap[child]) ++child;
@@ -17,27 +42,21 @@ static void sink(float* heap, int count, float number) {
     heap[at] = number;
 }
 
-/* The least of the SN_KEPT largest magnitudes; -1 where there are not so many. */
-static float threshold(const float* wanted, int64_t count) {
-    if (count <= SN_KEPT) return -1;
-    float heap[SN_KEPT];
-    for (int i = 0; i < SN_KEPT; ++i) heap[i] = -1;
-    for (int64_t i = 0; i < count; ++i) {
-        const float magnitude = fabsf(wanted[i]);
-        if (magnitude > heap[0]) sink(heap, SN_KEPT, magnitude);
+/* The places of the largest, in rising order; of equal ones the first. */
+static int choose(uint16_t* places, const int32_t* bits, int count) {
+    const int found = candidates(places, bits, count);
+    if (found <= SN_KEPT) return found;
+    int32_t heap[SN_KEPT] = {0};
+    for (int i = 0; i < found; ++i) {
+        const int32_t number = bits[places[i]];
+        if (number > heap[0]) sink(heap, SN_KEPT, number);
     }
-    return heap[0];
-}
-
-/* The places of the largest, in rising order; of those at the threshold the first ones. */
-static int choose(uint16_t* places, const float* wanted, int64_t count) {
-    const float least = threshold(wanted, count);
-    int above = 0, kept = 0;
-    for (int64_t i = 0; i < count; ++i) above += fabsf(wanted[i]) > least;
-    int equal = SN_KEPT - above;
-    for (int64_t i = 0; i < count; ++i) {
-        const float magnitude = fabsf(wanted[i]);
-        if (magnitude > least || (magnitude == least && equal-- > 0)) places[kept++] = (uint16_t)i;
+    const int32_t least = heap[0];
+    int equal = SN_KEPT, kept = 0;
+    for (int i = 0; i < found; ++i) equal -= bits[places[i]] > least;
+    for (int i = 0; i < found; ++i) {
+        const int32_t number = bits[places[i]];
+        if (number > least || (number == least && equal-- > 0)) places[kept++] = places[i];
     }
     return kept;
 }
@@ -57,16 +76,17 @@ static float mean(const float* wanted, const uint16_t* places, int kept, double 
 
 bool sn_encode_chunk(char* out, const float* values, float* errors, int64_t count) {
     float wanted[SN_CHUNK], magnitudes[2] = {NAN, NAN};
-    bool finite = true;
+    int32_t bits[SN_CHUNK], largest = 0;
     for (int64_t i = 0; i < count; ++i) {
         wanted[i] = values[i] + errors[i];
-        finite = finite && isfinite(wanted[i]);
+        bits[i] = magnitude_bits(wanted[i]);
+        largest = bits[i] > largest ? bits[i] : largest;
     }
     memset(out, 0, SN_SPARSE_BYTES);
     memcpy(out, magnitudes, sizeof magnitudes);
-    if (!finite) return false;
-    uint16_t places[SN_KEPT];
-    const int kept = choose(places, wanted, count);
+    if (largest >= magnitude_bits(INFINITY)) return false;
+    uint16_t places[SN_CHUNK];
+    const int kept = choose(places, bits, (int)count);
     double sum = 0;
     for (int i = 0; i < kept; ++i) sum += fabs((double)wanted[places[i]]);
     const double bound = kept ? sum / kept : 0;
