@@ -68,6 +68,28 @@ def insert_splits(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
     return split
 
 
+def without_splits(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
+    """Return a net of a caffemodel as it was before `insert_splits`; others as they are."""
+    bare = caffe_pb2.NetParameter()
+    bare.CopyFrom(net)
+    del bare.layer[:]
+    sources: dict[str, str] = {}
+    for layer in net.layer:
+        if layer.type == Split.type and len(layer.bottom) == 1:
+            sources.update(dict.fromkeys(layer.top, layer.bottom[0]))
+            continue
+        bare.layer.add().CopyFrom(layer)
+        bare.layer[-1].bottom[:] = [sources.get(blob, blob) for blob in layer.bottom]
+    try:
+        again = insert_splits(bare)
+    except LayerError:
+        return net
+    before, after = (
+        [(layer.name, *layer.bottom, *layer.top) for layer in one.layer] for one in (net, again)
+    )
+    return bare if before == after else net
+
+
 def find_readers(net: caffe_pb2.NetParameter) -> Readers:
     """Follow every bottom to the last layer before it that produced it."""
     readers = Readers()

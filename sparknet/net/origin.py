@@ -9,6 +9,7 @@ from typing import Literal, TypeGuard
 
 from sparknet.caffe.solvers.nets import weight_files
 from sparknet.errors import SpecError, WeightsError, warn
+from sparknet.graph.splits import without_splits
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import NDArray
 from sparknet.net.description import Description, NetSource, SolverMessage, describe
@@ -16,6 +17,7 @@ from sparknet.onnx import is_onnx, open_model
 from sparknet.onnx.inputs import Axes, Shapes, refuse_axes
 from sparknet.onnx.metadata import labels_of, preprocessing_of
 from sparknet.proto import Model
+from sparknet.proto.upgrade import upgrade_net
 from sparknet.weights import WeightCollection
 
 StrPath = str | os.PathLike[str]
@@ -66,7 +68,7 @@ def find_origin(
     model, labels = None, tuple[str, ...]()
     if _is_model(source):
         path, trust = os.fspath(source), trusted
-    elif _is_model(weights):
+    elif isinstance(weights, (str, os.PathLike)) and is_onnx(weights):
         path, trust = os.fspath(weights), None
     else:
         path, trust = "", None
@@ -75,7 +77,9 @@ def find_origin(
         model = open_model(path, shapes=shapes, batch_axis=batch_axis, trusted=trust)
         preprocessing = preprocessing or preprocessing_of(model, path)
         labels = labels_of(model, path)
-    described = model.net if model is not None and _is_model(source) else source
+    described = source
+    if model is not None and _is_model(source):
+        described = model.net if is_onnx(path) else without_splits(upgrade_net(model.net))
     description = describe(described, phase, level, stages, trusted, unknown, dialect)
     solver = description.solver
     files = [] if solver is None else weight_files(solver)
@@ -100,7 +104,9 @@ def find_origin(
 
 def _is_model(source: object) -> TypeGuard[StrPath]:
     """Return whether the file of a net holds its weights too."""
-    return isinstance(source, (str, os.PathLike)) and is_onnx(source)
+    if not isinstance(source, (str, os.PathLike)):
+        return False
+    return is_onnx(source) or os.fspath(source).endswith(".caffemodel")
 
 
 class LossWarning(UserWarning):

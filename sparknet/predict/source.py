@@ -22,7 +22,6 @@ from sparknet.net.model_folder import (
 )
 from sparknet.net.model_inputs import ModelInputs
 from sparknet.net.scratch import scratch_folder
-from sparknet.onnx import open_model
 from sparknet.onnx.inputs import refuse_axes
 from sparknet.predict.input_columns import column_map
 from sparknet.predict.module_predictor import ModulePredictor
@@ -233,18 +232,12 @@ def _net(source: Any, weights: Any, **keywords: Any) -> Net:
 
     A caffemodel contains its own description; next to one in HDF5, which does not, lies the net.
     """
-    if weights is None:
-        if (name := _stem(source, ".h5")) is not None:
-            if not exists(f"{name}.prototxt"):
-                raise FileError(
-                    source, f"holds weights without their net: {name}.prototxt is missing"
-                )
-            source, weights = f"{name}.prototxt", source
-        elif _stem(source, ".caffemodel") is not None:
-            weights = source
+    if weights is None and (name := _stem(source, ".h5")) is not None:
+        if not exists(f"{name}.prototxt"):
+            raise FileError(source, f"holds weights without their net: {name}.prototxt is missing")
+        source, weights = f"{name}.prototxt", source
     with fetched(source) as description, fetched(weights) as weights_file:
-        net = open_model(weights_file).net if source is weights is not None else description
-        opened_net = Net(net, weights_file, **keywords)
+        opened_net = Net(description, weights_file, **keywords)
         if description is not source or weights_file is not weights:
             _ = opened_net.net  # reads the copied files
     return opened_net

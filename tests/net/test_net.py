@@ -126,6 +126,23 @@ def test_weights_go_out_and_in(tmp_path):
         assert three.get_weights().allclose(one.get_weights(), 0, 0)
 
 
+def test_a_caffemodel_is_a_net_with_its_weights(tmp_path):
+    path = tmp_path / "net.caffemodel"
+    net = Net(NET, seed=1)
+    net.save(path)
+    data, _ = blobs_of_three(5)
+    again = Net(path)
+    assert [layer.name for layer in again.described.layer] == [
+        layer.name for layer in net.described.layer
+    ]
+    for inputs in ({"data": data}, {"data": data, "label": np.zeros(5)}):
+        expected, found = net.forward(inputs), again.forward(inputs)
+        assert list(found) == list(expected)
+        assert all(np.array_equal(found[name], expected[name]) for name in expected)
+    other = Net(path, Net(NET, seed=2).get_weights())
+    assert not np.allclose(other.forward({"data": data})["ip"], net.forward({"data": data})["ip"])
+
+
 def test_each_test_net_has_its_own_data():
     """One solver, two test nets: of other stages, with other outputs and batch sizes."""
     net = (
