@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.digits import TRAINED
 from benchmarks.digits import records as digits
+from benchmarks.precisions import example_named
 from sparknet import (
     Accuracy,
     LinearLayer,
@@ -214,7 +215,8 @@ def _size(arm: Arm) -> int:
     return 4 * ((inputs + 1) * arm.hidden + (arm.hidden + 1) * outputs)
 
 
-_SHAPES = {"digits": (196, 10), "cancer": (30, 2)}
+WORDS = 4096
+_SHAPES = {"digits": (196, 10), "cancer": (30, 2), "reuters": (WORDS, 52)}
 
 
 def _solver(arm: Arm, seed: int) -> SolverParams:
@@ -240,7 +242,7 @@ def _solver(arm: Arm, seed: int) -> SolverParams:
 def _data(task: str, count: int | None, seed: int) -> tuple[ArrayRecords, ArrayRecords]:
     if task == "cancer":
         return _cancer(seed)
-    train, held_out = _flat_digits()
+    train, held_out = _reuters() if task == "reuters" else _flat_digits()
     return (train if count is None else _taken(train, slice(0, count))), held_out
 
 
@@ -258,6 +260,26 @@ def _flat(given: ArrayRecords) -> ArrayRecords:
     batch = given.take(slice(0, len(given)))
     small = batch["data"].reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4), dtype=np.float32)
     return ArrayRecords(data=small.reshape(len(given), -1), label=batch["label"])
+
+
+@cache
+def _reuters() -> tuple[ArrayRecords, ArrayRecords]:
+    """R52's news (examples/reuters.py): tf-idf of the words that most texts have."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    parts = example_named("reuters").texts()
+    (texts, topics), (held_out, truth) = (zip(*part, strict=True) for part in parts)
+    names = sorted({*topics})
+    words = TfidfVectorizer(token_pattern=r"\S+", max_features=WORDS, sublinear_tf=True).fit(texts)
+    order = np.random.default_rng(0).permutation(len(texts))
+
+    def records(rows: Any, labels: Any, order: Any) -> ArrayRecords:
+        numbers = np.array([names.index(label) for label in labels], np.float32)
+        # Rows of length 1 are lengthened, so that inputs are of the size that the filler expects.
+        data = words.transform(rows).toarray().astype(np.float32) * np.float32(WORDS**0.5)
+        return ArrayRecords(data=data[order], label=numbers[order])
+
+    return records(texts, topics, order), records(held_out, truth, np.arange(len(truth)))
 
 
 @cache
