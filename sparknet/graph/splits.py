@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from sparknet.errors import LayerError
 from sparknet.layers.concat import Split
-from sparknet.proto import caffe_pb2
+from sparknet.proto import Model, caffe_pb2
 from sparknet.proto.suggest import did_you_mean
 
 NAMES_LIMIT = 1 << 28
@@ -68,26 +68,37 @@ def insert_splits(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
     return split
 
 
-def without_splits(net: caffe_pb2.NetParameter) -> caffe_pb2.NetParameter:
-    """Return a net of a caffemodel as it was before `insert_splits`; others as they are."""
-    bare = caffe_pb2.NetParameter()
-    bare.CopyFrom(net)
-    del bare.layer[:]
+def without_splits(model: Model) -> Model:
+    """Return a caffemodel whose net is as it was before `insert_splits`; others as they are."""
     sources: dict[str, str] = {}
-    for layer in net.layer:
+    places = []
+    bare = caffe_pb2.NetParameter()
+    bare.CopyFrom(model.net)
+    del bare.layer[:]
+    for place, layer in enumerate(model.net.layer):
         if layer.type == Split.type and len(layer.bottom) == 1:
             sources.update(dict.fromkeys(layer.top, layer.bottom[0]))
             continue
+        places.append(place)
         bare.layer.add().CopyFrom(layer)
         bare.layer[-1].bottom[:] = [sources.get(blob, blob) for blob in layer.bottom]
+    if not sources or not _same_layers(bare, model.net):
+        return model
+    arrays = [model.arrays[place] for place in places]
+    diffs = None if model.diffs is None else [model.diffs[place] for place in places]
+    return replace(model, net=bare, arrays=arrays, diffs=diffs)
+
+
+def _same_layers(bare: caffe_pb2.NetParameter, net: caffe_pb2.NetParameter) -> bool:
+    """Return whether a net with its Splits inserted has the layers and blobs of another one."""
     try:
         again = insert_splits(bare)
     except LayerError:
-        return net
+        return False
     before, after = (
         [(layer.name, *layer.bottom, *layer.top) for layer in one.layer] for one in (net, again)
     )
-    return bare if before == after else net
+    return before == after
 
 
 def find_readers(net: caffe_pb2.NetParameter) -> Readers:

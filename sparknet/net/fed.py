@@ -238,13 +238,10 @@ class FedNet:
         }
 
     def feed(
-        self,
-        columns: Collection[str],
-        entries: Sequence[Entry] | None = None,
-        transformed: bool = False,
+        self, columns: Collection[str], transformed: bool = False
     ) -> Callable[[Block, int], int]:
         """Return what puts blocks into the net and returns the number of records."""
-        return self._feed(columns, entries, transformed)[0]
+        return self._feed(columns, None, transformed)[0]
 
     def _feed(
         self, columns: Collection[str], entries: Sequence[Entry] | None, transformed: bool
@@ -342,10 +339,9 @@ class FedNet:
         self._check_sizes(entries)
         self._look(columns)
         write, feed = self._feed(columns, entries, transformed=False)
-        key = (names, kinds, self._entries, self._net)
         batch_pass = BatchPass(self.net, write, blobs, self._missing(columns), feed)
-        self._last_pass = key, batch_pass
-        return self._last_pass[1], columns
+        self._last_pass = (names, kinds, self._entries, self._net), batch_pass
+        return batch_pass, columns
 
     def _missing(self, columns: Mapping[str, Any]) -> list[str]:
         """Return the inputs that need a column and have none."""

@@ -9,7 +9,6 @@ from typing import Literal, TypeGuard
 
 from sparknet.caffe.solvers.nets import weight_files
 from sparknet.errors import SpecError, WeightsError, warn
-from sparknet.graph.splits import without_splits
 from sparknet.loaders.preprocessing import Preprocessing
 from sparknet.native import NDArray
 from sparknet.net.description import Description, NetSource, SolverMessage, describe
@@ -17,7 +16,6 @@ from sparknet.onnx import is_onnx, open_model
 from sparknet.onnx.inputs import Axes, Shapes, refuse_axes
 from sparknet.onnx.metadata import labels_of, preprocessing_of
 from sparknet.proto import Model
-from sparknet.proto.upgrade import upgrade_net
 from sparknet.weights import WeightCollection
 
 StrPath = str | os.PathLike[str]
@@ -77,9 +75,7 @@ def find_origin(
         model = open_model(path, shapes=shapes, batch_axis=batch_axis, trusted=trust)
         preprocessing = preprocessing or preprocessing_of(model, path)
         labels = labels_of(model, path)
-    described = source
-    if model is not None and _is_model(source):
-        described = model.net if is_onnx(path) else without_splits(upgrade_net(model.net))
+    described = model.net if model is not None and _is_model(source) else source
     description = describe(described, phase, level, stages, trusted, unknown, dialect)
     solver = description.solver
     files = [] if solver is None else weight_files(solver)

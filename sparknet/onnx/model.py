@@ -9,6 +9,7 @@ from typing import Any
 
 from sparknet import proto
 from sparknet.errors import FileError, clean, warn
+from sparknet.graph.splits import without_splits
 from sparknet.layers.layer import MAX_COUNT
 from sparknet.onnx.conversion import Reading
 from sparknet.onnx.inputs import (
@@ -305,8 +306,8 @@ def open_model(
     batch_axis: Axes | None = None,
     trusted: bool | None = None,
 ) -> Model:
-    """Return the net and weights of a .onnx, or what `sparknet.read_model` reads."""
+    """Return the net and weights of a .onnx, or of a caffemodel without the Splits in it."""
     if is_onnx(path):
         return converted(path, 1, shapes, batch_axis, bool(trusted))
     refuse_axes(path, shapes, batch_axis)
-    return proto.read_model(path)
+    return without_splits(proto.read_model(path))

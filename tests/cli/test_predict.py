@@ -10,9 +10,10 @@ import sys
 import numpy as np
 import pytest
 
-from sparknet import Net, NetParams, RDDLayer
+from sparknet import Net, NetParams, RDDLayer, SolverParams, models, read_model
 from sparknet.cli import main
 from sparknet.dsl import Reduction
+from sparknet.net.recipe import Recipe
 from tests.cli.conftest import ROOT, Task
 
 SCALE = 0.00390625
@@ -76,6 +77,22 @@ def test_the_value_of_a_regression_is_no_class(capsys, tmp_path):
     Net(NetParams("sum", RDDLayer("data", [1, 2]), Reduction("sum", "data", axis=1))).save(net)
     np.save(source, np.float32([[1, 2], [0.5, -4]]))
     assert lines(capsys, ["predict", net, source]) == ["0: 3", "1: -3.5"]
+
+
+def test_a_caffemodel_has_no_copies_of_its_output(capsys, tmp_path):
+    """Caffe's files have a Split where two layers read a blob, here the scores."""
+    net, source = tmp_path / "net.caffemodel", str(tmp_path / "data.npy")
+    lenet = Net(models.net("lenet"), seed=1)
+    lenet.save(net)
+    assert "ip2_ip2_0_split" in [layer.name for layer in read_model(net).net.layer]
+    np.save(source, np.ones((1, 1, 28, 28), np.float32))
+    (line,) = lines(capsys, ["predict", str(net), source, "--top", "0"])
+    scores = lenet.forward({"data": np.load(source)}, ["ip2"])["ip2"][0]
+    assert line == "0: " + ", ".join(f"{one:g}" for one in scores)
+
+    solver, _ = Recipe(head=3).applied(SolverParams(net=str(net), base_lr=0.01), None)
+    names = [layer.name for layer in Net(solver).described.layer]
+    assert not [name for name in names if "split" in name]
 
 
 @pytest.mark.parametrize("kind", ["lmdb", "npy", "npz", "h5"])
