@@ -119,10 +119,17 @@ def differences(kind: str, data: str) -> list[Item]:
     words: list[Item] = [
         kind,
         data,
-        Said(lambda: str(len(control))),
+        Said(partial(pairs, kind, data)),
         Said(lambda: Spread.of(control.values()).text(1, 1)),
     ]
     return [*words, *(Said(partial(apart, kind, data, arm)) for arm in STRATEGIES)]
+
+
+def pairs(kind: str, data: str) -> str:
+    """Return how many trainings of the strategies have one of one worker beside them."""
+    control = accuracies(kind, data, "alone").keys()
+    counts = {len(control & accuracies(kind, data, arm).keys()) for arm in STRATEGIES} - {0}
+    return " to ".join(map(str, sorted({min(counts), max(counts)})))
 
 
 def apart(kind: str, data: str, arm: str) -> str:
