@@ -116,9 +116,14 @@ def test_one_wheel_for_every_python(tmp_path, sdist, plain_wheel, elsewhere):
         (["-DCMAKE_DISABLE_FIND_PACKAGE_dnnl=ON"], "pip install onednn-devel-cpu-gomp"),
         (["-DCMAKE_DISABLE_FIND_PACKAGE_OpenMP=ON"], "libgomp"),
         (["-DCMAKE_CXX_COMPILER=no-such-compiler"], "compiler"),
+        ([], "free-threaded and lacks the stable ABI"),
     ],
 )
-def test_what_is_missing_is_named(options, remedy, tmp_path):
+def test_what_is_missing_is_named(options, remedy, tmp_path, monkeypatch):
+    if not options:  # a Python that says it is one
+        setting = "import sysconfig; sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1\n"
+        (tmp_path / "sitecustomize.py").write_text(setting)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     cmake = Path(sys.executable).with_name("cmake")
     if not cmake.exists():
         pytest.skip("no cmake in this environment")
