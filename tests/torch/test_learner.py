@@ -1,6 +1,8 @@
 """TorchLearner, held against the loop that one writes in torch."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -352,3 +354,32 @@ def test_parameters_of_other_types_have_masters_in_float32(dtype):
     want.middle.to(dtype)
     assert not torch.equal(want.middle.weight, module.middle.weight)
     check_equal(found, want, 1e-6 if dtype == torch.float64 else 1e-3)
+
+
+_PAGES = """
+import resource
+from functools import partial
+from torch import nn, optim
+from tests.torch.modules import learner_of, records
+
+class Wide(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(4, 1024), nn.Linear(1024, 784), nn.Linear(784, 2))
+
+    def forward(self, points):
+        return self.layers(points)
+
+learner = learner_of(Wide(), partial(optim.AdamW, lr=1e-3), records())
+learner.step(5)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+learner.step(20)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def test_malloc_keeps_what_a_step_frees():
+    """A step makes tensors of 800 pages; glibc gave each back, and had it mapped anew."""
+    words = [sys.executable, "-c", _PAGES]
+    result = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
+    assert int(result.stdout) < 800
