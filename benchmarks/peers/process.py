@@ -52,6 +52,7 @@ class Process:
         log: Path,
         limit: float,
         module: Sequence[str] = (),
+        folder: Path = ROOT,
     ) -> None:
         self.library, self._limit, self._log = library, limit, log
         with log.open("a") as errors:
@@ -61,7 +62,7 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=environment(threads),
-                cwd=ROOT,
+                cwd=folder,
                 start_new_session=True,
             )
 
