@@ -12,8 +12,8 @@ from sparknet.caffe.runtime import Runtime
 from sparknet.errors import IndexOutOfRange, clean
 from sparknet.graph import Graph, Node, html_summary
 from sparknet.graph.boxes import plotted
-from sparknet.graph.outline import outline_of
 from sparknet.graph.plots import Drawing
+from sparknet.graph.summary import outline_of
 from sparknet.layers.user_layer import BlobVec, DtypeVec, IntVec, LayerVec, StringVec, UserLayer
 from sparknet.proto import caffe_pb2
 

@@ -18,7 +18,7 @@ from sparknet.caffe.precision import Precision, available
 from sparknet.devices import resolve_device
 from sparknet.errors import LayerError, SpecError, warn
 from sparknet.graph import Graph, Node
-from sparknet.graph.reshape import Plans
+from sparknet.graph.graph import Plans
 from sparknet.layers import Shape
 from sparknet.layers.host import Host
 from sparknet.layers.layer import TRAIN

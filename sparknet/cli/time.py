@@ -16,7 +16,7 @@ from sparknet.cli import caffe_flags, flags, net_file
 from sparknet.cli.verb import Verb, WrongUse
 from sparknet.graph import Node, work
 from sparknet.graph.summary import aligned, cell
-from sparknet.native.machine import Machine
+from sparknet.native.core import Machine
 
 if TYPE_CHECKING:
     from sparknet.caffe import Net
@@ -254,7 +254,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(chosen: Namespace) -> int:
     from sparknet.caffe.solvers.report import say as report_line
     from sparknet.caffe.timing import fill_inputs, measure
-    from sparknet.native.machine import measure_machine
+    from sparknet.native.core import measure_machine
     from sparknet.weights import check_layers, copy_weights, open_weights
 
     net_file.take_words(chosen)

@@ -15,8 +15,8 @@ from sparknet.dsl.source_code import net_source
 from sparknet.errors import FileError, LayerError, SparkNetError, SpecError
 from sparknet.graph import Graph, build, html_summary, render, summary, to_dot
 from sparknet.graph.boxes import plotted
-from sparknet.graph.outline import outline_of
 from sparknet.graph.plots import Drawing
+from sparknet.graph.summary import outline_of
 from sparknet.proto import caffe_pb2, parse_net, read_model, read_net, upgrade_net, write_text
 from sparknet.proto.suggest import did_you_mean
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from sparknet.graph.build import build, build_in_state
 from sparknet.graph.draw import render, to_dot
 from sparknet.graph.flops import Work, forward_flops, work
-from sparknet.graph.graph import Graph
-from sparknet.graph.node import Node
+from sparknet.graph.graph import Graph, Node
 from sparknet.graph.params import Learnable, ParamRef
 from sparknet.graph.splits import insert_splits
 from sparknet.graph.state import filter_net, net_state

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sparknet.errors import FileError, SpecError
-from sparknet.graph.graph import Graph
-from sparknet.graph.node import Node
+from sparknet.graph.graph import Graph, Node
 from sparknet.layers.layer import shape_text
 
 DIRECTIONS = ("TB", "BT", "LR", "RL")

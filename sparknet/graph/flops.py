@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparknet.graph.graph import FLOAT_BYTES, Graph
-from sparknet.graph.node import Node
+from sparknet.graph.graph import FLOAT_BYTES, Graph, Node
 from sparknet.layers import Shape
 from sparknet.layers.layer import count
 

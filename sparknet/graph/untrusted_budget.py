@@ -8,8 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from sparknet.errors import LayerError, SettingError, clean
-from sparknet.graph.graph import Graph
-from sparknet.graph.node import Node
+from sparknet.graph.graph import Graph, Node
 from sparknet.layers.layer import count
 from sparknet.proto.untrusted import UNTRUSTED
 

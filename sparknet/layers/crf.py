@@ -22,7 +22,7 @@ from sparknet.layers.layer import (
     legacy_shape,
     shape_text,
 )
-from sparknet.native.lattice import NativeLattice
+from sparknet.native.transform import NativeLattice
 from sparknet.proto import caffe_pb2
 
 Array = np.ndarray[Any, Any]

@@ -31,7 +31,7 @@ from sparknet.loaders.records import (
     column_of,
     columns_text,
 )
-from sparknet.native.guard import Guard
+from sparknet.native.core import Guard
 from sparknet.proto.byte_source import StrPath, check_is_file, open_file
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]

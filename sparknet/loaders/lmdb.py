@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from sparknet.atomic_files import atomic_file
 from sparknet.errors import FileError
-from sparknet.native.guard import Guard
+from sparknet.native.core import Guard
 from sparknet.proto.byte_source import open_file
 
 MAGIC, VERSION = 0xBEEFC0DE, 1

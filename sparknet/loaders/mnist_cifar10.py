@@ -27,7 +27,7 @@ from sparknet.errors import FileError, SpecError
 from sparknet.loaders.blocks import Bytes, FileRecords, map_file, most_unpacked, shaped
 from sparknet.loaders.opening import open_records
 from sparknet.loaders.records import Records
-from sparknet.native.guard import Guard
+from sparknet.native.core import Guard
 from sparknet.proto.byte_source import StrPath, open_file
 
 IMAGES, LABELS = 0x803, 0x801

@@ -16,7 +16,7 @@ import numpy as np
 from sparknet.errors import FileError, clean
 from sparknet.loaders.blocks import Bytes, FileRecords, map_file, most_unpacked, shaped
 from sparknet.loaders.records import Array
-from sparknet.native.guard import Guard
+from sparknet.native.core import Guard
 from sparknet.proto.byte_source import StrPath
 
 LOCAL = struct.Struct("<4s22xHH")

@@ -17,7 +17,7 @@ from sparknet.errors import ArrayError, IndexOutOfRange
 from sparknet.native import exchange
 from sparknet.native.arithmetic import Arithmetic, ArrayLike
 from sparknet.native.core import check, ffi, lib
-from sparknet.native.dtypes import number_of
+from sparknet.native.exchange import number_of
 from sparknet.native.indexing import Selection, position, select
 
 Shape = int | Sequence[int]

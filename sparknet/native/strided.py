@@ -10,7 +10,7 @@ import numpy as np
 from sparknet.native import exchange
 from sparknet.native._buffer import Buffer
 from sparknet.native.core import check, ffi, lib
-from sparknet.native.dtypes import DTYPES
+from sparknet.native.exchange import DTYPES
 
 
 class Strided(Buffer):

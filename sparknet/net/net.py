@@ -15,8 +15,8 @@ from sparknet.errors import SolverError, SparkNetError, SpecError, clean
 from sparknet.graph import html_summary
 from sparknet.graph.boxes import plotted
 from sparknet.graph.build import build_in_state
-from sparknet.graph.outline import outline
 from sparknet.graph.plots import Drawing
+from sparknet.graph.summary import outline
 from sparknet.layers import TEST
 from sparknet.loaders.preprocessing import ImageSettings, Preprocessing
 from sparknet.native import NDArray

@@ -16,8 +16,7 @@ from sparknet.graph import build
 from sparknet.layers import Shape
 from sparknet.layers.layer import count
 from sparknet.opencv import constants, flops, registered
-from sparknet.opencv.differences import as_caffe
-from sparknet.opencv.importer import Arrays, Network
+from sparknet.opencv.importer import Arrays, Network, as_caffe
 from sparknet.proto import Model, caffe_pb2
 from sparknet.proto.blob_file import Array
 from sparknet.proto.suggest import one_of

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from sparknet.errors import FileError
-from sparknet.graph.outline import outline
+from sparknet.graph.summary import outline
 from sparknet.proto import caffe_pb2, format_text, solver_nets
 from sparknet.training.history import Event
 

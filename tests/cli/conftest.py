@@ -14,7 +14,7 @@ import pytest
 
 from sparknet.cli.record_files import write_database
 from sparknet.loaders.datums import datum_bytes
-from sparknet.native import machine, threads
+from sparknet.native import core, threads
 from tests.spark.java import start_quickly
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,17 +92,17 @@ def task(tmp_path_factory):
 
 
 @cache
-def limits(count: int) -> machine.Machine:
+def limits(count: int) -> core.Machine:
     return MEASURE()
 
 
-MEASURE = machine.measure_machine
+MEASURE = core.measure_machine
 
 
 @pytest.fixture(autouse=True)
 def one_measurement(monkeypatch):
     """This machine's limits take seconds to measure: once for each number of threads."""
-    monkeypatch.setattr(machine, "measure_machine", lambda: limits(threads()))
+    monkeypatch.setattr(core, "measure_machine", lambda: limits(threads()))
 
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -8,7 +8,7 @@ import pytest
 from sparknet import LinearLayer, Net, NetParams, RDDLayer, SoftmaxWithLoss, SolverParams
 from sparknet.dsl import Dropout
 from sparknet.errors import DataError
-from sparknet.net.state import restore, state_of
+from sparknet.spark.rdd.net_home import restore, state_of
 
 X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(np.float32)

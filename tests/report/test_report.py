@@ -12,7 +12,7 @@ from sparknet import models
 from sparknet.cli import main
 from sparknet.errors import FileError, SettingError
 from sparknet.graph.boxes import drawing
-from sparknet.graph.outline import outline
+from sparknet.graph.summary import outline
 from sparknet.proto import write_text
 from sparknet.report import RunFolder, report
 from sparknet.report.runs import ReportedRun, read

@@ -18,7 +18,7 @@ import numpy as np
 
 from sparknet.errors import FileError, SparkError
 from sparknet.native import NDArray
-from sparknet.native.guard import Guard
+from sparknet.native.core import Guard
 from sparknet.net.fed import FedNet
 from sparknet.net.scratch import scratch_folder
 from sparknet.predict.texts import Texts, TokenizerFile

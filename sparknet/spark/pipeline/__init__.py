@@ -9,6 +9,6 @@ from sparknet.spark.pipeline.estimator import NetEstimator
 from sparknet.spark.pipeline.featurizer import NetFeaturizer
 from sparknet.spark.pipeline.model import NetModel
 from sparknet.spark.pipeline.sequences import SequenceEncoder
-from sparknet.spark.pipeline.summary import TrainingSummary
+from sparknet.spark.train.result import TrainingSummary
 
 __all__ = ["NetEstimator", "NetFeaturizer", "NetModel", "SequenceEncoder", "TrainingSummary"]

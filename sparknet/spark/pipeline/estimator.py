@@ -37,9 +37,9 @@ from sparknet.spark.pipeline.params import (
     with_weights,
 )
 from sparknet.spark.pipeline.persistence import SavedStage
-from sparknet.spark.pipeline.summary import TrainingSummary
 from sparknet.spark.predict.model import SparkModel
 from sparknet.spark.train.opening import weights_of
+from sparknet.spark.train.result import TrainingSummary
 from sparknet.spark.train.trainer import Trainer
 from sparknet.torch.modules.calling import arguments
 from sparknet.torch.modules.saved_module import ROLES, made_module, read_learning, write_learning

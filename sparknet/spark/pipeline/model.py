@@ -15,9 +15,9 @@ from sparknet.predict.metrics import Evaluation
 from sparknet.predict.stage import load_parts, save_parts, stage_columns
 from sparknet.spark.pipeline.params import COLUMNS, OUTPUT, ParamSetting, StageParams, brief
 from sparknet.spark.pipeline.persistence import SavedStage
-from sparknet.spark.pipeline.summary import TrainingSummary
 from sparknet.spark.pipeline.vectors import MAKERS, PREFIX, added, with_blobs
 from sparknet.spark.predict.model import SparkModel
+from sparknet.spark.train.result import TrainingSummary
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
