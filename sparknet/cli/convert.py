@@ -192,9 +192,7 @@ def _kind(
 
 def _destination(parser: ArgumentParser) -> None:
     parser.add_argument("out", metavar="OUT", help="a new folder for the database, or a block file")
-    parser.add_argument(
-        "--to", choices=("lmdb", "leveldb", "blocks"), default="lmdb", help="what to write"
-    )
+    parser.add_argument("--to", choices=("lmdb", "blocks"), default="lmdb", help="what to write")
     parser.add_argument("--skip", type=flags.count, default=0, help="the number of items to skip")
     parser.add_argument(
         "--take", type=flags.count, help="the number of items to convert (default: all)"

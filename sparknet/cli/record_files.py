@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparknet.cli.verb import WrongUse
 from sparknet.errors import FileError, extra
 
 if TYPE_CHECKING:
@@ -85,16 +84,6 @@ def _column(pa: Any, values: Any) -> Any:
 Record = tuple[str, Any, int]
 """The end of the key, an image or its encoded bytes, and the label."""
 AT_ONCE = 256
-BACKENDS = ("lmdb", "leveldb")
-
-
-class Database(Protocol):
-    """A database that is being written."""
-
-    entries: int
-
-    def put(self, key: bytes, value: bytes) -> None:
-        """Add a record; keys must ascend."""
 
 
 def write_records(chosen: Namespace, records: Records) -> int:
@@ -132,7 +121,7 @@ def write(chosen: Namespace, items: Iterable[Record]) -> int:
     if chosen.to == "blocks":
         count = write_blocks(chosen.out, _batches(part, chosen.out))
     else:
-        count = write_database(chosen.out, chosen.to, _datums(part))
+        count = write_database(chosen.out, _datums(part))
     if mean is not None:
         if not mean.count:
             raise FileError(chosen.mean, "cannot be the mean of no image")
@@ -140,19 +129,11 @@ def write(chosen: Namespace, items: Iterable[Record]) -> int:
     return _message(chosen.out, count)
 
 
-def new_database(path: str, backend: str) -> AbstractContextManager[Database]:
-    """Return a new database for ascending keys; it is complete when the context is left."""
-    from sparknet.loaders.leveldb_writer import new_leveldb
+def write_database(path: str, records: Iterable[tuple[bytes, bytes]]) -> int:
+    """Write a new LMDB of these records, in the order of their keys; returns their number."""
     from sparknet.loaders.lmdb import new_lmdb
 
-    if backend not in BACKENDS:
-        raise WrongUse(f"there is no backend '{backend}': {' or '.join(BACKENDS)}")
-    return new_leveldb(path) if backend == "leveldb" else new_lmdb(path)
-
-
-def write_database(path: str, backend: str, records: Iterable[tuple[bytes, bytes]]) -> int:
-    """Write a new database of these records; returns their number."""
-    with new_database(path, backend) as database:
+    with new_lmdb(path) as database:
         for key, value in records:
             database.put(key, value)
     return database.entries

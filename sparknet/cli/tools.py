@@ -17,7 +17,7 @@ from sparknet.cli import caffe_flags
 from sparknet.cli import main as command
 from sparknet.cli.caffe_flags import Word, words_of
 from sparknet.cli.features import feature_bytes
-from sparknet.cli.record_files import datums, new_database, write_database
+from sparknet.cli.record_files import datums, write_database
 from sparknet.cli.upgrade import upgrade
 from sparknet.cli.verb import WrongUse, run_reported
 from sparknet.errors import FileError
@@ -103,18 +103,30 @@ def complain(name: str, message: object) -> None:
     print(f"{name}: {message}", file=sys.stderr)
 
 
+BACKENDS = ("lmdb", "leveldb")
+
+
+def check_backend(name: str, backend: str) -> None:
+    """Say that an LMDB is written in place of a LevelDB; WrongUse for another backend."""
+    if backend not in BACKENDS:
+        raise WrongUse(f"there is no backend '{backend}': {' or '.join(BACKENDS)}")
+    if backend == "leveldb":
+        complain(name, "warning: writes an LMDB, which 'backend: LEVELDB' reads too in sparknet")
+
+
 _CIFAR_BATCH = 10_000
 """Images in each of CIFAR-10's files."""
 
 
 def _convert_cifar(words: list[str], flags: Flags) -> int:
     source, out, backend = words
+    check_backend("convert_cifar_data", backend)
     folder = Path(source)
     parts = {"train": [f"data_batch_{number}.bin" for number in range(1, 6)]}
     parts["test"] = ["test_batch.bin"]
     for part, names in parts.items():
         path = str(Path(out) / f"cifar10_{part}_{backend}")
-        count = write_database(path, backend, _cifar_records([folder / name for name in names]))
+        count = write_database(path, _cifar_records([folder / name for name in names]))
         log(f"{path}: {count} images")
     return 0
 
@@ -132,6 +144,8 @@ def _cifar_records(files: Sequence[Path]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _extract(words: list[str], flags: Flags) -> int:
+    from sparknet.loaders.lmdb import new_lmdb
+
     weights, described, names, outs, batches, backend, *device = words
     blobs, paths = names.split(","), outs.split(",")
     if len(blobs) != len(paths):
@@ -143,9 +157,10 @@ def _extract(words: list[str], flags: Flags) -> int:
 
         if reason := take_gpu(int(device[1]) if device[1:] else 0):
             complain("extract_features", f"GPU: {reason}")
+    check_backend("extract_features", backend)
     net = _net(described, weights, blobs)
     with ExitStack() as stack:
-        files = [stack.enter_context(new_database(path, backend)) for path in paths]
+        files = [stack.enter_context(new_lmdb(path)) for path in paths]
         for _ in range(int(batches)):
             tops = net.forward(blobs=blobs)
             for file, path, blob in zip(files, paths, blobs, strict=True):
@@ -183,6 +198,7 @@ def _convert_images(words: list[str], flags: Flags) -> int:
     from sparknet.loaders.image_decoding import read_list
 
     root, list_file, out = words
+    check_backend("convert_imageset", str(flags["backend"]))
     lines = list(read_list(list_file))
     if flags["shuffle"]:
         log("Shuffling data")
@@ -190,7 +206,7 @@ def _convert_images(words: list[str], flags: Flags) -> int:
     log(f"A total of {len(lines)} images.")
     if flags["encode_type"] and not flags["encoded"]:
         log("encode_type specified, assuming encoded=true.")
-    count = write_database(out, flags["backend"], _image_records(root, lines, flags))
+    count = write_database(out, _image_records(root, lines, flags))
     log(f"Processed {count} files.")
     return 0
 
@@ -254,15 +270,17 @@ _PAIR_SEED = 0
 def _convert_mnist(words: list[str], flags: Flags) -> int:
     from sparknet.loaders import MNIST
 
+    check_backend("convert_mnist_data", str(flags["backend"]))
     records = MNIST(*words[:2])
     log(f"A total of {len(records)} items.")
-    count = write_database(words[2], flags["backend"], datums(records, words[2]))
+    count = write_database(words[2], datums(records, words[2]))
     log(f"Processed {count} files.")
     return 0
 
 
 def _convert_pairs(words: list[str], flags: Flags) -> int:
-    count = write_database(words[2], "leveldb", _pairs(words[0], words[1]))
+    check_backend("convert_mnist_siamese_data", "leveldb")
+    count = write_database(words[2], _pairs(words[0], words[1]))
     log(f"Processed {count} files.")
     return 0
 

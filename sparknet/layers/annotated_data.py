@@ -16,10 +16,8 @@ from sparknet.layers.source_layer import SourceLayer
 from sparknet.loaders import augmentation
 from sparknet.loaders.annotated import Annotated, boxes_of, parse_annotated, prepare, resized
 from sparknet.loaders.batches import Array, Arrays, Maker
-from sparknet.loaders.datums import rounds, stored_shape
+from sparknet.loaders.datums import open_database, rounds, stored_shape
 from sparknet.loaders.image_decoding import Decoders, decode
-from sparknet.loaders.leveldb import LevelDB
-from sparknet.loaders.lmdb import LMDB
 from sparknet.loaders.transform import mean_image
 from sparknet.proto import caffe_pb2
 from sparknet.proto.untrusted import check_trusted
@@ -45,8 +43,8 @@ class AnnotatedMaker:
         self.yolo, self.jitter = layer.is_yolo, layer.jitter
         self.hard_too = bool(layer.options.train_diffcult)
         self.decoders = Decoders()
-        source, lmdb = values["source"], values["backend"] == "lmdb"
-        self.database: LMDB | LevelDB = LMDB(source) if lmdb else LevelDB(source)
+        source = values["source"]
+        self.database = open_database(source)
         skip = first * self.size % max(len(self.database), 1)
         self._records = islice(rounds(source, lambda: self.database), skip, None)
 
@@ -171,7 +169,6 @@ class AnnotatedData(SourceLayer):
             tops += ((batch, 1, YOLO_BOXES, 5) if self.is_yolo else (1, 1, max(boxes, 1), 8),)
         values = {
             "source": options.source,
-            "backend": "lmdb" if options.backend == caffe_pb2.DataParameter.LMDB else "leveldb",
             "batch_size": batch,
             "boxes": len(tops) > 1,
             "scale": transform.scale,
@@ -218,9 +215,8 @@ class AnnotatedData(SourceLayer):
     def _first(self) -> tuple[tuple[int, int, int], int]:
         """Return the first image's shape, and its number of boxes."""
         options = self.parameter.data_param
-        database = LMDB if options.backend == caffe_pb2.DataParameter.LMDB else LevelDB
         with self.reading(f"the database '{options.source}'"):
-            with database(options.source) as records:
+            with open_database(options.source) as records:
                 key, value = records.first()
             record = parse_annotated(value, options.source, key)
             shape = stored_shape(record.datum, options.source, key, color=self.color)

@@ -13,13 +13,10 @@ from sparknet.layers.host import BatchHost, transformation
 from sparknet.layers.layer import Plan, Shape, between, exactly, layer
 from sparknet.layers.source_layer import SourceLayer, TransformParam
 from sparknet.loaders.batches import Array, Arrays, Maker, room
-from sparknet.loaders.datums import Cursor, parse_datum, stored_shape
+from sparknet.loaders.datums import Cursor, open_database, parse_datum, stored_shape
 from sparknet.loaders.image_decoding import Decoders, decode, image_shape, read_list
-from sparknet.loaders.leveldb import LevelDB
-from sparknet.loaders.lmdb import LMDB
 from sparknet.loaders.transform import RandomSize
 from sparknet.native.transform import ENCODED, BatchItems, RecordError, Transformation
-from sparknet.proto import caffe_pb2
 
 
 class DataHost(BatchHost):
@@ -39,7 +36,7 @@ class DataMaker:
         self.random_size: RandomSize | None = values["random_size"]
         self.decoders = Decoders()
         shuffle = transform.seed if values["shuffle"] else None
-        self.cursor = Cursor(values["source"], values["backend"], first * self.size, shuffle)
+        self.cursor = Cursor(values["source"], first * self.size, shuffle)
 
     def make(self, number: int, spare: Arrays | None) -> list[Array]:
         keys, records = self.cursor.take(self.size)
@@ -159,7 +156,7 @@ class Data(SourceLayer):
     fields = ("transform_param",)
     tops = between(1, 2)
     reads_files = has_batch_size = has_images = True
-    plain_options = ("source", "backend", "shuffle")
+    plain_options = ("source", "shuffle")
 
     def survey(self) -> Plan:
         options = self.options
@@ -178,9 +175,8 @@ class Data(SourceLayer):
 
     def _record_shape(self, transform: TransformParam) -> tuple[int, int, int]:
         options = self.options
-        database = LMDB if options.backend == caffe_pb2.DataParameter.LMDB else LevelDB
         with self.reading(f"the database '{options.source}'"):
-            with database(options.source) as records:
+            with open_database(options.source) as records:
                 key, value = records.first()
             datum = parse_datum(value, options.source, key)
             if datum.encoded:

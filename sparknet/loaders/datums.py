@@ -111,10 +111,9 @@ class Datums(Opened):
         preprocessing: Preprocessing | None = None,
     ) -> None:
         self.path, self.reader = str(path), PictureReader(size, color, invalid, preprocessing)
-        backend = backend or kind_of(self.path)
-        if backend not in BACKENDS:
+        if backend not in (None, *BACKENDS):
             raise SpecError(f"backend '{backend}' is neither lmdb nor leveldb")
-        self._database = LMDB(self.path) if backend == "lmdb" else LevelDB(self.path)
+        self._database = open_database(self.path)
         self._first = self._database.first()
 
     @property
@@ -204,9 +203,9 @@ class Datums(Opened):
         return FileError(self.path, f"record {number} is {kinds[0]}, the first {kinds[1]}")
 
 
-def kind_of(path: str) -> str:
-    """Return whether a folder is an LMDB or a LevelDB, by its files."""
-    return "leveldb" if (Path(path) / "CURRENT").is_file() else "lmdb"
+def open_database(path: str) -> LMDB | LevelDB:
+    """Open a LevelDB or an LMDB: its files tell which one it is."""
+    return LevelDB(path) if (Path(path) / "CURRENT").is_file() else LMDB(path)
 
 
 Record = TypeVar("Record")
@@ -219,11 +218,9 @@ class Cursor:
     kept in memory for it.
     """
 
-    def __init__(
-        self, source: str, backend: str, skip: int = 0, shuffle: int | None = None
-    ) -> None:
+    def __init__(self, source: str, skip: int = 0, shuffle: int | None = None) -> None:
         self.source, self.shuffle = source, shuffle
-        self.database: LMDB | LevelDB = LMDB(source) if backend == "lmdb" else LevelDB(source)
+        self.database = open_database(source)
         try:
             skip = skip and skip % max(len(self.database), 1) if shuffle is None else skip
             in_turn = self._in_turn() if shuffle is None else self._shuffled(shuffle)

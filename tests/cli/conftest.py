@@ -72,7 +72,7 @@ def make_task(folder: Path, layers: str = LAYERS) -> Task:
         (b"%08d" % number, datum_bytes(image, int(label)))
         for number, (image, label) in enumerate(zip(images, labels, strict=True))
     )
-    write_database(str(folder / "lmdb"), "lmdb", records)
+    write_database(str(folder / "lmdb"), records)
     for name, text in (("net", NET), ("deploy", DEPLOY), ("solver", SOLVER)):
         described = text.format(folder=folder, layers=layers)
         (folder / f"{name}.prototxt").write_text(described)

@@ -62,7 +62,7 @@ def _hdf5(path: Path) -> None:
 
 def _lmdb(path: Path) -> None:
     values = [datum_bytes(PIXELS[0], 1), encoded_bytes(_image("png"), 2), datum_bytes(PIXELS[1], 3)]
-    write_database(str(path), "lmdb", ((b"%d" % n, value) for n, value in enumerate(values)))
+    write_database(str(path), ((b"%d" % n, value) for n, value in enumerate(values)))
 
 
 def _npz(path: Path) -> None:

@@ -25,7 +25,7 @@ def datum(data: bytes) -> None:
     """As a record of a database."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "records"))
-        write_database(path, "lmdb", [(b"0", data), (b"1", data)])
+        write_database(path, [(b"0", data), (b"1", data)])
         records = open_records(path, kind="datums", backend="lmdb")
         records.take(range(len(records)))
 

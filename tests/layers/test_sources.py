@@ -159,7 +159,6 @@ def test_hdf5_output():
         ({"source": "'" + "x" * 5000 + "'"}, "", "cannot be read"),
         ({}, "mean_file: '" + "x" * 5000 + "'", "the mean file cannot be read"),
         ({}, "mean_file: '.'", "the mean file cannot be read"),
-        ({"backend": "LEVELDB"}, "", "it has no file CURRENT"),
         ({"source": "'gray_lmdb'"}, "mean_file: 'rgb_mean.binaryproto'", "the data is 1 x 6 x 6"),
     ],
 )
@@ -184,7 +183,6 @@ def test_data_values(monkeypatch):
     assert values.pop("mean").shape == (3, 8, 10)
     assert values == {
         "source": "rgb_lmdb",
-        "backend": "lmdb",
         "batch_size": 2,
         "labels": False,
         "shuffle": False,

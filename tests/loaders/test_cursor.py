@@ -104,14 +104,14 @@ def test_threads_change_nothing():
 def test_skipping_goes_round(tmp_path):
     path = str(tmp_path / "db")
     value = caffe_pb2.Datum(channels=1, height=1, width=1, data=b"x").SerializeToString()
-    write_database(path, "lmdb", ((b"%d" % n, value) for n in range(5)))
+    write_database(path, ((b"%d" % n, value) for n in range(5)))
     for skip in (0, 3, 5, 12):
-        cursor = Cursor(path, "lmdb", skip)
+        cursor = Cursor(path, skip)
         assert [int(key) for key in cursor.take(7)[0]] == [(skip + n) % 5 for n in range(7)]
         cursor.close()
 
 
 def test_an_empty_database(tmp_path):
-    write_database(str(tmp_path / "db"), "lmdb", [])
+    write_database(str(tmp_path / "db"), [])
     with pytest.raises(FileError, match="is empty"):
-        Cursor(str(tmp_path / "db"), "lmdb").take(1)
+        Cursor(str(tmp_path / "db")).take(1)

@@ -89,7 +89,7 @@ def test_a_slice_that_is_held(tmp_path):
 
 def test_layers(tmp_path):
     _, path = lmdb(tmp_path)
-    cursor = Cursor(str(path.parent), "lmdb")
+    cursor = Cursor(str(path.parent))
     cursor.take(3)
     os.truncate(path, 4096)
     with pytest.raises(FileError, match=SAYS):

@@ -22,7 +22,7 @@ Write = Callable[[Path, Sequence[bytes]], Path]
 
 
 def lmdb(path: Path, values: Sequence[bytes]) -> Path:
-    write_database(str(path), "lmdb", ((b"%08d" % n, value) for n, value in enumerate(values)))
+    write_database(str(path), ((b"%08d" % n, value) for n, value in enumerate(values)))
     return path
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sparknet.errors import FileError
 from sparknet.loaders.leveldb import LevelDB
 from sparknet.loaders.leveldb_table import MOST_GROWTH, decompress
+from sparknet.native.transform import crc32c
 from tests.goldens import GOLDENS
 from tests.loaders.databases import Write, database, log, text
 from tests.loaders.datums import check_against_sources
@@ -161,3 +162,26 @@ def test_damaged_snappy_is_refused(data, says):
 def test_nothing_crashes_or_swells(data):
     with contextlib.suppress(ValueError):
         assert len(decompress(data)) <= MOST_GROWTH * len(data)
+
+
+def test_known_check_sums():
+    """RFC 3720, B.4."""
+    assert crc32c(bytes(32)) == 0x8A9136AA
+    assert crc32c(b"\xff" * 32) == 0x62A8AB43
+    assert crc32c(bytes(range(32))) == 0x46DD794E
+    assert crc32c(b"123456789") == 0xE3069283
+
+
+def _bit_by_bit(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=700))
+def test_check_sums_are_those_of_the_definition(data):
+    assert crc32c(data) == _bit_by_bit(data)

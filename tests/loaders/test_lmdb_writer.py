@@ -20,7 +20,7 @@ def _records(count: int) -> list[tuple[bytes, bytes]]:
 def test_lmdb_itself_reads_it(count, tmp_path):
     lmdb = pytest.importorskip("lmdb")
     records, path = _records(count), str(tmp_path / "db")
-    assert write_database(path, "lmdb", iter(records)) == count
+    assert write_database(path, iter(records)) == count
     with LMDB(path) as database:
         assert list(database) == records
     with lmdb.open(path, readonly=True, lock=False) as environment, environment.begin() as reader:
@@ -33,7 +33,7 @@ def test_lmdb_itself_reads_it(count, tmp_path):
 def test_lmdb_itself_writes_on(tmp_path):
     lmdb = pytest.importorskip("lmdb")
     records, path = dict(_records(1000)), str(tmp_path / "db")
-    write_database(path, "lmdb", records.items())
+    write_database(path, records.items())
     with lmdb.open(path, map_size=1 << 26) as environment:
         with environment.begin(write=True) as writer:
             for key in list(records)[::3]:
@@ -49,7 +49,7 @@ def test_a_branch_never_has_one_child(tmp_path):
     for leaves in range(1, 400):
         path = tmp_path / str(leaves)
         # Keys of 500 bytes: one record a leaf, seven children a branch.
-        write_database(str(path), "lmdb", ((b"%0500d" % n, b"v" * 1500) for n in range(2 * leaves)))
+        write_database(str(path), ((b"%0500d" % n, b"v" * 1500) for n in range(2 * leaves)))
         with LMDB(str(path)) as database:
             pages = range(2, database.tree.last_page + 1)
             flags = [database._page(page) for page in pages]
@@ -68,13 +68,13 @@ def test_refused(tmp_path):
         ([b"x" * 512], "a key of 512 bytes"),
     ):
         with pytest.raises(FileError, match=says):
-            write_database(path, "lmdb", ((key, b"") for key in keys))
+            write_database(path, ((key, b"") for key in keys))
         assert not (tmp_path / "db").exists()
-    write_database(path, "lmdb", [(b"a", b"1")])
+    write_database(path, [(b"a", b"1")])
     with pytest.raises(FileError, match="exists already"):
-        write_database(path, "lmdb", [])
+        write_database(path, [])
     (tmp_path / "file").touch()
     with pytest.raises(FileError, match="exists already"):
-        write_database(str(tmp_path / "file"), "lmdb", [])
+        write_database(str(tmp_path / "file"), [])
     with LMDB(path) as database:
         assert list(database) == [(b"a", b"1")]

@@ -19,8 +19,6 @@ from sparknet.loaders import MNIST, Datums, NumpyFiles, Tars, open_records
 from sparknet.loaders.image_decoding import decode, read_list
 from sparknet.loaders.image_files import read_labels
 from sparknet.loaders.image_settings import read_mean
-from sparknet.loaders.leveldb_writer import new_leveldb
-from sparknet.loaders.lmdb import new_lmdb
 from sparknet.loaders.mnist_cifar10 import IMAGES, _unpacked, read_idx
 from sparknet.net.model_folder import check_sum
 from sparknet.onnx import read_model as read_onnx
@@ -37,6 +35,7 @@ from sparknet.proto import (
 from sparknet.proto.state_file import SolverState, write_state
 from sparknet.weights.safetensors import read_tensors, write_tensors
 from tests.caffe.gradient import input_layer
+from tests.loaders.test_datums import leveldb, lmdb
 
 Make = Callable[[int, Path], Callable[[], Any]]
 READERS = {
@@ -192,12 +191,10 @@ def hdf5_rows(count, folder):
     return lambda: open_records(path).take(slice(0, 3))
 
 
-def datums(new):
+def datums(write):
     def make(count, folder):
         record = caffe_pb2.Datum(channels=1, height=1, width=1, data=b"a").SerializeToString()
-        with new(str(folder / str(count))) as database:
-            for n in range(count):
-                database.put(b"%08d" % n, record)
+        write(folder / str(count), [record] * count)
         return lambda: Datums(folder / str(count)).take(slice(0, count))
 
     return make
@@ -255,8 +252,8 @@ LINEAR: dict[str, tuple[Make, int]] = {
     "solverstate": (states(".solverstate"), 2000),
     "solverstate in HDF5": (states(".h5"), 200),
     "HDF5": (hdf5_rows, 60),
-    "LMDB": (datums(new_lmdb), 2000),
-    "LevelDB": (datums(new_leveldb), 2000),
+    "LMDB": (datums(lmdb), 2000),
+    "LevelDB": (datums(leveldb), 2000),
     "Parquet": (parquet, 100),
     "ONNX": (nodes, 60),
     "JPEG": (pixels("JPEG"), 300),

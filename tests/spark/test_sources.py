@@ -46,9 +46,7 @@ def hdf5_file(path: Path, number: int = 0) -> None:
 def lmdb(path: Path, number: int = 0) -> None:
     labels = range(COUNT * number, COUNT * (number + 1))
     values = (datum_bytes(np.full((1, 2, 2), label, np.uint8), label) for label in labels)
-    write_database(
-        path, "lmdb", ((f"{key:04}".encode(), value) for key, value in enumerate(values))
-    )
+    write_database(path, ((f"{key:04}".encode(), value) for key, value in enumerate(values)))
 
 
 def tar(path: Path, number: int = 0) -> None:
@@ -99,7 +97,7 @@ def test_an_lmdb_in_sql_and_the_labels_of_damaged_images(reader, tmp_path):
     (row,) = reader.sql("SELECT data FROM digits WHERE label = 5").collect()
     assert row.data == bytes([5] * 4)
     damaged = [encoded_bytes(encoded("RGB", 8, 8), 1), encoded_bytes(b"\xff\xd8\xff no image", 2)]
-    write_database(tmp_path / "damaged", "lmdb", zip((b"a", b"b"), damaged, strict=True))
+    write_database(tmp_path / "damaged", zip((b"a", b"b"), damaged, strict=True))
     options = f"(label BIGINT) USING caffe.lmdb OPTIONS (path '{tmp_path}/damaged')"
     reader.sql(f"CREATE OR REPLACE TEMPORARY VIEW labels {options}")
     assert [row.label for row in reader.table("labels").collect()] == [1, 2]

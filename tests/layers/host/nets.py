@@ -37,7 +37,7 @@ def images(count: int, *shape: int, seed: int = 0) -> Pixels:
 def database(folder: Path, records: Iterable[bytes]) -> str:
     path = str(folder / "db")
     pairs = ((b"%05d" % number, value) for number, value in enumerate(records))
-    write_database(path, "lmdb", pairs)
+    write_database(path, pairs)
     return path
 
 
